@@ -1,0 +1,20 @@
+# LibTorch: TORCH_DIR (a LibTorch or a torch package folder) or the wheel in .venv.
+# torch_cpu and c10 are linked directly: the wheel's own CMake files ask for a CUDA toolkit in the CUDA build.
+set(TORCH_DIR "$ENV{TORCH_DIR}" CACHE PATH "folder with include/ and lib/libtorch_cpu.so")
+if(NOT TORCH_DIR)
+  file(GLOB candidates ${CMAKE_SOURCE_DIR}/.venv/lib/python3.*/site-packages/torch)
+  list(GET candidates 0 TORCH_DIR)
+endif()
+if(NOT EXISTS ${TORCH_DIR}/lib/libtorch_cpu.so)
+  message(FATAL_ERROR "no LibTorch in '${TORCH_DIR}': run scripts/setup, or set TORCH_DIR to a folder "
+                      "with include/ and lib/libtorch_cpu.so")
+endif()
+add_library(torch_libs INTERFACE)
+target_include_directories(torch_libs SYSTEM INTERFACE ${TORCH_DIR}/include
+                           ${TORCH_DIR}/include/torch/csrc/api/include)
+target_link_directories(torch_libs INTERFACE ${TORCH_DIR}/lib)
+target_link_libraries(torch_libs INTERFACE torch_cpu c10)
+target_link_options(torch_libs INTERFACE -Wl,-rpath,${TORCH_DIR}/lib)
+# at::parallel_for is inlined into the caller and runs serially unless the caller is compiled with OpenMP.
+# Only the compile flag: at link time libtorch brings its own OpenMP runtime and there must be one.
+target_compile_options(torch_libs INTERFACE -fopenmp)

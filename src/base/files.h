@@ -1,0 +1,38 @@
+// Files that are never half there: written aside, synced, renamed.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace megalith {
+
+// Reads a whole file. Throws UserError naming the path and the system's reason.
+std::string read_file(const std::filesystem::path& path);
+
+// Writes beside the target, syncs, renames over it. Throws Fault (disk full, I/O error) or UserError (no permission).
+void write_file_atomically(const std::filesystem::path& path, std::string_view content);
+
+// Makes renames and new entries in a directory durable.
+void sync_directory(const std::filesystem::path& directory);
+
+// A read-only memory map of a whole file; empty files map to an empty span.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+
+ private:
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace megalith

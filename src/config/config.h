@@ -1,0 +1,114 @@
+// A run's settings as values. Filled once by parse.h from YAML and overrides, checked, then only read: after
+// parsing there are no strings to look up and nothing is filled in later (what needs the data or the machine,
+// like the vocabulary of a tokenizer still to be trained, is said at the field).
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "config/model_shape.h"
+
+namespace megalith {
+
+struct RunSettings {
+  std::string dir;        // run directory; default runs/NAME with NAME from the YAML file's name
+  uint64_t seed = 1;
+  int64_t restarts = 3;   // of a crashed multi-rank run
+};
+
+struct ModelSettings {
+  std::string preset;     // as written; empty when given by fields or folder
+  std::string from;       // Hugging Face folder or checkpoint to start from; empty = from scratch
+  // The resolved shape. vocab is 0 until the tokenizer is known when neither preset nor field gives it (the
+  // train command fills it, once, before anything is built); everything else is final.
+  ModelShape shape;
+};
+
+enum class Objective { causal, masked, prefix };
+
+struct ObjectiveSettings {
+  Objective kind = Objective::causal;
+  double mask_fraction = 0.15;   // masked: share of the tokens that become targets
+  bool whole_words = false;      // masked: all pieces of a word or none
+};
+
+struct TokenizerSettings {
+  std::string path;          // tokenizer.json, vocab.txt, ...; empty: train one
+  int64_t train_vocab = 0;   // > 0: train a byte-level BPE of this size on data.train
+};
+
+struct DataSettings {
+  std::vector<std::string> train;  // files, globs or token-shard prefixes
+  std::vector<std::string> valid;
+  double valid_fraction = 0.01;    // of the training data, where `valid` is empty
+  TokenizerSettings tokenizer;
+  int64_t sequence = 256;
+  std::string cache;               // where token shards of text are kept; empty: the run directory
+  std::string text_field = "text"; // of JSON lines
+  std::string separator;           // text files: a line with exactly this ends a document; empty: a file is one
+};
+
+enum class OptimizerKind { adamw, sgd, lion, adafactor };
+enum class Decay { cosine, linear, inverse_sqrt, constant };
+enum class Precision { fp32, bf16, fp16 };
+
+struct TrainSettings {
+  int64_t steps = 1000;            // resolved from `tokens` where that was given
+  int64_t batch = 32;              // sequences a step, over all ranks
+  int64_t micro_batch = 0;         // sequences at once; 0 = auto
+  int64_t threads = 0;             // compute threads; 0 = the machine's cores
+  OptimizerKind optimizer = OptimizerKind::adamw;
+  double lr = 3e-4;
+  double min_lr = 3e-5;            // where cosine and linear decay end
+  int64_t warmup = 0;              // steps
+  Decay decay = Decay::cosine;
+  double beta1 = 0.9, beta2 = 0.95;
+  double eps = 1e-8;
+  double momentum = 0.9;           // sgd
+  double weight_decay = 0.1;
+  double clip = 1.0;               // global gradient norm; 0 = no clipping
+  Precision precision = Precision::fp32;
+  int64_t eval_every = 200;        // steps; 0 = only at the end
+  int64_t eval_batches = 20;       // batches a validation; 0 = all of the validation data
+  int64_t log_every = 1;           // steps between plain log lines (metrics.jsonl has every step)
+  int64_t max_bad_steps = 10;      // skipped steps in a row (non-finite numbers) before the run stops
+  int64_t sample_tokens = 0;       // tokens of a text sample generated with each validation; 0 = none
+  std::string sample_prompt;
+};
+
+struct ParallelSettings {
+  int64_t data = 0;                // 0 = auto
+  int64_t tensor = 1, pipeline = 1, context = 1, expert = 1;
+  int64_t zero = 0;
+  std::string schedule = "1f1b";
+  int64_t interleave = 1;
+};
+
+enum class Recompute { automatic, none, selective, full };
+
+struct MemorySettings {
+  std::optional<Bytes> ram;        // empty = auto: what the cgroup or the machine has, less a margin
+  std::string spill;               // directory of the disk tier; empty = no spilling
+  int64_t window = 0;              // blocks; 0 = auto
+  Recompute recompute = Recompute::automatic;
+};
+
+struct CheckpointSettings {
+  int64_t every = 200;             // steps; 0 = only at the end; -1 = never
+  int64_t keep = 2;
+};
+
+struct Config {
+  RunSettings run;
+  ModelSettings model;
+  ObjectiveSettings objective;
+  DataSettings data;
+  TrainSettings train;
+  ParallelSettings parallel;
+  MemorySettings memory;
+  CheckpointSettings checkpoint;
+};
+
+}  // namespace megalith

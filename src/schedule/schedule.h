@@ -1,0 +1,72 @@
+// A schedule is data: the ops of one training step of one rank. Passes write it; the checker, the simulator and
+// the executor read the same list. Pure: no tensors, no MPI.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace megalith {
+
+using BlockId = int32_t;  // position in Schedule::blocks; kNoBlock for ops of the whole step
+using MicroId = int32_t;  // micro-batch number; kNoMicro for ops of a block's parameters or of the step
+using OpId = int32_t;     // position in Schedule::ops
+inline constexpr int32_t kNoBlock = -1;
+inline constexpr int32_t kNoMicro = -1;
+
+enum class OpKind : uint8_t {
+  count,      // number of target tokens of the whole step: what losses are divided by
+  forward,    // block, micro: takes the activation of block - 1, leaves its own and what backward needs
+  loss,       // last block, micro: forward and backward in one, so that logits never exist as a whole
+  backward,   // block, micro: takes the gradient of its output, adds to its parameters' gradient
+  fold,       // block: adds gradients kept aside (tied embeddings: ids and rows) after all others
+  norm,       // block: sum of squares of its gradient
+  clip,       // from all norms: scale of the update, or that the step is skipped
+  update,     // block: optimizer
+  save,       // block: its parts go out to the checkpoint being written
+  commit,     // makes the checkpoint being written durable and visible
+};
+
+enum class Lane : uint8_t { compute, read, write, net, update };
+inline constexpr int kLanes = 5;
+
+struct Op {
+  OpKind kind;
+  BlockId block = kNoBlock;
+  MicroId micro = kNoMicro;
+  Lane lane = Lane::compute;
+  std::vector<OpId> after;  // ops that must be done before this one starts, besides those before it on its lane
+};
+
+enum class BlockKind : uint8_t { embedding, layer, head };
+
+// What passes, checker and simulator need to know of a block, in bytes and floating-point operations.
+struct BlockFacts {
+  std::string name;                  // "embedding", "layer 3", "head"
+  BlockKind kind = BlockKind::layer;
+  BlockId tied_to = kNoBlock;        // head: block whose table it multiplies with and adds gradients to
+  int64_t parameters = 0;            // elements owned by this block
+  int64_t optimizer_bytes = 0;       // of this block's optimizer state
+  // A micro-batch's costs:
+  double forward_flop = 0;           // multiply and add count as two
+  double backward_flop = 0;
+  int64_t forward_touched_bytes = 0; // memory traffic besides the matrix products
+  int64_t backward_touched_bytes = 0;
+  int64_t saved_bytes = 0;           // kept from forward to backward, its input excluded
+  int64_t output_bytes = 0;          // the activation handed to the next block
+  int64_t workspace_bytes = 0;       // largest temporaries while it runs
+  int64_t aside_bytes = 0;           // gradients kept aside by one backward until fold
+};
+
+struct Schedule {
+  std::vector<BlockFacts> blocks;
+  int32_t micros = 1;
+  bool training = true;              // false: forward passes only (validation)
+  std::vector<Op> ops;               // in a valid order: `after` names earlier ops only
+};
+
+std::string_view name(OpKind kind);
+std::string_view name(Lane lane);
+std::string describe(const Schedule& schedule, OpId op);  // "backward of layer 3, micro-batch 1"
+
+}  // namespace megalith

@@ -1,0 +1,51 @@
+// Text to token ids and back, whatever family the tokenizer is of.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace megalith {
+
+using TokenId = int32_t;
+
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  // Ids of a text, without the post-processor's extra tokens unless asked for. Special tokens written in the
+  // text become their ids. Thread-safe.
+  virtual std::vector<TokenId> encode(std::string_view text, bool add_special = false) const = 0;
+  // Bytes of ids; skips special tokens unless asked to keep them. Ids beyond the vocabulary are a UserError.
+  virtual std::string decode(std::span<const TokenId> ids, bool keep_special = false) const = 0;
+
+  // One more than the largest id, added tokens included.
+  virtual int64_t vocab_size() const = 0;
+  virtual std::optional<TokenId> id_of(std::string_view token) const = 0;
+  virtual std::string token_of(TokenId id) const = 0;  // as written in the file
+  // Ends a document: <|endoftext|>, </s>, <|end_of_text|>, [SEP], ... the first that exists.
+  virtual std::optional<TokenId> end_token() const = 0;
+  virtual std::optional<TokenId> begin_token() const = 0;  // <s>, <|begin_of_text|>, [CLS]
+  virtual std::optional<TokenId> mask_token() const = 0;   // [MASK], <mask>
+  virtual bool is_special(TokenId id) const = 0;
+  // False for pieces that continue a word ("##ing", or no leading space marker): whole-word masking.
+  virtual bool starts_word(TokenId id) const = 0;
+  // The file(s) to copy into a checkpoint, as name -> content; tokenizer.json at least.
+  virtual std::vector<std::pair<std::string, std::string>> files() const = 0;
+
+ protected:
+  Tokenizer() = default;
+  Tokenizer(const Tokenizer&) = default;
+  Tokenizer& operator=(const Tokenizer&) = default;
+};
+
+// A tokenizer.json, a folder that holds one, or a WordPiece vocab.txt. A component we do not know is a UserError
+// that names it.
+std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
+std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view json, const std::string& where);
+
+}  // namespace megalith
