@@ -24,6 +24,13 @@ function(megalith_library name)
   endif()
 endfunction()
 
+# The torch wheel brings its own copies of some headers (fmt) on its include path, in other versions than the
+# libraries we link. Ours are found first through this root.
+set(MEGALITH_FIRST_HEADERS ${CMAKE_BINARY_DIR}/include/first)
+file(MAKE_DIRECTORY ${MEGALITH_FIRST_HEADERS})
+file(CREATE_LINK /usr/include/fmt ${MEGALITH_FIRST_HEADERS}/fmt SYMBOLIC)
+include_directories(${MEGALITH_FIRST_HEADERS})
+
 # tests/<folder>/*_test.cpp become one program, test_<folder>, every TEST of it a ctest entry.
 function(megalith_tests name)
   cmake_parse_arguments(ARG "" "" "USES" ${ARGN})

@@ -15,6 +15,13 @@ target_include_directories(torch_libs SYSTEM INTERFACE ${TORCH_DIR}/include
 target_link_directories(torch_libs INTERFACE ${TORCH_DIR}/lib)
 target_link_libraries(torch_libs INTERFACE torch_cpu c10)
 target_link_options(torch_libs INTERFACE -Wl,-rpath,${TORCH_DIR}/lib)
-# at::parallel_for is inlined into the caller and runs serially unless the caller is compiled with OpenMP.
-# Only the compile flag: at link time libtorch brings its own OpenMP runtime and there must be one.
+# at::parallel_for is inlined into the caller and runs serially unless the caller is compiled with OpenMP. There
+# must be one OpenMP runtime in the process: the one that libtorch loads.
 target_compile_options(torch_libs INTERFACE -fopenmp)
+file(GLOB torch_openmp ${TORCH_DIR}/lib/libgomp*.so* ${TORCH_DIR}/../torch.libs/libgomp*.so*)
+if(torch_openmp)
+  list(GET torch_openmp 0 torch_openmp)
+else()
+  set(torch_openmp gomp)
+endif()
+target_link_libraries(torch_libs INTERFACE ${torch_openmp})

@@ -60,13 +60,19 @@ class Philox {
     return static_cast<uint64_t>(static_cast<unsigned __int128>(wide) * n >> 64);
   }
 
-  // Standard normal by Box-Muller; index-th of the stream, two a pair of 32-bit numbers.
-  float normal(uint64_t index) const {
-    auto b = block(index / 2);
-    uint32_t u = b[index % 2 * 2], v = b[index % 2 * 2 + 1];
-    float radius = std::sqrt(-2.0f * std::log((static_cast<float>(u >> 8) + 0.5f) * (1.0f / 16777216.0f)));
-    return radius * std::cos(6.283185307179586f * to_uniform(v));
+  // Four standard normals by Box-Muller, from one block.
+  std::array<float, 4> normals(uint64_t index) const {
+    auto b = block(index);
+    std::array<float, 4> out;
+    for (int pair = 0; pair < 2; pair++) {
+      float u = (static_cast<float>(b[2 * pair] >> 8) + 0.5f) * (1.0f / 16777216.0f);  // never 0
+      float radius = std::sqrt(-2.0f * std::log(u)), angle = 6.283185307179586f * to_uniform(b[2 * pair + 1]);
+      out[2 * pair] = radius * std::cos(angle);
+      out[2 * pair + 1] = radius * std::sin(angle);
+    }
+    return out;
   }
+  float normal(uint64_t index) const { return normals(index / 4)[index % 4]; }
 
  private:
   static constexpr uint64_t mix(uint64_t z) {  // splitmix64's finaliser: spreads small keys over 64 bits

@@ -1,0 +1,184 @@
+#include "engine/engine.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/InferenceMode.h>
+
+#include <atomic>
+#include <cmath>
+
+#include "base/error.h"
+#include "memory/allocator.h"
+
+namespace megalith {
+namespace {
+
+at::Tensor to_tensor(const std::vector<int64_t>& values) {
+  at::Tensor out = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
+  std::copy(values.begin(), values.end(), out.mutable_data_ptr<int64_t>());
+  return out;
+}
+
+}  // namespace
+
+struct Engine::Run {
+  struct Micro {
+    Pass pass;
+    at::Tensor activation;         // output of the last block that ran forward
+    at::Tensor gradient;           // of the input of the last block that ran backward
+    std::vector<Tape> tapes;       // by block
+    LossSums sums;
+  };
+  const Schedule* schedule = nullptr;
+  StepInput input;
+  std::vector<Micro> micros;
+  std::vector<double> squares;     // of the gradients, by block
+  Update update;
+  StepOutcome outcome;
+};
+
+Engine::Engine(const ModelShape& shape, const TrainSettings& settings, Objective objective, uint64_t seed, bool training)
+    : settings_(settings),
+      objective_(objective),
+      seed_(seed),
+      optimizer_(training ? make_optimizer(settings) : nullptr),
+      model_(shape, settings.precision, optimizer_.get()) {
+  if (settings.precision != Precision::fp16) counters_.loss_scale.scale = 1;
+}
+
+Pass Engine::pass_for(const Batch& batch, int64_t step, bool training) const {
+  Pass pass;
+  pass.sequences = batch.sequences;
+  pass.length = batch.length;
+  pass.ids_N = to_tensor(batch.ids);
+  if (!batch.targets.empty()) pass.targets_N = to_tensor(batch.targets);
+  pass.visibility = model_.shape().arch == Arch::bert ? Visibility::all
+                    : batch.prefix.empty()            ? Visibility::causal
+                                                      : Visibility::prefix;
+  pass.prefix_B = batch.prefix;
+  pass.dropout = training && model_.shape().dropout.any();
+  pass.seed = seed_;
+  pass.step = step;
+  pass.first_sequence = batch.first_sequence;
+  return pass;
+}
+
+StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
+  c10::InferenceMode no_graph;  // gradients are the blocks' business: nothing is recorded
+  Run run;
+  run.schedule = &schedule;
+  run.input = input;
+  run.squares.assign(schedule.blocks.size(), 0);
+  for (int32_t m = 0; m < schedule.micros; m++) {
+    int64_t each = input.batch->sequences / schedule.micros;
+    MEGALITH_ASSERT(each * schedule.micros == input.batch->sequences, "micro-batches are equal cuts");
+    MemoryScope scope(AllocationKind::activations);
+    run.micros.push_back({pass_for(input.batch->slice(m * each, each), input.step, schedule.training), {}, {}, {}, {}});
+    run.micros.back().tapes.resize(schedule.blocks.size());
+  }
+  run.outcome.spans = lanes_.run(schedule, [&](OpId id) {
+    c10::InferenceMode lane_records_nothing;  // thread-local: every lane says so
+    execute(run, schedule.ops[static_cast<size_t>(id)]);
+  });
+  for (const Run::Micro& micro : run.micros) {
+    run.outcome.loss += micro.sums.loss;
+    run.outcome.targets += micro.sums.targets;
+  }
+  if (run.outcome.targets > 0) run.outcome.loss /= static_cast<double>(run.outcome.targets);
+  return std::move(run.outcome);
+}
+
+void Engine::execute(Run& run, const Op& op) {
+  MemoryScope scope(op.kind == OpKind::forward ? AllocationKind::activations : AllocationKind::workspace);
+  Run::Micro* micro = op.micro == kNoMicro ? nullptr : &run.micros[static_cast<size_t>(op.micro)];
+  Tape* tape = micro ? &micro->tapes[static_cast<size_t>(op.block)] : nullptr;
+  const bool is_head = op.block + 1 == static_cast<BlockId>(model_.size());
+  switch (op.kind) {
+    case OpKind::count: {
+      int64_t targets = run.input.batch->target_count();
+      for (Run::Micro& m : run.micros)
+        m.pass.gradient_scale = counters_.loss_scale.scale / static_cast<double>(std::max<int64_t>(targets, 1));
+      break;
+    }
+    case OpKind::forward:
+      if (is_head) {
+        micro->sums = model_.head().loss(micro->activation, micro->pass);
+        micro->activation.reset();
+      } else {
+        micro->activation = model_.block(op.block).forward(micro->activation, micro->pass,
+                                                           run.schedule->training ? tape : nullptr);
+      }
+      break;
+    case OpKind::loss: {
+      at::Tensor x_NC = std::move(micro->activation);
+      micro->sums = model_.head().loss_and_gradient(x_NC, micro->pass, micro->gradient);
+      break;
+    }
+    case OpKind::backward:
+      micro->gradient = model_.block(op.block).backward(micro->gradient, micro->pass, *tape);
+      MEGALITH_ASSERT(tape->empty(), "{} left something on its tape", model_.block(op.block).spec().name);
+      break;
+    case OpKind::fold: model_.embedding().fold(); break;
+    case OpKind::norm: run.squares[static_cast<size_t>(op.block)] = model_.gradient_squares(op.block); break;
+    case OpKind::clip: {
+      double squares = 0;
+      for (double s : run.squares) squares += s;
+      const double scale = counters_.loss_scale.scale, norm = std::sqrt(squares) / scale;
+      double loss = 0;
+      for (const Run::Micro& m : run.micros) loss += m.sums.loss;
+      run.outcome.gradient_norm = norm;
+      run.outcome.loss_scale = scale;
+      run.outcome.skipped = !std::isfinite(norm) || !std::isfinite(loss);
+      if (settings_.precision == Precision::fp16) {
+        LossScale next(counters_.loss_scale);
+        next.after_step(!run.outcome.skipped);
+        counters_.loss_scale = next.state();
+      }
+      if (run.outcome.skipped) break;
+      // As torch.nn.utils.clip_grad_norm_ scales: max_norm / (norm + 1e-6), at most 1.
+      double clip = settings_.clip > 0 ? std::min(1.0, settings_.clip / (norm + 1e-6)) : 1.0;
+      run.update = {run.input.lr, clip / scale, ++counters_.updates};
+      break;
+    }
+    case OpKind::update:
+      if (run.outcome.skipped) model_.clear_gradient(op.block);
+      else model_.update(op.block, *optimizer_, run.update);
+      break;
+    case OpKind::save:
+      for (const NamedPart& part : model_.parameters(op.block)) run.input.sink->write(PartSink::Kind::parameter, part);
+      for (const NamedPart& part : model_.optimizer_state(op.block)) run.input.sink->write(PartSink::Kind::optimizer, part);
+      break;
+    case OpKind::commit: run.input.sink->commit(); break;
+  }
+}
+
+at::Tensor Engine::logits(const std::vector<int64_t>& ids, int64_t sequences, KeyValueCache* cache, bool last_only) {
+  c10::InferenceMode no_graph;
+  Batch batch;
+  batch.sequences = sequences;
+  batch.length = static_cast<int64_t>(ids.size()) / sequences;
+  batch.ids = ids;
+  Pass pass = pass_for(batch, 0, false);
+  if (cache && cache->layers.empty()) cache->layers.resize(static_cast<size_t>(model_.shape().layers));
+  pass.cache = cache;
+  at::Tensor x_NC;
+  for (BlockId b = 0; b + 1 < static_cast<BlockId>(model_.size()); b++) x_NC = model_.block(b).forward(x_NC, pass, nullptr);
+  if (cache) cache->positions += batch.length;
+  if (last_only)
+    x_NC = x_NC.view({sequences, batch.length, x_NC.size(1)}).select(1, batch.length - 1).contiguous();
+  return model_.head().logits(x_NC).to(at::kFloat);
+}
+
+std::vector<float> Engine::losses(const Batch& batch) {
+  c10::InferenceMode no_graph;
+  Pass pass = pass_for(batch, 0, false);
+  at::Tensor x_NC, each_N;
+  for (BlockId b = 0; b + 1 < static_cast<BlockId>(model_.size()); b++) x_NC = model_.block(b).forward(x_NC, pass, nullptr);
+  model_.head().loss(x_NC, pass, &each_N);
+  each_N = each_N.to(at::kFloat).contiguous();
+  return {each_N.const_data_ptr<float>(), each_N.const_data_ptr<float>() + each_N.numel()};
+}
+
+}  // namespace megalith

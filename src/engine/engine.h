@@ -1,0 +1,84 @@
+// Gives meaning to a schedule's ops: what each does to blocks, activations, gradients and state. It knows no
+// technique: order, overlap and placement are the schedule's.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "data/batch.h"
+#include "engine/model_state.h"
+#include "optim/loss_scale.h"
+#include "schedule/lanes.h"
+#include "schedule/schedule.h"
+
+namespace megalith {
+
+// Where the save ops of a schedule put the parts of a checkpoint. Called on the write lane. Must not throw for
+// the disk's faults: training goes on without that checkpoint, and the sink tells its owner.
+class PartSink {
+ public:
+  virtual ~PartSink() = default;
+  enum class Kind { parameter, optimizer };
+  virtual void write(Kind kind, const NamedPart& part) = 0;
+  virtual void commit() = 0;
+};
+
+struct StepInput {
+  const Batch* batch = nullptr;  // borrowed; null for a schedule without micro-batches
+  int64_t step = 0;              // from 0: keys dropout
+  double lr = 0;
+  PartSink* sink = nullptr;      // borrowed; needed by schedules that save
+};
+
+struct StepOutcome {
+  double loss = 0;               // mean over the targets, nats
+  int64_t targets = 0;
+  double gradient_norm = 0;      // before clipping
+  bool skipped = false;          // loss or gradient not finite: nothing was updated
+  double loss_scale = 1;
+  std::vector<Span> spans;       // by op
+};
+
+class Engine {
+ public:
+  // `training` false: no gradients, no optimizer.
+  Engine(const ModelShape& shape, const TrainSettings& settings, Objective objective, uint64_t seed, bool training);
+
+  // Runs a schedule of this model. Micro-batches are equal cuts of the batch.
+  StepOutcome run(const Schedule& schedule, const StepInput& input);
+
+  // Logits of the last position of every sequence, or of all positions. With a cache, `ids` continue it.
+  at::Tensor logits(const std::vector<int64_t>& ids, int64_t sequences, KeyValueCache* cache, bool last_only);
+  // Loss of every position of a batch (0 where there is no target), row by row.
+  std::vector<float> losses(const Batch& batch);
+
+  ModelState& model() { return model_; }
+  const Optimizer& optimizer() const { return *optimizer_; }
+
+  // Everything besides tensors that the next step depends on.
+  struct Counters {
+    int64_t updates = 0;         // made so far: skipped steps do not count
+    LossScale::State loss_scale;
+  };
+  Counters counters() const { return counters_; }
+  void restore(const Counters& counters) { counters_ = counters; }
+
+ private:
+  struct Run;  // one run's activations, tapes and sums
+  void execute(Run& run, const Op& op);
+  Pass pass_for(const Batch& batch, int64_t step, bool training) const;
+
+  TrainSettings settings_;
+  Objective objective_;
+  uint64_t seed_;
+  std::unique_ptr<Optimizer> optimizer_;
+  ModelState model_;
+  Lanes lanes_;
+  Counters counters_;
+};
+
+}  // namespace megalith

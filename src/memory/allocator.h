@@ -1,0 +1,53 @@
+// The process's CPU allocator: everything ATen allocates goes through it, counted by kind, cached, and refused
+// beyond the budget. Process-wide by nature (LibTorch has one CPU allocator).
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace megalith {
+
+enum class AllocationKind : uint8_t { parameters, gradients, optimizer, activations, workspace };
+inline constexpr int kAllocationKinds = 5;
+std::string_view name(AllocationKind kind);
+
+// An allocation that would break the budget.
+struct BudgetExceeded : Fault {
+  using Fault::Fault;
+};
+
+struct AllocatedMemory {
+  std::array<int64_t, kAllocationKinds> now{};      // live bytes by kind
+  std::array<int64_t, kAllocationKinds> at_peak{};  // by kind at the moment when the total was largest
+  int64_t live = 0;
+  int64_t peak = 0;                             // largest total since the last reset_peak
+  int64_t cached = 0;                           // freed, kept for the next allocation of that size
+};
+
+// Call first in main, before any tensor exists.
+void install_allocator();
+
+// Largest total of live bytes; 0 = no limit.
+void set_allocation_budget(Bytes budget);
+
+AllocatedMemory allocated_memory();
+void reset_memory_peak();
+// Gives cached memory back to the system.
+void release_cached_memory();
+
+// Allocations of this thread count as `kind` while the scope lives. Outside of any scope: workspace.
+class MemoryScope {
+ public:
+  explicit MemoryScope(AllocationKind kind);
+  ~MemoryScope();
+  MemoryScope(const MemoryScope&) = delete;
+  MemoryScope& operator=(const MemoryScope&) = delete;
+
+ private:
+  AllocationKind outer_;
+};
+
+}  // namespace megalith

@@ -1,0 +1,102 @@
+#include "memory/machine.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+namespace megalith {
+namespace {
+
+// Value in KiB of a "Name:   123 kB" line; -1 when absent.
+int64_t kib_field(const char* path, const std::string& field) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind(field + ":", 0) == 0) return std::stoll(line.substr(field.size() + 1));
+  return -1;
+}
+
+// A number alone in a file; "max" and absence give -1.
+int64_t number_in(const std::string& path) {
+  std::ifstream file(path);
+  std::string word;
+  if (!(file >> word) || word == "max") return -1;
+  try {
+    return std::stoll(word);
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+// Calls visit(directory) for the process's cgroup of a controller and all above it, up to the mount.
+template <class Visit>
+void each_cgroup(const std::string& controller, const Visit& visit) {
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream parts(line);
+    std::string id, controllers, path;
+    std::getline(parts, id, ':');
+    std::getline(parts, controllers, ':');
+    std::getline(parts, path);
+    bool v2 = controllers.empty();
+    if (!v2 && ("," + controllers + ",").find("," + controller + ",") == std::string::npos) continue;
+    std::string mount = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/" + controller;
+    for (std::string at = path;; at = at.substr(0, at.rfind('/'))) {
+      visit(mount + at, v2);
+      if (at.empty() || at == "/") break;
+    }
+    visit(mount, v2);
+  }
+}
+
+}  // namespace
+
+Bytes usable_memory() {
+  int64_t available = kib_field("/proc/meminfo", "MemAvailable") * 1024;
+  each_cgroup("memory", [&](const std::string& dir, bool v2) {
+    int64_t limit = number_in(dir + (v2 ? "/memory.max" : "/memory.limit_in_bytes"));
+    if (limit > 0 && limit < (int64_t{1} << 60)) available = std::min(available, limit);
+  });
+  return Bytes(available - available / 16);
+}
+
+Bytes resident_memory() {
+  // Pss_Anon and Pss_Shmem leave out the page cache behind mapped files; older kernels only know Rss.
+  int64_t anon = kib_field("/proc/self/smaps_rollup", "Pss_Anon");
+  int64_t shared = kib_field("/proc/self/smaps_rollup", "Pss_Shmem");
+  if (anon >= 0) return Bytes((anon + std::max<int64_t>(shared, 0)) * 1024);
+  return Bytes(std::max<int64_t>(kib_field("/proc/self/status", "VmRSS"), 0) * 1024);
+}
+
+Bytes peak_resident_memory() { return Bytes(std::max<int64_t>(kib_field("/proc/self/status", "VmHWM"), 0) * 1024); }
+
+int64_t usable_cores() {
+  cpu_set_t set;
+  int64_t cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
+  each_cgroup("cpu", [&](const std::string& dir, bool v2) {
+    double quota = -1, period = 100000;
+    if (v2) {
+      std::ifstream file(dir + "/cpu.max");
+      std::string word;
+      if (file >> word >> period && word != "max") quota = std::stod(word);
+    } else {
+      quota = static_cast<double>(number_in(dir + "/cpu.cfs_quota_us"));
+      period = static_cast<double>(number_in(dir + "/cpu.cfs_period_us"));
+    }
+    if (quota > 0 && period > 0) cores = std::min<int64_t>(cores, std::max<int64_t>(1, std::llround(quota / period)));
+  });
+  return std::max<int64_t>(cores, 1);
+}
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  return "unknown processor";
+}
+
+}  // namespace megalith

@@ -1,0 +1,21 @@
+// What the machine has and what this process takes: asked, never assumed.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "base/units.h"
+
+namespace megalith {
+
+// Memory a run may use on this host: the smallest of the machine's available memory and the limits of the
+// process's cgroup (v1 or v2), less a margin of a sixteenth for the kernel and neighbours.
+Bytes usable_memory();
+
+// Private and shared memory of this process that is resident now (page cache excluded), and the largest ever.
+Bytes resident_memory();
+Bytes peak_resident_memory();
+
+int64_t usable_cores();        // respects affinity and cgroup quota
+std::string processor_name();  // as the kernel names it
+
+}  // namespace megalith

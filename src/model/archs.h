@@ -1,0 +1,13 @@
+// One file an architecture: how its embedding, layers and head compute.
+#pragma once
+#include <memory>
+
+#include "model/block.h"
+
+namespace megalith {
+
+std::unique_ptr<Block> make_gpt2_block(const ModelShape& shape, BlockSpec spec);
+std::unique_ptr<Block> make_llama_block(const ModelShape& shape, BlockSpec spec);
+std::unique_ptr<Block> make_bert_block(const ModelShape& shape, BlockSpec spec);
+
+}  // namespace megalith

@@ -1,0 +1,161 @@
+// BERT: learned positions and token types, LayerNorm after each half, GELU (erf form), masked-language head.
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/gelu_backward.h>
+
+#include "model/archs.h"
+#include "model/layers/attention.h"
+#include "model/layers/dropout.h"
+#include "model/layers/feed_forward.h"
+#include "model/layers/norm.h"
+#include "model/layers/table.h"
+#include "model/layers/vocabulary_loss.h"
+
+namespace megalith {
+namespace {
+
+class BertEmbedding : public EmbeddingBlock {
+ public:
+  using EmbeddingBlock::EmbeddingBlock;
+
+  at::Tensor forward(const at::Tensor&, const Pass& pass, Tape* tape) override {
+    at::Tensor x_BTC = at::embedding(words_.value, pass.ids_N).view({pass.sequences, pass.length, shape_.hidden});
+    x_BTC.add_(types_.value[0]);  // every token is of the first type: text is packed, not paired
+    x_BTC.add_(positions_.value.narrow(0, pass.first_position(), pass.length));
+    at::Tensor x_NC = x_BTC.view({pass.tokens(), shape_.hidden});
+    at::Tensor y_NC = norm_.forward(x_NC).y_NC;
+    dropout_.drop(y_NC, pass);
+    if (tape) tape->keep(std::move(x_NC));
+    return y_NC;
+  }
+
+  at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape& tape) override {
+    at::Tensor x_NC = tape.take();
+    at::Tensor g = norm_.backward(dropout_.backward(g_NC, pass), x_NC, norm_.forward(x_NC));
+    types_.grad[0].add_(g.sum({0}, false, types_.grad.scalar_type()));
+    add_position_gradient(positions_, g, pass.sequences);
+    words_gradient_.add(words_, pass.ids_N, g);
+    return {};
+  }
+
+  Weight table() const override { return words_; }
+  void fold() override { words_gradient_.fold(words_); }
+
+ private:
+  void wire() override {
+    words_ = weight("word_embeddings.weight");
+    positions_ = weight("position_embeddings.weight");
+    types_ = weight("token_type_embeddings.weight");
+    norm_ = {weight("LayerNorm.weight"), weight("LayerNorm.bias"), shape_.norm_eps};
+  }
+  Weight words_, positions_, types_;
+  LayerNorm norm_;
+  TableGradient words_gradient_{shape_.tied};
+  DropPlace dropout_{shape_.dropout.embedding, RandomUse::embedding_dropout};
+};
+
+class BertLayer : public Block {
+ public:
+  using Block::Block;
+
+  at::Tensor forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape) override {
+    if (tape) tape->keep(x_NC);
+    at::Tensor sum1_NC = from_heads_.forward(attention_.forward(to_qkv_.forward(x_NC), pass, tape));
+    drop1_.drop(sum1_NC, pass);
+    sum1_NC.add_(x_NC);
+    at::Tensor mid_NC = norm1_.forward(sum1_NC).y_NC;
+    at::Tensor sum2_NC = feed_forward_.forward(mid_NC, tape);
+    drop2_.drop(sum2_NC, pass);
+    sum2_NC.add_(mid_NC);
+    at::Tensor y_NC = norm2_.forward(sum2_NC).y_NC;
+    if (tape) {
+      tape->keep(std::move(sum1_NC));
+      tape->keep(std::move(sum2_NC));
+    }
+    return y_NC;
+  }
+
+  at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape& tape) override {
+    at::Tensor sum2_NC = tape.take(), sum1_NC = tape.take();
+    at::Tensor g_sum2_NC = norm2_.backward(g_NC, sum2_NC, norm2_.forward(sum2_NC));
+    sum2_NC.reset();
+    Normed mid = norm1_.forward(sum1_NC);
+    at::Tensor g_mid_NC = feed_forward_.backward(drop2_.backward(g_sum2_NC, pass), mid.y_NC, tape).add_(g_sum2_NC);
+    at::Tensor g_sum1_NC = norm1_.backward(g_mid_NC, sum1_NC, mid);
+    at::Tensor o_NC = tape.take(), g_out_NC = drop1_.backward(g_sum1_NC, pass);
+    from_heads_.add_gradients(o_NC, g_out_NC);
+    at::Tensor g_qkv_NX = attention_.backward(from_heads_.input_gradient(g_out_NC), o_NC, pass, tape);
+    to_qkv_.add_gradients(tape.take(), g_qkv_NX);
+    return to_qkv_.input_gradient(g_qkv_NX).add_(g_sum1_NC);
+  }
+
+ private:
+  void wire() override {
+    to_qkv_ = {joined("self.query.weight", "self.value.weight"), joined("self.query.bias", "self.value.bias")};
+    from_heads_ = {weight("attention.output.dense.weight"), weight("attention.output.dense.bias")};
+    norm1_ = {weight("attention.output.LayerNorm.weight"), weight("attention.output.LayerNorm.bias"), shape_.norm_eps};
+    const std::string out = fmt::format("layer.{}.output.", spec_.layer);  // not "attention.output."
+    feed_forward_ = {{weight("intermediate.dense.weight"), weight("intermediate.dense.bias")},
+                     {weight(out + "dense.weight"), weight(out + "dense.bias")},
+                     "none"};
+    norm2_ = {weight(out + "LayerNorm.weight"), weight(out + "LayerNorm.bias"), shape_.norm_eps};
+  }
+
+  Linear to_qkv_, from_heads_;
+  LayerNorm norm1_, norm2_;
+  GeluFeedForward feed_forward_;
+  Attention attention_{shape_.heads, shape_.heads, shape_.head_dim(), 0, shape_.dropout.attention, spec_.layer};
+  DropPlace drop1_{shape_.dropout.residual, RandomUse::residual_dropout, spec_.layer, 0};
+  DropPlace drop2_{shape_.dropout.residual, RandomUse::residual_dropout, spec_.layer, 1};
+};
+
+// Only positions with a target go through the transform and the vocabulary: about one in seven.
+class BertHead : public HeadBlock {
+ public:
+  using HeadBlock::HeadBlock;
+  void tie(const Weight& table) override { output_.table = table; }
+
+  LossSums loss_and_gradient(const at::Tensor& x_NC, const Pass& pass, at::Tensor& gx_NC) override {
+    TargetRows rows = target_rows(pass.targets_N);
+    at::Tensor x_RC = rows.select(x_NC), h_RC = dense_.forward(x_RC), a_RC = at::gelu(h_RC);
+    Normed normed = norm_.forward(a_RC);
+    at::Tensor gn_RC = at::empty_like(normed.y_NC);
+    LossSums sums = output_.run(normed.y_NC, rows.targets, pass.gradient_scale, &gn_RC, nullptr);
+    at::Tensor g_RC = at::gelu_backward(norm_.backward(gn_RC, a_RC, normed), h_RC);
+    dense_.add_gradients(x_RC, g_RC);
+    gx_NC = rows.scatter(dense_.input_gradient(g_RC), x_NC);
+    return sums;
+  }
+
+  LossSums loss(const at::Tensor& x_NC, const Pass& pass, at::Tensor* each_N) override {
+    return target_rows(pass.targets_N).loss(output_, x_NC, each_N, [&](const at::Tensor& x_RC) { return transform(x_RC); });
+  }
+
+  at::Tensor logits(const at::Tensor& x_RC) override { return output_.logits(transform(x_RC)); }
+
+ private:
+  at::Tensor transform(const at::Tensor& x_RC) const { return norm_.forward(at::gelu(dense_.forward(x_RC))).y_NC; }
+  void wire() override {
+    dense_ = {weight("transform.dense.weight"), weight("transform.dense.bias")};
+    norm_ = {weight("transform.LayerNorm.weight"), weight("transform.LayerNorm.bias"), shape_.norm_eps};
+    output_.bias = weight("predictions.bias");
+    if (!shape_.tied) output_.table = weight("decoder.weight");
+  }
+  Linear dense_;
+  LayerNorm norm_;
+  VocabularyLoss output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Block> make_bert_block(const ModelShape& shape, BlockSpec spec) {
+  switch (spec.kind) {
+    case BlockKind::embedding: return std::make_unique<BertEmbedding>(shape, std::move(spec));
+    case BlockKind::layer: return std::make_unique<BertLayer>(shape, std::move(spec));
+    case BlockKind::head: break;
+  }
+  return std::make_unique<BertHead>(shape, std::move(spec));
+}
+
+}  // namespace megalith

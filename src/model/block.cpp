@@ -1,0 +1,43 @@
+#include "model/block.h"
+
+#include "base/error.h"
+#include "model/archs.h"
+
+namespace megalith {
+
+void Block::bind(const at::Tensor& values, const at::Tensor& gradients) {
+  MEGALITH_ASSERT(values.numel() == spec_.flat_size, "{}", spec_.name);
+  values_ = values;
+  gradients_ = gradients;
+  wire();
+}
+
+Weight Block::weight(const std::string& suffix) const { return joined(suffix, suffix); }
+
+Weight Block::joined(const std::string& first_suffix, const std::string& last_suffix) const {
+  const ParameterSpec &first = spec_.parameter(first_suffix), &last = spec_.parameter(last_suffix);
+  int64_t elements = last.offset + last.size() - first.offset;
+  std::vector<int64_t> shape = first.shape;
+  shape[0] = elements / (first.size() / first.shape[0]);
+  auto view = [&](const at::Tensor& flat) {
+    return flat.defined() ? flat.narrow(0, first.offset, elements).view(shape) : at::Tensor();
+  };
+  return {view(values_), view(gradients_)};
+}
+
+at::Tensor HeadBlock::forward(const at::Tensor&, const Pass&, Tape*) { throw Bug("a head has no output activation"); }
+at::Tensor HeadBlock::backward(const at::Tensor&, const Pass&, Tape&) { throw Bug("a head's loss is its backward"); }
+
+std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape) {
+  std::vector<std::unique_ptr<Block>> blocks;
+  for (BlockSpec& spec : list_blocks(shape)) {
+    switch (shape.arch) {
+      case Arch::gpt2: blocks.push_back(make_gpt2_block(shape, std::move(spec))); break;
+      case Arch::llama: blocks.push_back(make_llama_block(shape, std::move(spec))); break;
+      case Arch::bert: blocks.push_back(make_bert_block(shape, std::move(spec))); break;
+    }
+  }
+  return blocks;
+}
+
+}  // namespace megalith

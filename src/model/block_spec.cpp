@@ -1,0 +1,144 @@
+#include "model/block_spec.h"
+
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace megalith {
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+// Initial values as Hugging Face's _init_weights gives them: normal(0, 0.02) for matrices and tables, ones and
+// zeros for norms and biases; GPT-2 scales what feeds the residual stream by 1/sqrt(2 layers).
+constexpr double kInitialStd = 0.02;
+
+ParameterSpec matrix(std::string name, Shape shape, double deviation = kInitialStd) {
+  return {std::move(name), std::move(shape), deviation, 0, true};
+}
+ParameterSpec ones(std::string name, int64_t n) { return {std::move(name), {n}, 0, 1, false}; }
+ParameterSpec zeros(std::string name, int64_t n) { return {std::move(name), {n}, 0, 0, false}; }
+ParameterSpec joined(ParameterSpec parameter) {
+  parameter.joins_previous = true;
+  return parameter;
+}
+
+BlockSpec block(std::string name, BlockKind kind, int64_t layer, std::vector<ParameterSpec> parameters) {
+  return {std::move(name), kind, layer, std::move(parameters), 0};
+}
+
+std::vector<BlockSpec> gpt2_blocks(const ModelShape& s) {
+  const int64_t C = s.hidden, F = s.ffn;
+  const double residual_std = kInitialStd / std::sqrt(2.0 * static_cast<double>(s.layers));
+  std::vector<BlockSpec> blocks;
+  blocks.push_back(block("embedding", BlockKind::embedding, -1,
+                         {matrix("transformer.wte.weight", {s.vocab, C}),
+                          matrix("transformer.wpe.weight", {s.context, C})}));
+  for (int64_t i = 0; i < s.layers; i++) {
+    std::string p = fmt::format("transformer.h.{}.", i);
+    blocks.push_back(block(fmt::format("layer {}", i), BlockKind::layer, i,
+                           {ones(p + "ln_1.weight", C), zeros(p + "ln_1.bias", C),
+                            matrix(p + "attn.c_attn.weight", {C, 3 * C}), zeros(p + "attn.c_attn.bias", 3 * C),
+                            matrix(p + "attn.c_proj.weight", {C, C}, residual_std), zeros(p + "attn.c_proj.bias", C),
+                            ones(p + "ln_2.weight", C), zeros(p + "ln_2.bias", C),
+                            matrix(p + "mlp.c_fc.weight", {C, F}), zeros(p + "mlp.c_fc.bias", F),
+                            matrix(p + "mlp.c_proj.weight", {F, C}, residual_std), zeros(p + "mlp.c_proj.bias", C)}));
+  }
+  blocks.push_back(block("head", BlockKind::head, -1,
+                         {ones("transformer.ln_f.weight", C), zeros("transformer.ln_f.bias", C)}));
+  if (!s.tied) blocks.back().parameters.push_back(matrix("lm_head.weight", {s.vocab, C}));
+  return blocks;
+}
+
+std::vector<BlockSpec> llama_blocks(const ModelShape& s) {
+  const int64_t C = s.hidden, F = s.ffn, KV = s.kv_heads * s.head_dim();
+  std::vector<BlockSpec> blocks;
+  blocks.push_back(block("embedding", BlockKind::embedding, -1, {matrix("model.embed_tokens.weight", {s.vocab, C})}));
+  for (int64_t i = 0; i < s.layers; i++) {
+    std::string p = fmt::format("model.layers.{}.", i);
+    blocks.push_back(block(fmt::format("layer {}", i), BlockKind::layer, i,
+                           {ones(p + "input_layernorm.weight", C),
+                            matrix(p + "self_attn.q_proj.weight", {C, C}),
+                            joined(matrix(p + "self_attn.k_proj.weight", {KV, C})),
+                            joined(matrix(p + "self_attn.v_proj.weight", {KV, C})),
+                            matrix(p + "self_attn.o_proj.weight", {C, C}),
+                            ones(p + "post_attention_layernorm.weight", C),
+                            matrix(p + "mlp.gate_proj.weight", {F, C}),
+                            joined(matrix(p + "mlp.up_proj.weight", {F, C})),
+                            matrix(p + "mlp.down_proj.weight", {C, F})}));
+  }
+  blocks.push_back(block("head", BlockKind::head, -1, {ones("model.norm.weight", C)}));
+  if (!s.tied) blocks.back().parameters.push_back(matrix("lm_head.weight", {s.vocab, C}));
+  return blocks;
+}
+
+std::vector<BlockSpec> bert_blocks(const ModelShape& s) {
+  const int64_t C = s.hidden, F = s.ffn;
+  std::vector<BlockSpec> blocks;
+  const std::string e = "bert.embeddings.";
+  blocks.push_back(block("embedding", BlockKind::embedding, -1,
+                         {matrix(e + "word_embeddings.weight", {s.vocab, C}),
+                          matrix(e + "position_embeddings.weight", {s.context, C}),
+                          matrix(e + "token_type_embeddings.weight", {s.token_types, C}),
+                          ones(e + "LayerNorm.weight", C), zeros(e + "LayerNorm.bias", C)}));
+  for (int64_t i = 0; i < s.layers; i++) {
+    std::string p = fmt::format("bert.encoder.layer.{}.", i);
+    blocks.push_back(block(fmt::format("layer {}", i), BlockKind::layer, i,
+                           {matrix(p + "attention.self.query.weight", {C, C}),
+                            joined(matrix(p + "attention.self.key.weight", {C, C})),
+                            joined(matrix(p + "attention.self.value.weight", {C, C})),
+                            zeros(p + "attention.self.query.bias", C),
+                            joined(zeros(p + "attention.self.key.bias", C)),
+                            joined(zeros(p + "attention.self.value.bias", C)),
+                            matrix(p + "attention.output.dense.weight", {C, C}),
+                            zeros(p + "attention.output.dense.bias", C),
+                            ones(p + "attention.output.LayerNorm.weight", C),
+                            zeros(p + "attention.output.LayerNorm.bias", C),
+                            matrix(p + "intermediate.dense.weight", {F, C}), zeros(p + "intermediate.dense.bias", F),
+                            matrix(p + "output.dense.weight", {C, F}), zeros(p + "output.dense.bias", C),
+                            ones(p + "output.LayerNorm.weight", C), zeros(p + "output.LayerNorm.bias", C)}));
+  }
+  const std::string h = "cls.predictions.";
+  blocks.push_back(block("head", BlockKind::head, -1,
+                         {matrix(h + "transform.dense.weight", {C, C}), zeros(h + "transform.dense.bias", C),
+                          ones(h + "transform.LayerNorm.weight", C), zeros(h + "transform.LayerNorm.bias", C),
+                          zeros(h + "bias", s.vocab)}));
+  if (!s.tied) blocks.back().parameters.push_back(matrix(h + "decoder.weight", {s.vocab, C}));
+  return blocks;
+}
+
+void lay_out(BlockSpec& block) {
+  int64_t end = 0;
+  for (ParameterSpec& parameter : block.parameters) {
+    if (!parameter.joins_previous) end = (end + kFlatAlign - 1) / kFlatAlign * kFlatAlign;
+    parameter.offset = end;
+    end += parameter.size();
+  }
+  block.flat_size = (end + kFlatAlign - 1) / kFlatAlign * kFlatAlign;
+}
+
+}  // namespace
+
+int64_t ParameterSpec::size() const {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+const ParameterSpec& BlockSpec::parameter(const std::string& suffix) const {
+  for (const ParameterSpec& p : parameters)
+    if (p.name.size() >= suffix.size() && p.name.compare(p.name.size() - suffix.size(), suffix.size(), suffix) == 0)
+      return p;
+  MEGALITH_ASSERT(false, "{} has no parameter {}", name, suffix);
+  throw Bug("unreachable");
+}
+
+std::vector<BlockSpec> list_blocks(const ModelShape& shape) {
+  std::vector<BlockSpec> blocks = shape.arch == Arch::gpt2    ? gpt2_blocks(shape)
+                                  : shape.arch == Arch::llama ? llama_blocks(shape)
+                                                              : bert_blocks(shape);
+  for (BlockSpec& b : blocks) lay_out(b);
+  return blocks;
+}
+
+}  // namespace megalith

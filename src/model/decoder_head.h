@@ -1,0 +1,47 @@
+// The head of GPT-2 and Llama: a final norm, then the vocabulary. The norm is the only difference.
+#pragma once
+#include <ATen/ops/empty_like.h>
+
+#include "model/block.h"
+#include "model/layers/norm.h"
+#include "model/layers/vocabulary_loss.h"
+
+namespace megalith {
+
+template <class Norm>
+class DecoderHead : public HeadBlock {
+ public:
+  using HeadBlock::HeadBlock;
+  void tie(const Weight& table) override { output_.table = table; }
+
+  LossSums loss_and_gradient(const at::Tensor& x_NC, const Pass& pass, at::Tensor& gx_NC) override {
+    TargetRows rows = target_rows(pass.targets_N);
+    at::Tensor x_RC = rows.select(x_NC);
+    Normed normed = norm_.forward(x_RC);
+    at::Tensor gn_RC = at::empty_like(normed.y_NC);
+    LossSums sums = output_.run(normed.y_NC, rows.targets, pass.gradient_scale, &gn_RC, nullptr);
+    gx_NC = rows.scatter(norm_.backward(gn_RC, x_RC, normed), x_NC);
+    return sums;
+  }
+
+  LossSums loss(const at::Tensor& x_NC, const Pass& pass, at::Tensor* each_N) override {
+    return target_rows(pass.targets_N).loss(output_, x_NC, each_N, [&](const at::Tensor& x_RC) {
+      return norm_.forward(x_RC).y_NC;
+    });
+  }
+
+  at::Tensor logits(const at::Tensor& x_RC) override { return output_.logits(norm_.forward(x_RC).y_NC); }
+
+ protected:
+  void wire() override {
+    wire_norm();
+    if (!shape_.tied) output_.table = weight("lm_head.weight");
+  }
+  virtual void wire_norm() = 0;
+  Norm norm_;
+
+ private:
+  VocabularyLoss output_;
+};
+
+}  // namespace megalith

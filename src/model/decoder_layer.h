@@ -1,0 +1,54 @@
+// The layer of GPT-2 and Llama: norm, attention, add; norm, feed-forward, add. The architectures differ in which
+// norm, which feed-forward, and how the weights are named.
+#pragma once
+#include "model/block.h"
+#include "model/layers/attention.h"
+#include "model/layers/dropout.h"
+#include "model/layers/norm.h"
+
+namespace megalith {
+
+template <class Norm, class FeedForward>
+class DecoderLayer : public Block {
+ public:
+  using Block::Block;
+
+  at::Tensor forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape) override {
+    if (tape) tape->keep(x_NC);
+    at::Tensor mid_NC = from_heads_.forward(attention_.forward(to_qkv_.forward(norm1_.forward(x_NC).y_NC), pass, tape));
+    drop1_.drop(mid_NC, pass);
+    mid_NC.add_(x_NC);
+    at::Tensor y_NC = feed_forward_.forward(norm2_.forward(mid_NC).y_NC, tape);
+    drop2_.drop(y_NC, pass);
+    y_NC.add_(mid_NC);
+    if (tape) tape->keep(std::move(mid_NC));
+    return y_NC;
+  }
+
+  at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape& tape) override {
+    at::Tensor g_mid_NC;
+    {
+      at::Tensor mid_NC = tape.take();
+      Normed normed = norm2_.forward(mid_NC);
+      at::Tensor gn_NC = feed_forward_.backward(drop2_.backward(g_NC, pass), normed.y_NC, tape);
+      g_mid_NC = norm2_.backward(gn_NC, mid_NC, normed).add_(g_NC);
+    }
+    at::Tensor o_NC = tape.take(), g_out_NC = drop1_.backward(g_mid_NC, pass);
+    from_heads_.add_gradients(o_NC, g_out_NC);
+    at::Tensor g_qkv_NX = attention_.backward(from_heads_.input_gradient(g_out_NC), o_NC, pass, tape);
+    at::Tensor x_NC = tape.take();
+    Normed normed = norm1_.forward(x_NC);
+    to_qkv_.add_gradients(normed.y_NC, g_qkv_NX);
+    return norm1_.backward(to_qkv_.input_gradient(g_qkv_NX), x_NC, normed).add_(g_mid_NC);
+  }
+
+ protected:
+  Norm norm1_, norm2_;
+  Linear to_qkv_, from_heads_;
+  FeedForward feed_forward_;
+  Attention attention_{shape_.heads, shape_.kv_heads, shape_.head_dim(), 0, shape_.dropout.attention, spec_.layer};
+  DropPlace drop1_{shape_.dropout.residual, RandomUse::residual_dropout, spec_.layer, 0};
+  DropPlace drop2_{shape_.dropout.residual, RandomUse::residual_dropout, spec_.layer, 1};
+};
+
+}  // namespace megalith

@@ -1,0 +1,21 @@
+// What a block costs a micro-batch, in operations and bytes, from its shape alone: the planner's raw material.
+#pragma once
+#include <vector>
+
+#include "config/config.h"
+#include "model/block_spec.h"
+
+namespace megalith {
+
+struct MicroBatchShape {
+  int64_t sequences = 1;
+  int64_t length = 1;
+  double target_fraction = 1;  // of the positions: masked objectives send only those through the head
+  int64_t tokens() const { return sequences * length; }
+};
+
+// One entry a block. optimizer_bytes is left 0: it is the optimizer's to say.
+std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchShape& micro, Precision precision,
+                                    bool attention_is_tiled);
+
+}  // namespace megalith

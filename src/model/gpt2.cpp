@@ -1,0 +1,81 @@
+// GPT-2: learned positions, LayerNorm, GELU (tanh form), biases everywhere.
+#include <ATen/ops/embedding.h>
+
+#include "model/archs.h"
+#include "model/decoder_head.h"
+#include "model/decoder_layer.h"
+#include "model/layers/feed_forward.h"
+#include "model/layers/table.h"
+
+namespace megalith {
+namespace {
+
+class Gpt2Embedding : public EmbeddingBlock {
+ public:
+  using EmbeddingBlock::EmbeddingBlock;
+
+  at::Tensor forward(const at::Tensor&, const Pass& pass, Tape*) override {
+    at::Tensor x_BTC = at::embedding(tokens_.value, pass.ids_N).view({pass.sequences, pass.length, shape_.hidden});
+    x_BTC.add_(positions_.value.narrow(0, pass.first_position(), pass.length));
+    at::Tensor x_NC = x_BTC.view({pass.tokens(), shape_.hidden});
+    dropout_.drop(x_NC, pass);
+    return x_NC;
+  }
+
+  at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape&) override {
+    at::Tensor g = dropout_.backward(g_NC, pass);
+    add_position_gradient(positions_, g, pass.sequences);
+    tokens_gradient_.add(tokens_, pass.ids_N, g);
+    return {};
+  }
+
+  Weight table() const override { return tokens_; }
+  void fold() override { tokens_gradient_.fold(tokens_); }
+
+ private:
+  void wire() override {
+    tokens_ = weight("wte.weight");
+    positions_ = weight("wpe.weight");
+  }
+  Weight tokens_, positions_;
+  TableGradient tokens_gradient_{shape_.tied};
+  DropPlace dropout_{shape_.dropout.embedding, RandomUse::embedding_dropout};
+};
+
+class Gpt2Layer : public DecoderLayer<LayerNorm, GeluFeedForward> {
+ public:
+  using DecoderLayer::DecoderLayer;
+
+ private:
+  void wire() override {
+    auto linear = [&](const std::string& name) {
+      return Linear{weight(name + ".weight"), weight(name + ".bias"), MatrixOrder::in_out};
+    };
+    norm1_ = {weight("ln_1.weight"), weight("ln_1.bias"), shape_.norm_eps};
+    norm2_ = {weight("ln_2.weight"), weight("ln_2.bias"), shape_.norm_eps};
+    to_qkv_ = linear("attn.c_attn");
+    from_heads_ = linear("attn.c_proj");
+    feed_forward_ = {linear("mlp.c_fc"), linear("mlp.c_proj"), "tanh"};
+  }
+};
+
+class Gpt2Head : public DecoderHead<LayerNorm> {
+ public:
+  using DecoderHead::DecoderHead;
+
+ private:
+  void wire_norm() override { norm_ = {weight("ln_f.weight"), weight("ln_f.bias"), shape_.norm_eps}; }
+};
+
+}  // namespace
+
+std::unique_ptr<Block> make_gpt2_block(const ModelShape& shape, BlockSpec spec) {
+  switch (spec.kind) {
+    case BlockKind::embedding: return std::make_unique<Gpt2Embedding>(shape, std::move(spec));
+    case BlockKind::layer: return std::make_unique<Gpt2Layer>(shape, std::move(spec));
+    case BlockKind::head: break;
+  }
+  return std::make_unique<Gpt2Head>(shape, std::move(spec));
+}
+
+}  // namespace megalith

@@ -1,0 +1,14 @@
+// Rotary position embedding in Hugging Face's order: element i pairs with i + D/2 of each head.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace megalith::kernels {
+
+// Rotates the first `heads` heads of every row of x_NX (rows are X wide, a head D) in place; row n is position
+// first_position + n % length. `backward` rotates the other way: the gradient's rule.
+void rope_in_place(at::Tensor& x_NX, int64_t heads, int64_t head_dim, int64_t length, int64_t first_position,
+                   double theta, bool backward);
+
+}  // namespace megalith::kernels

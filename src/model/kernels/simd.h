@@ -1,0 +1,36 @@
+// How our kernels reach the machine's vector units: plain loops in free functions, compiled for three levels of
+// x86-64, the best of which is chosen when the program starts. Instruction sets are asked, never assumed.
+#pragma once
+#include <bit>
+#include <cstdint>
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define MEGALITH_VECTORISED \
+  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), optimize("O3", "no-math-errno")))
+#else
+#define MEGALITH_VECTORISED
+#endif
+
+namespace megalith::kernels {
+
+// e^x in float32 to within about 2 units in the last place over [-87, 88]; below that 0, so that masked scores
+// vanish. Branch-free, so that loops over it vectorise (the library's expf does not).
+inline __attribute__((always_inline)) float exp_fast(float x) {
+  float clamped = x < -87.3f ? -87.3f : (x > 88.7f ? 88.7f : x);
+  float n = __builtin_rintf(clamped * 1.44269504088896341f);
+  float r = clamped - n * 0.693359375f;  // ln 2 in two parts: the product stays exact
+  r = r - n * -2.12194440e-4f;
+  float p = 1.9875691500e-4f;            // minimax polynomial on [-ln2/2, ln2/2]
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  float scale = std::bit_cast<float>((static_cast<int32_t>(n) + 127) << 23);
+  return x < -87.3f ? 0.0f : p * scale;
+}
+
+inline __attribute__((always_inline)) float sigmoid_fast(float x) { return 1.0f / (1.0f + exp_fast(-x)); }
+
+}  // namespace megalith::kernels

@@ -1,0 +1,28 @@
+// Multi-head attention on q, k, v lying side by side in one matrix: the flash kernel where it can, ours where
+// there is dropout, a prefix or a cache.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include "model/pass.h"
+#include "model/tape.h"
+
+namespace megalith {
+
+struct Attention {
+  int64_t heads = 0;
+  int64_t kv_heads = 0;   // divides heads; fewer: grouped-query attention
+  int64_t head_dim = 0;
+  double rope_theta = 0;  // > 0: rotary positions on q and k
+  double dropout = 0;     // on the probabilities
+  int64_t layer = 0;      // keys dropout; place in the cache
+
+  int64_t qkv_width() const { return (heads + 2 * kv_heads) * head_dim; }
+
+  // qkv_NX as the projection leaves it (rotated in place); returns [N, heads * head_dim]. Leaves on the tape,
+  // where one is given: qkv, log-sum-exp, output (so the output is the first that backward takes).
+  at::Tensor forward(at::Tensor qkv_NX, const Pass& pass, Tape* tape) const;
+  // Gradient of qkv as the projection left it. `output_NC` is forward's, already taken from the tape.
+  at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& output_NC, const Pass& pass, Tape& tape) const;
+};
+
+}  // namespace megalith

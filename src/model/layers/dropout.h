@@ -1,0 +1,29 @@
+// The places of a model that drop, numbered so that no two share random numbers.
+#pragma once
+#include "model/kernels/dropout.h"
+#include "model/pass.h"
+
+namespace megalith {
+
+struct DropPlace {
+  double probability = 0;
+  RandomUse use = RandomUse::residual_dropout;
+  int64_t layer = 0;
+  int64_t place = 0;  // tells the places of one layer apart; below 4
+
+  // Drops elements of x_NC in place; nothing when the pass does not train.
+  void drop(at::Tensor& x_NC, const Pass& pass) const {
+    if (probability <= 0 || !pass.dropout) return;
+    kernels::dropout_in_place(x_NC, {pass.seed, use, static_cast<uint64_t>(layer * 4 + place), pass.step,
+                                     pass.first_sequence * pass.length * x_NC.size(-1), probability});
+  }
+  // The gradient's way back; a copy only where something drops.
+  at::Tensor backward(const at::Tensor& g_NC, const Pass& pass) const {
+    if (probability <= 0 || !pass.dropout) return g_NC;
+    at::Tensor g = g_NC.clone();
+    drop(g, pass);
+    return g;
+  }
+};
+
+}  // namespace megalith

@@ -1,0 +1,28 @@
+// y = x W + b with the weight gradient added straight into the flat gradient: nothing is allocated for it.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+namespace megalith {
+
+// A parameter as views of its block's flat buffers. The gradient is float32 and undefined outside of training.
+struct Weight {
+  at::Tensor value;
+  at::Tensor grad;
+};
+
+// Adds `amount` (of the compute type) to a float32 gradient.
+void add_to_gradient(const Weight& weight, const at::Tensor& amount);
+
+enum class MatrixOrder { out_in, in_out };  // torch.nn.Linear and GPT-2's Conv1D
+
+struct Linear {
+  Weight weight;
+  Weight bias;  // undefined value: none
+  MatrixOrder order = MatrixOrder::out_in;
+
+  at::Tensor forward(const at::Tensor& x_NI) const;
+  at::Tensor input_gradient(const at::Tensor& g_NO) const;
+  void add_gradients(const at::Tensor& x_NI, const at::Tensor& g_NO) const;
+};
+
+}  // namespace megalith

@@ -1,0 +1,31 @@
+// LayerNorm and RMSNorm over the last dimension. Nothing but the input needs keeping: backward normalises again
+// (one pass over memory, small beside the matrix products) and gets the same bits.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include "model/layers/linear.h"
+
+namespace megalith {
+
+struct Normed {
+  at::Tensor y_NC;
+  at::Tensor mean_N;  // LayerNorm only
+  at::Tensor rstd_N;
+};
+
+struct LayerNorm {
+  Weight weight, bias;
+  double eps = 1e-5;
+  Normed forward(const at::Tensor& x_NC) const;
+  // Gradient of the input; adds the parameters' gradients.
+  at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Normed& normed) const;
+};
+
+struct RmsNorm {
+  Weight weight;
+  double eps = 1e-5;
+  Normed forward(const at::Tensor& x_NC) const;
+  at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Normed& normed) const;
+};
+
+}  // namespace megalith

@@ -1,0 +1,67 @@
+#include "model/layers/table.h"
+
+#include <ATen/Dispatch.h>
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+
+namespace megalith {
+namespace {
+
+// to[place[n]] += from[n] for all n in order. Threads share the columns, so that every sum has one order.
+template <class Place>
+void add_rows(const at::Tensor& to_XC, const at::Tensor& from_NC, int64_t rows, const Place& place) {
+  at::Tensor from = from_NC.to(to_XC.scalar_type()).contiguous();
+  const int64_t width = from.size(1);
+  AT_DISPATCH_FLOATING_TYPES(to_XC.scalar_type(), "add_rows", [&] {
+    scalar_t* to = to_XC.mutable_data_ptr<scalar_t>();
+    const scalar_t* source = from.const_data_ptr<scalar_t>();
+    at::parallel_for(0, width, 64, [&](int64_t begin, int64_t end) {
+      for (int64_t n = 0; n < rows; n++) {
+        scalar_t* t = to + place(n) * width;
+        const scalar_t* f = source + n * width;
+        for (int64_t i = begin; i < end; i++) t[i] += f[i];
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void TableGradient::add(const Weight& table, const at::Tensor& ids_N, const at::Tensor& g_NC) {
+  const int64_t n = ids_N.numel(), width = g_NC.size(1), before = static_cast<int64_t>(ids_.size());
+  const int64_t* ids = ids_N.const_data_ptr<int64_t>();
+  if (!aside_) return add_rows(table.grad, g_NC, n, [&](int64_t i) { return ids[i]; });
+  place_.resize(static_cast<size_t>(table.value.size(0)), -1);
+  for (int64_t i = 0; i < n; i++) {
+    if (place_[ids[i]] >= 0) continue;
+    place_[ids[i]] = static_cast<int32_t>(ids_.size());
+    ids_.push_back(ids[i]);
+  }
+  const auto wanted = static_cast<int64_t>(ids_.size());
+  if (!rows_.defined() || rows_.size(0) < wanted) {
+    int64_t capacity = std::min(table.value.size(0), std::max(wanted, 2 * before));
+    at::Tensor grown = at::empty({capacity, width}, table.grad.options());
+    if (before > 0) grown.narrow(0, 0, before).copy_(rows_.narrow(0, 0, before));
+    rows_ = grown;
+  }
+  if (wanted > before) rows_.narrow(0, before, wanted - before).zero_();
+  add_rows(rows_, g_NC, n, [&](int64_t i) { return place_[ids[i]]; });
+}
+
+void TableGradient::fold(const Weight& table) {
+  if (ids_.empty()) return;
+  add_rows(table.grad, rows_, static_cast<int64_t>(ids_.size()), [&](int64_t i) { return ids_[i]; });
+  for (int64_t id : ids_) place_[id] = -1;
+  ids_.clear();
+  rows_.reset();
+}
+
+void add_position_gradient(const Weight& positions, const at::Tensor& g_NC, int64_t sequences) {
+  int64_t length = g_NC.size(0) / sequences;
+  positions.grad.narrow(0, 0, length)
+      .add_(g_NC.view({sequences, length, g_NC.size(1)}).sum({0}, false, positions.grad.scalar_type()));
+}
+
+}  // namespace megalith

@@ -1,0 +1,29 @@
+// Rows of a table by id, and the gradient's way back.
+#pragma once
+#include <vector>
+
+#include "model/layers/linear.h"
+
+namespace megalith {
+
+// Gradient of an embedding table. A table that the head shares keeps its rows aside, added up by id in token
+// order as micro-batches come (at most one row a distinct id), until fold: the head's share goes first, whatever
+// the schedule. A table of its own is added to straight away.
+class TableGradient {
+ public:
+  explicit TableGradient(bool aside) : aside_(aside) {}
+  void add(const Weight& table, const at::Tensor& ids_N, const at::Tensor& g_NC);
+  // Adds what was kept aside, in the order in which ids first came, and forgets it.
+  void fold(const Weight& table);
+
+ private:
+  bool aside_;
+  std::vector<int64_t> ids_;    // distinct, in the order of coming
+  std::vector<int32_t> place_;  // id -> index in ids_, -1 where none
+  at::Tensor rows_;             // [capacity, C] in the gradient's type, grown by doubling
+};
+
+// Position t's gradient is the sum over the sequences of g at t.
+void add_position_gradient(const Weight& positions, const at::Tensor& g_NC, int64_t sequences);
+
+}  // namespace megalith

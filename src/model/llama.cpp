@@ -1,0 +1,72 @@
+// Llama: rotary positions, RMSNorm, SwiGLU, grouped-query attention, no biases.
+#include <ATen/ops/embedding.h>
+
+#include "model/archs.h"
+#include "model/decoder_head.h"
+#include "model/decoder_layer.h"
+#include "model/layers/feed_forward.h"
+#include "model/layers/table.h"
+
+namespace megalith {
+namespace {
+
+class LlamaEmbedding : public EmbeddingBlock {
+ public:
+  using EmbeddingBlock::EmbeddingBlock;
+
+  at::Tensor forward(const at::Tensor&, const Pass& pass, Tape*) override {
+    at::Tensor x_NC = at::embedding(tokens_.value, pass.ids_N);
+    dropout_.drop(x_NC, pass);
+    return x_NC;
+  }
+
+  at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape&) override {
+    tokens_gradient_.add(tokens_, pass.ids_N, dropout_.backward(g_NC, pass));
+    return {};
+  }
+
+  Weight table() const override { return tokens_; }
+  void fold() override { tokens_gradient_.fold(tokens_); }
+
+ private:
+  void wire() override { tokens_ = weight("embed_tokens.weight"); }
+  Weight tokens_;
+  TableGradient tokens_gradient_{shape_.tied};
+  DropPlace dropout_{shape_.dropout.embedding, RandomUse::embedding_dropout};
+};
+
+class LlamaLayer : public DecoderLayer<RmsNorm, SwigluFeedForward> {
+ public:
+  using DecoderLayer::DecoderLayer;
+
+ private:
+  void wire() override {
+    norm1_ = {weight("input_layernorm.weight"), shape_.norm_eps};
+    norm2_ = {weight("post_attention_layernorm.weight"), shape_.norm_eps};
+    to_qkv_ = {joined("q_proj.weight", "v_proj.weight"), {}};
+    from_heads_ = {weight("o_proj.weight"), {}};
+    feed_forward_ = {{joined("gate_proj.weight", "up_proj.weight"), {}}, {weight("down_proj.weight"), {}}};
+    attention_.rope_theta = shape_.rope_theta;
+  }
+};
+
+class LlamaHead : public DecoderHead<RmsNorm> {
+ public:
+  using DecoderHead::DecoderHead;
+
+ private:
+  void wire_norm() override { norm_ = {weight("model.norm.weight"), shape_.norm_eps}; }
+};
+
+}  // namespace
+
+std::unique_ptr<Block> make_llama_block(const ModelShape& shape, BlockSpec spec) {
+  switch (spec.kind) {
+    case BlockKind::embedding: return std::make_unique<LlamaEmbedding>(shape, std::move(spec));
+    case BlockKind::layer: return std::make_unique<LlamaLayer>(shape, std::move(spec));
+    case BlockKind::head: break;
+  }
+  return std::make_unique<LlamaHead>(shape, std::move(spec));
+}
+
+}  // namespace megalith

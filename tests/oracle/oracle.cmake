@@ -1,0 +1,12 @@
+# Comparisons with Hugging Face transformers and PyTorch; they need the references that `make test` installs.
+add_executable(probe tests/oracle/probe.cpp)
+target_link_libraries(probe PRIVATE megalith_engine megalith_checkpoint)
+find_program(ORACLE_PYTHON python PATHS ${CMAKE_SOURCE_DIR}/.venv/bin NO_DEFAULT_PATH)
+if(ORACLE_PYTHON)
+  foreach(arch gpt2 llama bert)
+    add_test(NAME oracle.transformers.${arch}
+             COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/oracle/transformers_agreement.py ${arch}
+                     $<TARGET_FILE:probe>)
+    set_tests_properties(oracle.transformers.${arch} PROPERTIES TIMEOUT 600)
+  endforeach()
+endif()

@@ -1,0 +1,104 @@
+// What the oracle scripts compare with Hugging Face: logits, loss, every gradient and the losses of a few steps of
+// a model loaded from a folder, on a batch given as JSON. Results go to a safetensors file and to stdout as JSON.
+//   probe FOLDER BATCH.json OUT.safetensors [steps]
+#include <ATen/Parallel.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "checkpoint/hf_config.h"
+#include "checkpoint/reader.h"
+#include "checkpoint/writer.h"
+#include "engine/engine.h"
+#include "memory/allocator.h"
+#include "model/facts.h"
+#include "schedule/base_pass.h"
+
+using namespace megalith;
+
+namespace {
+
+void load(ModelState& model, WeightSource& source) {
+  std::vector<TensorSpec> expected;
+  for (BlockId b = 0; b < static_cast<BlockId>(model.size()); b++)
+    for (const NamedPart& part : model.parameters(b)) expected.push_back({part.name, DType::f32, part.shape});
+  source.check_matches(expected);
+  for (BlockId b = 0; b < static_cast<BlockId>(model.size()); b++)
+    for (const NamedPart& part : model.parameters(b)) source.read_f32(part.name, 0, part.values);
+  model.values_changed();
+}
+
+// Gradients before the update: a schedule without what follows them.
+Schedule gradients_only(Schedule schedule) {
+  std::vector<Op> ops;
+  std::vector<OpId> place;
+  for (Op& op : schedule.ops) {
+    place.push_back(static_cast<OpId>(ops.size()));
+    if (op.kind == OpKind::norm || op.kind == OpKind::clip || op.kind == OpKind::update) continue;
+    for (OpId& before : op.after) before = place[static_cast<size_t>(before)];  // never one that was left out
+    ops.push_back(op);
+  }
+  schedule.ops = ops;
+  return schedule;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  install_allocator();
+  at::set_num_threads(2);
+  const std::string folder = argv[1];
+  nlohmann::json job = nlohmann::json::parse(read_file(argv[2]));
+  ModelShape shape = read_hf_config(folder);
+  TrainSettings settings;
+  settings.lr = job.value("lr", 1e-3);
+  settings.beta2 = 0.999;
+  settings.weight_decay = job.value("weight_decay", 0.01);
+  settings.clip = job.value("clip", 1.0);
+  Batch batch;
+  batch.sequences = job["ids"].size();
+  batch.length = job["ids"][0].size();
+  for (auto& row : job["ids"])
+    for (int64_t id : row) batch.ids.push_back(id);
+  for (auto& row : job["targets"])
+    for (int64_t id : row) batch.targets.push_back(id);
+  if (job.contains("prefix")) batch.prefix = job["prefix"].get<std::vector<int64_t>>();
+  const int32_t micros = job.value("micros", 1);
+
+  Engine engine(shape, settings, Objective::causal, 1, true);
+  WeightSource source = WeightSource::open_model(folder);
+  load(engine.model(), source);
+  at::Tensor logits = engine.logits(batch.ids, batch.sequences, nullptr, false).contiguous();
+
+  auto facts = block_facts(shape, {batch.sequences / micros, batch.length}, Precision::fp32, false);
+  Schedule step = training_step(facts, micros);
+  Schedule backward = gradients_only(step);
+  StepInput input{&batch, 0, settings.lr, nullptr};
+  StepOutcome outcome = engine.run(backward, input);
+
+  std::vector<TensorSpec> tensors{{"logits", DType::f32, {logits.size(0), logits.size(1)}}};
+  std::vector<NamedPart> gradients;
+  for (BlockId b = 0; b < static_cast<BlockId>(engine.model().size()); b++)
+    for (NamedPart& part : engine.model().gradients(b)) {
+      tensors.push_back({"grad." + part.name, DType::f32, part.shape});
+      gradients.push_back(part);
+    }
+  {
+    CheckpointWriter writer(argv[3], {{"out.safetensors", tensors}}, {});
+    writer.write("out.safetensors", "logits", 0,
+                 std::as_bytes(std::span(logits.const_data_ptr<float>(), static_cast<size_t>(logits.numel()))));
+    for (const NamedPart& part : gradients)
+      writer.write("out.safetensors", "grad." + part.name, 0, std::as_bytes(part.values));
+    writer.commit(nullptr);
+  }
+  for (BlockId b = 0; b < static_cast<BlockId>(engine.model().size()); b++) engine.model().clear_gradient(b);
+
+  nlohmann::json out{{"loss", outcome.loss}, {"losses", nlohmann::json::array()}, {"norms", nlohmann::json::array()}};
+  for (int i = 0; i < (argc > 4 ? std::atoi(argv[4]) : 0); i++) {
+    StepOutcome o = engine.run(step, input);
+    out["losses"].push_back(o.loss);
+    out["norms"].push_back(o.gradient_norm);
+  }
+  std::printf("%s\n", out.dump().c_str());
+}

@@ -1,0 +1,129 @@
+"""The same weights in Megalith and in Hugging Face transformers: logits, every gradient, the losses of 20 AdamW
+steps. The bounds are those of the exactness contract (docs/architecture.md)."""
+import copy
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+import torch
+from safetensors.torch import load_file
+from transformers import (BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM)
+
+STEPS = 20
+
+
+def models(arch):
+    """Ordinary sizes and odd ones: heads 5, vocabulary 1009, sequence 37."""
+    if arch == "gpt2":
+        plain = dict(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+        yield "even", GPT2LMHeadModel(GPT2Config(vocab_size=512, n_positions=64, n_embd=64, n_layer=3, n_head=4, **plain)), 64
+        yield "odd", GPT2LMHeadModel(GPT2Config(vocab_size=1009, n_positions=41, n_embd=35, n_layer=2, n_head=5, **plain)), 37
+        yield "untied", GPT2LMHeadModel(GPT2Config(vocab_size=300, n_positions=32, n_embd=32, n_layer=2, n_head=2,
+                                                   tie_word_embeddings=False, **plain)), 32
+    elif arch == "llama":
+        yield "grouped", LlamaForCausalLM(LlamaConfig(vocab_size=512, hidden_size=64, intermediate_size=176, num_hidden_layers=3,
+                                                      num_attention_heads=8, num_key_value_heads=2,
+                                                      max_position_embeddings=64, rms_norm_eps=1e-5)), 64
+        yield "odd", LlamaForCausalLM(LlamaConfig(vocab_size=1009, hidden_size=50, intermediate_size=71, num_hidden_layers=2,
+                                                  num_attention_heads=5, num_key_value_heads=5, max_position_embeddings=64,
+                                                  rms_norm_eps=1e-5, rope_theta=5000.0)), 37
+        yield "tied", LlamaForCausalLM(LlamaConfig(vocab_size=257, hidden_size=48, intermediate_size=96, num_hidden_layers=2,
+                                                   num_attention_heads=6, num_key_value_heads=3, max_position_embeddings=64,
+                                                   rms_norm_eps=1e-6, tie_word_embeddings=True)), 33
+    else:
+        plain = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+        yield "even", BertForMaskedLM(BertConfig(vocab_size=512, hidden_size=64, num_hidden_layers=3, num_attention_heads=4,
+                                                 intermediate_size=256, max_position_embeddings=64, **plain)), 64
+        yield "odd", BertForMaskedLM(BertConfig(vocab_size=1009, hidden_size=35, num_hidden_layers=2, num_attention_heads=5,
+                                                intermediate_size=77, max_position_embeddings=40, **plain)), 37
+
+
+def decays(name):
+    """As Megalith: matrices and tables decay, norms and biases do not."""
+    lowered = name.lower()
+    return not (lowered.endswith("bias") or "norm" in lowered or ".ln_" in lowered)
+
+
+def check(arch, label, model, length, probe, micros):
+    torch.manual_seed(1)
+    for name, parameter in model.named_parameters():  # fresh models have zero biases and unit norms: no test at all
+        parameter.data += 0.05 * torch.randn_like(parameter)
+    model.train()
+    vocab = model.config.vocab_size
+    ids = torch.randint(0, vocab, (4, length))
+    if arch == "bert":
+        targets = torch.where(torch.rand(ids.shape) < 0.15, torch.randint(0, vocab, ids.shape), -100)
+        targets[:, 0] = 3
+    else:
+        targets = torch.randint(0, vocab, ids.shape)
+        targets[0, :3] = -100
+
+    def loss_of():
+        logits = model(input_ids=ids).logits
+        return logits, torch.nn.functional.cross_entropy(logits.view(-1, vocab).float(), targets.view(-1), ignore_index=-100)
+
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder + "/model")
+        with open(folder + "/batch.json", "w") as f:
+            json.dump({"ids": ids.tolist(), "targets": targets.tolist(), "micros": micros}, f)
+        done = subprocess.run([probe, folder + "/model", folder + "/batch.json", folder + "/out", str(STEPS)],
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(f"{arch} {label}: probe failed: {done.stderr}")
+        ours, tensors = json.loads(done.stdout), load_file(folder + "/out/out.safetensors")
+
+    # Logits and gradients against transformers in float64.
+    _, loss = loss_of()
+    loss.backward()
+    single = {n: p.grad.clone() for n, p in model.named_parameters()}
+    model.zero_grad()
+    model.double()
+    logits = model(input_ids=ids).logits
+    torch.nn.functional.cross_entropy(logits.view(-1, vocab), targets.view(-1), ignore_index=-100).backward()
+    reference = logits.detach().reshape(-1, vocab)
+    difference = (tensors["logits"].double() - reference).abs().max().item()
+    bound = 1e-4 * max(1.0, reference.abs().max().item())
+    assert difference <= bound, f"{arch} {label}: logits differ by {difference}, bound {bound}"
+
+    gradients = {n: p.grad.clone() for n, p in model.named_parameters()}
+    model.float()
+    total = torch.sqrt(sum(g.pow(2).sum() for g in gradients.values())).item()
+    worst = 0.0
+    assert {"grad." + n for n in gradients} == {n for n in tensors if n.startswith("grad.")}, "other parameter names"
+    for name, g in gradients.items():
+        error = (tensors["grad." + name].double() - g).norm().item()
+        allowed = 1e-4 * max(g.norm().item(), 1e-6 * total)
+        if g.norm().item() < 1e-9 * total:
+            # Zero but for rounding (BERT's key biases shift all scores of a query alike): no further from it than
+            # transformers itself in float32.
+            allowed = max(allowed, 2 * (single[name].double() - g).norm().item())
+        worst = max(worst, error / allowed)
+        assert error <= allowed, f"{arch} {label}: gradient of {name} differs by {error}, allowed {allowed}"
+
+    groups = [{"params": [p for n, p in model.named_parameters() if decays(n)], "weight_decay": 0.01},
+              {"params": [p for n, p in model.named_parameters() if not decays(n)], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)
+    largest = 0.0
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        _, loss = loss_of()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        relative = abs(ours["losses"][step] - loss.item()) / abs(loss.item())
+        largest = max(largest, relative)
+        assert relative <= 1e-4, f"{arch} {label}: loss of step {step}: {ours['losses'][step]} and {loss.item()}"
+    print(f"{arch} {label}, {micros} micro-batch(es): logits within {difference:.2e} (bound {bound:.1e}), gradients at most "
+          f"{worst:.3f} of their bound, {STEPS} losses within {largest:.1e}")
+
+
+if __name__ == "__main__":
+    arch, probe = sys.argv[1:3]
+    torch.manual_seed(0)
+    torch.set_num_threads(2)
+    for label, model, length in models(arch):
+        for micros in (1, 2):
+            check(arch, label, copy.deepcopy(model), length, probe, micros)
