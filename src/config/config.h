@@ -16,6 +16,7 @@ struct RunSettings {
   std::string dir;        // run directory; default runs/NAME with NAME from the YAML file's name
   uint64_t seed = 1;
   int64_t restarts = 3;   // of a crashed multi-rank run
+  bool operator==(const RunSettings&) const = default;
 };
 
 struct ModelSettings {
@@ -24,6 +25,7 @@ struct ModelSettings {
   // The resolved shape. vocab is 0 until the tokenizer is known when neither preset nor field gives it (the
   // train command fills it, once, before anything is built); everything else is final.
   ModelShape shape;
+  bool operator==(const ModelSettings&) const = default;
 };
 
 enum class Objective { causal, masked, prefix };
@@ -32,11 +34,13 @@ struct ObjectiveSettings {
   Objective kind = Objective::causal;
   double mask_fraction = 0.15;   // masked: share of the tokens that become targets
   bool whole_words = false;      // masked: all pieces of a word or none
+  bool operator==(const ObjectiveSettings&) const = default;
 };
 
 struct TokenizerSettings {
   std::string path;          // tokenizer.json, vocab.txt, ...; empty: train one
   int64_t train_vocab = 0;   // > 0: train a byte-level BPE of this size on data.train
+  bool operator==(const TokenizerSettings&) const = default;
 };
 
 struct DataSettings {
@@ -48,6 +52,7 @@ struct DataSettings {
   std::string cache;               // where token shards of text are kept; empty: the run directory
   std::string text_field = "text"; // of JSON lines
   std::string separator;           // text files: a line with exactly this ends a document; empty: a file is one
+  bool operator==(const DataSettings&) const = default;
 };
 
 enum class OptimizerKind { adamw, sgd, lion, adafactor };
@@ -76,6 +81,7 @@ struct TrainSettings {
   int64_t max_bad_steps = 10;      // skipped steps in a row (non-finite numbers) before the run stops
   int64_t sample_tokens = 0;       // tokens of a text sample generated with each validation; 0 = none
   std::string sample_prompt;
+  bool operator==(const TrainSettings&) const = default;
 };
 
 struct ParallelSettings {
@@ -84,6 +90,7 @@ struct ParallelSettings {
   int64_t zero = 0;
   std::string schedule = "1f1b";
   int64_t interleave = 1;
+  bool operator==(const ParallelSettings&) const = default;
 };
 
 enum class Recompute { automatic, none, selective, full };
@@ -93,11 +100,13 @@ struct MemorySettings {
   std::string spill;               // directory of the disk tier; empty = no spilling
   int64_t window = 0;              // blocks; 0 = auto
   Recompute recompute = Recompute::automatic;
+  bool operator==(const MemorySettings&) const = default;
 };
 
 struct CheckpointSettings {
   int64_t every = 200;             // steps; 0 = only at the end; -1 = never
   int64_t keep = 2;
+  bool operator==(const CheckpointSettings&) const = default;
 };
 
 struct Config {
@@ -109,6 +118,7 @@ struct Config {
   ParallelSettings parallel;
   MemorySettings memory;
   CheckpointSettings checkpoint;
+  bool operator==(const Config&) const = default;
 };
 
 }  // namespace megalith

@@ -1,0 +1,150 @@
+#include "config/check.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+#include "config/names.h"
+#include "config/options.h"
+#include "config/yaml.h"
+
+namespace megalith {
+namespace {
+
+class Checker {
+ public:
+  explicit Checker(const WhereOf& where) : where_(where) {}
+
+  void require(bool holds, std::string_view key, const std::string& expected, const std::string& got,
+               const std::string& hint = "") const {
+    if (!holds) throw UserError({where_ ? where_(key) : "", std::string(key), expected, got, hint});
+  }
+
+  void at_least_1(int64_t value, std::string_view key) const {
+    require(value >= 1, key, find_option(key)->expected(), value == 0 ? "nothing" : fmt::format("{}", value),
+            "give it, or choose a model.preset");
+  }
+
+ private:
+  const WhereOf& where_;
+};
+
+// "use 4, 6, 8 or 12": the divisors of `number` nearest to `wanted`.
+std::string nearby_divisors(int64_t number, int64_t wanted) {
+  constexpr size_t kShown = 4;
+  std::vector<int64_t> divisors;
+  for (int64_t d = 1; d * d <= number; d++)
+    if (number % d == 0) {
+      divisors.push_back(d);
+      if (d * d != number) divisors.push_back(number / d);
+    }
+  auto distance = [&](int64_t d) { return std::abs(d - wanted); };
+  std::sort(divisors.begin(), divisors.end(), [&](int64_t a, int64_t b) {
+    return distance(a) != distance(b) ? distance(a) < distance(b) : a < b;
+  });
+  if (divisors.size() > kShown) divisors.resize(kShown);
+  std::sort(divisors.begin(), divisors.end());
+  if (divisors.size() == 1) return fmt::format("use {}", divisors[0]);
+  return fmt::format("use {} or {}", fmt::join(divisors.begin(), divisors.end() - 1, ", "), divisors.back());
+}
+
+std::string show(int64_t value) {
+  return fmt::format("{}", value);
+}
+
+// A setting that another one makes meaningless must have its default: nothing that is written is ignored.
+void check_applies(const Config& config, const Checker& check) {
+  static const Config defaults;
+  for (const Option& option : options()) {
+    if (!option.applies || option.applies(config)) continue;
+    std::string value = option.get(config).value_or(""), usual = option.get(defaults).value_or("");
+    check.require(value == usual, option.name, fmt::format("{} unless {}", usual, option.applies_when), value,
+                  fmt::format("remove {} or make it so that {}", option.key(), option.applies_when));
+  }
+}
+
+void check_attention(const ModelShape& s, const Checker& check) {
+  check.require(s.hidden % s.heads == 0, "model.heads",
+                fmt::format("a divisor of model.hidden ({})", s.hidden), show(s.heads),
+                nearby_divisors(s.hidden, s.heads));
+  if (s.arch != Arch::llama) {
+    check.require(s.kv_heads == s.heads, "model.kv_heads",
+                  fmt::format("model.heads ({}) as model.arch {} has no grouped-query attention", s.heads,
+                              name(s.arch)),
+                  show(s.kv_heads), "remove it");
+    return;
+  }
+  check.at_least_1(s.kv_heads, "model.kv_heads");
+  check.require(s.heads % s.kv_heads == 0, "model.kv_heads",
+                fmt::format("a divisor of model.heads ({})", s.heads), show(s.kv_heads),
+                nearby_divisors(s.heads, s.kv_heads));
+  check.require(
+      s.head_dim() % 2 == 0, "model.heads",
+      fmt::format("an even model.hidden / model.heads, for rotary positions, with model.hidden {}", s.hidden),
+      fmt::format("{} / {} = {}", s.hidden, s.heads, s.head_dim()), "choose another number of heads");
+}
+
+// Fields that an architecture does not have keep their defaults.
+void check_foreign_fields(const ModelShape& s, const Checker& check) {
+  check.require(s.arch == Arch::llama || s.rope_theta == ModelShape{}.rope_theta, "model.rope_theta",
+                fmt::format("it only where model.arch is llama"),
+                fmt::format("it with model.arch {}", name(s.arch)), "remove it");
+  if (s.arch == Arch::bert)
+    check.require(s.token_types >= 1, "model.token_types", "at least 1 as model.arch is bert",
+                  show(s.token_types));
+  else
+    check.require(s.token_types == 0, "model.token_types", fmt::format("0 as model.arch is {}", name(s.arch)),
+                  show(s.token_types), "remove it");
+}
+
+void check_objective(const Config& config, const Checker& check) {
+  bool bert = config.model.shape.arch == Arch::bert, masked = config.objective.kind == Objective::masked;
+  std::string arch(name(config.model.shape.arch)), objective(name_of(config.objective.kind));
+  check.require(!bert || masked, "objective.kind", "masked as model.arch is bert", objective,
+                "write objective: masked, or choose gpt2 or llama");
+  check.require(bert || !masked, "objective.kind", fmt::format("causal or prefix as model.arch is {}", arch),
+                objective, "masked needs model.arch bert");
+}
+
+}  // namespace
+
+void check_settings(const Config& config, const WhereOf& where) {
+  Checker check(where);
+  const TrainSettings& train = config.train;
+  check_applies(config, check);
+  check.require(train.min_lr <= train.lr, "train.min_lr", fmt::format("at most train.lr ({})", train.lr),
+                fmt::format("{}", train.min_lr));
+  check.require(train.warmup <= train.steps, "train.warmup",
+                fmt::format("at most train.steps ({})", train.steps), show(train.warmup));
+  if (train.micro_batch > 0)
+    check.require(train.batch % train.micro_batch == 0, "train.micro_batch",
+                  fmt::format("a divisor of train.batch ({})", train.batch), show(train.micro_batch),
+                  nearby_divisors(train.batch, train.micro_batch));
+}
+
+void check_model(const Config& config, const WhereOf& where) {
+  Checker check(where);
+  const ModelShape& s = config.model.shape;
+  check.at_least_1(s.layers, "model.layers");
+  check.at_least_1(s.hidden, "model.hidden");
+  check.at_least_1(s.heads, "model.heads");
+  check.at_least_1(s.ffn, "model.ffn");
+  check.at_least_1(s.context, "model.context");
+  check_attention(s, check);
+  check_foreign_fields(s, check);
+  check_objective(config, check);
+  check.require(config.data.sequence <= s.context, "data.sequence",
+                fmt::format("at most model.context ({})", s.context), show(config.data.sequence),
+                "shorten it, or raise model.context");
+  int64_t trained = config.data.tokenizer.train_vocab;
+  check.require(s.vocab == 0 || trained <= s.vocab, "data.tokenizer.vocab",
+                fmt::format("at most model.vocab ({})", s.vocab), show(trained), "or set model.vocab: auto");
+}
+
+void check_for_training(const Config& config, const WhereOf& where) {
+  Checker check(where);
+  check.require(!config.data.train.empty(), "data.train", find_option("data.train")->expected(), "nothing",
+                "name the text to train on: data: {train: my.txt}");
+}
+
+}  // namespace megalith

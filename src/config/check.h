@@ -1,0 +1,26 @@
+// Checks that look at more than one setting. Messages name both.
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "config/config.h"
+
+namespace megalith {
+
+// Where a key was written ("run.yaml:14"), for messages; an empty function knows no places.
+using WhereOf = std::function<std::string(std::string_view key)>;
+
+// What holds whatever the model is: min_lr <= lr, warmup <= steps, micro_batch divides batch, no setting that
+// another one makes meaningless.
+void check_settings(const Config& config, const WhereOf& where = {});
+
+// What needs the shape: heads divide hidden, sequence <= context, objective fits architecture, ...
+// parse_config() calls it where the shape is known; whoever reads the shape from the folder model.from names
+// calls it afterwards.
+void check_model(const Config& config, const WhereOf& where = {});
+
+// What only training needs: data.train. Whether the files are there and readable is for whoever opens them.
+void check_for_training(const Config& config, const WhereOf& where = {});
+
+}  // namespace megalith

@@ -1,0 +1,34 @@
+// The words that stand for enumerated values, in YAML and in every message; index = value.
+#pragma once
+#include <array>
+#include <string_view>
+
+#include "config/config.h"
+
+namespace megalith {
+
+constexpr std::array<std::string_view, 3> names_of(Arch) {
+  return {"gpt2", "llama", "bert"};
+}
+constexpr std::array<std::string_view, 3> names_of(Objective) {
+  return {"causal", "masked", "prefix"};
+}
+constexpr std::array<std::string_view, 4> names_of(OptimizerKind) {
+  return {"adamw", "sgd", "lion", "adafactor"};
+}
+constexpr std::array<std::string_view, 4> names_of(Decay) {
+  return {"cosine", "linear", "inverse_sqrt", "constant"};
+}
+constexpr std::array<std::string_view, 3> names_of(Precision) {
+  return {"fp32", "bf16", "fp16"};
+}
+constexpr std::array<std::string_view, 4> names_of(Recompute) {
+  return {"auto", "none", "selective", "full"};
+}
+
+template <class Enum>
+constexpr std::string_view name_of(Enum value) {
+  return names_of(value)[static_cast<size_t>(value)];
+}
+
+}  // namespace megalith

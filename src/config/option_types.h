@@ -1,0 +1,190 @@
+// Builders of table entries, one a type: each ties a name to a field of Config and knows how that type is
+// read, checked and written. A `Field` is a generic lambda from a (const) Config to the field.
+#pragma once
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "base/units.h"
+#include "config/names.h"
+#include "config/options.h"
+
+namespace megalith {
+
+inline Range from(double low) {
+  return {.low = low};
+}
+inline Range between(double low, double high) {
+  return {.low = low, .high = high};
+}
+inline Range above(double low) {
+  return {.low = low, .open_low = true};
+}
+inline Range fraction() {
+  return {.low = 0, .high = 1, .open_high = true};
+}  // [0, 1)
+inline Range inner_fraction() {
+  return {.low = 0, .high = 1, .open_low = true, .open_high = true};
+}  // (0, 1)
+
+std::optional<double> read_number(const Yaml& value, const Range& range);  // finite and in range
+std::optional<int64_t> read_count(const Yaml& value, const Range& range);  // with k, M, B, T
+bool is_text(const Yaml& value);  // a scalar without NUL, which no path or prompt can hold
+std::optional<bool> read_boolean(const Yaml& value);
+std::optional<std::vector<std::string>> read_texts(
+    const Yaml& value);                  // one text is a list of one; none is empty
+std::string write_number(double value);  // the shortest that reads back equal
+std::string write_texts(const std::vector<std::string>& texts);
+std::string write_bytes(Bytes size);  // exact: 4GiB, 1536MiB, 1000000007
+
+// An Option under construction; the table reads as `count(...).unit("steps").may_change()`.
+struct Entry : Option {
+  Entry in(std::string_view unit_name) && { return unit = unit_name, std::move(*this); }
+  Entry free() && { return may_change = true, std::move(*this); }
+  Entry short_form() && { return shorthand = true, std::move(*this); }
+  Entry when(std::string_view text, std::function<bool(const Config&)> predicate) && {
+    return applies_when = text, applies = std::move(predicate), std::move(*this);
+  }
+  // Left out of a written config where `carried` holds: another key says it.
+  Entry unless(std::function<bool(const Config&)> carried) && {
+    get = [written = std::move(get), carried = std::move(carried)](const Config& c) {
+      return carried(c) ? std::nullopt : written(c);
+    };
+    return std::move(*this);
+  }
+};
+
+inline Entry entry(std::string_view name, OptionType type, Range range, std::string_view default_text,
+                   std::string_view about) {
+  Entry e;
+  e.name = name;
+  e.type = type;
+  e.range = range;
+  e.default_text = default_text;
+  e.about = about;
+  return e;
+}
+
+template <class Field>
+Entry count(std::string_view name, Field field, Range range, std::string_view default_text,
+            std::string_view about) {
+  Entry e = entry(name, OptionType::count, range, default_text, about);
+  e.set = [=](Config& c, const Yaml& value) {
+    auto number = read_count(value, range);
+    if (number) field(c) = static_cast<std::decay_t<decltype(field(c))>>(*number);
+    return number.has_value();
+  };
+  e.get = [=](const Config& c) { return fmt::format("{}", field(c)); };
+  return e;
+}
+
+// A count that also takes a word, which stands for a value outside of the range.
+template <class Field>
+Entry count_or(std::string_view word, int64_t meaning, std::string_view name, Field field, Range range,
+               std::string_view default_text, std::string_view about) {
+  Entry e = count(name, field, range, default_text, about);
+  e.words = {word};
+  e.set = [=, plain = std::move(e.set)](Config& c, const Yaml& value) {
+    if (value.kind != Yaml::Kind::scalar || value.text != word) return plain(c, value);
+    field(c) = meaning;
+    return true;
+  };
+  e.get = [=, plain = std::move(e.get)](const Config& c) {
+    return field(c) == meaning ? std::string(word) : plain(c);
+  };
+  return e;
+}
+
+template <class Field>
+Entry number(std::string_view name, Field field, Range range, std::string_view default_text,
+             std::string_view about) {
+  Entry e = entry(name, OptionType::number, range, default_text, about);
+  e.set = [=](Config& c, const Yaml& value) {
+    auto read = read_number(value, range);
+    if (read) field(c) = *read;
+    return read.has_value();
+  };
+  e.get = [=](const Config& c) { return write_number(field(c)); };
+  return e;
+}
+
+template <class First, class Second>
+Entry two_numbers(std::string_view name, First first, Second second, Range range,
+                  std::string_view default_text, std::string_view about) {
+  Entry e = entry(name, OptionType::numbers, range, default_text, about);
+  e.set = [=](Config& c, const Yaml& value) {
+    if (value.kind != Yaml::Kind::list || value.items.size() != 2) return false;
+    auto a = read_number(value.items[0], range), b = read_number(value.items[1], range);
+    if (!a || !b) return false;
+    first(c) = *a;
+    second(c) = *b;
+    return true;
+  };
+  e.get = [=](const Config& c) {
+    return fmt::format("[{}, {}]", write_number(first(c)), write_number(second(c)));
+  };
+  return e;
+}
+
+template <class Field>
+Entry boolean(std::string_view name, Field field, std::string_view default_text, std::string_view about) {
+  Entry e = entry(name, OptionType::boolean, {}, default_text, about);
+  e.set = [=](Config& c, const Yaml& value) {
+    auto read = read_boolean(value);
+    if (read) field(c) = *read;
+    return read.has_value();
+  };
+  e.get = [=](const Config& c) { return std::string(field(c) ? "true" : "false"); };
+  return e;
+}
+
+// `shortest` is the least number of bytes.
+template <class Field>
+Entry text(std::string_view name, Field field, std::string_view default_text, std::string_view about,
+           size_t shortest = 0) {
+  Entry e = entry(name, OptionType::text, from(static_cast<double>(shortest)), default_text, about);
+  e.set = [=](Config& c, const Yaml& value) {
+    if (!is_text(value) || value.text.size() < shortest) return false;
+    field(c) = value.text;
+    return true;
+  };
+  e.get = [=](const Config& c) { return quote_yaml(field(c)); };
+  return e;
+}
+
+template <class Field>
+Entry texts(std::string_view name, Field field, std::string_view default_text, std::string_view about) {
+  Entry e = entry(name, OptionType::texts, {}, default_text, about);
+  e.set = [=](Config& c, const Yaml& value) {
+    auto read = read_texts(value);
+    if (read) field(c) = std::move(*read);
+    return read.has_value();
+  };
+  e.get = [=](const Config& c) { return write_texts(field(c)); };
+  return e;
+}
+
+// One of the words of an enumeration.
+template <class Field>
+Entry choice(std::string_view name, Field field, std::string_view default_text, std::string_view about) {
+  using Enum = std::decay_t<decltype(field(std::declval<Config&>()))>;
+  constexpr auto names = names_of(Enum{});
+  Entry e = entry(name, OptionType::choice, {}, default_text, about);
+  e.words = {names.begin(), names.end()};
+  e.set = [=](Config& c, const Yaml& value) {
+    if (value.kind != Yaml::Kind::scalar) return false;
+    for (size_t i = 0; i < names.size(); i++) {
+      if (value.text != names[i]) continue;
+      field(c) = static_cast<Enum>(i);
+      return true;
+    }
+    return false;
+  };
+  e.get = [=](const Config& c) { return std::string(name_of(field(c))); };
+  return e;
+}
+
+}  // namespace megalith

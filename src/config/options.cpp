@@ -1,0 +1,145 @@
+#include "config/options.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "config/nearest.h"
+
+namespace megalith {
+namespace {
+
+// "a, b or c"
+std::string either(const std::vector<std::string_view>& words) {
+  if (words.size() < 2) return fmt::format("{}", fmt::join(words, ""));
+  return fmt::format("{} or {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
+}
+
+// 100k, 1B: bounds as a user would write them.
+std::string show_bound(double value) {
+  for (auto [unit, suffix] : {std::pair{1e9, "B"}, {1e6, "M"}, {1e3, "k"}})
+    if (value >= unit && std::fmod(value, unit) == 0) return fmt::format("{}{}", value / unit, suffix);
+  return fmt::format("{}", value);
+}
+
+std::string hint_for(const Option& option, const Yaml& value) {
+  if (value.kind == Yaml::Kind::scalar && !option.words.empty()) {
+    std::string_view near = nearest(value.text, option.words);
+    if (!near.empty()) return fmt::format("did you mean {}?", near);
+  }
+  switch (option.type) {
+    case OptionType::count:
+      return parse_count(value.text) ? "" : "counts take k, M, B and T: 10k, 50M";
+    case OptionType::size:
+      return "sizes take MiB, GiB, MB, GB: 512MiB, 4GiB";
+    case OptionType::numbers:
+      return fmt::format("write it as {}", option.default_text);
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+bool Range::holds(double value) const {
+  return (open_low ? value > low : value >= low) && (open_high ? value < high : value <= high);
+}
+
+std::string Range::describe() const {
+  bool has_low = std::isfinite(low), has_high = std::isfinite(high) && high < 1e17;  // beyond is "any"
+  std::string text;
+  if (has_low) text = fmt::format("{} {}", open_low ? "above" : "from", show_bound(low));
+  if (!has_high) return text;
+  if (open_high)
+    return fmt::format("{}{}below {}", text, has_low ? (open_low ? " and " : ", ") : "", show_bound(high));
+  return fmt::format("{}{}{} {}", text, has_low ? " " : "", open_low || !has_low ? "up to" : "to",
+                     show_bound(high));
+}
+
+std::string Option::expected() const {
+  std::string bounds = range.describe();
+  if (!bounds.empty()) bounds = " " + bounds;
+  switch (type) {
+    case OptionType::choice:
+      return either(words);
+    case OptionType::boolean:
+      return "true or false";
+    case OptionType::numbers:
+      return fmt::format("two numbers{}", bounds);
+    case OptionType::texts:
+      return fmt::format("a {0} or a list of {0}s", unit.empty() ? "text" : unit);
+    case OptionType::text:
+      return fmt::format("a {}", unit.empty() ? "text" : unit) + (range.low > 0 ? ", not empty" : "");
+    case OptionType::number:
+    case OptionType::count:
+    case OptionType::size:
+      break;
+  }
+  std::string text = type == OptionType::size
+                         ? "a size such as 4GiB"
+                         : fmt::format("{}{}{}", type == OptionType::count ? "a whole number" : "a number",
+                                       unit.empty() ? "" : fmt::format(" of {}", unit), bounds);
+  return words.empty() ? text : fmt::format("{}, or {}", text, either(words));
+}
+
+void set_option(const Option& option, Config& config, const Yaml& value) {
+  if (!option.set(config, value))
+    throw UserError({value.where, std::string(option.name), option.expected(), value.describe(),
+                     hint_for(option, value)});
+}
+
+const Option* find_option(std::string_view name) {
+  for (const Option& option : options())
+    if (option.name == name) return &option;
+  return nullptr;
+}
+
+bool is_section(std::string_view name) {
+  return std::any_of(options().begin(), options().end(), [&](const Option& option) {
+    return option.name.size() > name.size() && option.name.starts_with(name) &&
+           option.name[name.size()] == '.';
+  });
+}
+
+std::vector<std::string_view> section_names() {
+  std::vector<std::string_view> names;
+  for (const Option& option : options())
+    for (size_t dot = option.name.find('.'); dot != std::string_view::npos;
+         dot = option.name.find('.', dot + 1))
+      if (std::find(names.begin(), names.end(), option.name.substr(0, dot)) == names.end())
+        names.push_back(option.name.substr(0, dot));
+  return names;
+}
+
+void unknown_key(std::string_view name, const std::string& where) {
+  std::string_view last = name.substr(name.rfind('.') + 1),
+                   section = name.substr(0, name.size() - last.size());
+  std::vector<std::string_view> names = section_names(), last_names, siblings;
+  for (const Option& option : options()) {
+    names.push_back(option.name);
+    last_names.push_back(option.key());
+    if (option.name.starts_with(section)) siblings.push_back(option.name.substr(section.size()));
+  }
+  auto named = [&](std::string_view key) {  // the option with this last part
+    auto found =
+        std::find_if(options().begin(), options().end(), [&](const Option& o) { return o.key() == key; });
+    return found == options().end() ? std::string_view{} : found->name;
+  };
+  std::string_view near = named(last);  // right name, wrong section
+  if (near.empty()) near = nearest(name, names);
+  if (near.empty()) near = named(nearest(last, last_names));
+  std::string hint =
+      !near.empty() ? fmt::format("did you mean {}?", near)
+      : siblings.empty() || section.empty()
+          ? fmt::format("the sections are {}", either(section_names()))
+          : fmt::format("{} has {}", section.substr(0, section.size() - 1), fmt::join(siblings, ", "));
+  Yaml shown;
+  shown.kind = Yaml::Kind::scalar;
+  shown.text = name;
+  throw UserError({where, shown.describe(), "a known key", "", hint});
+}
+
+}  // namespace megalith

@@ -1,0 +1,68 @@
+// The one table of options. Parsing, `megalith config`, the reference page, the JSON schema, the written-out
+// config and the check of what a resumed run may change all read it.
+#pragma once
+#include <functional>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/config.h"
+#include "config/yaml.h"
+
+namespace megalith {
+
+enum class OptionType { count, number, boolean, text, texts, size, choice, numbers };
+
+// Closed unless `open_*`; a number without a bound has infinity there.
+struct Range {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool open_low = false, open_high = false;
+  bool holds(double value) const;
+  std::string describe() const;  // "from 0 to 1", "above 0", ""
+};
+
+struct Option {
+  std::string_view name;  // "train.lr"; sections are separated by dots
+  OptionType type = OptionType::text;
+  std::string_view unit;  // "steps", "bytes", ...
+  Range range;
+  std::string_view default_text;  // for people; a formula where it depends on other keys
+  std::string_view about;         // one sentence
+  std::vector<std::string_view>
+      words;                      // choice: all values; other types: words taken beside a value ("auto")
+  bool may_change = false;        // by a resumed run
+  bool shorthand = false;         // a plain value given to this option's section means this option
+  std::string_view applies_when;  // for people; empty = always
+  std::function<bool(const Config&)> applies;  // empty = always
+  // Reads a value into the config; false, and nothing changed, when its type or range is wrong.
+  std::function<bool(Config&, const Yaml&)> set;
+  // The value as YAML that `set` reads back; nothing where another key carries it.
+  std::function<std::optional<std::string>(const Config&)> get;
+
+  std::string expected() const;  // "a whole number of steps from 1, or auto": what `set` takes
+  std::string_view section() const { return name.substr(0, name.rfind('.')); }  // "train"
+  std::string_view key() const { return name.substr(name.rfind('.') + 1); }     // "lr"
+};
+
+std::span<const Option> options();
+const Option* find_option(std::string_view name);  // nullptr when there is none
+
+// Reads a value into the config or throws UserError{value.where, name, expected, got, hint}.
+void set_option(const Option& option, Config& config, const Yaml& value);
+
+// Sections are the first parts of option names: "train", "model.dropout".
+bool is_section(std::string_view name);
+std::vector<std::string_view> section_names();
+
+// Throws UserError for a name that is neither option nor section, with the nearest one that is.
+[[noreturn]] void unknown_key(std::string_view name, const std::string& where);
+
+// What `megalith config KEY` prints: an option, a section, or everything when empty. Throws UserError for
+// unknown keys, with the nearest one.
+std::string explain(std::string_view key);
+
+}  // namespace megalith

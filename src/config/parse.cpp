@@ -1,0 +1,206 @@
+#include "config/parse.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "config/check.h"
+#include "config/names.h"
+#include "config/options.h"
+#include "config/presets.h"
+#include "config/yaml.h"
+
+namespace megalith {
+namespace {
+
+const std::string kCommandLine = "command line";
+
+// Keys of which only one is written; an override of one replaces the other.
+constexpr std::pair<std::string_view, std::string_view> kAlternatives[] = {
+    {"train.steps", "train.tokens"},
+    {"data.tokenizer.path", "data.tokenizer.train"},
+    {"data.tokenizer.path", "data.tokenizer.vocab"},
+};
+
+// What the user wrote, option by option: the file is layer 0, each override a layer above it.
+class Written {
+ public:
+  explicit Written(std::string file) : file_(std::move(file)) {}
+
+  void add(std::string_view name, const Yaml& value, int layer) {
+    if (const Option* option = find_option(name)) return put(*option, value, layer);
+    if (!is_section(name) && !name.empty()) unknown_key(name, value.where);
+    if (value.kind == Yaml::Kind::map) {
+      for (const auto& [key, entry] : value.entries)
+        add(name.empty() ? key : fmt::format("{}.{}", name, key), entry, layer);
+    } else if (value.kind == Yaml::Kind::null) {
+      std::erase_if(values_, [&](const auto& v) {
+        return !name.empty() && v.first.starts_with(fmt::format("{}.", name));
+      });
+    } else if (const Option* option = shorthand(name)) {
+      put(*option, value, layer);
+    } else {
+      throw UserError({value.where, std::string(name), "a mapping of keys to values", value.describe(),
+                       name.empty() ? "begin with model: and data:"
+                                    : fmt::format("`megalith config {}` lists them", name)});
+    }
+  }
+
+  const Yaml* find(std::string_view name) const {
+    auto found = values_.find(name);
+    return found == values_.end() ? nullptr : &found->second.value;
+  }
+
+  std::string where(std::string_view name) const {
+    const Yaml* value = find(name);
+    return value ? value->where : file_;
+  }
+
+  void refuse_both(std::string_view a, std::string_view b, std::string_view hint = "remove one") const {
+    if (find(a) && find(b))
+      throw UserError(
+          {where(b), std::string(b), fmt::format("either {} or {}", a, b), "both", std::string(hint)});
+  }
+
+ private:
+  struct Value {
+    Yaml value;
+    int layer;
+  };
+
+  static const Option* shorthand(std::string_view section) {
+    for (const Option& option : options())
+      if (option.shorthand && option.section() == section) return &option;
+    return nullptr;
+  }
+
+  void put(const Option& option, const Yaml& value, int layer) {
+    auto found = values_.find(option.name);
+    if (found != values_.end() && found->second.layer == layer)
+      throw UserError({value.where, std::string(option.name), "each key once", "it again",
+                       fmt::format("the first is at {}", found->second.value.where)});
+    if (value.kind == Yaml::Kind::null) {
+      values_.erase(option.name);
+      return;
+    }
+    for (auto [a, b] : kAlternatives)
+      if (option.name == a || option.name == b) replace_below(option.name == a ? b : a, layer);
+    values_.insert_or_assign(option.name, Value{value, layer});
+  }
+
+  void replace_below(std::string_view name, int layer) {
+    auto found = values_.find(name);
+    if (found != values_.end() && found->second.layer < layer) values_.erase(found);
+  }
+
+  std::string file_;
+  std::map<std::string_view, Value> values_;  // keys live in the option table
+};
+
+bool gives_shape(const Option& option) {
+  return option.section() == "model" && option.name != "model.from" && option.name != "model.preset";
+}
+
+// The shape before any field of it: the preset's, or the architecture's defaults. Nothing with model.from,
+// whose folder decides.
+void begin_shape(Config& config, const Written& written) {
+  for (std::string_view name : {"model.from", "model.preset", "model.arch"})
+    if (const Yaml* value = written.find(name)) set_option(*find_option(name), config, *value);
+  if (!config.model.from.empty()) {
+    written.refuse_both("model.from", "model.preset");
+    for (const Option& option : options())
+      if (gives_shape(option))
+        written.refuse_both("model.from", option.name,
+                            "the folder's config.json decides the shape; remove one");
+    return;
+  }
+  const Yaml* arch = written.find("model.arch");
+  if (!config.model.preset.empty()) {
+    Arch wanted = config.model.shape.arch;
+    config.model.shape = find_preset(config.model.preset, written.where("model.preset")).shape;
+    if (arch && wanted != config.model.shape.arch)
+      throw UserError(
+          {arch->where, "model.arch",
+           fmt::format("{}, as model.preset {} is", name(config.model.shape.arch), config.model.preset),
+           std::string(name(wanted)), "remove one of them"});
+  } else if (arch) {
+    config.model.shape = default_shape(config.model.shape.arch);
+  } else {
+    throw UserError({written.where("model.layers"), "model", "a preset, an arch with its fields, or from",
+                     "none of them",
+                     "for example model: {preset: gpt2-124m}; `megalith presets` lists more"});
+  }
+}
+
+void check_written(const Config& config, const Written& written) {
+  for (auto [a, b] : kAlternatives) written.refuse_both(a, b);
+  if (written.find("data.tokenizer.vocab") && !written.find("data.tokenizer.train"))
+    throw UserError({written.where("data.tokenizer.vocab"), "data.tokenizer.vocab",
+                     "it only beside data.tokenizer.train", "it alone",
+                     "write tokenizer: {train: bpe, vocab: 4096}"});
+  if (written.find("train.min_lr") && !find_option("train.min_lr")->get(config))
+    throw UserError({written.where("train.min_lr"), "train.min_lr",
+                     "it only where train.decay is cosine or linear",
+                     fmt::format("train.decay {}", name_of(config.train.decay)), "remove one of them"});
+}
+
+// In the decimals people write: a tenth of 3e-4 is 3e-05, not 2.9999999999999997e-05.
+double a_tenth(double value) {
+  std::string digits = fmt::format("{:.15g}", value / 10);
+  double rounded = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), rounded);
+  return std::min(rounded, value);
+}
+
+std::string default_directory(const std::string& run_name, const std::string& where) {
+  if (!is_utf8(run_name))
+    throw UserError(
+        {where, "run.dir", "a file name in UTF-8 to call the run after", "other bytes", "set run.dir"});
+  return "runs/" + run_name;
+}
+
+std::pair<std::string, Yaml> parse_override(const std::string& text) {
+  size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    throw UserError({kCommandLine, "", "key=value", text.empty() ? "an empty argument" : quote_yaml(text),
+                     "for example train.lr=1e-3"});
+  Yaml value = parse_yaml(std::string_view(text).substr(equals + 1), kCommandLine, false);
+  value.where = kCommandLine;  // also when there is nothing after the sign
+  return {text.substr(0, equals), std::move(value)};
+}
+
+}  // namespace
+
+Config parse_config(std::string_view yaml_text, const std::string& where, const std::string& default_run_name,
+                    std::span<const std::string> overrides) {
+  Written written(where);
+  int layer = 0;
+  written.add("", parse_yaml(yaml_text, where), layer);
+  for (const std::string& text : overrides) {
+    auto [key, value] = parse_override(text);
+    written.add(key, value, ++layer);
+  }
+
+  Config config;
+  begin_shape(config, written);
+  for (const Option& option : options())
+    if (const Yaml* value = written.find(option.name)) set_option(option, config, *value);
+  if (config.model.from.empty()) fill_defaults(config.model.shape);
+  if (!written.find("train.min_lr")) config.train.min_lr = a_tenth(config.train.lr);
+  if (config.run.dir.empty()) config.run.dir = default_directory(default_run_name, where);
+
+  auto where_of = [&](std::string_view key) { return written.where(key); };
+  check_written(config, written);
+  check_settings(config, where_of);
+  if (config.model.from.empty()) check_model(config, where_of);
+  return config;
+}
+
+Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides) {
+  return parse_config(read_file(path), path.string(), path.stem().string(), overrides);
+}
+
+}  // namespace megalith

@@ -1,0 +1,251 @@
+#include "config/yaml.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "base/error.h"
+
+namespace megalith {
+namespace {
+
+// Far beyond any real configuration; they bound time and stack for hostile ones.
+constexpr size_t kMostBytes = 1 << 20;
+constexpr size_t kDeepest = 16;
+constexpr size_t kMostEntries = 1000;
+
+// Length of the UTF-8 sequence that starts at `at` (RFC 3629: shortest form, no surrogates), 0 when there is
+// none.
+size_t utf8_length(std::string_view text, size_t at) {
+  auto byte = [&](size_t i) {
+    return at + i < text.size() ? static_cast<uint8_t>(text[at + i]) : uint8_t{0};
+  };
+  auto continues = [&](size_t i, uint8_t low = 0x80, uint8_t high = 0xBF) {
+    return byte(i) >= low && byte(i) <= high;
+  };
+  uint8_t first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first <= 0xDF) return continues(1) ? 2 : 0;
+  if (first >= 0xE0 && first <= 0xEF) {
+    uint8_t low = first == 0xE0 ? 0xA0 : 0x80, high = first == 0xED ? 0x9F : 0xBF;
+    return continues(1, low, high) && continues(2) ? 3 : 0;
+  }
+  if (first >= 0xF0 && first <= 0xF4) {
+    uint8_t low = first == 0xF0 ? 0x90 : 0x80, high = first == 0xF4 ? 0x8F : 0xBF;
+    return continues(1, low, high) && continues(2) && continues(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  TreeBuilder(const std::string& where, bool numbered) : where_(where), numbered_(numbered) {}
+
+  std::string place(int line_from_0) const {
+    return numbered_ && line_from_0 >= 0 ? fmt::format("{}:{}", where_, line_from_0 + 1) : where_;
+  }
+
+  Yaml take() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (documents_++ > 0)
+      throw UserError({place(mark.line), "", "one YAML document", "a second one", "remove the --- line"});
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    refuse_anchor(mark, anchor);
+    add(at(Yaml::Kind::null, mark), mark);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override { refuse_anchor(mark, anchor); }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    refuse_anchor(mark, anchor);
+    refuse_tag(mark, tag);
+    Yaml scalar = at(Yaml::Kind::scalar, mark);
+    scalar.text = value;
+    add(std::move(scalar), mark);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(Yaml::Kind::list, mark, tag, anchor);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(Yaml::Kind::map, mark, tag, anchor);
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  struct Open {
+    Yaml node;
+    YAML::Mark mark;
+    std::optional<std::string> key;  // of a map's entry whose value comes next
+    std::string key_where;
+  };
+
+  Yaml at(Yaml::Kind kind, const YAML::Mark& mark) const {
+    Yaml node;
+    node.kind = kind;
+    node.where = place(mark.line);
+    return node;
+  }
+
+  void refuse_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) const {
+    if (anchor != 0)
+      throw UserError({place(mark.line), "", "plain values", "an anchor or alias (& or *)",
+                       "quote the text if it is meant literally"});
+  }
+
+  void refuse_tag(const YAML::Mark& mark, const std::string& tag) const {
+    if (!tag.empty() && tag != "?" && tag != "!")  // yaml-cpp's marks for plain and quoted
+      throw UserError({place(mark.line), "", "plain values", fmt::format("the tag {}", tag),
+                       "quote the text if it is meant literally"});
+  }
+
+  void open(Yaml::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
+    refuse_anchor(mark, anchor);
+    refuse_tag(mark, tag);
+    if (open_.size() >= kDeepest)
+      throw UserError(
+          {place(mark.line), "", fmt::format("at most {} levels of nesting", kDeepest), "more", ""});
+    open_.push_back({at(kind, mark), mark, std::nullopt, ""});
+  }
+
+  void close() {
+    Open done = std::move(open_.back());
+    open_.pop_back();
+    add(std::move(done.node), done.mark);
+  }
+
+  void add(Yaml node, const YAML::Mark& mark) {
+    if (open_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Open& parent = open_.back();
+    if (parent.node.kind == Yaml::Kind::list) {
+      parent.node.items.push_back(std::move(node));
+    } else if (!parent.key) {
+      begin_entry(parent, node, mark);
+    } else {
+      node.where =
+          parent.key_where;  // a value's place is its key's line, also when it starts on the next one
+      parent.node.entries.emplace_back(*std::exchange(parent.key, std::nullopt), std::move(node));
+    }
+  }
+
+  void begin_entry(Open& parent, const Yaml& key, const YAML::Mark& mark) const {
+    if (key.kind != Yaml::Kind::scalar)
+      throw UserError({place(mark.line), "", "a word as key", key.describe(), "write key: value"});
+    if (parent.node.entries.size() >= kMostEntries)
+      throw UserError(
+          {place(mark.line), "", fmt::format("at most {} keys in one mapping", kMostEntries), "more", ""});
+    for (const auto& [earlier, value] : parent.node.entries)
+      if (earlier == key.text)
+        throw UserError({place(mark.line), key.text, "each key once", "it again",
+                         fmt::format("the first is at {}", value.where)});
+    parent.key = key.text;
+    parent.key_where = place(mark.line);
+  }
+
+  const std::string& where_;
+  bool numbered_;
+  int documents_ = 0;
+  std::vector<Open> open_;
+  Yaml root_;
+};
+
+void check_characters(std::string_view text, const TreeBuilder& builder) {
+  int line = 0;
+  for (size_t at = 0; at < text.size();) {
+    uint8_t byte = static_cast<uint8_t>(text[at]);
+    size_t length = utf8_length(text, at);
+    bool control = byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r';
+    if (length == 0 || control)
+      throw UserError(
+          {builder.place(line), "", "text in UTF-8", fmt::format("the byte 0x{:02x}", byte),
+           control ? "write control characters as escapes in double quotes" : "save the file as UTF-8"});
+    line += byte == '\n';
+    at += length;
+  }
+}
+
+}  // namespace
+
+std::string Yaml::describe() const {
+  constexpr size_t kMostShown = 60;
+  switch (kind) {
+    case Kind::null:
+      return "nothing";
+    case Kind::list:
+      return items.empty() ? "an empty list" : fmt::format("a list of {}", items.size());
+    case Kind::map:
+      return "a mapping";
+    case Kind::scalar:
+      break;
+  }
+  if (text.empty()) return "an empty text";
+  std::string shown = text;
+  if (text.size() > kMostShown) {
+    size_t end = kMostShown;
+    while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80) end--;  // never half a character
+    shown = text.substr(0, end) + "...";
+  }
+  bool spaced = shown.front() == ' ' || shown.back() == ' ';
+  bool controls =
+      std::any_of(shown.begin(), shown.end(), [](char c) { return static_cast<uint8_t>(c) < 0x20; });
+  return spaced || controls ? quote_yaml(shown) : shown;
+}
+
+bool is_utf8(std::string_view text) {
+  for (size_t at = 0, length; at < text.size(); at += length)
+    if ((length = utf8_length(text, at)) == 0) return false;
+  return true;
+}
+
+Yaml parse_yaml(std::string_view text, const std::string& where, bool numbered) {
+  TreeBuilder builder(where, numbered);
+  if (text.size() > kMostBytes)
+    throw UserError({where, "", "at most 1 MiB of YAML", fmt::format("{} bytes", text.size()), ""});
+  check_characters(text, builder);
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const YAML::Exception& error) {
+    throw UserError({builder.place(error.mark.line), "", "well-formed YAML", "",
+                     fmt::format("{}; text with special characters needs quotes", error.msg)});
+  }
+  return builder.take();
+}
+
+std::string quote_yaml(std::string_view text) {
+  auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  auto safe = [&](char c) { return letter(c) || c == '/' || c == '.' || c == '_' || c == '-' || c == '+'; };
+  bool plain = !text.empty() && (letter(text[0]) || text[0] == '/' || text[0] == '.') &&
+               std::all_of(text.begin(), text.end(), safe) && text.find("...") != 0 && text != "null" &&
+               text != "Null" && text != "NULL";
+  if (plain) return std::string(text);
+  std::string quoted = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\')
+      (quoted += '\\') += c;
+    else if (static_cast<uint8_t>(c) < 0x20 || c == 0x7F)
+      quoted += fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
+    else
+      quoted += c;
+  }
+  return quoted + '"';
+}
+
+}  // namespace megalith

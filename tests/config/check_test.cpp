@@ -1,0 +1,107 @@
+#include "config/check.h"
+
+#include <gtest/gtest.h>
+
+#include "config/errors.h"
+#include "config/unavailable.h"
+
+namespace megalith {
+
+TEST(Check, ShapesThatCannotWorkNameBothFields) {
+  EXPECT_EQ(mistake("model:\n  preset: gpt2-124m\n  heads: 7\n"),
+            "run.yaml:3: model.heads: expected a divisor of model.hidden (768), got 7; use 3, 4, 6 or 8");
+  EXPECT_EQ(mistake("model: {arch: llama, layers: 1, hidden: 64, heads: 8, kv_heads: 3}"),
+            "run.yaml:1: model.kv_heads: expected a divisor of model.heads (8), got 3; use 1, 2, 4 or 8");
+  EXPECT_NE(mistake("model: {arch: llama, layers: 1, hidden: 15, heads: 5}").find("15 / 5 = 3"),
+            std::string::npos);
+  EXPECT_NE(mistake("model: {preset: gpt2-124m, kv_heads: 4}").find("expected model.heads (12)"),
+            std::string::npos);
+  EXPECT_NE(mistake("model: {preset: gpt2-124m, rope_theta: 5}").find("only where model.arch is llama"),
+            std::string::npos);
+  EXPECT_NE(mistake("model: {preset: gpt2-124m, token_types: 2}").find("0 as model.arch is gpt2"),
+            std::string::npos);
+  EXPECT_NE(mistake("objective: masked\nmodel: {preset: bert-base, token_types: 0}").find("at least 1"),
+            std::string::npos);
+}
+
+TEST(Check, SequencesFitTheContext) {
+  EXPECT_EQ(mistake("model: {preset: gpt2-124m}\ndata:\n  sequence: 1025\n"),
+            "run.yaml:3: data.sequence: expected at most model.context (1024), got 1025; shorten it, or "
+            "raise model.context");
+  EXPECT_EQ(mistake("model: {preset: gpt2-124m}\ndata: {sequence: 1024}"), "no error");
+}
+
+TEST(Check, ObjectivesFitTheArchitecture) {
+  EXPECT_EQ(mistake("model: {preset: bert-base}\n"),
+            "run.yaml: objective.kind: expected masked as model.arch is bert, got causal; "
+            "write objective: masked, or choose gpt2 or llama");
+  EXPECT_EQ(mistake("model: {preset: llama-10m}\nobjective: masked\n"),
+            "run.yaml:2: objective.kind: expected causal or prefix as model.arch is llama, got masked; "
+            "masked needs model.arch bert");
+  EXPECT_NE(mistake("model: {preset: bert-base}\nobjective: prefix").find("expected masked"),
+            std::string::npos);
+  EXPECT_EQ(mistake("model: {preset: llama-10m}\nobjective: prefix"), "no error");
+}
+
+TEST(Check, RatesStepsAndBatchesAgree) {
+  EXPECT_EQ(mistake(kModel + "train: {lr: 1e-4, min_lr: 1e-3}"),
+            "run.yaml:2: train.min_lr: expected at most train.lr (0.0001), got 0.001");
+  EXPECT_EQ(mistake(kModel + "train: {steps: 10, warmup: 11}"),
+            "run.yaml:2: train.warmup: expected at most train.steps (10), got 11");
+  EXPECT_EQ(mistake(kModel + "train: {batch: 12, micro_batch: 5}"),
+            "run.yaml:2: train.micro_batch: expected a divisor of train.batch (12), got 5; use 2, 3, 4 or 6");
+  EXPECT_EQ(mistake(kModel + "train: {steps: 10, warmup: 10, batch: 12, micro_batch: 12}"), "no error");
+}
+
+TEST(Check, ATokenizerToTrainFitsTheVocabulary) {
+  EXPECT_NE(mistake("model: {preset: llama-10m}\ndata: {tokenizer: {train: bpe, vocab: 5000}}")
+                .find("data.tokenizer.vocab: expected at most model.vocab (4096), got 5000"),
+            std::string::npos);
+}
+
+TEST(Check, NothingWrittenIsIgnored) {
+  EXPECT_EQ(mistake(kModel + "train: {momentum: 0.8}"),
+            "run.yaml:2: train.momentum: expected 0.9 unless train.optimizer is sgd, got 0.8; "
+            "remove momentum or make it so that train.optimizer is sgd");
+  EXPECT_EQ(mistake(kModel + "train: {momentum: 0.8, optimizer: sgd}"), "no error");
+  EXPECT_EQ(mistake(kModel + "train: {momentum: 0.9}"), "no error");  // says what holds anyway
+  for (std::string text :
+       {"objective.mask_fraction=0.2", "train.sample_prompt=Once", "parallel.schedule=gpipe"})
+    EXPECT_NE(mistake(kModel, {text}).find(" unless "), std::string::npos) << text;
+  EXPECT_NE(mistake(kModel, {"data={valid: [a], valid_fraction: 0.2}"}).find("unless data.valid is empty"),
+            std::string::npos);
+}
+
+TEST(Check, TrainingNeedsData) {
+  EXPECT_EQ(complaint([] { check_for_training(parse(kModel)); }),
+            "data.train: expected a path or a list of paths, got nothing; name the text to train on: data: "
+            "{train: my.txt}");
+  EXPECT_EQ(complaint([] { check_for_training(parse(kModel, {"data.train=a.txt"})); }), "no error");
+}
+
+TEST(Check, AShapeReadLaterIsCheckedAlike) {
+  Config config = parse("model: {from: folder}");
+  EXPECT_NE(complaint([&] { check_model(config); }).find("model.layers: expected"), std::string::npos);
+  config.model.shape = parse("model: {preset: gpt2-124m}").model.shape;
+  EXPECT_EQ(complaint([&] { check_model(config); }), "no error");
+  config.objective.kind = Objective::masked;
+  EXPECT_NE(complaint([&] { check_model(config); }).find("causal or prefix as model.arch is gpt2"),
+            std::string::npos);
+}
+
+TEST(Check, WhatThisVersionLacksIsRefusedByName) {
+  for (std::string text :
+       {"parallel.data=2", "parallel.tensor=2", "parallel.pipeline=2", "parallel.context=2",
+        "parallel.expert=2", "parallel.zero=1", "memory.spill=/tmp/x", "memory.window=3",
+        "memory.recompute=full", "memory.recompute=selective"}) {
+    std::string said = complaint([&] { refuse_unavailable(parse(kModel, {text})); });
+    EXPECT_EQ(said.find(text.substr(0, text.find('='))), 0u) << said;
+    EXPECT_NE(said.find("this version does not have it"), std::string::npos) << said;
+  }
+  EXPECT_EQ(complaint([] {
+              refuse_unavailable(parse(kModel, {"parallel.data=1", "memory.recompute=none"}));
+            }),
+            "no error");
+}
+
+}  // namespace megalith

@@ -1,0 +1,105 @@
+#include "config/options.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "base/files.h"
+#include "config/errors.h"
+#include "config/nearest.h"
+#include "config/reference.h"
+
+namespace megalith {
+namespace {
+
+// A generated page must be what the table gives now; MEGALITH_REGENERATE=1 writes it.
+void expect_current(const std::string& file, const std::string& content) {
+  std::filesystem::path path = std::filesystem::path(__FILE__).parent_path() / "../../docs/reference" / file;
+  if (std::getenv("MEGALITH_REGENERATE")) write_file_atomically(path.lexically_normal(), content);
+  std::stringstream there;
+  there << std::ifstream(path).rdbuf();
+  EXPECT_TRUE(there.str() == content) << "docs/reference/" << file << " is stale. Write it again with\n  "
+                                      << "MEGALITH_REGENERATE=1 test_config --gtest_filter='Reference.*'";
+}
+
+}  // namespace
+
+TEST(Options, AreCompleteAndNamedOnce) {
+  std::set<std::string_view> names;
+  for (const Option& option : options()) {
+    EXPECT_TRUE(names.insert(option.name).second) << option.name;
+    EXPECT_NE(option.name.find('.'), std::string_view::npos) << option.name;
+    EXPECT_TRUE(option.about.ends_with('.')) << option.name;
+    EXPECT_FALSE(option.default_text.empty()) << option.name;
+    EXPECT_FALSE(option.expected().empty()) << option.name;
+    EXPECT_EQ(option.applies_when.empty(), !option.applies) << option.name;
+  }
+}
+
+TEST(Options, DefaultsInTheTableAreTheDefaultsInTheCode) {
+  Config defaults;
+  for (const Option& option : options()) {
+    Config scratch;
+    bool is_value = false;  // some defaults are formulas or words for "none"
+    try {
+      is_value = option.set(scratch, parse_yaml(option.default_text, "default", false));
+    } catch (const UserError&) {
+    }
+    if (!is_value || option.type == OptionType::text || option.type == OptionType::texts ||
+        option.name.starts_with("data.tokenizer") || option.name.starts_with("model."))
+      continue;
+    EXPECT_EQ(option.get(scratch), option.get(defaults)) << option.name;
+  }
+}
+
+TEST(Options, ExplainShowsOneKeyASectionOrAll) {
+  EXPECT_EQ(explain("train.warmup"),
+            "train.warmup\n    Steps in which the learning rate rises to train.lr.\n"
+            "    takes    a whole number of steps from 0\n    default  0\n    resume   may change\n");
+  EXPECT_NE(explain("objective").find("objective.whole_words"), std::string::npos);
+  EXPECT_EQ(explain("objective").find("train.lr"), std::string::npos);
+  for (const Option& option : options()) EXPECT_NE(explain("").find(option.name), std::string::npos);
+  EXPECT_EQ(complaint([] { explain("train.wramup"); }),
+            "train.wramup: expected a known key; did you mean train.warmup?");
+}
+
+TEST(Options, NearestIsLevenshteinWithinReason) {
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
+  EXPECT_EQ(edit_distance("", "abc"), 3);
+  EXPECT_EQ(edit_distance("flaw", "lawn"), 2);
+  std::vector<std::string_view> words{"layers", "hidden", "heads"};
+  EXPECT_EQ(nearest("hiden", words), "hidden");
+  EXPECT_EQ(nearest("xyz", words), "");
+  EXPECT_EQ(nearest(std::string(5000, 'h'), words), "");
+}
+
+TEST(Reference, SchemaDescribesEveryOption) {
+  nlohmann::json schema = nlohmann::json::parse(reference_schema());
+  for (const Option& option : options()) {
+    const nlohmann::json* node = &schema;
+    std::stringstream path{std::string(option.name)};
+    for (std::string part; std::getline(path, part, '.');) {
+      if (node->contains("anyOf"))
+        node = &node->at("anyOf").back();  // the long form of a section that has a short one
+      ASSERT_TRUE(node->at("properties").contains(part)) << option.name;
+      EXPECT_EQ(node->at("additionalProperties"), false) << option.name;
+      node = &node->at("properties").at(part);
+    }
+    EXPECT_NE(node->at("description").get<std::string>().find(option.about), std::string::npos)
+        << option.name;
+    EXPECT_TRUE(node->contains("type") || node->contains("anyOf") || node->contains("enum")) << option.name;
+  }
+}
+
+TEST(Reference, PageIsGeneratedFromTheTable) {
+  expect_current("config.md", reference_markdown());
+}
+TEST(Reference, SchemaIsGeneratedFromTheTable) {
+  expect_current("config.schema.json", reference_schema());
+}
+
+}  // namespace megalith

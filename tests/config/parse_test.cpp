@@ -1,0 +1,265 @@
+#include "config/parse.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "base/philox.h"
+#include "config/errors.h"
+
+namespace megalith {
+
+TEST(Parse, ReadsEveryKindOfValue) {
+  Config c = parse(R"(
+run: {seed: 7}
+model:
+  arch: llama
+  layers: 2
+  hidden: 64
+  heads: 4
+  kv_heads: 2
+  vocab: 4k
+  tied: true
+  dropout: {residual: 0.1}
+objective: prefix
+data:
+  train: [a.txt, "b/*.jsonl"]
+  valid: c.txt
+  tokenizer: tok/tokenizer.json
+  sequence: 128
+train:
+  steps: 10k
+  batch: 8
+  micro_batch: 4
+  optimizer: lion
+  lr: 1e-3
+  betas: [0.9, 0.98]
+  decay: inverse_sqrt
+  precision: bf16
+memory: {ram: 1.5GiB, recompute: none}
+checkpoint: {every: never, keep: 5}
+)");
+  EXPECT_EQ(c.run.seed, 7u);
+  EXPECT_EQ(c.run.dir, "runs/run");
+  EXPECT_EQ(c.model.shape.kv_heads, 2);
+  EXPECT_EQ(c.model.shape.vocab, 4000);
+  EXPECT_TRUE(c.model.shape.tied);
+  EXPECT_EQ(c.model.shape.dropout, (Dropout{.embedding = 0, .residual = 0.1, .attention = 0}));
+  EXPECT_EQ(c.objective.kind, Objective::prefix);
+  EXPECT_EQ(c.data.train, (std::vector<std::string>{"a.txt", "b/*.jsonl"}));
+  EXPECT_EQ(c.data.valid, (std::vector<std::string>{"c.txt"}));
+  EXPECT_EQ(c.data.tokenizer.path, "tok/tokenizer.json");
+  EXPECT_EQ(c.train.steps, 10000);
+  EXPECT_EQ(c.train.micro_batch, 4);
+  EXPECT_EQ(c.train.optimizer, OptimizerKind::lion);
+  EXPECT_EQ(c.train.lr, 1e-3);
+  EXPECT_EQ(c.train.beta2, 0.98);
+  EXPECT_EQ(c.train.decay, Decay::inverse_sqrt);
+  EXPECT_EQ(c.train.precision, Precision::bf16);
+  EXPECT_EQ(c.memory.ram, Bytes(3ll << 29));
+  EXPECT_EQ(c.memory.recompute, Recompute::none);
+  EXPECT_EQ(c.checkpoint.every, -1);
+  EXPECT_EQ(c.checkpoint.keep, 5);
+}
+
+TEST(Parse, LeavesWhatIsNotWrittenAtItsDefault) {
+  Config c = parse(kModel), defaults;
+  defaults.model = c.model;
+  defaults.run.dir = "runs/run";
+  EXPECT_EQ(c, defaults);
+}
+
+TEST(Parse, MasksAndTokenizersTakeAShortAndALongForm) {
+  std::string bert = "model: {preset: bert-base}\n";
+  EXPECT_EQ(parse(bert + "objective: masked").objective, parse(bert + "objective: {kind: masked}").objective);
+  Config c = parse(bert + "objective: {kind: masked, mask_fraction: 0.2, whole_words: true}");
+  EXPECT_EQ(c.objective.mask_fraction, 0.2);
+  EXPECT_TRUE(c.objective.whole_words);
+  EXPECT_EQ(parse(kModel + "data: {tokenizer: {train: bpe, vocab: 1000}}").data.tokenizer.train_vocab, 1000);
+  EXPECT_EQ(parse(kModel + "data: {tokenizer: {train: bpe}}").data.tokenizer.train_vocab, 4096);
+  EXPECT_EQ(parse(kModel + "data: {tokenizer: {path: t.json}}").data.tokenizer.path, "t.json");
+}
+
+TEST(Parse, TokensBecomeStepsRoundedUp) {
+  std::string sizes = kModel + "data: {sequence: 100}\n";
+  EXPECT_EQ(parse(sizes + "train: {tokens: 50M, batch: 32}").train.steps, 15625);
+  EXPECT_EQ(parse(sizes + "train: {batch: 32, tokens: 3201}").train.steps, 2);
+  EXPECT_EQ(parse(sizes + "train: {batch: 32, tokens: 3200}").train.steps, 1);
+  EXPECT_EQ(parse(sizes + "train: {batch: 1B, tokens: 9000000000000000000}",
+                  {"data.sequence=1000", "model.context=1000"})
+                .train.steps,
+            9000000);
+}
+
+TEST(Parse, TheSmallestRateFollowsTheRate) {
+  EXPECT_EQ(parse(kModel + "train: {lr: 0.5}").train.min_lr, 0.05);
+  EXPECT_EQ(parse(kModel + "train: {lr: 0.5, min_lr: 0}").train.min_lr, 0);
+}
+
+TEST(Parse, OverridesAreYamlAndReplaceTheFile) {
+  Config c = parse(
+      kModel + "train: {lr: 1e-2, steps: 5}\ndata: {train: old.txt, tokenizer: {train: bpe, vocab: 999}}",
+      {"train.lr=1e-3", "data.train=[a.txt, 'b c.txt']", "model.dropout={residual: 0.1, attention: 0.2}",
+       "train.tokens=1M", "data.tokenizer=t.json", "train={batch: 4, clip: 0}", "train.lr=2e-3"});
+  EXPECT_EQ(c.train.lr, 2e-3);
+  EXPECT_EQ(c.data.train, (std::vector<std::string>{"a.txt", "b c.txt"}));
+  EXPECT_EQ(c.model.shape.dropout.residual, 0.1);
+  EXPECT_EQ(c.model.shape.dropout.attention, 0.2);
+  EXPECT_EQ(c.train.steps, 977);  // 1M / (4 x 256), rounded up: tokens replace the file's steps
+  EXPECT_EQ(c.data.tokenizer, (TokenizerSettings{.path = "t.json", .train_vocab = 0}));
+  EXPECT_EQ(c.train.clip, 0);
+}
+
+TEST(Parse, AnEmptyOverrideTakesAKeyBackToItsDefault) {
+  EXPECT_EQ(parse(kModel + "train: {lr: 1}", {"train.lr="}), parse(kModel));
+  EXPECT_EQ(parse(kModel + "data: {tokenizer: {train: bpe, vocab: 999}}", {"data.tokenizer="}),
+            parse(kModel));
+  EXPECT_EQ(parse(kModel + "parallel:\ntrain:\n"), parse(kModel));  // a section whose keys are commented out
+}
+
+TEST(Parse, TakingBackAKeyLeavesItsAlternative) {
+  EXPECT_EQ(parse(kModel + "train: {steps: 7}", {"train.tokens="}).train.steps, 7);
+}
+
+// A small, repeatable share of what fuzz/config_fuzz.cpp does for longer.
+TEST(Parse, MutatedTextGivesAConfigOrAUserError) {
+  const std::string valid =
+      "model:\n  preset: gpt2-124m\n  dropout: {residual: 0.1}\ndata:\n  train:\n    - a.txt\n    - "
+      "\"b\\n\"\n"
+      "  tokenizer: {train: bpe, vocab: 4k}\ntrain: {lr: 1e-3, betas: [0.9, 0.95]}\nmemory: {ram: 1.5GiB}\n";
+  const std::string_view marks = " \n:-[]{},#&*!|>'\"%@`?~\t\\=\xff\x80\x01";
+  Philox random(5, RandomUse::test, 0);
+  uint64_t next = 0;
+  int accepted = 0;
+  for (int i = 0; i < 1500; i++) {
+    std::string text = valid;
+    for (uint64_t edits = 1 + random.below(next++, 3); edits > 0; edits--) {
+      size_t at = random.below(next++, text.size());
+      size_t length = random.below(next++, 20) == 0 ? 100 : 1;
+      char mark = marks[random.below(next++, marks.size())];
+      if (random.below(next++, 3) == 0)
+        text.erase(at, length);
+      else
+        text.insert(at, length, mark);
+    }
+    accepted += mistake(text) == "no error";
+  }
+  EXPECT_GT(accepted, 30);  // otherwise nothing but the scanner is tried
+  EXPECT_LT(accepted, 1450);
+}
+
+TEST(Parse, UnknownKeysNameTheNearestKnownOne) {
+  EXPECT_EQ(mistake(kModel + "train:\n  lrr: 1\n"),
+            "run.yaml:3: train.lrr: expected a known key; did you mean train.lr?");
+  EXPECT_EQ(mistake(kModel + "trian: {lr: 1}\n"),
+            "run.yaml:2: trian: expected a known key; did you mean train?");
+  EXPECT_EQ(mistake(kModel + "lr: 1\n"), "run.yaml:2: lr: expected a known key; did you mean train.lr?");
+  EXPECT_EQ(mistake(kModel, {"train.layers=3"}),
+            "command line: train.layers: expected a known key; did you mean model.layers?");
+  EXPECT_EQ(mistake(kModel, {"checkpoint.frequency_of_saving=3"}),
+            "command line: checkpoint.frequency_of_saving: expected a known key; checkpoint has every, keep");
+  EXPECT_NE(mistake(kModel + "zzzzzzzzz: 1").find("the sections are run, model"), std::string::npos);
+  EXPECT_NE(mistake(kModel + "train.lr.x: 1").find("expected a known key"), std::string::npos);
+}
+
+TEST(Parse, RepeatedKeysAreErrorsAlsoInTwoSpellings) {
+  EXPECT_EQ(mistake(kModel + "train: {lr: 1}\ntrain.lr: 2\n"),
+            "run.yaml:3: train.lr: expected each key once, got it again; the first is at run.yaml:2");
+  EXPECT_NE(mistake(kModel + "train: {lr: 1, lr: 2}").find("each key once"), std::string::npos);
+}
+
+TEST(Parse, WrongValuesSayWhatWasExpectedAndWhatWasThere) {
+  auto wrong = [](const std::string& text) { return mistake(kModel, {text}); };
+  EXPECT_EQ(wrong("train.lr=-1"), "command line: train.lr: expected a number above 0, got -1");
+  EXPECT_EQ(wrong("train.lr=nan"), "command line: train.lr: expected a number above 0, got nan");
+  EXPECT_EQ(wrong("train.lr=[1]"), "command line: train.lr: expected a number above 0, got a list of 1");
+  EXPECT_EQ(wrong("train.steps=many"),
+            "command line: train.steps: expected a whole number of steps from 1, got many; counts take k, M, "
+            "B and T: 10k, 50M");
+  EXPECT_EQ(
+      wrong("train.optimizer=adam"),
+      "command line: train.optimizer: expected adamw, sgd, lion or adafactor, got adam; did you mean adamw?");
+  EXPECT_EQ(wrong("model.tied=yes"), "command line: model.tied: expected true or false, got yes");
+  EXPECT_EQ(wrong("memory.ram=lots"),
+            "command line: memory.ram: expected a size such as 4GiB, or auto, got lots; sizes take MiB, GiB, "
+            "MB, GB: 512MiB, 4GiB");
+  EXPECT_EQ(wrong("train.micro_batch=0"),
+            "command line: train.micro_batch: expected a whole number of sequences from 1 to 1B, or auto, "
+            "got 0");
+  EXPECT_EQ(
+      wrong("train.betas=0.9"),
+      "command line: train.betas: expected two numbers from 0, below 1, got 0.9; write it as [0.9, 0.95]");
+  EXPECT_EQ(
+      wrong("train=5"),
+      "command line: train: expected a mapping of keys to values, got 5; `megalith config train` lists them");
+  EXPECT_EQ(wrong("data.train={a: b}"),
+            "command line: data.train: expected a path or a list of paths, got a mapping");
+  EXPECT_EQ(wrong("data.train=[a, [b]]"),
+            "command line: data.train: expected a path or a list of paths, got a list of 2");
+  for (std::string text : {"model.dropout.residual=1", "data.valid_fraction=1", "train.momentum=1",
+                           "checkpoint.keep=0", "model.layers=0", "parallel.zero=4", "run.seed=-1",
+                           "train.batch=2000000000", "train.steps=1.5", "run.dir=\"a\\0b\""})
+    EXPECT_NE(wrong(text).find("expected a "), std::string::npos) << text << ": " << wrong(text);
+}
+
+TEST(Parse, OverridesThatAreNotKeyAndValueAreRefused) {
+  EXPECT_EQ(mistake(kModel, {"train.lr"}),
+            "command line: expected key=value, got train.lr; for example train.lr=1e-3");
+  EXPECT_EQ(mistake(kModel, {"=3"}).substr(0, 32), "command line: expected key=value");
+  EXPECT_EQ(mistake(kModel, {"data.train=[a"}).substr(0, 39), "command line: expected well-formed YAML");
+}
+
+TEST(Parse, KeysThatExcludeEachOtherAreNamedBoth) {
+  EXPECT_EQ(mistake(kModel + "train:\n  steps: 5\n  tokens: 1M\n"),
+            "run.yaml:4: train.tokens: expected either train.steps or train.tokens, got both; remove one");
+  EXPECT_NE(mistake(kModel + "data: {tokenizer: {path: a, train: bpe}}")
+                .find("either data.tokenizer.path or data.tokenizer.train, got both"),
+            std::string::npos);
+  EXPECT_NE(mistake(kModel + "data: {tokenizer: {vocab: 500}}").find("beside data.tokenizer.train"),
+            std::string::npos);
+  EXPECT_EQ(mistake("model: {from: folder, preset: gpt2-124m}"),
+            "run.yaml:1: model.preset: expected either model.from or model.preset, got both; remove one");
+  EXPECT_NE(mistake("model: {from: folder, layers: 3}").find("either model.from or model.layers, got both"),
+            std::string::npos);
+  EXPECT_EQ(
+      mistake("model:\n  preset: gpt2-124m\n  arch: llama\n"),
+      "run.yaml:3: model.arch: expected gpt2, as model.preset gpt2-124m is, got llama; remove one of them");
+  EXPECT_NE(
+      mistake(kModel + "train: {decay: constant, min_lr: 1e-5}").find("train.decay is cosine or linear"),
+      std::string::npos);
+}
+
+TEST(Parse, AFolderDecidesTheShapeButNotTheDropout) {
+  Config c = parse("model: {from: some/folder, dropout: {residual: 0.1}}\nobjective: masked");
+  EXPECT_EQ(c.model.from, "some/folder");
+  EXPECT_EQ(c.model.shape.layers, 0);
+  EXPECT_EQ(c.model.shape.dropout.residual, 0.1);
+}
+
+TEST(Parse, AModelIsNeeded) {
+  EXPECT_EQ(mistake("train: {lr: 1}").substr(0, 79),
+            "run.yaml: model: expected a preset, an arch with its fields, or from, got none ");
+  EXPECT_NE(mistake("").find("run.yaml: model: expected"), std::string::npos);
+  EXPECT_NE(mistake("just text").find("expected a mapping"), std::string::npos);
+  EXPECT_EQ(mistake("model: {arch: gpt2, hidden: 64, heads: 4}"),
+            "run.yaml: model.layers: expected a whole number from 1 to 100k, got nothing; give it, or choose "
+            "a model.preset");
+}
+
+TEST(Parse, AFileGivesTheRunItsName) {
+  std::string folder = testing::TempDir() + "/megalith_config_XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  std::filesystem::path file = std::filesystem::path(folder) / "my-run.yaml";
+  std::ofstream(file) << kModel;
+  std::vector<std::string> overrides{"train.steps=3"};
+  Config c = load_config(file, overrides);
+  EXPECT_EQ(c.run.dir, "runs/my-run");
+  EXPECT_EQ(c.train.steps, 3);
+  std::ofstream(file) << "model:\n  preset: gpt2\n";
+  EXPECT_EQ(complaint([&] { load_config(file); }).find(file.string() + ":2: model.preset"), 0u);
+  std::filesystem::remove_all(folder);
+  EXPECT_NE(complaint([&] { load_config(file); }).find("No such file"), std::string::npos);
+}
+
+}  // namespace megalith
