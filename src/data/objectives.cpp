@@ -1,0 +1,162 @@
+#include "data/objectives.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/error.h"
+#include "base/philox.h"
+#include "data/batch.h"
+
+namespace megalith {
+namespace {
+
+// Every position predicts the next token.
+class CausalObjective final : public TrainingObjective {
+ public:
+  void write(std::span<const int64_t> tokens, const SampleKey&, const SequenceSlot& out) const override {
+    std::copy_n(tokens.begin(), out.ids.size(), out.ids.begin());
+    std::copy_n(tokens.begin() + 1, out.targets.size(), out.targets.begin());
+  }
+};
+
+// A prefix whose P positions see each other, then a causal rest. Position p predicts token p + 1. Positions
+// before P - 1 already see theirs, so they have no target; position P - 1 predicts token P, the first outside
+// the prefix. P is uniform in [1, T - 1]: there are always at least two targets.
+class PrefixObjective final : public TrainingObjective {
+ public:
+  bool has_prefix() const override { return true; }
+  void write(std::span<const int64_t> tokens, const SampleKey& key, const SequenceSlot& out) const override {
+    const auto length = static_cast<int64_t>(out.ids.size());
+    Philox random(key.seed, RandomUse::prefix_length, key.sample, key.epoch);
+    const int64_t prefix = 1 + static_cast<int64_t>(random.below(0, static_cast<uint64_t>(length - 1)));
+    std::copy_n(tokens.begin(), length, out.ids.begin());
+    std::fill_n(out.targets.begin(), prefix - 1, kNoTarget);
+    std::copy(tokens.begin() + prefix, tokens.end(), out.targets.begin() + prefix - 1);
+    *out.prefix = prefix;
+  }
+};
+
+// BERT's masked language model (Devlin et al., 2019, section 3.1): a share of the tokens, special ones
+// excepted, are targets; of these 80% are replaced by the mask token, 10% by a random token and 10% stay as
+// they are. The number of targets is exact, not drawn, and at least one; only a sequence of nothing but
+// special tokens has none.
+class MaskedObjective final : public TrainingObjective {
+ public:
+  MaskedObjective(const ObjectiveSettings& settings, const VocabularyFacts& vocabulary)
+      : fraction_(settings.mask_fraction),
+        whole_words_(settings.whole_words),
+        mask_(*vocabulary.mask_token),
+        special_(static_cast<size_t>(vocabulary.vocab_size)),
+        continues_(static_cast<size_t>(vocabulary.vocab_size)) {
+    for (int64_t id = 0; id < vocabulary.vocab_size; id++) {
+      special_[id] = vocabulary.is_special && vocabulary.is_special(id);
+      continues_[id] = whole_words_ && vocabulary.starts_word && !vocabulary.starts_word(id);
+    }
+  }
+
+  void write(std::span<const int64_t> tokens, const SampleKey& key, const SequenceSlot& out) const override {
+    const size_t length = out.ids.size();
+    std::copy_n(tokens.begin(), length, out.ids.begin());
+    std::ranges::fill(out.targets, kNoTarget);
+    Philox random(key.seed, RandomUse::masking, key.sample, key.epoch);
+    // Numbers [0, T) of the stream shuffle; two from T + 2 p on are position p's.
+    for (const Word& word : choose(words_of(tokens.first(length)), random)) {
+      for (int64_t p = word.begin; p < word.end; p++) {
+        out.targets[p] = tokens[p];
+        const uint64_t draw = length + 2 * static_cast<uint64_t>(p);
+        const uint64_t tenth = random.below(draw, 10);
+        if (tenth < 8)
+          out.ids[p] = mask_;
+        else if (tenth == 8)
+          out.ids[p] = static_cast<int64_t>(random.below(draw + 1, special_.size()));
+      }
+    }
+  }
+
+ private:
+  struct Word {
+    int64_t begin, end;  // positions of its pieces
+    int64_t size() const { return end - begin; }
+  };
+
+  // The units that are masked together: single tokens, or words with all their pieces inside this sequence.
+  std::vector<Word> words_of(std::span<const int64_t> tokens) const {
+    std::vector<Word> words;
+    bool open = false;  // the token before belongs to a word that can go on
+    for (int64_t p = 0; p < std::ssize(tokens); p++) {
+      if (special_[tokens[p]]) {
+        open = false;
+      } else if (open && continues_[tokens[p]]) {
+        words.back().end++;
+      } else {
+        words.push_back({p, p + 1});
+        open = true;
+      }
+    }
+    return words;
+  }
+
+  // Words in random order as long as they fit the number of targets wanted; a word that is too long for what
+  // is left is passed over, and where none fits at all the shortest is taken.
+  std::vector<Word> choose(std::vector<Word> words, const Philox& random) const {
+    if (words.empty()) return {};
+    int64_t pieces = 0;
+    for (const Word& word : words) pieces += word.size();
+    int64_t wanted = std::max<int64_t>(1, std::llround(fraction_ * static_cast<double>(pieces)));
+    std::vector<Word> chosen;
+    for (size_t i = 0; i < words.size() && wanted > 0; i++) {
+      std::swap(words[i], words[i + random.below(i, words.size() - i)]);
+      if (words[i].size() > wanted) continue;
+      chosen.push_back(words[i]);
+      wanted -= words[i].size();
+    }
+    if (chosen.empty()) chosen.push_back(*std::ranges::min_element(words, {}, &Word::size));
+    return chosen;
+  }
+
+  double fraction_;
+  bool whole_words_;
+  int64_t mask_;
+  std::vector<uint8_t> special_;    // by id
+  std::vector<uint8_t> continues_;  // by id: goes on with the word of the token before
+};
+
+}  // namespace
+
+VocabularyFacts facts_of(const Tokenizer& tokenizer) {
+  VocabularyFacts facts;
+  facts.vocab_size = tokenizer.vocab_size();
+  if (auto mask = tokenizer.mask_token()) facts.mask_token = *mask;
+  facts.is_special = [&tokenizer](int64_t id) { return tokenizer.is_special(static_cast<TokenId>(id)); };
+  facts.starts_word = [&tokenizer](int64_t id) { return tokenizer.starts_word(static_cast<TokenId>(id)); };
+  return facts;
+}
+
+std::unique_ptr<TrainingObjective> make_objective(const ObjectiveSettings& settings,
+                                                  const VocabularyFacts& vocabulary, int64_t sequence) {
+  switch (settings.kind) {
+    case Objective::causal:
+      return std::make_unique<CausalObjective>();
+    case Objective::masked:
+      if (!vocabulary.mask_token)
+        throw UserError(
+            {.where = "",
+             .key = "objective",
+             .expected = "a tokenizer with a mask token ([MASK] or <mask>) for the masked objective",
+             .got = "a tokenizer without one",
+             .hint = "set data.tokenizer to BERT's, or use objective: causal"});
+      return std::make_unique<MaskedObjective>(settings, vocabulary);
+    case Objective::prefix:
+      if (sequence < 2)
+        throw UserError({.where = "",
+                         .key = "data.sequence",
+                         .expected = "at least 2 tokens for objective: prefix",
+                         .got = fmt::to_string(sequence),
+                         .hint = "the prefix takes one token and the rest another"});
+      return std::make_unique<PrefixObjective>();
+  }
+  MEGALITH_ASSERT(false, "objective {}", static_cast<int>(settings.kind));
+}
+
+}  // namespace megalith

@@ -1,0 +1,223 @@
+#include "data/dataset.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <vector>
+
+#include "base/error.h"
+
+namespace megalith {
+namespace {
+
+// Tokens that count up: a token is its own position in the stream.
+std::vector<int64_t> counting(int64_t n, int64_t first = 0) {
+  std::vector<int64_t> ids(static_cast<size_t>(n));
+  std::iota(ids.begin(), ids.end(), first);
+  return ids;
+}
+
+TokenSources one(std::vector<int64_t> ids, std::string name = "a.txt") {
+  TokenSources sources;
+  if (!ids.empty()) sources.push_back(std::make_unique<MemorySource>(std::move(ids), std::move(name)));
+  return sources;
+}
+
+struct Case {
+  std::vector<int64_t> train = counting(1001), valid = {};
+  int64_t sequence = 10;
+  double fraction = 0;
+  ObjectiveSettings objective = {};
+  uint64_t seed = 1;
+  int64_t batch = 1, vocab = 10'000;
+  bool has_mask = true;
+  Dataset make() const {
+    DataSettings data;
+    data.sequence = sequence;
+    data.valid_fraction = fraction;
+    VocabularyFacts vocabulary;
+    vocabulary.vocab_size = vocab;
+    if (has_mask) vocabulary.mask_token = 9999;
+    return Dataset(one(train), one(valid, "valid.txt"), data, objective, vocabulary, seed, batch);
+  }
+};
+
+std::string message(const Case& given) {
+  try {
+    given.make();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST(Dataset, AnEpochHasEveryTokenAsInputOnceAndEveryNextTokenAsTarget) {
+  Dataset data = Case{}.make();
+  ASSERT_EQ(data.samples(), 100);
+  EXPECT_EQ(data.valid_sequences(), 0);
+  EXPECT_EQ(data.train_tokens(), 1000);
+  std::multiset<int64_t> inputs, targets;
+  for (int64_t step = 0; step < 20; step++) {
+    Batch batch = data.train_batch(step, 5);
+    EXPECT_EQ(batch.sequences, 5);
+    EXPECT_EQ(batch.length, 10);
+    EXPECT_EQ(batch.first_sequence, 0);
+    EXPECT_TRUE(batch.prefix.empty());
+    for (size_t i = 0; i < batch.ids.size(); i++) EXPECT_EQ(batch.targets[i], batch.ids[i] + 1);
+    inputs.insert(batch.ids.begin(), batch.ids.end());
+    targets.insert(batch.targets.begin(), batch.targets.end());
+  }
+  const auto all = counting(1000), next = counting(1000, 1);
+  EXPECT_TRUE(std::equal(inputs.begin(), inputs.end(), all.begin(), all.end()));
+  EXPECT_TRUE(std::equal(targets.begin(), targets.end(), next.begin(), next.end()));
+}
+
+TEST(Dataset, BatchSizeDoesNotChangeTheSequenceOfSamplesAcrossEpochs) {
+  for (Objective kind : {Objective::causal, Objective::masked, Objective::prefix}) {
+    Case given;
+    given.objective.kind = kind;
+    Dataset data = given.make();
+    Batch whole = data.train_batch(0, 252);  // two epochs and a half
+    for (int64_t step = 0; step < 36; step++) {
+      Batch part = data.train_batch(step, 7), expected = whole.slice(step * 7, 7);
+      EXPECT_EQ(part.ids, expected.ids);
+      EXPECT_EQ(part.targets, expected.targets);
+      EXPECT_EQ(part.prefix, expected.prefix);
+    }
+  }
+}
+
+TEST(Dataset, EpochsAreMaskedAfresh) {
+  Case given;
+  given.train = counting(11);  // one sample
+  given.objective.kind = Objective::masked;
+  Dataset data = given.make();
+  std::set<std::vector<int64_t>> masks;
+  for (int64_t step = 0; step < 20; step++) masks.insert(data.train_batch(step, 1).targets);
+  EXPECT_GT(masks.size(), 10u);
+}
+
+TEST(Dataset, SeedsGiveOtherOrders) {
+  Case given, other;
+  other.seed = 2;
+  EXPECT_EQ(given.make().train_batch(3, 8).ids, given.make().train_batch(3, 8).ids);
+  EXPECT_NE(given.make().train_batch(3, 8).ids, other.make().train_batch(3, 8).ids);
+}
+
+TEST(Dataset, HeldOutTokensAreNeverTrainedOn) {
+  for (int64_t tokens : {22, 500, 1000, 1001, 1002, 1009}) {
+    for (double fraction : {0.001, 0.1, 0.5}) {
+      Case given;
+      given.train = counting(tokens);
+      given.fraction = fraction;
+      Dataset data = given.make();
+      const int64_t samples = (tokens - 2) / 10;
+      EXPECT_EQ(data.valid_sequences(), std::max<int64_t>(1, std::llround(fraction * samples)));
+      EXPECT_EQ(data.samples() + data.valid_sequences(), samples);
+      Batch train = data.train_batch(0, data.samples()), valid = data.valid_batch(0, data.valid_sequences());
+      // Tokens are positions: everything validation touches lies after everything training touches.
+      const int64_t last_trained = *std::ranges::max_element(train.targets);
+      EXPECT_EQ(*std::ranges::min_element(valid.ids), last_trained + 1);
+      EXPECT_LT(*std::ranges::max_element(valid.targets), tokens);
+      EXPECT_GE(*std::ranges::max_element(valid.targets), tokens - 10);
+    }
+  }
+}
+
+TEST(Dataset, ValidationComesFromItsOwnSourcesWhenThereAreSome) {
+  Case given;
+  given.valid = counting(35, 5000);
+  given.fraction = 0.5;  // then of no effect
+  Dataset data = given.make();
+  EXPECT_EQ(data.samples(), 100);
+  ASSERT_EQ(data.valid_sequences(), 3);
+  EXPECT_EQ(data.valid_batch(0, 2).ids, counting(20, 5000));
+  Batch last = data.valid_batch(1, 2);
+  EXPECT_EQ(last.sequences, 1);
+  EXPECT_EQ(last.ids, counting(10, 5020));
+  EXPECT_EQ(last.targets, counting(10, 5021));
+  EXPECT_THROW(data.valid_batch(2, 2), Bug);
+}
+
+TEST(Dataset, ValidationMasksAreFixedAndDoNotDependOnTheBatch) {
+  for (Objective kind : {Objective::masked, Objective::prefix}) {
+    Case given;
+    given.objective.kind = kind;
+    given.fraction = 0.2;
+    Dataset data = given.make();
+    Batch whole = data.valid_batch(0, data.valid_sequences());
+    for (int64_t index = 0; index < data.valid_sequences(); index++) {
+      Batch single = data.valid_batch(index, 1), expected = whole.slice(index, 1);
+      EXPECT_EQ(single.ids, expected.ids);
+      EXPECT_EQ(single.targets, expected.targets);
+      EXPECT_EQ(single.prefix, expected.prefix);
+    }
+    EXPECT_EQ(given.make().valid_batch(0, 20).targets, whole.targets);
+  }
+}
+
+TEST(Dataset, TooLittleDataSaysHowMuchThereIsAndIsNeeded) {
+  Case given;
+  given.train = counting(40);
+  given.batch = 4;
+  EXPECT_EQ(message(given),
+            "a.txt: data.train: expected at least 41 tokens for one batch (train.batch 4 x data.sequence "
+            "10), got 40; "
+            "use a smaller data.sequence or train.batch, or more text");
+  given.train = {};
+  EXPECT_NE(message(given).find("no data: data.train"), std::string::npos) << message(given);
+}
+
+TEST(Dataset, TheTokensSaidToBeNeededAreExactlyEnough) {
+  for (double fraction : {0.0, 0.01, 0.3, 0.9}) {
+    Case given;
+    given.batch = 7;
+    given.fraction = fraction;
+    given.train = counting(5);
+    const std::string text = message(given), lead = "at least ";
+    const int64_t needed = std::stoll(text.substr(text.find(lead) + lead.size()));
+    given.train = counting(needed);
+    EXPECT_EQ(message(given), "no error");
+    given.train = counting(needed - 1);
+    EXPECT_NE(message(given), "no error") << fraction;
+  }
+}
+
+TEST(Dataset, ValidationDataShorterThanASequenceIsRefused) {
+  Case given;
+  given.valid = counting(10);
+  EXPECT_NE(message(given).find("valid.txt: data.valid: expected at least 11 tokens"), std::string::npos)
+      << message(given);
+}
+
+TEST(Dataset, AnIdBeyondTheVocabularyIsNamedWithItsPosition) {
+  for (int64_t bad : {int64_t{5000}, int64_t{-1}}) {
+    Case given;
+    given.train.assign(200'000, 1);
+    given.vocab = 5000;
+    given.objective.kind = Objective::causal;
+    given.train[150'001] = bad;
+    EXPECT_NE(message(given).find(fmt::format(
+                  "a.txt: token 150001: expected an id below the vocabulary's size, 5000, got {}", bad)),
+              std::string::npos)
+        << message(given);
+    given.train[150'001] = 4999;
+    EXPECT_EQ(message(given), "no error");
+    given.valid = counting(20, 4985);
+    EXPECT_NE(message(given).find("valid.txt: token 15:"), std::string::npos) << message(given);
+  }
+}
+
+TEST(Dataset, TheMaskedObjectiveNeedsAMaskToken) {
+  Case given;
+  given.objective.kind = Objective::masked;
+  given.has_mask = false;
+  EXPECT_NE(message(given).find("mask token"), std::string::npos);
+}
+
+}  // namespace megalith

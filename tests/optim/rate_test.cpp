@@ -1,0 +1,64 @@
+#include "optim/rate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace megalith {
+namespace {
+
+TrainSettings settings(Decay decay, int64_t steps = 101, int64_t warmup = 11) {
+  TrainSettings s;
+  s.lr = 1.0;
+  s.min_lr = 0.2;
+  s.steps = steps;
+  s.warmup = warmup;
+  s.decay = decay;
+  return s;
+}
+
+}  // namespace
+
+TEST(LearningRate, WarmsUpLinearlyAndReachesItsPeakAtTheLastWarmUpStep) {
+  for (Decay decay : {Decay::cosine, Decay::linear, Decay::inverse_sqrt, Decay::constant}) {
+    const TrainSettings s = settings(decay);
+    for (int64_t step = 0; step < 11; step++)
+      EXPECT_DOUBLE_EQ(learning_rate(s, step), static_cast<double>(step + 1) / 11) << step;
+    EXPECT_LE(learning_rate(s, 11), 1.0);
+    EXPECT_GT(learning_rate(s, 11), 0.95);
+  }
+}
+
+TEST(LearningRate, CosineAndLinearEndAtTheLowestRateInTheLastStep) {
+  for (Decay decay : {Decay::cosine, Decay::linear}) {
+    const TrainSettings s = settings(decay);
+    EXPECT_NEAR(learning_rate(s, 100), 0.2, 1e-15);
+    EXPECT_NEAR(learning_rate(s, 55), 0.6, 1e-15);  // half-way between steps 10 and 100
+    EXPECT_EQ(learning_rate(s, 1000), 0.2);
+    for (int64_t step = 11; step <= 100; step++)
+      EXPECT_LT(learning_rate(s, step), learning_rate(s, step - 1));
+  }
+  EXPECT_NEAR(learning_rate(settings(Decay::linear), 19), 0.92, 1e-15);
+  EXPECT_NEAR(learning_rate(settings(Decay::cosine), 40), 0.2 + 0.8 * 0.75, 1e-15);  // cos(60 degrees) = 1/2
+}
+
+TEST(LearningRate, InverseSquareRootHalvesInFourTimesTheSteps) {
+  const TrainSettings s = settings(Decay::inverse_sqrt);
+  EXPECT_DOUBLE_EQ(learning_rate(s, 43), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate(settings(Decay::inverse_sqrt, 100, 0), 3), 0.5);
+}
+
+TEST(LearningRate, WithoutWarmUpStartsAtThePeak) {
+  for (Decay decay : {Decay::cosine, Decay::linear, Decay::inverse_sqrt, Decay::constant})
+    EXPECT_EQ(learning_rate(settings(decay, 50, 0), 0), 1.0);
+  EXPECT_EQ(learning_rate(settings(Decay::constant, 50, 0), 49), 1.0);
+}
+
+TEST(LearningRate, VeryShortRunsHaveARate) {
+  EXPECT_EQ(learning_rate(settings(Decay::cosine, 1, 0), 0), 1.0);
+  EXPECT_EQ(learning_rate(settings(Decay::cosine, 5, 5), 4), 1.0);
+  EXPECT_EQ(learning_rate(settings(Decay::linear, 2, 0), 1), 0.2);
+  EXPECT_DOUBLE_EQ(learning_rate(settings(Decay::cosine, 5, 10), 4), 0.5);  // ends inside warm-up
+}
+
+}  // namespace megalith
