@@ -1,5 +1,5 @@
-// A schedule is data: the ops of one training step of one rank. Passes write it; the checker, the simulator and
-// the executor read the same list. Pure: no tensors, no MPI.
+// A schedule is data: the ops of one training step of one rank. Passes write it; the checker, the simulator
+// and the executor read the same list. Pure: no tensors, no MPI.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,6 +13,7 @@ using MicroId = int32_t;  // micro-batch number; kNoMicro for ops of a block's p
 using OpId = int32_t;     // position in Schedule::ops
 inline constexpr int32_t kNoBlock = -1;
 inline constexpr int32_t kNoMicro = -1;
+inline constexpr OpId kNoOp = -1;
 
 enum class OpKind : uint8_t {
   count,      // number of target tokens of the whole step: what losses are divided by
@@ -35,7 +36,10 @@ struct Op {
   BlockId block = kNoBlock;
   MicroId micro = kNoMicro;
   Lane lane = Lane::compute;
-  std::vector<OpId> after;  // ops that must be done before this one starts, besides those before it on its lane
+  // Ops that must be done before this one starts, besides those before it on its lane. Passes name all of the
+  // data flow here, also what the lane's order gives anyway, so that another pass may move an op to another
+  // lane.
+  std::vector<OpId> after;
 };
 
 enum class BlockKind : uint8_t { embedding, layer, head };
@@ -56,6 +60,9 @@ struct BlockFacts {
   int64_t output_bytes = 0;          // the activation handed to the next block
   int64_t workspace_bytes = 0;       // largest temporaries while it runs
   int64_t aside_bytes = 0;           // gradients kept aside by one backward until fold
+  // The block's own:
+  int64_t compute_copy_bytes = 0;    // parameters kept a second time, in the precision of the computation
+  int64_t save_workspace_bytes = 0;  // staging while its parts go out to a checkpoint
 };
 
 struct Schedule {
@@ -67,6 +74,7 @@ struct Schedule {
 
 std::string_view name(OpKind kind);
 std::string_view name(Lane lane);
-std::string describe(const Schedule& schedule, OpId op);  // "backward of layer 3, micro-batch 1"
+std::string describe(const Schedule& schedule, const Op& op);  // "backward of layer 3, micro-batch 1"
+std::string describe(const Schedule& schedule, OpId op);
 
 }  // namespace megalith

@@ -1,0 +1,78 @@
+#include "schedule/costs.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace megalith {
+namespace {
+
+constexpr double kFloatBytes = 4;
+
+// Computing with all cores: matrix products, then passes over memory.
+Cost compute(const MachineSpeeds& speeds, double flop, double touched_bytes) {
+  const double memory_s = touched_bytes / speeds.memory_bandwidth;
+  const double work_s = flop / speeds.flops + memory_s;
+  Cost cost{.seconds = work_s + speeds.op_overhead_s, .share = {}};
+  if (cost.seconds > 0) cost.share = {work_s / cost.seconds, memory_s / cost.seconds, 0};
+  return cost;
+}
+
+// One thread that copies to a staging buffer (a read and a write of memory) and writes that out.
+Cost write_out(const MachineSpeeds& speeds, double bytes) {
+  MEGALITH_ASSERT(speeds.disk_write > 0 || bytes == 0);
+  const double disk_s = bytes == 0 ? 0 : bytes / speeds.disk_write;
+  const double copy_s = 2 * bytes / speeds.memory_bandwidth;
+  Cost cost{.seconds = std::max(disk_s, copy_s) + speeds.op_overhead_s, .share = {}};
+  if (cost.seconds > 0) {
+    cost.share = {copy_s / speeds.cores / cost.seconds, copy_s / cost.seconds, disk_s / cost.seconds};
+  }
+  return cost;
+}
+
+Cost predict(const Schedule& schedule, const Op& op, const MachineSpeeds& speeds) {
+  static const BlockFacts none;
+  const BlockFacts& block = op.block == kNoBlock ? none : schedule.blocks[op.block];
+  const double parameter_bytes = kFloatBytes * static_cast<double>(block.parameters);
+  const auto state_bytes = static_cast<double>(block.optimizer_bytes);
+  const auto forward_bytes = static_cast<double>(block.forward_touched_bytes);
+  const auto backward_bytes = static_cast<double>(block.backward_touched_bytes);
+  switch (op.kind) {
+    case OpKind::forward: return compute(speeds, block.forward_flop, forward_bytes);
+    case OpKind::loss:
+      return compute(speeds, block.forward_flop + block.backward_flop, forward_bytes + backward_bytes);
+    case OpKind::backward: return compute(speeds, block.backward_flop, backward_bytes);
+    case OpKind::fold:  // rows are read, the table's rows read and written
+      return compute(speeds, 0, 3.0 * static_cast<double>(block.aside_bytes) * schedule.micros);
+    case OpKind::norm: return compute(speeds, 0, parameter_bytes);
+    case OpKind::update:  // parameters, gradient and state are read and written
+      return compute(speeds, 0,
+                     4 * parameter_bytes + 2 * state_bytes + static_cast<double>(block.compute_copy_bytes));
+    case OpKind::save: return write_out(speeds, parameter_bytes + state_bytes);
+    case OpKind::commit: return {.seconds = speeds.commit_s + speeds.op_overhead_s, .share = {}};
+    case OpKind::count:
+    case OpKind::clip: return {.seconds = speeds.op_overhead_s, .share = {}};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view name(Resource resource) {
+  switch (resource) {
+    case Resource::cores: return "cores";
+    case Resource::memory: return "memory bandwidth";
+    case Resource::disk: return "disk";
+  }
+  return "unknown resource";
+}
+
+std::vector<Cost> predict_costs(const Schedule& schedule, const MachineSpeeds& speeds) {
+  MEGALITH_ASSERT(speeds.flops > 0 && speeds.memory_bandwidth > 0 && speeds.cores >= 1);
+  std::vector<Cost> costs;
+  costs.reserve(schedule.ops.size());
+  for (const Op& op : schedule.ops) costs.push_back(predict(schedule, op, speeds));
+  return costs;
+}
+
+}  // namespace megalith

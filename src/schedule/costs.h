@@ -1,0 +1,36 @@
+// How long an op takes when it runs alone, and what it uses of the resources that lanes share.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "schedule/schedule.h"
+
+namespace megalith {
+
+enum class Resource : uint8_t { cores, memory, disk };
+inline constexpr int kResources = 3;
+std::string_view name(Resource resource);
+
+// Sustained speeds of the machine with all its cores at work, as calibration finds them.
+struct MachineSpeeds {
+  double flops = 0;             // floating-point operations a second in matrix products
+  double memory_bandwidth = 0;  // bytes a second
+  double disk_read = 0;         // bytes a second, nothing else on the disk
+  double disk_write = 0;
+  double op_overhead_s = 0;     // of starting an op, its work apart
+  double commit_s = 0;          // making a checkpoint durable: syncs and renames
+  int32_t cores = 1;
+};
+
+struct Cost {
+  double seconds = 0;                    // when alone
+  std::array<double, kResources> share{};  // part of each resource in use in that time, 0..1
+};
+
+// One cost an op, from the blocks' facts. Reads and writes share one disk; a lane other than compute and
+// update keeps one core at work at most.
+std::vector<Cost> predict_costs(const Schedule& schedule, const MachineSpeeds& speeds);
+
+}  // namespace megalith

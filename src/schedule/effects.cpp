@@ -1,0 +1,148 @@
+#include "schedule/effects.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace megalith {
+namespace {
+
+std::string_view name(Thing thing) {
+  switch (thing) {
+    case Thing::targets: return "number of targets";
+    case Thing::loss: return "sum of the losses";
+    case Thing::parameters: return "parameters";
+    case Thing::optimizer: return "optimizer state";
+    case Thing::gradient: return "gradient";
+    case Thing::tied_gradient: return "gradient of the tied table";
+    case Thing::activation: return "activation";
+    case Thing::saved: return "what forward kept";
+    case Thing::output_gradient: return "gradient of the output";
+    case Thing::aside: return "gradient kept aside";
+    case Thing::norm: return "norm";
+    case Thing::scale: return "scale of the updates";
+    case Thing::written: return "saved copy";
+    case Thing::checkpoint: return "checkpoint";
+  }
+  return "unknown thing";
+}
+
+}  // namespace
+
+std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
+  using enum Touch;
+  const BlockId b = op.block;
+  const MicroId m = op.micro;
+  const BlockId head = static_cast<BlockId>(schedule.blocks.size()) - 1;
+  const BlockId tied = schedule.blocks.empty() ? kNoBlock : schedule.blocks[head].tied_to;
+  const bool has_table =
+      tied != kNoBlock && b == tied;  // its table's gradient is the head's and fold's to add to
+  std::vector<Effect> list;
+  auto add = [&](Touch touch, Thing thing, BlockId block = kNoBlock, MicroId micro = kNoMicro) {
+    list.push_back({touch, thing, block, micro});
+  };
+  auto score = [&] {  // the head's look at a micro-batch
+    add(needs, Thing::targets);
+    if (tied != kNoBlock) add(needs, Thing::parameters, tied);
+    add(adds, Thing::loss, kNoBlock, m);
+  };
+
+  switch (op.kind) {
+    case OpKind::count:
+      add(makes, Thing::targets);
+      break;
+    case OpKind::forward:
+      add(needs, Thing::parameters, b);
+      if (b > 0) add(schedule.training ? needs : takes, Thing::activation, b - 1, m);
+      if (b < head) add(makes, Thing::activation, b, m);
+      if (b == head) score();
+      if (schedule.training) add(makes, Thing::saved, b, m);
+      break;
+    case OpKind::loss:
+      add(needs, Thing::parameters, b);
+      add(takes, Thing::activation, b - 1, m);
+      score();
+      add(adds, Thing::gradient, b, m);
+      if (tied != kNoBlock) add(adds, Thing::tied_gradient, tied, m);
+      add(makes, Thing::output_gradient, b - 1, m);
+      break;
+    case OpKind::backward:
+      add(needs, Thing::parameters, b);
+      add(takes, Thing::saved, b, m);
+      add(takes, Thing::output_gradient, b, m);
+      if (b > 0) add(takes, Thing::activation, b - 1, m);
+      if (b > 0) add(makes, Thing::output_gradient, b - 1, m);
+      add(adds, Thing::gradient, b, m);
+      if (has_table) add(makes, Thing::aside, b, m);
+      break;
+    case OpKind::fold:
+      for (MicroId micro = 0; micro < schedule.micros; micro++) add(takes, Thing::aside, b, micro);
+      add(adds, Thing::tied_gradient, b);
+      break;
+    case OpKind::norm:
+      add(needs, Thing::gradient, b);
+      if (has_table) add(needs, Thing::tied_gradient, b);
+      add(makes, Thing::norm, b);
+      break;
+    case OpKind::clip:
+      add(needs, Thing::loss);
+      for (BlockId block = 0; block <= head; block++) add(needs, Thing::norm, block);
+      add(makes, Thing::scale);
+      break;
+    case OpKind::update:
+      add(needs, Thing::scale);
+      add(changes, Thing::parameters, b);
+      add(changes, Thing::optimizer, b);
+      add(changes, Thing::gradient, b);  // to zero, for the next step
+      if (has_table) add(changes, Thing::tied_gradient, b);
+      break;
+    case OpKind::save:
+      add(needs, Thing::parameters, b);
+      add(needs, Thing::optimizer, b);
+      add(makes, Thing::written, b);
+      break;
+    case OpKind::commit:
+      for (BlockId block = 0; block <= head; block++) add(takes, Thing::written, block);
+      add(makes, Thing::checkpoint);
+      break;
+  }
+  return list;
+}
+
+bool there_on_entry(Thing thing) {
+  return thing == Thing::parameters || thing == Thing::optimizer || thing == Thing::gradient ||
+         thing == Thing::tied_gradient || thing == Thing::loss;
+}
+
+bool there_on_exit(Thing thing) {
+  return there_on_entry(thing) || thing == Thing::targets || thing == Thing::norm || thing == Thing::scale ||
+         thing == Thing::checkpoint;
+}
+
+int32_t contributions(const Schedule& schedule, Thing thing) {
+  if (thing == Thing::loss || thing == Thing::gradient) return schedule.micros;
+  if (thing == Thing::tied_gradient) return schedule.micros + 1;  // fold's comes last
+  return 0;
+}
+
+size_t thing_count(const Schedule& schedule) {
+  return kThings * (schedule.blocks.size() + 1) * (static_cast<size_t>(schedule.micros) + 1);
+}
+
+size_t thing_index(const Schedule& schedule, const Effect& effect) {
+  // Contributions differ in their micro-batch but go to one thing.
+  MicroId micro = effect.touch == Touch::adds ? kNoMicro : effect.micro;
+  size_t row = static_cast<size_t>(effect.thing) * (schedule.blocks.size() + 1) +
+               static_cast<size_t>(effect.block + 1);
+  return row * (static_cast<size_t>(schedule.micros) + 1) + static_cast<size_t>(micro + 1);
+}
+
+std::string describe(const Schedule& schedule, const Effect& effect) {
+  std::string text(name(effect.thing));
+  if (effect.block != kNoBlock) text += fmt::format(" of {}", schedule.blocks[effect.block].name);
+  if (effect.micro != kNoMicro && effect.touch != Touch::adds)
+    text += fmt::format(", micro-batch {}", effect.micro);
+  return text;
+}
+
+}  // namespace megalith

@@ -1,0 +1,49 @@
+// How many bytes a schedule keeps alive, by kind, at a moment or at worst.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "schedule/order.h"
+#include "schedule/schedule.h"
+
+namespace megalith {
+
+enum class MemoryKind : uint8_t { parameters, gradients, optimizer, activations, saved, aside, workspace };
+inline constexpr int kMemoryKinds = 7;
+std::string_view name(MemoryKind kind);
+
+struct MemoryUse {
+  std::array<int64_t, kMemoryKinds> bytes{};
+  int64_t& operator[](MemoryKind kind) { return bytes[static_cast<size_t>(kind)]; }
+  int64_t operator[](MemoryKind kind) const { return bytes[static_cast<size_t>(kind)]; }
+  int64_t total() const;
+};
+
+// What is there before, during and after the step. Gradients count in a training step only.
+MemoryUse resident(const Schedule& schedule);
+
+// Follows a step op by op: what an op makes is alive from its start, what it takes until its end.
+class MemoryLedger {
+ public:
+  explicit MemoryLedger(const Schedule& schedule);  // borrows the schedule
+  void start(OpId op);
+  void finish(OpId op);
+  const MemoryUse& now() const { return now_; }
+  const MemoryUse& peak() const { return peak_; }  // at the first moment of the highest total
+  OpId peak_op() const { return peak_op_; }  // whose start led there; kNoOp: what is resident is the peak
+
+ private:
+  const Schedule& schedule_;
+  MemoryUse now_, peak_;
+  OpId peak_op_ = kNoOp;
+};
+
+// An upper bound over all interleavings that the schedule allows. Needs a complete order.
+struct MemoryBound {
+  int64_t bytes = 0;
+  OpId op = kNoOp;  // while it runs
+};
+MemoryBound memory_bound(const Schedule& schedule, const Order& order);
+
+}  // namespace megalith

@@ -1,0 +1,16 @@
+// Places the saving of a checkpoint.
+#pragma once
+#include <vector>
+
+#include "schedule/schedule.h"
+
+namespace megalith {
+
+// A training step that writes the state left by the step before it while it computes: each block goes out on
+// the write lane before its update overwrites it, then `commit`.
+Schedule with_save(Schedule step);
+
+// Nothing but a save: at the end of a run or on a signal. Its `micros` is 0.
+Schedule save_only(std::vector<BlockFacts> blocks);
+
+}  // namespace megalith

@@ -1,0 +1,50 @@
+#include "schedule/schedule.h"
+
+#include "base/error.h"
+
+namespace megalith {
+
+std::string_view name(OpKind kind) {
+  switch (kind) {
+    case OpKind::count: return "count";
+    case OpKind::forward: return "forward";
+    case OpKind::loss: return "loss";
+    case OpKind::backward: return "backward";
+    case OpKind::fold: return "fold";
+    case OpKind::norm: return "norm";
+    case OpKind::clip: return "clip";
+    case OpKind::update: return "update";
+    case OpKind::save: return "save";
+    case OpKind::commit: return "commit";
+  }
+  return "unknown op";
+}
+
+std::string_view name(Lane lane) {
+  switch (lane) {
+    case Lane::compute: return "compute";
+    case Lane::read: return "read";
+    case Lane::write: return "write";
+    case Lane::net: return "net";
+    case Lane::update: return "update";
+  }
+  return "unknown lane";
+}
+
+std::string describe(const Schedule& schedule, const Op& op) {
+  std::string text(name(op.kind));
+  if (op.block != kNoBlock) {
+    bool known = op.block >= 0 && op.block < static_cast<BlockId>(schedule.blocks.size());
+    text +=
+        known ? fmt::format(" of {}", schedule.blocks[op.block].name) : fmt::format(" of block {}", op.block);
+  }
+  if (op.micro != kNoMicro) text += fmt::format(", micro-batch {}", op.micro);
+  return text;
+}
+
+std::string describe(const Schedule& schedule, OpId op) {
+  MEGALITH_ASSERT(op >= 0 && op < static_cast<OpId>(schedule.ops.size()), "op {}", op);
+  return describe(schedule, schedule.ops[op]);
+}
+
+}  // namespace megalith

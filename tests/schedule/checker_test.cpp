@@ -1,0 +1,197 @@
+#include "schedule/checker.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "schedule/random_schedules.h"
+
+namespace megalith {
+namespace {
+
+Schedule step() { return with_save(training_step(make_blocks(3, true), 2)); }
+
+std::string first_reason(const Schedule& schedule, std::optional<Bytes> budget = std::nullopt) {
+  const auto problems = check(schedule, budget);
+  return problems.empty() ? "accepted" : problems.front().reason;
+}
+
+void forget(Schedule& schedule, OpId op, OpId after) {
+  auto& list = schedule.ops[op].after;
+  ASSERT_EQ(std::erase(list, after), 1u);
+}
+
+TEST(Checker, AMissingOpIsNamed) {
+  Schedule schedule = save_only(make_blocks(2, false));
+  schedule.ops.pop_back();
+  EXPECT_EQ(first_reason(schedule), "commit is missing");
+}
+
+TEST(Checker, ADoubledOpIsNamed) {
+  Schedule schedule = step();
+  schedule.ops.push_back(schedule.ops[find(schedule, OpKind::update, 1)]);
+  EXPECT_EQ(first_reason(schedule), "update of layer 0 is done more than once");
+  EXPECT_EQ(check(schedule).front().op, static_cast<OpId>(schedule.ops.size()) - 1);
+}
+
+TEST(Checker, AnOpOfAnotherStepIsNamed) {
+  Schedule schedule = step();
+  schedule.ops[find(schedule, OpKind::backward, 0, 1)].micro = 7;
+  EXPECT_EQ(first_reason(schedule), "backward of embedding, micro-batch 7 is no part of this step");
+  schedule = step();
+  schedule.ops[find(schedule, OpKind::norm, 0)].block = 12;
+  EXPECT_EQ(first_reason(schedule), "norm of block 12 is no part of this step");
+}
+
+TEST(Checker, FoldBelongsToTiedModelsOnly) {
+  Schedule schedule = step();
+  schedule.blocks.back().tied_to = kNoBlock;
+  EXPECT_EQ(first_reason(schedule), "fold of embedding is no part of this step");
+}
+
+TEST(Checker, ShapesThatMakeNoSenseAreRefused) {
+  Schedule schedule = step();
+  schedule.micros = 0;
+  EXPECT_EQ(first_reason(schedule), "a step over 0 micro-batches trains nothing");
+  schedule = evaluation_step(make_blocks(2, false), 1);
+  schedule.micros = -1;
+  EXPECT_EQ(first_reason(schedule), "a step over -1 micro-batches cannot be");
+  schedule = step();
+  schedule.blocks.back().tied_to = 2;
+  EXPECT_EQ(first_reason(schedule), "the head is tied to block 2, which is no block before it");
+  schedule.blocks.resize(1);
+  EXPECT_EQ(first_reason(schedule), "a model has an embedding and a head at least");
+}
+
+TEST(Checker, ADependencyOnNothingIsNamed) {
+  Schedule schedule = step();
+  schedule.ops[find(schedule, OpKind::clip)].after.push_back(999);
+  EXPECT_EQ(first_reason(schedule), "clip waits for op 999, which does not exist");
+}
+
+TEST(Checker, OpsThatWaitForEachOtherAreNamed) {
+  Schedule schedule = step();
+  const OpId save = find(schedule, OpKind::save, 1), update = find(schedule, OpKind::update, 1);
+  schedule.ops[save].after.push_back(update);
+  EXPECT_EQ(first_reason(schedule),
+            "update of layer 0 waits in a circle, for save of layer 0, then for update of layer 0");
+}
+
+TEST(Checker, AWaitAgainstTheOrderOfTheLaneIsACircle) {
+  Schedule schedule = step();  // save of embedding comes first on the lane of save of head
+  schedule.ops[find(schedule, OpKind::save, 0)].after.push_back(find(schedule, OpKind::save, 2));
+  EXPECT_NE(first_reason(schedule).find("waits in a circle"), std::string::npos);
+}
+
+TEST(Checker, AnOpListedBeforeWhatItWaitsForIsRefused) {
+  Schedule schedule = step();
+  schedule.ops[find(schedule, OpKind::save, 0)].after.push_back(find(schedule, OpKind::count));
+  EXPECT_EQ(first_reason(schedule), "save of embedding is listed before count, for which it waits");
+}
+
+TEST(Checker, AnUpdateThatDoesNotWaitForItsSaveIsARace) {
+  Schedule schedule = step();
+  forget(schedule, find(schedule, OpKind::update, 2), find(schedule, OpKind::save, 2));
+  EXPECT_EQ(first_reason(schedule),
+            "update of head may run at the same time as save of head, and both use the parameters of head");
+}
+
+TEST(Checker, AnUpdateThatDoesNotWaitForClipIsARace) {
+  Schedule schedule = step();
+  forget(schedule, find(schedule, OpKind::update, 0), find(schedule, OpKind::clip));
+  EXPECT_EQ(first_reason(schedule),
+            "update of embedding may run at the same time as clip, and both use the scale of the updates");
+}
+
+TEST(Checker, GradientsAddUpInTheOrderOfMicroBatches) {
+  Schedule schedule = training_step(make_blocks(2, false), 2);
+  for (Op& op : schedule.ops) {
+    if (op.micro != kNoMicro) op.micro = 1 - op.micro;
+  }
+  EXPECT_EQ(first_reason(schedule),
+            "loss of head, micro-batch 1 adds to the sum of the losses as number 1 instead of 2");
+}
+
+// Exchanges the work of two ops, each staying where the other was.
+Schedule exchanged(OpKind a, BlockId block_a, OpKind b, BlockId block_b) {
+  Schedule schedule = training_step(make_blocks(3, true), 1);
+  auto micro = [](OpKind kind) { return kind <= OpKind::backward ? 0 : kNoMicro; };
+  Op& first = schedule.ops[find(schedule, a, block_a, micro(a))];
+  Op& second = schedule.ops[find(schedule, b, block_b, micro(b))];
+  std::swap(first.kind, second.kind);
+  std::swap(first.block, second.block);
+  std::swap(first.micro, second.micro);
+  return schedule;
+}
+
+TEST(Checker, ANormBeforeAllContributionsIsCaught) {
+  EXPECT_EQ(first_reason(exchanged(OpKind::norm, 1, OpKind::backward, 1)),
+            "norm of layer 0 uses the gradient of layer 0 with 0 of 1 contributions");
+}
+
+TEST(Checker, ATiedTablesNormWaitsForFold) {
+  EXPECT_EQ(first_reason(exchanged(OpKind::norm, 0, OpKind::fold, 0)),
+            "norm of embedding uses the gradient of the tied table of embedding with 1 of 2 contributions");
+}
+
+TEST(Checker, AFoldNeedsWhatBackwardKeptAside) {
+  EXPECT_EQ(first_reason(exchanged(OpKind::fold, 0, OpKind::backward, 0)),
+            "fold of embedding has no gradient kept aside of embedding, micro-batch 0");
+}
+
+TEST(Checker, AForwardNeedsItsInput) {
+  EXPECT_EQ(first_reason(exchanged(OpKind::forward, 0, OpKind::forward, 1)),
+            "forward of layer 0, micro-batch 0 has no activation of embedding, micro-batch 0");
+}
+
+TEST(Checker, ABackwardNeedsTheGradientOfItsOutput) {
+  EXPECT_EQ(first_reason(exchanged(OpKind::backward, 0, OpKind::backward, 1)),
+            "backward of embedding, micro-batch 0 has no gradient of the output of embedding, micro-batch 0");
+}
+
+TEST(Checker, AClipBeforeTheLastNormIsCaught) {
+  Schedule schedule = training_step(make_blocks(3, false), 1);
+  std::swap(schedule.ops[find(schedule, OpKind::clip)].kind,
+            schedule.ops[find(schedule, OpKind::norm, 0)].kind);
+  schedule.ops[find(schedule, OpKind::clip, 0)].block = kNoBlock;
+  schedule.ops[find(schedule, OpKind::norm)].block = 0;
+  EXPECT_EQ(first_reason(schedule), "clip has no norm of embedding");
+}
+
+TEST(Checker, ParametersMayNotChangeWhileTheyAreUsed) {
+  Schedule schedule = with_save(training_step(make_blocks(2, false), 1));
+  // Saves after the updates instead of before them.
+  for (Op& op : schedule.ops) {
+    if (op.kind == OpKind::update) std::erase_if(op.after, [](OpId after) { return after < 2; });
+  }
+  std::rotate(schedule.ops.begin(), schedule.ops.begin() + 3, schedule.ops.end());
+  const OpId count = static_cast<OpId>(schedule.ops.size());
+  for (Op& op : schedule.ops) {
+    for (OpId& after : op.after) after = (after - 3 + count) % count;
+  }
+  const OpId save = find(schedule, OpKind::save, 0);
+  schedule.ops[save].after = {find(schedule, OpKind::update, 1)};
+  EXPECT_EQ(first_reason(schedule),
+            "save of embedding comes after the parameters of embedding changed for the next step");
+}
+
+TEST(Checker, TheBudgetIsComparedWithTheWorstMoment) {
+  // 3 blocks of 1000..1002 parameters: 16 bytes each with gradients and moments. At worst, in the layer's
+  // backward: kept by two forwards, embedding's output, both of its output's and its input's gradients, and
+  // the workspace.
+  const int64_t worst = 3003 * 16 + 2 * 701 + 3 * 101 + 31;
+  const Schedule schedule = training_step(make_blocks(3, false), 4);
+  EXPECT_EQ(first_reason(schedule, Bytes(worst)), "accepted");
+  const auto problems = check(schedule, Bytes(worst - 1));
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_NE(problems[0].reason.find("beyond the budget of"), std::string::npos);
+}
+
+TEST(Checker, ALargeModelWithManyMicroBatchesIsAccepted) {
+  const Schedule schedule = with_save(training_step(make_blocks(98, true), 64));
+  EXPECT_GT(schedule.ops.size(), 12'000u);
+  EXPECT_EQ(first_reason(schedule, Bytes(1'000'000'000)), "accepted");
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,67 @@
+// Schedules of random shapes for property tests.
+#pragma once
+#include <random>
+#include <string>
+#include <vector>
+
+#include "schedule/base_pass.h"
+#include "schedule/save_pass.h"
+
+namespace megalith {
+
+using Random = std::mt19937_64;
+
+inline int32_t pick(Random& random, int32_t low, int32_t high) {  // both included
+  return std::uniform_int_distribution<int32_t>(low, high)(random);
+}
+
+// An embedding, layers, a head; small primes as facts, so that sums tell what went into them.
+inline std::vector<BlockFacts> make_blocks(int32_t count, bool tied) {
+  std::vector<BlockFacts> blocks(static_cast<size_t>(count));
+  for (int32_t b = 0; b < count; b++) {
+    BlockFacts& block = blocks[b];
+    block.kind = b == 0 ? BlockKind::embedding : b == count - 1 ? BlockKind::head : BlockKind::layer;
+    block.name = b == 0 ? "embedding" : b == count - 1 ? "head" : "layer " + std::to_string(b - 1);
+    block.parameters = 1000 + b;
+    block.optimizer_bytes = 8 * block.parameters;
+    block.forward_flop = 2e6;
+    block.backward_flop = 4e6;
+    block.forward_touched_bytes = 3000;
+    block.backward_touched_bytes = 5000;
+    block.saved_bytes = b == count - 1 ? 0 : 701;
+    block.output_bytes = b == count - 1 ? 0 : 101;
+    block.workspace_bytes = 31;
+    block.aside_bytes = tied && b == 0 ? 13 : 0;
+  }
+  if (tied) blocks.back().tied_to = 0;
+  return blocks;
+}
+
+inline Schedule random_schedule(Random& random) {
+  auto blocks = make_blocks(pick(random, 2, 7), pick(random, 0, 1) == 1);
+  const int32_t micros = pick(random, 1, 5);
+  switch (pick(random, 0, 9)) {
+    case 0: return evaluation_step(std::move(blocks), micros);
+    case 1: return save_only(std::move(blocks));
+    case 2:
+    case 3:
+    case 4: return training_step(std::move(blocks), micros);
+    default: return with_save(training_step(std::move(blocks), micros));
+  }
+}
+
+// Ops on any lane: nothing but their dependencies keeps them in order.
+inline void spread(Schedule& schedule, Random& random) {
+  for (Op& op : schedule.ops) op.lane = static_cast<Lane>(pick(random, 0, kLanes - 1));
+}
+
+// The op of this kind, block and micro-batch.
+inline OpId find(const Schedule& schedule, OpKind kind, BlockId block = kNoBlock, MicroId micro = kNoMicro) {
+  for (size_t op = 0; op < schedule.ops.size(); op++) {
+    const Op& it = schedule.ops[op];
+    if (it.kind == kind && it.block == block && it.micro == micro) return static_cast<OpId>(op);
+  }
+  return kNoOp;
+}
+
+}  // namespace megalith

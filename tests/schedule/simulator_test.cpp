@@ -1,0 +1,192 @@
+#include "schedule/simulator.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "base/error.h"
+#include "schedule/checker.h"
+#include "schedule/random_schedules.h"
+
+namespace megalith {
+namespace {
+
+constexpr std::array<double, kResources> kCores{1, 0, 0}, kMemory{0, 1, 0}, kDisk{0, 0, 1}, kNone{0, 0, 0};
+
+// Norms of block 0 stand for any work: only lanes, dependencies and costs matter here.
+struct Job {
+  Lane lane;
+  Cost cost;
+  std::vector<OpId> after = {};
+};
+
+Simulation run(const std::vector<Job>& jobs) {
+  Schedule schedule{.blocks = make_blocks(2, false), .micros = 1, .training = true, .ops = {}};
+  std::vector<Cost> costs;
+  for (const Job& job : jobs) {
+    schedule.ops.push_back({.kind = OpKind::norm, .block = 0, .lane = job.lane, .after = job.after});
+    costs.push_back(job.cost);
+  }
+  return simulate(schedule, costs);
+}
+
+TEST(Simulator, OneLaneTakesTheSumOfItsOps) {
+  const Simulation s =
+      run({{Lane::compute, {1, kCores}}, {Lane::compute, {2, kCores}}, {Lane::compute, {0, kNone}}});
+  EXPECT_DOUBLE_EQ(s.seconds, 3);
+  EXPECT_DOUBLE_EQ(s.spans[1].start, 1);
+  EXPECT_DOUBLE_EQ(s.spans[2].end, 3);
+  EXPECT_TRUE(s.stalls.empty());
+}
+
+TEST(Simulator, OpsOnDifferentResourcesDoNotDisturbEachOther) {
+  const Simulation s = run({{Lane::compute, {3, kCores}}, {Lane::write, {2, kDisk}}});
+  EXPECT_DOUBLE_EQ(s.seconds, 3);
+  EXPECT_DOUBLE_EQ(s.spans[1].end, 2);
+  EXPECT_DOUBLE_EQ(s.busy[static_cast<size_t>(Lane::write)], 2);
+}
+
+TEST(Simulator, TwoOpsOnOneResourceRunAtHalfSpeedUntilOneEnds) {
+  const Simulation s = run({{Lane::compute, {1, kMemory}}, {Lane::update, {3, kMemory}}});
+  EXPECT_DOUBLE_EQ(s.spans[0].end, 2);  // both at half speed for 2 s; then 2 s are left, at full speed
+  EXPECT_DOUBLE_EQ(s.spans[1].end, 4);
+  EXPECT_DOUBLE_EQ(s.slowed[static_cast<size_t>(Resource::memory)], 2);  // each lost 1 s
+}
+
+TEST(Simulator, ResourcesAreSharedInProportionToDemand) {
+  // 0.9 + 0.6 of the disk asked for: everybody at 1 / 1.5 of its speed.
+  const Simulation s = run({{Lane::read, {2, {0, 0, 0.9}}}, {Lane::write, {2, {0, 0, 0.6}}}});
+  EXPECT_DOUBLE_EQ(s.seconds, 3);
+}
+
+TEST(Simulator, TheScarcestResourceSetsTheSpeed) {
+  const Simulation s = run({{Lane::compute, {1, {0.5, 1, 0}}}, {Lane::update, {1, {0.7, 0.5, 0}}}});
+  // cores 1.2, memory 1.5: both use both, so both run at 1 / 1.5.
+  EXPECT_DOUBLE_EQ(s.seconds, 1.5);
+  EXPECT_DOUBLE_EQ(s.slowed[static_cast<size_t>(Resource::cores)], 0);
+  EXPECT_DOUBLE_EQ(s.slowed[static_cast<size_t>(Resource::memory)], 1);
+}
+
+TEST(Simulator, AStallIsPutDownToWhatWasWaitedFor) {
+  const Simulation s =
+      run({{Lane::write, {5, kDisk}}, {Lane::compute, {1, kCores}}, {Lane::compute, {2, kCores}, {0}}});
+  EXPECT_DOUBLE_EQ(s.seconds, 7);
+  ASSERT_EQ(s.stalls.size(), 1u);
+  EXPECT_EQ(s.stalls[0].lane, Lane::compute);
+  EXPECT_DOUBLE_EQ(s.stalls[0].seconds, 4);
+}
+
+TEST(Simulator, OpsInACircleAreABug) {
+  EXPECT_THROW(run({{Lane::compute, {1, kCores}, {1}}, {Lane::write, {1, kCores}, {0}}}), Bug);
+}
+
+TEST(Simulator, MemoryIsFollowedOpByOp) {
+  // Embedding, layer, head; one micro-batch. Numbers in make_blocks: 16 bytes a parameter resident, output
+  // 101, saved 701, workspace 31.
+  const Schedule schedule = training_step(make_blocks(3, false), 1);
+  const Simulation s = simulate(schedule, std::vector<Cost>(schedule.ops.size(), Cost{1, kCores}));
+  EXPECT_EQ(s.at_peak[MemoryKind::parameters], 4 * 3003);
+  EXPECT_EQ(s.at_peak[MemoryKind::gradients], 4 * 3003);
+  EXPECT_EQ(s.at_peak[MemoryKind::optimizer], 8 * 3003);
+  EXPECT_EQ(s.at_peak[MemoryKind::saved], 2 * 701);
+  // loss: both outputs and the gradient of the second. backward of the layer: the first output, two
+  // gradients.
+  EXPECT_EQ(s.at_peak[MemoryKind::activations], 3 * 101);
+  EXPECT_EQ(s.at_peak[MemoryKind::workspace], 31);
+  EXPECT_EQ(s.at_peak[MemoryKind::aside], 0);
+  EXPECT_EQ(s.peak_bytes, s.at_peak.total());
+  EXPECT_EQ(s.peak_op, find(schedule, OpKind::loss, 2, 0));
+}
+
+TEST(Simulator, OnlyRowsKeptAsideGrowWithTheNumberOfMicroBatches) {
+  auto peak = [](bool tied, int32_t micros) {
+    const Schedule schedule = training_step(make_blocks(5, tied), micros);
+    return simulate(schedule, std::vector<Cost>(schedule.ops.size())).peak_bytes;
+  };
+  EXPECT_EQ(peak(false, 1), peak(false, 16));
+  EXPECT_EQ(peak(true, 16) - peak(true, 1), 15 * 13);
+}
+
+TEST(Simulator, AnEvaluationKeepsTwoActivationsAtMost) {
+  const Schedule schedule = evaluation_step(make_blocks(6, false), 3);
+  const Simulation s = simulate(schedule, std::vector<Cost>(schedule.ops.size(), Cost{1, kCores}));
+  EXPECT_EQ(s.at_peak[MemoryKind::activations], 2 * 101);
+  EXPECT_EQ(s.at_peak[MemoryKind::saved], 0);
+  EXPECT_EQ(s.at_peak[MemoryKind::gradients], 0);
+}
+
+TEST(Simulator, TimeLiesBetweenItsBoundsAndMemoryWithinTheCheckersBound) {
+  Random random(5);
+  std::uniform_real_distribution<double> unit(0, 1);
+  for (int i = 0; i < 200; i++) {
+    Schedule schedule = random_schedule(random);
+    for (BlockFacts& block : schedule.blocks) block.save_workspace_bytes = pick(random, 0, 500);
+    if (i % 2 == 0) spread(schedule, random);
+    std::vector<Cost> costs(schedule.ops.size());
+    double sum = 0;
+    std::array<double, kResources> used{};
+    for (Cost& cost : costs) {
+      cost = {unit(random), {unit(random), unit(random), unit(random)}};
+      sum += cost.seconds;
+      for (size_t r = 0; r < kResources; r++) used[r] += cost.seconds * cost.share[r];
+    }
+    const Simulation s = simulate(schedule, costs);
+    EXPECT_LE(s.seconds, sum * (1 + 1e-9));
+    for (double seconds : used) EXPECT_GE(s.seconds, seconds * (1 - 1e-9));
+    for (size_t op = 0; op < costs.size(); op++) {
+      EXPECT_GE(s.spans[op].end - s.spans[op].start, costs[op].seconds * (1 - 1e-9));
+      for (OpId after : schedule.ops[op].after) EXPECT_GE(s.spans[op].start, s.spans[after].end);
+    }
+    const MemoryBound bound = memory_bound(schedule, Order(schedule));
+    EXPECT_LE(s.peak_bytes, bound.bytes);
+    if (i % 2 == 1 && find(schedule, OpKind::commit) == kNoOp) {
+      EXPECT_EQ(s.peak_bytes, bound.bytes);  // one lane holds all of the memory: nothing to be unsure of
+    }
+  }
+}
+
+TEST(Costs, FollowFromFactsAndSpeeds) {
+  std::vector<BlockFacts> blocks = make_blocks(2, true);
+  blocks[1].parameters = 500;
+  blocks[1].optimizer_bytes = 4000;
+  const Schedule schedule = with_save(training_step(blocks, 2));
+  const MachineSpeeds speeds{.flops = 1e6, .memory_bandwidth = 1e3, .disk_read = 1e3, .disk_write = 1e2,
+                             .op_overhead_s = 0.5, .commit_s = 7, .cores = 2};
+  const auto costs = predict_costs(schedule, speeds);
+  auto seconds = [&](OpKind kind, BlockId block = kNoBlock, MicroId micro = kNoMicro) {
+    return costs[find(schedule, kind, block, micro)].seconds;
+  };
+  EXPECT_DOUBLE_EQ(seconds(OpKind::count), 0.5);
+  EXPECT_DOUBLE_EQ(seconds(OpKind::forward, 0, 0), 2 + 3 + 0.5);
+  EXPECT_DOUBLE_EQ(seconds(OpKind::backward, 0, 1), 4 + 5 + 0.5);
+  EXPECT_DOUBLE_EQ(seconds(OpKind::loss, 1, 0), 6 + 8 + 0.5);
+  EXPECT_DOUBLE_EQ(seconds(OpKind::fold, 0), 3 * 2 * 13 / 1e3 + 0.5);
+  EXPECT_DOUBLE_EQ(seconds(OpKind::norm, 1), 2 + 0.5);
+  EXPECT_DOUBLE_EQ(seconds(OpKind::update, 1), 16 + 0.5);  // 2000 bytes four times, 4000 twice
+  EXPECT_DOUBLE_EQ(seconds(OpKind::save, 1), 60 + 0.5);
+  EXPECT_DOUBLE_EQ(seconds(OpKind::commit), 7.5);
+  const Cost& save = costs[find(schedule, OpKind::save, 1)];
+  EXPECT_DOUBLE_EQ(save.share[static_cast<size_t>(Resource::disk)], 60 / 60.5);
+  EXPECT_DOUBLE_EQ(save.share[static_cast<size_t>(Resource::memory)], 12 / 60.5);
+  EXPECT_DOUBLE_EQ(save.share[static_cast<size_t>(Resource::cores)], 6 / 60.5);
+}
+
+TEST(Costs, ASaveHidesBehindComputingWhenTheDiskIsFastEnough) {
+  const auto blocks = make_blocks(8, true);
+  const Schedule plain = training_step(blocks, 4), saving = with_save(plain);
+  MachineSpeeds speeds{.flops = 1e9, .memory_bandwidth = 1e9, .disk_read = 1e9, .disk_write = 1e7,
+                       .op_overhead_s = 1e-5, .commit_s = 0, .cores = 2};
+  const double alone = simulate(plain, predict_costs(plain, speeds)).seconds;
+  const double hidden = simulate(saving, predict_costs(saving, speeds)).seconds;
+  EXPECT_GE(hidden, alone);
+  EXPECT_LT(hidden, alone * 1.01);
+  speeds.disk_write = 1e4;  // 96 kB take nearly ten seconds
+  const Simulation slow = simulate(saving, predict_costs(saving, speeds));
+  EXPECT_GT(slow.seconds, 9);
+  EXPECT_TRUE(std::any_of(slow.stalls.begin(), slow.stalls.end(), [](const Stall& stall) {
+    return stall.lane == Lane::update && stall.waited_for == OpKind::save && stall.seconds > 8;
+  }));
+}
+
+}  // namespace
+}  // namespace megalith
