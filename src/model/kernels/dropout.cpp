@@ -1,6 +1,7 @@
 #include "model/kernels/dropout.h"
 
 #include <ATen/Dispatch.h>
+#include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -51,7 +52,7 @@ void dropout_in_place(at::Tensor& x, const DropoutSite& site) {
         int64_t begin = c * kChunk, count = std::min(kChunk, n - begin);
         dropout_factors(site, begin, count, factors);
         for (int64_t i = 0; i < count; i++)
-          values[begin + i] = static_cast<scalar_t>(static_cast<float>(values[begin + i]) * factors[i]);
+          values[begin + i] = static_cast<scalar_t>(static_cast<at::opmath_type<scalar_t>>(values[begin + i]) * factors[i]);
       }
     });
   });

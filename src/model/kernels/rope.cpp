@@ -1,6 +1,7 @@
 #include "model/kernels/rope.h"
 
 #include <ATen/Dispatch.h>
+#include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>
 
 #include <cmath>
@@ -12,8 +13,9 @@ namespace {
 // One head of one row: pairs (a, b) turned by the angle whose cosine and sine are given.
 template <class Scalar>
 void rotate(Scalar* a, Scalar* b, const float* cosine, const float* sine, int64_t half) {
+  using Wide = at::opmath_type<Scalar>;  // float32 for 16 bits; doubles stay doubles
   for (int64_t i = 0; i < half; i++) {
-    float u = static_cast<float>(a[i]), v = static_cast<float>(b[i]);
+    Wide u = static_cast<Wide>(a[i]), v = static_cast<Wide>(b[i]);
     a[i] = static_cast<Scalar>(u * cosine[i] - v * sine[i]);
     b[i] = static_cast<Scalar>(v * cosine[i] + u * sine[i]);
   }

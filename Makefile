@@ -1,0 +1,44 @@
+# The targets people use; everything else is CMake's.
+BUILD := build
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: ## install what building needs (Debian packages, LibTorch in .venv)
+	@scripts/setup
+
+build: setup ## build/megalith
+	@[ -f $(BUILD)/build.ninja ] || cmake -S . -B $(BUILD) -G Ninja >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+	@ninja -C $(BUILD) megalith
+
+quickstart: build ## train a small model on Shakespeare, or on TEXT=my.txt
+	@TEXT="$(TEXT)" scripts/quickstart
+
+test: ## build everything and run all tests
+	@scripts/setup --test
+	@cmake -S . -B $(BUILD) -G Ninja >/dev/null
+	@ninja -C $(BUILD)
+	@ctest --test-dir $(BUILD) --output-on-failure --label-exclude long -j "$$(nproc)"
+
+test-long: ## the long campaigns: many kills, long fuzzed schedules, timings
+	@scripts/setup --test
+	@cmake -S . -B $(BUILD) -G Ninja >/dev/null
+	@ninja -C $(BUILD)
+	@ctest --test-dir $(BUILD) --output-on-failure --label-regex long
+
+fuzz: ## fuzz the config and safetensors parsers for a minute each
+	@scripts/fuzz
+
+sanitize: ## the folders without LibTorch under ASan+UBSan, the lanes under TSan
+	@scripts/sanitize
+
+docs: build ## write the generated pages again
+	@ninja -C $(BUILD) test_config
+	@MEGALITH_REGENERATE=1 $(BUILD)/test_config --gtest_filter='Reference.*' >/dev/null; true
+
+clean: ## remove what was built
+	rm -rf $(BUILD) $(BUILD)-*
+
+.PHONY: help setup build quickstart test test-long fuzz sanitize docs clean

@@ -1,0 +1,75 @@
+#include "cli/cli.h"
+
+#include <c10/util/Exception.h>
+
+#include <cstdio>
+#include <new>
+
+#include "base/log.h"
+#include "cli/commands.h"
+#include "memory/allocator.h"
+
+namespace megalith {
+namespace {
+
+int fail(const CommandContext& context, ExitCode code, const char* kind, const std::string& message) {
+  std::fprintf(stderr, "%s%s\n", kind, message.c_str());
+  if (context.json) std::printf("%s\n", nlohmann::json{{"error", message}, {"exit_code", static_cast<int>(code)}}.dump().c_str());
+  return static_cast<int>(code);
+}
+
+// The first line of LibTorch's message: the rest is a stack.
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+void print(const CommandContext& context, const std::string& text) {
+  std::FILE* out = context.json ? stderr : stdout;
+  std::fwrite(text.data(), 1, text.size(), out);
+  std::fflush(out);
+}
+
+int run_command_line(int argc, char** argv) {
+  install_allocator();
+  CLI::App app("Megalith trains transformer models that are too big for the machine at hand.", "megalith");
+  app.require_subcommand(0, 1);
+  app.fallthrough();
+  CommandContext context;
+  app.add_flag("--json", context.json, "print one JSON object on stdout, everything else on stderr");
+  app.set_version_flag("--version", MEGALITH_VERSION);
+  add_train(app, context);
+  add_text(app, context);
+  add_model(app, context);
+  add_reference(app, context);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked_for_help) {
+    return app.exit(asked_for_help);
+  } catch (const CLI::ParseError& error) {
+    return fail(context, ExitCode::user, "megalith: command line: ", std::string(error.what()) + "; see megalith --help");
+  }
+  log::start(/*quiet=*/false);
+  if (!context.action) {
+    std::printf("%s", app.help().c_str());
+    return static_cast<int>(ExitCode::user);
+  }
+  try {
+    CommandResult result = context.action();
+    if (context.json) std::printf("%s\n", result.json.dump().c_str());
+    return static_cast<int>(result.code);
+  } catch (const UserError& error) {
+    return fail(context, ExitCode::user, "megalith: ", error.what());
+  } catch (const Fault& fault) {
+    return fail(context, ExitCode::fault, "megalith: ", fault.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fail(context, ExitCode::fault, "megalith: ", error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(context, ExitCode::fault, "megalith: ", "out of memory");
+  } catch (const c10::Error& error) {
+    return fail(context, ExitCode::bug, "megalith: a bug of ours, please report it: ", first_line(error.what_without_backtrace()));
+  } catch (const std::exception& error) {
+    return fail(context, ExitCode::bug, "megalith: a bug of ours, please report it: ", error.what());
+  }
+}
+
+}  // namespace megalith

@@ -1,0 +1,30 @@
+// The commands of the binary. Each is set up on the CLI app and leaves what to do in `action`.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace megalith {
+
+// What a command gives back: how it ended and, for --json, one object.
+struct CommandResult {
+  ExitCode code = ExitCode::done;
+  nlohmann::json json = nlohmann::json::object();
+};
+
+struct CommandContext {
+  bool json = false;                       // stdout is for one JSON object; the rest goes to stderr
+  std::function<CommandResult()> action;   // set by the command that was named
+};
+
+void add_train(CLI::App& app, CommandContext& context);       // train, report
+void add_text(CLI::App& app, CommandContext& context);        // tokenize, tokenizer train
+void add_model(CLI::App& app, CommandContext& context);       // generate, eval, import, export, checkpoint verify
+void add_reference(CLI::App& app, CommandContext& context);   // config, presets, doctor
+
+// Prints text for people: on stdout, or on stderr where stdout is JSON's.
+void print(const CommandContext& context, const std::string& text);
+
+}  // namespace megalith

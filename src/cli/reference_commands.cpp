@@ -1,0 +1,68 @@
+#include <ATen/Parallel.h>
+
+#include <memory>
+
+#include "cli/commands.h"
+#include "config/options.h"
+#include "config/presets.h"
+#include "config/reference.h"
+#include "memory/machine.h"
+#include "planner/calibration.h"
+
+namespace megalith {
+namespace {
+
+CommandResult doctor(const CommandContext& context) {
+  const int64_t cores = usable_cores();
+  at::set_num_threads(static_cast<int>(cores));
+  ModelShape shape = find_preset("gpt2-124m").shape;
+  fill_defaults(shape);
+  MachineSpeeds speeds = calibrate(shape, {4, 256}, cores, std::filesystem::current_path());
+  print(context, fmt::format("processor         {}\ncores             {}\nmemory to use     {}\nmatrix products   {:.0f} GFLOP/s (float32, "
+                             "shapes of gpt2-124m)\nmemory bandwidth  {:.1f} GB/s\ndisk write here   {:.2f} GB/s\nmeasurements in   {}\n",
+                             processor_name(), cores, show(usable_memory()), speeds.flops / 1e9, speeds.memory_bandwidth / 1e9,
+                             speeds.disk_write / 1e9, calibration_file().string()));
+  return {ExitCode::done,
+          {{"processor", processor_name()}, {"cores", cores}, {"memory_bytes", usable_memory().value}, {"flops", speeds.flops},
+           {"memory_bandwidth", speeds.memory_bandwidth}, {"disk_write", speeds.disk_write}}};
+}
+
+}  // namespace
+
+void add_reference(CLI::App& app, CommandContext& context) {
+  {
+    CLI::App* command = app.add_subcommand("config", "explain settings");
+    auto key = std::make_shared<std::string>();
+    auto schema = std::make_shared<bool>(false);
+    command->add_option("KEY", *key, "a setting or a section; none: all");
+    command->add_flag("--schema", *schema, "print the JSON schema for editors");
+    command->callback([=, &context] {
+      context.action = [=, &context] {
+        std::string text = *schema ? reference_schema() : explain(*key);
+        print(context, text);
+        return CommandResult{ExitCode::done, {{"text", text}}};
+      };
+    });
+  }
+  {
+    CLI::App* command = app.add_subcommand("presets", "list the models known by name");
+    command->callback([&context] {
+      context.action = [&context] {
+        print(context, list_presets());
+        nlohmann::json all = nlohmann::json::array();
+        for (const Preset& preset : presets()) {
+          ModelShape shape = preset.shape;
+          fill_defaults(shape);
+          all.push_back({{"name", preset.name}, {"parameters", parameter_count(shape)}});
+        }
+        return CommandResult{ExitCode::done, {{"presets", all}}};
+      };
+    });
+  }
+  {
+    CLI::App* command = app.add_subcommand("doctor", "measure this machine");
+    command->callback([&context] { context.action = [&context] { return doctor(context); }; });
+  }
+}
+
+}  // namespace megalith

@@ -1,0 +1,35 @@
+// What a run will do and what it should take, decided before anything is allocated: micro-batch, schedules,
+// predicted time and memory.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "config/config.h"
+#include "schedule/costs.h"
+#include "schedule/schedule.h"
+#include "schedule/simulator.h"
+
+namespace megalith {
+
+struct Plan {
+  int64_t micro_batch = 1;      // sequences
+  int32_t micros = 1;           // a step
+  int64_t threads = 1;
+  Bytes budget;                 // of the whole process
+  Bytes process;                // of the process itself: code, runtime, tokenizer; measured before the model exists
+  std::vector<BlockFacts> blocks;
+  Schedule step, step_with_save;
+  Simulation predicted;         // of `step`
+  Bytes predicted_peak() const { return Bytes(predicted.peak_bytes) + process; }
+};
+
+// Chooses what is `auto` in the config from shapes and budget alone (never from timings: it changes the numbers),
+// checks the schedules and simulates the step. UserError with a breakdown when it does not fit the budget.
+Plan make_plan(const Config& config);
+
+nlohmann::json to_json(const Plan& plan, const Config& config);  // plan.json
+
+// Bytes by the kinds that reports show.
+nlohmann::json memory_by_kind(const MemoryUse& use, Bytes process);
+
+}  // namespace megalith

@@ -1,0 +1,24 @@
+// How well a model predicts a text.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "text/tokenizer.h"
+
+namespace megalith {
+
+struct Evaluation {
+  double loss = 0;            // mean over the predicted tokens, nats
+  double perplexity = 0;
+  double bits_per_byte = 0;   // of the text: comparable between tokenizers
+  int64_t tokens = 0;         // predicted
+  int64_t bytes = 0;          // of the text
+};
+
+// Windows of `window` tokens (0: the context), each `stride` after the one before (0: not overlapping). Every
+// token but the first is predicted once, with as much before it as its window has.
+Evaluation evaluate_text(Engine& engine, const Tokenizer& tokenizer, const std::vector<std::string>& files, int64_t window,
+                         int64_t stride);
+
+}  // namespace megalith

@@ -1,0 +1,199 @@
+#include "train/loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "checkpoint/store.h"
+#include "memory/allocator.h"
+#include "memory/machine.h"
+#include "optim/rate.h"
+#include "report/html.h"
+#include "schedule/draw.h"
+#include "schedule/save_pass.h"
+#include "train/generate.h"
+#include "train/signals.h"
+#include "train/step.h"
+
+namespace megalith {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// What a save added to a step: updates that waited for it, and what it took after the last of them.
+double save_delay(const Schedule& schedule, const std::vector<Span>& spans) {
+  double delay = 0, work_ends = 0;
+  for (const Stall& stall : stalls(schedule, spans))
+    if (stall.waited_for == OpKind::save) delay += stall.seconds;
+  for (size_t i = 0; i < spans.size(); i++)
+    if (schedule.ops[i].lane != Lane::write) work_ends = std::max(work_ends, spans[i].end);
+  return delay + step_seconds(spans) - work_ends;
+}
+
+}  // namespace
+
+TrainingLoop::TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine,
+                           const Dataset& data, const Tokenizer* tokenizer)
+    : config_(config), plan_(plan), run_(run), engine_(engine), data_(data), tokenizer_(tokenizer),
+      saver_(run.checkpoints(), engine.model(), tokenizer, config.checkpoint.keep) {}
+
+TrainResult TrainingLoop::run(LoopState state) {
+  if (state.step > 0) last_checkpoint_ = (run_.checkpoints() / checkpoint_name(state.step)).string();
+  if (state.step >= config_.train.steps) {
+    log::info("all {} steps are done already; raise train.steps to go on", config_.train.steps);
+    return {ExitCode::done, write_summary(state, "finished", 0)};
+  }
+  log_ = std::make_unique<MetricsLog>(run_.file("metrics.jsonl"), state.step);
+  board_ = std::make_unique<TensorBoardLog>(run_.file("tensorboard"), state.step);
+  Progress::Options shown{.steps = config_.train.steps, .first_step = state.step, .log_every = config_.train.log_every,
+                          .budget_bytes = plan_.budget.value};
+  progress_ = std::make_unique<Progress>(shown);
+  reset_memory_peak();
+  const auto began = std::chrono::steady_clock::now();
+  TrainResult result;
+  std::string how = "finished";
+  try {
+    steps(state);
+    if (interrupted_) {
+      how = "interrupted";
+      result.code = ExitCode::interrupted;
+    }
+  } catch (const Fault& fault) {
+    how = "failed";
+    bool resumable = !last_checkpoint_.empty();
+    result.code = resumable ? ExitCode::fault_resumable : ExitCode::fault;
+    progress_->clear();
+    log::error("stopped after step {}: {}; {}", state.step, fault.what(),
+               resumable ? "the same command goes on from " + last_checkpoint_ : "there is no checkpoint to go on from");
+  }
+  progress_.reset();
+  result.summary = write_summary(state, how, seconds_since(began));
+  return result;
+}
+
+void TrainingLoop::steps(LoopState& state) {
+  StopSignals signals;
+  while (state.step < config_.train.steps && !interrupted_) {
+    StepMetrics metrics = one_step(state);
+    const bool last = state.step == config_.train.steps;
+    interrupted_ = !last && signals.stop_requested();
+    if (last || (due(config_.train.eval_every, state) && !interrupted_)) look(metrics, last);
+    log_->append(metrics);
+    board_->append(metrics);
+    progress_->step(metrics);
+    if (state.skipped_in_a_row >= config_.train.max_bad_steps)
+      throw Fault(fmt::format("{} steps in a row had a loss or gradient that is not finite (train.max_bad_steps)",
+                              state.skipped_in_a_row));
+    if (config_.checkpoint.every < 0) continue;
+    if (last || interrupted_) save_now(state);
+    else if (due(config_.checkpoint.every, state)) {
+      pending_ = saver_.begin(state.step, state_json(state));
+      pending_step_ = state.step;
+    }
+  }
+}
+
+StepMetrics TrainingLoop::one_step(LoopState& state) {
+  const auto began = std::chrono::steady_clock::now();
+  const StepOutcome outcome = train_step(engine_, plan_, data_, config_.train, state.step, pending_.get());
+  StepMetrics metrics;
+  metrics.step_s = seconds_since(began);
+  metrics.lr = learning_rate(config_.train, state.step);
+  observe(outcome, metrics.step_s, pending_ != nullptr);
+  if (pending_) {
+    metrics.save_s = save_delay(plan_.step_with_save, outcome.spans);
+    if (saver_.finish(*pending_, pending_step_)) last_checkpoint_ = pending_->dir().string();
+    pending_.reset();
+  }
+  state.step++;
+  state.tokens += config_.train.batch * config_.data.sequence;
+  state.skipped += outcome.skipped;
+  state.skipped_in_a_row = outcome.skipped ? state.skipped_in_a_row + 1 : 0;
+  if (outcome.skipped)
+    log::warn("step {} skipped: loss {}, gradient norm {}", state.step, outcome.loss, outcome.gradient_norm);
+  else
+    last_loss_ = outcome.loss;
+  metrics.step = state.step;
+  metrics.loss = outcome.loss;
+  metrics.grad_norm = outcome.gradient_norm;
+  metrics.tokens = state.tokens;
+  metrics.tokens_per_s = static_cast<double>(config_.train.batch * config_.data.sequence) / metrics.step_s;
+  metrics.mem_peak_bytes = allocated_memory().peak + process_bytes_;
+  metrics.skipped = outcome.skipped;
+  if (config_.train.precision == Precision::fp16) metrics.loss_scale = outcome.loss_scale;
+  return metrics;
+}
+
+void TrainingLoop::observe(const StepOutcome& outcome, double seconds, bool saving) {
+  if (!saving) {
+    step_seconds_.push_back(seconds);
+    typical_spans_ = outcome.spans;
+  }
+  if (process_bytes_ != 0 && step_seconds_.size() % 64 != 0) return;  // asking the kernel costs milliseconds
+  AllocatedMemory now = allocated_memory();
+  process_bytes_ = std::max(process_bytes_, resident_memory().value - now.live - now.cached);
+}
+
+void TrainingLoop::look(StepMetrics& metrics, bool last) {
+  if (data_.valid_sequences() > 0) {
+    metrics.valid_loss = last_valid_loss_ = validate(engine_, plan_, data_, last ? 0 : config_.train.eval_batches);
+    progress_->note(fmt::format("step {}: validation loss {:.4f}, perplexity {:.2f}", metrics.step, last_valid_loss_,
+                                std::exp(last_valid_loss_)));
+  }
+  if (config_.train.sample_tokens > 0 && tokenizer_ && config_.model.shape.arch != Arch::bert) {
+    GenerateSettings settings{config_.train.sample_prompt, config_.train.sample_tokens, 0.8, 40, 0.95, config_.run.seed};
+    metrics.sample = generate(engine_, *tokenizer_, settings);
+  }
+}
+
+void TrainingLoop::save_now(const LoopState& state) {
+  auto save = saver_.begin(state.step, state_json(state));
+  engine_.run(save_only(plan_.blocks), {nullptr, state.step, 0, save.get()});
+  if (saver_.finish(*save, state.step)) last_checkpoint_ = save->dir().string();
+}
+
+nlohmann::json TrainingLoop::state_json(const LoopState& state) const {
+  Engine::Counters counters = engine_.counters();
+  return {{"step", state.step},
+          {"tokens", state.tokens},
+          {"seed", config_.run.seed},
+          {"skipped", state.skipped},
+          {"skipped_in_a_row", state.skipped_in_a_row},
+          {"updates", counters.updates},
+          {"loss_scale", counters.loss_scale.scale},
+          {"loss_scale_good_steps", counters.loss_scale.good_steps},
+          {"micro_batch", plan_.micro_batch}};
+}
+
+nlohmann::json TrainingLoop::write_summary(const LoopState& state, const std::string& how, double seconds) {
+  AllocatedMemory memory = allocated_memory();
+  nlohmann::json summary{{"state", how},
+                         {"steps", state.step},
+                         {"tokens", state.tokens},
+                         {"seconds", seconds},
+                         {"loss", last_loss_},
+                         {"skipped_steps", state.skipped},
+                         {"checkpoint", last_checkpoint_}};
+  if (last_valid_loss_ >= 0) summary["valid_loss"] = last_valid_loss_;
+  if (!step_seconds_.empty()) {
+    std::vector<double> sorted = step_seconds_;
+    std::nth_element(sorted.begin(), sorted.begin() + static_cast<int64_t>(sorted.size() / 2), sorted.end());
+    nlohmann::json kinds;
+    for (int k = 0; k < kAllocationKinds; k++) kinds[std::string(name(static_cast<AllocationKind>(k)))] = memory.at_peak[k];
+    kinds["process"] = process_bytes_;
+    summary["measured"] = {{"step_s", sorted[sorted.size() / 2]},
+                           {"peak_bytes", memory.peak + process_bytes_},
+                           {"memory", kinds}};
+    write_file_atomically(run_.file("trace.json"), trace_json({{"predicted", &plan_.step, plan_.predicted.spans},
+                                                               {"measured", &plan_.step, typical_spans_}}));
+    write_file_atomically(run_.file("summary.json"), summary.dump(1));
+  }
+  write_report(run_.path());
+  return summary;
+}
+
+}  // namespace megalith

@@ -1,0 +1,63 @@
+// Step after step: train, measure, validate, save, show; until done, stopped or broken.
+#pragma once
+#include <memory>
+
+#include "data/dataset.h"
+#include "engine/engine.h"
+#include "planner/plan.h"
+#include "report/metrics.h"
+#include "report/progress.h"
+#include "report/tensorboard.h"
+#include "text/tokenizer.h"
+#include "train/run_directory.h"
+#include "train/saver.h"
+#include "train/train.h"
+
+namespace megalith {
+
+// What a checkpoint's state.json holds besides the engine's counters.
+struct LoopState {
+  int64_t step = 0;              // steps done
+  int64_t tokens = 0;            // consumed
+  int64_t skipped = 0;           // steps skipped for non-finite numbers
+  int64_t skipped_in_a_row = 0;
+};
+
+class TrainingLoop {
+ public:
+  // Borrows everything; `tokenizer` may be null.
+  TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine, const Dataset& data,
+               const Tokenizer* tokenizer);
+  TrainResult run(LoopState state);
+
+ private:
+  void steps(LoopState& state);
+  StepMetrics one_step(LoopState& state);
+  void look(StepMetrics& metrics, bool last);          // validation and sample
+  void save_now(const LoopState& state);               // with nothing else going on
+  nlohmann::json state_json(const LoopState& state) const;
+  nlohmann::json write_summary(const LoopState& state, const std::string& how, double seconds);
+  void observe(const StepOutcome& outcome, double seconds, bool saving);
+  bool due(int64_t every, const LoopState& state) const { return every > 0 && state.step % every == 0; }
+
+  const Config& config_;
+  const Plan& plan_;
+  const RunDirectory& run_;
+  Engine& engine_;
+  const Dataset& data_;
+  const Tokenizer* tokenizer_;
+  Saver saver_;
+  std::unique_ptr<Save> pending_;         // goes out with the next step
+  int64_t pending_step_ = 0;
+  std::unique_ptr<MetricsLog> log_;
+  std::unique_ptr<TensorBoardLog> board_;
+  std::unique_ptr<Progress> progress_;
+  std::vector<double> step_seconds_;      // of steps without a save
+  std::vector<Span> typical_spans_;
+  int64_t process_bytes_ = 0;             // resident beyond the allocator's, at most
+  double last_loss_ = 0, last_valid_loss_ = -1;
+  std::string last_checkpoint_;
+  bool interrupted_ = false;
+};
+
+}  // namespace megalith

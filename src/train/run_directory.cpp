@@ -1,0 +1,59 @@
+#include "train/run_directory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "config/parse.h"
+#include "config/resolved.h"
+
+namespace megalith {
+
+RunDirectory::RunDirectory(const std::filesystem::path& path) : path_(path) {
+  std::error_code error;
+  std::filesystem::create_directories(path_, error);
+  auto refuse = [&](const std::string& reason) {
+    throw UserError({"", "run.dir", "a directory that can be written", path_.string(), reason});
+  };
+  if (error) refuse(error.message());
+  lock_ = ::open((path_ / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock_ < 0) refuse(std::strerror(errno));
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    ::close(lock_);
+    lock_ = -1;
+    refuse("another process is training there; wait for it, or choose another run.dir");
+  }
+}
+
+RunDirectory::~RunDirectory() {
+  if (lock_ >= 0) ::close(lock_);
+}
+
+std::optional<Config> RunDirectory::saved_config() const {
+  if (!std::filesystem::exists(file("config.yaml"))) return std::nullopt;
+  return parse_config(read_file(file("config.yaml")), file("config.yaml").string(), path_.filename().string());
+}
+
+void RunDirectory::save_config(const Config& config) const { write_file_atomically(file("config.yaml"), to_yaml(config)); }
+
+Config continue_config(const Config& saved, const Config& now) {
+  Config next = keep_decisions(saved, now);
+  std::string fixed;
+  for (const Difference& d : differences(saved, next)) {
+    std::string change = fmt::format("{} from {} to {}", d.key, d.before, d.after);
+    if (d.may_change) log::info("continues with {}", change);
+    else fixed += (fixed.empty() ? "" : ", ") + change;
+  }
+  if (!fixed.empty())
+    throw UserError({next.run.dir, "", "the settings that this run began with", fixed,
+                     "set them back, or give another run.dir to begin anew"});
+  return next;
+}
+
+}  // namespace megalith

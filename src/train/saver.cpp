@@ -1,0 +1,92 @@
+#include "train/saver.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "checkpoint/hf_config.h"
+#include "checkpoint/store.h"
+
+namespace megalith {
+namespace {
+
+constexpr int64_t kShardLimit = int64_t{5} << 30;  // bytes a file, as Hugging Face splits
+
+template <class PartsOf>
+std::vector<TensorSpec> specs(ModelState& model, const PartsOf& parts_of) {
+  std::vector<TensorSpec> out;
+  for (BlockId b = 0; b < static_cast<BlockId>(model.size()); b++)
+    for (const NamedPart& part : parts_of(b)) out.push_back({part.name, DType::f32, part.shape});
+  return out;
+}
+
+}  // namespace
+
+Save::Save(std::filesystem::path dir, std::vector<FileSpec> files,
+           std::vector<std::pair<std::string, std::string>> small_files, nlohmann::json state)
+    : dir_(std::move(dir)), state_(std::move(state)) {
+  for (const FileSpec& file : files)
+    for (const TensorSpec& tensor : file.tensors) file_of_.emplace_back(tensor.name, file.file);
+  std::sort(file_of_.begin(), file_of_.end());
+  try {
+    std::filesystem::create_directories(dir_.parent_path());
+    writer_ = std::make_unique<CheckpointWriter>(dir_, std::move(files), std::move(small_files));
+  } catch (const std::exception& fault) {
+    give_up(fault);
+  }
+}
+
+void Save::give_up(const std::exception& fault) {
+  writer_.reset();
+  log::warn("checkpoint {} not saved: {}; training goes on, the checkpoints before it are untouched",
+            dir_.filename().string(), fault.what());
+}
+
+void Save::write(Kind, const NamedPart& part) {
+  if (!writer_) return;
+  auto found = std::lower_bound(file_of_.begin(), file_of_.end(), std::pair(part.name, std::string()));
+  MEGALITH_ASSERT(found != file_of_.end() && found->first == part.name, "{} is in no file", part.name);
+  try {
+    writer_->write(found->second, part.name, 0, std::as_bytes(part.values));
+  } catch (const Fault& fault) {
+    give_up(fault);
+  }
+}
+
+void Save::commit() {
+  if (!writer_) return;
+  try {
+    writer_->commit(state_);
+    done_ = true;
+    writer_.reset();
+  } catch (const Fault& fault) {
+    give_up(fault);
+  }
+}
+
+Saver::Saver(std::filesystem::path checkpoints, ModelState& model, const Tokenizer* tokenizer, int64_t keep)
+    : checkpoints_(std::move(checkpoints)), keep_(keep) {
+  std::vector<FileSpec> model_files = plan_files(specs(model, [&](BlockId b) { return model.parameters(b); }), kShardLimit);
+  small_files_ = index_file(model_files);
+  files_ = std::move(model_files);
+  for (FileSpec& file : plan_files(specs(model, [&](BlockId b) { return model.optimizer_state(b); }), kShardLimit, "optimizer",
+                                   Numbering::always))
+    files_.push_back(std::move(file));
+  SpecialIds ids;
+  if (tokenizer) {
+    ids = {tokenizer->begin_token(), tokenizer->end_token()};
+    for (auto& file : tokenizer->files()) small_files_.push_back(std::move(file));
+  }
+  small_files_.emplace_back("config.json", hf_config(model.shape(), ids));
+}
+
+std::unique_ptr<Save> Saver::begin(int64_t step, const nlohmann::json& state) {
+  return std::make_unique<Save>(checkpoints_ / checkpoint_name(step), files_, small_files_, state);
+}
+
+bool Saver::finish(const Save& save, int64_t step) {
+  if (save.done()) prune(checkpoints_, keep_, step);
+  return save.done();
+}
+
+}  // namespace megalith

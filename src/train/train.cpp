@@ -1,0 +1,97 @@
+#include "train/train.h"
+
+#include <ATen/Parallel.h>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "checkpoint/hf_config.h"
+#include "checkpoint/reader.h"
+#include "checkpoint/store.h"
+#include "config/check.h"
+#include "config/unavailable.h"
+#include "memory/allocator.h"
+#include "memory/machine.h"
+#include "planner/plan.h"
+#include "report/html.h"
+#include "train/load_model.h"
+#include "train/loop.h"
+#include "train/prepare_data.h"
+#include "train/run_directory.h"
+
+namespace megalith {
+namespace {
+
+void say(const std::string& line) { log::info("{}", line); }
+
+// The shape may come from a folder, its vocabulary from the tokenizer; after this the config is complete.
+void complete_shape(Config& config, const std::optional<Found>& checkpoint, const Tokenizer* tokenizer) {
+  ModelShape& shape = config.model.shape;
+  if (!config.model.from.empty()) {
+    Dropout dropout = shape.dropout;
+    shape = read_hf_config(checkpoint ? checkpoint->dir : find_model_folder(config.model.from, say));
+    if (dropout.any()) shape.dropout = dropout;
+  }
+  if (shape.vocab == 0 && tokenizer) shape.vocab = tokenizer->vocab_size();
+  if (shape.vocab == 0)
+    throw UserError({"", "model.vocab", "the size of the vocabulary", "nothing",
+                     "there is no tokenizer to take it from: set model.vocab or data.tokenizer"});
+  if (tokenizer && tokenizer->vocab_size() > shape.vocab)
+    throw UserError({"", "model.vocab", fmt::format("at least the tokenizer's {} tokens", tokenizer->vocab_size()),
+                     std::to_string(shape.vocab), "leave model.vocab out to take the tokenizer's size"});
+  check_model(config);
+}
+
+void restore(Engine& engine, LoopState& state, const Found& checkpoint) {
+  load_parameters(engine.model(), checkpoint.dir);
+  load_optimizer(engine.model(), checkpoint.dir);
+  nlohmann::json saved = read_state(checkpoint.dir);
+  state.step = saved.at("step").get<int64_t>();
+  state.tokens = saved.at("tokens").get<int64_t>();
+  state.skipped = saved.at("skipped").get<int64_t>();
+  state.skipped_in_a_row = saved.at("skipped_in_a_row").get<int64_t>();
+  engine.restore({saved.at("updates").get<int64_t>(),
+                  {saved.at("loss_scale").get<double>(), saved.at("loss_scale_good_steps").get<int64_t>()}});
+}
+
+}  // namespace
+
+TrainResult train(Config config) {
+  check_for_training(config);
+  refuse_unavailable(config);
+  RunDirectory run(config.run.dir);
+  log::to_file(run.file("log.txt").string());
+  remove_stale(run.checkpoints());
+
+  auto checkpoint = latest_valid(run.checkpoints(), [](const std::string& message) { log::warn("{}", message); });
+  if (checkpoint)
+    if (auto saved = run.saved_config()) config = continue_config(*saved, config);
+  if (!checkpoint) std::filesystem::remove(run.file("tokenizer.json"));  // of a run that never saved
+
+  auto tokenizer = prepare_tokenizer(config, run, say);
+  complete_shape(config, checkpoint, tokenizer.get());
+  at::set_num_threads(static_cast<int>(config.train.threads > 0 ? config.train.threads : usable_cores()));
+  auto data = prepare_data(config, run, tokenizer.get(), say);
+
+  Plan plan = make_plan(config);
+  config.train.micro_batch = plan.micro_batch;
+  config.train.threads = plan.threads;
+  run.save_config(config);
+  write_file_atomically(run.file("plan.json"), to_json(plan, config).dump(1));
+  set_allocation_budget(Bytes(plan.budget.value - plan.process.value));
+
+  Engine engine(config.model.shape, config.train, config.objective.kind, config.run.seed, /*training=*/true);
+  LoopState state;
+  if (checkpoint) restore(engine, state, *checkpoint);
+  else if (!config.model.from.empty()) load_parameters(engine.model(), find_model_folder(config.model.from, say));
+  else engine.model().initialise(config.run.seed);
+
+  say(fmt::format("{} {}: {} parameters, {} tokens a step in {} micro-batch(es), {} threads; predicted {} a step, {} of {}",
+                  state.step > 0 ? fmt::format("resuming at step {},", state.step) : "training", name(config.model.shape.arch),
+                  show_count(parameter_count(config.model.shape)), config.train.batch * config.data.sequence, plan.micros,
+                  plan.threads, show_seconds(plan.predicted.seconds), show(plan.predicted_peak()), show(plan.budget)));
+  TrainResult result = TrainingLoop(config, plan, run, engine, *data, tokenizer.get()).run(state);
+  set_allocation_budget(Bytes(0));
+  return result;
+}
+
+}  // namespace megalith
