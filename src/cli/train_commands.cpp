@@ -1,11 +1,28 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "config/options.h"
 #include "config/parse.h"
 #include "report/html.h"
 #include "train/train.h"
 
 namespace megalith {
+namespace {
+
+// What is found out only when the run begins (data, folders, memory) is still a mistake in a file: say in which.
+TrainResult train_from(const std::string& path, const std::vector<std::string>& overrides) {
+  Config config = load_config(path, overrides);
+  try {
+    return train(std::move(config));
+  } catch (const UserError& error) {
+    if (!error.parts.where.empty() || !(find_option(error.parts.key) || is_section(error.parts.key))) throw;
+    UserError::Parts parts = error.parts;
+    parts.where = path;
+    throw UserError(std::move(parts));
+  }
+}
+
+}  // namespace
 
 void add_train(CLI::App& app, CommandContext& context) {
   {
@@ -16,7 +33,7 @@ void add_train(CLI::App& app, CommandContext& context) {
     command->add_option("key=value", *overrides, "settings that replace the file's (values are YAML)");
     command->callback([=, &context] {
       context.action = [=, &context] {
-        TrainResult result = train(load_config(*path, *overrides));
+        TrainResult result = train_from(*path, *overrides);
         const nlohmann::json& s = result.summary;
         if (s.value("state", "") == "finished")
           print(context, fmt::format("done: {} steps, loss {:.4f}{}\ncheckpoint  {}\n", s.value("steps", int64_t{0}),

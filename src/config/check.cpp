@@ -136,15 +136,16 @@ void check_model(const Config& config, const WhereOf& where) {
   check.require(config.data.sequence <= s.context, "data.sequence",
                 fmt::format("at most model.context ({})", s.context), show(config.data.sequence),
                 "shorten it, or raise model.context");
-  int64_t trained = config.data.tokenizer.train_vocab;
-  check.require(s.vocab == 0 || trained <= s.vocab, "data.tokenizer.vocab",
-                fmt::format("at most model.vocab ({})", s.vocab), show(trained), "or set model.vocab: auto");
 }
 
 void check_for_training(const Config& config, const WhereOf& where) {
   Checker check(where);
   check.require(!config.data.train.empty(), "data.train", find_option("data.train")->expected(), "nothing",
                 "name the text to train on: data: {train: my.txt}");
+  // Only of what the user wrote: a text with fewer words to learn makes a smaller tokenizer, and model.vocab follows it.
+  int64_t vocab = config.model.shape.vocab, trained = config.data.tokenizer.train_vocab;
+  check.require(vocab == 0 || trained <= vocab, "data.tokenizer.vocab", fmt::format("at most model.vocab ({})", vocab),
+                show(trained), "lower it, or set model.vocab: auto");
 }
 
 }  // namespace megalith

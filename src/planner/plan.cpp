@@ -1,5 +1,7 @@
 #include "planner/plan.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "memory/machine.h"
 #include "model/facts.h"
@@ -57,7 +59,8 @@ int64_t choose_micro_batch(const Config& config, int64_t room) {
 void refuse_if_too_large(const Plan& plan, const Config& config) {
   if (plan.predicted_peak() <= plan.budget) return;
   std::string table;
-  for (auto& [kind, bytes] : memory_by_kind(plan.predicted.at_peak, plan.process).items())
+  const nlohmann::json kinds = memory_by_kind(plan.predicted.at_peak, plan.process);
+  for (const auto& [kind, bytes] : kinds.items())
     table += fmt::format("{}{} {}", table.empty() ? "" : ", ", kind, show(Bytes(bytes.get<int64_t>())));
   throw UserError({"", "memory.ram", fmt::format("at least {} ({})", show(plan.predicted_peak()), table), show(plan.budget),
                    config.train.micro_batch == 1 || plan.micro_batch == 1
@@ -86,6 +89,8 @@ Plan make_plan(const Config& config) {
   must_be_valid(plan.step);
   must_be_valid(plan.step_with_save);
   MachineSpeeds speeds = calibrate(config.model.shape, micro_shape(config, plan.micro_batch), plan.threads, config.run.dir);
+  // Again now that the matrix library has its buffers: what it keeps is the process's own, too.
+  plan.process = std::max(plan.process, resident_memory());
   plan.predicted = simulate(plan.step, predict_costs(plan.step, speeds));
   refuse_if_too_large(plan, config);
   return plan;

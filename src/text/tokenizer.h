@@ -20,6 +20,9 @@ class Tokenizer {
   // Ids of a text, without the post-processor's extra tokens unless asked for. Special tokens written in the
   // text become their ids. Thread-safe.
   virtual std::vector<TokenId> encode(std::string_view text, bool add_special = false) const = 0;
+  // The same for text that goes on an earlier piece of one document: nothing marks its beginning as a word's. Pieces
+  // must be cut as in safe_cut.h.
+  virtual std::vector<TokenId> encode_continued(std::string_view text) const { return encode(text); }
   // Bytes of ids; skips special tokens unless asked to keep them. Ids beyond the vocabulary are a UserError.
   virtual std::string decode(std::span<const TokenId> ids, bool keep_special = false) const = 0;
 
@@ -30,7 +33,7 @@ class Tokenizer {
   // Ends a document: <|endoftext|>, </s>, <|end_of_text|>, [SEP], ... the first that exists.
   virtual std::optional<TokenId> end_token() const = 0;
   virtual std::optional<TokenId> begin_token() const = 0;  // <s>, <|begin_of_text|>, [CLS]
-  virtual std::optional<TokenId> mask_token() const = 0;   // [MASK], <mask>
+  virtual std::optional<TokenId> mask_token() const = 0;   // [MASK], <mask>, <|mask|>
   virtual bool is_special(TokenId id) const = 0;
   // False for pieces that continue a word ("##ing", or no leading space marker): whole-word masking.
   virtual bool starts_word(TokenId id) const = 0;

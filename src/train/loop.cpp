@@ -153,7 +153,9 @@ void TrainingLoop::look(StepMetrics& metrics, bool last) {
 void TrainingLoop::save_now(const LoopState& state) {
   auto save = saver_.begin(state.step, state_json(state));
   engine_.run(save_only(plan_.blocks), {nullptr, state.step, 0, save.get()});
-  if (saver_.finish(*save, state.step)) last_checkpoint_ = save->dir().string();
+  // Nothing follows that could save it again: what was trained since the checkpoint before is lost, so say so.
+  if (!saver_.finish(*save, state.step)) throw Fault("its state could not be saved");
+  last_checkpoint_ = save->dir().string();
 }
 
 nlohmann::json TrainingLoop::state_json(const LoopState& state) const {

@@ -67,7 +67,7 @@ TokenSources sources_of(const std::vector<std::string>& entries, const Config& c
       TokenizeCounts counts = tokenize_corpus(files, options, *tokenizer, prefix, {});
       say(fmt::format("tokenized {}: {} tokens", entry, show_count(counts.tokens)));
     }
-    sources.push_back(std::make_unique<ShardSource>(prefix));
+    sources.push_back(std::make_unique<ShardSource>(prefix, entry));
   }
   return sources;
 }

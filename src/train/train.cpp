@@ -65,6 +65,8 @@ TrainResult train(Config config) {
   auto checkpoint = latest_valid(run.checkpoints(), [](const std::string& message) { log::warn("{}", message); });
   if (checkpoint)
     if (auto saved = run.saved_config()) config = continue_config(*saved, config);
+  if (!checkpoint && !list_checkpoints(run.checkpoints()).empty())
+    log::warn("no checkpoint in {} is valid: the run begins again from step 0", run.checkpoints().string());
   if (!checkpoint) std::filesystem::remove(run.file("tokenizer.json"));  // of a run that never saved
 
   auto tokenizer = prepare_tokenizer(config, run, say);

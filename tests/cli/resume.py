@@ -27,8 +27,10 @@ def rerun_is_identical(space):
 
 def kill_and_resume(space, kills, seed):
     """Kills at moments spread over the run's duration, start-up and saves included, until `kills` kills have hit."""
+    # With samples and, in the long variant, with two threads and two micro-batches.
+    more = "threads: 2, micro_batch: 2" if LONG else "threads: 1"
     duration = reference_run(space, train=f"{{steps: {STEPS}, batch: 4, lr: 0.003, warmup: 2, eval_every: 5, eval_batches: 2, "
-                                          f"sample_tokens: 5}}")
+                                          f"sample_tokens: 5, {more}}}")
     chance = random.Random(seed)
     hit, in_save, runs, started_at = 0, 0, 0, []
     while hit < kills:

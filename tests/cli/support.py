@@ -96,11 +96,12 @@ class Workspace:
             return subprocess.Popen(self.command(*arguments), cwd=self.root, env=self.environment, stdout=out, stderr=out)
 
     def yaml(self, name, arch="gpt2", steps=12, every=3, **sections):
-        """Writes NAME.yaml: a tiny run of about a second. Sections given replace or add lines."""
+        """Writes NAME.yaml: a tiny run of about a second. Sections given replace or add lines. One thread: with models
+        this small a second one only waits, and on a busy machine for long."""
         lines = {
             "model": MODELS[arch],
             "data": "{train: text.txt, tokenizer: {train: bpe, vocab: 300}, sequence: 32}",
-            "train": f"{{steps: {steps}, batch: 4, lr: 0.003, warmup: 2, eval_every: 5, eval_batches: 2}}",
+            "train": f"{{steps: {steps}, batch: 4, lr: 0.003, warmup: 2, eval_every: 5, eval_batches: 2, threads: 1}}",
             "checkpoint": f"{{every: {every}}}",
         }
         if arch == "bert":

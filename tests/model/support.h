@@ -62,7 +62,7 @@ inline double dot(const at::Tensor& a, const at::Tensor& b) {
 
 // Derivative at 0 of a function of one number, by central differences of fourth order.
 template <class Function>
-double derivative(const Function& f, double h = 1e-3) {
+double derivative(const Function& f, double h = 2e-4) {
   return (8 * (f(h) - f(-h)) - (f(2 * h) - f(-2 * h))) / (12 * h);
 }
 

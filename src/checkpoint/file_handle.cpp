@@ -1,0 +1,98 @@
+#include "checkpoint/file_handle.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace megalith {
+
+FileHandle FileHandle::open_to_read(const std::filesystem::path& path) {
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat status {};
+  int error = fd < 0 || ::fstat(fd, &status) != 0 ? errno : S_ISREG(status.st_mode) ? 0 : EISDIR;
+  if (error == 0) return FileHandle(fd, path);
+  if (fd >= 0) ::close(fd);
+  throw UserError({path.string(), "", "", "", fmt::format("cannot read: {}", std::strerror(error))});
+}
+
+FileHandle FileHandle::create(const std::filesystem::path& path) {
+  FileHandle file(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), path);
+  if (file.fd_ < 0) file.fail("create", errno);
+  return file;
+}
+
+FileHandle::~FileHandle() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+FileHandle::FileHandle(FileHandle&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
+
+FileHandle& FileHandle::operator=(FileHandle&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(path_, other.path_);
+  return *this;
+}
+
+void FileHandle::fail(const char* verb, int error) const {
+  throw Fault(fmt::format("{}: cannot {}: {}", path_.string(), verb, std::strerror(error)));
+}
+
+int64_t FileHandle::size() const {
+  struct stat status {};
+  if (::fstat(fd_, &status) != 0) fail("read", errno);
+  return status.st_size;
+}
+
+void FileHandle::read_at(int64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    ssize_t n = ::pread(fd_, out.data(), out.size(), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail("read", errno);
+    if (n == 0)
+      throw UserError({path_.string(), "", fmt::format("{} more bytes", out.size()),
+                       fmt::format("the end of the file at {}", offset), "the file was cut short"});
+    offset += n;
+    out = out.subspan(static_cast<size_t>(n));
+  }
+}
+
+void FileHandle::reserve(int64_t size) {
+  if (size == 0) return;
+  int result;
+  while ((result = ::fallocate(fd_, 0, 0, size)) != 0 && errno == EINTR) {
+  }
+  // Where a file system cannot reserve, a full disk shows while writing instead.
+  if (result != 0 && errno != EOPNOTSUPP && errno != ENOSYS) fail("write", errno);
+}
+
+void FileHandle::write_at(int64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail("write", errno);
+    offset += n;
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+}
+
+void FileHandle::start_writeback(int64_t offset, int64_t length) {
+  // Only a hint: an error of the disk shows in sync().
+  ::sync_file_range(fd_, offset, length, SYNC_FILE_RANGE_WRITE);
+}
+
+void FileHandle::sync() {
+  while (::fdatasync(fd_) != 0)
+    if (errno != EINTR) fail("write", errno);
+}
+
+std::span<const std::byte> as_bytes(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+}  // namespace megalith

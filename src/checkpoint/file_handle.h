@@ -1,0 +1,45 @@
+// An open file that closes itself; whole reads and writes at an offset, every failure with the path and the
+// reason.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace megalith {
+
+class FileHandle {
+ public:
+  FileHandle() = default;
+  static FileHandle open_to_read(const std::filesystem::path& path);  // UserError: missing, a directory, ...
+  static FileHandle create(const std::filesystem::path& path);        // Fault; replaces what was there
+  ~FileHandle();
+  FileHandle(FileHandle&& other) noexcept;
+  FileHandle& operator=(FileHandle&& other) noexcept;
+  FileHandle(const FileHandle&) = delete;
+  FileHandle& operator=(const FileHandle&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  int64_t size() const;
+  // Fills `out` or throws: Fault for a disk error, UserError where the file ends before.
+  void read_at(int64_t offset, std::span<std::byte> out) const;
+
+  // All of these throw Fault (disk full, I/O error). Thread-safe on disjoint ranges.
+  void reserve(int64_t size);  // takes the space now, so that a full disk shows before anything is written
+  void write_at(int64_t offset, std::span<const std::byte> bytes);
+  void start_writeback(int64_t offset, int64_t length);  // asks the kernel to begin; does not wait
+  void sync();
+
+ private:
+  FileHandle(int fd, std::filesystem::path path) : fd_(fd), path_(std::move(path)) {}
+  [[noreturn]] void fail(const char* verb, int error) const;
+  int fd_ = -1;
+  std::filesystem::path path_;
+};
+
+std::span<const std::byte> as_bytes(std::string_view text);
+
+}  // namespace megalith

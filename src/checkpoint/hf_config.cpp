@@ -1,0 +1,110 @@
+// Writing config.json. Keys and defaults are those of transformers' GPT2Config, LlamaConfig and BertConfig
+// (5.22; the older spellings rope_theta and torch_dtype are for 4.x).
+#include "checkpoint/hf_config.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace megalith {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json gpt2(const ModelShape& s) {
+  return {{"architectures", {"GPT2LMHeadModel"}},
+          {"model_type", "gpt2"},
+          {"vocab_size", s.vocab},
+          {"n_positions", s.context},
+          {"n_embd", s.hidden},
+          {"n_layer", s.layers},
+          {"n_head", s.heads},
+          {"n_inner", s.ffn},
+          {"activation_function", "gelu_new"},
+          {"resid_pdrop", s.dropout.residual},
+          {"embd_pdrop", s.dropout.embedding},
+          {"attn_pdrop", s.dropout.attention},
+          {"layer_norm_epsilon", s.norm_eps},
+          {"scale_attn_weights", true},
+          {"scale_attn_by_inverse_layer_idx", false},
+          {"reorder_and_upcast_attn", false}};
+}
+
+ordered_json llama(const ModelShape& s) {
+  return {{"architectures", {"LlamaForCausalLM"}},
+          {"model_type", "llama"},
+          {"vocab_size", s.vocab},
+          {"hidden_size", s.hidden},
+          {"intermediate_size", s.ffn},
+          {"num_hidden_layers", s.layers},
+          {"num_attention_heads", s.heads},
+          {"num_key_value_heads", s.kv_heads},
+          {"head_dim", s.head_dim()},
+          {"hidden_act", "silu"},
+          {"max_position_embeddings", s.context},
+          {"rms_norm_eps", s.norm_eps},
+          {"rope_theta", s.rope_theta},
+          {"rope_scaling", nullptr},
+          {"rope_parameters", {{"rope_theta", s.rope_theta}, {"rope_type", "default"}}},
+          {"attention_bias", false},
+          {"mlp_bias", false},
+          {"attention_dropout", s.dropout.attention}};
+}
+
+ordered_json bert(const ModelShape& s) {
+  return {{"architectures", {"BertForMaskedLM"}},
+          {"model_type", "bert"},
+          {"vocab_size", s.vocab},
+          {"hidden_size", s.hidden},
+          {"num_hidden_layers", s.layers},
+          {"num_attention_heads", s.heads},
+          {"intermediate_size", s.ffn},
+          {"hidden_act", "gelu"},
+          {"hidden_dropout_prob", s.dropout.residual},
+          {"attention_probs_dropout_prob", s.dropout.attention},
+          {"max_position_embeddings", s.context},
+          {"type_vocab_size", s.token_types},
+          {"layer_norm_eps", s.norm_eps},
+          {"position_embedding_type", "absolute"}};
+}
+
+ordered_json id_or_null(std::optional<int64_t> id) {
+  return id ? ordered_json(*id) : ordered_json();
+}
+
+}  // namespace
+
+std::string hf_config(const ModelShape& shape, const SpecialIds& ids, DType dtype) {
+  ordered_json config;
+  switch (shape.arch) {
+    case Arch::gpt2:
+      config = gpt2(shape);
+      break;
+    case Arch::llama:
+      config = llama(shape);
+      break;
+    case Arch::bert:
+      config = bert(shape);
+      break;
+  }
+  // Theirs has one rate for BERT's embedding and residual stream and none for Llama's: ours in a key that
+  // they pass over.
+  bool told = shape.arch == Arch::gpt2 ||
+              (shape.arch == Arch::bert && shape.dropout.embedding == shape.dropout.residual);
+  if (!told && (shape.dropout.embedding > 0 || shape.dropout.residual > 0))
+    config["megalith_dropout"] = {{"embedding", shape.dropout.embedding},
+                                  {"residual", shape.dropout.residual}};
+  config["initializer_range"] = 0.02;
+  config["tie_word_embeddings"] = shape.tied;
+  // Explicit nulls: their defaults are the ids of other vocabularies. A padding id would keep that row of the
+  // embedding from learning.
+  config["bos_token_id"] = id_or_null(ids.begin);
+  config["eos_token_id"] = id_or_null(ids.end);
+  config["pad_token_id"] = nullptr;
+  config["use_cache"] = true;
+  config["torch_dtype"] = torch_name(dtype);
+  config["dtype"] = torch_name(dtype);
+  return config.dump(2) + "\n";
+}
+
+}  // namespace megalith

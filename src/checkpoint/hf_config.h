@@ -1,0 +1,28 @@
+// A model's shape as Hugging Face's config.json, both ways: GPT2LMHeadModel, LlamaForCausalLM,
+// BertForMaskedLM.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "checkpoint/dtype.h"
+#include "config/model_shape.h"
+
+namespace megalith {
+
+struct SpecialIds {
+  std::optional<int64_t> begin, end;  // of the tokenizer, where known
+};
+
+// Text of a config.json that makes transformers (4 and 5) build exactly this model. `dtype` is that of the
+// weights beside it.
+std::string hf_config(const ModelShape& shape, const SpecialIds& ids = {}, DType dtype = DType::f32);
+
+// The shape that a config.json describes. UserError naming the key for everything that would be another model
+// than ours (other activations, scaled RoPE, biases where we have none, ...) and for values out of range.
+ModelShape parse_hf_config(std::string_view text, const std::string& where);
+ModelShape read_hf_config(const std::filesystem::path& dir);  // of dir/config.json
+
+}  // namespace megalith

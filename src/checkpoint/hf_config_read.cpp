@@ -1,0 +1,198 @@
+// Reading config.json: what is not exactly one of our models is refused by the key that says so.
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "checkpoint/hf_config.h"
+
+namespace megalith {
+namespace {
+
+using nlohmann::json;
+
+// Typed look-ups in one object. A null means what leaving out means, as in Hugging Face.
+class Fields {
+ public:
+  Fields(const json& object, std::string where, std::string path = "")
+      : object_(object), where_(std::move(where)), path_(std::move(path)) {}
+
+  [[noreturn]] void refuse(const std::string& key, const std::string& expected,
+                           const std::string& hint = "") const {
+    std::string got = has(key) ? at(key).dump(-1, ' ', true, json::error_handler_t::replace) : "nothing";
+    if (got.size() > 100) got = got.substr(0, 100) + "...";
+    throw UserError({where_, path_ + key, expected, got, hint});
+  }
+
+  bool has(const std::string& key) const { return object_.contains(key) && !object_.at(key).is_null(); }
+  const json& at(const std::string& key) const { return object_.at(key); }
+
+  Fields inside(const std::string& key) const {
+    if (!at(key).is_object()) refuse(key, "an object");
+    return Fields(at(key), where_, path_ + key + ".");
+  }
+
+  int64_t count(const std::string& key) const {
+    constexpr int64_t most = std::numeric_limits<int32_t>::max();
+    if (!has(key) || !at(key).is_number_integer() || at(key) < 1 || at(key) > most)
+      refuse(key, fmt::format("a whole number from 1 to {}", most));
+    return at(key).get<int64_t>();
+  }
+  int64_t count_or(const std::string& key, int64_t otherwise) const {
+    return has(key) ? count(key) : otherwise;
+  }
+
+  double number_or(const std::string& key, double otherwise, double low, double high) const {
+    if (!has(key)) return otherwise;
+    if (!at(key).is_number() || !(at(key).get<double>() >= low && at(key).get<double>() <= high))
+      refuse(key, fmt::format("a number from {} to {}", low, high));
+    return at(key).get<double>();
+  }
+  double rate_or(const std::string& key, double otherwise) const {
+    double rate = number_or(key, otherwise, 0, 1);
+    if (rate == 1) refuse(key, "a rate from 0 to less than 1");
+    return rate;
+  }
+  bool flag_or(const std::string& key, bool otherwise) const {
+    if (!has(key)) return otherwise;
+    if (!at(key).is_boolean()) refuse(key, "true or false");
+    return at(key).get<bool>();
+  }
+
+  // The key may be left out where the default is ours too.
+  void must_be(const std::string& key, const json& only, const std::string& why) const {
+    if (has(key) && at(key) != only) refuse(key, only.dump(), why);
+  }
+  void must_be_one_of(const std::string& key, std::initializer_list<const char*> names) const {
+    if (!has(key)) return;
+    for (const char* name : names)
+      if (at(key) == name) return;
+    refuse(key, fmt::format("{}", fmt::join(names, " or ")), "other activations are not built in");
+  }
+  void must_be_absent(const std::string& key, const std::string& why) const {
+    if (has(key)) refuse(key, "null", why);
+  }
+
+ private:
+  const json& object_;
+  std::string where_, path_;
+};
+
+constexpr double smallest_eps = 1e-30;
+
+void read_gpt2(const Fields& f, ModelShape& s) {
+  s.vocab = f.count("vocab_size");
+  s.context = f.count("n_positions");
+  s.hidden = f.count("n_embd");
+  s.layers = f.count("n_layer");
+  s.heads = s.kv_heads = f.count("n_head");
+  s.ffn = f.count_or("n_inner", 4 * s.hidden);
+  s.norm_eps = f.number_or("layer_norm_epsilon", 1e-5, smallest_eps, 1);
+  s.tied = f.flag_or("tie_word_embeddings", true);
+  s.dropout = {f.rate_or("embd_pdrop", 0.1), f.rate_or("resid_pdrop", 0.1), f.rate_or("attn_pdrop", 0.1)};
+  f.must_be_one_of("activation_function", {"gelu_new", "gelu_pytorch_tanh"});  // two names of one function
+  f.must_be("scale_attn_weights", true, "our attention divides by the root of the head's width");
+  f.must_be("scale_attn_by_inverse_layer_idx", false, "our attention has the same scale in every layer");
+  f.must_be("add_cross_attention", false, "there is no encoder to attend to");
+}
+
+// Theta from rope_theta (transformers 4) or rope_parameters (5); both must agree where both are given.
+double read_rope(const Fields& f) {
+  constexpr double most = 1e15;
+  double theta = f.number_or("rope_theta", 10000, 1, most);
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    if (!f.has(key)) continue;
+    Fields rope = f.inside(key);
+    rope.must_be("rope_type", "default", "scaled rotary positions are not built in");
+    rope.must_be("type", "default", "scaled rotary positions are not built in");
+    rope.must_be("partial_rotary_factor", 1.0, "our rotary positions turn the whole head");
+    double inner = rope.number_or("rope_theta", theta, 1, most);
+    if (f.has("rope_theta") && inner != theta)
+      rope.refuse("rope_theta", fmt::format("rope_theta's {}", theta));
+    theta = inner;
+  }
+  return theta;
+}
+
+void read_llama(const Fields& f, ModelShape& s) {
+  s.vocab = f.count("vocab_size");
+  s.context = f.count_or("max_position_embeddings", 2048);
+  s.hidden = f.count("hidden_size");
+  s.layers = f.count("num_hidden_layers");
+  s.heads = f.count("num_attention_heads");
+  s.kv_heads = f.count_or("num_key_value_heads", s.heads);
+  s.ffn = f.count("intermediate_size");
+  s.norm_eps = f.number_or("rms_norm_eps", 1e-6, smallest_eps, 1);
+  s.rope_theta = read_rope(f);
+  s.tied = f.flag_or("tie_word_embeddings", false);
+  s.dropout.attention = f.rate_or("attention_dropout", 0);
+  f.must_be_one_of("hidden_act", {"silu", "swish"});
+  f.must_be("attention_bias", false, "our llama has no biases");
+  f.must_be("mlp_bias", false, "our llama has no biases");
+  f.must_be("partial_rotary_factor", 1.0, "our rotary positions turn the whole head");
+  if (f.flag_or("use_sliding_window", true))
+    f.must_be_absent("sliding_window", "our attention sees the whole sequence");
+  if (f.count_or("head_dim", s.hidden / s.heads) * s.heads != s.hidden)
+    f.refuse("head_dim", fmt::format("hidden_size / num_attention_heads ({} / {})", s.hidden, s.heads));
+  if (s.heads % s.kv_heads != 0)
+    f.refuse("num_key_value_heads", fmt::format("a divisor of num_attention_heads ({})", s.heads));
+}
+
+void read_bert(const Fields& f, ModelShape& s) {
+  s.vocab = f.count("vocab_size");
+  s.context = f.count_or("max_position_embeddings", 512);
+  s.hidden = f.count("hidden_size");
+  s.layers = f.count("num_hidden_layers");
+  s.heads = s.kv_heads = f.count("num_attention_heads");
+  s.ffn = f.count("intermediate_size");
+  s.token_types = f.count_or("type_vocab_size", 2);
+  s.norm_eps = f.number_or("layer_norm_eps", 1e-12, smallest_eps, 1);
+  s.tied = f.flag_or("tie_word_embeddings", true);
+  double hidden = f.rate_or("hidden_dropout_prob", 0.1);
+  s.dropout = {hidden, hidden, f.rate_or("attention_probs_dropout_prob", 0.1)};
+  f.must_be_one_of("hidden_act", {"gelu"});
+  f.must_be("position_embedding_type", "absolute", "our bert learns absolute positions");
+  f.must_be("is_decoder", false, "our bert sees both sides");
+  f.must_be("add_cross_attention", false, "there is no encoder to attend to");
+}
+
+}  // namespace
+
+ModelShape parse_hf_config(std::string_view text, const std::string& where) {
+  json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object())
+    throw UserError({where, "", "a JSON object", "something else", "is it a model's config.json?"});
+  Fields f(object, where);
+  ModelShape s;
+  json type = f.has("model_type") ? f.at("model_type") : json();
+  if (type == "gpt2") {
+    s.arch = Arch::gpt2;
+    read_gpt2(f, s);
+  } else if (type == "llama") {
+    s.arch = Arch::llama;
+    read_llama(f, s);
+  } else if (type == "bert") {
+    s.arch = Arch::bert;
+    read_bert(f, s);
+  } else {
+    f.refuse("model_type", "gpt2, llama or bert");
+  }
+  f.must_be_absent("quantization_config", "weights must be float32, bfloat16 or float16");
+  if (s.hidden % s.heads != 0)
+    f.refuse(s.arch == Arch::gpt2 ? "n_head" : "num_attention_heads",
+             fmt::format("a divisor of the width {}", s.hidden));
+  if (f.has("megalith_dropout")) {
+    Fields ours = f.inside("megalith_dropout");
+    s.dropout.embedding = ours.rate_or("embedding", 0);
+    s.dropout.residual = ours.rate_or("residual", 0);
+  }
+  return s;
+}
+
+ModelShape read_hf_config(const std::filesystem::path& dir) {
+  std::filesystem::path path = dir / "config.json";
+  return parse_hf_config(read_file(path), path.string());
+}
+
+}  // namespace megalith

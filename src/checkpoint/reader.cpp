@@ -1,0 +1,181 @@
+#include "checkpoint/reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/weight_names.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> files_of_index(const fs::path& path) {
+  nlohmann::json index = nlohmann::json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  auto refuse = [&](const std::string& expected, const std::string& got) {
+    throw UserError({path.string(), "weight_map", expected, got, "the index is damaged"});
+  };
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
+    refuse("an object of tensor and file names", "none");
+  std::set<std::string> files;
+  for (const auto& [name, file] : index["weight_map"].items()) {
+    if (!file.is_string() || !is_plain_name(file.get_ref<const std::string&>()))
+      refuse("the name of a file in this folder",
+             file.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+    files.insert(file.get<std::string>());
+  }
+  return {files.begin(), files.end()};
+}
+
+// "a, b, c and 4 more"
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr size_t shown = 8;
+  std::string text = fmt::format(
+      "{}",
+      fmt::join(names.begin(), names.begin() + static_cast<int64_t>(std::min(names.size(), shown)), ", "));
+  return names.size() > shown ? fmt::format("{} and {} more", text, names.size() - shown) : text;
+}
+
+}  // namespace
+
+WeightSource WeightSource::open_model(const fs::path& dir) {
+  WeightSource source(dir);
+  fs::path single = dir / "model.safetensors", index = dir / "model.safetensors.index.json";
+  std::error_code error;
+  if (fs::exists(single, error)) {
+    source.add_file(single);
+  } else if (fs::exists(index, error)) {
+    for (const std::string& file : files_of_index(index)) source.add_file(dir / file);
+  } else {
+    throw UserError({dir.string(), "", "model.safetensors or model.safetensors.index.json",
+                     fs::exists(dir / "pytorch_model.bin", error) ? "pytorch_model.bin" : "neither",
+                     "transformers' save_pretrained writes such a folder"});
+  }
+  return source;
+}
+
+WeightSource WeightSource::open_optimizer(const fs::path& dir) {
+  WeightSource source(dir);
+  std::set<fs::path> paths;
+  std::error_code error;
+  for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
+    std::string name = it->path().filename().string();
+    if (name.starts_with("optimizer-") && name.ends_with(".safetensors")) paths.insert(it->path());
+  }
+  for (const fs::path& path : paths) source.add_file(path);
+  return source;
+}
+
+void WeightSource::add_file(const fs::path& path) {
+  SafetensorsFile file(path);
+  for (const TensorEntry& tensor : file.tensors())
+    if (auto [at, inserted] = file_by_name_.try_emplace(tensor.spec.name, files_.size()); !inserted)
+      throw UserError({path.string(), tensor.spec.name, "every tensor once",
+                       "it also in " + files_[at->second].path().filename().string(), ""});
+  files_.push_back(std::move(file));
+}
+
+const TensorSpec& WeightSource::spec_of(const std::string& stored) const {
+  return files_[file_by_name_.at(stored)].find(stored)->spec;
+}
+
+std::vector<TensorSpec> WeightSource::tensors() const {
+  std::vector<TensorSpec> specs;
+  for (const auto& [name, file] : file_by_name_) specs.push_back(spec_of(name));
+  return specs;
+}
+
+bool WeightSource::has(const std::string& name) const {
+  return file_by_name_.contains(name) || stored_as_.contains(name);
+}
+
+bool WeightSource::same_values(const std::string& a, const std::string& b) const {
+  const TensorSpec &sa = spec_of(a), &sb = spec_of(b);
+  if (sa.shape != sb.shape || !is_float(sa.dtype) || !is_float(sb.dtype)) return false;
+  constexpr int64_t chunk = 1 << 18;
+  std::vector<float> va, vb;
+  for (int64_t done = 0, count = sa.elements(); done < count; done += chunk) {
+    va.resize(static_cast<size_t>(std::min(chunk, count - done)));
+    vb.resize(va.size());
+    read_f32(a, done, va);
+    read_f32(b, done, vb);
+    if (std::memcmp(va.data(), vb.data(), va.size() * sizeof(float)) != 0) return false;
+  }
+  return true;
+}
+
+void WeightSource::check_matches(const std::vector<TensorSpec>& expected) {
+  stored_as_.clear();
+  std::set<std::string> wanted, used;
+  for (const TensorSpec& spec : expected) wanted.insert(spec.name);
+  auto stored_name = [&](const std::string& name) -> std::string {
+    for (const std::string& candidate : other_spellings(name))
+      if (file_by_name_.contains(candidate)) return candidate;
+    return "";
+  };
+
+  std::map<std::string, std::string> found;  // expected name -> stored name
+  std::vector<std::string> missing, misshapen, extra;
+  for (const TensorSpec& spec : expected) {
+    std::string stored = stored_name(spec.name);
+    if (std::string twin = tied_to(spec.name); stored.empty() && !twin.empty() && !wanted.contains(twin))
+      stored = stored_name(twin);
+    if (stored.empty()) {
+      missing.push_back(spec.name);
+      continue;
+    }
+    const TensorSpec& there = spec_of(stored);
+    if (there.shape != spec.shape)
+      misshapen.push_back(
+          fmt::format("{} {} instead of {}", stored, show_shape(there.shape), show_shape(spec.shape)));
+    else if (!is_float(there.dtype))
+      misshapen.push_back(fmt::format("{} of {}", stored, safetensors_name(there.dtype)));
+    found[spec.name] = stored;
+    used.insert(stored);
+  }
+
+  for (const auto& [stored, file] : file_by_name_) {
+    if (used.contains(stored) || is_no_parameter(stored)) continue;
+    std::string table = table_behind(stored, wanted);
+    if (table.empty()) {
+      extra.push_back(stored);
+    } else if (wanted.contains(table) && found.contains(table) && !same_values(stored, found[table])) {
+      extra.push_back(fmt::format("{} (unlike {}, to which config.json ties it)", stored, found[table]));
+    }
+  }
+
+  if (missing.empty() && misshapen.empty() && extra.empty()) {
+    stored_as_ = std::move(found);
+    return;
+  }
+  std::vector<std::string> got;
+  if (!missing.empty()) got.push_back("none of the name " + some_of(missing));
+  if (!misshapen.empty()) got.push_back(some_of(misshapen));
+  if (!extra.empty()) got.push_back("besides them " + some_of(extra));
+  throw UserError({dir_.string(), "", fmt::format("the {} tensors of the model", expected.size()),
+                   fmt::format("{}", fmt::join(got, "; ")), "these weights belong to another model"});
+}
+
+void WeightSource::read_f32(const std::string& name, int64_t element_offset, std::span<float> out) const {
+  auto renamed = stored_as_.find(name);
+  const std::string& stored = renamed == stored_as_.end() ? name : renamed->second;
+  auto file = file_by_name_.find(stored);
+  if (file == file_by_name_.end())
+    throw UserError({dir_.string(), name, "a tensor of this name", "none", ""});
+  files_[file->second].read_f32(stored, element_offset, out);
+}
+
+nlohmann::json read_state(const fs::path& checkpoint) {
+  fs::path path = checkpoint / "state.json";
+  nlohmann::json state = nlohmann::json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  if (!state.is_object())
+    throw UserError({path.string(), "", "a JSON object", "something else", "the checkpoint is damaged"});
+  return state;
+}
+
+}  // namespace megalith

@@ -1,0 +1,63 @@
+// The safetensors format: 8 bytes of header length, a JSON header, then the tensors' bytes without holes.
+// A header is somebody else's bytes: whatever does not follow the format exactly is a UserError with its
+// reason.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint/file_handle.h"
+#include "checkpoint/tensor_spec.h"
+
+namespace megalith {
+
+struct TensorEntry {
+  TensorSpec spec;
+  int64_t offset = 0;  // of its first byte, from the beginning of the file
+};
+
+struct SafetensorsHeader {
+  std::vector<TensorEntry> tensors;  // in the order of their bytes
+  std::map<std::string, std::string> metadata;
+};
+
+// Largest header accepted, the limit of the reference implementation too.
+inline constexpr int64_t max_safetensors_header = 100'000'000;
+
+// `prefix` is the beginning of a file of `file_size` bytes, at least up to the end of the header (or all of a
+// file that is shorter than it claims). `where` names the file in errors.
+SafetensorsHeader parse_safetensors_header(std::span<const std::byte> prefix, int64_t file_size,
+                                           const std::string& where);
+
+// Length and header of a file that holds these tensors in this order; a multiple of 8 bytes. The first
+// tensor's bytes follow, the others each right behind the one before.
+std::string build_safetensors_header(std::span<const TensorSpec> tensors);
+
+// An open file. Reads with pread, not through a map: a disk error is an exception instead of a signal, and
+// pages of the file never count as memory of ours. Reading is thread-safe.
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(const std::filesystem::path& path);
+  const std::filesystem::path& path() const { return file_.path(); }
+  const std::vector<TensorEntry>& tensors() const { return header_.tensors; }
+  const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
+  const TensorEntry* find(std::string_view name) const;  // null: no such tensor
+
+  // Elements [element_offset, element_offset + out.size()) in row-major order, converted from any float type.
+  void read_f32(const std::string& name, int64_t element_offset, std::span<float> out) const;
+  // The same without conversion; `out` is a whole number of elements.
+  void read_bytes(const std::string& name, int64_t element_offset, std::span<std::byte> out) const;
+
+ private:
+  const TensorEntry& checked(const std::string& name, int64_t element_offset, int64_t count) const;
+
+  FileHandle file_;
+  SafetensorsHeader header_;
+  std::map<std::string, size_t, std::less<>> index_;  // name -> position in header_.tensors
+};
+
+}  // namespace megalith

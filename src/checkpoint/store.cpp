@@ -1,0 +1,129 @@
+#include "checkpoint/store.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "checkpoint/directory_lock.h"
+#include "checkpoint/verify.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view prefix = "step-";
+constexpr size_t digits = 8;
+
+std::vector<fs::path> entries(const fs::path& dir) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error))
+    if (it->is_directory(error)) paths.push_back(it->path());
+  return paths;
+}
+
+// Under another name first, so that a crash half-way leaves no checkpoint with files missing.
+void remove_checkpoint(const fs::path& dir) {
+  fs::path aside = dir;
+  aside += fmt::format(".tmp-{}", ::getpid());
+  std::error_code error;
+  fs::rename(dir, aside, error);
+  fs::remove_all(error ? dir : aside, error);
+  if (error) log::warn("{}: cannot remove this old checkpoint: {}", dir.string(), error.message());
+}
+
+bool has_model(const fs::path& dir) {
+  std::error_code error;
+  return fs::exists(dir / "model.safetensors", error) ||
+         fs::exists(dir / "model.safetensors.index.json", error);
+}
+
+}  // namespace
+
+std::string checkpoint_name(int64_t step) {
+  return fmt::format("{}{:0{}}", prefix, step, digits);
+}
+
+std::optional<int64_t> step_of_name(std::string_view name) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  int64_t step = 0;
+  auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
+  if (name.size() < digits || name[0] == '-' || error != std::errc() || end != name.data() + name.size())
+    return std::nullopt;
+  return step;
+}
+
+std::vector<Found> list_checkpoints(const fs::path& checkpoints) {
+  std::vector<Found> found;
+  for (const fs::path& path : entries(checkpoints))
+    if (auto step = step_of_name(path.filename().string())) found.push_back({*step, path});
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.step > b.step; });
+  return found;
+}
+
+std::optional<Found> latest_valid(const fs::path& checkpoints,
+                                  const std::function<void(const std::string&)>& report) {
+  std::vector<std::string> damaged;
+  std::optional<Found> valid;
+  for (const Found& candidate : list_checkpoints(checkpoints)) {
+    VerifyResult result = verify(candidate.dir);
+    if (result.ok()) {
+      valid = candidate;
+      break;
+    }
+    size_t more = result.problems.size() - 1;
+    damaged.push_back(fmt::format("checkpoint {} is damaged: {}{}", candidate.dir.filename().string(),
+                                  show(result.problems.front()),
+                                  more ? fmt::format(" (and {} more)", more) : ""));
+  }
+  for (const std::string& message : damaged)
+    report(valid ? fmt::format("{}; using {} instead", message, valid->dir.filename().string())
+                 : message + "; there is no valid one to use instead");
+  return valid;
+}
+
+void prune(const fs::path& checkpoints, int64_t keep, int64_t saved_step) {
+  MEGALITH_ASSERT(keep >= 1);
+  for (const Found& found : list_checkpoints(checkpoints))
+    if (found.step > saved_step || keep-- <= 0) remove_checkpoint(found.dir);
+}
+
+int64_t remove_stale(const fs::path& checkpoints) {
+  int64_t removed = 0;
+  for (const fs::path& path : entries(checkpoints)) {
+    std::string name = path.filename().string();
+    size_t suffix = name.find(".tmp-");
+    if (suffix == std::string::npos || !step_of_name(name.substr(0, suffix))) continue;
+    DirectoryLock lock(path);
+    if (!lock.held()) continue;
+    std::error_code error;
+    fs::remove_all(path, error);
+    if (error) log::warn("{}: cannot remove this unfinished checkpoint: {}", path.string(), error.message());
+    removed += !error;
+  }
+  return removed;
+}
+
+fs::path find_model_folder(const fs::path& path, const std::function<void(const std::string&)>& report) {
+  if (has_model(path)) return path;
+  for (const fs::path& checkpoints : {path / "checkpoints", path}) {
+    if (list_checkpoints(checkpoints).empty()) continue;
+    if (auto found = latest_valid(checkpoints, report)) return found->dir;
+    throw UserError({checkpoints.string(), "", "a valid checkpoint", "only damaged ones", ""});
+  }
+  std::error_code error;
+  throw UserError({path.string(), "", "a checkpoint, a run directory or a Hugging Face folder",
+                   fs::is_directory(path, error) ? "a folder without model.safetensors"
+                   : fs::exists(path, error)     ? "a file"
+                                                 : "nothing of this name",
+                   fs::exists(path / "pytorch_model.bin", error)
+                       ? "its pytorch_model.bin must first be saved as safetensors (save_pretrained does)"
+                       : ""});
+}
+
+}  // namespace megalith

@@ -1,0 +1,206 @@
+#include "checkpoint/writer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t largest_extent = 8 << 20;     // bytes: a damaged place is named this precisely
+constexpr size_t worth_a_writeback = 1 << 20;  // bytes: below, the sync at a file's end does
+
+[[noreturn]] void fail(const fs::path& path, const char* verb, int error) {
+  throw Fault(fmt::format("{}: cannot {}: {}", path.string(), verb, std::strerror(error)));
+}
+
+void rename_or_fail(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) fail(to, "rename to it", errno);
+}
+
+}  // namespace
+
+void check_new_folder(const fs::path& dir) {
+  std::error_code error;
+  if (!fs::exists(dir, error)) return;
+  if (fs::is_directory(dir, error) && fs::is_empty(dir, error)) return;
+  throw UserError({dir.string(), "", "a folder that does not exist yet, or an empty one",
+                   fs::is_directory(dir, error) ? "one with files in it" : "a file",
+                   "name another folder, or remove this one"});
+}
+
+CheckpointWriter::CheckpointWriter(fs::path final_dir, std::vector<FileSpec> files,
+                                   std::vector<std::pair<std::string, std::string>> small_files)
+    : final_dir_(std::move(final_dir)) {
+  if (!final_dir_.has_filename()) final_dir_ = final_dir_.parent_path();  // "dir/" means dir
+  aside_ = final_dir_;
+  aside_ += fmt::format(".tmp-{}", ::getpid());
+  try {
+    begin(files, small_files);
+  } catch (...) {
+    abandon();
+    throw;
+  }
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (!committed_) abandon();
+}
+
+void CheckpointWriter::abandon() {
+  files_.clear();
+  std::error_code ignored;
+  if (made_) fs::remove_all(aside_, ignored);
+  lock_.reset();
+}
+
+void CheckpointWriter::begin(const std::vector<FileSpec>& files,
+                             const std::vector<std::pair<std::string, std::string>>& small_files) {
+  std::error_code error;
+  fs::path parent = final_dir_.parent_path();
+  if (!parent.empty() && fs::create_directories(parent, error) && parent.has_parent_path())
+    sync_directory(parent.parent_path());
+  if (::mkdir(aside_.c_str(), 0755) != 0) {
+    if (errno != EEXIST) fail(aside_, "create it", errno);
+    // Left by a dead process that had our id, unless a living writer holds it.
+    if (!DirectoryLock(aside_).held()) fail(aside_, "write it", EBUSY);
+    fs::remove_all(aside_, error);
+    if (::mkdir(aside_.c_str(), 0755) != 0) fail(aside_, "create it", errno);
+  }
+  made_ = true;
+  lock_.emplace(aside_);
+  for (const FileSpec& spec : files) open(spec);
+  for (const auto& [name, content] : small_files) write_small(name, content);
+}
+
+void CheckpointWriter::open(const FileSpec& spec) {
+  MEGALITH_ASSERT(is_plain_name(spec.file) && !files_.contains(spec.file), "{}", spec.file);
+  std::string header = build_safetensors_header(spec.tensors);
+  OpenFile& file = files_[spec.file];
+  file.handle = FileHandle::create(aside_ / spec.file);
+  file.size = std::ssize(header);
+  for (const TensorSpec& tensor : spec.tensors) {
+    file.tensors[tensor.name] = {tensor, file.size};
+    file.size += tensor.bytes();
+  }
+  manifest_.sizes[spec.file] = file.size;
+  file.handle.reserve(file.size);
+  write_extents(spec.file, file, 0, as_bytes(header));
+}
+
+void CheckpointWriter::write_small(const std::string& name, std::string_view content) {
+  MEGALITH_ASSERT(is_plain_name(name) && !manifest_.sizes.contains(name), "{}", name);
+  OpenFile file;
+  file.handle = FileHandle::create(aside_ / name);
+  file.size = std::ssize(content);
+  manifest_.sizes[name] = file.size;
+  write_extents(name, file, 0, as_bytes(content));
+}
+
+void CheckpointWriter::write_extents(const std::string& name, OpenFile& file, int64_t offset,
+                                     std::span<const std::byte> bytes) {
+  bool complete = bytes.empty() && file.size == 0;
+  while (!bytes.empty()) {
+    std::span<const std::byte> part = bytes.first(std::min(bytes.size(), largest_extent));
+    uint64_t hash = xxh3(part);
+    file.handle.write_at(offset, part);
+    if (part.size() >= worth_a_writeback) file.handle.start_writeback(offset, std::ssize(part));
+    {
+      std::lock_guard lock(mutex_);
+      manifest_.extents.push_back({name, offset, std::ssize(part), hash});
+      file.written += std::ssize(part);
+      complete = file.written == file.size;
+    }
+    offset += std::ssize(part);
+    bytes = bytes.subspan(part.size());
+  }
+  if (complete) file.handle.sync();
+}
+
+template <class Work>
+void CheckpointWriter::guarded(Work work) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!spoiled_.empty()) throw Fault(spoiled_);
+  }
+  try {
+    work();
+  } catch (const Fault& fault) {
+    std::lock_guard lock(mutex_);
+    if (spoiled_.empty()) spoiled_ = fault.what();
+    throw;
+  }
+}
+
+void CheckpointWriter::write(const std::string& file_name, const std::string& tensor_name,
+                             int64_t element_offset, std::span<const std::byte> bytes) {
+  auto found = files_.find(file_name);
+  MEGALITH_ASSERT(found != files_.end() && !committed_, "{}", file_name);
+  auto tensor = found->second.tensors.find(tensor_name);
+  MEGALITH_ASSERT(tensor != found->second.tensors.end(), "{} in {}", tensor_name, file_name);
+  const auto& [spec, offset] = tensor->second;
+  int64_t size = size_of(spec.dtype), count = std::ssize(bytes) / size;
+  MEGALITH_ASSERT(
+      count * size == std::ssize(bytes) && element_offset >= 0 && element_offset <= spec.elements() - count,
+      "{}: {} bytes from element {} of {}", tensor_name, bytes.size(), element_offset, spec.elements());
+  guarded([&] { write_extents(file_name, found->second, offset + element_offset * size, bytes); });
+}
+
+void CheckpointWriter::commit(const nlohmann::json& state) {
+  MEGALITH_ASSERT(!committed_);
+  guarded([&] {
+    std::string problem = manifest_.normalise();
+    MEGALITH_ASSERT(problem.empty(), "{}", problem);
+    if (!state.is_null())
+      write_small("state.json", state.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    manifest_.normalise();
+    for (auto& [name, file] : files_)
+      file.handle.sync();  // nothing to do but where ranges were written twice
+    std::string text = to_json(manifest_);
+    FileHandle manifest = FileHandle::create(aside_ / "manifest.json");
+    manifest.write_at(0, as_bytes(text));
+    manifest.sync();
+    sync_directory(aside_);
+    publish();
+  });
+  committed_ = true;
+  files_.clear();
+  lock_.reset();
+}
+
+void CheckpointWriter::publish() {
+  fs::path parent = final_dir_.has_parent_path() ? final_dir_.parent_path() : ".";
+  if (::rename(aside_.c_str(), final_dir_.c_str()) == 0) return sync_directory(parent);
+  if (errno != ENOTEMPTY && errno != EEXIST) fail(final_dir_, "rename to it", errno);
+  // A damaged checkpoint of the same step, most likely: trade places in one step, then remove it.
+  fs::path old = aside_;
+  if (::renameat2(AT_FDCWD, aside_.c_str(), AT_FDCWD, final_dir_.c_str(), RENAME_EXCHANGE) != 0) {
+    if (errno != EINVAL && errno != ENOSYS) fail(final_dir_, "replace it", errno);
+    old +=
+        "-old";  // a file system without exchange: for a moment there is neither, the one before still stands
+    rename_or_fail(final_dir_, old);
+    rename_or_fail(aside_, final_dir_);
+  }
+  sync_directory(parent);
+  std::error_code ignored;
+  fs::remove_all(old, ignored);
+}
+
+int64_t CheckpointWriter::bytes_written() const {
+  std::lock_guard lock(mutex_);
+  int64_t sum = 0;
+  for (const Extent& extent : manifest_.extents) sum += extent.length;
+  return sum;
+}
+
+}  // namespace megalith

@@ -1,0 +1,72 @@
+#include "report/html.h"
+
+#include <string_view>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "embedded/report.h"
+
+namespace megalith {
+namespace {
+
+// JSON inside a script element: with these as escapes no text of the run can close it or open a comment.
+std::string json_for_script(const nlohmann::json& data) {
+  std::string out;
+  for (char c : data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)) {
+    switch (c) {
+      case '<': out += "\\u003c"; break;
+      case '>': out += "\\u003e"; break;
+      case '&': out += "\\u0026"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+std::string html_text(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    switch (c) {
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '&': out += "&amp;"; break;
+      case '"': out += "&quot;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string render_report(const nlohmann::json& data) {
+  std::string_view page = embedded::report_html;
+  std::string out;
+  // One pass over the template alone: text of the run that looks like a marker stays as it is.
+  for (size_t open; (open = page.find("{{")) != page.npos;) {
+    size_t close = page.find("}}", open);
+    MEGALITH_ASSERT(close != page.npos, "report.html: a marker without its end");
+    std::string_view marker = page.substr(open + 2, close - open - 2);
+    out += page.substr(0, open);
+    if (marker == "title")
+      out += html_text(data.at("run").get<std::string>());
+    else if (marker == "css")
+      out += embedded::report_css;
+    else if (marker == "data")
+      out += json_for_script(data);
+    else if (marker == "js")
+      for (std::string_view script : {embedded::chart_js, embedded::timeline_js, embedded::curves_js,
+                                      embedded::plan_js, embedded::report_js})
+        out += script;
+    else
+      MEGALITH_ASSERT(false, "report.html: unknown marker {}", marker);
+    page.remove_prefix(close + 2);
+  }
+  return out.append(page);
+}
+
+void write_report(const std::filesystem::path& run_dir) {
+  write_file_atomically(run_dir / "report.html", render_report(report_data(run_dir)));
+}
+
+}  // namespace megalith

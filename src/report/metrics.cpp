@@ -1,0 +1,164 @@
+#include "report/metrics.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+
+namespace megalith {
+namespace {
+
+using Json = nlohmann::ordered_json;  // keeps our order of fields, for people who read the file
+
+constexpr std::string_view kNonfinite = "_nonfinite";
+
+void put(Json& record, const std::string& key, double value) {
+  if (std::isfinite(value)) {
+    record[key] = value;
+    return;
+  }
+  record[key] = nullptr;
+  record[key + std::string(kNonfinite)] = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+void put(Json& record, const std::string& key, const std::optional<double>& value) {
+  if (value) put(record, key, *value);
+}
+
+std::optional<double> get(const Json& record, const std::string& key) {
+  auto field = record.find(key);
+  if (field == record.end()) return std::nullopt;
+  if (field->is_number()) return field->get<double>();
+  auto which = record.find(key + std::string(kNonfinite));
+  if (which != record.end() && *which == "inf") return std::numeric_limits<double>::infinity();
+  if (which != record.end() && *which == "-inf") return -std::numeric_limits<double>::infinity();
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+// Calls `use(number, line)` for every line that a newline ends; returns the torn rest.
+template <class Use>
+std::string_view for_each_line(std::string_view text, Use use) {
+  int64_t number = 1;
+  for (size_t end; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1))
+    use(number++, text.substr(0, end));
+  return text;
+}
+
+// The whole records up to `last_step`, or nothing when the file holds no others.
+std::optional<std::string> kept_records(std::string_view text, int64_t last_step) {
+  std::string kept;
+  for_each_line(text, [&](int64_t, std::string_view line) {
+    auto metrics = parse_metrics_line(line);
+    if (metrics && metrics->step <= last_step) kept.append(line).push_back('\n');
+  });
+  if (kept.size() == text.size()) return std::nullopt;
+  return kept;
+}
+
+}  // namespace
+
+std::string to_json_line(const StepMetrics& m) {
+  Json record;
+  record["step"] = m.step;
+  put(record, "loss", m.loss);
+  put(record, "lr", m.lr);
+  put(record, "grad_norm", m.grad_norm);
+  record["tokens"] = m.tokens;
+  put(record, "step_s", m.step_s);
+  put(record, "tokens_per_s", m.tokens_per_s);
+  record["mem_peak_bytes"] = m.mem_peak_bytes;
+  if (m.skipped) record["skipped"] = true;
+  put(record, "loss_scale", m.loss_scale);
+  put(record, "valid_loss", m.valid_loss);
+  put(record, "save_s", m.save_s);
+  if (m.sample) record["sample"] = *m.sample;
+  return record.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<StepMetrics> parse_metrics_line(std::string_view line) {
+  Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!record.is_object()) return std::nullopt;
+  auto step = record.find("step");
+  if (step == record.end() || !step->is_number_integer()) return std::nullopt;
+  auto whole = [&](const char* key) {
+    auto field = record.find(key);
+    return field != record.end() && field->is_number_integer() ? field->get<int64_t>() : 0;
+  };
+  StepMetrics m;
+  m.step = step->get<int64_t>();
+  m.loss = get(record, "loss").value_or(std::numeric_limits<double>::quiet_NaN());
+  m.lr = get(record, "lr").value_or(0);
+  m.grad_norm = get(record, "grad_norm").value_or(0);
+  m.tokens = whole("tokens");
+  m.step_s = get(record, "step_s").value_or(0);
+  m.tokens_per_s = get(record, "tokens_per_s").value_or(0);
+  m.mem_peak_bytes = whole("mem_peak_bytes");
+  auto skipped = record.find("skipped");
+  m.skipped = skipped != record.end() && *skipped == true;
+  m.loss_scale = get(record, "loss_scale");
+  m.valid_loss = get(record, "valid_loss");
+  m.save_s = get(record, "save_s");
+  if (auto sample = record.find("sample"); sample != record.end() && sample->is_string())
+    m.sample = sample->get<std::string>();
+  return m;
+}
+
+std::vector<StepMetrics> read_metrics(const std::filesystem::path& path) {
+  std::string text = read_file(path);
+  std::vector<StepMetrics> all;
+  int64_t bad = 0, first_bad = 0;
+  for_each_line(text, [&](int64_t number, std::string_view line) {
+    if (auto metrics = parse_metrics_line(line))
+      all.push_back(std::move(*metrics));
+    else if (bad++ == 0)
+      first_bad = number;
+  });
+  if (bad > 0)
+    log::warn("{}:{}: lines that are no records of steps are left out: {}", path.string(), first_bad, bad);
+  return all;
+}
+
+MetricsLog::MetricsLog(const std::filesystem::path& path, int64_t resumed_step) : path_(path.string()) {
+  if (resumed_step > 0 && std::filesystem::exists(path)) {
+    if (auto kept = kept_records(read_file(path), resumed_step)) write_file_atomically(path, *kept);
+  } else {
+    write_file_atomically(path, "");
+  }
+  fd_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (fd_ < 0) throw UserError({path_, "", "", "", fmt::format("cannot write: {}", std::strerror(errno))});
+  size_ = ::lseek(fd_, 0, SEEK_END);
+}
+
+MetricsLog::~MetricsLog() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void MetricsLog::append(const StepMetrics& metrics) {
+  std::string line = to_json_line(metrics) + '\n';
+  size_t written = 0;
+  while (written < line.size()) {
+    ssize_t n = ::write(fd_, line.data() + written, line.size() - written);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      int error = errno;
+      // Without the torn piece the next record still begins a line.
+      if (written > 0 && ::ftruncate(fd_, size_) != 0) error = errno;
+      if (lost_++ == 0)
+        log::warn("{}: step {} is not recorded: {}; training goes on", path_, metrics.step,
+                  std::strerror(error));
+      return;
+    }
+    written += static_cast<size_t>(n);
+  }
+  size_ += static_cast<int64_t>(line.size());
+}
+
+}  // namespace megalith

@@ -1,0 +1,200 @@
+// What report.html embeds, gathered from a run directory:
+//   run, written (seconds since 1970), files {name: "ok" | "missing" | why it cannot be read}
+//   config (text), facts {model, data, batch, ...: short texts from it}, plan, summary (as they are)
+//   curves {loss, valid, lr, grad_norm, tokens_per_s, memory}: see series.h
+//   so_far: what metrics.jsonl alone tells, for runs without a summary
+//   skipped {count, list}, samples {count, list}: the lists thinned out to what a page can show
+//   trace {names, predicted, measured}: see trace_data.h
+// Absent things are null.
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "report/html.h"
+#include "report/metrics.h"
+#include "report/series.h"
+#include "report/trace_data.h"
+
+namespace megalith {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kBuckets = 1000;  // a least, a mean and a most each: more than a wide screen has columns
+constexpr size_t kListed = 100;    // samples and skipped steps shown
+
+class RunFiles {
+ public:
+  explicit RunFiles(std::filesystem::path dir) : dir_(std::move(dir)) {}
+
+  // The file through `parse`, or null and its reason in state().
+  template <class Parse>
+  json load(const std::string& name, Parse parse) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(dir_ / name, ignored)) {
+      state_[name] = "missing";
+      return nullptr;
+    }
+    try {
+      json value = parse(dir_ / name);
+      state_[name] = "ok";
+      return value;
+    } catch (const std::exception& error) {
+      state_[name] = error.what();
+      return nullptr;
+    }
+  }
+  json load_json(const std::string& name) {
+    return load(name, [](const auto& path) { return json::parse(read_file(path)); });
+  }
+  json state() const { return state_; }
+
+ private:
+  std::filesystem::path dir_;
+  json state_ = json::object();
+};
+
+json finite_or_null(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+// Evenly spaced indices, first and last among them.
+std::vector<size_t> thinned(size_t count) {
+  std::vector<size_t> kept;
+  size_t n = std::min(count, kListed);
+  for (size_t i = 0; i < n; i++) kept.push_back(n == 1 ? 0 : i * (count - 1) / (n - 1));
+  return kept;
+}
+
+json curves_of(const std::vector<StepMetrics>& all) {
+  auto curve = [&](auto value) {
+    std::vector<Point> points;
+    for (const StepMetrics& m : all) points.push_back({m.step, value(m)});
+    return bucketed(points, kBuckets);
+  };
+  return {{"loss", curve([](auto& m) { return m.loss; })},
+          {"valid", curve([](auto& m) { return m.valid_loss.value_or(std::nan("")); })},
+          {"lr", curve([](auto& m) { return m.lr; })},
+          {"grad_norm", curve([](auto& m) { return m.grad_norm; })},
+          {"tokens_per_s", curve([](auto& m) { return m.tokens_per_s; })},
+          {"memory", curve([](auto& m) { return static_cast<double>(m.mem_peak_bytes); })}};
+}
+
+json so_far(const std::vector<StepMetrics>& all) {
+  if (all.empty()) return nullptr;
+  std::vector<double> times;
+  double seconds = 0, saving = 0, loss = std::nan(""), valid = loss, best = loss;
+  int64_t peak = 0, saves = 0, best_step = 0;
+  for (const StepMetrics& m : all) {
+    times.push_back(m.step_s);
+    seconds += m.step_s;
+    peak = std::max(peak, m.mem_peak_bytes);
+    if (m.save_s) saves++, saving += *m.save_s;
+    if (std::isfinite(m.loss)) loss = m.loss;
+    if (!m.valid_loss || !std::isfinite(*m.valid_loss)) continue;
+    valid = *m.valid_loss;
+    if (!(valid >= best)) best = valid, best_step = m.step;
+  }
+  std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size() / 2), times.end());
+  return {{"step", all.back().step},
+          {"tokens", all.back().tokens},
+          {"seconds", finite_or_null(seconds)},
+          {"step_s", finite_or_null(times[times.size() / 2])},
+          {"peak_bytes", peak},
+          {"loss", finite_or_null(loss)},
+          {"valid_loss", finite_or_null(valid)},
+          {"best_valid_loss", finite_or_null(best)},
+          {"best_valid_step", best_step},
+          {"saves", saves},
+          {"save_s", finite_or_null(saving)}};
+}
+
+json skipped_of(const std::vector<StepMetrics>& all) {
+  std::vector<const StepMetrics*> skipped;
+  for (const StepMetrics& m : all)
+    if (m.skipped) skipped.push_back(&m);
+  json list = json::array();
+  for (size_t i : thinned(skipped.size()))
+    list.push_back({{"step", skipped[i]->step},
+                    {"loss", fmt::format("{:.4g}", skipped[i]->loss)},
+                    {"grad_norm", fmt::format("{:.4g}", skipped[i]->grad_norm)}});
+  return {{"count", skipped.size()}, {"list", list}};
+}
+
+json samples_of(const std::vector<StepMetrics>& all) {
+  std::vector<const StepMetrics*> samples;
+  for (const StepMetrics& m : all)
+    if (m.sample) samples.push_back(&m);
+  json list = json::array();
+  for (size_t i : thinned(samples.size()))
+    list.push_back({{"step", samples[i]->step}, {"text", *samples[i]->sample}});
+  return {{"count", samples.size()}, {"list", list}};
+}
+
+// Short texts for the head of the page. The configuration is shown whole below, so what is not a plain value
+// here is simply not in the head.
+json facts_of(const std::string& config) {
+  json facts = json::object();
+  const YAML::Node root = YAML::Load(config);
+  auto fact = [&](const char* name, const char* section, const char* key) {
+    if (!root.IsMap() || !root[section] || !root[section].IsMap()) return;
+    const YAML::Node value = root[section][key];
+    if (value && value.IsScalar() && !value.Scalar().empty()) facts[name] = value.Scalar();
+    if (!value || !value.IsSequence()) return;
+    for (const YAML::Node& item : value)
+      if (item.IsScalar()) facts[name].push_back(item.Scalar());
+  };
+  fact("preset", "model", "preset");
+  fact("from", "model", "from");
+  fact("train", "data", "train");
+  fact("sequence", "data", "sequence");
+  fact("batch", "train", "batch");
+  fact("steps", "train", "steps");
+  fact("optimizer", "train", "optimizer");
+  fact("precision", "train", "precision");
+  fact("seed", "run", "seed");
+  return facts;
+}
+
+}  // namespace
+
+json report_data(const std::filesystem::path& run_dir) {
+  if (!std::filesystem::is_directory(run_dir))
+    throw UserError({run_dir.string(), "", "a run directory",
+                     std::filesystem::exists(run_dir) ? "a file" : "a path where nothing is",
+                     "pass the folder that holds metrics.jsonl"});
+  RunFiles files(run_dir);
+  json config = files.load("config.yaml", [](const auto& path) { return json(read_file(path)); });
+  json facts = json::object();
+  if (config.is_string()) {
+    try {
+      facts = facts_of(config.get<std::string>());
+    } catch (const YAML::Exception&) {  // shown as text all the same
+    }
+  }
+  std::vector<StepMetrics> all;
+  files.load("metrics.jsonl", [&](const auto& path) {
+    all = read_metrics(path);
+    return json();
+  });
+  auto read_trace = [](const auto& path) { return trace_data(json::parse(read_file(path))); };
+  auto now = std::chrono::system_clock::now().time_since_epoch();
+  std::filesystem::path whole = std::filesystem::absolute(run_dir).lexically_normal();
+  json data{{"run", (whole.has_filename() ? whole : whole.parent_path()).filename().string()},
+            {"written", std::chrono::duration_cast<std::chrono::seconds>(now).count()},
+            {"config", config},
+            {"facts", facts},
+            {"plan", files.load_json("plan.json")},
+            {"summary", files.load_json("summary.json")},
+            {"curves", curves_of(all)},
+            {"so_far", so_far(all)},
+            {"skipped", skipped_of(all)},
+            {"samples", samples_of(all)},
+            {"trace", files.load("trace.json", read_trace)}};
+  data["files"] = files.state();
+  return data;
+}
+
+}  // namespace megalith

@@ -1,0 +1,60 @@
+// Byte-pair encoding: a word starts as its bytes or characters; the pair with the lowest rank is joined until no
+// neighbours form a known pair.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "text/token_model.h"
+
+namespace megalith {
+
+// Which pairs join, into what and how early. Open addressing: one look-up is one or two cache lines.
+class MergeTable {
+ public:
+  struct Merge {
+    int32_t rank = -1;  // lower joins first; -1: no such pair
+    TokenId joined = 0;
+  };
+  explicit MergeTable(size_t merges = 0);
+  void add(TokenId left, TokenId right, Merge merge);  // a pair that is there already takes the new rank
+  Merge find(TokenId left, TokenId right) const;
+
+ private:
+  struct Slot {
+    uint64_t pair = kEmpty;
+    Merge merge;
+  };
+  static constexpr uint64_t kEmpty = ~uint64_t{0};
+  size_t place(uint64_t pair) const;
+  std::vector<Slot> slots_;  // a power of two, at most half full
+};
+
+class BpeModel : public TokenModel {
+ public:
+  void encode_word(std::string_view word, std::vector<TokenId>& ids) const override;
+
+ private:
+  friend std::unique_ptr<TokenModel> read_bpe(const Component&, const StringToId&, const PreTokenizerTraits&);
+
+  static constexpr size_t kShort = 48;  // symbols; above, a heap is faster
+
+  void compute(std::string_view word, std::vector<TokenId>& symbols) const override;
+  void first_symbols(std::string_view word, std::vector<TokenId>& symbols) const;
+  void merge_short(std::vector<TokenId>& symbols) const;
+  void merge_long(std::vector<TokenId>& symbols) const;
+
+  MergeTable merges_;
+  bool byte_level_ = false;
+  std::array<TokenId, 256> byte_ids_{};  // byte-level: of each byte; with byte fallback: of "<0x..>"; -1: none
+  StringToId vocab_;                     // whole tokens (bytes if byte-level); read where needed only
+  bool byte_fallback_ = false, fuse_unknown_ = false, ignore_merges_ = false;
+  std::optional<TokenId> unknown_;
+  std::string cut_before_;  // no token has this inside, behind another character: words may be cut before it
+};
+
+std::unique_ptr<TokenModel> read_bpe(const Component& component, const StringToId& vocab,
+                                     const PreTokenizerTraits& traits);
+
+}  // namespace megalith

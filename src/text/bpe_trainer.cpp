@@ -1,0 +1,214 @@
+#include "text/bpe_trainer.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <queue>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "text/byte_alphabet.h"
+#include "text/word_counts.h"
+
+namespace megalith {
+namespace {
+
+constexpr const char* kEndOfText = "<|endoftext|>";
+
+// Tells of progress no more than a few times a second.
+class Teller {
+ public:
+  explicit Teller(const BpeProgress& progress) : progress_(progress) {}
+  void tell(const char* phase, double done) {
+    auto now = std::chrono::steady_clock::now();
+    if (!progress_ || (now - last_ < std::chrono::milliseconds(200) && done < 1)) return;
+    last_ = now;
+    progress_(phase, std::min(done, 1.0));
+  }
+
+ private:
+  const BpeProgress& progress_;
+  std::chrono::steady_clock::time_point last_{};
+};
+
+using Pair = uint64_t;  // left id << 32 | right id: orders like (left, right)
+Pair pair_of(TokenId left, TokenId right) { return static_cast<Pair>(left) << 32 | static_cast<uint32_t>(right); }
+
+// The words of a corpus as symbols, and the counts of neighbouring pairs, kept up to date while pairs are joined.
+class PairCounts {
+ public:
+  PairCounts(const WordCounts& counts, const std::array<TokenId, 256>& byte_ids) {
+    for (const auto& [text, count] : counts) {
+      Word word{{}, count};
+      for (char c : text) word.symbols.push_back(byte_ids[static_cast<unsigned char>(c)]);
+      words_.push_back(std::move(word));
+    }
+    for (uint32_t w = 0; w < words_.size(); w++) {
+      const auto& symbols = words_[w].symbols;
+      for (size_t i = 0; i + 1 < symbols.size(); i++) change(pair_of(symbols[i], symbols[i + 1]), words_[w].count, w);
+    }
+    push_risen();
+  }
+
+  // The most frequent pair, of equals the lowest; false when no pair is left.
+  bool pop(Pair& pair) {
+    while (!queue_.empty()) {
+      Candidate top = queue_.top();
+      queue_.pop();
+      int64_t count = pairs_[top.pair].count;
+      if (count == top.count && count > 0) {
+        pair = top.pair;
+        return true;
+      }
+      if (count > 0) queue_.push({count, top.pair});  // it has changed since: again, with its count of now
+    }
+    return false;
+  }
+
+  // Joins a pair wherever it stands.
+  void join(Pair pair, TokenId joined) {
+    auto left = static_cast<TokenId>(pair >> 32), right = static_cast<TokenId>(pair & 0xFFFFFFFF);
+    std::vector<uint32_t> where = std::move(pairs_[pair].words);
+    for (uint32_t w : where) join_in(w, left, right, joined);
+    pairs_.erase(pair);
+    push_risen();
+  }
+
+ private:
+  struct Word {
+    std::vector<TokenId> symbols;
+    int64_t count;
+  };
+  struct Statistics {
+    int64_t count = 0;
+    std::vector<uint32_t> words;  // where it stands, or once stood
+  };
+  struct Candidate {
+    int64_t count;
+    Pair pair;
+    bool operator<(const Candidate& o) const { return count != o.count ? count < o.count : pair > o.pair; }
+  };
+
+  void change(Pair pair, int64_t by, uint32_t word) {
+    Statistics& statistics = pairs_[pair];
+    statistics.count += by;
+    if (by <= 0) return;
+    if (statistics.words.empty() || statistics.words.back() != word) statistics.words.push_back(word);
+    risen_.insert(pair);
+  }
+  void push_risen() {
+    for (Pair pair : risen_) queue_.push({pairs_[pair].count, pair});
+    risen_.clear();
+  }
+  void join_in(uint32_t w, TokenId left, TokenId right, TokenId joined) {
+    auto& symbols = words_[w].symbols;
+    int64_t count = words_[w].count;
+    size_t to = 0;
+    for (size_t from = 0; from < symbols.size(); to++) {
+      if (from + 1 == symbols.size() || symbols[from] != left || symbols[from + 1] != right) {
+        symbols[to] = symbols[from++];
+        continue;
+      }
+      if (to > 0) {
+        change(pair_of(symbols[to - 1], left), -count, w);
+        change(pair_of(symbols[to - 1], joined), count, w);
+      }
+      if (from + 2 < symbols.size()) {
+        change(pair_of(right, symbols[from + 2]), -count, w);
+        change(pair_of(joined, symbols[from + 2]), count, w);
+      }
+      symbols[to] = joined;
+      from += 2;
+    }
+    symbols.resize(to);
+  }
+
+  std::vector<Word> words_;
+  std::unordered_map<Pair, Statistics> pairs_;
+  std::unordered_set<Pair> risen_;  // pairs whose count has grown since they were queued
+  std::priority_queue<Candidate> queue_;
+};
+
+std::vector<std::string> checked_specials(const std::vector<std::string>& asked) {
+  std::vector<std::string> specials;
+  if (std::find(asked.begin(), asked.end(), kEndOfText) == asked.end()) specials.push_back(kEndOfText);
+  for (const std::string& token : asked) {
+    if (token.empty() || code_point_at(token, 0).bytes == token.size())
+      throw UserError({"", "special token", "two characters or more", '"' + token + '"', "[MASK], for example"});
+    if (std::find(specials.begin(), specials.end(), token) == specials.end()) specials.push_back(token);
+  }
+  return specials;
+}
+
+nlohmann::json byte_level(bool prefix_space) {
+  return {{"type", "ByteLevel"}, {"add_prefix_space", prefix_space}, {"trim_offsets", true}, {"use_regex", true}};
+}
+
+}  // namespace
+
+std::string train_bpe(const std::vector<std::filesystem::path>& files, int64_t vocab,
+                      const std::vector<std::string>& special_tokens, const BpeProgress& progress,
+                      const BpeTrainerOptions& options) {
+  using nlohmann::json;
+  std::vector<std::string> specials = checked_specials(special_tokens);
+  int64_t least = 256 + static_cast<int64_t>(specials.size());
+  if (vocab < least)
+    throw UserError({"", "tokenizer vocabulary",
+                     fmt::format("{} or more (256 bytes and {} special tokens)", least, specials.size()),
+                     std::to_string(vocab), "4096 suits a small text, 32000 a large one"});
+  Teller teller(progress);
+  auto bytes_total = static_cast<double>(std::max<int64_t>(1, stored_bytes(files)));
+  WordCounts counts = count_words(files, options.corpus, specials, options.threads, [&](int64_t bytes) {
+    teller.tell("count", static_cast<double>(bytes) / bytes_total);
+  });
+
+  json ids = json::object(), merges = json::array(), added = json::array();
+  std::vector<std::string> names;  // in the byte alphabet
+  auto add = [&](const std::string& name) {
+    auto id = static_cast<TokenId>(names.size());
+    auto [entry, is_new] = ids.emplace(name, id);
+    if (is_new) names.push_back(name);
+    return entry->get<TokenId>();
+  };
+  for (const std::string& token : specials)
+    added.push_back({{"id", add(token)}, {"content", token}, {"single_word", false}, {"lstrip", false},
+                     {"rstrip", false}, {"normalized", false}, {"special", true}});
+  std::array<int, 256> bytes_in_order;  // by their character
+  for (int b = 0; b < 256; b++) bytes_in_order[static_cast<size_t>(b)] = b;
+  std::sort(bytes_in_order.begin(), bytes_in_order.end(), [](int a, int b) {
+    return kByteToChar[static_cast<size_t>(a)] < kByteToChar[static_cast<size_t>(b)];
+  });
+  std::array<TokenId, 256> byte_ids;
+  for (int b : bytes_in_order) byte_ids[static_cast<size_t>(b)] = add(to_byte_alphabet(std::string(1, static_cast<char>(b))));
+
+  PairCounts pairs(counts, byte_ids);
+  counts = {};
+  Pair best = 0;
+  while (static_cast<int64_t>(names.size()) < vocab && pairs.pop(best)) {
+    const std::string left = names[best >> 32], right = names[best & 0xFFFFFFFF];
+    merges.push_back({left, right});
+    pairs.join(best, add(left + right));
+    teller.tell("merge", static_cast<double>(names.size()) / static_cast<double>(vocab));
+  }
+  if (static_cast<int64_t>(names.size()) < vocab)
+    log::warn("the text has no more than {} different tokens to learn; the vocabulary is that, not {}", names.size(), vocab);
+  teller.tell("merge", 1);
+
+  json file{{"version", "1.0"},
+            {"truncation", nullptr},
+            {"padding", nullptr},
+            {"added_tokens", added},
+            {"normalizer", nullptr},
+            {"pre_tokenizer", byte_level(false)},
+            {"post_processor", nullptr},
+            {"decoder", byte_level(true)},
+            {"model", {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", nullptr}, {"continuing_subword_prefix", nullptr},
+                       {"end_of_word_suffix", nullptr}, {"fuse_unk", false}, {"byte_fallback", false},
+                       {"ignore_merges", false}, {"vocab", ids}, {"merges", merges}}}};
+  return file.dump();
+}
+
+}  // namespace megalith

@@ -1,0 +1,168 @@
+#include "text/byte_source.h"
+
+#include <zlib.h>
+#include <zstd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "base/error.h"
+
+namespace megalith {
+namespace {
+
+constexpr size_t kChunk = 1 << 17;
+
+class PlainFile final : public ByteSource {
+ public:
+  explicit PlainFile(const std::filesystem::path& path) : path_(path), file_(std::fopen(path.c_str(), "rbe")) {
+    if (!file_) cannot_read(errno);
+  }
+  ~PlainFile() override {
+    if (file_) std::fclose(file_);
+  }
+  PlainFile(const PlainFile&) = delete;
+  PlainFile& operator=(const PlainFile&) = delete;
+
+  bool read(std::string& out, size_t want) override {
+    size_t before = out.size();
+    out.resize(before + want);
+    errno = 0;
+    size_t got = std::fread(out.data() + before, 1, want, file_);
+    out.resize(before + got);
+    if (got < want && std::ferror(file_)) cannot_read(errno);
+    stored_ += static_cast<int64_t>(got);
+    return got > 0;
+  }
+  int64_t stored_bytes_read() const override { return stored_; }
+
+  std::string first_bytes() {
+    std::string start;
+    read(start, 4);
+    std::rewind(file_);
+    stored_ = 0;
+    return start;
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  [[noreturn]] void cannot_read(int error) {
+    std::string reason = std::strerror(error);
+    if (error == EIO) throw Fault(fmt::format("{}: cannot read: {}", path_.string(), reason));
+    throw UserError({path_.string(), "", "", "", fmt::format("cannot read: {}", reason)});
+  }
+  std::filesystem::path path_;
+  std::FILE* file_;
+  int64_t stored_ = 0;
+};
+
+// What gzip and zstd share: feed stored bytes, collect text, notice an end that comes too early.
+class Compressed : public ByteSource {
+ public:
+  explicit Compressed(std::unique_ptr<PlainFile> file) : file_(std::move(file)) {}
+
+  bool read(std::string& out, size_t want) final {
+    size_t before = out.size();
+    while (out.size() - before < want) {
+      if (used_ == input_.size() && (at_boundary_ || !more_inside_)) {
+        input_.clear();
+        used_ = 0;
+        if (!file_->read(input_, kChunk)) {
+          if (!at_boundary_) damaged("it ends too early");
+          break;
+        }
+      }
+      size_t at = out.size();
+      out.resize(at + kChunk);
+      size_t produced = step(out.data() + at, kChunk);
+      out.resize(at + produced);
+      more_inside_ = produced == kChunk;
+    }
+    return out.size() > before;
+  }
+  int64_t stored_bytes_read() const final { return file_->stored_bytes_read(); }
+
+ protected:
+  // Takes some of input_ from used_, writes at most `room` bytes, sets at_boundary_.
+  virtual size_t step(char* to, size_t room) = 0;
+  [[noreturn]] void damaged(const std::string& reason) const {
+    throw UserError({file_->path().string(), "", fmt::format("whole {} data", format()), "",
+                     fmt::format("the file is damaged: {}", reason)});
+  }
+  virtual const char* format() const = 0;
+
+  std::string input_;
+  size_t used_ = 0;
+  bool at_boundary_ = true;  // not inside a member or frame
+
+ private:
+  bool more_inside_ = false;  // the output was full: there may be text left that needs no more input
+  std::unique_ptr<PlainFile> file_;
+};
+
+class Gzip final : public Compressed {
+ public:
+  explicit Gzip(std::unique_ptr<PlainFile> file) : Compressed(std::move(file)) {
+    if (inflateInit2(&stream_, 16 + MAX_WBITS) != Z_OK) throw Fault("no memory to read gzip");
+  }
+  ~Gzip() override { inflateEnd(&stream_); }
+  Gzip(const Gzip&) = delete;
+  Gzip& operator=(const Gzip&) = delete;
+
+ private:
+  const char* format() const override { return "gzip"; }
+  size_t step(char* to, size_t room) override {
+    stream_.next_in = reinterpret_cast<Bytef*>(input_.data() + used_);
+    stream_.avail_in = static_cast<uInt>(input_.size() - used_);
+    stream_.next_out = reinterpret_cast<Bytef*>(to);
+    stream_.avail_out = static_cast<uInt>(room);
+    int result = inflate(&stream_, Z_NO_FLUSH);
+    if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
+      damaged(stream_.msg ? stream_.msg : "it cannot be decompressed");
+    used_ = input_.size() - stream_.avail_in;
+    at_boundary_ = result == Z_STREAM_END;
+    if (at_boundary_) inflateReset(&stream_);  // another member may follow
+    return room - stream_.avail_out;
+  }
+  z_stream stream_{};
+};
+
+class Zstd final : public Compressed {
+ public:
+  explicit Zstd(std::unique_ptr<PlainFile> file) : Compressed(std::move(file)), stream_(ZSTD_createDStream()) {
+    if (!stream_) throw Fault("no memory to read zstd");
+  }
+  ~Zstd() override { ZSTD_freeDStream(stream_); }
+  Zstd(const Zstd&) = delete;
+  Zstd& operator=(const Zstd&) = delete;
+
+ private:
+  const char* format() const override { return "zstd"; }
+  size_t step(char* to, size_t room) override {
+    ZSTD_inBuffer in{input_.data(), input_.size(), used_};
+    ZSTD_outBuffer out{to, room, 0};
+    size_t result = ZSTD_decompressStream(stream_, &out, &in);
+    if (ZSTD_isError(result)) damaged(ZSTD_getErrorName(result));
+    used_ = in.pos;
+    at_boundary_ = result == 0;
+    return out.pos;
+  }
+  ZSTD_DStream* stream_;
+};
+
+}  // namespace
+
+std::unique_ptr<ByteSource> open_text(const std::filesystem::path& path) {
+  auto file = std::make_unique<PlainFile>(path);
+  std::string start = file->first_bytes();
+  if (start.empty()) throw UserError({path.string(), "", "text", "an empty file", ""});
+  if (start.starts_with("\x1F\x8B")) return std::make_unique<Gzip>(std::move(file));
+  if (start.starts_with("\x28\xB5\x2F\xFD")) return std::make_unique<Zstd>(std::move(file));
+  if (start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF"))
+    throw UserError({path.string(), "", "UTF-8 text", "UTF-16", "convert it: iconv -f UTF-16 -t UTF-8"});
+  return file;
+}
+
+}  // namespace megalith

@@ -1,0 +1,33 @@
+// What kind of character a code point is, by table look-up. The tables are filled from PCRE2 at first use, so that
+// hand-written splitters and patterns mean the same by \p{L}, \p{N}, \p{P} and \s.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace megalith {
+
+class CharClasses {
+ public:
+  enum Kind : uint8_t {
+    other,
+    letter,
+    number,
+    space,
+    punctuation,
+    mark,        // without width: accents
+    other_mark,
+    control,     // also format characters and private use
+  };
+
+  static const CharClasses& get();
+
+  Kind kind(uint32_t code_point) const {
+    return code_point < kinds_.size() ? static_cast<Kind>(kinds_[code_point]) : other;
+  }
+
+ private:
+  CharClasses();
+  std::vector<uint8_t> kinds_;  // one a code point
+};
+
+}  // namespace megalith

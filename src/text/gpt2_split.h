@@ -1,0 +1,23 @@
+// GPT-2's way of cutting text into words, by hand: equal to the pattern below, several times faster.
+#pragma once
+#include <string_view>
+
+namespace megalith {
+
+class CharClasses;
+
+// github.com/openai/gpt-2, src/encoder.py
+inline constexpr std::string_view kGpt2Pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+class Gpt2Splitter {
+ public:
+  Gpt2Splitter();
+  // Where the word that begins at `begin` (< text.size()) ends. A byte that is not UTF-8 counts as a symbol.
+  size_t word_end(std::string_view text, size_t begin) const;
+
+ private:
+  const CharClasses& classes_;
+};
+
+}  // namespace megalith

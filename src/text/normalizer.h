@@ -1,0 +1,20 @@
+// Rewriting text before it is cut: what BERT, Llama-2 and Qwen do to their input.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "text/component.h"
+
+namespace megalith {
+
+class Normalizer {
+ public:
+  virtual ~Normalizer() = default;
+  // `begins` is false for text that goes on an earlier piece: no mark of a beginning is added.
+  virtual void apply(std::string& text, bool begins) const = 0;
+};
+
+// Null for a JSON null. Knows Sequence, Prepend, Replace, BertNormalizer, Lowercase, StripAccents, NFC, NFD, NFKC, NFKD.
+std::unique_ptr<Normalizer> read_normalizer(const Component& component);
+
+}  // namespace megalith

@@ -1,0 +1,47 @@
+// Pieces of documents gathered into pieces of work: small documents do not cost a task each.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "text/corpus.h"
+
+namespace megalith {
+
+class PieceBatch {
+ public:
+  struct Piece {
+    size_t begin, size;  // in the batch's text
+    bool first, last;    // as in DocumentPiece
+  };
+
+  void add(const DocumentPiece& piece) {
+    pieces_.push_back({text_.size(), piece.text.size(), piece.first, piece.last});
+    text_ += piece.text;
+    bytes_read_ = piece.bytes_read;
+  }
+  size_t size() const { return text_.size(); }
+  const std::vector<Piece>& pieces() const { return pieces_; }
+  std::string_view text(const Piece& piece) const { return std::string_view(text_).substr(piece.begin, piece.size); }
+  int64_t bytes_read() const { return bytes_read_; }  // up to the last piece
+
+ private:
+  std::string text_;
+  std::vector<Piece> pieces_;
+  int64_t bytes_read_ = 0;
+};
+
+// for_each_piece, gathered to about half a piece or more.
+inline void for_each_batch(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,
+                           const std::function<void(PieceBatch)>& fn) {
+  PieceBatch batch;
+  for_each_piece(files, options, [&](const DocumentPiece& piece) {
+    batch.add(piece);
+    if (static_cast<int64_t>(batch.size()) * 2 < options.piece_bytes) return;
+    fn(std::move(batch));
+    batch = {};
+  });
+  if (!batch.pieces().empty()) fn(std::move(batch));
+}
+
+}  // namespace megalith

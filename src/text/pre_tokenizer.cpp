@@ -1,0 +1,276 @@
+#include "text/pre_tokenizer.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "text/bert_chars.h"
+#include "text/char_class.h"
+#include "text/gpt2_split.h"
+#include "text/regex.h"
+#include "text/utf8.h"
+
+namespace megalith {
+namespace {
+
+using Sink = PreTokenizer::Sink;
+using Place = PreTokenizer::Place;
+
+// Each step hands its words to the next; only the first word of a text stands at that text's place.
+struct Sequence : PreTokenizer {
+  std::vector<std::unique_ptr<PreTokenizer>> steps;
+
+  struct Next final : Sink {
+    const Sequence& sequence;
+    size_t step;
+    Place place;
+    Sink& last;
+    Next(const Sequence& s, size_t i, Place p, Sink& l) : sequence(s), step(i), place(p), last(l) {}
+    void word(std::string_view text) override {
+      sequence.run(step, text, place, last);
+      place = {.begins = false, .continues = false};
+    }
+  };
+  void run(size_t step, std::string_view text, Place place, Sink& sink) const {
+    if (step == steps.size()) return sink.word(text);
+    Next next(*this, step + 1, place, sink);
+    steps[step]->split(text, place, next);
+  }
+  void split(std::string_view text, Place place, Sink& sink) const override { run(0, text, place, sink); }
+};
+
+// GPT-2's: cuts by its pattern. (The byte alphabet never appears: the model's vocabulary is turned into bytes.)
+struct ByteLevel : PreTokenizer {
+  bool prefix_space = false, use_regex = true;
+  Gpt2Splitter splitter;
+
+  void split(std::string_view text, Place place, Sink& sink) const override {
+    std::string prefixed;
+    if (prefix_space && !place.continues && !text.starts_with(' ')) {
+      prefixed = " ";
+      prefixed += text;
+      text = prefixed;
+    }
+    if (!use_regex) return sink.word(text);
+    for (size_t at = 0; at < text.size();) {
+      size_t end = splitter.word_end(text, at);
+      sink.word(text.substr(at, end - at));
+      at = end;
+    }
+  }
+};
+
+// Cuts into what a pattern matches and what lies between, then joins as `behavior` says.
+struct Split : PreTokenizer {
+  enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
+  std::unique_ptr<Regex> pattern;
+  Behavior behavior = Behavior::isolated;
+  bool invert = false;
+
+  struct Part {
+    size_t begin, end;
+    bool delimiter;
+  };
+
+  std::vector<Part> parts(std::string_view text) const {
+    std::vector<Part> parts;
+    auto add = [&](size_t begin, size_t end, bool matched) {
+      if (begin < end) parts.push_back({begin, end, matched != invert});
+    };
+    size_t done = 0;
+    for (size_t from = 0; from < text.size();) {
+      auto match = pattern->find(text, from);
+      if (!match) break;
+      if (match->begin == match->end) {  // nothing matched here: look behind the next character
+        if (match->begin >= text.size()) break;
+        from = match->begin + code_point_at(text, match->begin).bytes;
+        continue;
+      }
+      add(done, match->begin, false);
+      add(match->begin, match->end, true);
+      done = from = match->end;
+    }
+    add(done, text.size(), false);
+    return parts;
+  }
+
+  void split(std::string_view text, Place, Sink& sink) const override {
+    if (behavior == Behavior::isolated && !invert) return isolate(text, sink);
+    Part open{0, 0, false};  // what may still be joined by the part to come; empty: nothing
+    auto flush = [&] {
+      if (open.begin < open.end) sink.word(text.substr(open.begin, open.end - open.begin));
+      open = {0, 0, false};
+    };
+    for (const Part& part : parts(text)) {
+      bool joins = false;
+      if (open.begin < open.end) switch (behavior) {
+          case Behavior::merged_with_previous: joins = part.delimiter && !open.delimiter; break;
+          case Behavior::merged_with_next: joins = !part.delimiter && open.delimiter; break;
+          case Behavior::contiguous: joins = part.delimiter == open.delimiter; break;
+          default: break;
+        }
+      if (joins) {
+        open.end = part.end;
+        open.delimiter = part.delimiter;
+        continue;
+      }
+      flush();
+      if (!part.delimiter || behavior != Behavior::removed) open = part;
+    }
+    flush();
+  }
+
+  // The usual case, without the list.
+  void isolate(std::string_view text, Sink& sink) const {
+    size_t done = 0;
+    for (size_t from = 0; from < text.size();) {
+      auto match = pattern->find(text, from);
+      if (!match) break;
+      if (match->begin == match->end) {
+        if (match->begin >= text.size()) break;
+        from = match->begin + code_point_at(text, match->begin).bytes;
+        continue;
+      }
+      if (done < match->begin) sink.word(text.substr(done, match->begin - done));
+      sink.word(text.substr(match->begin, match->end - match->begin));
+      done = from = match->end;
+    }
+    if (done < text.size()) sink.word(text.substr(done));
+  }
+};
+
+// The pattern is GPT-2's: no need for PCRE2.
+struct Gpt2Split : PreTokenizer {
+  Gpt2Splitter splitter;
+  void split(std::string_view text, Place, Sink& sink) const override {
+    for (size_t at = 0; at < text.size();) {
+      size_t end = splitter.word_end(text, at);
+      sink.word(text.substr(at, end - at));
+      at = end;
+    }
+  }
+};
+
+// Spaces become a visible mark that words begin with.
+struct Metaspace : PreTokenizer {
+  enum class Prepend { always, first, never };
+  std::string mark;
+  Prepend prepend = Prepend::always;
+  bool cut = true;
+
+  void split(std::string_view text, Place place, Sink& sink) const override {
+    std::string marked;
+    marked.reserve(text.size() + text.size() / 4);
+    for (char c : text)
+      if (c == ' ') marked += mark;
+      else marked += c;
+    bool wanted = prepend == Prepend::always ? !place.continues : prepend == Prepend::first && place.begins;
+    if (wanted && !marked.starts_with(mark)) marked.insert(0, mark);
+    if (!cut) return sink.word(marked);
+    for (size_t at = 0; at < marked.size();) {
+      size_t end = std::min(marked.find(mark, marked.compare(at, mark.size(), mark) == 0 ? at + mark.size() : at),
+                            marked.size());
+      sink.word(std::string_view(marked).substr(at, end - at));
+      at = end;
+    }
+  }
+};
+
+bool is_space(uint32_t c) { return CharClasses::get().kind(c) == CharClasses::space; }
+
+// Words between spaces, each punctuation character by itself.
+struct Bert : PreTokenizer {
+  void split(std::string_view text, Place, Sink& sink) const override {
+    size_t word = 0;
+    auto flush = [&](size_t end) {
+      if (word < end) sink.word(text.substr(word, end - word));
+    };
+    for (size_t at = 0; at < text.size();) {
+      CodePoint point = code_point_at(text, at);
+      BertKind kind = bert_kind(point.value);
+      bool alone = kind == BertKind::punctuation;
+      if (alone || is_space(point.value)) {
+        flush(at);
+        if (alone) sink.word(text.substr(at, point.bytes));
+        word = at + point.bytes;
+      }
+      at += point.bytes;
+    }
+    flush(text.size());
+  }
+};
+
+std::unique_ptr<PreTokenizer> split_by(std::unique_ptr<Regex> pattern, Split::Behavior behavior, bool invert) {
+  auto step = std::make_unique<Split>();
+  step->pattern = std::move(pattern);
+  step->behavior = behavior;
+  step->invert = invert;
+  return step;
+}
+
+std::unique_ptr<PreTokenizer> read_split(const Component& component) {
+  static constexpr std::pair<const char*, Split::Behavior> kBehaviors[] = {
+      {"Removed", Split::Behavior::removed},
+      {"Isolated", Split::Behavior::isolated},
+      {"MergedWithPrevious", Split::Behavior::merged_with_previous},
+      {"MergedWithNext", Split::Behavior::merged_with_next},
+      {"Contiguous", Split::Behavior::contiguous}};
+  auto behavior = component.need<std::string>("behavior");
+  bool invert = component.get("invert", false);
+  const auto& pattern = component.json.at("pattern");
+  if (behavior == "Isolated" && !invert && pattern.is_object() && pattern.value("Regex", "") == kGpt2Pattern)
+    return std::make_unique<Gpt2Split>();
+  for (const auto& [name, value] : kBehaviors)
+    if (behavior == name) return split_by(component.read_pattern(), value, invert);
+  component.bad("behavior Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous", behavior);
+}
+
+std::unique_ptr<PreTokenizer> read_metaspace(const Component& component, PreTokenizerTraits& traits) {
+  auto step = std::make_unique<Metaspace>();
+  step->mark = component.get<std::string>("replacement", "\u2581");
+  if (step->mark.empty()) component.bad("a replacement", "an empty one");
+  // Older files say add_prefix_space where newer ones name a scheme.
+  std::string scheme =
+      component.get<std::string>("prepend_scheme", component.get("add_prefix_space", true) ? "always" : "never");
+  if (scheme == "always") step->prepend = Metaspace::Prepend::always;
+  else if (scheme == "first") step->prepend = Metaspace::Prepend::first;
+  else if (scheme == "never") step->prepend = Metaspace::Prepend::never;
+  else component.bad("prepend_scheme always, first or never", scheme);
+  step->cut = component.get("split", true);
+  traits.word_marker = step->mark;
+  return step;
+}
+
+}  // namespace
+
+std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Component& component, PreTokenizerTraits& traits) {
+  if (component.json.is_null()) return nullptr;
+  std::string type = component.type();
+  if (type == "Sequence") {
+    auto sequence = std::make_unique<Sequence>();
+    size_t index = 0;
+    for (const auto& part : component.array("pretokenizers")) {
+      Component child = component.child(part, index++);
+      if (traits.byte_level)
+        child.bad("nothing after ByteLevel", child.type(), "only a ByteLevel that comes last is supported");
+      if (auto step = read_pre_tokenizer(child, traits)) sequence->steps.push_back(std::move(step));
+    }
+    return sequence;
+  }
+  if (type == "ByteLevel") {
+    auto step = std::make_unique<ByteLevel>();
+    step->prefix_space = component.get("add_prefix_space", true);
+    step->use_regex = component.get("use_regex", true);
+    traits.byte_level = true;
+    return step;
+  }
+  if (type == "Split") return read_split(component);
+  if (type == "Metaspace") return read_metaspace(component, traits);
+  if (type == "BertPreTokenizer") return std::make_unique<Bert>();
+  if (type == "Digits") {
+    bool each = component.get("individual_digits", false);
+    return split_by(std::make_unique<Regex>(each ? "\\p{N}" : "\\p{N}+", component.where), Split::Behavior::isolated, false);
+  }
+  component.unknown("Sequence, ByteLevel, Split, Metaspace, BertPreTokenizer, Digits");
+}
+
+}  // namespace megalith

@@ -1,0 +1,42 @@
+// Cutting text into the words that a model's vocabulary is applied to, one by one.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "text/component.h"
+
+namespace megalith {
+
+class PreTokenizer {
+ public:
+  // Receives the words in order. A view is valid during the call only.
+  class Sink {
+   public:
+    virtual void word(std::string_view text) = 0;
+
+   protected:
+    ~Sink() = default;
+  };
+
+  virtual ~PreTokenizer() = default;
+  // `begins`: the text is the beginning of the input, not what follows a special token or an earlier piece.
+  // `continues`: it goes on an earlier piece. Both false: it follows a special token.
+  struct Place {
+    bool begins = true;
+    bool continues = false;
+  };
+  virtual void split(std::string_view text, Place place, Sink& sink) const = 0;
+};
+
+// What read_pre_tokenizer found besides the splitting itself.
+struct PreTokenizerTraits {
+  bool byte_level = false;   // the model's vocabulary is written in GPT-2's byte alphabet
+  std::string word_marker;   // stands for a space at the beginning of a word; empty if there is none
+};
+
+// Null for a JSON null: the whole text is one word. Knows Sequence, ByteLevel, Split, Metaspace, BertPreTokenizer, Digits.
+std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Component& component, PreTokenizerTraits& traits);
+
+}  // namespace megalith

@@ -1,0 +1,18 @@
+// Where a long text may be cut so that tokenizing the parts one by one gives the ids of the whole.
+#pragma once
+#include <cstddef>
+#include <string_view>
+
+namespace megalith {
+
+// The last place in (0, text.size()) where no tokenizer family joins the two sides; 0 if there is none. Such places are
+//  - behind a single line feed between two characters that are not spaces (a line feed may belong to the punctuation
+//    before it, a run of spaces to the word behind it, but never across this place), and
+//  - before a space between two ASCII letters.
+// The character after the cut is part of the rule, so the end of the text is no such place.
+size_t last_safe_cut(std::string_view text);
+
+// The last place between two characters: where a text without any safe place is cut.
+size_t last_character_cut(std::string_view text);
+
+}  // namespace megalith

@@ -1,0 +1,141 @@
+#include "text/shards.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace megalith {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "shards are little endian and read in place");
+
+template <class T>
+T load(std::span<const std::byte> bytes, size_t at) {
+  T value;  // the index is not aligned
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+std::filesystem::path shard_file(const std::filesystem::path& prefix, const char* extension) {
+  std::filesystem::path path = prefix;
+  path += extension;
+  return path;
+}
+
+bool is_shard(const std::filesystem::path& prefix) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(shard_file(prefix, ".idx"), ignored) &&
+         std::filesystem::is_regular_file(shard_file(prefix, ".bin"), ignored);
+}
+
+TokenShard::TokenShard(const std::filesystem::path& prefix)
+    : prefix_(prefix), index_(shard_file(prefix, ".idx")), ids_(shard_file(prefix, ".bin")) {
+  std::string where = shard_file(prefix, ".idx").string();
+  auto refuse = [&](std::string key, std::string expected, std::string got, std::string hint = "") {
+    throw UserError({where, std::move(key), std::move(expected), std::move(got), std::move(hint)});
+  };
+  auto bytes = index_.bytes();
+  if (bytes.size() < kShardHeaderBytes || index_.text().substr(0, kShardMagic.size()) != kShardMagic)
+    refuse("token shard", "an index of Megatron's format (MMIDIDX)", "something else",
+           "make shards with: megalith tokenize");
+  if (auto version = load<uint64_t>(bytes, 9); version != 1) refuse("version", "1", std::to_string(version));
+  auto code = load<uint8_t>(bytes, 17);
+  if (code != static_cast<uint8_t>(TokenWidth::int32) && code != static_cast<uint8_t>(TokenWidth::uint16))
+    refuse("type of the ids", "4 (int32) or 8 (uint16)", std::to_string(code));
+  width_ = static_cast<TokenWidth>(code);
+
+  auto sequences = load<uint64_t>(bytes, 18), starts = load<uint64_t>(bytes, 26);
+  size_t room = bytes.size() - kShardHeaderBytes;
+  // Compared by division, so that absurd counts cannot overflow.
+  if (sequences > room / 12 || starts > (room - 12 * sequences) / 8 || room != 12 * sequences + 8 * starts)
+    refuse("size", fmt::format("that of {} sequences and {} documents", sequences, starts ? starts - 1 : 0),
+           fmt::format("{} bytes", bytes.size()), "the index is cut short or of another kind");
+  if (starts == 0) refuse("documents", "at least the closing entry", "none");
+  sequences_ = static_cast<int64_t>(sequences);
+  documents_ = static_cast<int64_t>(starts) - 1;
+  offsets_at_ = kShardHeaderBytes + 4 * sequences;
+  document_starts_at_ = offsets_at_ + 8 * sequences;
+
+  int64_t stored = static_cast<int64_t>(ids_.bytes().size()), position = 0;
+  for (int64_t i = 0; i < sequences_; i++) {
+    auto length = load<int32_t>(bytes, kShardHeaderBytes + 4 * static_cast<size_t>(i));
+    auto offset = load<int64_t>(bytes, offsets_at_ + 8 * static_cast<size_t>(i));
+    if (length < 0) refuse(fmt::format("length of sequence {}", i), "0 or more", std::to_string(length));
+    if (offset != position)
+      refuse(fmt::format("offset of sequence {}", i), fmt::format("{}, the end of the one before", position),
+             std::to_string(offset));
+    position += length * bytes_of(width_);
+    if (position > stored) break;  // said below
+  }
+  if (position != stored)
+    refuse("tokens", fmt::format("a .bin of {}{} bytes", position > stored ? "at least " : "", position),
+           fmt::format("{}", stored), "one of the two files is cut short or of another shard");
+  tokens_ = stored / bytes_of(width_);
+  for (int64_t d = 0, before = 0; d <= documents_; d++) {
+    auto start = load<int64_t>(bytes, document_starts_at_ + 8 * static_cast<size_t>(d));
+    bool good = d == 0 ? start == 0 : start >= before;
+    if (d == documents_) good = good && start == sequences_;
+    if (!good || start > sequences_)
+      refuse(fmt::format("beginning of document {}", d), "sequences in rising order, from 0 to their number",
+             std::to_string(start));
+    before = start;
+  }
+}
+
+TokenId TokenShard::at(int64_t position) const {
+  TokenId id = 0;
+  copy(position, std::span(&id, 1));
+  return id;
+}
+
+template <class T>
+void TokenShard::copy_as(int64_t begin, std::span<T> out) const {
+  int64_t count = static_cast<int64_t>(out.size());
+  MEGALITH_ASSERT(begin >= 0 && count <= tokens_ && begin <= tokens_ - count, "tokens {} to {} of {}", begin,
+                  begin + count, tokens_);
+  const std::byte* from = ids_.bytes().data() + begin * bytes_of(width_);  // mapped files are aligned
+  if (width_ == TokenWidth::uint16)
+    std::copy_n(reinterpret_cast<const uint16_t*>(from), count, out.data());
+  else
+    std::copy_n(reinterpret_cast<const int32_t*>(from), count, out.data());
+}
+
+void TokenShard::copy(int64_t begin, std::span<int64_t> out) const { copy_as(begin, out); }
+void TokenShard::copy(int64_t begin, std::span<TokenId> out) const { copy_as(begin, out); }
+
+int64_t TokenShard::document_begin(int64_t document) const {
+  MEGALITH_ASSERT(document >= 0 && document <= documents_, "document {} of {}", document, documents_);
+  auto sequence = load<int64_t>(index_.bytes(), document_starts_at_ + 8 * static_cast<size_t>(document));
+  if (sequence == sequences_) return tokens_;
+  return load<int64_t>(index_.bytes(), offsets_at_ + 8 * static_cast<size_t>(sequence)) / bytes_of(width_);
+}
+
+int64_t TokenShard::document_of(int64_t position) const {
+  MEGALITH_ASSERT(position >= 0 && position < tokens_, "token {} of {}", position, tokens_);
+  int64_t low = 0, high = documents_;  // document_begin(low) <= position < document_begin(high)
+  while (high - low > 1) {
+    int64_t middle = low + (high - low) / 2;
+    (document_begin(middle) <= position ? low : high) = middle;
+  }
+  return low;
+}
+
+void TokenShard::check_ids(int64_t vocab) const {
+  std::vector<TokenId> ids(1 << 16);
+  for (int64_t begin = 0; begin < tokens_; begin += static_cast<int64_t>(ids.size())) {
+    std::span<TokenId> part(ids.data(), static_cast<size_t>(std::min<int64_t>(ids.size(), tokens_ - begin)));
+    copy(begin, part);
+    for (size_t i = 0; i < part.size(); i++)
+      if (part[i] < 0 || part[i] >= vocab)
+        throw UserError({shard_file(prefix_, ".bin").string(),
+                         fmt::format("token {}", begin + static_cast<int64_t>(i)),
+                         fmt::format("an id below the vocabulary, {}", vocab), std::to_string(part[i]),
+                         "the shard was made with another tokenizer"});
+  }
+}
+
+}  // namespace megalith

@@ -1,0 +1,93 @@
+// Token shards in Megatron's format: PREFIX.bin holds the ids of all documents one after the other, PREFIX.idx their
+// lengths. Layout of the .idx (little endian; megatron/core/datasets/indexed_dataset.py): "MMIDIDX\0\0", uint64 version
+// 1, uint8 type of the ids, uint64 sequences S, uint64 D = documents + 1, int32[S] lengths, int64[S] byte offsets,
+// int64[D] first sequence of each document, closed by S.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/files.h"
+#include "text/tokenizer.h"
+
+namespace megalith {
+
+inline constexpr std::string_view kShardMagic("MMIDIDX\0\0", 9);
+inline constexpr size_t kShardHeaderBytes = 34;
+
+enum class TokenWidth : uint8_t { int32 = 4, uint16 = 8 };  // Megatron's type codes
+constexpr TokenWidth width_for_vocab(int64_t vocab) { return vocab < 65500 ? TokenWidth::uint16 : TokenWidth::int32; }
+constexpr int64_t bytes_of(TokenWidth width) { return width == TokenWidth::uint16 ? 2 : 4; }
+
+// PREFIX with an extension added (PREFIX may contain dots).
+std::filesystem::path shard_file(const std::filesystem::path& prefix, const char* extension);
+// Whether both files of a shard are there.
+bool is_shard(const std::filesystem::path& prefix);
+
+// A shard as one long stream of tokens with document boundaries; memory-mapped, random access in O(1), thread-safe.
+class TokenShard {
+ public:
+  // Checks the whole index against itself and against the .bin; anything that does not fit is a UserError with the
+  // reason.
+  explicit TokenShard(const std::filesystem::path& prefix);
+
+  int64_t tokens() const { return tokens_; }
+  int64_t documents() const { return documents_; }
+  TokenWidth width() const { return width_; }
+  const std::filesystem::path& prefix() const { return prefix_; }
+
+  TokenId at(int64_t position) const;                      // 0 <= position < tokens()
+  void copy(int64_t begin, std::span<int64_t> out) const;  // tokens [begin, begin + out.size())
+  void copy(int64_t begin, std::span<TokenId> out) const;
+  int64_t document_begin(int64_t document) const;  // position of its first token; of documents(): tokens()
+  int64_t document_of(int64_t position) const;     // which document holds a position; O(log documents)
+
+  // Reads everything once: UserError naming the position of the first id that is not in [0, vocab).
+  void check_ids(int64_t vocab) const;
+
+ private:
+  template <class T>
+  void copy_as(int64_t begin, std::span<T> out) const;
+
+  std::filesystem::path prefix_;
+  MappedFile index_, ids_;
+  TokenWidth width_ = TokenWidth::uint16;
+  int64_t sequences_ = 0, documents_ = 0, tokens_ = 0;
+  size_t offsets_at_ = 0, document_starts_at_ = 0;  // byte positions in the .idx
+};
+
+// Writes a shard aside; the files appear under their names only when `finish` succeeds. Memory: 12 bytes a document.
+class ShardWriter {
+ public:
+  ShardWriter(std::filesystem::path prefix, TokenWidth width);
+  ~ShardWriter();  // without finish: removes what was written
+  ShardWriter(const ShardWriter&) = delete;
+  ShardWriter& operator=(const ShardWriter&) = delete;
+
+  void add(std::span<const TokenId> ids);  // more tokens of the current document
+  void end_document();                     // a document without tokens is kept as an empty one
+  void finish();                           // index, sync, rename; ends an open document
+
+  int64_t tokens() const { return tokens_; }
+  int64_t documents() const { return static_cast<int64_t>(document_starts_.size()) - 1; }
+
+ private:
+  void flush();
+  void end_sequence();
+
+  std::filesystem::path prefix_, aside_;
+  TokenWidth width_;
+  int fd_ = -1;
+  std::string buffer_;
+  std::vector<int32_t> lengths_;           // of the finished sequences
+  std::vector<int64_t> document_starts_{0};
+  int64_t open_length_ = 0;                // tokens of the sequence being written
+  bool open_document_ = false;
+  bool finished_ = false;
+  int64_t tokens_ = 0;
+};
+
+}  // namespace megalith

@@ -1,0 +1,48 @@
+#include "text/token_model.h"
+
+#include "text/bpe_model.h"
+#include "text/wordpiece_model.h"
+
+namespace megalith {
+
+void TokenModel::encode_cached(std::string_view word, std::vector<TokenId>& ids) const {
+  WordCache::Entry* entry = nullptr;
+  if (word.size() <= WordCache::kLongestWord) {
+    entry = &WordCache::of_this_thread().slot(owner_, word);
+    if (entry->holds(owner_, word)) {
+      ids.insert(ids.end(), entry->ids.begin(), entry->ids.begin() + entry->count);
+      return;
+    }
+  }
+  thread_local std::vector<TokenId> found;
+  found.clear();
+  compute(word, found);
+  ids.insert(ids.end(), found.begin(), found.end());
+  if (entry) WordCache::fill(*entry, owner_, word, found);
+}
+
+StringToId read_vocab(const Component& component) {
+  auto found = component.json.find("vocab");
+  if (found == component.json.end() || !found->is_object())
+    component.type() == "BPE" || component.type() == "WordPiece" ? component.bad("a map vocab", "none")
+                                                                 : component.unknown("BPE, WordPiece");
+  StringToId vocab;
+  vocab.reserve(found->size());
+  for (const auto& [token, id] : found->items()) {
+    if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() >= kLargestVocab)
+      component.bad(fmt::format("ids from 0 to {}", kLargestVocab - 1), fmt::format("{} for {}", id.dump(), token));
+    vocab.emplace(token, id.get<TokenId>());
+  }
+  if (vocab.empty()) component.bad("a vocabulary", "an empty one");
+  return vocab;
+}
+
+std::unique_ptr<TokenModel> read_model(const Component& component, const StringToId& vocab,
+                                       const PreTokenizerTraits& traits) {
+  std::string type = component.type();
+  if (type == "BPE") return read_bpe(component, vocab, traits);
+  if (type == "WordPiece") return read_wordpiece(component, vocab, traits);
+  component.unknown("BPE, WordPiece");
+}
+
+}  // namespace megalith

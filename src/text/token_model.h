@@ -1,0 +1,46 @@
+// The part of a tokenizer that owns a vocabulary: one word in, ids out.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "text/component.h"
+#include "text/pre_tokenizer.h"
+#include "text/tokenizer.h"
+#include "text/word_cache.h"
+
+namespace megalith {
+
+inline constexpr int64_t kLargestVocab = 1 << 24;  // refuses absurd files before they cost memory
+
+struct StringHash {  // lets a map of strings be searched with a view
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+using StringToId = std::unordered_map<std::string, TokenId, StringHash, std::equal_to<>>;
+
+class TokenModel {
+ public:
+  virtual ~TokenModel() = default;
+  // Appends the ids of a word. Thread-safe; short words are remembered (word_cache.h).
+  virtual void encode_word(std::string_view word, std::vector<TokenId>& ids) const { encode_cached(word, ids); }
+
+ protected:
+  void encode_cached(std::string_view word, std::vector<TokenId>& ids) const;
+  // Sets `ids` to the ids of a word that is not remembered.
+  virtual void compute(std::string_view word, std::vector<TokenId>& ids) const = 0;
+
+ private:
+  uint32_t owner_ = WordCache::new_owner();
+};
+
+// Reads the vocabulary of a BPE or WordPiece model: names as written in the file.
+StringToId read_vocab(const Component& component);
+
+// BPE and WordPiece. `vocab` is read_vocab's; a byte-level model takes words as raw bytes.
+std::unique_ptr<TokenModel> read_model(const Component& component, const StringToId& vocab,
+                                       const PreTokenizerTraits& traits);
+
+}  // namespace megalith

@@ -1,0 +1,15 @@
+# Scripts that compare with other programs' readers and writers, and those that run the binary on the examples. They
+# need the references that `make test` puts into .venv.
+include(tests/checkpoint/checkpoint.cmake OPTIONAL)
+include(tests/report/report.cmake OPTIONAL)
+
+add_executable(encode_main tests/text/tools/encode_main.cpp)
+target_link_libraries(encode_main PRIVATE megalith_text)
+find_program(ORACLE_PYTHON python PATHS ${CMAKE_SOURCE_DIR}/.venv/bin NO_DEFAULT_PATH)
+if(ORACLE_PYTHON)
+  add_test(NAME text.hugging_face_agreement
+           COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/text/hf_agreement.py --program $<TARGET_FILE:encode_main>)
+  add_test(NAME cli.examples
+           COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/cli/examples.py $<TARGET_FILE:megalith>)
+  set_tests_properties(text.hugging_face_agreement cli.examples PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77)
+endif()

@@ -1,0 +1,128 @@
+#include "checkpoint/hf_config.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/support.h"
+
+namespace megalith {
+namespace {
+
+using nlohmann::json;
+using test::user_error;
+
+ModelShape shape_of(Arch arch) {
+  ModelShape s;
+  s.arch = arch;
+  s.layers = 3;
+  s.hidden = 40;
+  s.heads = s.kv_heads = 10;
+  s.ffn = 72;
+  s.vocab = 1009;
+  s.context = 37;
+  s.norm_eps = 3e-6;
+  s.dropout = {0.25, 0.25, 0.125};
+  if (arch == Arch::llama) s.kv_heads = 2, s.rope_theta = 500000, s.dropout = {0, 0, 0.125};
+  if (arch == Arch::bert) s.token_types = 2;
+  return s;
+}
+
+TEST(HfConfig, WhatIsWrittenReadsBackAsTheSameShape) {
+  for (Arch arch : {Arch::gpt2, Arch::llama, Arch::bert})
+    for (bool tied : {true, false}) {
+      ModelShape s = shape_of(arch);
+      s.tied = tied;
+      EXPECT_EQ(parse_hf_config(hf_config(s), "config.json"), s);
+      s.dropout = {0.5, 0.25, 0};  // more than Llama's and BERT's own keys can say
+      EXPECT_EQ(parse_hf_config(hf_config(s), "config.json"), s);
+    }
+}
+
+TEST(HfConfig, UnknownIdsAreNullInsteadOfAnotherVocabularysDefaults) {
+  json none = json::parse(hf_config(shape_of(Arch::llama)));
+  EXPECT_TRUE(none.at("bos_token_id").is_null() && none.at("eos_token_id").is_null());
+  json some = json::parse(hf_config(shape_of(Arch::llama), {.begin = 5, .end = 6}, DType::bf16));
+  EXPECT_EQ(some.at("bos_token_id"), 5);
+  EXPECT_EQ(some.at("eos_token_id"), 6);
+  EXPECT_EQ(some.at("dtype"), "bfloat16");
+}
+
+TEST(HfConfig, MinimalOldFilesMeanTheirClassesDefaults) {
+  ModelShape gpt2 = parse_hf_config(
+      R"({"model_type":"gpt2","vocab_size":50257,"n_positions":1024,"n_embd":768,"n_layer":12,"n_head":12})",
+      "c");
+  EXPECT_EQ(gpt2.ffn, 3072);
+  EXPECT_EQ(gpt2.norm_eps, 1e-5);
+  EXPECT_TRUE(gpt2.tied);
+  EXPECT_EQ(gpt2.dropout.residual, 0.1);
+  ModelShape llama = parse_hf_config(
+      R"({"model_type":"llama","vocab_size":32000,"hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,
+          "intermediate_size":100,"rope_scaling":null})",
+      "c");
+  EXPECT_EQ(llama.kv_heads, 4);
+  EXPECT_EQ(llama.norm_eps, 1e-6);
+  EXPECT_EQ(llama.rope_theta, 10000);
+  EXPECT_FALSE(llama.tied);
+}
+
+TEST(HfConfig, RopeThetaIsReadInOldAndNewSpelling) {
+  json c = json::parse(hf_config(shape_of(Arch::llama)));
+  json old_style = c, new_style = c, torn = c;
+  old_style.erase("rope_parameters");
+  new_style.erase("rope_theta");
+  torn["rope_theta"] = 10000;
+  EXPECT_EQ(parse_hf_config(old_style.dump(), "c").rope_theta, 500000);
+  EXPECT_EQ(parse_hf_config(new_style.dump(), "c").rope_theta, 500000);
+  EXPECT_CONTAINS(user_error([&] { parse_hf_config(torn.dump(), "c"); }), "rope_parameters.rope_theta");
+}
+
+struct Variation {
+  Arch arch;
+  const char* key;
+  json value;
+};
+
+TEST(HfConfig, OtherModelsAreRefusedByTheKeyThatMakesThemOther) {
+  const std::vector<Variation> variations{
+      {Arch::gpt2, "model_type", "gpt_neo"},
+      {Arch::gpt2, "activation_function", "relu"},
+      {Arch::gpt2, "scale_attn_weights", false},
+      {Arch::gpt2, "scale_attn_by_inverse_layer_idx", true},
+      {Arch::gpt2, "add_cross_attention", true},
+      {Arch::gpt2, "n_head", 7},
+      {Arch::gpt2, "n_layer", 0},
+      {Arch::gpt2, "n_embd", "768"},
+      {Arch::gpt2, "vocab_size", 1e30},
+      {Arch::gpt2, "vocab_size", 9223372036854775808u},
+      {Arch::gpt2, "n_positions", nullptr},
+      {Arch::gpt2, "resid_pdrop", 1},
+      {Arch::gpt2, "layer_norm_epsilon", -1e-5},
+      {Arch::gpt2, "tie_word_embeddings", "yes"},
+      {Arch::llama, "hidden_act", "gelu"},
+      {Arch::llama, "attention_bias", true},
+      {Arch::llama, "mlp_bias", true},
+      {Arch::llama, "head_dim", 8},
+      {Arch::llama, "num_key_value_heads", 3},
+      {Arch::llama, "sliding_window", 4096},
+      {Arch::llama, "partial_rotary_factor", 0.5},
+      {Arch::llama, "rope_scaling", {{"type", "linear"}, {"factor", 2.0}}},
+      {Arch::llama, "rope_parameters", {{"rope_type", "llama3"}, {"rope_theta", 500000.0}}},
+      {Arch::llama, "quantization_config", {{"bits", 4}}},
+      {Arch::bert, "hidden_act", "gelu_new"},
+      {Arch::bert, "position_embedding_type", "relative_key"},
+      {Arch::bert, "is_decoder", true},
+  };
+  for (const Variation& v : variations) {
+    json config = json::parse(hf_config(shape_of(v.arch)));
+    config[v.key] = v.value;
+    std::string message = user_error([&] { parse_hf_config(config.dump(), "dir/config.json"); });
+    EXPECT_CONTAINS(message, std::string("dir/config.json: ") + v.key);
+    EXPECT_CONTAINS(message, "expected ");
+  }
+  EXPECT_CONTAINS(user_error([] { parse_hf_config("[1]", "c"); }), "a JSON object");
+  EXPECT_CONTAINS(user_error([] { parse_hf_config("{", "c"); }), "a JSON object");
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,26 @@
+# The binary from outside: every script runs it as a user does and judges what it says and leaves behind.
+find_program(CLI_PYTHON python PATHS ${CMAKE_SOURCE_DIR}/.venv/bin NO_DEFAULT_PATH)
+if(NOT CLI_PYTHON)
+  return()
+endif()
+
+# cli_test(name script [timeout] [arguments…]); seconds are generous: machines are shared.
+function(cli_test name script timeout)
+  add_test(NAME cli.${name} COMMAND ${CLI_PYTHON} ${CMAKE_SOURCE_DIR}/tests/cli/${script}.py $<TARGET_FILE:megalith> ${ARGN})
+  set_tests_properties(cli.${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${timeout})
+endfunction()
+
+cli_test(bad_input bad_input 900)
+cli_test(damage damage 900)
+cli_test(precision precision 900)
+cli_test(prediction prediction 600)
+cli_test(resume resume 900)
+cli_test(share share 900 $<TARGET_FILE:probe>)
+cli_test(signals signals 600)
+cli_test(stories stories 300 $<TARGET_FILE:probe>)
+
+# Campaigns: `ctest -L long`; `make test` leaves them out.
+cli_test(resume_long resume 3600 --long)
+cli_test(prediction_long prediction 1800 --long)
+set_tests_properties(cli.resume_long cli.prediction_long PROPERTIES LABELS long)
+set_tests_properties(cli.prediction_long PROPERTIES RUN_SERIAL TRUE)

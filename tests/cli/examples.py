@@ -1,0 +1,46 @@
+"""Every file in examples/ trains for a few steps, as its comment says, with only sizes and files replaced."""
+import pathlib
+
+import support
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
+FEW = ["train.steps=2", "train.warmup=0", "train.eval_every=0", "train.batch=2", "train.eval_batches=1", "run.dir=runs/example"]
+SMALL_TOKENIZER = "data.tokenizer={train: bpe, vocab: 300}"
+
+
+def finished(space, run="runs/example"):
+    lines = support.metrics(space / run)
+    assert [m["step"] for m in lines] == [1, 2], lines
+    assert (space / run / "report.html").exists()
+    return f"loss {lines[-1]['loss']:.3f}"
+
+
+def every_example_is_here(space):
+    names = {p.name for p in EXAMPLES.glob("*.yaml")}
+    tested = {"quickstart.yaml", "gpt2-124m.yaml", "finetune.yaml", "bert.yaml"}
+    assert names == tested, f"examples without a test: {names - tested}; tests without an example: {tested - names}"
+
+
+def quickstart_and_going_on_from_its_checkpoint(space):
+    space.run("train", EXAMPLES / "quickstart.yaml", "data.train=[text.txt]", "data.tokenizer={train: bpe, vocab: 300}",
+              "data.separator=", *FEW)
+    first = finished(space)
+    overrides = [o for o in FEW if not o.startswith("run.dir")]
+    space.run("train", EXAMPLES / "finetune.yaml", "model.from=runs/example", "data.train=[text.txt]", "run.dir=runs/tuned", *overrides)
+    return f"{first}; tuned: {finished(space, 'runs/tuned')}"
+
+
+def gpt2_124m(space):
+    space.run("train", EXAMPLES / "gpt2-124m.yaml", "data.train=[text.txt]", SMALL_TOKENIZER, "data.sequence=32", *FEW,
+              "checkpoint.every=never", timeout=300)
+    return finished(space)
+
+
+def bert(space):
+    space.run("train", EXAMPLES / "bert.yaml", "data.train=[text.txt]", SMALL_TOKENIZER, "data.sequence=32", *FEW,
+              "checkpoint.every=never", timeout=300)
+    return finished(space)
+
+
+if __name__ == "__main__":
+    support.run_cases([every_example_is_here, quickstart_and_going_on_from_its_checkpoint, gpt2_124m, bert])

@@ -1,0 +1,107 @@
+// The peak that the plan predicts from shapes alone against what the allocator saw.
+#include <gtest/gtest.h>
+
+#include "engine/support.h"
+#include "memory/allocator.h"
+#include "schedule/memory.h"
+
+namespace megalith {
+namespace {
+using namespace testing_support;
+
+struct Case {
+  std::string name;
+  Arch arch;
+  int64_t sequences, length;
+  int32_t micros = 1;
+  int64_t hidden = 256, layers = 4, vocab = 2000;
+  Precision precision = Precision::fp32;
+  Dropout dropout = {};
+  bool tied = true;
+  bool prefix = false;
+  OptimizerKind optimizer = OptimizerKind::adamw;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+class PeakMemory : public testing::TestWithParam<Case> {};
+
+double mib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+TEST_P(PeakMemory, IsWithinAFifthOfThePrediction) {
+  const Case& c = GetParam();
+  install_allocator();
+  ModelShape shape = default_shape(c.arch);
+  shape.layers = c.layers;
+  shape.hidden = c.hidden;
+  shape.heads = c.hidden / 64;
+  shape.kv_heads = c.arch == Arch::llama ? std::max<int64_t>(1, shape.heads / 2) : 0;
+  shape.vocab = c.vocab;
+  shape.context = c.length;
+  shape.tied = c.tied;
+  shape.dropout = c.dropout;
+  fill_defaults(shape);
+  TrainSettings settings = settings_with(c.optimizer);
+  settings.precision = c.precision;
+  Batch batch = random_batch(shape, c.sequences, c.length);
+  if (c.prefix) batch.prefix.assign(static_cast<size_t>(c.sequences), c.length / 2);
+
+  const int64_t before = allocated_memory().live;
+  auto engine = make_engine(shape, settings);
+  double targets = static_cast<double>(batch.target_count()) / static_cast<double>(batch.targets.size());
+  auto facts = block_facts(shape, {c.sequences / c.micros, c.length, targets}, c.precision,
+                           c.dropout.attention > 0 || c.prefix);
+  for (size_t b = 0; b < facts.size(); b++)
+    facts[b].optimizer_bytes = engine->model().optimizer_bytes(static_cast<BlockId>(b));
+  Schedule step = training_step(facts, c.micros);
+  MemoryLedger ledger(step);
+  for (OpId op = 0; op < static_cast<OpId>(step.ops.size()); op++) ledger.start(op), ledger.finish(op);
+  const MemoryBound bound = memory_bound(step, Order(step));
+
+  reset_memory_peak();
+  for (int i = 0; i < 2; i++) engine->run(step, {&batch, i, 1e-3, nullptr});
+  const AllocatedMemory use = allocated_memory();
+  const int64_t measured = use.peak - before;
+  const int64_t kept = resident(step).total();
+  std::printf("  %-20s predicted %7.1f MiB, measured %7.1f MiB: %+5.1f%%; beyond parameters and state %6.1f, %6.1f MiB: "
+              "%+5.1f%%; at %s\n",
+              c.name.c_str(), mib(bound.bytes), mib(measured), 100.0 * (mib(bound.bytes) / mib(measured) - 1),
+              mib(bound.bytes - kept), mib(measured - kept),
+              100.0 * (mib(bound.bytes - kept) / mib(measured - kept) - 1), describe(step, bound.op).c_str());
+  EXPECT_EQ(ledger.peak().total(), bound.bytes);  // one lane computes: the bound is the thing itself
+  EXPECT_LT(static_cast<double>(bound.bytes), 1.2 * static_cast<double>(measured));
+  EXPECT_GT(static_cast<double>(bound.bytes), 0.95 * static_cast<double>(measured));
+  // Parameters and state are easily known and hide errors: what comes and goes must fit on its own.
+  EXPECT_LT(static_cast<double>(bound.bytes - kept), 1.2 * static_cast<double>(measured - kept));
+  EXPECT_GT(static_cast<double>(bound.bytes - kept), 0.9 * static_cast<double>(measured - kept));
+}
+
+constexpr Dropout kResidual{0.1, 0.1, 0}, kAll{0.1, 0.1, 0.1};
+constexpr Precision kFp32 = Precision::fp32, kBf16 = Precision::bf16;
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, PeakMemory,
+    testing::Values(Case{"Gpt2", Arch::gpt2, 8, 128}, Case{"Llama", Arch::llama, 8, 128}, Case{"Bert", Arch::bert, 8, 128},
+                    Case{"Gpt2Micros", Arch::gpt2, 8, 128, 4}, Case{"LlamaMicros", Arch::llama, 8, 128, 4},
+                    Case{"BertMicros", Arch::bert, 8, 128, 4}, Case{"Gpt2Long", Arch::gpt2, 2, 512},
+                    Case{"LlamaLong", Arch::llama, 2, 512}, Case{"BertLong", Arch::bert, 2, 512},
+                    Case{"Gpt2Vocabulary", Arch::gpt2, 8, 128, 1, 128, 2, 30000},
+                    Case{"LlamaVocabulary", Arch::llama, 8, 128, 1, 128, 2, 30000},
+                    Case{"BertVocabulary", Arch::bert, 8, 128, 1, 128, 2, 30000},
+                    Case{"Gpt2OneLayer", Arch::gpt2, 8, 128, 1, 256, 1}, Case{"LlamaOneLayer", Arch::llama, 8, 128, 1, 256, 1},
+                    Case{"BertOneLayer", Arch::bert, 8, 128, 1, 256, 1},
+                    Case{"Gpt2Residual", Arch::gpt2, 8, 128, 1, 256, 4, 2000, kFp32, kResidual},
+                    Case{"LlamaResidual", Arch::llama, 8, 128, 1, 256, 4, 2000, kFp32, kResidual},
+                    Case{"BertResidual", Arch::bert, 8, 128, 1, 256, 4, 2000, kFp32, kResidual},
+                    Case{"Gpt2Dropout", Arch::gpt2, 4, 256, 1, 256, 2, 2000, kFp32, kAll},
+                    Case{"LlamaDropout", Arch::llama, 4, 256, 1, 256, 2, 2000, kFp32, kAll},
+                    Case{"BertDropout", Arch::bert, 4, 256, 1, 256, 2, 2000, kFp32, kAll},
+                    Case{"LlamaPrefix", Arch::llama, 4, 256, 1, 256, 2, 2000, kFp32, {}, true, true},
+                    Case{"LlamaUntied", Arch::llama, 8, 128, 1, 256, 4, 2000, kFp32, {}, false},
+                    Case{"Gpt2Sgd", Arch::gpt2, 8, 128, 1, 256, 4, 2000, kFp32, {}, true, false, OptimizerKind::sgd},
+                    Case{"Gpt2Bf16", Arch::gpt2, 4, 128, 1, 256, 2, 2000, kBf16},
+                    Case{"LlamaBf16", Arch::llama, 4, 128, 1, 256, 2, 2000, kBf16},
+                    Case{"BertBf16", Arch::bert, 4, 128, 1, 256, 2, 2000, kBf16}),
+    [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace megalith

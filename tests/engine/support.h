@@ -1,0 +1,143 @@
+// Tiny models, batches and schedules, and the state of an engine as values that can be compared.
+#pragma once
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/philox.h"
+#include "config/presets.h"
+#include "engine/engine.h"
+#include "model/facts.h"
+#include "schedule/base_pass.h"
+
+namespace megalith::testing_support {
+
+inline ModelShape tiny(Arch arch, Dropout dropout = {}) {
+  ModelShape shape = default_shape(arch);
+  shape.layers = 2;
+  shape.hidden = 32;
+  shape.heads = 4;
+  shape.kv_heads = arch == Arch::llama ? 2 : 0;
+  shape.ffn = 48;
+  shape.vocab = 61;
+  shape.context = 32;
+  shape.tied = true;
+  shape.dropout = dropout;
+  fill_defaults(shape);
+  return shape;
+}
+
+// Random ids; targets are the next id, or some of the ids themselves for BERT.
+inline Batch random_batch(const ModelShape& shape, int64_t sequences, int64_t length, uint64_t item = 0) {
+  Batch batch;
+  batch.sequences = sequences;
+  batch.length = length;
+  Philox random(1, RandomUse::test, item);
+  for (int64_t i = 0; i < sequences * length; i++) {
+    auto at = static_cast<uint64_t>(i);
+    batch.ids.push_back(static_cast<int64_t>(random.below(at, static_cast<uint64_t>(shape.vocab))));
+  }
+  for (int64_t i = 0; i < sequences * length; i++) {
+    bool last = (i + 1) % length == 0;
+    int64_t target = shape.arch == Arch::bert ? (i % 4 == 1 ? batch.ids[i] : kNoTarget)
+                                              : (last ? kNoTarget : batch.ids[i + 1]);
+    batch.targets.push_back(target);
+  }
+  return batch;
+}
+
+inline TrainSettings settings_with(OptimizerKind optimizer = OptimizerKind::adamw) {
+  TrainSettings settings;
+  settings.optimizer = optimizer;
+  return settings;
+}
+
+inline std::unique_ptr<Engine> make_engine(const ModelShape& shape, const TrainSettings& settings = {},
+                                           uint64_t seed = 3) {
+  Objective objective = shape.arch == Arch::bert ? Objective::masked : Objective::causal;
+  auto engine = std::make_unique<Engine>(shape, settings, objective, seed, true);
+  engine->model().initialise(seed);
+  return engine;
+}
+
+inline Schedule step_of(const ModelShape& shape, const Batch& batch, int32_t micros,
+                        Precision precision = Precision::fp32) {
+  MicroBatchShape micro{batch.sequences / micros, batch.length};
+  return training_step(block_facts(shape, micro, precision, shape.dropout.attention > 0), micros);
+}
+
+// A step that stops once the gradients are complete.
+inline Schedule gradients_only(Schedule schedule) {
+  std::vector<Op> ops;
+  std::vector<OpId> moved;  // by old id; gradients never come after what is left out
+  for (Op& op : schedule.ops) {
+    moved.push_back(static_cast<OpId>(ops.size()));
+    if (op.kind == OpKind::norm || op.kind == OpKind::clip || op.kind == OpKind::update) continue;
+    for (OpId& before : op.after) before = moved[static_cast<size_t>(before)];
+    ops.push_back(op);
+  }
+  schedule.ops = std::move(ops);
+  return schedule;
+}
+
+using Tensors = std::map<std::string, std::vector<float>>;
+
+inline void copy_parts(Tensors& to, const std::vector<NamedPart>& parts) {
+  for (const NamedPart& part : parts) to[part.name] = {part.values.begin(), part.values.end()};
+}
+inline Tensors parameters(Engine& engine) {
+  Tensors out;
+  for (BlockId b = 0; b < static_cast<BlockId>(engine.model().size()); b++) copy_parts(out, engine.model().parameters(b));
+  return out;
+}
+inline Tensors gradients(Engine& engine) {
+  Tensors out;
+  for (BlockId b = 0; b < static_cast<BlockId>(engine.model().size()); b++) copy_parts(out, engine.model().gradients(b));
+  return out;
+}
+inline Tensors optimizer_state(Engine& engine) {
+  Tensors out;
+  for (BlockId b = 0; b < static_cast<BlockId>(engine.model().size()); b++)
+    copy_parts(out, engine.model().optimizer_state(b));
+  return out;
+}
+inline void clear_gradients(Engine& engine) {
+  for (BlockId b = 0; b < static_cast<BlockId>(engine.model().size()); b++) engine.model().clear_gradient(b);
+}
+
+inline double norm_of(const std::vector<float>& x) {
+  double sum = 0;
+  for (float v : x) sum += static_cast<double>(v) * v;
+  return std::sqrt(sum);
+}
+inline double norm_of(const Tensors& tensors) {
+  double sum = 0;
+  for (const auto& [name, x] : tensors) sum += norm_of(x) * norm_of(x);
+  return std::sqrt(sum);
+}
+
+// The contract between layouts: largest over all tensors of |a - b| / max(|b|, 1e-6 |everything|).
+inline double gradient_distance(const Tensors& a, const Tensors& b) {
+  double worst = a.size() == b.size() ? 0 : INFINITY, global = norm_of(b);
+  for (const auto& [name, wanted] : b) {
+    const std::vector<float>& got = a.at(name);
+    double squares = 0;
+    for (size_t i = 0; i < wanted.size(); i++) {
+      double difference = static_cast<double>(got[i]) - wanted[i];
+      squares += difference * difference;
+    }
+    worst = std::max(worst, std::sqrt(squares) / std::max(norm_of(wanted), 1e-6 * global));
+  }
+  return worst;
+}
+
+// Losses of steps on one batch, over and over: a model that learns at all learns it by heart.
+inline std::vector<double> memorise(Engine& engine, const Batch& batch, const Schedule& schedule, int steps, double lr) {
+  std::vector<double> losses;
+  for (int i = 0; i < steps; i++) losses.push_back(engine.run(schedule, {&batch, i, lr, nullptr}).loss);
+  return losses;
+}
+
+}  // namespace megalith::testing_support

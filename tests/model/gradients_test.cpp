@@ -1,0 +1,211 @@
+// Whole models in double against central finite differences: the loss of every architecture along a direction of
+// every parameter tensor. Dropout is a function of (seed, step), so it stays fixed while weights move.
+#include <ATen/Parallel.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/InferenceMode.h>
+#include <gtest/gtest.h>
+
+#include "config/presets.h"
+#include "data/batch.h"
+#include "model/block.h"
+#include "model/support.h"
+
+namespace megalith {
+namespace {
+using namespace testing_support;
+
+struct Case {
+  std::string name;
+  Arch arch;
+  bool tied = true;
+  int64_t kv_heads = 0;  // 0: as many as heads
+  Dropout dropout = {};
+  bool prefix = false;
+  bool masked = false;   // only some positions have a target
+};
+
+ModelShape shape_of(const Case& c) {
+  ModelShape shape = default_shape(c.arch);
+  shape.layers = 2;
+  shape.hidden = 20;
+  shape.heads = 5;
+  if (c.arch == Arch::llama) {
+    shape.heads = c.kv_heads ? 2 * c.kv_heads : 5;  // heads of an even width, as rotary positions need
+    shape.hidden = 4 * shape.heads;
+  }
+  shape.kv_heads = c.kv_heads;
+  shape.ffn = 28;
+  shape.vocab = 37;
+  shape.context = 16;
+  shape.tied = c.tied;
+  shape.dropout = c.dropout;
+  fill_defaults(shape);
+  return shape;
+}
+
+// Two micro-batches of different sequences, so that gradients accumulate and rows are kept aside twice.
+constexpr int64_t kSequences = 2, kLength = 11, kMicros = 2;
+
+struct Model {
+  explicit Model(const Case& c) : shape(shape_of(c)), blocks(make_blocks(shape)) {
+    at::set_num_threads(1);  // too small to share, and many times over
+    uint64_t item = 100;
+    for (auto& block : blocks) {
+      const BlockSpec& spec = block->spec();
+      values.push_back(at::zeros({spec.flat_size}, at::kDouble));
+      gradients.push_back(at::zeros({spec.flat_size}, at::kDouble));
+      // Far from their usual small values, so that every nonlinearity bends.
+      for (const ParameterSpec& p : spec.parameters) {
+        at::Tensor start = normal({p.size()}, item++).mul_(p.shape.size() == 2 ? 0.3 : 0.2).add_(p.initial);
+        values.back().narrow(0, p.offset, p.size()).copy_(start);
+      }
+      block->bind(values.back(), gradients.back());
+    }
+    if (shape.tied) head().tie(embedding().table());
+    for (int64_t m = 0; m < kMicros; m++) {
+      Pass pass;
+      pass.sequences = kSequences;
+      pass.length = kLength;
+      pass.ids_N = ids(kSequences * kLength, shape.vocab, 10 + static_cast<uint64_t>(m));
+      pass.targets_N = ids(kSequences * kLength, shape.vocab, 20 + static_cast<uint64_t>(m));
+      if (c.masked)
+        for (int64_t n = 0; n < pass.targets_N.numel(); n++)
+          if (n % 3 != 0) pass.targets_N.mutable_data_ptr<int64_t>()[n] = kNoTarget;
+      pass.visibility = c.arch == Arch::bert ? Visibility::all : c.prefix ? Visibility::prefix : Visibility::causal;
+      if (c.prefix) pass.prefix_B = {3 + m, 8};
+      pass.dropout = c.dropout.any();
+      pass.seed = 17;
+      pass.step = 4;
+      pass.first_sequence = m * kSequences;
+      pass.gradient_scale = 1.0 / 16;
+      passes.push_back(std::move(pass));
+    }
+  }
+
+  EmbeddingBlock& embedding() { return static_cast<EmbeddingBlock&>(*blocks.front()); }
+  HeadBlock& head() { return static_cast<HeadBlock&>(*blocks.back()); }
+
+  double loss() {
+    double sum = 0;
+    for (const Pass& pass : passes) {
+      at::Tensor x;
+      for (size_t b = 0; b + 1 < blocks.size(); b++) x = blocks[b]->forward(x, pass, nullptr);
+      sum += head().loss(x, pass).loss * pass.gradient_scale;
+    }
+    return sum;
+  }
+
+  double loss_and_gradients() {
+    double sum = 0;
+    for (const Pass& pass : passes) {
+      std::vector<Tape> tapes(blocks.size());
+      at::Tensor x, g;
+      for (size_t b = 0; b + 1 < blocks.size(); b++) x = blocks[b]->forward(x, pass, &tapes[b]);
+      sum += head().loss_and_gradient(x, pass, g).loss * pass.gradient_scale;
+      for (size_t b = blocks.size() - 1; b-- > 0;) {
+        g = blocks[b]->backward(g, pass, tapes[b]);
+        EXPECT_TRUE(tapes[b].empty());
+      }
+    }
+    if (shape.tied) embedding().fold();
+    return sum;
+  }
+
+  c10::InferenceMode no_graph;
+  ModelShape shape;
+  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<at::Tensor> values, gradients;
+  std::vector<Pass> passes;
+};
+
+// What a failing case is called.
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+class ModelGradients : public testing::TestWithParam<Case> {};
+
+TEST_P(ModelGradients, AgreeWithFiniteDifferencesForEveryParameter) {
+  Model model(GetParam());
+  double with_tape = model.loss_and_gradients(), without = model.loss();
+  EXPECT_NEAR(with_tape, without, 1e-13 * std::abs(without));
+  double squares = 0;
+  for (const at::Tensor& g : model.gradients) squares += dot(g, g);
+  const double norm = std::sqrt(squares);
+  double worst = 0;
+  uint64_t item = 1000;
+  for (size_t b = 0; b < model.blocks.size(); b++)
+    for (const ParameterSpec& p : model.blocks[b]->spec().parameters) {
+      at::Tensor at_start = model.values[b].narrow(0, p.offset, p.size());
+      at::Tensor start = at_start.clone(), g = model.gradients[b].narrow(0, p.offset, p.size());
+      // Random, and partly along what we believe is the gradient so that the slope is not small by chance.
+      at::Tensor direction = normal({p.size()}, item++);
+      direction.div_(std::sqrt(dot(direction, direction)));
+      if (dot(g, g) > 0) direction.add_(g, 1 / std::sqrt(dot(g, g)));
+      double slope = derivative([&](double h) {
+        at_start.copy_(start).add_(direction, h);
+        return model.loss();
+      });
+      at_start.copy_(start);
+      // Some gradients are 0 by nature (a key's bias shifts all scores alike): those against the whole norm.
+      double error = std::abs(dot(g, direction) - slope) / std::max(std::abs(slope), 1e-3 * norm);
+      EXPECT_LT(error, 1e-6) << p.name << ": slope " << slope << ", gradient " << dot(g, direction);
+      worst = std::max(worst, error);
+    }
+  RecordProperty("worst_relative_error", std::to_string(worst));
+  std::printf("  %-24s worst relative error %.1e\n", GetParam().name.c_str(), worst);
+}
+
+constexpr Dropout kDrop{0.1, 0.2, 0.3};
+
+INSTANTIATE_TEST_SUITE_P(
+    Architectures, ModelGradients,
+    testing::Values(Case{"Gpt2", Arch::gpt2}, Case{"Gpt2Untied", Arch::gpt2, false},
+                    Case{"Gpt2Dropout", Arch::gpt2, true, 0, kDrop}, Case{"Gpt2Prefix", Arch::gpt2, true, 0, {}, true},
+                    Case{"Gpt2SomeTargets", Arch::gpt2, true, 0, {}, false, true}, Case{"Llama", Arch::llama},
+                    Case{"LlamaUntied", Arch::llama, false}, Case{"LlamaGrouped", Arch::llama, true, 2},
+                    Case{"LlamaOneKeyHead", Arch::llama, false, 1},
+                    Case{"LlamaGroupedDropout", Arch::llama, false, 2, kDrop},
+                    Case{"LlamaGroupedPrefix", Arch::llama, true, 2, {}, true, true},
+                    Case{"Bert", Arch::bert, true, 0, {}, false, true},
+                    Case{"BertUntied", Arch::bert, false, 0, {}, false, true},
+                    Case{"BertAllTargets", Arch::bert}, Case{"BertDropout", Arch::bert, true, 0, kDrop, false, true}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(ModelGradients, AMicroBatchWithoutAnyTargetAddsNothing) {
+  for (Arch arch : {Arch::gpt2, Arch::llama, Arch::bert}) {
+    Model model(Case{"", arch});
+    for (Pass& pass : model.passes) pass.targets_N.fill_(kNoTarget);
+    EXPECT_EQ(model.loss_and_gradients(), 0);
+    for (const at::Tensor& g : model.gradients) EXPECT_EQ(dot(g, g), 0);
+  }
+}
+
+TEST(ModelGradients, RunTwiceGiveTheSameBits) {
+  for (Arch arch : {Arch::gpt2, Arch::llama, Arch::bert}) {
+    Case c{"", arch, true, 0, kDrop};
+    Model one(c), two(c);
+    EXPECT_EQ(one.loss_and_gradients(), two.loss_and_gradients());
+    for (size_t b = 0; b < one.gradients.size(); b++) EXPECT_TRUE(one.gradients[b].equal(two.gradients[b]));
+  }
+}
+
+TEST(ModelLoss, PerPositionLossesAddUpAndAreZeroWithoutTarget) {
+  for (Arch arch : {Arch::gpt2, Arch::llama, Arch::bert}) {
+    Model model(Case{"", arch, true, 0, {}, false, true});
+    const Pass& pass = model.passes[0];
+    at::Tensor x, each;
+    for (size_t b = 0; b + 1 < model.blocks.size(); b++) x = model.blocks[b]->forward(x, pass, nullptr);
+    LossSums sums = model.head().loss(x, pass, &each);
+    ASSERT_EQ(each.numel(), pass.tokens());
+    double sum = 0;
+    for (int64_t n = 0; n < each.numel(); n++) {
+      double loss = doubles(each)[static_cast<size_t>(n)];
+      EXPECT_EQ(loss == 0, n % 3 != 0) << n;
+      sum += loss;
+    }
+    EXPECT_NEAR(sum, sums.loss, 1e-12 * sum);
+    EXPECT_EQ(sums.targets, (pass.tokens() + 2) / 3);
+  }
+}
+
+}  // namespace
+}  // namespace megalith

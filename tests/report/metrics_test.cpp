@@ -1,0 +1,168 @@
+#include "report/metrics.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "report/temp_dir.h"
+
+namespace megalith {
+namespace {
+
+StepMetrics at_step(int64_t step) {
+  StepMetrics m;
+  m.step = step;
+  m.loss = 10.0 / static_cast<double>(step);
+  m.lr = 3e-4;
+  m.grad_norm = 0.5;
+  m.tokens = step * 512;
+  m.step_s = 0.25;
+  m.tokens_per_s = 2048;
+  m.mem_peak_bytes = int64_t{5} << 30;
+  return m;
+}
+
+std::vector<int64_t> steps_of(const std::vector<StepMetrics>& all) {
+  std::vector<int64_t> steps;
+  for (const StepMetrics& m : all) steps.push_back(m.step);
+  return steps;
+}
+
+TEST(Metrics, EveryFieldComesBackBitForBit) {
+  TempDir dir;
+  StepMetrics m = at_step(7);
+  m.loss = 0.1 + 0.2;  // needs all 17 digits
+  m.skipped = true;
+  m.loss_scale = 65536;
+  m.valid_loss = 1.0 / 3;
+  m.save_s = 1e-9;
+  m.sample = "line\n\"quoted\" \t naïve";
+  MetricsLog(dir / "metrics.jsonl", 0).append(m);
+  auto all = read_metrics(dir / "metrics.jsonl");
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].step, 7);
+  EXPECT_EQ(all[0].loss, m.loss);
+  EXPECT_EQ(all[0].lr, m.lr);
+  EXPECT_EQ(all[0].grad_norm, m.grad_norm);
+  EXPECT_EQ(all[0].tokens, m.tokens);
+  EXPECT_EQ(all[0].step_s, m.step_s);
+  EXPECT_EQ(all[0].tokens_per_s, m.tokens_per_s);
+  EXPECT_EQ(all[0].mem_peak_bytes, m.mem_peak_bytes);
+  EXPECT_TRUE(all[0].skipped);
+  EXPECT_EQ(all[0].loss_scale, m.loss_scale);
+  EXPECT_EQ(all[0].valid_loss, m.valid_loss);
+  EXPECT_EQ(all[0].save_s, m.save_s);
+  EXPECT_EQ(all[0].sample, m.sample);
+}
+
+TEST(Metrics, ALineIsPlainJsonWithTheDocumentedNames) {
+  auto record = nlohmann::json::parse(to_json_line(at_step(2)));
+  for (const char* key :
+       {"step", "loss", "lr", "grad_norm", "tokens", "step_s", "tokens_per_s", "mem_peak_bytes"})
+    EXPECT_TRUE(record.contains(key)) << key;
+  EXPECT_EQ(record.size(), 8u);  // what did not happen is not written
+}
+
+TEST(Metrics, NonFiniteNumbersAreNullBesideTheirName) {
+  StepMetrics m = at_step(1);
+  m.loss = std::nan("");
+  m.grad_norm = std::numeric_limits<double>::infinity();
+  m.valid_loss = -std::numeric_limits<double>::infinity();
+  auto record = nlohmann::json::parse(to_json_line(m));
+  EXPECT_TRUE(record["loss"].is_null());
+  EXPECT_EQ(record["loss_nonfinite"], "nan");
+  EXPECT_EQ(record["grad_norm_nonfinite"], "inf");
+  auto back = parse_metrics_line(to_json_line(m));
+  ASSERT_TRUE(back);
+  EXPECT_TRUE(std::isnan(back->loss));
+  EXPECT_EQ(back->grad_norm, m.grad_norm);
+  EXPECT_EQ(back->valid_loss, m.valid_loss);
+}
+
+TEST(Metrics, BytesThatAreNotUtf8DoNotStopTheRecord) {
+  StepMetrics m = at_step(1);
+  m.sample = "cut \xE2\x82";
+  auto back = parse_metrics_line(to_json_line(m));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->sample->substr(0, 4), "cut ");
+}
+
+TEST(Metrics, ResumingDropsLaterStepsAndTheTornEnd) {
+  TempDir dir;
+  {
+    MetricsLog log(dir / "metrics.jsonl", 0);
+    for (int64_t step = 1; step <= 10; step++) log.append(at_step(step));
+  }
+  std::string whole = dir.read("metrics.jsonl");
+  dir.write("metrics.jsonl", whole + R"({"step":11,"loss":1.)");
+  EXPECT_EQ(read_metrics(dir / "metrics.jsonl").size(), 10u);
+  {
+    MetricsLog log(dir / "metrics.jsonl", 6);
+    EXPECT_EQ(steps_of(read_metrics(dir / "metrics.jsonl")), (std::vector<int64_t>{1, 2, 3, 4, 5, 6}));
+    log.append(at_step(7));
+  }
+  EXPECT_EQ(steps_of(read_metrics(dir / "metrics.jsonl")), (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7}));
+  std::string kept = dir.read("metrics.jsonl");
+  EXPECT_EQ(kept, whole.substr(0, kept.size()));  // what is kept is kept byte for byte
+}
+
+TEST(Metrics, ResumingWhereNothingIsToBeDroppedLeavesTheFileAlone) {
+  TempDir dir;
+  { MetricsLog(dir / "metrics.jsonl", 0).append(at_step(1)); }
+  std::filesystem::create_hard_link(dir / "metrics.jsonl", dir / "same");
+  { MetricsLog(dir / "metrics.jsonl", 1).append(at_step(2)); }
+  EXPECT_EQ(dir.read("same"), dir.read("metrics.jsonl"));  // not replaced: both names see the new record
+}
+
+TEST(Metrics, StartingAnewForgetsTheOldRun) {
+  TempDir dir;
+  { MetricsLog(dir / "metrics.jsonl", 0).append(at_step(1)); }
+  MetricsLog log(dir / "metrics.jsonl", 0);
+  EXPECT_TRUE(read_metrics(dir / "metrics.jsonl").empty());
+}
+
+TEST(Metrics, ACorruptedLineCostsOnlyItself) {
+  TempDir dir;
+  std::string first = to_json_line(at_step(1)) + "\n", third = to_json_line(at_step(3)) + "\n";
+  dir.write("metrics.jsonl", first + std::string(40, '\0') + "\n[1,2]\n" + third);
+  EXPECT_EQ(steps_of(read_metrics(dir / "metrics.jsonl")), (std::vector<int64_t>{1, 3}));
+  MetricsLog log(dir / "metrics.jsonl", 3);
+  EXPECT_EQ(dir.read("metrics.jsonl"), first + third);
+}
+
+// A limit on the file's size stands in for a full disk: it too cuts a record in the middle.
+TEST(Metrics, AFullDiskLosesRecordsButNeitherTheRunNorTheFile) {
+  TempDir dir;
+  auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  MetricsLog log(dir / "metrics.jsonl", 0);
+  log.append(at_step(1));
+  rlimit tight = before;
+  tight.rlim_cur = std::filesystem::file_size(dir / "metrics.jsonl") + 20;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &tight), 0);
+  log.append(at_step(2));
+  log.append(at_step(3));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  ::signal(SIGXFSZ, handler);
+  log.append(at_step(4));
+  EXPECT_EQ(log.lost(), 2);
+  EXPECT_EQ(dir.read("metrics.jsonl"), to_json_line(at_step(1)) + "\n" + to_json_line(at_step(4)) + "\n");
+}
+
+TEST(Metrics, AnUnwritableDirectoryIsTheUsersMistakeWithItsPath) {
+  try {
+    MetricsLog log("/proc/nowhere/metrics.jsonl", 0);
+    FAIL() << "opened";
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.parts.where, "/proc/nowhere/metrics.jsonl");
+  }
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,15 @@
+# Our files read by programs that are not ours.
+find_program(MEGALITH_PYTHON NAMES python python3 PATHS ${CMAKE_SOURCE_DIR}/.venv/bin NO_DEFAULT_PATH)
+foreach(check tensorboard_agreement:write_events report_page:write_run_report)
+  string(REPLACE ":" ";" check ${check})
+  list(GET check 0 script)
+  list(GET check 1 tool)
+  add_executable(${tool} tests/report/tools/${tool}.cpp)
+  target_link_libraries(${tool} PRIVATE megalith_report)
+  target_compile_options(${tool} PRIVATE ${MEGALITH_WARNINGS})
+  if(MEGALITH_PYTHON)
+    add_test(NAME report.${script} COMMAND ${MEGALITH_PYTHON} ${CMAKE_SOURCE_DIR}/tests/report/${script}.py
+             $<TARGET_FILE:${tool}>)
+    set_tests_properties(report.${script} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)
+  endif()
+endforeach()

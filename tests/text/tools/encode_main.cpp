@@ -1,0 +1,36 @@
+// For comparisons with other tokenizers: reads JSON strings, a line each, from standard input and writes for each the
+// ids that Megalith gives, as a JSON list. With a second argument "decode": lists of ids in, JSON strings out.
+//   encode_main TOKENIZER [encode | encode_special | decode | train] ...
+//   encode_main VOCAB train FILE... writes the tokenizer.json of a byte-level BPE trained on the files.
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "text/bpe_trainer.h"
+#include "text/tokenizer.h"
+
+int main(int argc, char** argv) try {
+  using nlohmann::json;
+  if (argc < 3) {
+    std::fputs("usage: encode_main TOKENIZER encode|encode_special|decode, or encode_main VOCAB train FILE...\n", stderr);
+    return 2;
+  }
+  std::string mode = argv[2];
+  std::ios::sync_with_stdio(false);
+  if (mode == "train") {
+    std::vector<std::filesystem::path> files(argv + 3, argv + argc);
+    std::cout << megalith::train_bpe(files, std::stoll(argv[1]));
+    return 0;
+  }
+  auto tokenizer = megalith::load_tokenizer(argv[1]);
+  for (std::string line; std::getline(std::cin, line);) {
+    json in = json::parse(line);
+    json out = mode == "decode" ? json(tokenizer->decode(in.get<std::vector<megalith::TokenId>>()))
+                                : json(tokenizer->encode(in.get<std::string>(), mode == "encode_special"));
+    std::cout << out.dump(-1, ' ', false, json::error_handler_t::replace) << '\n';
+  }
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}
