@@ -2,24 +2,48 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <new>
+#include <string_view>
+#include <vector>
 
 #include "base/log.h"
 #include "cli/commands.h"
+#include "config/nearest.h"
 #include "memory/allocator.h"
 
 namespace megalith {
 namespace {
 
+// Text from a model and names of files may be any bytes; JSON takes UTF-8 alone.
+void print_json(const nlohmann::json& object) {
+  std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
 int fail(const CommandContext& context, ExitCode code, const char* kind, const std::string& message) {
   std::fprintf(stderr, "%s%s\n", kind, message.c_str());
-  if (context.json) std::printf("%s\n", nlohmann::json{{"error", message}, {"exit_code", static_cast<int>(code)}}.dump().c_str());
+  if (context.json) print_json({{"error", message}, {"exit_code", static_cast<int>(code)}});
   return static_cast<int>(code);
 }
 
 // The first line of LibTorch's message: the rest is a stack.
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// An unknown command first: CLI11 would only list all that follows it as unexpected.
+std::string what_is_wrong(const CLI::App& app, int argc, char** argv, const CLI::ParseError& error) {
+  std::string command;
+  for (int i = 1; i < argc && command.empty(); i++)
+    if (argv[i][0] != '-') command = argv[i];
+  if (command.empty()) return std::string(error.what()) + "; see megalith --help";
+  std::vector<std::string_view> known;
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) known.push_back(each->get_name());
+  if (std::find(known.begin(), known.end(), command) != known.end())
+    return fmt::format("{}; see megalith {} --help", error.what(), command);
+  std::string_view near = nearest(command, known);
+  return fmt::format("expected a command, got {}; {}", command,
+                     near.empty() ? "megalith --help lists them" : fmt::format("did you mean {}?", near));
+}
 
 }  // namespace
 
@@ -46,7 +70,7 @@ int run_command_line(int argc, char** argv) {
   } catch (const CLI::Success& asked_for_help) {
     return app.exit(asked_for_help);
   } catch (const CLI::ParseError& error) {
-    return fail(context, ExitCode::user, "megalith: command line: ", std::string(error.what()) + "; see megalith --help");
+    return fail(context, ExitCode::user, "megalith: command line: ", what_is_wrong(app, argc, argv, error));
   }
   log::start(/*quiet=*/false);
   if (!context.action) {
@@ -55,7 +79,7 @@ int run_command_line(int argc, char** argv) {
   }
   try {
     CommandResult result = context.action();
-    if (context.json) std::printf("%s\n", result.json.dump().c_str());
+    if (context.json) print_json(result.json);
     return static_cast<int>(result.code);
   } catch (const UserError& error) {
     return fail(context, ExitCode::user, "megalith: ", error.what());

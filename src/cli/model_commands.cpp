@@ -1,5 +1,8 @@
+#include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 
 #include "base/files.h"
@@ -14,6 +17,18 @@
 
 namespace megalith {
 namespace {
+
+// CLI11's own ranges print their ends with 300 digits.
+CLI::Validator number_between(double least, double most = std::numeric_limits<double>::infinity()) {
+  return CLI::Validator(
+      [=](std::string& text) {
+        double value = 0;
+        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most) return std::string();
+        return fmt::format("expected a number from {}{}, got {}", least, std::isinf(most) ? "" : fmt::format(" to {}", most), text);
+      },
+      "");
+}
 
 LoadedModel load_with_tokenizer(const std::string& path) {
   LoadedModel model = load_model(path);
@@ -38,10 +53,10 @@ void add_generate(CLI::App& app, CommandContext& context) {
   auto settings = std::make_shared<GenerateSettings>();
   command->add_option("CKPT", *path, "a run, a checkpoint or a Hugging Face folder")->required();
   command->add_option("--prompt", settings->prompt, "text to continue; none: begin a document");
-  command->add_option("--tokens", settings->tokens, "at most this many")->capture_default_str()->check(CLI::NonNegativeNumber);
-  command->add_option("--temperature", settings->temperature, "0: always the likeliest")->capture_default_str()->check(CLI::NonNegativeNumber);
-  command->add_option("--top-k", settings->top_k, "choose among the k likeliest; 0: all")->capture_default_str()->check(CLI::NonNegativeNumber);
-  command->add_option("--top-p", settings->top_p, "choose among the likeliest of this total probability")->capture_default_str()->check(CLI::Range(0.0, 1.0));
+  command->add_option("--tokens", settings->tokens, "at most this many")->capture_default_str()->check(number_between(0));
+  command->add_option("--temperature", settings->temperature, "0: always the likeliest")->capture_default_str()->check(number_between(0));
+  command->add_option("--top-k", settings->top_k, "choose among the k likeliest; 0: all")->capture_default_str()->check(number_between(0));
+  command->add_option("--top-p", settings->top_p, "choose among the likeliest of this total probability")->capture_default_str()->check(number_between(0, 1));
   command->add_option("--seed", settings->seed, "of the choices")->capture_default_str();
   command->callback([=, &context] {
     context.action = [=, &context] {

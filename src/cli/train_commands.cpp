@@ -18,8 +18,26 @@ TrainResult train_from(const std::string& path, const std::vector<std::string>& 
     if (!error.parts.where.empty() || !(find_option(error.parts.key) || is_section(error.parts.key))) throw;
     UserError::Parts parts = error.parts;
     parts.where = path;
+    for (const std::string& text : overrides)
+      if (parts.key.starts_with(text.substr(0, text.find('=')))) parts.where = "command line";
     throw UserError(std::move(parts));
   }
+}
+
+// Two or three lines for people; a run that failed has said why already.
+std::string how_it_ended(const nlohmann::json& summary) {
+  const std::string state = summary.value("state", ""), checkpoint = summary.value("checkpoint", "");
+  const int64_t steps = summary.value("steps", int64_t{0});
+  if (state == "interrupted")
+    return fmt::format("interrupted after step {}; {}\n", steps,
+                       checkpoint.empty() ? "nothing was saved, as checkpoint.every is never: the same command begins anew"
+                                          : "the same command goes on from " + checkpoint);
+  if (state != "finished") return "";
+  std::string text = fmt::format("done: {} steps, loss {:.4f}", steps, summary.value("loss", 0.0));
+  if (summary.contains("valid_loss")) text += fmt::format(", validation loss {:.4f}", summary["valid_loss"].get<double>());
+  if (!checkpoint.empty()) text += "\ncheckpoint  " + checkpoint;
+  if (summary.contains("report")) text += "\nreport      " + summary["report"].get<std::string>();
+  return text + "\n";
 }
 
 }  // namespace
@@ -35,14 +53,7 @@ void add_train(CLI::App& app, CommandContext& context) {
       context.action = [=, &context] {
         TrainResult result = train_from(*path, *overrides);
         const nlohmann::json& s = result.summary;
-        if (s.value("state", "") == "finished")
-          print(context, fmt::format("done: {} steps, loss {:.4f}{}\ncheckpoint  {}\n", s.value("steps", int64_t{0}),
-                                     s.value("loss", 0.0),
-                                     s.contains("valid_loss") ? fmt::format(", validation loss {:.4f}", s["valid_loss"].get<double>()) : "",
-                                     s.value("checkpoint", "")));
-        else if (s.value("state", "") == "interrupted")
-          print(context, fmt::format("interrupted after step {}; the same command goes on from {}\n", s.value("steps", int64_t{0}),
-                                     s.value("checkpoint", "")));
+        print(context, how_it_ended(s));
         return CommandResult{result.code, s};
       };
     });

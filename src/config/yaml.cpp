@@ -210,6 +210,13 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+// The commonest reason for an indentation that YAML does not take. Lines count from 0.
+static bool begins_with_tab(std::string_view text, int line) {
+  for (; line > 0 && text.find('\n') != std::string_view::npos; line--) text.remove_prefix(text.find('\n') + 1);
+  size_t begin = text.find_first_not_of(' ');
+  return line == 0 && begin != std::string_view::npos && text[begin] == '\t';
+}
+
 Yaml parse_yaml(std::string_view text, const std::string& where, bool numbered) {
   TreeBuilder builder(where, numbered);
   if (text.size() > kMostBytes)
@@ -222,7 +229,9 @@ Yaml parse_yaml(std::string_view text, const std::string& where, bool numbered) 
     }
   } catch (const YAML::Exception& error) {
     throw UserError({builder.place(error.mark.line), "", "well-formed YAML", "",
-                     fmt::format("{}; text with special characters needs quotes", error.msg)});
+                     fmt::format("{}; {}", error.msg,
+                                 begins_with_tab(text, error.mark.line) ? "indent with spaces: this line begins with a tab"
+                                                                        : "text with special characters needs quotes")});
   }
   return builder.take();
 }

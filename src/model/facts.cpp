@@ -21,6 +21,38 @@ int64_t parameter_elements(const BlockSpec& spec) {
   return sum;
 }
 
+// Workspace is what a layer's backward has alive besides its saved tensors, the gradient that comes in and the one
+// that goes out (which takes its place only at the end: one C less until then). Backward's exceeds forward's. Counts
+// follow the code of decoder_layer.h, bert.cpp and layers/ line by line: a tensor lives to the end of its scope.
+
+// A 16-bit product of a weight's gradient, and its float32 copy while it is added up.
+int64_t product_bytes(int64_t e, int64_t rows, int64_t columns) { return e < 4 ? 6 * rows * columns : 0; }
+
+// While the feed-forward half goes back: the norm's output, what dropout copies, activations and their gradient.
+int64_t feed_forward_workspace(const ModelShape& s, const MicroBatchShape& m, int64_t e) {
+  const int64_t N = m.tokens(), C = s.hidden, F = s.ffn;
+  const int64_t around = s.dropout.residual > 0 ? C : 0;  // the norm's output takes the outgoing gradient's place
+  if (s.arch != Arch::llama) return e * N * (around + F + C) + product_bytes(e, F, C);
+  // Our kernel needs the gradient of h beside that of gate and up; its ATen form a handful of terms.
+  const int64_t swiglu = e * N * (around + std::max((e < 4 ? 11 : 3) * F, 2 * F + C));
+  return std::max(swiglu, e * N * (around + 2 * F) + product_bytes(e, 2 * F, C));
+}
+
+// While the attention half goes back; the feed-forward's pre-activation and one kept sum are gone by then.
+int64_t attention_workspace(const ModelShape& s, const MicroBatchShape& m, int64_t e, bool tiled) {
+  const int64_t N = m.tokens(), C = s.hidden, KV = s.kv_heads * s.head_dim(), X = C + 2 * KV;
+  const int64_t gone = (s.arch == Arch::llama ? 2 : 1) * s.ffn + C;
+  // Gradients of the stream (BERT's post-norm form keeps more of them) and of the heads' output.
+  int64_t around = (s.arch == Arch::bert ? 4 : 1) * C + (s.dropout.residual > 0 ? C : 0) + C - gone;
+  const int64_t repeated = KV < C ? 2 * C : 0, collected = KV < C ? KV : 0;
+  const int64_t back_in_place = 3 * C + X + collected;  // gradients by head, and side by side
+  if (!tiled) return e * N * (around - C + std::max(repeated + 3 * C, back_in_place)) + product_bytes(e, C, X);
+  // By head in float32: q, k, v, the output's gradient, their three gradients and one product; two tiles of scores.
+  const int64_t wide = 4 * N * (8 + (e < 4 ? 5 : 0)) * C;
+  const int64_t scores = 2 * 4 * m.sequences * s.heads * std::min<int64_t>(128, m.length) * m.length;
+  return e * N * (around - C) + std::max(wide + scores, e * N * back_in_place);
+}
+
 void layer_facts(BlockFacts& f, const BlockSpec& spec, const ModelShape& s, const MicroBatchShape& m, int64_t e, bool tiled) {
   const int64_t N = m.tokens(), C = s.hidden, F = s.ffn, X = (s.heads + 2 * s.kv_heads) * s.head_dim();
   const int64_t pre_activation = s.arch == Arch::llama ? 2 * F : F;
@@ -35,13 +67,13 @@ void layer_facts(BlockFacts& f, const BlockSpec& spec, const ModelShape& s, cons
   const int64_t kept_sums = s.arch == Arch::bert ? 2 : 1;
   f.saved_bytes = e * N * (X + C + pre_activation + kept_sums * C) + 4 * N * s.heads;
   f.output_bytes = e * N * C;
-  // Largest at the feed-forward's backward: the activation again and its gradient, the norm's output, gradients
-  // of the stream. Repeated key and value heads and a tile of scores where there are such.
-  const int64_t feed_forward = e * N * (F + pre_activation + 4 * C);
-  const int64_t repeated = s.kv_heads < s.heads ? 4 * C : 0;
-  int64_t attention = e * N * (2 * X + 4 * C + repeated);
-  if (tiled) attention += 2 * 4 * m.sequences * s.heads * std::min<int64_t>(128, m.length) * m.length + 4 * e * N * X;
-  f.workspace_bytes = std::max(feed_forward, attention);
+  f.workspace_bytes = std::max(feed_forward_workspace(s, m, e), attention_workspace(s, m, e, tiled));
+}
+
+// What dropout copies, BERT's norm again and its gradient, rows in the gradient's type.
+int64_t embedding_workspace(const ModelShape& s, int64_t N, int64_t e) {
+  const int64_t copies = (s.dropout.embedding > 0 ? 1 : 0) + (s.arch == Arch::bert ? 2 : 0);
+  return e * N * copies * s.hidden + (e < 4 ? 4 * N * s.hidden : 0);
 }
 
 void head_facts(BlockFacts& f, const ModelShape& s, const MicroBatchShape& m, int64_t e) {
@@ -54,8 +86,13 @@ void head_facts(BlockFacts& f, const ModelShape& s, const MicroBatchShape& m, in
   f.forward_touched_bytes = e * rows * (2 * s.vocab + 6 * C);
   f.backward_touched_bytes = e * rows * (2 * s.vocab + 8 * C);
   f.output_bytes = 0;
-  const int64_t around = s.arch == Arch::bert ? 7 : 3;
-  f.workspace_bytes = e * chunk * s.vocab + (e < 4 ? 4 * chunk * s.vocab : 0) + e * rows * around * C + 4 * chunk;
+  // Around a chunk of logits: the rows selected (where not all are), normed and their gradient; BERT's transform.
+  const int64_t around = (rows < N ? 3 : 2) + (s.arch == Arch::bert ? 2 : 0);
+  const int64_t logits = (e < 4 ? e + 4 : e) * chunk * s.vocab + product_bytes(e, s.vocab, C);
+  // All but the end happens before the outgoing gradient, [N, C], is there.
+  const int64_t at_logits = logits + e * (around * rows - N) * C;
+  const int64_t at_end = e * (around + (s.arch == Arch::bert ? 3 : 1)) * rows * C;
+  f.workspace_bytes = std::max(at_logits, at_end) + 4 * chunk;
 }
 
 }  // namespace
@@ -76,8 +113,8 @@ std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchSha
         f.forward_touched_bytes = e * N * 4 * C;
         f.backward_touched_bytes = e * N * 6 * C;
         f.saved_bytes = shape.arch == Arch::bert ? e * N * C : 0;
-        f.workspace_bytes = e * N * C * (shape.arch == Arch::bert ? 3 : 1);
-        f.aside_bytes = shape.tied ? 4 * std::min(N, shape.vocab) * C : 0;
+        f.workspace_bytes = embedding_workspace(shape, N, e);
+        f.aside_bytes = shape.tied ? 4 * std::min(N, (shape.vocab + micro.micros - 1) / micro.micros) * C : 0;
         break;
       case BlockKind::layer: layer_facts(f, spec, shape, micro, e, attention_is_tiled); break;
       case BlockKind::head:

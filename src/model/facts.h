@@ -11,6 +11,7 @@ struct MicroBatchShape {
   int64_t sequences = 1;
   int64_t length = 1;
   double target_fraction = 1;  // of the positions: masked objectives send only those through the head
+  int64_t micros = 1;          // micro-batches a step: together they keep no more rows aside than the table has
   int64_t tokens() const { return sequences * length; }
 };
 

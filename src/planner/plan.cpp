@@ -19,7 +19,7 @@ constexpr int64_t kTokensEnough = 4096;
 
 MicroBatchShape micro_shape(const Config& config, int64_t sequences) {
   double targets = config.objective.kind == Objective::masked ? config.objective.mask_fraction : 1.0;
-  return {sequences, config.data.sequence, targets};
+  return {sequences, config.data.sequence, targets, config.train.batch / sequences};
 }
 
 std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch) {

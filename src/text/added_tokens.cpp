@@ -11,13 +11,17 @@
 namespace megalith {
 namespace {
 
-bool is_space(uint32_t c) { return CharClasses::get().kind(c) == CharClasses::space; }
+bool is_space(uint32_t c) {
+  return CharClasses::get().kind(c) == CharClasses::space;
+}
 
-// \w by Unicode's annex on regular expressions: alphabetic, marks, digits, connecting punctuation, joiners. PCRE2 10.42
-// has no \p{Alphabetic}; the circled and squared letters are what it needs beyond letters and letter numbers.
+// \w by Unicode's annex on regular expressions: alphabetic, marks, digits, connecting punctuation, joiners.
+// PCRE2 10.42 has no \p{Alphabetic}; the circled and squared letters are what it needs beyond letters and
+// letter numbers.
 bool is_word(std::string_view character) {
   static const Regex word(
-      "[\\p{L}\\p{Nl}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}"
+      "[\\p{L}\\p{Nl}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}"
+      "-\\x{1f169}"
       "\\x{1f170}-\\x{1f189}]",
       "word characters");
   return word.find(character, 0).has_value();

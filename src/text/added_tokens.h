@@ -1,4 +1,5 @@
-// Tokens that are found in the text as they are written, before anything else looks at it: <|endoftext|>, [MASK].
+// Tokens that are found in the text as they are written, before anything else looks at it: <|endoftext|>,
+// [MASK].
 #pragma once
 #include <array>
 #include <string>
@@ -15,8 +16,8 @@ struct AddedToken {
   TokenId id = 0;
   std::string content;
   bool special = false;
-  bool normalized = false;   // is searched for in the normalized text
-  bool single_word = false;  // only where it does not touch a word
+  bool normalized = false;              // is searched for in the normalized text
+  bool single_word = false;             // only where it does not touch a word
   bool lstrip = false, rstrip = false;  // takes the spaces on that side with it
 };
 

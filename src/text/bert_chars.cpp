@@ -10,8 +10,8 @@ struct Range {
   uint32_t first, last;
 };
 
-// Punctuation, marks and format characters that are younger than Unicode 8 lie in these ranges, older ones do not.
-// Found by asking the reference (tokenizers 0.23) about every code point of Unicode 14.
+// Punctuation, marks and format characters that are younger than Unicode 8 lie in these ranges, older ones do
+// not. Found by asking the reference (tokenizers 0.23) about every code point of Unicode 14.
 constexpr Range kYoung[] = {
     {0x61D, 0x61D},     {0x7FD, 0x7FD},     {0x890, 0x8E2},     {0x9FD, 0x9FE},     {0xA76, 0xA76},
     {0xAFA, 0xAFF},     {0xB55, 0xB55},     {0xC04, 0xC3C},     {0xC77, 0xC77},     {0xC84, 0xC84},
@@ -27,7 +27,8 @@ constexpr Range kChinese[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0
 
 template <size_t N>
 bool in(const Range (&ranges)[N], uint32_t c) {
-  auto after = std::upper_bound(std::begin(ranges), std::end(ranges), c, [](uint32_t x, const Range& r) { return x < r.first; });
+  auto after = std::upper_bound(std::begin(ranges), std::end(ranges), c,
+                                [](uint32_t x, const Range& r) { return x < r.first; });
   return after != std::begin(ranges) && c <= std::prev(after)->last;
 }
 
@@ -37,18 +38,27 @@ BertKind bert_kind(uint32_t c) {
   if (c == '\t' || c == '\n' || c == '\r' || c == ' ') return BertKind::space;
   if (c < 0x20 || c == 0x7F || c == 0x85 || c == 0xFFFD || c > 0x10FFFF) return BertKind::dropped;
   auto kind = CharClasses::get().kind(c);
-  if (c < 0x80) return kind == CharClasses::letter || kind == CharClasses::number ? BertKind::plain : BertKind::punctuation;
+  if (c < 0x80)
+    return kind == CharClasses::letter || kind == CharClasses::number ? BertKind::plain
+                                                                      : BertKind::punctuation;
   if (c == 0x166D || c == 0x111C9) return BertKind::punctuation;  // these three have changed category since
   if (c == 0x1734) return BertKind::mark;
   switch (kind) {
-    case CharClasses::space: return BertKind::space;
-    case CharClasses::control: return in(kYoung, c) ? BertKind::plain : BertKind::dropped;
-    case CharClasses::mark: return in(kYoung, c) ? BertKind::plain : BertKind::mark;
-    case CharClasses::punctuation: return in(kYoung, c) ? BertKind::plain : BertKind::punctuation;
-    default: return BertKind::plain;
+    case CharClasses::space:
+      return BertKind::space;
+    case CharClasses::control:
+      return in(kYoung, c) ? BertKind::plain : BertKind::dropped;
+    case CharClasses::mark:
+      return in(kYoung, c) ? BertKind::plain : BertKind::mark;
+    case CharClasses::punctuation:
+      return in(kYoung, c) ? BertKind::plain : BertKind::punctuation;
+    default:
+      return BertKind::plain;
   }
 }
 
-bool bert_is_chinese(uint32_t c) { return in(kChinese, c); }
+bool bert_is_chinese(uint32_t c) {
+  return in(kChinese, c);
+}
 
 }  // namespace megalith

@@ -1,5 +1,5 @@
-// Which characters BERT's normalizer and pre-tokenizer drop, strip or cut at, as the reference (Hugging Face tokenizers,
-// whose tables are of Unicode 8) sees them: characters assigned later are of no kind.
+// Which characters BERT's normalizer and pre-tokenizer drop, strip or cut at, as the reference (Hugging Face
+// tokenizers, whose tables are of Unicode 8) sees them: characters assigned later are of no kind.
 #pragma once
 #include <cstdint>
 

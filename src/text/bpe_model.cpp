@@ -46,8 +46,10 @@ void BpeModel::compute(std::string_view word, std::vector<TokenId>& symbols) con
   if (ignore_merges_)
     if (auto whole = vocab_.find(word); whole != vocab_.end()) return symbols.push_back(whole->second);
   first_symbols(word, symbols);
-  if (symbols.size() <= kShort) merge_short(symbols);
-  else merge_long(symbols);
+  if (symbols.size() <= kShort)
+    merge_short(symbols);
+  else
+    merge_long(symbols);
 }
 
 void BpeModel::first_symbols(std::string_view word, std::vector<TokenId>& symbols) const {
@@ -74,7 +76,8 @@ void BpeModel::first_symbols(std::string_view word, std::vector<TokenId>& symbol
     if (auto found = vocab_.find(character); found != vocab_.end()) {
       symbols.push_back(found->second);
       last_unknown = false;
-    } else if (byte_fallback_ && std::all_of(character.begin(), character.end(), [&](char c) { return byte_id(c) >= 0; })) {
+    } else if (byte_fallback_ &&
+               std::all_of(character.begin(), character.end(), [&](char c) { return byte_id(c) >= 0; })) {
       for (char c : character) symbols.push_back(byte_id(c));
       last_unknown = false;
     } else {

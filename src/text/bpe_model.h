@@ -1,5 +1,5 @@
-// Byte-pair encoding: a word starts as its bytes or characters; the pair with the lowest rank is joined until no
-// neighbours form a known pair.
+// Byte-pair encoding: a word starts as its bytes or characters; the pair with the lowest rank is joined until
+// no neighbours form a known pair.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -47,8 +47,9 @@ class BpeModel : public TokenModel {
 
   MergeTable merges_;
   bool byte_level_ = false;
-  std::array<TokenId, 256> byte_ids_{};  // byte-level: of each byte; with byte fallback: of "<0x..>"; -1: none
-  StringToId vocab_;                     // whole tokens (bytes if byte-level); read where needed only
+  // Byte-level: of each byte; with byte fallback: of "<0x..>"; -1: none.
+  std::array<TokenId, 256> byte_ids_{};
+  StringToId vocab_;  // whole tokens (bytes if byte-level); read where needed only
   bool byte_fallback_ = false, fuse_unknown_ = false, ignore_merges_ = false;
   std::optional<TokenId> unknown_;
   std::string cut_before_;  // no token has this inside, behind another character: words may be cut before it

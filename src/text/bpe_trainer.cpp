@@ -35,9 +35,12 @@ class Teller {
 };
 
 using Pair = uint64_t;  // left id << 32 | right id: orders like (left, right)
-Pair pair_of(TokenId left, TokenId right) { return static_cast<Pair>(left) << 32 | static_cast<uint32_t>(right); }
+Pair pair_of(TokenId left, TokenId right) {
+  return static_cast<Pair>(left) << 32 | static_cast<uint32_t>(right);
+}
 
-// The words of a corpus as symbols, and the counts of neighbouring pairs, kept up to date while pairs are joined.
+// The words of a corpus as symbols, and the counts of neighbouring pairs, kept up to date while pairs are
+// joined.
 class PairCounts {
  public:
   PairCounts(const WordCounts& counts, const std::array<TokenId, 256>& byte_ids) {
@@ -48,7 +51,8 @@ class PairCounts {
     }
     for (uint32_t w = 0; w < words_.size(); w++) {
       const auto& symbols = words_[w].symbols;
-      for (size_t i = 0; i + 1 < symbols.size(); i++) change(pair_of(symbols[i], symbols[i + 1]), words_[w].count, w);
+      for (size_t i = 0; i + 1 < symbols.size(); i++)
+        change(pair_of(symbols[i], symbols[i + 1]), words_[w].count, w);
     }
     push_risen();
   }
@@ -137,14 +141,16 @@ std::vector<std::string> checked_specials(const std::vector<std::string>& asked)
   if (std::find(asked.begin(), asked.end(), kEndOfText) == asked.end()) specials.push_back(kEndOfText);
   for (const std::string& token : asked) {
     if (token.empty() || code_point_at(token, 0).bytes == token.size())
-      throw UserError({"", "special token", "two characters or more", '"' + token + '"', "[MASK], for example"});
+      throw UserError(
+          {"", "special token", "two characters or more", '"' + token + '"', "[MASK], for example"});
     if (std::find(specials.begin(), specials.end(), token) == specials.end()) specials.push_back(token);
   }
   return specials;
 }
 
 nlohmann::json byte_level(bool prefix_space) {
-  return {{"type", "ByteLevel"}, {"add_prefix_space", prefix_space}, {"trim_offsets", true}, {"use_regex", true}};
+  return {
+      {"type", "ByteLevel"}, {"add_prefix_space", prefix_space}, {"trim_offsets", true}, {"use_regex", true}};
 }
 
 }  // namespace
@@ -174,15 +180,21 @@ std::string train_bpe(const std::vector<std::filesystem::path>& files, int64_t v
     return entry->get<TokenId>();
   };
   for (const std::string& token : specials)
-    added.push_back({{"id", add(token)}, {"content", token}, {"single_word", false}, {"lstrip", false},
-                     {"rstrip", false}, {"normalized", false}, {"special", true}});
+    added.push_back({{"id", add(token)},
+                     {"content", token},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"normalized", false},
+                     {"special", true}});
   std::array<int, 256> bytes_in_order;  // by their character
   for (int b = 0; b < 256; b++) bytes_in_order[static_cast<size_t>(b)] = b;
   std::sort(bytes_in_order.begin(), bytes_in_order.end(), [](int a, int b) {
     return kByteToChar[static_cast<size_t>(a)] < kByteToChar[static_cast<size_t>(b)];
   });
   std::array<TokenId, 256> byte_ids;
-  for (int b : bytes_in_order) byte_ids[static_cast<size_t>(b)] = add(to_byte_alphabet(std::string(1, static_cast<char>(b))));
+  for (int b : bytes_in_order)
+    byte_ids[static_cast<size_t>(b)] = add(to_byte_alphabet(std::string(1, static_cast<char>(b))));
 
   PairCounts pairs(counts, byte_ids);
   counts = {};
@@ -194,7 +206,8 @@ std::string train_bpe(const std::vector<std::filesystem::path>& files, int64_t v
     teller.tell("merge", static_cast<double>(names.size()) / static_cast<double>(vocab));
   }
   if (static_cast<int64_t>(names.size()) < vocab)
-    log::warn("the text has no more than {} different tokens to learn; the vocabulary is that, not {}", names.size(), vocab);
+    log::warn("the text has no more than {} different tokens to learn; the vocabulary is that, not {}",
+              names.size(), vocab);
   teller.tell("merge", 1);
 
   json file{{"version", "1.0"},
@@ -205,9 +218,17 @@ std::string train_bpe(const std::vector<std::filesystem::path>& files, int64_t v
             {"pre_tokenizer", byte_level(false)},
             {"post_processor", nullptr},
             {"decoder", byte_level(true)},
-            {"model", {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", nullptr}, {"continuing_subword_prefix", nullptr},
-                       {"end_of_word_suffix", nullptr}, {"fuse_unk", false}, {"byte_fallback", false},
-                       {"ignore_merges", false}, {"vocab", ids}, {"merges", merges}}}};
+            {"model",
+             {{"type", "BPE"},
+              {"dropout", nullptr},
+              {"unk_token", nullptr},
+              {"continuing_subword_prefix", nullptr},
+              {"end_of_word_suffix", nullptr},
+              {"fuse_unk", false},
+              {"byte_fallback", false},
+              {"ignore_merges", false},
+              {"vocab", ids},
+              {"merges", merges}}}};
   return file.dump();
 }
 

@@ -10,8 +10,8 @@
 
 namespace megalith {
 
-// `done` in [0, 1] of the phase ("count" the words, then "merge"); called on the caller's thread, a few times a second
-// at most.
+// `done` in [0, 1] of the phase ("count" the words, then "merge"); called on the caller's thread, a few times
+// a second at most.
 using BpeProgress = std::function<void(const std::string& phase, double done)>;
 
 struct BpeTrainerOptions {
@@ -19,10 +19,11 @@ struct BpeTrainerOptions {
   CorpusOptions corpus;
 };
 
-// Learns a vocabulary of `vocab` tokens: special tokens first (<|endoftext|> is put in front if absent), then the 256
-// bytes, then merges. The most frequent pair is merged first, among equals the one with the lowest ids: the same text
-// gives the same vocabulary, and the one Hugging Face's trainer gives. Returns the text of a tokenizer.json. A text too
-// small for `vocab` merges gives a smaller vocabulary, with a warning. UserError if vocab < 256 + special tokens.
+// Learns a vocabulary of `vocab` tokens: special tokens first (<|endoftext|> is put in front if absent), then
+// the 256 bytes, then merges. The most frequent pair is merged first, among equals the one with the lowest
+// ids: the same text gives the same vocabulary, and the one Hugging Face's trainer gives. Returns the text of
+// a tokenizer.json. A text too small for `vocab` merges gives a smaller vocabulary, with a warning. UserError
+// if vocab < 256 + special tokens.
 std::string train_bpe(const std::vector<std::filesystem::path>& files, int64_t vocab,
                       const std::vector<std::string>& special_tokens = {}, const BpeProgress& progress = {},
                       const BpeTrainerOptions& options = {});

@@ -1,5 +1,6 @@
-// GPT-2's byte alphabet: every byte as a printable character, so that vocabularies of bytes can be written as text.
-// Printable Latin-1 stands for itself, the other 68 bytes are U+0100 and on, in order (openai/gpt-2, src/encoder.py).
+// GPT-2's byte alphabet: every byte as a printable character, so that vocabularies of bytes can be written as
+// text. Printable Latin-1 stands for itself, the other 68 bytes are U+0100 and on, in order (openai/gpt-2,
+// src/encoder.py).
 #pragma once
 #include <array>
 #include <cstdint>

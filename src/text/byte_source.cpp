@@ -17,7 +17,8 @@ constexpr size_t kChunk = 1 << 17;
 
 class PlainFile final : public ByteSource {
  public:
-  explicit PlainFile(const std::filesystem::path& path) : path_(path), file_(std::fopen(path.c_str(), "rbe")) {
+  explicit PlainFile(const std::filesystem::path& path)
+      : path_(path), file_(std::fopen(path.c_str(), "rbe")) {
     if (!file_) cannot_read(errno);
   }
   ~PlainFile() override {
@@ -131,7 +132,8 @@ class Gzip final : public Compressed {
 
 class Zstd final : public Compressed {
  public:
-  explicit Zstd(std::unique_ptr<PlainFile> file) : Compressed(std::move(file)), stream_(ZSTD_createDStream()) {
+  explicit Zstd(std::unique_ptr<PlainFile> file)
+      : Compressed(std::move(file)), stream_(ZSTD_createDStream()) {
     if (!stream_) throw Fault("no memory to read zstd");
   }
   ~Zstd() override { ZSTD_freeDStream(stream_); }

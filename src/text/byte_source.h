@@ -15,8 +15,8 @@ class ByteSource {
   virtual int64_t stored_bytes_read() const = 0;  // of the file as it is on disk
 };
 
-// Plain, gzip (any number of members) or zstd (any number of frames), told by the first bytes. UserError for a file
-// that cannot be read, is empty, is UTF-16, or whose compression is damaged.
+// Plain, gzip (any number of members) or zstd (any number of frames), told by the first bytes. UserError for
+// a file that cannot be read, is empty, is UTF-16, or whose compression is damaged.
 std::unique_ptr<ByteSource> open_text(const std::filesystem::path& path);
 
 }  // namespace megalith

@@ -1,5 +1,5 @@
-// What kind of character a code point is, by table look-up. The tables are filled from PCRE2 at first use, so that
-// hand-written splitters and patterns mean the same by \p{L}, \p{N}, \p{P} and \s.
+// What kind of character a code point is, by table look-up. The tables are filled from PCRE2 at first use, so
+// that hand-written splitters and patterns mean the same by \p{L}, \p{N}, \p{P} and \s.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -14,9 +14,9 @@ class CharClasses {
     number,
     space,
     punctuation,
-    mark,        // without width: accents
+    mark,  // without width: accents
     other_mark,
-    control,     // also format characters and private use
+    control,  // also format characters and private use
   };
 
   static const CharClasses& get();

@@ -16,7 +16,9 @@ struct Component {
   const std::string& where;  // the file
   std::string name;          // "pre_tokenizer", "decoder[2]"
 
-  std::string type() const { return json.is_object() ? json.value("type", std::string("?")) : json.type_name(); }
+  std::string type() const {
+    return json.is_object() ? json.value("type", std::string("?")) : json.type_name();
+  }
   Component child(const nlohmann::json& part, size_t index) const {
     return {part, where, name + "[" + std::to_string(index) + "]"};
   }
@@ -44,10 +46,12 @@ struct Component {
     if (found != json.end() && found->is_object() && found->contains("Regex"))
       return std::make_unique<Regex>(found->at("Regex").get<std::string>(), where + ": " + name);
     if (found != json.end() && found->is_object() && found->contains("String"))
-      return std::make_unique<Regex>(Regex::quote(found->at("String").get<std::string>()), where + ": " + name);
+      return std::make_unique<Regex>(Regex::quote(found->at("String").get<std::string>()),
+                                     where + ": " + name);
     bad("a pattern, String or Regex", found == json.end() ? "none" : found->dump());
   }
-  [[noreturn]] void bad(const std::string& expected, const std::string& got, const std::string& hint = "") const {
+  [[noreturn]] void bad(const std::string& expected, const std::string& got,
+                        const std::string& hint = "") const {
     throw UserError({where, name + " " + type(), expected, got, hint});
   }
   [[noreturn]] void unknown(const std::string& known) const {

@@ -26,7 +26,8 @@ std::vector<fs::path> expand_pattern(const std::string& pattern) {
   ::globfree(&found);
   if (result == GLOB_NOSPACE) throw Fault("no memory to expand " + pattern);
   if (files.empty())
-    throw UserError({pattern, "data", "a pattern that matches files", "no match", fmt::format("the current folder is {}", fs::current_path().string())});
+    throw UserError({pattern, "data", "a pattern that matches files", "no match",
+                     fmt::format("the current folder is {}", fs::current_path().string())});
   return files;
 }
 
@@ -83,7 +84,8 @@ class PieceMaker {
 // Running text: the file is one document, or separator lines end documents.
 class PlainReader {
  public:
-  PlainReader(const CorpusOptions& options, PieceMaker& maker) : separator_(options.separator), maker_(maker) {}
+  PlainReader(const CorpusOptions& options, PieceMaker& maker)
+      : separator_(options.separator), maker_(maker) {}
 
   void read(ByteSource& source, int64_t bytes_before) {
     for (bool more = true; more;) {
@@ -127,8 +129,8 @@ class PlainReader {
   bool inside_line_ = false;  // the line at line_ began earlier and is too long for a separator
 };
 
-void read_json_lines(ByteSource& source, const CorpusOptions& options, const fs::path& path, int64_t bytes_before,
-                     PieceMaker& maker) {
+void read_json_lines(ByteSource& source, const CorpusOptions& options, const fs::path& path,
+                     int64_t bytes_before, PieceMaker& maker) {
   using nlohmann::json;
   int64_t number = 0;
   auto take_line = [&](std::string_view line) {
@@ -175,13 +177,15 @@ std::vector<fs::path> expand_files(const std::vector<std::string>& entries) {
     } else if (entry.find_first_of("*?[{~") != std::string::npos) {
       for (auto& file : expand_pattern(entry)) files.push_back(std::move(file));
     } else {
-      throw UserError({entry, "data", "a file", "nothing of that name", fmt::format("the current folder is {}", fs::current_path().string())});
+      throw UserError({entry, "data", "a file", "nothing of that name",
+                       fmt::format("the current folder is {}", fs::current_path().string())});
     }
   }
   return files;
 }
 
-void for_each_piece(const std::vector<fs::path>& files, const CorpusOptions& options, const PieceFunction& fn) {
+void for_each_piece(const std::vector<fs::path>& files, const CorpusOptions& options,
+                    const PieceFunction& fn) {
   PieceMaker maker(options, fn);
   int64_t bytes_before = 0;
   for (const fs::path& path : files) {

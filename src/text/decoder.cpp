@@ -11,7 +11,8 @@ namespace megalith {
 namespace {
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
 }
 
 struct Sequence : Decoder {
@@ -24,7 +25,8 @@ struct Sequence : Decoder {
 struct ByteLevel : Decoder {
   void apply(std::vector<std::string>& pieces) const override {
     for (auto& piece : pieces)
-      if (auto bytes = from_byte_alphabet(piece)) piece = *bytes;  // others, like added tokens, are text already
+      if (auto bytes = from_byte_alphabet(piece))
+        piece = *bytes;  // others, like added tokens, are text already
   }
 };
 
@@ -61,7 +63,8 @@ struct Strip : Decoder {
   void apply(std::vector<std::string>& pieces) const override {
     for (auto& piece : pieces) {
       for (int64_t i = 0; i < start && piece.starts_with(content); i++) piece.erase(0, content.size());
-      for (int64_t i = 0; i < stop && piece.ends_with(content); i++) piece.resize(piece.size() - content.size());
+      for (int64_t i = 0; i < stop && piece.ends_with(content); i++)
+        piece.resize(piece.size() - content.size());
     }
   }
 };
@@ -83,8 +86,10 @@ struct WordPiece : Decoder {
   void apply(std::vector<std::string>& pieces) const override {
     for (size_t i = 0; i < pieces.size(); i++) {
       if (i > 0) {
-        if (pieces[i].starts_with(prefix)) pieces[i].erase(0, prefix.size());
-        else pieces[i].insert(0, " ");
+        if (pieces[i].starts_with(prefix))
+          pieces[i].erase(0, prefix.size());
+        else
+          pieces[i].insert(0, " ");
       }
       if (cleanup) clean(pieces[i]);
     }
@@ -92,8 +97,8 @@ struct WordPiece : Decoder {
   // English spacing: no space before punctuation and contractions.
   static void clean(std::string& text) {
     static constexpr std::pair<const char*, const char*> kRules[] = {
-        {" .", "."},     {" ?", "?"},     {" !", "!"},     {" ,", ","},     {" ' ", "'"},         {" n't", "n't"},
-        {" 'm", "'m"},   {" do not", " don't"},            {" 's", "'s"},   {" 've", "'ve"},      {" 're", "'re"}};
+        {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+        {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
     for (const auto& [from, to] : kRules) replace_all(text, from, to);
   }
 };
@@ -127,7 +132,8 @@ std::unique_ptr<Decoder> read_decoder(const Component& component) {
     auto sequence = std::make_unique<Sequence>();
     size_t index = 0;
     for (const auto& part : component.array("decoders"))
-      if (auto step = read_decoder(component.child(part, index++))) sequence->steps.push_back(std::move(step));
+      if (auto step = read_decoder(component.child(part, index++)))
+        sequence->steps.push_back(std::move(step));
     return sequence;
   }
   if (type == "ByteLevel") return std::make_unique<ByteLevel>();
@@ -139,8 +145,9 @@ std::unique_ptr<Decoder> read_decoder(const Component& component) {
     auto step = std::make_unique<Metaspace>();
     step->mark = component.get<std::string>("replacement", "\u2581");
     if (step->mark.empty()) component.bad("a replacement", "an empty one");
-    step->strip_first = component.get<std::string>("prepend_scheme", component.get("add_prefix_space", true)
-                                                                         ? "always" : "never") != "never";
+    step->strip_first =
+        component.get<std::string>("prepend_scheme",
+                                   component.get("add_prefix_space", true) ? "always" : "never") != "never";
     return step;
   }
   if (type == "WordPiece") {

@@ -15,8 +15,9 @@ class Decoder {
   virtual void apply(std::vector<std::string>& pieces) const = 0;
 };
 
-// Null for a JSON null (tokens are then joined with spaces). Knows Sequence, ByteLevel, ByteFallback, Fuse, Metaspace,
-// Replace, Strip, WordPiece. Where the reference puts U+FFFD for bytes that are not UTF-8, these give the bytes.
+// Null for a JSON null (tokens are then joined with spaces). Knows Sequence, ByteLevel, ByteFallback, Fuse,
+// Metaspace, Replace, Strip, WordPiece. Where the reference puts U+FFFD for bytes that are not UTF-8, these
+// give the bytes.
 std::unique_ptr<Decoder> read_decoder(const Component& component);
 
 }  // namespace megalith

@@ -14,9 +14,9 @@ constexpr std::array<Group, 128> kAscii = [] {
   std::array<Group, 128> groups{};
   for (int c = 0; c < 128; c++)
     groups[c] = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ? letter
-                : c >= '0' && c <= '9'                            ? number
-                : c == ' ' || (c >= 9 && c <= 13)                 ? space
-                                                                  : symbol;
+                : c >= '0' && c <= '9'                           ? number
+                : c == ' ' || (c >= 9 && c <= 13)                ? space
+                                                                 : symbol;
   return groups;
 }();
 
@@ -31,10 +31,14 @@ Char char_at(const CharClasses& classes, std::string_view text, size_t at) {
   CodePoint point = code_point_at(text, at);
   if (!point.valid()) return {symbol, 1};
   switch (classes.kind(point.value)) {
-    case CharClasses::letter: return {letter, point.bytes};
-    case CharClasses::number: return {number, point.bytes};
-    case CharClasses::space: return {space, point.bytes};
-    default: return {symbol, point.bytes};
+    case CharClasses::letter:
+      return {letter, point.bytes};
+    case CharClasses::number:
+      return {number, point.bytes};
+    case CharClasses::space:
+      return {space, point.bytes};
+    default:
+      return {symbol, point.bytes};
   }
 }
 
@@ -42,10 +46,18 @@ Char char_at(const CharClasses& classes, std::string_view text, size_t at) {
 size_t contraction(std::string_view rest) {
   if (rest.size() < 2) return 0;
   switch (rest[1]) {
-    case 's': case 't': case 'm': case 'd': return 2;
-    case 'r': case 'v': return rest.size() > 2 && rest[2] == 'e' ? 3 : 0;
-    case 'l': return rest.size() > 2 && rest[2] == 'l' ? 3 : 0;
-    default: return 0;
+    case 's':
+    case 't':
+    case 'm':
+    case 'd':
+      return 2;
+    case 'r':
+    case 'v':
+      return rest.size() > 2 && rest[2] == 'e' ? 3 : 0;
+    case 'l':
+      return rest.size() > 2 && rest[2] == 'l' ? 3 : 0;
+    default:
+      return 0;
   }
 }
 

@@ -22,7 +22,8 @@ struct Piece {
 
 std::vector<Piece> read_pieces(std::string_view bytes, const std::string& where) {
   auto take = [&](void* to, size_t size) {
-    if (bytes.size() < size) throw UserError({where, "tokenizer", "whole pieces up to the end of the file", "a torn one", ""});
+    if (bytes.size() < size)
+      throw UserError({where, "tokenizer", "whole pieces up to the end of the file", "a torn one", ""});
     std::memcpy(to, bytes.data(), size);
     bytes.remove_prefix(size);
   };
@@ -35,8 +36,9 @@ std::vector<Piece> read_pieces(std::string_view bytes, const std::string& where)
     take(&piece.score, sizeof piece.score);
     take(&length, sizeof length);
     if (length < 0 || length > longest)
-      throw UserError({where, fmt::format("piece {}", pieces.size()), fmt::format("a length up to {}", longest),
-                       std::to_string(length), "is this a tokenizer.bin of llama2.c?"});
+      throw UserError({where, fmt::format("piece {}", pieces.size()),
+                       fmt::format("a length up to {}", longest), std::to_string(length),
+                       "is this a tokenizer.bin of llama2.c?"});
     piece.text.resize(static_cast<size_t>(length));
     take(piece.text.data(), piece.text.size());
     pieces.push_back(std::move(piece));
@@ -59,8 +61,8 @@ struct Merge {
   std::string left_name, right_name;
 };
 
-// SentencePiece joins the neighbours whose joint piece scores best; so every way to make a piece of two is a merge, as
-// early as the piece's score.
+// SentencePiece joins the neighbours whose joint piece scores best; so every way to make a piece of two is a
+// merge, as early as the piece's score.
 json merges_by_score(const std::vector<std::string>& names, const std::vector<Piece>& pieces) {
   std::unordered_map<std::string, int32_t> ids;
   for (size_t id = 0; id < names.size(); id++) ids.emplace(names[id], static_cast<int32_t>(id));
@@ -87,20 +89,28 @@ json merges_by_score(const std::vector<std::string>& names, const std::vector<Pi
 std::string tokenizer_from_llama2c(std::string_view bytes, int64_t vocab, const std::string& where) {
   std::vector<Piece> pieces = read_pieces(bytes, where);
   if (static_cast<int64_t>(pieces.size()) != vocab)
-    throw UserError({where, "pieces", fmt::format("{}, the model's vocabulary", vocab), std::to_string(pieces.size()),
-                     "the tokenizer belongs to another model"});
-  if (pieces.size() < 259) throw UserError({where, "pieces", "<unk>, <s>, </s> and 256 bytes at least", std::to_string(pieces.size()), ""});
+    throw UserError({where, "pieces", fmt::format("{}, the model's vocabulary", vocab),
+                     std::to_string(pieces.size()), "the tokenizer belongs to another model"});
+  if (pieces.size() < 259)
+    throw UserError(
+        {where, "pieces", "<unk>, <s>, </s> and 256 bytes at least", std::to_string(pieces.size()), ""});
   std::vector<std::string> names;
   json ids = json::object();
   for (size_t id = 0; id < pieces.size(); id++) {
     names.push_back(token_name(pieces[id], id));
     if (!ids.emplace(names[id], id).second)
-      throw UserError({where, fmt::format("piece {}", id), "every piece once", '"' + names[id] + "\" again", ""});
+      throw UserError(
+          {where, fmt::format("piece {}", id), "every piece once", '"' + names[id] + "\" again", ""});
   }
   json added = json::array();
   for (int id = 0; id < 3; id++)
-    added.push_back({{"id", id}, {"content", names[static_cast<size_t>(id)]}, {"single_word", false}, {"lstrip", false},
-                     {"rstrip", false}, {"normalized", false}, {"special", true}});
+    added.push_back({{"id", id},
+                     {"content", names[static_cast<size_t>(id)]},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"normalized", false},
+                     {"special", true}});
   json mark{{"String", "\u2581"}}, space{{"String", " "}};
   json begin{{"SpecialToken", {{"id", "<s>"}, {"type_id", 0}}}};
   json text{{"Sequence", {{"id", "A"}, {"type_id", 0}}}}, second{{"Sequence", {{"id", "B"}, {"type_id", 1}}}};
@@ -110,21 +120,34 @@ std::string tokenizer_from_llama2c(std::string_view bytes, int64_t vocab, const 
       {"truncation", nullptr},
       {"padding", nullptr},
       {"added_tokens", added},
-      {"normalizer", {{"type", "Sequence"},
-                      {"normalizers", json::array({json{{"type", "Prepend"}, {"prepend", "\u2581"}},
-                                                   json{{"type", "Replace"}, {"pattern", space}, {"content", "\u2581"}}})}}},
+      {"normalizer",
+       {{"type", "Sequence"},
+        {"normalizers",
+         json::array({json{{"type", "Prepend"}, {"prepend", "\u2581"}},
+                      json{{"type", "Replace"}, {"pattern", space}, {"content", "\u2581"}}})}}},
       {"pre_tokenizer", nullptr},
-      {"post_processor", {{"type", "TemplateProcessing"},
-                          {"single", json::array({begin, text})},
-                          {"pair", json::array({begin, text, second_begin, second})},
-                          {"special_tokens", {{"<s>", {{"id", "<s>"}, {"ids", json::array({1})}, {"tokens", json::array({"<s>"})}}}}}}},
-      {"decoder", {{"type", "Sequence"},
-                   {"decoders", json::array({json{{"type", "Replace"}, {"pattern", mark}, {"content", " "}},
-                                             json{{"type", "ByteFallback"}}, json{{"type", "Fuse"}},
-                                             json{{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}})}}},
-      {"model", {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", names[0]}, {"continuing_subword_prefix", nullptr},
-                 {"end_of_word_suffix", nullptr}, {"fuse_unk", true}, {"byte_fallback", true}, {"ignore_merges", false},
-                 {"vocab", ids}, {"merges", merges_by_score(names, pieces)}}}};
+      {"post_processor",
+       {{"type", "TemplateProcessing"},
+        {"single", json::array({begin, text})},
+        {"pair", json::array({begin, text, second_begin, second})},
+        {"special_tokens",
+         {{"<s>", {{"id", "<s>"}, {"ids", json::array({1})}, {"tokens", json::array({"<s>"})}}}}}}},
+      {"decoder",
+       {{"type", "Sequence"},
+        {"decoders", json::array({json{{"type", "Replace"}, {"pattern", mark}, {"content", " "}},
+                                  json{{"type", "ByteFallback"}}, json{{"type", "Fuse"}},
+                                  json{{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}})}}},
+      {"model",
+       {{"type", "BPE"},
+        {"dropout", nullptr},
+        {"unk_token", names[0]},
+        {"continuing_subword_prefix", nullptr},
+        {"end_of_word_suffix", nullptr},
+        {"fuse_unk", true},
+        {"byte_fallback", true},
+        {"ignore_merges", false},
+        {"vocab", ids},
+        {"merges", merges_by_score(names, pieces)}}}};
   return file.dump();
 }
 

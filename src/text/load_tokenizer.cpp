@@ -22,7 +22,8 @@ std::unique_ptr<PipelineTokenizer> parse(std::string text, const std::string& wh
 }
 
 // BERT's vocab.txt, one token a line, as the tokenizer.json it stands for.
-std::string wordpiece_json(const std::string& lines, const std::string& where, std::optional<bool> lowercase) {
+std::string wordpiece_json(const std::string& lines, const std::string& where,
+                           std::optional<bool> lowercase) {
   json vocab = json::object(), added = json::array();
   bool capitals = false;
   int64_t id = 0;
@@ -32,41 +33,56 @@ std::string wordpiece_json(const std::string& lines, const std::string& where, s
     at = end + 1;
     if (token.ends_with('\r')) token.pop_back();
     if (vocab.contains(token))
-      throw UserError({fmt::format("{}:{}", where, id + 1), "token", "every token once", '"' + token + "\" again", ""});
+      throw UserError(
+          {fmt::format("{}:{}", where, id + 1), "token", "every token once", '"' + token + "\" again", ""});
     bool bracketed = token.starts_with('[') && token.ends_with(']') && token.size() > 2;
     if (bracketed && !token.starts_with("[unused"))
-      added.push_back({{"id", id}, {"content", token}, {"single_word", false}, {"lstrip", false}, {"rstrip", false},
-                       {"normalized", false}, {"special", true}});
+      added.push_back({{"id", id},
+                       {"content", token},
+                       {"single_word", false},
+                       {"lstrip", false},
+                       {"rstrip", false},
+                       {"normalized", false},
+                       {"special", true}});
     else if (!bracketed)
       capitals |= std::any_of(token.begin(), token.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
     vocab[token] = id;
   }
   for (const char* needed : {"[UNK]", "[CLS]", "[SEP]"})
     if (!vocab.contains(needed))
-      throw UserError({where, "vocabulary", fmt::format("a WordPiece vocabulary with a line {}", needed), "none",
-                       "is this a vocab.txt?"});
+      throw UserError({where, "vocabulary", fmt::format("a WordPiece vocabulary with a line {}", needed),
+                       "none", "is this a vocab.txt?"});
   bool lower = lowercase.value_or(!capitals);
   auto around = [&](const char* token) { return json{{"SpecialToken", {{"id", token}, {"type_id", 0}}}}; };
   auto special = [&](const char* token) {
     return json{{"id", token}, {"ids", json::array({vocab[token]})}, {"tokens", json::array({token})}};
   };
-  json text_part{{"Sequence", {{"id", "A"}, {"type_id", 0}}}}, second{{"Sequence", {{"id", "B"}, {"type_id", 1}}}};
+  json text_part{{"Sequence", {{"id", "A"}, {"type_id", 0}}}},
+      second{{"Sequence", {{"id", "B"}, {"type_id", 1}}}};
   json second_end{{"SpecialToken", {{"id", "[SEP]"}, {"type_id", 1}}}};
-  json file{
-      {"version", "1.0"},
-      {"truncation", nullptr},
-      {"padding", nullptr},
-      {"added_tokens", added},
-      {"normalizer", {{"type", "BertNormalizer"}, {"clean_text", true}, {"handle_chinese_chars", true},
-                      {"strip_accents", nullptr}, {"lowercase", lower}}},
-      {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-      {"post_processor", {{"type", "TemplateProcessing"},
-                          {"single", json::array({around("[CLS]"), text_part, around("[SEP]")})},
-                          {"pair", json::array({around("[CLS]"), text_part, around("[SEP]"), second, second_end})},
-                          {"special_tokens", {{"[CLS]", special("[CLS]")}, {"[SEP]", special("[SEP]")}}}}},
-      {"decoder", {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}},
-      {"model", {{"type", "WordPiece"}, {"unk_token", "[UNK]"}, {"continuing_subword_prefix", "##"},
-                 {"max_input_chars_per_word", 100}, {"vocab", vocab}}}};
+  json file{{"version", "1.0"},
+            {"truncation", nullptr},
+            {"padding", nullptr},
+            {"added_tokens", added},
+            {"normalizer",
+             {{"type", "BertNormalizer"},
+              {"clean_text", true},
+              {"handle_chinese_chars", true},
+              {"strip_accents", nullptr},
+              {"lowercase", lower}}},
+            {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+            {"post_processor",
+             {{"type", "TemplateProcessing"},
+              {"single", json::array({around("[CLS]"), text_part, around("[SEP]")})},
+              {"pair", json::array({around("[CLS]"), text_part, around("[SEP]"), second, second_end})},
+              {"special_tokens", {{"[CLS]", special("[CLS]")}, {"[SEP]", special("[SEP]")}}}}},
+            {"decoder", {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}},
+            {"model",
+             {{"type", "WordPiece"},
+              {"unk_token", "[UNK]"},
+              {"continuing_subword_prefix", "##"},
+              {"max_input_chars_per_word", 100},
+              {"vocab", vocab}}}};
   return file.dump();
 }
 
@@ -91,7 +107,8 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path) {
     file = path / "tokenizer.json";
     if (!fs::exists(file)) file = path / "vocab.txt";
     if (!fs::exists(file))
-      throw UserError({path.string(), "tokenizer", "a folder with a tokenizer.json or a vocab.txt", "neither", ""});
+      throw UserError(
+          {path.string(), "tokenizer", "a folder with a tokenizer.json or a vocab.txt", "neither", ""});
   }
   std::string extension = file.extension().string(), content = read_file(file), where = file.string();
   fs::path config = file.parent_path() / "tokenizer_config.json";
@@ -101,11 +118,13 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path) {
   else if (extension == ".txt")
     tokenizer = parse(wordpiece_json(content, where, lowercase_setting(config)), where);
   else
-    throw UserError({where, "tokenizer", "a tokenizer.json, a vocab.txt or a folder that holds one", file.filename().string(),
+    throw UserError({where, "tokenizer", "a tokenizer.json, a vocab.txt or a folder that holds one",
+                     file.filename().string(),
                      "convert it, or train one: data.tokenizer: {train: bpe, vocab: 4096}"});
   if (file.filename() == "tokenizer.json")  // a folder of Hugging Face's: its other files belong to it
     for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"})
-      if (fs::exists(file.parent_path() / name)) tokenizer->add_file(name, read_file(file.parent_path() / name));
+      if (fs::exists(file.parent_path() / name))
+        tokenizer->add_file(name, read_file(file.parent_path() / name));
   return tokenizer;
 }
 

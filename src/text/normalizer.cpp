@@ -19,7 +19,8 @@ bool all_ascii(std::string_view text) {
   return true;
 }
 
-// Calls fn(code point, bytes as written) for each character; bytes that are not UTF-8 come with CodePoint::kInvalid.
+// Calls fn(code point, bytes as written) for each character; bytes that are not UTF-8 come with
+// CodePoint::kInvalid.
 template <class Fn>
 void for_each_char(std::string_view text, Fn fn) {
   for (size_t at = 0; at < text.size();) {
@@ -177,7 +178,8 @@ std::unique_ptr<Normalizer> read_normalizer(const Component& component) {
     auto sequence = std::make_unique<Sequence>();
     size_t index = 0;
     for (const auto& part : component.array("normalizers"))
-      if (auto step = read_normalizer(component.child(part, index++))) sequence->steps.push_back(std::move(step));
+      if (auto step = read_normalizer(component.child(part, index++)))
+        sequence->steps.push_back(std::move(step));
     return sequence;
   }
   if (type == "Prepend") {
@@ -205,7 +207,8 @@ std::unique_ptr<Normalizer> read_normalizer(const Component& component) {
   if (type == "NFD") return unicode_form_step(UTF8PROC_DECOMPOSE);
   if (type == "NFKC") return unicode_form_step(UTF8PROC_COMPOSE | UTF8PROC_COMPAT);
   if (type == "NFKD") return unicode_form_step(UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT);
-  component.unknown("Sequence, Prepend, Replace, BertNormalizer, Lowercase, StripAccents, NFC, NFD, NFKC, NFKD");
+  component.unknown(
+      "Sequence, Prepend, Replace, BertNormalizer, Lowercase, StripAccents, NFC, NFD, NFKC, NFKD");
 }
 
 }  // namespace megalith

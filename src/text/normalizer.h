@@ -14,7 +14,8 @@ class Normalizer {
   virtual void apply(std::string& text, bool begins) const = 0;
 };
 
-// Null for a JSON null. Knows Sequence, Prepend, Replace, BertNormalizer, Lowercase, StripAccents, NFC, NFD, NFKC, NFKD.
+// Null for a JSON null. Knows Sequence, Prepend, Replace, BertNormalizer, Lowercase, StripAccents, NFC, NFD,
+// NFKC, NFKD.
 std::unique_ptr<Normalizer> read_normalizer(const Component& component);
 
 }  // namespace megalith

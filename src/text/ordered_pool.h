@@ -1,5 +1,5 @@
-// Work on a stream of tasks by several threads, in bounded memory: tasks are given and taken back in order on the
-// caller's thread, and worked on in between on others.
+// Work on a stream of tasks by several threads, in bounded memory: tasks are given and taken back in order on
+// the caller's thread, and worked on in between on others.
 #pragma once
 #include <algorithm>
 #include <condition_variable>
@@ -16,11 +16,13 @@ namespace megalith {
 template <class Task>
 class OrderedPool {
  public:
-  // `work(task, worker)` runs on one of `threads` workers (0: as many as cores), worker in [0, threads()); `done(task)`
-  // runs on the caller's thread in the order of submission. At most 2 tasks a thread are under way.
+  // `work(task, worker)` runs on one of `threads` workers (0: as many as cores), worker in [0, threads());
+  // `done(task)` runs on the caller's thread in the order of submission. At most 2 tasks a thread are under
+  // way.
   OrderedPool(int64_t threads, std::function<void(Task&, size_t)> work, std::function<void(Task&)> done)
       : work_(std::move(work)), done_(std::move(done)) {
-    size_t count = threads > 0 ? static_cast<size_t>(threads) : std::max(1u, std::thread::hardware_concurrency());
+    size_t count =
+        threads > 0 ? static_cast<size_t>(threads) : std::max(1u, std::thread::hardware_concurrency());
     for (size_t i = 0; i < count; i++) workers_.emplace_back([this, i] { run(i); });
   }
   ~OrderedPool() {
@@ -92,8 +94,8 @@ class OrderedPool {
   std::function<void(Task&)> done_;
   std::mutex mutex_;
   std::condition_variable wake_worker_, wake_caller_;
-  std::deque<Job> jobs_;       // oldest first
-  std::deque<Job*> waiting_;   // not begun
+  std::deque<Job> jobs_;      // oldest first
+  std::deque<Job*> waiting_;  // not begun
   bool stop_ = false;
   std::vector<std::thread> workers_;  // last: they use everything above
 };

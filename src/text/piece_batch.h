@@ -22,7 +22,9 @@ class PieceBatch {
   }
   size_t size() const { return text_.size(); }
   const std::vector<Piece>& pieces() const { return pieces_; }
-  std::string_view text(const Piece& piece) const { return std::string_view(text_).substr(piece.begin, piece.size); }
+  std::string_view text(const Piece& piece) const {
+    return std::string_view(text_).substr(piece.begin, piece.size);
+  }
   int64_t bytes_read() const { return bytes_read_; }  // up to the last piece
 
  private:

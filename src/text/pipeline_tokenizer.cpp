@@ -18,7 +18,8 @@ PipelineTokenizer::PipelineTokenizer(std::string text, const std::string& where)
   };
   Component model = part("model");
   if (!model.json.is_object())
-    throw UserError({where, "model", "a tokenizer.json with a model", model.type(), "is this a tokenizer's file?"});
+    throw UserError(
+        {where, "model", "a tokenizer.json with a model", model.type(), "is this a tokenizer's file?"});
 
   PreTokenizerTraits traits;
   normalizer_ = read_normalizer(part("normalizer"));
@@ -46,9 +47,11 @@ PipelineTokenizer::PipelineTokenizer(std::string text, const std::string& where)
   mask_ = first_of({"[MASK]", "<mask>", "<|mask|>"});
 }
 
-void PipelineTokenizer::name_tokens(const Component& model, const std::vector<AddedToken>& added, bool byte_level) {
+void PipelineTokenizer::name_tokens(const Component& model, const std::vector<AddedToken>& added,
+                                    bool byte_level) {
   auto starts_word = [&](std::string_view name) {
-    if (model.type() == "WordPiece") return !name.starts_with(model.get<std::string>("continuing_subword_prefix", "##"));
+    if (model.type() == "WordPiece")
+      return !name.starts_with(model.get<std::string>("continuing_subword_prefix", "##"));
     if (!byte_level) return name.starts_with("\u2581");
     auto bytes = from_byte_alphabet(name);
     return bytes && !bytes->empty() && ((*bytes)[0] == ' ' || ((*bytes)[0] >= 9 && (*bytes)[0] <= 13));
@@ -128,8 +131,10 @@ void PipelineTokenizer::encode_plain(std::string_view text, PreTokenizer::Place 
     ToModel(const TokenModel& m, std::vector<TokenId>& i) : model(m), ids(i) {}
     void word(std::string_view text) override { model.encode_word(text, ids); }
   } sink(*model_, ids);
-  if (pre_tokenizer_) pre_tokenizer_->split(text, place, sink);
-  else sink.word(text);
+  if (pre_tokenizer_)
+    pre_tokenizer_->split(text, place, sink);
+  else
+    sink.word(text);
 }
 
 std::string PipelineTokenizer::decode(std::span<const TokenId> ids, bool keep_special) const {
@@ -153,7 +158,9 @@ std::optional<TokenId> PipelineTokenizer::id_of(std::string_view token) const {
   return found == ids_.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::string PipelineTokenizer::token_of(TokenId id) const { return tokens_[check(id)].name; }
+std::string PipelineTokenizer::token_of(TokenId id) const {
+  return tokens_[check(id)].name;
+}
 
 std::vector<std::pair<std::string, std::string>> PipelineTokenizer::files() const {
   std::vector<std::pair<std::string, std::string>> files{{"tokenizer.json", json_}};

@@ -1,5 +1,6 @@
 // A tokenizer put together from the components of a tokenizer.json:
-// text -> added tokens cut out -> normalized -> cut into words -> model -> ids; ids -> tokens -> decoder -> text.
+// text -> added tokens cut out -> normalized -> cut into words -> model -> ids; ids -> tokens -> decoder ->
+// text.
 #pragma once
 #include <memory>
 #include <string>
@@ -17,8 +18,8 @@ namespace megalith {
 
 class PipelineTokenizer final : public Tokenizer {
  public:
-  // `json` is the tokenizer.json as read, kept for files(). Throws UserError, or what nlohmann-json throws where the
-  // shape of the file is wrong.
+  // `json` is the tokenizer.json as read, kept for files(). Throws UserError, or what nlohmann-json throws
+  // where the shape of the file is wrong.
   PipelineTokenizer(std::string json, const std::string& where);
 
   std::vector<TokenId> encode(std::string_view text, bool add_special) const override;
@@ -36,7 +37,9 @@ class PipelineTokenizer final : public Tokenizer {
   std::vector<std::pair<std::string, std::string>> files() const override;
 
   // Files to hand on besides tokenizer.json (tokenizer_config.json of a Hugging Face folder).
-  void add_file(std::string name, std::string content) { other_files_.emplace_back(std::move(name), std::move(content)); }
+  void add_file(std::string name, std::string content) {
+    other_files_.emplace_back(std::move(name), std::move(content));
+  }
 
  private:
   struct Token {
@@ -55,7 +58,7 @@ class PipelineTokenizer final : public Tokenizer {
   StringToId ids_;
   std::vector<Token> tokens_;
   std::unique_ptr<AddedTokenSplitter> raw_added_, normalized_added_;
-  std::unique_ptr<Normalizer> normalizer_;      // these three may be null
+  std::unique_ptr<Normalizer> normalizer_;  // these three may be null
   std::unique_ptr<PreTokenizer> pre_tokenizer_;
   std::unique_ptr<Decoder> decoder_;
   std::unique_ptr<TokenModel> model_;

@@ -36,7 +36,8 @@ PostProcessor read_post_processor(const Component& component) {
   if (type == "ByteLevel") return {};
   if (type == "TemplateProcessing") return read_template(component);
   if (type == "BertProcessing" || type == "RobertaProcessing")
-    return {{checked_id(component, component.array("cls").at(1))}, {checked_id(component, component.array("sep").at(1))}};
+    return {{checked_id(component, component.array("cls").at(1))},
+            {checked_id(component, component.array("sep").at(1))}};
   if (type == "Sequence") {
     PostProcessor all;
     size_t index = 0;

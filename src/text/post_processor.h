@@ -11,8 +11,8 @@ struct PostProcessor {
   std::vector<TokenId> before, after;
 };
 
-// Knows TemplateProcessing (its template for one text), BertProcessing, RobertaProcessing, ByteLevel (which changes no
-// ids), Sequence and null.
+// Knows TemplateProcessing (its template for one text), BertProcessing, RobertaProcessing, ByteLevel (which
+// changes no ids), Sequence and null.
 PostProcessor read_post_processor(const Component& component);
 
 }  // namespace megalith

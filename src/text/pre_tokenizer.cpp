@@ -38,10 +38,24 @@ struct Sequence : PreTokenizer {
   void split(std::string_view text, Place place, Sink& sink) const override { run(0, text, place, sink); }
 };
 
-// GPT-2's: cuts by its pattern. (The byte alphabet never appears: the model's vocabulary is turned into bytes.)
+// GPT-2's words, where a pattern that is GPT-2's needs no PCRE2.
+struct Gpt2Split : PreTokenizer {
+  Gpt2Splitter splitter;
+
+  void split(std::string_view text, Place, Sink& sink) const override {
+    for (size_t at = 0; at < text.size();) {
+      size_t end = splitter.word_end(text, at);
+      sink.word(text.substr(at, end - at));
+      at = end;
+    }
+  }
+};
+
+// GPT-2's words, perhaps with a space put in front. (The byte alphabet never appears: the model's vocabulary
+// is turned into bytes.)
 struct ByteLevel : PreTokenizer {
   bool prefix_space = false, use_regex = true;
-  Gpt2Splitter splitter;
+  Gpt2Split words;
 
   void split(std::string_view text, Place place, Sink& sink) const override {
     std::string prefixed;
@@ -50,12 +64,10 @@ struct ByteLevel : PreTokenizer {
       prefixed += text;
       text = prefixed;
     }
-    if (!use_regex) return sink.word(text);
-    for (size_t at = 0; at < text.size();) {
-      size_t end = splitter.word_end(text, at);
-      sink.word(text.substr(at, end - at));
-      at = end;
-    }
+    if (use_regex)
+      words.split(text, place, sink);
+    else
+      sink.word(text);
   }
 };
 
@@ -64,88 +76,58 @@ struct Split : PreTokenizer {
   enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
   std::unique_ptr<Regex> pattern;
   Behavior behavior = Behavior::isolated;
-  bool invert = false;
+  bool invert = false;  // what matches is the words, what lies between the delimiters
 
-  struct Part {
-    size_t begin, end;
-    bool delimiter;
-  };
-
-  std::vector<Part> parts(std::string_view text) const {
-    std::vector<Part> parts;
-    auto add = [&](size_t begin, size_t end, bool matched) {
-      if (begin < end) parts.push_back({begin, end, matched != invert});
-    };
+  // Calls part(begin, end, delimiter) for each match and each stretch between, in order; none is empty.
+  template <class Part>
+  void for_each_part(std::string_view text, Part part) const {
     size_t done = 0;
     for (size_t from = 0; from < text.size();) {
       auto match = pattern->find(text, from);
-      if (!match) break;
+      if (!match || match->begin == text.size()) break;
       if (match->begin == match->end) {  // nothing matched here: look behind the next character
-        if (match->begin >= text.size()) break;
         from = match->begin + code_point_at(text, match->begin).bytes;
         continue;
       }
-      add(done, match->begin, false);
-      add(match->begin, match->end, true);
+      if (done < match->begin) part(done, match->begin, invert);
+      part(match->begin, match->end, !invert);
       done = from = match->end;
     }
-    add(done, text.size(), false);
-    return parts;
+    if (done < text.size()) part(done, text.size(), invert);
   }
 
   void split(std::string_view text, Place, Sink& sink) const override {
-    if (behavior == Behavior::isolated && !invert) return isolate(text, sink);
-    Part open{0, 0, false};  // what may still be joined by the part to come; empty: nothing
+    size_t open = 0, open_end = 0;  // what may still be joined by the part to come; empty: nothing
+    bool open_delimiter = false;
     auto flush = [&] {
-      if (open.begin < open.end) sink.word(text.substr(open.begin, open.end - open.begin));
-      open = {0, 0, false};
+      if (open < open_end) sink.word(text.substr(open, open_end - open));
+      open = open_end = 0;
     };
-    for (const Part& part : parts(text)) {
-      bool joins = false;
-      if (open.begin < open.end) switch (behavior) {
-          case Behavior::merged_with_previous: joins = part.delimiter && !open.delimiter; break;
-          case Behavior::merged_with_next: joins = !part.delimiter && open.delimiter; break;
-          case Behavior::contiguous: joins = part.delimiter == open.delimiter; break;
-          default: break;
-        }
-      if (joins) {
-        open.end = part.end;
-        open.delimiter = part.delimiter;
-        continue;
+    for_each_part(text, [&](size_t begin, size_t end, bool delimiter) {
+      if (open < open_end && joins(open_delimiter, delimiter)) {
+        open_end = end;
+        open_delimiter = delimiter;
+        return;
       }
       flush();
-      if (!part.delimiter || behavior != Behavior::removed) open = part;
-    }
+      if (delimiter && behavior == Behavior::removed) return;
+      open = begin;
+      open_end = end;
+      open_delimiter = delimiter;
+    });
     flush();
   }
 
-  // The usual case, without the list.
-  void isolate(std::string_view text, Sink& sink) const {
-    size_t done = 0;
-    for (size_t from = 0; from < text.size();) {
-      auto match = pattern->find(text, from);
-      if (!match) break;
-      if (match->begin == match->end) {
-        if (match->begin >= text.size()) break;
-        from = match->begin + code_point_at(text, match->begin).bytes;
-        continue;
-      }
-      if (done < match->begin) sink.word(text.substr(done, match->begin - done));
-      sink.word(text.substr(match->begin, match->end - match->begin));
-      done = from = match->end;
-    }
-    if (done < text.size()) sink.word(text.substr(done));
-  }
-};
-
-// The pattern is GPT-2's: no need for PCRE2.
-struct Gpt2Split : PreTokenizer {
-  Gpt2Splitter splitter;
-  void split(std::string_view text, Place, Sink& sink) const override {
-    for (size_t at = 0; at < text.size();) {
-      size_t end = splitter.word_end(text, at);
-      sink.word(text.substr(at, end - at));
-      at = end;
+  bool joins(bool before, bool delimiter) const {
+    switch (behavior) {
+      case Behavior::merged_with_previous:
+        return delimiter && !before;
+      case Behavior::merged_with_next:
+        return !delimiter && before;
+      case Behavior::contiguous:
+        return delimiter == before;
+      default:
+        return false;
     }
   }
 };
@@ -161,21 +143,26 @@ struct Metaspace : PreTokenizer {
     std::string marked;
     marked.reserve(text.size() + text.size() / 4);
     for (char c : text)
-      if (c == ' ') marked += mark;
-      else marked += c;
+      if (c == ' ')
+        marked += mark;
+      else
+        marked += c;
     bool wanted = prepend == Prepend::always ? !place.continues : prepend == Prepend::first && place.begins;
     if (wanted && !marked.starts_with(mark)) marked.insert(0, mark);
     if (!cut) return sink.word(marked);
     for (size_t at = 0; at < marked.size();) {
-      size_t end = std::min(marked.find(mark, marked.compare(at, mark.size(), mark) == 0 ? at + mark.size() : at),
-                            marked.size());
+      size_t end =
+          std::min(marked.find(mark, marked.compare(at, mark.size(), mark) == 0 ? at + mark.size() : at),
+                   marked.size());
       sink.word(std::string_view(marked).substr(at, end - at));
       at = end;
     }
   }
 };
 
-bool is_space(uint32_t c) { return CharClasses::get().kind(c) == CharClasses::space; }
+bool is_space(uint32_t c) {
+  return CharClasses::get().kind(c) == CharClasses::space;
+}
 
 // Words between spaces, each punctuation character by itself.
 struct Bert : PreTokenizer {
@@ -199,7 +186,8 @@ struct Bert : PreTokenizer {
   }
 };
 
-std::unique_ptr<PreTokenizer> split_by(std::unique_ptr<Regex> pattern, Split::Behavior behavior, bool invert) {
+std::unique_ptr<PreTokenizer> split_by(std::unique_ptr<Regex> pattern, Split::Behavior behavior,
+                                       bool invert) {
   auto step = std::make_unique<Split>();
   step->pattern = std::move(pattern);
   step->behavior = behavior;
@@ -229,12 +217,16 @@ std::unique_ptr<PreTokenizer> read_metaspace(const Component& component, PreToke
   step->mark = component.get<std::string>("replacement", "\u2581");
   if (step->mark.empty()) component.bad("a replacement", "an empty one");
   // Older files say add_prefix_space where newer ones name a scheme.
-  std::string scheme =
-      component.get<std::string>("prepend_scheme", component.get("add_prefix_space", true) ? "always" : "never");
-  if (scheme == "always") step->prepend = Metaspace::Prepend::always;
-  else if (scheme == "first") step->prepend = Metaspace::Prepend::first;
-  else if (scheme == "never") step->prepend = Metaspace::Prepend::never;
-  else component.bad("prepend_scheme always, first or never", scheme);
+  std::string scheme = component.get<std::string>(
+      "prepend_scheme", component.get("add_prefix_space", true) ? "always" : "never");
+  if (scheme == "always")
+    step->prepend = Metaspace::Prepend::always;
+  else if (scheme == "first")
+    step->prepend = Metaspace::Prepend::first;
+  else if (scheme == "never")
+    step->prepend = Metaspace::Prepend::never;
+  else
+    component.bad("prepend_scheme always, first or never", scheme);
   step->cut = component.get("split", true);
   traits.word_marker = step->mark;
   return step;
@@ -268,7 +260,8 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Component& component, Pre
   if (type == "BertPreTokenizer") return std::make_unique<Bert>();
   if (type == "Digits") {
     bool each = component.get("individual_digits", false);
-    return split_by(std::make_unique<Regex>(each ? "\\p{N}" : "\\p{N}+", component.where), Split::Behavior::isolated, false);
+    return split_by(std::make_unique<Regex>(each ? "\\p{N}" : "\\p{N}+", component.where),
+                    Split::Behavior::isolated, false);
   }
   component.unknown("Sequence, ByteLevel, Split, Metaspace, BertPreTokenizer, Digits");
 }

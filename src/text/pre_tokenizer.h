@@ -32,11 +32,12 @@ class PreTokenizer {
 
 // What read_pre_tokenizer found besides the splitting itself.
 struct PreTokenizerTraits {
-  bool byte_level = false;   // the model's vocabulary is written in GPT-2's byte alphabet
-  std::string word_marker;   // stands for a space at the beginning of a word; empty if there is none
+  bool byte_level = false;  // the model's vocabulary is written in GPT-2's byte alphabet
+  std::string word_marker;  // stands for a space at the beginning of a word; empty if there is none
 };
 
-// Null for a JSON null: the whole text is one word. Knows Sequence, ByteLevel, Split, Metaspace, BertPreTokenizer, Digits.
+// Null for a JSON null: the whole text is one word. Knows Sequence, ByteLevel, Split, Metaspace,
+// BertPreTokenizer, Digits.
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Component& component, PreTokenizerTraits& traits);
 
 }  // namespace megalith

@@ -7,17 +7,20 @@ namespace megalith {
 namespace {
 
 std::pair<std::string, std::string> read_merge(const Component& component, const nlohmann::json& merge) {
-  if (merge.is_array() && merge.size() == 2) return {merge[0].get<std::string>(), merge[1].get<std::string>()};
+  if (merge.is_array() && merge.size() == 2)
+    return {merge[0].get<std::string>(), merge[1].get<std::string>()};
   if (merge.is_string()) {
     auto text = merge.get<std::string>();
-    if (auto space = text.find(' '); space != std::string::npos) return {text.substr(0, space), text.substr(space + 1)};
+    if (auto space = text.find(' '); space != std::string::npos)
+      return {text.substr(0, space), text.substr(space + 1)};
   }
   component.bad("merges as \"left right\" or [\"left\", \"right\"]", merge.dump());
 }
 
 TokenId find_token(const Component& component, const StringToId& vocab, const std::string& token) {
   auto found = vocab.find(token);
-  if (found == vocab.end()) component.bad("merges of tokens in the vocabulary", "\"" + token + "\", which is not");
+  if (found == vocab.end())
+    component.bad("merges of tokens in the vocabulary", "\"" + token + "\", which is not");
   return found->second;
 }
 
@@ -36,7 +39,8 @@ std::unique_ptr<TokenModel> read_bpe(const Component& component, const StringToI
   auto model = std::make_unique<BpeModel>();
   for (const char* field : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (!component.get<std::string>(field, "").empty())
-      component.bad(fmt::format("no {}", field), component.need<std::string>(field), "this kind of BPE is not supported");
+      component.bad(fmt::format("no {}", field), component.need<std::string>(field),
+                    "this kind of BPE is not supported");
   if (component.get("dropout", 0.0) != 0.0) component.bad("no dropout", "dropout", "set it to null");
 
   model->byte_level_ = traits.byte_level;

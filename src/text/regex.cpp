@@ -9,7 +9,8 @@ namespace megalith {
 namespace {
 
 constexpr std::string_view kSpace =
-    "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}";
+    "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{"
+    "3000}";
 
 std::string translate(std::string_view pattern) {
   std::string out;
@@ -68,7 +69,9 @@ Regex::Regex(std::string_view pattern, const std::string& where) : pattern_(patt
   code_ = code;
 }
 
-Regex::~Regex() { pcre2_code_free(static_cast<pcre2_code*>(code_)); }
+Regex::~Regex() {
+  pcre2_code_free(static_cast<pcre2_code*>(code_));
+}
 
 std::optional<Regex::Match> Regex::find(std::string_view text, size_t from) const {
   thread_local Scratch scratch;

@@ -1,5 +1,6 @@
-// Patterns of tokenizer.json files, on PCRE2 with its just-in-time compiler. They were written for Oniguruma; the one
-// known difference in meaning, \s, is translated (Unicode's White_Space, where PCRE2 has U+180E as well).
+// Patterns of tokenizer.json files, on PCRE2 with its just-in-time compiler. They were written for Oniguruma;
+// the one known difference in meaning, \s, is translated (Unicode's White_Space, where PCRE2 has U+180E as
+// well).
 #pragma once
 #include <cstddef>
 #include <optional>

@@ -6,7 +6,9 @@
 namespace megalith {
 namespace {
 
-bool ascii_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool ascii_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
 
 bool visible(std::string_view text, size_t at) {
   CodePoint point = code_point_at(text, at);
@@ -19,7 +21,8 @@ size_t last_safe_cut(std::string_view text) {
   // The last four bytes may be half a character.
   for (size_t cut = text.size() > 4 ? text.size() - 4 : 0; cut >= 2; cut--) {
     if (text[cut] == ' ' && ascii_letter(text[cut - 1]) && ascii_letter(text[cut + 1])) return cut;
-    if (text[cut - 1] == '\n' && visible(text, cut) && visible(text, previous_code_point(text, cut - 1))) return cut;
+    if (text[cut - 1] == '\n' && visible(text, cut) && visible(text, previous_code_point(text, cut - 1)))
+      return cut;
   }
   return 0;
 }

@@ -5,8 +5,10 @@
 
 namespace megalith {
 
-// The last place in (0, text.size()) where no tokenizer family joins the two sides; 0 if there is none. Such places are
-//  - behind a single line feed between two characters that are not spaces (a line feed may belong to the punctuation
+// The last place in (0, text.size()) where no tokenizer family joins the two sides; 0 if there is none. Such
+// places are
+//  - behind a single line feed between two characters that are not spaces (a line feed may belong to the
+//  punctuation
 //    before it, a run of spaces to the word behind it, but never across this place), and
 //  - before a space between two ASCII letters.
 // The character after the cut is part of the rule, so the end of the text is no such place.

@@ -25,7 +25,9 @@ constexpr int64_t kLongestSequence = 1 << 30;
 }  // namespace
 
 ShardWriter::ShardWriter(std::filesystem::path prefix, TokenWidth width)
-    : prefix_(std::move(prefix)), aside_(shard_file(prefix_, fmt::format(".bin.{}.tmp", ::getpid()).c_str())), width_(width) {
+    : prefix_(std::move(prefix)),
+      aside_(shard_file(prefix_, fmt::format(".bin.{}.tmp", ::getpid()).c_str())),
+      width_(width) {
   if (prefix_.has_parent_path()) {
     std::error_code error;
     std::filesystem::create_directories(prefix_.parent_path(), error);
@@ -96,9 +98,11 @@ void ShardWriter::finish() {
     put(offset);
     offset += length * bytes_of(width_);
   }
-  index.append(reinterpret_cast<const char*>(document_starts_.data()), document_starts_.size() * sizeof document_starts_[0]);
+  index.append(reinterpret_cast<const char*>(document_starts_.data()),
+               document_starts_.size() * sizeof document_starts_[0]);
 
-  // An index without its .bin, or with an older one, must never be seen: the old index goes first, the new comes last.
+  // An index without its .bin, or with an older one, must never be seen: the old index goes first, the new
+  // comes last.
   std::filesystem::path bin = shard_file(prefix_, ".bin"), idx = shard_file(prefix_, ".idx");
   if (::unlink(idx.c_str()) != 0 && errno != ENOENT) cannot_write(idx, errno);
   if (::rename(aside_.c_str(), bin.c_str()) != 0) cannot_write(bin, errno);

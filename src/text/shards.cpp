@@ -104,8 +104,12 @@ void TokenShard::copy_as(int64_t begin, std::span<T> out) const {
     std::copy_n(reinterpret_cast<const int32_t*>(from), count, out.data());
 }
 
-void TokenShard::copy(int64_t begin, std::span<int64_t> out) const { copy_as(begin, out); }
-void TokenShard::copy(int64_t begin, std::span<TokenId> out) const { copy_as(begin, out); }
+void TokenShard::copy(int64_t begin, std::span<int64_t> out) const {
+  copy_as(begin, out);
+}
+void TokenShard::copy(int64_t begin, std::span<TokenId> out) const {
+  copy_as(begin, out);
+}
 
 int64_t TokenShard::document_begin(int64_t document) const {
   MEGALITH_ASSERT(document >= 0 && document <= documents_, "document {} of {}", document, documents_);

@@ -1,7 +1,7 @@
-// Token shards in Megatron's format: PREFIX.bin holds the ids of all documents one after the other, PREFIX.idx their
-// lengths. Layout of the .idx (little endian; megatron/core/datasets/indexed_dataset.py): "MMIDIDX\0\0", uint64 version
-// 1, uint8 type of the ids, uint64 sequences S, uint64 D = documents + 1, int32[S] lengths, int64[S] byte offsets,
-// int64[D] first sequence of each document, closed by S.
+// Token shards in Megatron's format: PREFIX.bin holds the ids of all documents one after the other,
+// PREFIX.idx their lengths. Layout of the .idx (little endian; megatron/core/datasets/indexed_dataset.py):
+// "MMIDIDX\0\0", uint64 version 1, uint8 type of the ids, uint64 sequences S, uint64 D = documents + 1,
+// int32[S] lengths, int64[S] byte offsets, int64[D] first sequence of each document, closed by S.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -19,19 +19,24 @@ inline constexpr std::string_view kShardMagic("MMIDIDX\0\0", 9);
 inline constexpr size_t kShardHeaderBytes = 34;
 
 enum class TokenWidth : uint8_t { int32 = 4, uint16 = 8 };  // Megatron's type codes
-constexpr TokenWidth width_for_vocab(int64_t vocab) { return vocab < 65500 ? TokenWidth::uint16 : TokenWidth::int32; }
-constexpr int64_t bytes_of(TokenWidth width) { return width == TokenWidth::uint16 ? 2 : 4; }
+constexpr TokenWidth width_for_vocab(int64_t vocab) {
+  return vocab < 65500 ? TokenWidth::uint16 : TokenWidth::int32;
+}
+constexpr int64_t bytes_of(TokenWidth width) {
+  return width == TokenWidth::uint16 ? 2 : 4;
+}
 
 // PREFIX with an extension added (PREFIX may contain dots).
 std::filesystem::path shard_file(const std::filesystem::path& prefix, const char* extension);
 // Whether both files of a shard are there.
 bool is_shard(const std::filesystem::path& prefix);
 
-// A shard as one long stream of tokens with document boundaries; memory-mapped, random access in O(1), thread-safe.
+// A shard as one long stream of tokens with document boundaries; memory-mapped, random access in O(1),
+// thread-safe.
 class TokenShard {
  public:
-  // Checks the whole index against itself and against the .bin; anything that does not fit is a UserError with the
-  // reason.
+  // Checks the whole index against itself and against the .bin; anything that does not fit is a UserError
+  // with the reason.
   explicit TokenShard(const std::filesystem::path& prefix);
 
   int64_t tokens() const { return tokens_; }
@@ -59,7 +64,8 @@ class TokenShard {
   size_t offsets_at_ = 0, document_starts_at_ = 0;  // byte positions in the .idx
 };
 
-// Writes a shard aside; the files appear under their names only when `finish` succeeds. Memory: 12 bytes a document.
+// Writes a shard aside; the files appear under their names only when `finish` succeeds. Memory: 12 bytes a
+// document.
 class ShardWriter {
  public:
   ShardWriter(std::filesystem::path prefix, TokenWidth width);
@@ -82,9 +88,9 @@ class ShardWriter {
   TokenWidth width_;
   int fd_ = -1;
   std::string buffer_;
-  std::vector<int32_t> lengths_;           // of the finished sequences
+  std::vector<int32_t> lengths_;  // of the finished sequences
   std::vector<int64_t> document_starts_{0};
-  int64_t open_length_ = 0;                // tokens of the sequence being written
+  int64_t open_length_ = 0;  // tokens of the sequence being written
   bool open_document_ = false;
   bool finished_ = false;
   int64_t tokens_ = 0;

@@ -7,9 +7,9 @@
 
 namespace megalith {
 
-// Fed ids one by one, gives the text that is certain by now: the bytes of a character that is not complete are held
-// back, and the tokenizer's rules on leading spaces hold over the whole text. The pieces joined, with finish(), are
-// decode() of all ids.
+// Fed ids one by one, gives the text that is certain by now: the bytes of a character that is not complete
+// are held back, and the tokenizer's rules on leading spaces hold over the whole text. The pieces joined,
+// with finish(), are decode() of all ids.
 class StreamDecoder {
  public:
   explicit StreamDecoder(const Tokenizer& tokenizer, bool keep_special = false)

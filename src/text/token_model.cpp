@@ -30,7 +30,8 @@ StringToId read_vocab(const Component& component) {
   vocab.reserve(found->size());
   for (const auto& [token, id] : found->items()) {
     if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() >= kLargestVocab)
-      component.bad(fmt::format("ids from 0 to {}", kLargestVocab - 1), fmt::format("{} for {}", id.dump(), token));
+      component.bad(fmt::format("ids from 0 to {}", kLargestVocab - 1),
+                    fmt::format("{} for {}", id.dump(), token));
     vocab.emplace(token, id.get<TokenId>());
   }
   if (vocab.empty()) component.bad("a vocabulary", "an empty one");

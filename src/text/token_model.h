@@ -25,7 +25,9 @@ class TokenModel {
  public:
   virtual ~TokenModel() = default;
   // Appends the ids of a word. Thread-safe; short words are remembered (word_cache.h).
-  virtual void encode_word(std::string_view word, std::vector<TokenId>& ids) const { encode_cached(word, ids); }
+  virtual void encode_word(std::string_view word, std::vector<TokenId>& ids) const {
+    encode_cached(word, ids);
+  }
 
  protected:
   void encode_cached(std::string_view word, std::vector<TokenId>& ids) const;

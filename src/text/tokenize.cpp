@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "text/piece_batch.h"
 #include "text/ordered_pool.h"
+#include "text/piece_batch.h"
 #include "text/shards.h"
 
 namespace megalith {

@@ -20,8 +20,8 @@ class Tokenizer {
   // Ids of a text, without the post-processor's extra tokens unless asked for. Special tokens written in the
   // text become their ids. Thread-safe.
   virtual std::vector<TokenId> encode(std::string_view text, bool add_special = false) const = 0;
-  // The same for text that goes on an earlier piece of one document: nothing marks its beginning as a word's. Pieces
-  // must be cut as in safe_cut.h.
+  // The same for text that goes on an earlier piece of one document: nothing marks its beginning as a word's.
+  // Pieces must be cut as in safe_cut.h.
   virtual std::vector<TokenId> encode_continued(std::string_view text) const { return encode(text); }
   // Bytes of ids; skips special tokens unless asked to keep them. Ids beyond the vocabulary are a UserError.
   virtual std::string decode(std::span<const TokenId> ids, bool keep_special = false) const = 0;
@@ -46,8 +46,8 @@ class Tokenizer {
   Tokenizer& operator=(const Tokenizer&) = default;
 };
 
-// A tokenizer.json, a folder that holds one, or a WordPiece vocab.txt. A component we do not know is a UserError
-// that names it.
+// A tokenizer.json, a folder that holds one, or a WordPiece vocab.txt. A component we do not know is a
+// UserError that names it.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
 std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view json, const std::string& where);
 

@@ -34,13 +34,16 @@ size_t incomplete_suffix(std::string_view text) {
   for (size_t back = 1; back <= std::min<size_t>(3, text.size()); back++) {
     auto lead = static_cast<unsigned char>(text[text.size() - back]);
     if ((lead & 0xC0) == 0x80) continue;
-    size_t wanted = lead >= 0xF0 && lead < 0xF5 ? 4 : lead >= 0xE0 && lead < 0xF0 ? 3 : lead >= 0xC2 && lead < 0xE0 ? 2 : 1;
+    size_t wanted = lead >= 0xF0 && lead < 0xF5   ? 4
+                    : lead >= 0xE0 && lead < 0xF0 ? 3
+                    : lead >= 0xC2 && lead < 0xE0 ? 2
+                                                  : 1;
     if (wanted <= back) return 0;
     // The second byte already rules out overlong forms, surrogates and values that are too large.
     if (back >= 2) {
       auto second = static_cast<unsigned char>(text[text.size() - back + 1]);
-      if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) || (lead == 0xF0 && second < 0x90) ||
-          (lead == 0xF4 && second > 0x8F))
+      if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
+          (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F))
         return 0;
     }
     return back;

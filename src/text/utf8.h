@@ -13,7 +13,8 @@ struct CodePoint {
   bool valid() const { return value != kInvalid; }
 };
 
-// The code point at `position` (< text.size()). Overlong forms, surrogates and values above U+10FFFF are invalid.
+// The code point at `position` (< text.size()). Overlong forms, surrogates and values above U+10FFFF are
+// invalid.
 inline CodePoint code_point_at(std::string_view text, size_t position) {
   auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(text[position + i])); };
   size_t left = text.size() - position;

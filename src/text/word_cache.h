@@ -1,5 +1,5 @@
-// Remembers the ids of frequent short words. One fixed-size table a thread, shared by all tokenizers: no locks, no
-// growth, nothing to free when a tokenizer goes.
+// Remembers the ids of frequent short words. One fixed-size table a thread, shared by all tokenizers: no
+// locks, no growth, nothing to free when a tokenizer goes.
 #pragma once
 #include <algorithm>
 #include <array>

@@ -13,8 +13,10 @@ void count_into(WordCounts& counts, const Gpt2Splitter& splitter, std::string_vi
     size_t end = splitter.word_end(text, at);
     std::string_view word = text.substr(at, end - at);
     auto found = counts.find(word);
-    if (found != counts.end()) found->second++;
-    else counts.emplace(word, 1);
+    if (found != counts.end())
+      found->second++;
+    else
+      counts.emplace(word, 1);
     at = end;
   }
 }

@@ -81,7 +81,7 @@ void TrainingLoop::steps(LoopState& state) {
     StepMetrics metrics = one_step(state);
     const bool last = state.step == config_.train.steps;
     interrupted_ = !last && signals.stop_requested();
-    if (last || (due(config_.train.eval_every, state) && !interrupted_)) look(metrics, last);
+    if (last || due(config_.train.eval_every, state)) look(metrics, last);  // interrupted or not: metrics stay exact
     log_->append(metrics);
     board_->append(metrics);
     progress_->step(metrics);
@@ -179,7 +179,8 @@ nlohmann::json TrainingLoop::write_summary(const LoopState& state, const std::st
                          {"seconds", seconds},
                          {"loss", last_loss_},
                          {"skipped_steps", state.skipped},
-                         {"checkpoint", last_checkpoint_}};
+                         {"checkpoint", last_checkpoint_},
+                         {"report", run_.file("report.html").string()}};
   if (last_valid_loss_ >= 0) summary["valid_loss"] = last_valid_loss_;
   if (!step_seconds_.empty()) {
     std::vector<double> sorted = step_seconds_;

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -27,7 +28,8 @@ RunDirectory::RunDirectory(const std::filesystem::path& path) : path_(path) {
   if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     ::close(lock_);
     lock_ = -1;
-    refuse("another process is training there; wait for it, or choose another run.dir");
+    throw UserError({"", "run.dir", "a directory that no other process trains in", path_.string(),
+                     "another process is training there: wait for it, or choose another run.dir"});
   }
 }
 
@@ -45,14 +47,16 @@ void RunDirectory::save_config(const Config& config) const { write_file_atomical
 Config continue_config(const Config& saved, const Config& now) {
   Config next = keep_decisions(saved, now);
   std::string fixed;
+  std::vector<std::string> harmless;
   for (const Difference& d : differences(saved, next)) {
     std::string change = fmt::format("{} from {} to {}", d.key, d.before, d.after);
-    if (d.may_change) log::info("continues with {}", change);
+    if (d.may_change) harmless.push_back(std::move(change));
     else fixed += (fixed.empty() ? "" : ", ") + change;
   }
   if (!fixed.empty())
     throw UserError({next.run.dir, "", "the settings that this run began with", fixed,
                      "set them back, or give another run.dir to begin anew"});
+  for (const std::string& change : harmless) log::info("continues with {}", change);
   return next;
 }
 

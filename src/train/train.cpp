@@ -23,12 +23,24 @@ namespace {
 
 void say(const std::string& line) { log::info("{}", line); }
 
+// The folder whose weights a new run begins with; empty where it makes its own. Asked before anything takes time.
+std::filesystem::path folder_to_start_from(const Config& config) {
+  if (config.model.from.empty()) return {};
+  try {
+    return find_model_folder(config.model.from, say);
+  } catch (const UserError& error) {
+    UserError::Parts parts = error.parts;
+    parts.key = "model.from";
+    throw UserError(std::move(parts));
+  }
+}
+
 // The shape may come from a folder, its vocabulary from the tokenizer; after this the config is complete.
-void complete_shape(Config& config, const std::optional<Found>& checkpoint, const Tokenizer* tokenizer) {
+void complete_shape(Config& config, const std::filesystem::path& folder, const Tokenizer* tokenizer) {
   ModelShape& shape = config.model.shape;
   if (!config.model.from.empty()) {
     Dropout dropout = shape.dropout;
-    shape = read_hf_config(checkpoint ? checkpoint->dir : find_model_folder(config.model.from, say));
+    shape = read_hf_config(folder);
     if (dropout.any()) shape.dropout = dropout;
   }
   if (shape.vocab == 0 && tokenizer) shape.vocab = tokenizer->vocab_size();
@@ -69,8 +81,9 @@ TrainResult train(Config config) {
     log::warn("no checkpoint in {} is valid: the run begins again from step 0", run.checkpoints().string());
   if (!checkpoint) std::filesystem::remove(run.file("tokenizer.json"));  // of a run that never saved
 
+  const std::filesystem::path folder = checkpoint ? checkpoint->dir : folder_to_start_from(config);
   auto tokenizer = prepare_tokenizer(config, run, say);
-  complete_shape(config, checkpoint, tokenizer.get());
+  complete_shape(config, folder, tokenizer.get());
   at::set_num_threads(static_cast<int>(config.train.threads > 0 ? config.train.threads : usable_cores()));
   auto data = prepare_data(config, run, tokenizer.get(), say);
 
@@ -84,7 +97,7 @@ TrainResult train(Config config) {
   Engine engine(config.model.shape, config.train, config.objective.kind, config.run.seed, /*training=*/true);
   LoopState state;
   if (checkpoint) restore(engine, state, *checkpoint);
-  else if (!config.model.from.empty()) load_parameters(engine.model(), find_model_folder(config.model.from, say));
+  else if (!folder.empty()) load_parameters(engine.model(), folder);
   else engine.model().initialise(config.run.seed);
 
   say(fmt::format("{} {}: {} parameters, {} tokens a step in {} micro-batch(es), {} threads; predicted {} a step, {} of {}",

@@ -4,9 +4,10 @@ if(NOT CLI_PYTHON)
   return()
 endif()
 
-# cli_test(name script [timeout] [arguments…]); seconds are generous: machines are shared.
+# cli_test(name script timeout [arguments…]). Timeouts are generous: machines are shared.
 function(cli_test name script timeout)
-  add_test(NAME cli.${name} COMMAND ${CLI_PYTHON} ${CMAKE_SOURCE_DIR}/tests/cli/${script}.py $<TARGET_FILE:megalith> ${ARGN})
+  add_test(NAME cli.${name}
+           COMMAND ${CLI_PYTHON} ${CMAKE_SOURCE_DIR}/tests/cli/${script}.py $<TARGET_FILE:megalith> ${ARGN})
   set_tests_properties(cli.${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${timeout})
 endfunction()
 

@@ -1,12 +1,13 @@
-"""A damaged checkpoint is noticed, named and passed over: the run goes on from the one before and ends with the same
-numbers. A disk that is full costs a checkpoint, not the run.  damage.py BINARY"""
+"""A damaged checkpoint is noticed, named and passed over: the run goes on from the one before and ends
+with the same numbers. A disk that is full costs a checkpoint, not the run.  damage.py BINARY"""
+
 import ctypes
 import os
 import resource
 import shutil
 import subprocess
 
-from support import assert_same_run, checkpoints, lines_of, metrics, numbers, run_cases, wait_for
+from support import assert_same_run, checkpoints, numbers, run_cases, wait_for
 
 NEWEST, BEFORE = "step-00000009", "step-00000006"
 
@@ -56,7 +57,9 @@ def the_checkpoint_before_is_used(space):
         assert space.run("checkpoint", "verify", newest).stdout.endswith("as written\n")
         damage(newest / file)
         verified = space.run("checkpoint", "verify", newest, expect=4)
-        assert verified.stdout.startswith(f"{file}: ") and what in verified.stdout, f"{name}: {verified.stdout}"
+        assert (
+            verified.stdout.startswith(f"{file}: ") and what in verified.stdout
+        ), f"{name}: {verified.stdout}"
         listed = space.run("--json", "checkpoint", "verify", newest, expect=4).json
         assert listed["ok"] is False and listed["problems"][0]["file"] == file, listed
         said = space.train("whole", f"run.dir={directory}").stderr
@@ -88,27 +91,43 @@ def models_are_read_from_the_newest_valid_one(space):
     directory = broken_off(space, "read")
     flip(directory / "checkpoints" / NEWEST / "model.safetensors")
     from_run = space.run("--json", "generate", directory, "--prompt", "Ba", "--tokens", 8, "--temperature", 0)
-    from_before = space.run("--json", "generate", directory / "checkpoints" / BEFORE, "--prompt", "Ba", "--tokens", 8,
-                            "--temperature", 0)
+    from_before = space.run(
+        "--json",
+        "generate",
+        directory / "checkpoints" / BEFORE,
+        "--prompt",
+        "Ba",
+        "--tokens",
+        8,
+        "--temperature",
+        0,
+    )
     assert NEWEST in from_run.stderr and f"using {BEFORE} instead" in from_run.stderr, from_run.stderr
     assert from_run.json == from_before.json
     for name in checkpoints(directory):
         flip(directory / "checkpoints" / name / "model.safetensors")
-    flip(directory / "checkpoints" / NEWEST / "model.safetensors", 0.5)  # undoing the first flip must not heal it
+    flip(
+        directory / "checkpoints" / NEWEST / "model.safetensors", 0.5
+    )  # undoing the first flip must not heal it
     refused = space.run("generate", directory, expect=2).stderr
     assert refused.splitlines()[-1].startswith("megalith: ") and "only damaged ones" in refused, refused
 
 
 def a_file_that_cannot_grow_costs_only_checkpoints(space):
-    """Writes fail from the second checkpoint on (a limit on file sizes: it needs no rights). The run goes on, the first
-    checkpoint stays valid, and the end says that the last state was not saved."""
-    whole_run(space)
+    """Writes fail from the second checkpoint on (a limit on file sizes: it needs no rights). The run goes
+    on, the first checkpoint stays valid, and the end says that the last state was not saved."""
     space.yaml("long", steps=600, every=20)
     space.train("long", "run.dir=runs/free")
     with open(space / "limited.txt", "wb") as out:
         # Without restored signals SIGXFSZ stays ignored, as Python has it, and write() fails instead.
-        process = subprocess.Popen(space.command("train", "long.yaml", "run.dir=runs/limited"), cwd=space.root, stdout=out,
-                                   stderr=out, env=space.environment, restore_signals=False)
+        process = subprocess.Popen(
+            space.command("train", "long.yaml", "run.dir=runs/limited"),
+            cwd=space.root,
+            stdout=out,
+            stderr=out,
+            env=space.environment,
+            restore_signals=False,
+        )
     said = lambda: (space / "limited.txt").read_text()
     directory = space / "runs/limited"
     wait_for(lambda: checkpoints(directory) or process.poll() is not None, "a checkpoint")
@@ -121,11 +140,12 @@ def a_file_that_cannot_grow_costs_only_checkpoints(space):
         assert part in warning, f"does not say {part!r}: {warning}"
     assert process.returncode == 3, f"exit code {process.returncode}: {said()[-600:]}"
     assert "could not be saved" in said() and "the same command goes on from" in said(), said()[-600:]
-    for name in checkpoints(directory):
+    kept = checkpoints(directory)
+    for name in kept:
         space.run("checkpoint", "verify", directory / "checkpoints" / name)
-    space.train("long", f"run.dir=runs/limited")  # with room again
+    space.train("long", "run.dir=runs/limited")  # with room again
     assert_same_run(directory, space / "runs/free", "after the limit was gone")
-    return f"went on from {checkpoints(directory)[0]}"
+    return f"went on from {kept[-1]}"
 
 
 def a_full_disk_costs_only_checkpoints(space):
@@ -153,6 +173,12 @@ def a_full_disk_costs_only_checkpoints(space):
         libc.umount2(str(folder).encode(), 2)
 
 
-run_cases([the_checkpoint_before_is_used, without_any_valid_checkpoint_it_begins_again,
-           models_are_read_from_the_newest_valid_one, a_file_that_cannot_grow_costs_only_checkpoints,
-           a_full_disk_costs_only_checkpoints])
+run_cases(
+    [
+        the_checkpoint_before_is_used,
+        without_any_valid_checkpoint_it_begins_again,
+        models_are_read_from_the_newest_valid_one,
+        a_file_that_cannot_grow_costs_only_checkpoints,
+        a_full_disk_costs_only_checkpoints,
+    ]
+)

@@ -1,5 +1,6 @@
-"""Stopped by kill -9 at any moment and started again, a run ends as if nothing had happened: every loss and every
-tensor of the last checkpoint, bit by bit.  resume.py BINARY [--long]"""
+"""Stopped by kill -9 at any moment and started again, a run ends as if nothing had happened: every loss
+and every tensor of the last checkpoint, bit by bit.  resume.py BINARY [--long]"""
+
 import random
 import signal
 import time
@@ -22,15 +23,21 @@ def rerun_is_identical(space):
     reference_run(space)
     assert_same_run(space / "runs/again", space / "runs/whole", "the same command in another directory")
     space.train("whole", "run.dir=runs/other", "run.seed=2")
-    assert metrics(space / "runs/other")[0]["loss"] != metrics(space / "runs/whole")[0]["loss"], "the seed has no effect"
+    assert (
+        metrics(space / "runs/other")[0]["loss"] != metrics(space / "runs/whole")[0]["loss"]
+    ), "the seed has no effect"
 
 
 def kill_and_resume(space, kills, seed):
-    """Kills at moments spread over the run's duration, start-up and saves included, until `kills` kills have hit."""
+    """Kills at moments spread over the run's duration, start-up and saves included, until `kills` kills
+    have hit."""
     # With samples and, in the long variant, with two threads and two micro-batches.
     more = "threads: 2, micro_batch: 2" if LONG else "threads: 1"
-    duration = reference_run(space, train=f"{{steps: {STEPS}, batch: 4, lr: 0.003, warmup: 2, eval_every: 5, eval_batches: 2, "
-                                          f"sample_tokens: 5, {more}}}")
+    duration = reference_run(
+        space,
+        train=f"{{steps: {STEPS}, batch: 4, lr: 0.003, warmup: 2, eval_every: 5, eval_batches: 2, "
+        f"sample_tokens: 5, {more}}}",
+    )
     chance = random.Random(seed)
     hit, in_save, runs, started_at = 0, 0, 0, []
     while hit < kills:
@@ -52,7 +59,10 @@ def kill_and_resume(space, kills, seed):
             break
         space.run("train", "whole.yaml", f"run.dir={directory}")
         assert_same_run(space / directory, space / "runs/whole", f"run {runs}")
-    return f"{hit} kills after {sorted(started_at)} of {STEPS} steps, {in_save} within a save; {runs} run(s), all as the whole one"
+    return (
+        f"{hit} kills after {sorted(started_at)} of {STEPS} steps, {in_save} within a save; "
+        f"{runs} run(s), all as the whole one"
+    )
 
 
 def kills_at_random_moments(space):
@@ -67,7 +77,9 @@ def kills_within_saves(space):
         directory = space / f"runs/save{attempt}"
         folder = directory / "checkpoints"
         process = space.start("train", "whole.yaml", f"run.dir={directory}")
-        unfinished = lambda: process.poll() is not None or (folder.exists() and any(".tmp-" in p.name for p in folder.iterdir()))
+        unfinished = lambda: process.poll() is not None or (
+            folder.exists() and any(".tmp-" in p.name for p in folder.iterdir())
+        )
         for _ in range(attempt % 3):  # also a later save than the first
             done = len(checkpoints(directory))
             wait_for(lambda: process.poll() is not None or len(checkpoints(directory)) > done, "a checkpoint")
@@ -93,5 +105,8 @@ def a_finished_run_stays_finished(space):
     assert [m["step"] for m in metrics(space / "runs/done")] == [1, 2, 3, 4, 5, 6]
 
 
-run_cases([kills_at_random_moments, kills_within_saves] if LONG else
-          [rerun_is_identical, a_finished_run_stays_finished, kills_at_random_moments, kills_within_saves])
+run_cases(
+    [kills_at_random_moments, kills_within_saves]
+    if LONG
+    else [rerun_is_identical, a_finished_run_stays_finished, kills_at_random_moments, kills_within_saves]
+)

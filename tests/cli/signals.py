@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM finish the step, save and exit with 130; a second one stops at once. Either way the same command
-goes on to the same numbers.  signals.py BINARY"""
+"""Ctrl-C and SIGTERM finish the step, save and exit with 130; a second one stops at once. Either way the
+same command goes on to the same numbers.  signals.py BINARY"""
+
 import signal
-import time
 
 from support import assert_same_run, checkpoints, lines_of, metrics, run_cases, wait_for
 
@@ -15,13 +15,17 @@ def interrupted_by(space, which):
     for after in (1, 120):
         directory = space / f"runs/stopped{after}"
         process = space.start("train", "whole.yaml", f"run.dir={directory}")
-        wait_for(lambda: lines_of(directory / "metrics.jsonl") >= after or process.poll() is not None, "steps")
+        wait_for(
+            lambda: lines_of(directory / "metrics.jsonl") >= after or process.poll() is not None, "steps"
+        )
         process.send_signal(which)
         assert process.wait(60) == 130, f"exit code {process.returncode}"
         said = (space / "started.txt").read_text()
         steps = metrics(directory)[-1]["step"]
         assert steps < 300, "it was too late to interrupt"
-        assert checkpoints(directory)[-1] == f"step-{steps:08}", f"{steps} steps, checkpoints {checkpoints(directory)}"
+        assert (
+            checkpoints(directory)[-1] == f"step-{steps:08}"
+        ), f"{steps} steps, checkpoints {checkpoints(directory)}"
         space.run("checkpoint", "verify", directory / "checkpoints" / checkpoints(directory)[-1])
         assert "stopping after this step and saving" in said, said
         assert f"interrupted after step {steps}; the same command goes on" in said, said[-400:]
@@ -38,9 +42,15 @@ def sigterm_saves(space):
 
 
 def a_second_one_stops_at_once(space):
-    """With steps that take long: the process is gone before its step is done, and what was saved before is whole."""
-    slow = "{steps: 4, batch: 4096, micro_batch: 4, lr: 0.003, eval_every: 0, threads: 1}"
-    space.yaml("slow", every=1, train=slow, data="{train: long.txt, tokenizer: {train: bpe, vocab: 300}, sequence: 32}")
+    """With steps that take long: the process is gone before its step is done, and what was saved before
+    is whole."""
+    slow = "{steps: 4, batch: 1024, micro_batch: 4, lr: 0.003, eval_every: 0, threads: 1}"
+    space.yaml(
+        "slow",
+        every=1,
+        train=slow,
+        data="{train: long.txt, tokenizer: {train: bpe, vocab: 300}, sequence: 32}",
+    )
     content = (space / "text.txt").read_text()
     space.write("long.txt", content * 3)
     space.train("slow")
@@ -48,7 +58,10 @@ def a_second_one_stops_at_once(space):
     process = space.start("train", "slow.yaml", f"run.dir={directory}")
     wait_for(lambda: lines_of(directory / "metrics.jsonl") >= 2 or process.poll() is not None, "two steps")
     process.send_signal(signal.SIGINT)
-    wait_for(lambda: "once more stops at once" in (space / "started.txt").read_text(), "the first signal to be seen")
+    wait_for(
+        lambda: "once more stops at once" in (space / "started.txt").read_text(),
+        "the first signal to be seen",
+    )
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130, f"exit code {process.returncode}"
     assert lines_of(directory / "metrics.jsonl") == 2, "it went on to the end of the step"
@@ -62,7 +75,9 @@ def a_second_one_stops_at_once(space):
 def without_checkpoints_it_says_what_is_lost(space):
     space.yaml("never", train=SETTINGS, checkpoint="{every: never}")
     process = space.start("train", "never.yaml")
-    wait_for(lambda: lines_of(space / "runs/never/metrics.jsonl") >= 1 or process.poll() is not None, "a step")
+    wait_for(
+        lambda: lines_of(space / "runs/never/metrics.jsonl") >= 1 or process.poll() is not None, "a step"
+    )
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130, f"exit code {process.returncode}"
     said = (space / "started.txt").read_text()

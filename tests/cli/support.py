@@ -1,21 +1,29 @@
-"""What the tests of the binary share: a workspace with a small text, a small run, and a way to run the program.
+"""What the tests of the binary share: a workspace with a small text, a small run, and a way to run the
+program.
 
-Every script takes the binary as its first argument, writes only below a temporary directory and removes it."""
+Every script takes the binary as its first argument, writes only below a temporary directory and removes it.
+"""
+
 import contextlib
 import json
 import os
 import pathlib
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 
 # Nothing here may wait for a network, and thread pools of the references would only disturb the timing.
-os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error", TOKENIZERS_PARALLELISM="false", OMP_NUM_THREADS="2",
-                  TF_CPP_MIN_LOG_LEVEL="3")
+os.environ.update(
+    HF_HUB_OFFLINE="1",
+    TRANSFORMERS_VERBOSITY="error",
+    TOKENIZERS_PARALLELISM="false",
+    OMP_NUM_THREADS="2",
+    TF_CPP_MIN_LOG_LEVEL="3",
+    TQDM_DISABLE="1",
+)
 
 SKIPPED = 77  # ctest's SKIP_RETURN_CODE
 BINARY = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else None
@@ -34,10 +42,13 @@ def skip(reason):
 
 
 def text(words, seed=0):
-    """Sentences of invented words with a skewed distribution: something to learn, and the same on every machine."""
+    """Sentences of invented words with a skewed distribution: something to learn, and the same on every
+    machine."""
     chance = random.Random(seed)
     syllables = [a + b for a in "bdfglmnprst" for b in ("a", "e", "i", "o", "u", "an", "el", "or")]
-    lexicon = ["".join(chance.choice(syllables) for _ in range(chance.choice((1, 1, 2, 2, 3)))) for _ in range(200)]
+    lexicon = [
+        "".join(chance.choice(syllables) for _ in range(chance.choice((1, 1, 2, 2, 3)))) for _ in range(200)
+    ]
     out, length = [], 0
     for _ in range(words):
         word = lexicon[min(int(chance.expovariate(0.04)), len(lexicon) - 1)]
@@ -83,25 +94,38 @@ class Workspace:
 
     def run(self, *arguments, expect=0, timeout=120):
         """Runs the binary to its end; `expect` is the exit code that must come (None: any)."""
-        done = subprocess.run(self.command(*arguments), cwd=self.root, env=self.environment, capture_output=True, timeout=timeout)
-        result = Result(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+        done = subprocess.run(
+            self.command(*arguments),
+            cwd=self.root,
+            env=self.environment,
+            capture_output=True,
+            timeout=timeout,
+        )
+        result = Result(
+            done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+        )
         if expect is not None and result.code != expect:
-            raise AssertionError(f"{' '.join(map(str, arguments))}: exit code {result.code}, expected {expect}\n"
-                                 f"{result.stdout}{result.stderr}")
+            raise AssertionError(
+                f"{' '.join(map(str, arguments))}: exit code {result.code}, expected {expect}\n"
+                f"{result.stdout}{result.stderr}"
+            )
         return result
 
     def start(self, *arguments):
         """Starts the binary and leaves it running; its output goes to a file beside the others."""
         with open(self.root / "started.txt", "ab") as out:
-            return subprocess.Popen(self.command(*arguments), cwd=self.root, env=self.environment, stdout=out, stderr=out)
+            return subprocess.Popen(
+                self.command(*arguments), cwd=self.root, env=self.environment, stdout=out, stderr=out
+            )
 
     def yaml(self, name, arch="gpt2", steps=12, every=3, **sections):
-        """Writes NAME.yaml: a tiny run of about a second. Sections given replace or add lines. One thread: with models
-        this small a second one only waits, and on a busy machine for long."""
+        """Writes NAME.yaml: a tiny run of about a second. Sections given replace or add lines. One
+        thread: with models this small a second one only waits, and on a busy machine for long."""
         lines = {
             "model": MODELS[arch],
             "data": "{train: text.txt, tokenizer: {train: bpe, vocab: 300}, sequence: 32}",
-            "train": f"{{steps: {steps}, batch: 4, lr: 0.003, warmup: 2, eval_every: 5, eval_batches: 2, threads: 1}}",
+            "train": f"{{steps: {steps}, batch: 4, lr: 0.003, warmup: 2, eval_every: 5, eval_batches: 2, "
+            "threads: 1}",
             "checkpoint": f"{{every: {every}}}",
         }
         if arch == "bert":
@@ -145,9 +169,12 @@ def checkpoints(run):
 def tensors(checkpoint):
     """Every tensor of a checkpoint, weights and optimizer, as bytes."""
     from safetensors.numpy import load_file
+
     out = {}
     for path in sorted(pathlib.Path(checkpoint).glob("*.safetensors")):
-        out.update({f"{path.name}:{k}": (v.shape, v.dtype.str, v.tobytes()) for k, v in load_file(path).items()})
+        out.update(
+            {f"{path.name}:{k}": (v.shape, v.dtype.str, v.tobytes()) for k, v in load_file(path).items()}
+        )
     assert out, f"no tensors in {checkpoint}"
     return out
 
@@ -160,8 +187,9 @@ def assert_same_run(run, reference, what):
     assert len(got) == len(expected), f"{what}: {len(got)} steps, expected {len(expected)}"
     last = checkpoints(reference)[-1]
     assert checkpoints(run)[-1] == last, f"{what}: last checkpoint is {checkpoints(run)[-1]}, expected {last}"
-    assert tensors(pathlib.Path(run) / "checkpoints" / last) == tensors(pathlib.Path(reference) / "checkpoints" / last), \
-        f"{what}: tensors of {last} differ"
+    assert tensors(pathlib.Path(run) / "checkpoints" / last) == tensors(
+        pathlib.Path(reference) / "checkpoints" / last
+    ), f"{what}: tensors of {last} differ"
 
 
 def wait_for(condition, what, seconds=60):
@@ -181,7 +209,8 @@ def lines_of(path):
 
 
 def run_cases(cases):
-    """Runs functions that each take a workspace; prints one line for each and fails at the end if any failed."""
+    """Runs functions that each take a workspace; prints one line for each and fails at the end if any
+    failed."""
     failed = []
     for case in cases:
         name = case.__name__.replace("_", " ")

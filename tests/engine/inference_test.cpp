@@ -1,4 +1,5 @@
 // Without gradients: validation, per-token losses, generation with a cache.
+#include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
 #include <numeric>

@@ -17,15 +17,13 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 constexpr Dropout kDrop{0.1, 0.2, 0.1};
 
-class Layout : public testing::TestWithParam<Case> {
- protected:
-  void SetUp() override { at::set_num_threads(2); }
-};
+class Layout : public testing::TestWithParam<Case> {};
 
 TEST_P(Layout, GradientsDoNotDependOnTheMicroBatch) {
   ModelShape shape = tiny(GetParam().arch, GetParam().dropout);
   Batch batch = random_batch(shape, 8, 19);
   auto engine = make_engine(shape);
+  at::set_num_threads(2);
   StepInput input{&batch, 5, 1e-3, nullptr};
   StepOutcome whole = engine->run(gradients_only(step_of(shape, batch, 1)), input);
   Tensors wanted = gradients(*engine);
@@ -55,6 +53,7 @@ TEST_P(Layout, RerunIsBitIdentical) {
   ModelShape shape = tiny(GetParam().arch, GetParam().dropout);
   Batch batch = random_batch(shape, 6, 21);
   auto one = make_engine(shape), two = make_engine(shape);
+  at::set_num_threads(2);
   Schedule step = step_of(shape, batch, 3);
   EXPECT_EQ(memorise(*one, batch, step, 10, 1e-3), memorise(*two, batch, step, 10, 1e-3));
   EXPECT_EQ(parameters(*one), parameters(*two));
@@ -66,6 +65,7 @@ TEST_P(Layout, OneThreadAgreesWithTwo) {
   Batch batch = random_batch(shape, 8, 19);
   StepInput input{&batch, 5, 1e-3, nullptr};
   auto engine = make_engine(shape);
+  at::set_num_threads(2);
   StepOutcome two = engine->run(gradients_only(step_of(shape, batch, 2)), input);
   Tensors wanted = gradients(*engine);
   clear_gradients(*engine);

@@ -48,7 +48,7 @@ TEST_P(PeakMemory, IsWithinAFifthOfThePrediction) {
   const int64_t before = allocated_memory().live;
   auto engine = make_engine(shape, settings);
   double targets = static_cast<double>(batch.target_count()) / static_cast<double>(batch.targets.size());
-  auto facts = block_facts(shape, {c.sequences / c.micros, c.length, targets}, c.precision,
+  auto facts = block_facts(shape, {c.sequences / c.micros, c.length, targets, c.micros}, c.precision,
                            c.dropout.attention > 0 || c.prefix);
   for (size_t b = 0; b < facts.size(); b++)
     facts[b].optimizer_bytes = engine->model().optimizer_bytes(static_cast<BlockId>(b));
@@ -78,29 +78,30 @@ TEST_P(PeakMemory, IsWithinAFifthOfThePrediction) {
 constexpr Dropout kResidual{0.1, 0.1, 0}, kAll{0.1, 0.1, 0.1};
 constexpr Precision kFp32 = Precision::fp32, kBf16 = Precision::bf16;
 
+// With a vocabulary of 300 the peak is in a layer, with 2000 and more mostly in the head.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, PeakMemory,
     testing::Values(Case{"Gpt2", Arch::gpt2, 8, 128}, Case{"Llama", Arch::llama, 8, 128}, Case{"Bert", Arch::bert, 8, 128},
                     Case{"Gpt2Micros", Arch::gpt2, 8, 128, 4}, Case{"LlamaMicros", Arch::llama, 8, 128, 4},
-                    Case{"BertMicros", Arch::bert, 8, 128, 4}, Case{"Gpt2Long", Arch::gpt2, 2, 512},
-                    Case{"LlamaLong", Arch::llama, 2, 512}, Case{"BertLong", Arch::bert, 2, 512},
+                    Case{"BertMicros", Arch::bert, 8, 128, 4}, Case{"Gpt2Long", Arch::gpt2, 2, 512, 1, 256, 4, 300},
+                    Case{"LlamaLong", Arch::llama, 2, 512, 1, 256, 4, 300}, Case{"BertLong", Arch::bert, 2, 512},
                     Case{"Gpt2Vocabulary", Arch::gpt2, 8, 128, 1, 128, 2, 30000},
                     Case{"LlamaVocabulary", Arch::llama, 8, 128, 1, 128, 2, 30000},
                     Case{"BertVocabulary", Arch::bert, 8, 128, 1, 128, 2, 30000},
                     Case{"Gpt2OneLayer", Arch::gpt2, 8, 128, 1, 256, 1}, Case{"LlamaOneLayer", Arch::llama, 8, 128, 1, 256, 1},
                     Case{"BertOneLayer", Arch::bert, 8, 128, 1, 256, 1},
-                    Case{"Gpt2Residual", Arch::gpt2, 8, 128, 1, 256, 4, 2000, kFp32, kResidual},
-                    Case{"LlamaResidual", Arch::llama, 8, 128, 1, 256, 4, 2000, kFp32, kResidual},
-                    Case{"BertResidual", Arch::bert, 8, 128, 1, 256, 4, 2000, kFp32, kResidual},
-                    Case{"Gpt2Dropout", Arch::gpt2, 4, 256, 1, 256, 2, 2000, kFp32, kAll},
-                    Case{"LlamaDropout", Arch::llama, 4, 256, 1, 256, 2, 2000, kFp32, kAll},
-                    Case{"BertDropout", Arch::bert, 4, 256, 1, 256, 2, 2000, kFp32, kAll},
-                    Case{"LlamaPrefix", Arch::llama, 4, 256, 1, 256, 2, 2000, kFp32, {}, true, true},
+                    Case{"Gpt2Residual", Arch::gpt2, 8, 128, 1, 256, 4, 300, kFp32, kResidual},
+                    Case{"LlamaResidual", Arch::llama, 8, 128, 1, 256, 4, 300, kFp32, kResidual},
+                    Case{"BertResidual", Arch::bert, 8, 128, 1, 256, 4, 300, kFp32, kResidual},
+                    Case{"Gpt2Dropout", Arch::gpt2, 4, 256, 1, 256, 2, 300, kFp32, kAll},
+                    Case{"LlamaDropout", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, kAll},
+                    Case{"BertDropout", Arch::bert, 4, 256, 1, 256, 2, 300, kFp32, kAll},
+                    Case{"LlamaPrefix", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, {}, true, true},
                     Case{"LlamaUntied", Arch::llama, 8, 128, 1, 256, 4, 2000, kFp32, {}, false},
                     Case{"Gpt2Sgd", Arch::gpt2, 8, 128, 1, 256, 4, 2000, kFp32, {}, true, false, OptimizerKind::sgd},
-                    Case{"Gpt2Bf16", Arch::gpt2, 4, 128, 1, 256, 2, 2000, kBf16},
-                    Case{"LlamaBf16", Arch::llama, 4, 128, 1, 256, 2, 2000, kBf16},
-                    Case{"BertBf16", Arch::bert, 4, 128, 1, 256, 2, 2000, kBf16}),
+                    Case{"Gpt2Bf16", Arch::gpt2, 4, 128, 1, 256, 2, 300, kBf16},
+                    Case{"LlamaBf16", Arch::llama, 4, 128, 1, 256, 2, 300, kBf16},
+                    Case{"BertBf16", Arch::bert, 4, 128, 1, 256, 2, 300, kBf16}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

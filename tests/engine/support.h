@@ -1,5 +1,7 @@
 // Tiny models, batches and schedules, and the state of an engine as values that can be compared.
 #pragma once
+#include <ATen/Parallel.h>
+
 #include <cmath>
 #include <map>
 #include <string>
@@ -57,6 +59,7 @@ inline TrainSettings settings_with(OptimizerKind optimizer = OptimizerKind::adam
 inline std::unique_ptr<Engine> make_engine(const ModelShape& shape, const TrainSettings& settings = {},
                                            uint64_t seed = 3) {
   Objective objective = shape.arch == Arch::bert ? Objective::masked : Objective::causal;
+  at::set_num_threads(1);  // tiny models have nothing to share; tests that want more say so afterwards
   auto engine = std::make_unique<Engine>(shape, settings, objective, seed, true);
   engine->model().initialise(seed);
   return engine;

@@ -24,14 +24,16 @@ json naive_merges(const std::string& text, const json& vocab, size_t count) {
   }
   json merges = json::array();
   while (merges.size() < count) {
-    std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, std::vector<std::string>>> pairs;  // by ids: lowest first
+    std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, std::vector<std::string>>>
+        pairs;  // by ids: lowest first
     for (const auto& [symbols, n] : words)
       for (size_t i = 0; i + 1 < symbols.size(); i++) {
         auto& entry = pairs[{vocab[symbols[i]], vocab[symbols[i + 1]]}];
         entry.first += n;
         entry.second = {symbols[i], symbols[i + 1]};
       }
-    auto best = std::max_element(pairs.begin(), pairs.end(), [](auto& a, auto& b) { return a.second.first < b.second.first; });
+    auto best = std::max_element(pairs.begin(), pairs.end(),
+                                 [](auto& a, auto& b) { return a.second.first < b.second.first; });
     if (best == pairs.end()) break;
     const auto pair = best->second.second;
     merges.push_back(pair);
@@ -39,8 +41,10 @@ json naive_merges(const std::string& text, const json& vocab, size_t count) {
     for (const auto& [symbols, n] : words) {
       std::vector<std::string> out;
       for (size_t i = 0; i < symbols.size(); i++) {
-        if (i + 1 < symbols.size() && symbols[i] == pair[0] && symbols[i + 1] == pair[1]) out.push_back(pair[0] + symbols[++i]);
-        else out.push_back(symbols[i]);
+        if (i + 1 < symbols.size() && symbols[i] == pair[0] && symbols[i + 1] == pair[1])
+          out.push_back(pair[0] + symbols[++i]);
+        else
+          out.push_back(symbols[i]);
       }
       joined[out] += n;
     }
@@ -71,8 +75,10 @@ TEST(BpeTrainer, TheResultDependsNeitherOnThreadsNorOnPieces) {
 TEST(BpeTrainer, SpecialTokensComeFirstAndAreNotLearntFromTheText) {
   Folder folder;
   std::string text = made_up_text(500), separated;
-  for (int i = 0; i < 200; i++) separated += "<|endoftext|>" + text.substr(static_cast<size_t>(i), 5) + "[MASK]";
-  auto tokenizer = parse_tokenizer_json(train_bpe({folder.write("t.txt", separated)}, 300, {"[MASK]"}), "trained");
+  for (int i = 0; i < 200; i++)
+    separated += "<|endoftext|>" + text.substr(static_cast<size_t>(i), 5) + "[MASK]";
+  auto tokenizer =
+      parse_tokenizer_json(train_bpe({folder.write("t.txt", separated)}, 300, {"[MASK]"}), "trained");
   EXPECT_EQ(tokenizer->id_of("<|endoftext|>"), 0);
   EXPECT_EQ(tokenizer->id_of("[MASK]"), 1);
   EXPECT_EQ(tokenizer->mask_token(), 1);
@@ -89,8 +95,10 @@ TEST(BpeTrainer, ATextTooSmallGivesASmallerVocabulary) {
 TEST(BpeTrainer, AVocabularyWithoutRoomForTheBytesIsRefused) {
   Folder folder;
   auto file = folder.write("t.txt", "text");
-  EXPECT_SAYS(user_error([&] { train_bpe({file}, 200); }), "expected 257 or more (256 bytes and 1 special tokens), got 200");
-  EXPECT_SAYS(user_error([&] { train_bpe({file}, 300, {"x"}); }), "special token: expected two characters or more");
+  EXPECT_SAYS(user_error([&] { train_bpe({file}, 200); }),
+              "expected 257 or more (256 bytes and 1 special tokens), got 200");
+  EXPECT_SAYS(user_error([&] { train_bpe({file}, 300, {"x"}); }),
+              "special token: expected two characters or more");
 }
 
 TEST(BpeTrainer, TellsHowFarItIs) {

@@ -31,7 +31,8 @@ std::string zstd(const std::string& text) {
   return out;
 }
 
-std::vector<std::string> documents(const std::vector<std::filesystem::path>& files, const CorpusOptions& options = {}) {
+std::vector<std::string> documents(const std::vector<std::filesystem::path>& files,
+                                   const CorpusOptions& options = {}) {
   std::vector<std::string> all;
   bool open = false;
   for_each_piece(files, options, [&](const DocumentPiece& piece) {
@@ -51,8 +52,10 @@ TEST(Corpus, AFileIsADocumentHoweverItIsStored) {
   EXPECT_EQ(documents({folder.write("a.txt", text)}), std::vector{text});
   EXPECT_EQ(documents({folder.write("a.gz", gzip(text))}), std::vector{text});
   EXPECT_EQ(documents({folder.write("a.zst", zstd(text))}), std::vector{text});
-  EXPECT_EQ(documents({folder.write("two.gz", gzip(text) + gzip("more"))}), std::vector{text + "more"}) << "two members";
-  EXPECT_EQ(documents({folder.write("two.zst", zstd(text) + zstd("more"))}), std::vector{text + "more"}) << "two frames";
+  EXPECT_EQ(documents({folder.write("two.gz", gzip(text) + gzip("more"))}), std::vector{text + "more"})
+      << "two members";
+  EXPECT_EQ(documents({folder.write("two.zst", zstd(text) + zstd("more"))}), std::vector{text + "more"})
+      << "two frames";
   std::string flat(10 << 20, 'x');  // decompresses to far more than it is
   EXPECT_EQ(documents({folder.write("flat.gz", gzip(flat))}), std::vector{flat});
   EXPECT_EQ(documents({folder.write("flat.zst", zstd(flat))}), std::vector{flat});
@@ -62,7 +65,9 @@ TEST(Corpus, SeparatorLinesEndDocuments) {
   Folder folder;
   CorpusOptions options;
   options.separator = "<|endoftext|>";
-  auto file = folder.write("a.txt", "one\ntwo\n<|endoftext|>\n<|endoftext|>\r\nx <|endoftext|>\n<|endoftext|> \nlast\n<|endoftext|>");
+  auto file = folder.write(
+      "a.txt",
+      "one\ntwo\n<|endoftext|>\n<|endoftext|>\r\nx <|endoftext|>\n<|endoftext|> \nlast\n<|endoftext|>");
   std::vector<std::string> expected{"one\ntwo\n", "x <|endoftext|>\n<|endoftext|> \nlast\n"};
   for (int64_t piece : {1 << 20, 10, 1}) {
     options.piece_bytes = piece;
@@ -77,7 +82,8 @@ TEST(Corpus, SeparatorLinesEndDocuments) {
   options.piece_bytes = 5000;
   EXPECT_EQ(documents({folder.write("b.txt", joined)}, options), many);
   std::string long_line = std::string(700000, 'a') + options.separator + "\n";
-  EXPECT_EQ(documents({folder.write("c.txt", long_line + options.separator + "\nb")}, options), (std::vector<std::string>{long_line, "b"}));
+  EXPECT_EQ(documents({folder.write("c.txt", long_line + options.separator + "\nb")}, options),
+            (std::vector<std::string>{long_line, "b"}));
 }
 
 TEST(Corpus, JsonLinesAreADocumentALine) {
@@ -105,7 +111,8 @@ TEST(Corpus, PiecesTokenizeLikeTheWhole) {
     std::vector<TokenId> ids;
     int pieces = 0;
     for_each_piece({folder.write("a.txt", text)}, options, [&](const DocumentPiece& piece) {
-      auto more = piece.first ? small_tokenizer().encode(piece.text) : small_tokenizer().encode_continued(piece.text);
+      auto more =
+          piece.first ? small_tokenizer().encode(piece.text) : small_tokenizer().encode_continued(piece.text);
       ids.insert(ids.end(), more.begin(), more.end());
       pieces++;
     });
@@ -147,23 +154,32 @@ TEST(Corpus, PatternsAndNamesAreExpandedInOrder) {
 TEST(Corpus, WhatCannotBeReadIsNamed) {
   Folder folder;
   CorpusOptions options;
-  auto reading = [&](const std::filesystem::path& file) { return user_error([&] { documents({file}, options); }); };
-  EXPECT_SAYS(user_error([&] { expand_files({(folder / "none.txt").string()}); }), "none.txt: data: expected a file, got nothing of that name");
-  EXPECT_SAYS(user_error([&] { expand_files({(folder / "*.txt").string()}); }), "*.txt: data: expected a pattern that matches files, got no match");
+  auto reading = [&](const std::filesystem::path& file) {
+    return user_error([&] { documents({file}, options); });
+  };
+  EXPECT_SAYS(user_error([&] { expand_files({(folder / "none.txt").string()}); }),
+              "none.txt: data: expected a file, got nothing of that name");
+  EXPECT_SAYS(user_error([&] { expand_files({(folder / "*.txt").string()}); }),
+              "*.txt: data: expected a pattern that matches files, got no match");
   EXPECT_SAYS(user_error([&] { expand_files({(folder / "").string()}); }), "got a folder");
   EXPECT_SAYS(reading(folder / "none.txt"), "none.txt: cannot read: No such file");
   EXPECT_SAYS(reading(folder.write("empty.txt", "")), "empty.txt: expected text, got an empty file");
   EXPECT_SAYS(reading(folder.write("utf16.txt", "\xFF\xFEh")), "got UTF-16");
   std::string packed = gzip(made_up_text(1000)), broken = packed;
   broken[packed.size() / 2] = static_cast<char>(~broken[packed.size() / 2]);
-  EXPECT_SAYS(reading(folder.write("short.gz", packed.substr(0, packed.size() - 9))), "the file is damaged: it ends too early");
-  EXPECT_SAYS(reading(folder.write("broken.gz", broken)), "broken.gz: expected whole gzip data; the file is damaged");
+  EXPECT_SAYS(reading(folder.write("short.gz", packed.substr(0, packed.size() - 9))),
+              "the file is damaged: it ends too early");
+  EXPECT_SAYS(reading(folder.write("broken.gz", broken)),
+              "broken.gz: expected whole gzip data; the file is damaged");
   packed = zstd(made_up_text(1000));
   EXPECT_SAYS(reading(folder.write("short.zst", packed.substr(0, packed.size() - 9))), "it ends too early");
-  EXPECT_SAYS(reading(folder.write("a.jsonl", "{\"text\": \"x\"}\n{\"body\": \"y\"}\n")),
-              "a.jsonl:2: data.text_field: expected a text field \"text\", got none; text fields of this line: body");
-  EXPECT_SAYS(reading(folder.write("b.jsonl", "{\"text\": 1}\n")), "b.jsonl:1: data.text_field: expected a text field \"text\", got number");
-  EXPECT_SAYS(reading(folder.write("c.jsonl", "\n{\"text\": \n")), "c.jsonl:2: expected a JSON object a line");
+  EXPECT_SAYS(
+      reading(folder.write("a.jsonl", "{\"text\": \"x\"}\n{\"body\": \"y\"}\n")),
+      "a.jsonl:2: data.text_field: expected a text field \"text\", got none; text fields of this line: body");
+  EXPECT_SAYS(reading(folder.write("b.jsonl", "{\"text\": 1}\n")),
+              "b.jsonl:1: data.text_field: expected a text field \"text\", got number");
+  EXPECT_SAYS(reading(folder.write("c.jsonl", "\n{\"text\": \n")),
+              "c.jsonl:2: expected a JSON object a line");
   EXPECT_SAYS(reading(folder.write("d.jsonl", "{\"text\": \"\"}")), "every document in the file is empty");
 }
 

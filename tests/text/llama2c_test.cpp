@@ -32,7 +32,8 @@ TEST(Llama2c, StoriesTokenizerGivesTheGoldenTextAndIds) {
   SKIP_WITHOUT_SHARED("stories260K_tok512.bin");
   SKIP_WITHOUT_SHARED("stories260K_golden.json");
   auto golden = nlohmann::json::parse(read_file(shared_corpus("stories260K_golden.json")));
-  auto tokenizer = parse_tokenizer_json(tokenizer_from_llama2c(read_file(shared_corpus("stories260K_tok512.bin")), 512), "tok512");
+  auto tokenizer = parse_tokenizer_json(
+      tokenizer_from_llama2c(read_file(shared_corpus("stories260K_tok512.bin")), 512), "tok512");
   auto ids = golden["greedy_tokens"].get<Ids>();
   auto text = golden["greedy_text"].get<std::string>();
   EXPECT_EQ(tokenizer->vocab_size(), 512);
@@ -48,7 +49,8 @@ TEST(Llama2c, TheBestScoreIsJoinedFirst) {
   auto tokenizer = parse_tokenizer_json(tokenizer_from_llama2c(small_file(), 265), "small");
   EXPECT_EQ(tokenizer->encode("ab", true), (Ids{1, 261})) << "\" a\" + b scores best, and makes \" ab\"";
   EXPECT_EQ(tokenizer->encode("bab"), (Ids{262, 264, 260}));
-  EXPECT_EQ(tokenizer->encode("\n\u00e9"), (Ids{262, 3 + 10, 3 + 0xC3, 3 + 0xA9})) << "unknown characters are bytes";
+  EXPECT_EQ(tokenizer->encode("\n\u00e9"), (Ids{262, 3 + 10, 3 + 0xC3, 3 + 0xA9}))
+      << "unknown characters are bytes";
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("b ab\n\u00e9 ")), "b ab\n\u00e9 ");
   EXPECT_EQ(tokenizer->encode_continued(" ab"), (Ids{261})) << "what goes on gets no space of its own";
   EXPECT_EQ(tokenizer->begin_token(), 1);
@@ -57,10 +59,14 @@ TEST(Llama2c, TheBestScoreIsJoinedFirst) {
 }
 
 TEST(Llama2c, AFileThatDoesNotFitIsRefused) {
-  auto message = [](const std::string& bytes, int64_t vocab) { return user_error([&] { tokenizer_from_llama2c(bytes, vocab, "t.bin"); }); };
+  auto message = [](const std::string& bytes, int64_t vocab) {
+    return user_error([&] { tokenizer_from_llama2c(bytes, vocab, "t.bin"); });
+  };
   EXPECT_SAYS(message(small_file(), 300), "t.bin: pieces: expected 300, the model's vocabulary, got 265");
-  EXPECT_SAYS(message(small_file() + "x", 265), "expected whole pieces up to the end of the file, got a torn one");
-  EXPECT_SAYS(message(small_file() + piece("muchlonger", 0), 266), "piece 265: expected a length up to 7, got 10");
+  EXPECT_SAYS(message(small_file() + "x", 265),
+              "expected whole pieces up to the end of the file, got a torn one");
+  EXPECT_SAYS(message(small_file() + piece("muchlonger", 0), 266),
+              "piece 265: expected a length up to 7, got 10");
   EXPECT_SAYS(message(small_file() + piece("ab", 0), 266), "every piece once");
   EXPECT_SAYS(message("", 265), "torn");
 }

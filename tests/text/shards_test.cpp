@@ -63,10 +63,16 @@ TEST(Shards, TheFilesAreMegatrons) {
   Folder folder;
   write(folder / "t", {{1, 2, 513}, {7}}, TokenWidth::uint16);
   EXPECT_EQ(read_file(folder / "t.bin"), std::string("\1\0\2\0\1\2\7\0", 8));
-  std::string index("MMIDIDX\0\0" "\1\0\0\0\0\0\0\0" "\x8" "\2\0\0\0\0\0\0\0" "\3\0\0\0\0\0\0\0", 34);
-  index += std::string("\3\0\0\0\1\0\0\0", 8);                                                             // lengths
-  index += std::string("\0\0\0\0\0\0\0\0\6\0\0\0\0\0\0\0", 16);                                            // offsets
-  index += std::string("\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 24);                            // documents
+  std::string index(
+      "MMIDIDX\0\0"
+      "\1\0\0\0\0\0\0\0"
+      "\x8"
+      "\2\0\0\0\0\0\0\0"
+      "\3\0\0\0\0\0\0\0",
+      34);
+  index += std::string("\3\0\0\0\1\0\0\0", 8);                                   // lengths
+  index += std::string("\0\0\0\0\0\0\0\0\6\0\0\0\0\0\0\0", 16);                  // offsets
+  index += std::string("\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 24);  // documents
   EXPECT_EQ(read_file(folder / "t.idx"), index);
 }
 
@@ -106,7 +112,8 @@ TEST(Shards, WhatDoesNotFitIsRefusedWithItsReason) {
   EXPECT_SAYS(message(with(18, uint64_t{1} << 63), ids), "size: ");
   EXPECT_SAYS(message(with(26, ~uint64_t{0}), ids), "size: ");
   EXPECT_SAYS(message(with(34, int32_t{-3}), ids), "length of sequence 0: expected 0 or more, got -3");
-  EXPECT_SAYS(message(with(34 + 8 + 8, int64_t{4}), ids), "offset of sequence 1: expected 6, the end of the one before, got 4");
+  EXPECT_SAYS(message(with(34 + 8 + 8, int64_t{4}), ids),
+              "offset of sequence 1: expected 6, the end of the one before, got 4");
   EXPECT_SAYS(message(index, ids.substr(0, 8)), "expected a .bin of at least 10 bytes, got 8");
   EXPECT_SAYS(message(index, ids + "xx"), "expected a .bin of 10 bytes, got 12");
   size_t documents = 34 + 2 * 12;
@@ -115,7 +122,8 @@ TEST(Shards, WhatDoesNotFitIsRefusedWithItsReason) {
   EXPECT_SAYS(message(with(documents + 16, int64_t{1}), ids), "beginning of document 2: ");
   folder.write("t.idx", index);
   folder.write("t.bin", ids);
-  EXPECT_SAYS(user_error([&] { TokenShard(folder / "t").check_ids(5); }), "token 4: expected an id below the vocabulary, 5, got 5");
+  EXPECT_SAYS(user_error([&] { TokenShard(folder / "t").check_ids(5); }),
+              "token 4: expected an id below the vocabulary, 5, got 5");
   EXPECT_SAYS(user_error([&] { TokenShard(folder / "none"); }), "none.idx: cannot read");
 }
 

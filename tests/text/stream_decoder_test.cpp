@@ -30,7 +30,8 @@ TEST(StreamDecoder, PiecesJoinedAreTheWholeAndNeverHalfACharacter) {
 TEST(StreamDecoder, BytesThatWillNeverBeACharacterStillComeOut) {
   std::mt19937_64 random(2);
   std::vector<TokenId> ids(300);
-  for (auto& id : ids) id = static_cast<TokenId>(random() % static_cast<uint64_t>(small_tokenizer().vocab_size()));
+  for (auto& id : ids)
+    id = static_cast<TokenId>(random() % static_cast<uint64_t>(small_tokenizer().vocab_size()));
   StreamDecoder stream(small_tokenizer(), true);
   std::string joined;
   for (TokenId id : ids) joined += stream.feed(id);

@@ -59,16 +59,26 @@ inline std::string made_up_text(size_t words, uint64_t seed = 1) {
     for (uint64_t length = 1 + below(8); word.size() < length;) word += "etaoinshrdlu"[below(12)];
     known.push_back(word);
   }
-  known.insert(known.end(), {"caf\u00e9", "\u65e5\u672c\u8a9e", "na\u00efve", "1984", "3.14", "don't", "we'll"});
+  known.insert(known.end(),
+               {"caf\u00e9", "\u65e5\u672c\u8a9e", "na\u00efve", "1984", "3.14", "don't", "we'll"});
   std::string text;
   for (size_t i = 0; i < words; i++) {
     text += known[below(1 + below(known.size()))];
     switch (below(16)) {
-      case 0: text += ", "; break;
-      case 1: text += ".\n"; break;
-      case 2: text += "\n\n"; break;
-      case 3: text += "  "; break;
-      default: text += ' ';
+      case 0:
+        text += ", ";
+        break;
+      case 1:
+        text += ".\n";
+        break;
+      case 2:
+        text += "\n\n";
+        break;
+      case 3:
+        text += "  ";
+        break;
+      default:
+        text += ' ';
     }
   }
   return text;
@@ -76,9 +86,36 @@ inline std::string made_up_text(size_t words, uint64_t seed = 1) {
 
 // Strings made to break tokenizers; valid UTF-8 unless asked otherwise.
 inline std::string hostile_string(std::mt19937_64& random, bool invalid_bytes = false) {
-  static const std::vector<std::string> kPieces = {
-      " ", "  ", "\n", "\r\n", "\t", "\u00a0", "\u3000", "\u180e", "\u2003", "'", "'s", "'ll", "'re", "'v", "a", "Z", "the",
-      "12", "\u0664", "\u00bd", ".", ",!", "\u00e9", "e\u0301", "\u65e5\u672c", "\U0001F642", "\u200d", "_", "<|endoftext|>", "\u2581"};
+  static const std::vector<std::string> kPieces = {" ",
+                                                   "  ",
+                                                   "\n",
+                                                   "\r\n",
+                                                   "\t",
+                                                   "\u00a0",
+                                                   "\u3000",
+                                                   "\u180e",
+                                                   "\u2003",
+                                                   "'",
+                                                   "'s",
+                                                   "'ll",
+                                                   "'re",
+                                                   "'v",
+                                                   "a",
+                                                   "Z",
+                                                   "the",
+                                                   "12",
+                                                   "\u0664",
+                                                   "\u00bd",
+                                                   ".",
+                                                   ",!",
+                                                   "\u00e9",
+                                                   "e\u0301",
+                                                   "\u65e5\u672c",
+                                                   "\U0001F642",
+                                                   "\u200d",
+                                                   "_",
+                                                   "<|endoftext|>",
+                                                   "\u2581"};
   std::string text;
   for (uint64_t n = random() % 30; n > 0; n--) {
     if (random() % 8 == 0) {
@@ -98,7 +135,8 @@ inline std::string hostile_string(std::mt19937_64& random, bool invalid_bytes = 
 inline const Tokenizer& small_tokenizer() {
   static const std::unique_ptr<Tokenizer> tokenizer = [] {
     Folder folder;
-    return parse_tokenizer_json(train_bpe({folder.write("text.txt", made_up_text(20000))}, 600, {"<|mask|>"}), "trained");
+    return parse_tokenizer_json(train_bpe({folder.write("text.txt", made_up_text(20000))}, 600, {"<|mask|>"}),
+                                "trained");
   }();
   return *tokenizer;
 }

@@ -21,8 +21,9 @@ TEST(Tokenize, ShardsHoldEachDocumentAndItsEnd) {
     for (int64_t piece : {2000, 1 << 20}) {
       options.piece_bytes = piece;
       int64_t told = 0;
-      auto counts = tokenize_corpus({file, file}, options, small_tokenizer(), folder / "out/t",
-                                    [&](int64_t bytes, int64_t total, const TokenizeCounts&) { told = bytes * 100 / total; }, threads);
+      auto counts = tokenize_corpus(
+          {file, file}, options, small_tokenizer(), folder / "out/t",
+          [&](int64_t bytes, int64_t total, const TokenizeCounts&) { told = bytes * 100 / total; }, threads);
       TokenShard shard(folder / "out/t");
       EXPECT_EQ(told, 100);
       EXPECT_EQ(counts.documents, 80);
@@ -43,7 +44,10 @@ TEST(Tokenize, ShardsHoldEachDocumentAndItsEnd) {
 TEST(Tokenize, AMistakeInTheDataLeavesNoShard) {
   Folder folder;
   auto good = folder.write("a.txt", made_up_text(1000)), bad = folder.write("b.jsonl", "{}\n");
-  EXPECT_SAYS(user_error([&] { tokenize_corpus({good, bad}, {}, small_tokenizer(), folder / "t"); }), "b.jsonl:1");
+  EXPECT_SAYS(user_error([&] {
+                tokenize_corpus({good, bad}, {}, small_tokenizer(), folder / "t");
+              }),
+              "b.jsonl:1");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / ""), {}), 2);
 }
 
@@ -54,14 +58,18 @@ TEST(Tokenize, TheFingerprintChangesWithWhateverChangesTheTokens) {
   separated.separator = "---";
   auto other = parse_tokenizer_json(train_bpe({a}, 260), "other");
   std::vector<std::string> keys{
-      corpus_fingerprint({a, b}, options, small_tokenizer()), corpus_fingerprint({b, a}, options, small_tokenizer()),
-      corpus_fingerprint({a}, options, small_tokenizer()),    corpus_fingerprint({a, b}, separated, small_tokenizer()),
+      corpus_fingerprint({a, b}, options, small_tokenizer()),
+      corpus_fingerprint({b, a}, options, small_tokenizer()),
+      corpus_fingerprint({a}, options, small_tokenizer()),
+      corpus_fingerprint({a, b}, separated, small_tokenizer()),
       corpus_fingerprint({a, b}, options, *other),
       corpus_fingerprint({folder.write("c.jsonl", "some text"), b}, options, small_tokenizer())};
   for (size_t i = 0; i < keys.size(); i++)
     for (size_t j = 0; j < i; j++) EXPECT_NE(keys[i], keys[j]) << i << " and " << j;
   EXPECT_EQ(keys[0].size(), 32u);
-  EXPECT_EQ(corpus_fingerprint({folder.write("copy.txt", "some text"), b}, options, small_tokenizer()), keys[0]) << "names do not matter";
+  EXPECT_EQ(corpus_fingerprint({folder.write("copy.txt", "some text"), b}, options, small_tokenizer()),
+            keys[0])
+      << "names do not matter";
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ using nlohmann::json;
 using Ids = std::vector<TokenId>;
 
 std::string vocab_txt() {
-  return "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##aff\n##able\nwant\n##want\n##ed\nrun\n##ning\n,\nlow\ncafe\n\u65e5\n";
+  return "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##aff\n##able\nwant\n##want\n##ed\nrun\n##ning\n,"
+         "\nlow\ncafe\n\u65e5\n";
 }
 
 json tiny_bpe() {
@@ -135,7 +136,8 @@ TEST(Tokenizer, VocabTxtIsBertsWordPiece) {
   Folder folder;
   auto tokenizer = load_tokenizer(folder.write("vocab.txt", vocab_txt()));
   EXPECT_EQ(tokenizer->encode("Unaffable wanted, running"), (Ids{5, 6, 7, 8, 10, 13, 11, 12}));
-  EXPECT_EQ(tokenizer->encode("CAF\u00c9 x low\u65e5", true), (Ids{2, 15, 1, 14, 16, 3})) << "accents, capitals, unknown word";
+  EXPECT_EQ(tokenizer->encode("CAF\u00c9 x low\u65e5", true), (Ids{2, 15, 1, 14, 16, 3}))
+      << "accents, capitals, unknown word";
   EXPECT_EQ(tokenizer->decode(Ids{2, 5, 6, 7, 13, 11, 12, 3}), "unaffable, running");
   EXPECT_EQ(tokenizer->mask_token(), 4);
   EXPECT_EQ(tokenizer->begin_token(), 2);
@@ -156,10 +158,13 @@ TEST(Tokenizer, AnUnknownComponentIsNamed) {
   auto message = [](json parts, json model = tiny_bpe()) {
     return user_error([&] { with_model(std::move(model), std::move(parts)); });
   };
-  EXPECT_SAYS(message({}, {{"type", "Unigram"}, {"vocab", json::array()}}), "t.json: model: expected one of BPE, WordPiece, got Unigram");
+  EXPECT_SAYS(message({}, {{"type", "Unigram"}, {"vocab", json::array()}}),
+              "t.json: model: expected one of BPE, WordPiece, got Unigram");
   EXPECT_SAYS(message({{"normalizer", {{"type", "Precompiled"}}}}), "normalizer: expected one of");
   EXPECT_SAYS(message({{"normalizer", {{"type", "Precompiled"}}}}), "got Precompiled");
-  EXPECT_SAYS(message({{"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {{{"type", "Nonsense"}}}}}}}), "pre_tokenizer[0]: ");
+  EXPECT_SAYS(
+      message({{"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {{{"type", "Nonsense"}}}}}}}),
+      "pre_tokenizer[0]: ");
   EXPECT_SAYS(message({{"post_processor", {{"type", "Nonsense"}}}}), "post_processor: ");
   EXPECT_SAYS(message({{"decoder", {{"type", "CTC"}}}}), "got CTC");
   json suffix = tiny_bpe();
@@ -168,16 +173,22 @@ TEST(Tokenizer, AnUnknownComponentIsNamed) {
 }
 
 TEST(Tokenizer, AFileThatIsNoTokenizerIsRefused) {
-  auto message = [](const std::string& text) { return user_error([&] { parse_tokenizer_json(text, "t.json"); }); };
+  auto message = [](const std::string& text) {
+    return user_error([&] { parse_tokenizer_json(text, "t.json"); });
+  };
   EXPECT_SAYS(message("{"), "t.json: expected a tokenizer.json");
   EXPECT_SAYS(message("[]"), "t.json: ");
   EXPECT_SAYS(message("{}"), "is this a tokenizer's file?");
-  EXPECT_SAYS(message(R"({"model": {"type": "BPE", "vocab": {"a": -1}, "merges": []}})"), "expected ids from 0");
-  EXPECT_SAYS(message(R"({"model": {"type": "BPE", "vocab": {"a": 4000000000}, "merges": []}})"), "expected ids from 0");
-  EXPECT_SAYS(message(R"({"model": {"type": "BPE", "vocab": {"a": 1}, "merges": ["a b"]}})"), "\"b\", which is not");
+  EXPECT_SAYS(message(R"({"model": {"type": "BPE", "vocab": {"a": -1}, "merges": []}})"),
+              "expected ids from 0");
+  EXPECT_SAYS(message(R"({"model": {"type": "BPE", "vocab": {"a": 4000000000}, "merges": []}})"),
+              "expected ids from 0");
+  EXPECT_SAYS(message(R"({"model": {"type": "BPE", "vocab": {"a": 1}, "merges": ["a b"]}})"),
+              "\"b\", which is not");
   EXPECT_SAYS(message(R"({"model": {"type": "BPE", "vocab": {"a": "x"}, "merges": []}})"), "expected ids");
   EXPECT_SAYS(message(R"({"model": {"type": "BPE", "vocab": {"a": 1}, "merges": []},
-                          "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "("}, "behavior": "Isolated"}})"), "regular expression");
+                          "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "("}, "behavior": "Isolated"}})"),
+              "regular expression");
 }
 
 TEST(Tokenizer, DamagedFilesNeverCrash) {
@@ -198,7 +209,8 @@ TEST(Tokenizer, DamagedFilesNeverCrash) {
 }
 
 TEST(Tokenizer, AnIdBeyondTheVocabularyIsRefused) {
-  EXPECT_SAYS(user_error([] { small_tokenizer().decode(Ids{600}); }), "token id: expected 0 to 599, the tokenizer's vocabulary, got 600");
+  EXPECT_SAYS(user_error([] { small_tokenizer().decode(Ids{600}); }),
+              "token id: expected 0 to 599, the tokenizer's vocabulary, got 600");
 }
 
 TEST(Tokenizer, OtherFilesOfAFolderGoAlong) {
@@ -214,7 +226,8 @@ TEST(Tokenizer, OtherFilesOfAFolderGoAlong) {
 
 TEST(Tokenizer, AFileOfAnotherKindIsRefused) {
   Folder folder;
-  EXPECT_SAYS(user_error([&] { load_tokenizer(folder.write("x.model", "x")); }), "expected a tokenizer.json, a vocab.txt or a folder");
+  EXPECT_SAYS(user_error([&] { load_tokenizer(folder.write("x.model", "x")); }),
+              "expected a tokenizer.json, a vocab.txt or a folder");
   EXPECT_SAYS(user_error([&] { load_tokenizer(folder / ""); }), "neither");
   EXPECT_SAYS(user_error([&] { load_tokenizer(folder / "none.json"); }), "No such file");
   EXPECT_SAYS(user_error([&] { load_tokenizer(folder.write("vocab.txt", "a\nb\n")); }), "[UNK]");

@@ -20,8 +20,8 @@ TEST(Utf8, EveryCodePointComesBack) {
 }
 
 TEST(Utf8, WhatIsNotUtf8IsOneByteAndWillNotBeCompleted) {
-  for (std::string bad : {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF0\x80\x80\x80", "\xF4\x90\x80\x80",
-                          "\xF5\x80\x80\x80", "\xFF"}) {
+  for (std::string bad : {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF0\x80\x80\x80",
+                          "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF"}) {
     EXPECT_FALSE(code_point_at(bad, 0).valid());
     EXPECT_EQ(code_point_at(bad, 0).bytes, 1u);
     EXPECT_EQ(incomplete_suffix(bad), 0u);

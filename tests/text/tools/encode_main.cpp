@@ -1,5 +1,6 @@
-// For comparisons with other tokenizers: reads JSON strings, a line each, from standard input and writes for each the
-// ids that Megalith gives, as a JSON list. With a second argument "decode": lists of ids in, JSON strings out.
+// For comparisons with other tokenizers: reads JSON strings, a line each, from standard input and writes for
+// each the ids that Megalith gives, as a JSON list. With a second argument "decode": lists of ids in, JSON
+// strings out.
 //   encode_main TOKENIZER [encode | encode_special | decode | train] ...
 //   encode_main VOCAB train FILE... writes the tokenizer.json of a byte-level BPE trained on the files.
 #include <cstdio>
@@ -13,7 +14,9 @@
 int main(int argc, char** argv) try {
   using nlohmann::json;
   if (argc < 3) {
-    std::fputs("usage: encode_main TOKENIZER encode|encode_special|decode, or encode_main VOCAB train FILE...\n", stderr);
+    std::fputs(
+        "usage: encode_main TOKENIZER encode|encode_special|decode, or encode_main VOCAB train FILE...\n",
+        stderr);
     return 2;
   }
   std::string mode = argv[2];
