@@ -126,8 +126,8 @@ class HeaderSax : public nlohmann::json_sax<json> {
 
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) override {
     name_.clear();
-    std::string reason =
-        error.what();  // "[json.exception...] parse error at line 1, column 7: syntax error ..."
+    // "[json.exception...] parse error at line 1, column 7: syntax error ...; last read: ..."
+    std::string reason = error.what();
     if (size_t end = reason.find("; last read"); end != std::string::npos) reason.resize(end);
     if (size_t start = reason.find("column"); start != std::string::npos)
       if (size_t colon = reason.find(": ", start); colon != std::string::npos) reason.erase(0, colon + 2);

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "checkpoint/llama2c.h"
+#include "checkpoint/store.h"
 #include "checkpoint/verify.h"
 #include "cli/commands.h"
 #include "text/llama2c.h"
@@ -128,16 +129,18 @@ void add_checkpoint(CLI::App& app, CommandContext& context) {
   group->require_subcommand(1);
   CLI::App* command = group->add_subcommand("verify", "is every byte as it was written?");
   auto dir = std::make_shared<std::string>();
-  command->add_option("DIR", *dir, "a checkpoint")->required();
+  command->add_option("DIR", *dir, "a checkpoint, or a run: its newest")->required();
   command->callback([=, &context] {
     context.action = [=, &context] {
-      VerifyResult result = verify(*dir);
+      std::filesystem::path checkpoint = *dir;
+      if (auto all = list_checkpoints(checkpoint / "checkpoints"); !all.empty()) checkpoint = all.front().dir;
+      VerifyResult result = verify(checkpoint);
       nlohmann::json problems = nlohmann::json::array();
       for (const VerifyProblem& problem : result.problems) {
         print(context, show(problem) + "\n");
         problems.push_back({{"file", problem.file}, {"what", problem.what}});
       }
-      if (result.ok()) print(context, fmt::format("{}: {} files, {}, as written\n", *dir, result.files, show(Bytes(result.bytes))));
+      if (result.ok()) print(context, fmt::format("{}: {} files, {}, as written\n", checkpoint.string(), result.files, show(Bytes(result.bytes))));
       return CommandResult{result.ok() ? ExitCode::done : ExitCode::fault, {{"ok", result.ok()}, {"problems", problems}}};
     };
   });

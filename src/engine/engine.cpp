@@ -1,12 +1,9 @@
 #include "engine/engine.h"
 
-#include <ATen/Parallel.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 #include <c10/core/InferenceMode.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -39,9 +36,8 @@ struct Engine::Run {
   StepOutcome outcome;
 };
 
-Engine::Engine(const ModelShape& shape, const TrainSettings& settings, Objective objective, uint64_t seed, bool training)
+Engine::Engine(const ModelShape& shape, const TrainSettings& settings, uint64_t seed, bool training)
     : settings_(settings),
-      objective_(objective),
       seed_(seed),
       optimizer_(training ? make_optimizer(settings) : nullptr),
       model_(shape, settings.precision, optimizer_.get()) {

@@ -46,7 +46,7 @@ struct StepOutcome {
 class Engine {
  public:
   // `training` false: no gradients, no optimizer.
-  Engine(const ModelShape& shape, const TrainSettings& settings, Objective objective, uint64_t seed, bool training);
+  Engine(const ModelShape& shape, const TrainSettings& settings, uint64_t seed, bool training);
 
   // Runs a schedule of this model. Micro-batches are equal cuts of the batch.
   StepOutcome run(const Schedule& schedule, const StepInput& input);
@@ -73,7 +73,6 @@ class Engine {
   Pass pass_for(const Batch& batch, int64_t step, bool training) const;
 
   TrainSettings settings_;
-  Objective objective_;
   uint64_t seed_;
   std::unique_ptr<Optimizer> optimizer_;
   ModelState model_;

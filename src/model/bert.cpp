@@ -139,7 +139,7 @@ class BertHead : public HeadBlock {
   void wire() override {
     dense_ = {weight("transform.dense.weight"), weight("transform.dense.bias")};
     norm_ = {weight("transform.LayerNorm.weight"), weight("transform.LayerNorm.bias"), shape_.norm_eps};
-    output_.bias = weight("predictions.bias");
+    output_.bias = weight(shape_.tied ? "predictions.bias" : "decoder.bias");
     if (!shape_.tied) output_.table = weight("decoder.weight");
   }
   Linear dense_;

@@ -104,7 +104,8 @@ std::vector<BlockSpec> bert_blocks(const ModelShape& s) {
   blocks.push_back(block("head", BlockKind::head, -1,
                          {matrix(h + "transform.dense.weight", {C, C}), zeros(h + "transform.dense.bias", C),
                           ones(h + "transform.LayerNorm.weight", C), zeros(h + "transform.LayerNorm.bias", C),
-                          zeros(h + "bias", s.vocab)}));
+                          // Where transformers computes with it: untied, the decoder has a bias of its own.
+                          zeros(h + (s.tied ? "bias" : "decoder.bias"), s.vocab)}));
   if (!s.tied) blocks.back().parameters.push_back(matrix(h + "decoder.weight", {s.vocab, C}));
   return blocks;
 }

@@ -42,7 +42,7 @@ LoadedModel load_model(const std::filesystem::path& path) {
   LoadedModel loaded;
   loaded.folder = find_model_folder(path, [](const std::string& message) { log::warn("{}", message); });
   ModelShape shape = read_hf_config(loaded.folder);
-  loaded.engine = std::make_unique<Engine>(shape, TrainSettings{}, Objective::causal, 0, /*training=*/false);
+  loaded.engine = std::make_unique<Engine>(shape, TrainSettings{}, 0, /*training=*/false);
   load_parameters(loaded.engine->model(), loaded.folder);
   for (const char* file : {"tokenizer.json", "vocab.txt"})
     if (!loaded.tokenizer && std::filesystem::exists(loaded.folder / file))

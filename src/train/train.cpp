@@ -94,7 +94,7 @@ TrainResult train(Config config) {
   write_file_atomically(run.file("plan.json"), to_json(plan, config).dump(1));
   set_allocation_budget(Bytes(plan.budget.value - plan.process.value));
 
-  Engine engine(config.model.shape, config.train, config.objective.kind, config.run.seed, /*training=*/true);
+  Engine engine(config.model.shape, config.train, config.run.seed, /*training=*/true);
   LoopState state;
   if (checkpoint) restore(engine, state, *checkpoint);
   else if (!folder.empty()) load_parameters(engine.model(), folder);

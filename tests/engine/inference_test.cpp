@@ -59,7 +59,7 @@ TEST_P(Inference, AModelWithoutOptimizerGivesTheSameLogits) {
   ModelShape shape = tiny(GetParam());
   Batch batch = random_batch(shape, 1, 9);
   auto training = make_engine(shape);
-  Engine reading(shape, {}, Objective::causal, 3, false);
+  Engine reading(shape, {}, 3, false);
   reading.model().initialise(3);
   EXPECT_TRUE(reading.logits(batch.ids, 1, nullptr, false).equal(training->logits(batch.ids, 1, nullptr, false)));
 }

@@ -78,7 +78,7 @@ TEST(Saving, AStateReadBackContinuesBitIdentically) {
   for (int i = 0; i < 3; i++) first->run(step, {&batch, i, 1e-2, nullptr});
   Recorder sink;
   first->run(save_only(step.blocks), {nullptr, 3, 0, &sink});
-  auto third = std::make_unique<Engine>(shape, TrainSettings{}, Objective::causal, 3, true);
+  auto third = std::make_unique<Engine>(shape, TrainSettings{}, 3, true);
   for (BlockId b = 0; b < static_cast<BlockId>(third->model().size()); b++) {
     for (NamedPart& part : third->model().parameters(b))
       std::copy(sink.values[part.name].begin(), sink.values[part.name].end(), part.values.begin());

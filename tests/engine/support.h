@@ -58,9 +58,8 @@ inline TrainSettings settings_with(OptimizerKind optimizer = OptimizerKind::adam
 
 inline std::unique_ptr<Engine> make_engine(const ModelShape& shape, const TrainSettings& settings = {},
                                            uint64_t seed = 3) {
-  Objective objective = shape.arch == Arch::bert ? Objective::masked : Objective::causal;
   at::set_num_threads(1);  // tiny models have nothing to share; tests that want more say so afterwards
-  auto engine = std::make_unique<Engine>(shape, settings, objective, seed, true);
+  auto engine = std::make_unique<Engine>(shape, settings, seed, true);
   engine->model().initialise(seed);
   return engine;
 }

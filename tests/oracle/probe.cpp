@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
   if (job.contains("prefix")) batch.prefix = job["prefix"].get<std::vector<int64_t>>();
   const int32_t micros = job.value("micros", 1);
 
-  Engine engine(shape, settings, Objective::causal, 1, true);
+  Engine engine(shape, settings, 1, true);
   WeightSource source = WeightSource::open_model(folder);
   load(engine.model(), source);
   at::Tensor logits = engine.logits(batch.ids, batch.sequences, nullptr, false).contiguous();
