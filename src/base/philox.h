@@ -29,10 +29,13 @@ class Philox {
       : key_{mix(seed ^ mix(static_cast<uint64_t>(use) << 32 | 0x9E37u))}, stream_(mix(item * 0x9E3779B97F4A7C15ull + step)) {}
 
   // Four independent 32-bit numbers; any order, any thread.
-  std::array<uint32_t, 4> block(uint64_t index) const {
-    uint32_t c0 = static_cast<uint32_t>(index), c1 = static_cast<uint32_t>(index >> 32);
-    uint32_t c2 = static_cast<uint32_t>(stream_), c3 = static_cast<uint32_t>(stream_ >> 32);
-    uint32_t k0 = static_cast<uint32_t>(key_), k1 = static_cast<uint32_t>(key_ >> 32);
+  std::array<uint32_t, 4> block(uint64_t index) const { return philox4x32(index, stream_, key_); }
+
+  // The function itself: counter (low, high) and key to four numbers.
+  static std::array<uint32_t, 4> philox4x32(uint64_t low, uint64_t high, uint64_t key) {
+    uint32_t c0 = static_cast<uint32_t>(low), c1 = static_cast<uint32_t>(low >> 32);
+    uint32_t c2 = static_cast<uint32_t>(high), c3 = static_cast<uint32_t>(high >> 32);
+    uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
     for (int round = 0; round < 10; round++) {
       uint64_t p0 = static_cast<uint64_t>(0xD2511F53u) * c0, p1 = static_cast<uint64_t>(0xCD9E8D57u) * c2;
       uint32_t n0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ k0, n2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ k1;

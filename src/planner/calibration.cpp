@@ -1,8 +1,9 @@
 #include "planner/calibration.h"
 
 #include <ATen/ops/add.h>
-#include <ATen/ops/mm.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,8 +16,11 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "memory/allocator.h"
+#include "config/names.h"
+#include "data/batch.h"
+#include "engine/model_state.h"
 #include "memory/machine.h"
-#include "model/layers/vocabulary_loss.h"
+#include "model/block.h"
 
 namespace megalith {
 namespace {
@@ -27,12 +31,14 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// Median time of one call over about `budget` seconds, at least three calls after one to warm up.
-double typical_seconds(const std::function<void()>& work, double budget) {
+// Median time of one call over about `budget` seconds, at least three calls after one to warm up. `between` is not
+// counted.
+double typical_seconds(const std::function<void()>& work, double budget, const std::function<void()>& between = {}) {
   work();
   std::vector<double> times;
   double spent = 0;
-  while (times.size() < 3 || (spent < budget && times.size() < 200)) {
+  while (times.size() < 3 || (spent < budget && times.size() < 50)) {
+    if (between) between();
     times.push_back(seconds_of(work));
     spent += times.back();
   }
@@ -40,17 +46,75 @@ double typical_seconds(const std::function<void()>& work, double budget) {
   return times[times.size() / 2];
 }
 
-// Floating-point operations a second of [n,k] x [k,m] and of the two products of its backward.
-double product_speed(int64_t n, int64_t k, int64_t m) {
-  at::Tensor x = at::ones({n, k}), w = at::ones({k, m}), y = at::ones({n, m}), gw = at::ones({k, m}), gx = at::ones({n, k});
-  double s = typical_seconds(
-      [&] {
-        at::mm_out(y, x, w);
-        gw.addmm_(x.t(), y);
-        at::mm_out(gx, y, w.t());
-      },
-      0.15);
-  return 6.0 * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(m) / s;
+// One layer and the head of a model, with weights of their own, ready to run.
+class Sample {
+ public:
+  explicit Sample(const Workload& work) : work_(work) {
+    ModelShape one = work.shape;
+    one.layers = 1;
+    blocks_ = make_blocks(one);
+    const auto compute = at::TensorOptions().dtype(compute_type(work.precision));
+    const int64_t N = work.micro.tokens();
+    pass_.sequences = work.micro.sequences;
+    pass_.length = work.micro.length;
+    pass_.visibility = work.shape.arch == Arch::bert             ? Visibility::all
+                       : work.objective == Objective::prefix ? Visibility::prefix
+                                                             : Visibility::causal;
+    pass_.prefix_B.assign(static_cast<size_t>(work.micro.sequences), work.micro.length / 2);
+    pass_.dropout = work.shape.dropout.any();
+    const auto targets = static_cast<int64_t>(static_cast<double>(N) * work.micro.target_fraction);
+    pass_.targets_N = at::full({N}, kNoTarget, at::kLong);
+    pass_.targets_N.narrow(0, 0, std::max<int64_t>(1, targets)).zero_();
+    x_NC_ = at::ones({N, work.shape.hidden}, compute);
+    x_NC_.select(1, 0).fill_(2);  // a row of equal values would have no variance to normalise
+    flushed_ = at::ones({int64_t{16} << 20});
+  }
+
+  double layer_seconds() {
+    Block& layer = *blocks_[1];
+    bind(layer);
+    return typical_seconds(
+        [&] {
+          Tape tape;
+          at::Tensor y_NC = layer.forward(x_NC_, pass_, &tape);
+          layer.backward(y_NC, pass_, tape);
+        },
+        0.3, [&] { flush(); });
+  }
+
+  double head_seconds() {
+    auto& head = static_cast<HeadBlock&>(*blocks_.back());
+    bind(head);
+    at::Tensor values, gradients;
+    if (work_.shape.tied) {
+      values = at::full({work_.shape.vocab, work_.shape.hidden}, 0.01, x_NC_.options());
+      gradients = at::zeros({work_.shape.vocab, work_.shape.hidden}, at::kFloat);
+      head.tie({values, gradients});
+    }
+    at::Tensor gx_NC;
+    return typical_seconds([&] { head.loss_and_gradient(x_NC_, pass_, gx_NC); }, 0.3, [&] { flush(); });
+  }
+
+ private:
+  void bind(Block& block) {
+    values_ = at::full({block.spec().flat_size}, 0.01, x_NC_.options());
+    gradients_ = at::zeros({block.spec().flat_size}, at::kFloat);
+    block.bind(values_, gradients_);
+  }
+  // In a step every block finds caches full of the others' data.
+  void flush() { flushed_.add_(1); }
+
+  Workload work_;
+  std::vector<std::unique_ptr<Block>> blocks_;
+  Pass pass_;
+  at::Tensor x_NC_, values_, gradients_, flushed_;
+};
+
+std::string describe(const Workload& w) {
+  return fmt::format("{} {}x{} heads {}/{} vocab {}{} batch {}x{} targets {:.3f} {} {} dropout {}/{}", name(w.shape.arch),
+                     w.shape.hidden, w.shape.ffn, w.shape.heads, w.shape.kv_heads, w.shape.vocab,
+                     w.shape.tied ? " tied" : "", w.micro.sequences, w.micro.length, w.micro.target_fraction,
+                     name_of(w.precision), name_of(w.objective), w.shape.dropout.residual, w.shape.dropout.attention);
 }
 
 double memory_speed() {
@@ -125,8 +189,7 @@ std::filesystem::path calibration_file() {
   return {};
 }
 
-MachineSpeeds calibrate(const ModelShape& shape, const MicroBatchShape& micro, int64_t threads,
-                        const std::filesystem::path& disk) {
+MachineSpeeds calibrate(const Workload& work, int64_t threads, const std::filesystem::path& disk) {
   c10::InferenceMode no_graph;
   Measurements known(fmt::format("{}, {} threads", processor_name(), threads));
   MachineSpeeds speeds;
@@ -137,26 +200,22 @@ MachineSpeeds calibrate(const ModelShape& shape, const MicroBatchShape& micro, i
   if (speeds.disk_write <= 0) speeds.disk_write = 100e6;  // a directory that cannot be written is found out later
   speeds.disk_read = speeds.disk_write;
   speeds.op_overhead_s = 20e-6;
-  // The model's own products; total time over total work gives one effective speed.
-  const int64_t N = micro.tokens(), C = shape.hidden, F = shape.arch == Arch::llama ? 2 * shape.ffn : shape.ffn;
-  const int64_t X = (shape.heads + 2 * shape.kv_heads) * shape.head_dim();
-  const auto rows = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(N) * micro.target_fraction));
-  const int64_t chunk = std::min(rows, VocabularyLoss::chunk_rows(shape.vocab));
-  struct Product {
-    int64_t n, k, m;
-    double times;
+
+  const std::string what = describe(work);
+  const double layer_s = known.get("layer of " + what, [&] { return Sample(work).layer_seconds(); });
+  const double head_s = known.get("head of " + what, [&] { return Sample(work).head_seconds(); });
+  const bool tiled = work.shape.dropout.attention > 0 || work.objective == Objective::prefix;
+  const auto facts = block_facts(work.shape, work.micro, work.precision, tiled);
+  // The speed at which the predicted passes over memory and the products together take what was measured.
+  double flop = 0, seconds = 0;
+  auto count = [&](const BlockFacts& f, double measured, double times) {
+    flop += times * (f.forward_flop + f.backward_flop);
+    double touched = static_cast<double>(f.forward_touched_bytes + f.backward_touched_bytes);
+    seconds += times * std::max(measured / 4, measured - touched / speeds.memory_bandwidth);
   };
-  const double layers = static_cast<double>(shape.layers), chunks = static_cast<double>(rows) / static_cast<double>(chunk);
-  const Product products[] = {{N, C, X, layers}, {N, C, C, layers}, {N, C, F, layers}, {N, shape.ffn, C, layers},
-                              {chunk, C, shape.vocab, chunks}};
-  double work = 0, time = 0;
-  for (const Product& p : products) {
-    double speed = known.get(fmt::format("product {}x{}x{}", p.n, p.k, p.m), [&] { return product_speed(p.n, p.k, p.m); });
-    double flop = p.times * static_cast<double>(p.n) * static_cast<double>(p.k) * static_cast<double>(p.m);
-    work += flop;
-    time += flop / speed;
-  }
-  speeds.flops = work / time;
+  count(facts[1], layer_s, static_cast<double>(work.shape.layers));
+  count(facts.back(), head_s, 1);
+  speeds.flops = flop / seconds;
   known.save();
   release_cached_memory();
   reset_memory_peak();

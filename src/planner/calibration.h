@@ -3,16 +3,24 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "config/model_shape.h"
+#include "config/config.h"
 #include "model/facts.h"
 #include "schedule/costs.h"
 
 namespace megalith {
 
-// Speeds for a model's own shapes: matrix products of its layers and head, weighted by their work, and passes
-// over memory. Measures what the cache file does not have yet (at most a few seconds).
-MachineSpeeds calibrate(const ModelShape& shape, const MicroBatchShape& micro, int64_t threads,
-                        const std::filesystem::path& disk);
+// What a run asks of the machine.
+struct Workload {
+  ModelShape shape;
+  MicroBatchShape micro;
+  Precision precision = Precision::fp32;
+  Objective objective = Objective::causal;
+};
+
+// Speeds for a model's own shapes: one of its layers and its head are run forward and back on a micro-batch, with
+// cold caches as in a real step, and one effective speed is taken from both. Measures what the cache file does not
+// have yet (a second or two). `disk` is where checkpoints will go.
+MachineSpeeds calibrate(const Workload& work, int64_t threads, const std::filesystem::path& disk);
 
 // Where measurements are kept: $XDG_CACHE_HOME/megalith, ~/.cache/megalith or, without a home, nowhere.
 std::filesystem::path calibration_file();

@@ -88,7 +88,8 @@ Plan make_plan(const Config& config) {
   plan.step_with_save = with_save(plan.step);
   must_be_valid(plan.step);
   must_be_valid(plan.step_with_save);
-  MachineSpeeds speeds = calibrate(config.model.shape, micro_shape(config, plan.micro_batch), plan.threads, config.run.dir);
+  MachineSpeeds speeds = calibrate({config.model.shape, micro_shape(config, plan.micro_batch), config.train.precision, config.objective.kind},
+                                   plan.threads, config.run.dir);
   // Again now that the matrix library has its buffers: what it keeps is the process's own, too.
   plan.process = std::max(plan.process, resident_memory());
   plan.predicted = simulate(plan.step, predict_costs(plan.step, speeds));
