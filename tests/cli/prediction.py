@@ -3,6 +3,8 @@ within 30%. Time is judged only in the long variant, on a machine with nothing e
 BINARY [--long]"""
 
 import json
+import shutil
+import statistics
 
 from support import LONG, run_cases
 
@@ -24,23 +26,35 @@ def compare(space, arch, *overrides):
         model=model[:-1] + ", vocab: 4096}",
         objective=objective,
         data=f"{{train: text.txt, tokenizer: {{train: bpe, vocab: 300}}, sequence: {sequence}}}",
-        train=f"{{steps: {15 if LONG else 5}, batch: {batch}, eval_every: 0}}",
+        train=f"{{steps: {40 if LONG else 5}, batch: {batch}, eval_every: 0}}",
         checkpoint="{every: never}",
     )
-    space.train(name, *overrides, timeout=600)
-    run = space / f"runs/{name}"
-    predicted = json.loads((run / "plan.json").read_text())["predicted"]
-    measured = json.loads((run / "summary.json").read_text())["measured"]
-    memory = measured["peak_bytes"] / predicted["peak_bytes"] - 1
-    time = measured["step_s"] / predicted["step_s"] - 1
+    # Machines are noisy: each trial calibrates anew, and the typical one counts.
+    trials = [trial(space, name, overrides, number) for number in range(3 if LONG else 1)]
+    memory, time = (statistics.median(t[i] for t in trials) for i in (0, 1))
+    predicted = trials[0][2]
     said = (
         f"{arch} {' '.join(overrides)} memory {predicted['peak_bytes'] >> 20} MiB {memory:+.1%}, "
         f"step {predicted['step_s']:.3f} s {time:+.1%}"
     )
-    assert abs(memory) <= 0.2, f"{said}; predicted {predicted['memory']}, measured {measured['memory']}"
+    assert abs(memory) <= 0.2, said
     if LONG:
         assert abs(time) <= 0.3, said
     return said
+
+
+def trial(space, name, overrides, number):
+    """One run with its own measurements of the machine: (memory off by, time off by, what was predicted)."""
+    shutil.rmtree(space / "cache", ignore_errors=True)
+    run = space / f"runs/{name}-{number}"
+    space.train(name, f"run.dir={run}", *overrides, timeout=600)
+    predicted = json.loads((run / "plan.json").read_text())["predicted"]
+    measured = json.loads((run / "summary.json").read_text())["measured"]
+    return (
+        measured["peak_bytes"] / predicted["peak_bytes"] - 1,
+        measured["step_s"] / predicted["step_s"] - 1,
+        predicted,
+    )
 
 
 def gpt2(space):

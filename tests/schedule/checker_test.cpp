@@ -9,7 +9,7 @@
 namespace megalith {
 namespace {
 
-Schedule step() { return with_save(training_step(make_blocks(3, true), 2)); }
+Schedule step() { return with_save(with_updates_aside(training_step(make_blocks(3, true), 2))); }
 
 std::string first_reason(const Schedule& schedule, std::optional<Bytes> budget = std::nullopt) {
   const auto problems = check(schedule, budget);

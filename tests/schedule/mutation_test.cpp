@@ -109,7 +109,7 @@ TEST(Mutation, AThousandDamagedSchedulesAreCaughtOrHarmless) {
 
 TEST(Mutation, EveryDependencyBetweenLanesIsNeededAndItsLossIsCaught) {
   Random random(7);
-  const Schedule schedule = with_save(training_step(make_blocks(4, true), 2));
+  const Schedule schedule = with_save(with_updates_aside(training_step(make_blocks(4, true), 2)));
   const auto expected = run_in_order(schedule);
   int removed = 0;
   for (size_t op = 0; op < schedule.ops.size(); op++) {

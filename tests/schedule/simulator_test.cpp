@@ -184,7 +184,7 @@ TEST(Costs, ASaveHidesBehindComputingWhenTheDiskIsFastEnough) {
   const Simulation slow = simulate(saving, predict_costs(saving, speeds));
   EXPECT_GT(slow.seconds, 9);
   EXPECT_TRUE(std::any_of(slow.stalls.begin(), slow.stalls.end(), [](const Stall& stall) {
-    return stall.lane == Lane::update && stall.waited_for == OpKind::save && stall.seconds > 8;
+    return stall.lane == Lane::compute && stall.waited_for == OpKind::save && stall.seconds > 8;
   }));
 }
 
