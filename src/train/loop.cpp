@@ -24,6 +24,11 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + std::ssize(values) / 2, values.end());
+  return values[values.size() / 2];
+}
+
 // What a save added to a step: updates that waited for it, and what it took after the last of them.
 double save_delay(const Schedule& schedule, const std::vector<Span>& spans) {
   double delay = 0, work_ends = 0;
@@ -131,7 +136,10 @@ StepMetrics TrainingLoop::one_step(LoopState& state) {
 void TrainingLoop::observe(const StepOutcome& outcome, double seconds, bool saving) {
   if (!saving) {
     step_seconds_.push_back(seconds);
-    typical_spans_ = outcome.spans;
+    // The step that is drawn is one of the usual length.
+    const double usual = median({step_seconds_.end() - std::min<ptrdiff_t>(33, std::ssize(step_seconds_)), step_seconds_.end()});
+    if (typical_spans_.empty() || std::abs(seconds - usual) <= std::abs(step_seconds(typical_spans_) - usual))
+      typical_spans_ = outcome.spans;
   }
   if (process_bytes_ != 0 && step_seconds_.size() % 64 != 0) return;  // asking the kernel costs milliseconds
   AllocatedMemory now = allocated_memory();
@@ -183,12 +191,10 @@ nlohmann::json TrainingLoop::write_summary(const LoopState& state, const std::st
                          {"report", run_.file("report.html").string()}};
   if (last_valid_loss_ >= 0) summary["valid_loss"] = last_valid_loss_;
   if (!step_seconds_.empty()) {
-    std::vector<double> sorted = step_seconds_;
-    std::nth_element(sorted.begin(), sorted.begin() + static_cast<int64_t>(sorted.size() / 2), sorted.end());
     nlohmann::json kinds;
     for (int k = 0; k < kAllocationKinds; k++) kinds[std::string(name(static_cast<AllocationKind>(k)))] = memory.at_peak[k];
     kinds["process"] = process_bytes_;
-    summary["measured"] = {{"step_s", sorted[sorted.size() / 2]},
+    summary["measured"] = {{"step_s", median(step_seconds_)},
                            {"peak_bytes", memory.peak + process_bytes_},
                            {"memory", kinds}};
     write_file_atomically(run_.file("trace.json"), trace_json({{"predicted", &plan_.step, plan_.predicted.spans},
