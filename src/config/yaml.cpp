@@ -137,7 +137,7 @@ class TreeBuilder : public YAML::EventHandler {
     } else {
       node.where =
           parent.key_where;  // a value's place is its key's line, also when it starts on the next one
-      parent.node.entries.emplace_back(*std::exchange(parent.key, std::nullopt), std::move(node));
+      parent.node.entries.push_back({*std::exchange(parent.key, std::nullopt), std::move(node)});
     }
   }
 

@@ -13,11 +13,17 @@ struct Yaml {
   Kind kind = Kind::null;
   std::string text;                                   // scalar
   std::vector<Yaml> items;                            // list
-  std::vector<std::pair<std::string, Yaml>> entries;  // map, in the order written
+  struct Entry;                                       // key and value
+  std::vector<Entry> entries;                         // map, in the order written
   std::string where;                                  // "run.yaml:14" or "command line"
 
   std::string describe()
       const;  // for the "got" of a message: the text, "a list of 3", "a mapping", "nothing"
+};
+
+struct Yaml::Entry {
+  std::string first;
+  Yaml second;
 };
 
 bool is_utf8(std::string_view text);
