@@ -110,7 +110,9 @@ StepMetrics TrainingLoop::one_step(LoopState& state) {
   metrics.lr = learning_rate(config_.train, state.step);
   observe(outcome, metrics.step_s, pending_ != nullptr);
   if (pending_) {
+    // What updates waited for, or the whole slowdown where that is more: writing takes a share of the cores, too.
     metrics.save_s = save_delay(plan_.step_with_save, outcome.spans);
+    if (!step_seconds_.empty()) metrics.save_s = std::max(*metrics.save_s, metrics.step_s - median(step_seconds_));
     if (saver_.finish(*pending_, pending_step_)) last_checkpoint_ = pending_->dir().string();
     pending_.reset();
   }
