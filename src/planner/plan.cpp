@@ -22,10 +22,14 @@ MicroBatchShape micro_shape(const Config& config, int64_t sequences) {
   return {sequences, config.data.sequence, targets, config.train.batch / sequences};
 }
 
+Workload workload(const Config& config, int64_t micro_batch) {
+  return {config.model.shape, micro_shape(config, micro_batch), config.train.precision, config.objective.kind};
+}
+
 std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch) {
   const ModelShape& shape = config.model.shape;
-  bool tiled = shape.dropout.attention > 0 || config.objective.kind == Objective::prefix;
-  auto facts = block_facts(shape, micro_shape(config, micro_batch), config.train.precision, tiled);
+  const Workload work = workload(config, micro_batch);
+  auto facts = block_facts(work.shape, work.micro, work.precision, work.attention_is_tiled());
   auto optimizer = make_optimizer(config.train);
   auto specs = list_blocks(shape);
   for (size_t b = 0; b < facts.size(); b++)
@@ -88,8 +92,7 @@ Plan make_plan(const Config& config) {
   plan.step_with_save = with_save(plan.step);
   must_be_valid(plan.step);
   must_be_valid(plan.step_with_save);
-  MachineSpeeds speeds = calibrate({config.model.shape, micro_shape(config, plan.micro_batch), config.train.precision, config.objective.kind},
-                                   plan.threads, config.run.dir);
+  MachineSpeeds speeds = calibrate(workload(config, plan.micro_batch), plan.threads, config.run.dir);
   // Again now that the matrix library has its buffers: what it keeps is the process's own, too.
   plan.process = std::max(plan.process, resident_memory());
   plan.predicted = simulate(plan.step, predict_costs(plan.step, speeds));

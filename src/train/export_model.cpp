@@ -10,12 +10,12 @@
 #include "checkpoint/writer.h"
 #include "model/block_spec.h"
 #include "text/tokenizer.h"
+#include "train/saver.h"
 
 namespace megalith {
 namespace {
 
-constexpr int64_t kShardLimit = int64_t{5} << 30;  // bytes a file
-constexpr int64_t kPiece = int64_t{4} << 20;       // elements in memory at once
+constexpr int64_t kPiece = int64_t{4} << 20;  // elements in memory at once
 
 }  // namespace
 

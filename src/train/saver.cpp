@@ -10,8 +10,6 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kShardLimit = int64_t{5} << 30;  // bytes a file, as Hugging Face splits
-
 template <class PartsOf>
 std::vector<TensorSpec> specs(ModelState& model, const PartsOf& parts_of) {
   std::vector<TensorSpec> out;

@@ -1,6 +1,6 @@
 # Comparisons with Hugging Face transformers and PyTorch; they need the references that `make test` installs.
 add_executable(probe tests/oracle/probe.cpp)
-target_link_libraries(probe PRIVATE megalith_engine megalith_checkpoint)
+target_link_libraries(probe PRIVATE megalith_train)
 find_program(ORACLE_PYTHON python PATHS ${CMAKE_SOURCE_DIR}/.venv/bin NO_DEFAULT_PATH)
 if(ORACLE_PYTHON)
   foreach(arch gpt2 llama bert)

@@ -8,26 +8,16 @@
 
 #include "base/files.h"
 #include "checkpoint/hf_config.h"
-#include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
 #include "engine/engine.h"
 #include "memory/allocator.h"
 #include "model/facts.h"
 #include "schedule/base_pass.h"
+#include "train/load_model.h"
 
 using namespace megalith;
 
 namespace {
-
-void load(ModelState& model, WeightSource& source) {
-  std::vector<TensorSpec> expected;
-  for (BlockId b = 0; b < static_cast<BlockId>(model.size()); b++)
-    for (const NamedPart& part : model.parameters(b)) expected.push_back({part.name, DType::f32, part.shape});
-  source.check_matches(expected);
-  for (BlockId b = 0; b < static_cast<BlockId>(model.size()); b++)
-    for (const NamedPart& part : model.parameters(b)) source.read_f32(part.name, 0, part.values);
-  model.values_changed();
-}
 
 // Gradients before the update: a schedule without what follows them.
 Schedule gradients_only(Schedule schedule) {
@@ -67,8 +57,7 @@ int main(int argc, char** argv) {
   const int32_t micros = job.value("micros", 1);
 
   Engine engine(shape, settings, 1, true);
-  WeightSource source = WeightSource::open_model(folder);
-  load(engine.model(), source);
+  load_parameters(engine.model(), folder);
   at::Tensor logits = engine.logits(batch.ids, batch.sequences, nullptr, false).contiguous();
 
   auto facts = block_facts(shape, {batch.sequences / micros, batch.length}, Precision::fp32, false);
