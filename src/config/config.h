@@ -43,6 +43,9 @@ struct TokenizerSettings {
   bool operator==(const TokenizerSettings&) const = default;
 };
 
+// What a position may see: its whole sequence, or only the document it belongs to (positions count from its start).
+enum class AttentionReach { sequence, document };
+
 struct DataSettings {
   std::vector<std::string> train;  // files, globs or token-shard prefixes
   std::vector<std::string> valid;
@@ -51,6 +54,7 @@ struct DataSettings {
   int64_t sequence = 256;
   std::string cache;               // where token shards of text are kept; empty: the run directory
   std::string text_field = "text"; // of JSON lines
+  AttentionReach attention = AttentionReach::sequence;
   std::string separator;           // text files: a line with exactly this ends a document; empty: a file is one
   bool operator==(const DataSettings&) const = default;
 };

@@ -13,6 +13,9 @@ constexpr std::array<std::string_view, 3> names_of(Arch) {
 constexpr std::array<std::string_view, 3> names_of(Objective) {
   return {"causal", "masked", "prefix"};
 }
+constexpr std::array<std::string_view, 2> names_of(AttentionReach) {
+  return {"sequence", "document"};
+}
 constexpr std::array<std::string_view, 4> names_of(OptimizerKind) {
   return {"adamw", "sgd", "lion", "adafactor"};
 }

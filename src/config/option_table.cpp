@@ -189,6 +189,9 @@ std::vector<Option> data_options() {
       count("data.sequence", FIELD(data.sequence), between(1, kMany), "256",
             "Length of a training sequence; at most model.context.")
           .in("tokens"),
+      choice("data.attention", FIELD(data.attention), "sequence",
+             "What a position may see: all of its sequence, or only its own document, with positions counted "
+             "from the document's start."),
       text("data.cache", FIELD(data.cache), "the run directory", "Where text is kept as token shards.")
           .in("directory")
           .free(),

@@ -12,6 +12,9 @@ Batch Batch::slice(int64_t begin, int64_t count) const {
   part.ids.assign(ids.begin() + begin * length, ids.begin() + (begin + count) * length);
   part.targets.assign(targets.begin() + begin * length, targets.begin() + (begin + count) * length);
   if (!prefix.empty()) part.prefix.assign(prefix.begin() + begin, prefix.begin() + begin + count);
+  if (!document_begin.empty())
+    part.document_begin.assign(document_begin.begin() + begin * length,
+                               document_begin.begin() + (begin + count) * length);
   part.first_sequence = first_sequence + begin;
   return part;
 }

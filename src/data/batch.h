@@ -13,6 +13,9 @@ struct Batch {
   std::vector<int64_t> ids;      // sequences x length
   std::vector<int64_t> targets;  // sequences x length, kNoTarget where there is none
   std::vector<int64_t> prefix;   // prefix objective: per sequence, how many leading positions see each other; else empty
+  // data.attention: document. Sequences x length: where, in its sequence, each position's document begins (0 for
+  // one that began before the sequence). Else empty.
+  std::vector<int64_t> document_begin;
   int64_t first_sequence = 0;    // number of the first sequence inside the step's batch: keys dropout, so that it does
                                  // not depend on how the batch is cut
 
