@@ -144,7 +144,7 @@ std::vector<Option> model_options() {
       number("model.dropout.residual", FIELD(model.shape.dropout.residual), fraction(), "0",
              "Dropout on what each sub-layer adds to the residual stream."),
       number("model.dropout.attention", FIELD(model.shape.dropout.attention), fraction(), "0",
-             "Dropout on attention probabilities; above 0 takes a slower kernel."),
+             "Dropout on attention probabilities."),
   };
 }
 

@@ -20,10 +20,9 @@ class BertEmbedding : public EmbeddingBlock {
   using EmbeddingBlock::EmbeddingBlock;
 
   at::Tensor forward(const at::Tensor&, const Pass& pass, Tape* tape) override {
-    at::Tensor x_BTC = at::embedding(words_.value, pass.ids_N).view({pass.sequences, pass.length, shape_.hidden});
-    x_BTC.add_(types_.value[0]);  // every token is of the first type: text is packed, not paired
-    x_BTC.add_(positions_.value.narrow(0, pass.first_position(), pass.length));
-    at::Tensor x_NC = x_BTC.view({pass.tokens(), shape_.hidden});
+    at::Tensor x_NC = at::embedding(words_.value, pass.ids_N);
+    x_NC.add_(types_.value[0]);  // every token is of the first type: text is packed, not paired
+    add_positions(positions_, x_NC, pass);
     at::Tensor y_NC = norm_.forward(x_NC).y_NC;
     dropout_.drop(y_NC, pass);
     if (tape) tape->keep(std::move(x_NC));
@@ -34,7 +33,7 @@ class BertEmbedding : public EmbeddingBlock {
     at::Tensor x_NC = tape.take();
     at::Tensor g = norm_.backward(dropout_.backward(g_NC, pass), x_NC, norm_.forward(x_NC));
     types_.grad[0].add_(g.sum({0}, false, types_.grad.scalar_type()));
-    add_position_gradient(positions_, g, pass.sequences);
+    add_position_gradient(positions_, g, pass);
     words_gradient_.add(words_, pass.ids_N, g);
     return {};
   }

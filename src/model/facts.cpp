@@ -39,21 +39,17 @@ int64_t feed_forward_workspace(const ModelShape& s, const MicroBatchShape& m, in
 }
 
 // While the attention half goes back; the feed-forward's pre-activation and one kept sum are gone by then.
-int64_t attention_workspace(const ModelShape& s, const MicroBatchShape& m, int64_t e, bool tiled) {
-  const int64_t N = m.tokens(), C = s.hidden, KV = s.kv_heads * s.head_dim(), X = C + 2 * KV;
+int64_t attention_workspace(const ModelShape& s, const MicroBatchShape& m, int64_t e) {
+  const int64_t N = m.tokens(), C = s.hidden, X = (s.heads + 2 * s.kv_heads) * s.head_dim();
   const int64_t gone = (s.arch == Arch::llama ? 2 : 1) * s.ffn + C;
   // Gradients of the stream (BERT's post-norm form keeps more of them) and of the heads' output.
-  int64_t around = (s.arch == Arch::bert ? 4 : 1) * C + (s.dropout.residual > 0 ? C : 0) + C - gone;
-  const int64_t repeated = KV < C ? 2 * C : 0, collected = KV < C ? KV : 0;
-  const int64_t back_in_place = 3 * C + X + collected;  // gradients by head, and side by side
-  if (!tiled) return e * N * (around - C + std::max(repeated + 3 * C, back_in_place)) + product_bytes(e, C, X);
-  // By head in float32: q, k, v, the output's gradient, their three gradients and one product; two tiles of scores.
-  const int64_t wide = 4 * N * (8 + (e < 4 ? 5 : 0)) * C;
-  const int64_t scores = 2 * 4 * m.sequences * s.heads * std::min<int64_t>(128, m.length) * m.length;
-  return e * N * (around - C) + std::max(wide + scores, e * N * back_in_place);
+  const int64_t around = (s.arch == Arch::bert ? 4 : 1) * C + (s.dropout.residual > 0 ? C : 0) + C - gone;
+  // 16 bits: q, k, v, the output and its gradient, and the gradients of q, k, v, in float32.
+  const int64_t wide = e < 4 ? 4 * N * 2 * (X + C) : 0;
+  return e * N * (around - C + X) + std::max(wide, product_bytes(e, C, X));
 }
 
-void layer_facts(BlockFacts& f, const BlockSpec& spec, const ModelShape& s, const MicroBatchShape& m, int64_t e, bool tiled) {
+void layer_facts(BlockFacts& f, const BlockSpec& spec, const ModelShape& s, const MicroBatchShape& m, int64_t e) {
   const int64_t N = m.tokens(), C = s.hidden, F = s.ffn, X = (s.heads + 2 * s.kv_heads) * s.head_dim();
   const int64_t pre_activation = s.arch == Arch::llama ? 2 * F : F;
   const double products = 2.0 * static_cast<double>(N) * matrix_elements(spec);
@@ -67,7 +63,7 @@ void layer_facts(BlockFacts& f, const BlockSpec& spec, const ModelShape& s, cons
   const int64_t kept_sums = s.arch == Arch::bert ? 2 : 1;
   f.saved_bytes = e * N * (X + C + pre_activation + kept_sums * C) + 4 * N * s.heads;
   f.output_bytes = e * N * C;
-  f.workspace_bytes = std::max(feed_forward_workspace(s, m, e), attention_workspace(s, m, e, tiled));
+  f.workspace_bytes = std::max(feed_forward_workspace(s, m, e), attention_workspace(s, m, e));
 }
 
 // What dropout copies, BERT's norm again and its gradient, rows in the gradient's type.
@@ -97,8 +93,7 @@ void head_facts(BlockFacts& f, const ModelShape& s, const MicroBatchShape& m, in
 
 }  // namespace
 
-std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchShape& micro, Precision precision,
-                                    bool attention_is_tiled) {
+std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchShape& micro, Precision precision) {
   const int64_t e = precision == Precision::fp32 ? 4 : 2, N = micro.tokens(), C = shape.hidden;
   std::vector<BlockFacts> facts;
   for (const BlockSpec& spec : list_blocks(shape)) {
@@ -116,7 +111,7 @@ std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchSha
         f.workspace_bytes = embedding_workspace(shape, N, e);
         f.aside_bytes = shape.tied ? 4 * std::min(N, (shape.vocab + micro.micros - 1) / micro.micros) * C : 0;
         break;
-      case BlockKind::layer: layer_facts(f, spec, shape, micro, e, attention_is_tiled); break;
+      case BlockKind::layer: layer_facts(f, spec, shape, micro, e); break;
       case BlockKind::head:
         head_facts(f, shape, micro, e);
         if (shape.tied) f.tied_to = 0;

@@ -16,7 +16,6 @@ struct MicroBatchShape {
 };
 
 // One entry a block. optimizer_bytes is left 0: it is the optimizer's to say.
-std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchShape& micro, Precision precision,
-                                    bool attention_is_tiled);
+std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchShape& micro, Precision precision);
 
 }  // namespace megalith

@@ -15,16 +15,15 @@ class Gpt2Embedding : public EmbeddingBlock {
   using EmbeddingBlock::EmbeddingBlock;
 
   at::Tensor forward(const at::Tensor&, const Pass& pass, Tape*) override {
-    at::Tensor x_BTC = at::embedding(tokens_.value, pass.ids_N).view({pass.sequences, pass.length, shape_.hidden});
-    x_BTC.add_(positions_.value.narrow(0, pass.first_position(), pass.length));
-    at::Tensor x_NC = x_BTC.view({pass.tokens(), shape_.hidden});
+    at::Tensor x_NC = at::embedding(tokens_.value, pass.ids_N);
+    add_positions(positions_, x_NC, pass);
     dropout_.drop(x_NC, pass);
     return x_NC;
   }
 
   at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape&) override {
     at::Tensor g = dropout_.backward(g_NC, pass);
-    add_position_gradient(positions_, g, pass.sequences);
+    add_position_gradient(positions_, g, pass);
     tokens_gradient_.add(tokens_, pass.ids_N, g);
     return {};
   }

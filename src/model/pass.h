@@ -26,6 +26,8 @@ struct Pass {
   at::Tensor targets_N;            // int64, kNoTarget where there is none; undefined outside of training and evaluation
   Visibility visibility = Visibility::causal;
   std::vector<int64_t> prefix_B;   // Visibility::prefix
+  at::Tensor document_begin_N;     // int64: where in its sequence each position's document begins, which is all it
+                                   // sees and where its positions count from; undefined: sequences are whole
   bool dropout = false;            // on in training
   uint64_t seed = 0;
   int64_t step = 0;                // with first_sequence: keys dropout

@@ -204,7 +204,7 @@ MachineSpeeds calibrate(const Workload& work, int64_t threads, const std::filesy
   const std::string what = describe(work);
   const double layer_s = known.get("layer of " + what, [&] { return Sample(work).layer_seconds(); });
   const double head_s = known.get("head of " + what, [&] { return Sample(work).head_seconds(); });
-  const auto facts = block_facts(work.shape, work.micro, work.precision, work.attention_is_tiled());
+  const auto facts = block_facts(work.shape, work.micro, work.precision);
   // The speed at which the predicted passes over memory and the products together take what was measured.
   double flop = 0, seconds = 0;
   auto count = [&](const BlockFacts& f, double measured, double times) {

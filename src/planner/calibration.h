@@ -15,8 +15,6 @@ struct Workload {
   MicroBatchShape micro;
   Precision precision = Precision::fp32;
   Objective objective = Objective::causal;
-  // Dropped probabilities and prefixes take our own attention kernel: other workspace than the flash kernel's.
-  bool attention_is_tiled() const { return shape.dropout.attention > 0 || objective == Objective::prefix; }
 };
 
 // Speeds for a model's own shapes: one of its layers and its head are run forward and back on a micro-batch, with

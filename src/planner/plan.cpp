@@ -29,7 +29,7 @@ Workload workload(const Config& config, int64_t micro_batch) {
 std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch) {
   const ModelShape& shape = config.model.shape;
   const Workload work = workload(config, micro_batch);
-  auto facts = block_facts(work.shape, work.micro, work.precision, work.attention_is_tiled());
+  auto facts = block_facts(work.shape, work.micro, work.precision);
   auto optimizer = make_optimizer(config.train);
   auto specs = list_blocks(shape);
   for (size_t b = 0; b < facts.size(); b++)

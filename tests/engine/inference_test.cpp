@@ -18,7 +18,7 @@ TEST_P(Inference, EvaluationIsTheTrainingLossWithoutDropout) {
   double wanted = make_engine(plain)->run(gradients_only(step_of(plain, batch, 2)), {&batch, 0, 0, nullptr}).loss;
   auto engine = make_engine(dropping);
   for (int32_t micros : {1, 2, 4}) {
-    Schedule evaluation = evaluation_step(block_facts(dropping, {4 / micros, 16}, Precision::fp32, false), micros);
+    Schedule evaluation = evaluation_step(block_facts(dropping, {4 / micros, 16}, Precision::fp32), micros);
     StepOutcome outcome = engine->run(evaluation, {&batch, 0, 0, nullptr});
     EXPECT_NEAR(outcome.loss, wanted, 1e-6 * wanted);
     EXPECT_EQ(outcome.targets, batch.target_count());

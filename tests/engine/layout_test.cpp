@@ -37,6 +37,45 @@ TEST_P(Layout, GradientsDoNotDependOnTheMicroBatch) {
   }
 }
 
+// data.attention: document. Documents packed into one sequence train as if each were a sequence of its own.
+TEST_P(Layout, PackedDocumentsAreAsIfAlone) {
+  if (GetParam().dropout.any()) GTEST_SKIP() << "dropout is keyed by place";
+  ModelShape shape = tiny(GetParam().arch);
+  const std::vector<int64_t> lengths{7, 3, 9};
+  Batch packed = random_batch(shape, 1, 19);
+  packed.document_begin.resize(19);
+  auto engine = make_engine(shape);
+  Tensors wanted;
+  std::vector<float> losses;
+  int64_t begin = 0, targets = 0;
+  for (int64_t length : lengths) {
+    Batch alone;
+    alone.sequences = 1;
+    alone.length = length;
+    alone.ids.assign(packed.ids.begin() + begin, packed.ids.begin() + begin + length);
+    alone.targets.assign(packed.targets.begin() + begin, packed.targets.begin() + begin + length);
+    std::fill_n(packed.document_begin.begin() + begin, length, begin);
+    std::vector<float> each = engine->losses(alone);
+    losses.insert(losses.end(), each.begin(), each.end());
+    clear_gradients(*engine);
+    StepOutcome outcome = engine->run(gradients_only(step_of(shape, alone, 1)), {&alone, 0, 1e-3, nullptr});
+    targets += outcome.targets;
+    for (const auto& [name, values] : gradients(*engine)) {
+      wanted[name].resize(values.size());
+      for (size_t i = 0; i < values.size(); i++) wanted[name][i] += values[i] * static_cast<float>(outcome.targets);
+    }
+    begin += length;
+  }
+  for (auto& [name, values] : wanted)
+    for (float& value : values) value /= static_cast<float>(targets);
+  std::vector<float> together = engine->losses(packed);
+  ASSERT_EQ(together.size(), losses.size());
+  for (size_t i = 0; i < losses.size(); i++) EXPECT_NEAR(together[i], losses[i], 1e-5) << i;
+  clear_gradients(*engine);
+  engine->run(gradients_only(step_of(shape, packed, 1)), {&packed, 0, 1e-3, nullptr});
+  EXPECT_LT(gradient_distance(gradients(*engine), wanted), 1e-4);
+}
+
 TEST_P(Layout, FiftyStepsStayWithinAThousandthForEveryMicroBatch) {
   ModelShape shape = tiny(GetParam().arch, GetParam().dropout);
   Batch batch = random_batch(shape, 4, 16);

@@ -48,8 +48,7 @@ TEST_P(PeakMemory, IsWithinAFifthOfThePrediction) {
   const int64_t before = allocated_memory().live;
   auto engine = make_engine(shape, settings);
   double targets = static_cast<double>(batch.target_count()) / static_cast<double>(batch.targets.size());
-  auto facts = block_facts(shape, {c.sequences / c.micros, c.length, targets, c.micros}, c.precision,
-                           c.dropout.attention > 0 || c.prefix);
+  auto facts = block_facts(shape, {c.sequences / c.micros, c.length, targets, c.micros}, c.precision);
   for (size_t b = 0; b < facts.size(); b++)
     facts[b].optimizer_bytes = engine->model().optimizer_bytes(static_cast<BlockId>(b));
   Schedule step = training_step(facts, c.micros);

@@ -67,7 +67,7 @@ inline std::unique_ptr<Engine> make_engine(const ModelShape& shape, const TrainS
 inline Schedule step_of(const ModelShape& shape, const Batch& batch, int32_t micros,
                         Precision precision = Precision::fp32) {
   MicroBatchShape micro{batch.sequences / micros, batch.length};
-  return training_step(block_facts(shape, micro, precision, shape.dropout.attention > 0), micros);
+  return training_step(block_facts(shape, micro, precision), micros);
 }
 
 // A step that stops once the gradients are complete.

@@ -1,6 +1,7 @@
 // Whole models in double against central finite differences: the loss of every architecture along a direction of
 // every parameter tensor. Dropout is a function of (seed, step), so it stays fixed while weights move.
 #include <ATen/Parallel.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
@@ -22,6 +23,7 @@ struct Case {
   Dropout dropout = {};
   bool prefix = false;
   bool masked = false;   // only some positions have a target
+  bool documents = false;  // attention stays inside documents
 };
 
 ModelShape shape_of(const Case& c) {
@@ -73,6 +75,9 @@ struct Model {
           if (n % 3 != 0) pass.targets_N.mutable_data_ptr<int64_t>()[n] = kNoTarget;
       pass.visibility = c.arch == Arch::bert ? Visibility::all : c.prefix ? Visibility::prefix : Visibility::causal;
       if (c.prefix) pass.prefix_B = {3 + m, 8};
+      if (c.documents)
+        pass.document_begin_N = at::tensor(
+            std::vector<int64_t>{0, 0, 2, 2, 2, 2, 2, 7, 8, 8, 8, 0, 0, 0, 0, 0, 5, 5, 5, 5, 5, 5});
       pass.dropout = c.dropout.any();
       pass.seed = 17;
       pass.step = 4;
@@ -167,6 +172,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"LlamaGroupedPrefix", Arch::llama, true, 2, {}, true, true},
                     Case{"Bert", Arch::bert, true, 0, {}, false, true},
                     Case{"BertUntied", Arch::bert, false, 0, {}, false, true},
+                    Case{"Gpt2Documents", Arch::gpt2, true, 0, {}, false, false, true},
+                    Case{"LlamaGroupedDocuments", Arch::llama, true, 2, {}, false, false, true},
+                    Case{"LlamaDropoutPrefixDocuments", Arch::llama, false, 1, kDrop, true, false, true},
+                    Case{"BertDocuments", Arch::bert, true, 0, {}, false, true, true},
                     Case{"BertAllTargets", Arch::bert}, Case{"BertDropout", Arch::bert, true, 0, kDrop, false, true}),
     [](const auto& test) { return test.param.name; });
 

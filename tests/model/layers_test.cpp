@@ -1,5 +1,8 @@
 // Each layer's backward against finite differences of its forward, in double, for its input and every weight.
 #include <ATen/Parallel.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/InferenceMode.h>
@@ -141,13 +144,17 @@ TEST_F(Layers, AttentionWithEveryGroupingPositionAndVisibility) {
   for (int64_t kv_heads : {4, 2, 1})
     for (double theta : {0.0, 10000.0})
       for (double dropout : {0.0, 0.3})
-        for (Visibility visibility : {Visibility::causal, Visibility::all, Visibility::prefix}) {
+        for (auto [visibility, documents] : {std::pair(Visibility::causal, false), {Visibility::all, false},
+                                             {Visibility::prefix, false}, {Visibility::causal, true},
+                                             {Visibility::all, true}, {Visibility::prefix, true}}) {
           Attention attention{4, kv_heads, 6, theta, dropout, 1};
           Pass pass;
           pass.sequences = 2;
           pass.length = 9;
           pass.visibility = visibility;
           if (visibility == Visibility::prefix) pass.prefix_B = {2, 6};
+          if (documents)
+            pass.document_begin_N = at::tensor(std::vector<int64_t>{0, 0, 0, 3, 3, 3, 3, 3, 8, 0, 1, 1, 1, 1, 1, 6, 6, 6});
           pass.dropout = dropout > 0;
           pass.step = 3;
           at::Tensor qkv = normal({18, attention.qkv_width()}, 1), g = normal({18, 24}, 2);
@@ -156,7 +163,8 @@ TEST_F(Layers, AttentionWithEveryGroupingPositionAndVisibility) {
           at::Tensor output = tape.take(), g_qkv = attention.backward(g, output, pass, tape);
           EXPECT_TRUE(tape.empty());
           SCOPED_TRACE(testing::Message() << kv_heads << " key heads, theta " << theta << ", dropout " << dropout
-                                          << ", visibility " << static_cast<int>(visibility));
+                                          << ", visibility " << static_cast<int>(visibility)
+                                          << (documents ? ", documents" : ""));
           // Each of q, k and v on its own: one may be small beside the others.
           std::vector<Variable> variables;
           const int64_t begins[] = {0, 24, 24 + 6 * kv_heads}, widths[] = {24, 6 * kv_heads, 6 * kv_heads};
@@ -167,22 +175,36 @@ TEST_F(Layers, AttentionWithEveryGroupingPositionAndVisibility) {
         }
 }
 
-TEST_F(Layers, FlashAndTiledAttentionAgreeInTheLayer) {
-  // A prefix of nothing is causal, but takes the other kernel.
-  for (int64_t kv_heads : {4, 2}) {
-    Attention attention{4, kv_heads, 8, 10000, 0, 0};
-    Pass causal;
-    causal.sequences = 2;
-    causal.length = 37;
-    Pass prefix = causal;
-    prefix.visibility = Visibility::prefix;
-    prefix.prefix_B = {0, 0};
-    at::Tensor qkv = normal({74, attention.qkv_width()}, 1, at::kFloat), g = normal({74, 32}, 2, at::kFloat);
-    Tape a, b;
-    at::Tensor flash = attention.forward(qkv.clone(), causal, &a), tiled = attention.forward(qkv.clone(), prefix, &b);
-    EXPECT_LT(distance(flash, tiled), 5e-6);
-    EXPECT_LT(distance(attention.backward(g, a.take(), causal, a), attention.backward(g, b.take(), prefix, b)), 1e-5);
-  }
+// Documents packed into one sequence are as if each stood alone: outputs and gradients.
+TEST_F(Layers, DocumentsInOneSequenceDoNotSeeEachOther) {
+  const std::vector<int64_t> lengths{5, 1, 8, 3};
+  for (Visibility visibility : {Visibility::causal, Visibility::all})
+    for (double theta : {0.0, 10000.0}) {
+      Attention attention{4, 2, 6, theta, 0, 0};
+      Pass packed;
+      packed.sequences = 1;
+      packed.length = 17;
+      packed.visibility = visibility;
+      packed.document_begin_N = at::empty({17}, at::kLong);
+      at::Tensor qkv = normal({17, attention.qkv_width()}, 1), g = normal({17, 24}, 2);
+      std::vector<at::Tensor> outputs, gradients;
+      int64_t begin = 0;
+      for (int64_t length : lengths) {
+        packed.document_begin_N.narrow(0, begin, length).fill_(begin);
+        Pass alone;
+        alone.sequences = 1;
+        alone.length = length;
+        alone.visibility = visibility;
+        Tape tape;
+        outputs.push_back(attention.forward(qkv.narrow(0, begin, length).clone(), alone, &tape));
+        gradients.push_back(attention.backward(g.narrow(0, begin, length).contiguous(), tape.take(), alone, tape));
+        begin += length;
+      }
+      Tape tape;
+      at::Tensor output = attention.forward(qkv.clone(), packed, &tape);
+      EXPECT_LT(distance(output, at::cat(outputs)), 1e-14);
+      EXPECT_LT(distance(attention.backward(g, tape.take(), packed, tape), at::cat(gradients)), 1e-13);
+    }
 }
 
 TEST_F(Layers, TableGradientKeptAsideEqualsTheOneAddedStraightAway) {

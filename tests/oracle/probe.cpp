@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
   load_parameters(engine.model(), folder);
   at::Tensor logits = engine.logits(batch.ids, batch.sequences, nullptr, false).contiguous();
 
-  auto facts = block_facts(shape, {batch.sequences / micros, batch.length}, Precision::fp32, false);
+  auto facts = block_facts(shape, {batch.sequences / micros, batch.length}, Precision::fp32);
   Schedule step = training_step(facts, micros);
   Schedule backward = gradients_only(step);
   StepInput input{&batch, 0, settings.lr, nullptr};

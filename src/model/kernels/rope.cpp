@@ -4,48 +4,82 @@
 #include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <vector>
+
+#include "base/error.h"
 
 namespace megalith::kernels {
 namespace {
 
-// One head of one row: pairs (a, b) turned by the angle whose cosine and sine are given.
+struct RopeTable {
+  std::vector<float> cosine, sine;  // positions x D/2
+  int64_t positions = 0;
+};
+
+// The angle is a float32 product of a float32 frequency, as Hugging Face computes it: at large positions the
+// rounding shows in the logits.
+std::shared_ptr<const RopeTable> make_table(double theta, int64_t head_dim, int64_t positions) {
+  const int64_t half = head_dim / 2;
+  auto table = std::make_shared<RopeTable>();
+  table->positions = positions;
+  table->cosine.resize(static_cast<size_t>(positions * half));
+  table->sine.resize(table->cosine.size());
+  for (int64_t i = 0; i < half; i++) {
+    float exponent = static_cast<float>(2 * i) / static_cast<float>(head_dim);
+    float frequency = 1.0f / std::pow(static_cast<float>(theta), exponent);
+    for (int64_t t = 0; t < positions; t++) {
+      float angle = static_cast<float>(t) * frequency;
+      table->cosine[t * half + i] = std::cos(angle);
+      table->sine[t * half + i] = std::sin(angle);
+    }
+  }
+  return table;
+}
+
+// Angles follow from their arguments alone, so all layers share one table, made anew when positions go beyond it.
+std::shared_ptr<const RopeTable> table_for(double theta, int64_t head_dim, int64_t positions) {
+  static std::mutex mutex;
+  static std::map<std::pair<double, int64_t>, std::shared_ptr<const RopeTable>> tables;
+  std::scoped_lock lock(mutex);
+  std::shared_ptr<const RopeTable>& table = tables[{theta, head_dim}];
+  if (!table || table->positions < positions)
+    table = make_table(theta, head_dim, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(positions))));
+  return table;
+}
+
+// One head of one row: pairs (a, b) turned by the angle whose cosine and sine are given; `sign` -1 turns back.
 template <class Scalar>
-void rotate(Scalar* a, Scalar* b, const float* cosine, const float* sine, int64_t half) {
+void rotate(Scalar* a, Scalar* b, const float* cosine, const float* sine, float sign, int64_t half) {
   using Wide = at::opmath_type<Scalar>;  // float32 for 16 bits; doubles stay doubles
   for (int64_t i = 0; i < half; i++) {
-    Wide u = static_cast<Wide>(a[i]), v = static_cast<Wide>(b[i]);
-    a[i] = static_cast<Scalar>(u * cosine[i] - v * sine[i]);
-    b[i] = static_cast<Scalar>(v * cosine[i] + u * sine[i]);
+    Wide u = static_cast<Wide>(a[i]), v = static_cast<Wide>(b[i]), s = sign * sine[i];
+    a[i] = static_cast<Scalar>(u * cosine[i] - v * s);
+    b[i] = static_cast<Scalar>(v * cosine[i] + u * s);
   }
 }
 
 }  // namespace
 
-void rope_in_place(at::Tensor& x_NX, int64_t heads, int64_t head_dim, int64_t length, int64_t first_position,
+void rope_in_place(at::Tensor& x_NX, int64_t heads, int64_t head_dim, std::span<const int64_t> positions,
                    double theta, bool backward) {
   const int64_t half = head_dim / 2, rows = x_NX.size(0), width = x_NX.size(1);
-  // The angle is a float32 product of a float32 frequency, as Hugging Face computes it: at large positions the
-  // rounding shows in the logits.
-  std::vector<float> cosine(length * half), sine(length * half);
-  for (int64_t i = 0; i < half; i++) {
-    float exponent = static_cast<float>(2 * i) / static_cast<float>(head_dim);
-    float frequency = 1.0f / std::pow(static_cast<float>(theta), exponent);
-    for (int64_t t = 0; t < length; t++) {
-      float angle = static_cast<float>(first_position + t) * frequency;
-      cosine[t * half + i] = std::cos(angle);
-      sine[t * half + i] = backward ? -std::sin(angle) : std::sin(angle);
-    }
-  }
+  MEGALITH_ASSERT(std::ssize(positions) == rows, "{} positions for {} rows", positions.size(), rows);
+  const auto table = table_for(theta, head_dim, 1 + *std::ranges::max_element(positions));
+  const float sign = backward ? -1.0f : 1.0f;
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, x_NX.scalar_type(), "rope", [&] {
     scalar_t* x = x_NX.mutable_data_ptr<scalar_t>();
     at::parallel_for(0, rows, 8, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; r++) {
-        const float *c = &cosine[r % length * half], *s = &sine[r % length * half];
+        const float *c = &table->cosine[positions[r] * half], *s = &table->sine[positions[r] * half];
         for (int64_t h = 0; h < heads; h++) {
           scalar_t* first = x + r * width + h * head_dim;
-          rotate(first, first + half, c, s, half);
+          rotate(first, first + half, c, s, sign, half);
         }
       }
     });

@@ -3,12 +3,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <span>
 
 namespace megalith::kernels {
 
-// Rotates the first `heads` heads of every row of x_NX (rows are X wide, a head D) in place; row n is position
-// first_position + n % length. `backward` rotates the other way: the gradient's rule.
-void rope_in_place(at::Tensor& x_NX, int64_t heads, int64_t head_dim, int64_t length, int64_t first_position,
+// Rotates the first `heads` heads of every row of x_NX (rows are X wide, a head D) in place, row n for
+// positions[n]. `backward` rotates the other way: the gradient's rule. Thread-safe.
+void rope_in_place(at::Tensor& x_NX, int64_t heads, int64_t head_dim, std::span<const int64_t> positions,
                    double theta, bool backward);
 
 }  // namespace megalith::kernels

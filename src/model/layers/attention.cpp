@@ -1,12 +1,13 @@
 #include "model/layers/attention.h"
 
-#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
-#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+
+#include "model/kernels/attention.h"
 #include "model/kernels/rope.h"
-#include "model/kernels/tiled_attention.h"
+#include "model/positions.h"
 
 namespace megalith {
 namespace {
@@ -21,54 +22,54 @@ Heads split(const Attention& a, const at::Tensor& qkv_NX, const Pass& pass) {
   return {x.narrow(1, 0, a.heads), x.narrow(1, a.heads, a.kv_heads), x.narrow(1, a.heads + a.kv_heads, a.kv_heads)};
 }
 
-// [B, kv_heads, T, D] -> [B, heads, T, D]: query head h reads key head h / (heads / kv_heads).
-at::Tensor repeat(const Attention& a, const at::Tensor& x) {
-  if (a.heads == a.kv_heads) return x;
-  int64_t group = a.heads / a.kv_heads;
-  return x.unsqueeze(2).expand({x.size(0), a.kv_heads, group, x.size(2), x.size(3)}).reshape(
-      {x.size(0), a.heads, x.size(2), x.size(3)});
+// What the queries of a pass see of `keys` keys, those in the cache among them.
+kernels::Sight sight_of(const Pass& pass, int64_t keys) {
+  const int64_t first = pass.first_position(), B = pass.sequences, T = pass.length;
+  kernels::Sight sight{std::vector<int64_t>(static_cast<size_t>(B * T), 0), std::vector<int64_t>(static_cast<size_t>(B * T))};
+  for (int64_t b = 0; b < B; b++)
+    for (int64_t t = 0; t < T; t++) {
+      const int64_t causal = first + t + 1;
+      sight.end[b * T + t] = pass.visibility == Visibility::all      ? keys
+                             : pass.visibility == Visibility::prefix ? std::max(causal, pass.prefix_B[b])
+                                                                     : causal;
+    }
+  if (!pass.document_begin_N.defined()) return sight;
+  const int64_t* begin = pass.document_begin_N.const_data_ptr<int64_t>();
+  for (int64_t b = 0; b < B; b++) {
+    int64_t end = T;  // of the document that position t is in
+    for (int64_t t = T - 1; t >= 0; t--) {
+      if (t + 1 < T && begin[b * T + t + 1] == t + 1) end = t + 1;
+      sight.begin[b * T + t] = begin[b * T + t];
+      sight.end[b * T + t] = std::min(sight.end[b * T + t], end);
+    }
+  }
+  return sight;
 }
 
-// The gradient's way back: sums over each group.
-at::Tensor collect(const Attention& a, const at::Tensor& g) {
-  if (a.heads == a.kv_heads) return g;
-  return g.reshape({g.size(0), a.kv_heads, a.heads / a.kv_heads, g.size(2), g.size(3)}).sum(2);
-}
-
-bool takes_flash(const Attention& a, const Pass& pass) {
-  bool drops = a.dropout > 0 && pass.dropout;
-  return !drops && !pass.cache && pass.visibility != Visibility::prefix;
-}
-
-kernels::AttentionRule rule_for(const Attention& a, const Pass& pass, int64_t keys) {
-  kernels::AttentionRule rule;
-  rule.visibility = pass.visibility;
-  rule.prefix_B = pass.prefix_B;
-  rule.first_query = pass.first_position();
-  if (pass.dropout)
-    rule.dropout = {pass.seed, RandomUse::attention_dropout, static_cast<uint64_t>(a.layer), pass.step,
-                    pass.first_sequence * a.heads * pass.length * keys, a.dropout};
-  return rule;
+kernels::DropoutSite dropout_of(const Attention& a, const Pass& pass, int64_t keys) {
+  if (!pass.dropout) return {};
+  return {pass.seed, RandomUse::attention_dropout, static_cast<uint64_t>(a.layer), pass.step,
+          pass.first_sequence * a.heads * pass.length * keys, a.dropout};
 }
 
 }  // namespace
 
+at::Tensor Attention::by_head(const at::Tensor& x_NC, const Pass& pass) const {
+  return x_NC.view({pass.sequences, pass.length, heads, head_dim}).transpose(1, 2);
+}
+
 at::Tensor Attention::forward(at::Tensor qkv_NX, const Pass& pass, Tape* tape) const {
   if (rope_theta > 0)
-    kernels::rope_in_place(qkv_NX, heads + kv_heads, head_dim, pass.length, pass.first_position(), rope_theta, false);
+    kernels::rope_in_place(qkv_NX, heads + kv_heads, head_dim, positions_of(pass), rope_theta, false);
   auto [q, k, v] = split(*this, qkv_NX, pass);
   if (pass.cache) {
     KeyValueCache::Layer& past = pass.cache->layers.at(static_cast<size_t>(layer));
     past.keys = k = past.keys.defined() ? at::cat({past.keys, k}, 2) : k.contiguous();
     past.values = v = past.values.defined() ? at::cat({past.values, v}, 2) : v.contiguous();
   }
-  at::Tensor o, lse;
-  if (takes_flash(*this, pass))
-    std::tie(o, lse) = at::_scaled_dot_product_flash_attention_for_cpu(q, repeat(*this, k), repeat(*this, v), 0.0,
-                                                                       pass.visibility == Visibility::causal);
-  else
-    std::tie(o, lse) = kernels::tiled_attention(q, repeat(*this, k), repeat(*this, v), rule_for(*this, pass, k.size(2)));
-  at::Tensor output_NC = o.transpose(1, 2).reshape({pass.tokens(), heads * head_dim});
+  at::Tensor output_NC = at::empty({pass.tokens(), heads * head_dim}, qkv_NX.options());
+  const int64_t keys = k.size(2);
+  at::Tensor lse = kernels::attention(q, k, v, sight_of(pass, keys), dropout_of(*this, pass, keys), by_head(output_NC, pass));
   if (tape) {
     tape->keep(std::move(qkv_NX));
     tape->keep(std::move(lse));
@@ -80,24 +81,12 @@ at::Tensor Attention::forward(at::Tensor qkv_NX, const Pass& pass, Tape* tape) c
 at::Tensor Attention::backward(const at::Tensor& g_NC, const at::Tensor& output_NC, const Pass& pass, Tape& tape) const {
   at::Tensor lse = tape.take(), qkv_NX = tape.take();
   auto [q, k, v] = split(*this, qkv_NX, pass);
-  auto by_head = [&](const at::Tensor& x_NC) {
-    return x_NC.view({pass.sequences, pass.length, heads, head_dim}).transpose(1, 2);
-  };
-  at::Tensor gq, gk, gv;
-  if (takes_flash(*this, pass))
-    std::tie(gq, gk, gv) = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-        by_head(g_NC), q, repeat(*this, k), repeat(*this, v), by_head(output_NC), lse, 0.0,
-        pass.visibility == Visibility::causal);
-  else
-    std::tie(gq, gk, gv) = kernels::tiled_attention_backward(by_head(g_NC), q, repeat(*this, k), repeat(*this, v),
-                                                             by_head(output_NC), lse, rule_for(*this, pass, k.size(2)));
   at::Tensor g_qkv_NX = at::empty(qkv_NX.sizes(), qkv_NX.options());
-  auto [to_q, to_k, to_v] = split(*this, g_qkv_NX, pass);
-  to_q.copy_(gq);
-  to_k.copy_(collect(*this, gk));
-  to_v.copy_(collect(*this, gv));
+  auto [gq, gk, gv] = split(*this, g_qkv_NX, pass);
+  kernels::attention_backward(by_head(g_NC, pass), q, k, v, by_head(output_NC, pass), lse, sight_of(pass, pass.length),
+                              dropout_of(*this, pass, pass.length), gq, gk, gv);
   if (rope_theta > 0)
-    kernels::rope_in_place(g_qkv_NX, heads + kv_heads, head_dim, pass.length, 0, rope_theta, true);
+    kernels::rope_in_place(g_qkv_NX, heads + kv_heads, head_dim, positions_of(pass), rope_theta, true);
   return g_qkv_NX;
 }
 

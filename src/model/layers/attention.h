@@ -1,5 +1,4 @@
-// Multi-head attention on q, k, v lying side by side in one matrix: the flash kernel where it can, ours where
-// there is dropout, a prefix or a cache.
+// Multi-head attention on q, k, v lying side by side in one matrix.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -23,6 +22,9 @@ struct Attention {
   at::Tensor forward(at::Tensor qkv_NX, const Pass& pass, Tape* tape) const;
   // Gradient of qkv as the projection left it. `output_NC` is forward's, already taken from the tape.
   at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& output_NC, const Pass& pass, Tape& tape) const;
+
+ private:
+  at::Tensor by_head(const at::Tensor& x_NC, const Pass& pass) const;  // as [B, heads, T, D], a view
 };
 
 }  // namespace megalith

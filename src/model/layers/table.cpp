@@ -2,9 +2,13 @@
 
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
+#include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
 
 #include <algorithm>
+
+#include "model/positions.h"
 
 namespace megalith {
 namespace {
@@ -58,10 +62,23 @@ void TableGradient::fold(const Weight& table) {
   rows_.reset();
 }
 
-void add_position_gradient(const Weight& positions, const at::Tensor& g_NC, int64_t sequences) {
-  int64_t length = g_NC.size(0) / sequences;
-  positions.grad.narrow(0, 0, length)
-      .add_(g_NC.view({sequences, length, g_NC.size(1)}).sum({0}, false, positions.grad.scalar_type()));
+void add_positions(const Weight& positions, at::Tensor& x_NC, const Pass& pass) {
+  if (pass.document_begin_N.defined()) {
+    x_NC.add_(at::embedding(positions.value, at::tensor(positions_of(pass))));
+  } else {  // the same rows for every sequence
+    x_NC.view({pass.sequences, pass.length, x_NC.size(1)})
+        .add_(positions.value.narrow(0, pass.first_position(), pass.length));
+  }
+}
+
+void add_position_gradient(const Weight& positions, const at::Tensor& g_NC, const Pass& pass) {
+  if (pass.document_begin_N.defined()) {
+    const std::vector<int64_t> place = positions_of(pass);
+    add_rows(positions.grad, g_NC, pass.tokens(), [&](int64_t n) { return place[static_cast<size_t>(n)]; });
+  } else {
+    at::Tensor g_BTC = g_NC.view({pass.sequences, pass.length, g_NC.size(1)});
+    positions.grad.narrow(0, 0, pass.length).add_(g_BTC.sum({0}, false, positions.grad.scalar_type()));
+  }
 }
 
 }  // namespace megalith

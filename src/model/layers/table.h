@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "model/layers/linear.h"
+#include "model/pass.h"
 
 namespace megalith {
 
@@ -23,7 +24,8 @@ class TableGradient {
   at::Tensor rows_;             // [capacity, C] in the gradient's type, grown by doubling
 };
 
-// Position t's gradient is the sum over the sequences of g at t.
-void add_position_gradient(const Weight& positions, const at::Tensor& g_NC, int64_t sequences);
+// Learned positions: x[n] += table[position of n], and the gradient's way back.
+void add_positions(const Weight& positions, at::Tensor& x_NC, const Pass& pass);
+void add_position_gradient(const Weight& positions, const at::Tensor& g_NC, const Pass& pass);
 
 }  // namespace megalith

@@ -1,0 +1,324 @@
+#include "model/kernels/attention.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "model/kernels/blas.h"
+#include "model/kernels/simd.h"
+
+namespace megalith::kernels {
+namespace {
+
+// Tiles of scores: small enough for the cache beside their keys, tall enough that products run at speed. Fixed, so
+// that sums have one order whatever the number of threads.
+constexpr int64_t kQueries = 64, kKeys = 256;
+
+// A [B, heads, T, D] view: where a head's matrix begins, and the distance of its rows.
+template <class Scalar>
+struct Heads {
+  Scalar* data;
+  int64_t sequence, head, row;  // strides in elements
+
+  Matrix<Scalar> at(int64_t b, int64_t h, int64_t t) const { return {data + b * sequence + h * head + t * row, row}; }
+};
+
+template <class Scalar>
+Heads<const Scalar> reading(const at::Tensor& x) {
+  return {x.const_data_ptr<Scalar>(), x.stride(0), x.stride(1), x.stride(2)};
+}
+template <class Scalar>
+Heads<Scalar> writing(at::Tensor& x) {
+  return {x.mutable_data_ptr<Scalar>(), x.stride(0), x.stride(1), x.stride(2)};
+}
+
+// A run of queries of one sequence, and the keys that any of them sees.
+struct QueryTile {
+  int64_t sequence, begin, rows, first_key, last_key;  // keys [first_key, last_key)
+};
+
+std::vector<QueryTile> query_tiles(const Sight& sight, int64_t sequences, int64_t queries) {
+  std::vector<QueryTile> tiles;
+  for (int64_t b = 0; b < sequences; b++)
+    for (int64_t begin = 0; begin < queries; begin += kQueries) {
+      const int64_t rows = std::min(kQueries, queries - begin);
+      const auto first = sight.begin.begin() + b * queries + begin, last = sight.end.begin() + b * queries + begin;
+      tiles.push_back({b, begin, rows, *std::min_element(first, first + rows), *std::max_element(last, last + rows)});
+    }
+  return tiles;
+}
+
+// The part of keys [key, key + keys) that a query with sight [begin, end) sees, counted from `key`.
+struct Range {
+  int64_t begin, end;
+  int64_t size() const { return end - begin; }
+};
+Range visible(const Sight& sight, int64_t query, int64_t key, int64_t keys) {
+  const int64_t begin = std::clamp<int64_t>(sight.begin[query] - key, 0, keys);
+  return {begin, std::clamp<int64_t>(sight.end[query] - key, begin, keys)};
+}
+
+MEGALITH_VECTORISED
+float row_max(const float* row, int64_t n, float largest) {
+#pragma omp simd reduction(max : largest)
+  for (int64_t i = 0; i < n; i++) largest = row[i] > largest ? row[i] : largest;
+  return largest;
+}
+
+// row = e^(scale row - shift); their sum.
+MEGALITH_VECTORISED
+float row_exp(float* row, int64_t n, float scale, float shift) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; i++) {
+    const float e = exp_fast(row[i] * scale - shift);
+    row[i] = e;
+    sum += e;
+  }
+  return sum;
+}
+
+MEGALITH_VECTORISED
+void row_scale(float* row, int64_t n, float factor) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; i++) row[i] *= factor;
+}
+
+// Scores to probabilities, and their gradient to the scores': p = e^(scale s - lse), ds = p (dp - delta) scale.
+MEGALITH_VECTORISED
+void row_backward(float* s, float* dp, int64_t n, float scale, float lse, float delta) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; i++) {
+    const float p = exp_fast(s[i] * scale - lse);
+    s[i] = p;
+    dp[i] = p * (dp[i] - delta) * scale;
+  }
+}
+
+MEGALITH_VECTORISED
+float row_dot(const float* a, const float* b, int64_t n) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+// float64 is for checking: no haste.
+double row_max(const double* row, int64_t n, double largest) {
+  for (int64_t i = 0; i < n; i++) largest = std::max(largest, row[i]);
+  return largest;
+}
+double row_exp(double* row, int64_t n, double scale, double shift) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; i++) sum += row[i] = std::exp(row[i] * scale - shift);
+  return sum;
+}
+void row_scale(double* row, int64_t n, double factor) {
+  for (int64_t i = 0; i < n; i++) row[i] *= factor;
+}
+void row_backward(double* s, double* dp, int64_t n, double scale, double lse, double delta) {
+  for (int64_t i = 0; i < n; i++) {
+    s[i] = std::exp(s[i] * scale - lse);
+    dp[i] = s[i] * (dp[i] - delta) * scale;
+  }
+}
+double row_dot(const double* a, const double* b, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+// Zeros outside of what a query sees.
+template <class Scalar>
+void hide(Scalar* row, Range seen, int64_t keys) {
+  std::fill(row, row + seen.begin, Scalar(0));
+  std::fill(row + seen.end, row + keys, Scalar(0));
+}
+
+template <class Scalar>
+void multiply_by(Scalar* row, const float* factors, int64_t n) {
+  for (int64_t i = 0; i < n; i++) row[i] *= factors[i];
+}
+
+template <class Scalar>
+struct Sizes {
+  int64_t B, H, KV, Tq, Tk, D;
+  Scalar scale;
+  Sizes(const at::Tensor& q, const at::Tensor& k)
+      : B(q.size(0)),
+        H(q.size(1)),
+        KV(k.size(1)),
+        Tq(q.size(2)),
+        Tk(k.size(2)),
+        D(q.size(3)),
+        scale(static_cast<Scalar>(1.0 / std::sqrt(static_cast<double>(q.size(3))))) {}
+  int64_t group() const { return H / KV; }
+  // Of a query's first score, in [B, H, Tq, Tk].
+  int64_t element(int64_t b, int64_t h, int64_t query) const { return ((b * H + h) * Tq + query) * Tk; }
+};
+
+template <class Scalar>
+void forward(const at::Tensor& q4, const at::Tensor& k4, const at::Tensor& v4, const Sight& sight,
+             const DropoutSite& dropout, at::Tensor& o4, at::Tensor& lse_BHT) {
+  const Sizes<Scalar> size(q4, k4);
+  const auto q = reading<Scalar>(q4), k = reading<Scalar>(k4), v = reading<Scalar>(v4);
+  const auto o = writing<Scalar>(o4);
+  Scalar* lse = lse_BHT.mutable_data_ptr<Scalar>();
+  const std::vector<QueryTile> tiles = query_tiles(sight, size.B, size.Tq);
+  // Heads outermost: threads get equal shares of short and long tiles.
+  const auto work = size.H * static_cast<int64_t>(tiles.size());
+  at::parallel_for(0, work, 1, [&](int64_t first, int64_t last) {
+    std::vector<Scalar> scores(kQueries * kKeys), sum(kQueries), largest(kQueries);
+    std::vector<float> keep(dropout.probability > 0 ? kKeys : 0);
+    for (int64_t w = first; w < last; w++) {
+      const QueryTile& tile = tiles[static_cast<size_t>(w) % tiles.size()];
+      const int64_t b = tile.sequence, h = w / static_cast<int64_t>(tiles.size()), kv = h / size.group();
+      const Matrix<Scalar> out = o.at(b, h, tile.begin);
+      std::fill(sum.begin(), sum.end(), Scalar(0));
+      std::fill(largest.begin(), largest.end(), -std::numeric_limits<Scalar>::infinity());
+      for (int64_t key = tile.first_key; key < tile.last_key; key += kKeys) {
+        const int64_t keys = std::min(kKeys, tile.last_key - key);
+        multiply(tile.rows, keys, size.D, q.at(b, h, tile.begin), Transpose::no, k.at(b, kv, key), Transpose::yes,
+                 {scores.data(), keys}, false);
+        for (int64_t r = 0; r < tile.rows; r++) {
+          Scalar* row = scores.data() + r * keys;
+          const Range seen = visible(sight, b * size.Tq + tile.begin + r, key, keys);
+          hide(row, seen, keys);
+          if (seen.size() == 0) continue;
+          // The largest score so far grows: what was summed before shrinks by as much.
+          const Scalar before = largest[r];
+          largest[r] = std::max(before, row_max(row + seen.begin, seen.size(), row[seen.begin]) * size.scale);
+          const Scalar shrink = key == tile.first_key ? Scalar(0) : std::exp(before - largest[r]);
+          sum[r] = sum[r] * shrink + row_exp(row + seen.begin, seen.size(), size.scale, largest[r]);
+          if (key > tile.first_key && shrink != 1) row_scale(out.data + r * out.stride, size.D, shrink);
+          if (dropout.probability > 0) {
+            dropout_factors(dropout, size.element(b, h, tile.begin + r) + key + seen.begin, seen.size(), keep.data());
+            multiply_by(row + seen.begin, keep.data(), seen.size());
+          }
+        }
+        multiply(tile.rows, size.D, keys, {scores.data(), keys}, Transpose::no, v.at(b, kv, key), Transpose::no, out,
+                 key > tile.first_key);
+      }
+      for (int64_t r = 0; r < tile.rows; r++) {
+        row_scale(out.data + r * out.stride, size.D, 1 / sum[r]);
+        lse[(b * size.H + h) * size.Tq + tile.begin + r] = largest[r] + std::log(sum[r]);
+      }
+    }
+  });
+}
+
+// A sequence's keys and values of one key head, with all the queries that read them, belong to one thread: sums have
+// one order. Fewer of those than threads leaves threads idle.
+template <class Scalar>
+void backward(const at::Tensor& g4, const at::Tensor& q4, const at::Tensor& k4, const at::Tensor& v4,
+              const at::Tensor& o4, const at::Tensor& lse_BHT, const Sight& sight, const DropoutSite& dropout,
+              at::Tensor& gq4, at::Tensor& gk4, at::Tensor& gv4) {
+  const Sizes<Scalar> size(q4, k4);
+  const auto q = reading<Scalar>(q4), k = reading<Scalar>(k4), v = reading<Scalar>(v4), g = reading<Scalar>(g4),
+             o = reading<Scalar>(o4);
+  const auto gq = writing<Scalar>(gq4), gk = writing<Scalar>(gk4), gv = writing<Scalar>(gv4);
+  const Scalar* lse = lse_BHT.const_data_ptr<Scalar>();
+  const std::vector<QueryTile> all_tiles = query_tiles(sight, size.B, size.Tq);
+  const int64_t per_sequence = static_cast<int64_t>(all_tiles.size()) / size.B;
+  at::parallel_for(0, size.B * size.KV, 1, [&](int64_t first, int64_t last) {
+    std::vector<Scalar> scores(kQueries * kKeys), slopes(kQueries * kKeys), delta(size.group() * size.Tq);
+    std::vector<float> keep(dropout.probability > 0 ? kKeys : 0);
+    std::vector<char> begun(static_cast<size_t>(size.group() * per_sequence));  // query tiles whose gq has a first term
+    for (int64_t task = first; task < last; task++) {
+      const int64_t b = task / size.KV, kv = task % size.KV;
+      const QueryTile* tiles = &all_tiles[static_cast<size_t>(b * per_sequence)];
+      std::fill(begun.begin(), begun.end(), 0);
+      for (int64_t i = 0; i < size.group(); i++)
+        for (int64_t t = 0; t < size.Tq; t++)  // sum over keys of p dp, dropout included
+          delta[i * size.Tq + t] = row_dot(g.at(b, kv * size.group() + i, t).data,
+                                           o.at(b, kv * size.group() + i, t).data, size.D);
+      for (int64_t key = 0; key < size.Tk; key += kKeys) {
+        const int64_t key_end = std::min(size.Tk, key + kKeys);
+        const auto to_k = gk.at(b, kv, key), to_v = gv.at(b, kv, key);
+        for (int64_t t = 0; t < key_end - key; t++) {
+          std::fill_n(to_k.data + t * to_k.stride, size.D, Scalar(0));
+          std::fill_n(to_v.data + t * to_v.stride, size.D, Scalar(0));
+        }
+        for (int64_t i = 0; i < size.group(); i++) {
+          const int64_t h = kv * size.group() + i;
+          for (int64_t n = 0; n < per_sequence; n++) {
+            const QueryTile& tile = tiles[n];
+            const int64_t from = std::max(key, tile.first_key), keys = std::min(key_end, tile.last_key) - from;
+            if (keys <= 0) continue;
+            const Matrix<const Scalar> q_tile = q.at(b, h, tile.begin), g_tile = g.at(b, h, tile.begin);
+            const Matrix<const Scalar> k_tile = k.at(b, kv, from), v_tile = v.at(b, kv, from);
+            const Matrix<Scalar> p{scores.data(), keys}, ds{slopes.data(), keys};
+            const Matrix<const Scalar> p_done{p.data, keys}, ds_done{ds.data, keys};
+            multiply(tile.rows, keys, size.D, q_tile, Transpose::no, k_tile, Transpose::yes, p, false);
+            multiply(tile.rows, keys, size.D, g_tile, Transpose::no, v_tile, Transpose::yes, ds, false);
+            for (int64_t r = 0; r < tile.rows; r++) {
+              const int64_t query = tile.begin + r;
+              const Range seen = visible(sight, b * size.Tq + query, from, keys);
+              Scalar *s = p.data + r * keys + seen.begin, *dp = ds.data + r * keys + seen.begin;
+              if (dropout.probability > 0) {
+                dropout_factors(dropout, size.element(b, h, query) + from + seen.begin, seen.size(), keep.data());
+                multiply_by(dp, keep.data(), seen.size());
+              }
+              row_backward(s, dp, seen.size(), size.scale, lse[(b * size.H + h) * size.Tq + query],
+                           delta[i * size.Tq + query]);
+              if (dropout.probability > 0) multiply_by(s, keep.data(), seen.size());
+              hide(p.data + r * keys, seen, keys);
+              hide(ds.data + r * keys, seen, keys);
+            }
+            multiply(keys, size.D, tile.rows, p_done, Transpose::yes, g_tile, Transpose::no, gv.at(b, kv, from), true);
+            multiply(keys, size.D, tile.rows, ds_done, Transpose::yes, q_tile, Transpose::no, gk.at(b, kv, from), true);
+            char& has_begun = begun[static_cast<size_t>(i * per_sequence + n)];
+            multiply(tile.rows, size.D, keys, ds_done, Transpose::no, k_tile, Transpose::no, gq.at(b, h, tile.begin),
+                     has_begun);
+            has_begun = 1;
+          }
+        }
+      }
+    }
+  });
+}
+
+bool is_wide(const at::Tensor& x) { return x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble; }
+
+at::Tensor widened(const at::Tensor& x) { return x.to(at::kFloat); }
+at::Tensor wide_like(const at::Tensor& x) { return at::empty(x.sizes(), x.options().dtype(at::kFloat)); }
+
+}  // namespace
+
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Sight& sight,
+                     const DropoutSite& dropout, at::Tensor o) {
+  MEGALITH_ASSERT(static_cast<int64_t>(sight.begin.size()) == q.size(0) * q.size(2), "a range of keys for every query");
+  if (!is_wide(q)) {
+    at::Tensor wide = wide_like(o), lse = attention(widened(q), widened(k), widened(v), sight, dropout, wide);
+    o.copy_(wide);
+    return lse;
+  }
+  at::Tensor lse_BHT = at::empty({q.size(0), q.size(1), q.size(2)}, q.options());
+  if (q.scalar_type() == at::kFloat)
+    forward<float>(q, k, v, sight, dropout, o, lse_BHT);
+  else
+    forward<double>(q, k, v, sight, dropout, o, lse_BHT);
+  return lse_BHT;
+}
+
+void attention_backward(const at::Tensor& g, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                        const at::Tensor& o, const at::Tensor& lse_BHT, const Sight& sight,
+                        const DropoutSite& dropout, at::Tensor gq, at::Tensor gk, at::Tensor gv) {
+  if (!is_wide(q)) {
+    at::Tensor wq = wide_like(gq), wk = wide_like(gk), wv = wide_like(gv);
+    attention_backward(widened(g), widened(q), widened(k), widened(v), widened(o), lse_BHT, sight, dropout, wq, wk, wv);
+    gq.copy_(wq);
+    gk.copy_(wk);
+    gv.copy_(wv);
+  } else if (q.scalar_type() == at::kFloat) {
+    backward<float>(g, q, k, v, o, lse_BHT, sight, dropout, gq, gk, gv);
+  } else {
+    backward<double>(g, q, k, v, o, lse_BHT, sight, dropout, gq, gk, gv);
+  }
+}
+
+}  // namespace megalith::kernels

@@ -1,0 +1,38 @@
+// Attention in tiles, straight on q, k, v where the projection left them: memory is two tiles of scores a thread, and
+// the gradients go straight to their places. Grouped-query heads are read in place, never repeated.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "model/kernels/dropout.h"
+
+namespace megalith::kernels {
+
+// Which keys each query sees: one contiguous range, whatever the rule behind it (causal, prefix, documents, ...).
+struct Sight {
+  std::vector<int64_t> begin, end;  // sequences x queries: keys [begin, end) of the query's sequence, never empty
+};
+
+// q and o are [B, H, Tq, D], k and v [B, KV, Tk, D]: views with any strides but the last, which is 1. Query head h
+// reads key head h / (H / KV). lse_BHT is the log-sum-exp of the scaled scores, float32 (float64 for float64).
+// Dropout: probability 0 is none; first_element is that of sequence 0, head 0, on scores [B, H, Tq, Tk].
+// Writes o; returns lse_BHT. 16-bit operands are computed in float32.
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Sight& sight,
+                     const DropoutSite& dropout, at::Tensor o);
+// Writes gq, gk, gv, of the shapes of q, k, v.
+void attention_backward(const at::Tensor& g, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                        const at::Tensor& o, const at::Tensor& lse_BHT, const Sight& sight,
+                        const DropoutSite& dropout, at::Tensor gq, at::Tensor gk, at::Tensor gv);
+
+// The same in plain ATen, all scores at once: the kernel's oracle, and what other devices run. No dropout.
+std::tuple<at::Tensor, at::Tensor> attention_aten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                                  const Sight& sight);
+std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_aten_backward(const at::Tensor& g, const at::Tensor& q,
+                                                                       const at::Tensor& k, const at::Tensor& v,
+                                                                       const at::Tensor& o,
+                                                                       const at::Tensor& lse_BHT,
+                                                                       const Sight& sight);
+
+}  // namespace megalith::kernels
