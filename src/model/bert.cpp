@@ -1,10 +1,9 @@
 // BERT: learned positions and token types, LayerNorm after each half, GELU (erf form), masked-language head.
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/gelu.h>
-#include <ATen/ops/gelu_backward.h>
 
 #include "model/archs.h"
+#include "model/kernels/gelu.h"
 #include "model/layers/attention.h"
 #include "model/layers/dropout.h"
 #include "model/layers/feed_forward.h"
@@ -97,7 +96,7 @@ class BertLayer : public Block {
     const std::string out = fmt::format("layer.{}.output.", spec_.layer);  // not "attention.output."
     feed_forward_ = {{weight("intermediate.dense.weight"), weight("intermediate.dense.bias")},
                      {weight(out + "dense.weight"), weight(out + "dense.bias")},
-                     "none"};
+                     kernels::GeluForm::erf};
     norm2_ = {weight(out + "LayerNorm.weight"), weight(out + "LayerNorm.bias"), shape_.norm_eps};
   }
 
@@ -117,11 +116,12 @@ class BertHead : public HeadBlock {
 
   LossSums loss_and_gradient(const at::Tensor& x_NC, const Pass& pass, at::Tensor& gx_NC) override {
     TargetRows rows = target_rows(pass.targets_N);
-    at::Tensor x_RC = rows.select(x_NC), h_RC = dense_.forward(x_RC), a_RC = at::gelu(h_RC);
+    at::Tensor x_RC = rows.select(x_NC), h_RC = dense_.forward(x_RC), a_RC = kernels::gelu(h_RC, kernels::GeluForm::erf);
     Normed normed = norm_.forward(a_RC);
     at::Tensor gn_RC = at::empty_like(normed.y_NC);
     LossSums sums = output_.run(normed.y_NC, rows.targets, pass.gradient_scale, &gn_RC, nullptr);
-    at::Tensor g_RC = at::gelu_backward(norm_.backward(gn_RC, a_RC, normed), h_RC);
+    at::Tensor g_RC = norm_.backward(gn_RC, a_RC, normed);
+    kernels::gelu_backward(h_RC, g_RC, kernels::GeluForm::erf);
     dense_.add_gradients(x_RC, g_RC);
     gx_NC = rows.scatter(dense_.input_gradient(g_RC), x_NC);
     return sums;
@@ -134,7 +134,7 @@ class BertHead : public HeadBlock {
   at::Tensor logits(const at::Tensor& x_RC) override { return output_.logits(transform(x_RC)); }
 
  private:
-  at::Tensor transform(const at::Tensor& x_RC) const { return norm_.forward(at::gelu(dense_.forward(x_RC))).y_NC; }
+  at::Tensor transform(const at::Tensor& x_RC) const { return norm_.forward(kernels::gelu(dense_.forward(x_RC), kernels::GeluForm::erf)).y_NC; }
   void wire() override {
     dense_ = {weight("transform.dense.weight"), weight("transform.dense.bias")};
     norm_ = {weight("transform.LayerNorm.weight"), weight("transform.LayerNorm.bias"), shape_.norm_eps};

@@ -28,14 +28,15 @@ int64_t parameter_elements(const BlockSpec& spec) {
 // A 16-bit product of a weight's gradient, and its float32 copy while it is added up.
 int64_t product_bytes(int64_t e, int64_t rows, int64_t columns) { return e < 4 ? 6 * rows * columns : 0; }
 
-// While the feed-forward half goes back: the norm's output, what dropout copies, activations and their gradient.
+// While the feed-forward half goes back: the norm's output, what dropout copies, and the gradient of the activations
+// (which then takes the place of the pre-activation, or gives it its own).
 int64_t feed_forward_workspace(const ModelShape& s, const MicroBatchShape& m, int64_t e) {
   const int64_t N = m.tokens(), C = s.hidden, F = s.ffn;
-  const int64_t around = s.dropout.residual > 0 ? C : 0;  // the norm's output takes the outgoing gradient's place
-  if (s.arch != Arch::llama) return e * N * (around + F + C) + product_bytes(e, F, C);
-  // Our kernel needs the gradient of h beside that of gate and up; its ATen form a handful of terms.
-  const int64_t swiglu = e * N * (around + std::max((e < 4 ? 11 : 3) * F, 2 * F + C));
-  return std::max(swiglu, e * N * (around + 2 * F) + product_bytes(e, 2 * F, C));
+  const int64_t around = e * N * (s.dropout.residual > 0 ? C : 0);  // the norm's output takes the outgoing gradient's place
+  const int64_t down = e * N * F + product_bytes(e, F, C);
+  if (s.arch != Arch::llama) return around + std::max(down, e * N * C);
+  const int64_t swiglu = e < 4 ? e * N * 9 * F : 0;  // its ATen form has a handful of terms
+  return around + std::max({swiglu, down, product_bytes(e, 2 * F, C), e * N * C});
 }
 
 // While the attention half goes back; the feed-forward's pre-activation and one kept sum are gone by then.
@@ -75,7 +76,7 @@ int64_t embedding_workspace(const ModelShape& s, int64_t N, int64_t e) {
 void head_facts(BlockFacts& f, const ModelShape& s, const MicroBatchShape& m, int64_t e) {
   const int64_t N = m.tokens(), C = s.hidden;
   const auto rows = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(N) * m.target_fraction + 0.999));
-  const int64_t chunk = std::min(rows, VocabularyLoss::chunk_rows(s.vocab));
+  const int64_t chunk = std::min(rows, VocabularyLoss::chunk_rows(s.vocab, C));
   const double transform = s.arch == Arch::bert ? static_cast<double>(C * C) : 0;
   f.forward_flop = 2.0 * static_cast<double>(rows) * (static_cast<double>(s.vocab * C) + transform);
   f.backward_flop = 2 * f.forward_flop;

@@ -54,7 +54,7 @@ class Gpt2Layer : public DecoderLayer<LayerNorm, GeluFeedForward> {
     norm2_ = {weight("ln_2.weight"), weight("ln_2.bias"), shape_.norm_eps};
     to_qkv_ = linear("attn.c_attn");
     from_heads_ = linear("attn.c_proj");
-    feed_forward_ = {linear("mlp.c_fc"), linear("mlp.c_proj"), "tanh"};
+    feed_forward_ = {linear("mlp.c_fc"), linear("mlp.c_proj"), kernels::GeluForm::tanh};
   }
 };
 

@@ -110,7 +110,7 @@ TEST_F(Layers, RmsNorm) {
 }
 
 TEST_F(Layers, GeluFeedForwardInBothForms) {
-  for (const char* form : {"tanh", "none"}) {
+  for (kernels::GeluForm form : {kernels::GeluForm::tanh, kernels::GeluForm::erf}) {
     GeluFeedForward layer{{random_weight({7, 11}, 1), random_weight({11}, 2), MatrixOrder::in_out},
                           {random_weight({7, 11}, 3), random_weight({7}, 4), MatrixOrder::out_in}, form};
     at::Tensor x = normal({5, 7}, 5), g = normal({5, 7}, 6);
@@ -230,7 +230,7 @@ TEST_F(Layers, TableGradientKeptAsideEqualsTheOneAddedStraightAway) {
 
 TEST_F(Layers, VocabularyLossInChunksIsTheLossInOneGo) {
   // Three chunks of rows, the last one short, against one row at a time.
-  const int64_t vocab = 5, rows = 2 * VocabularyLoss::chunk_rows(vocab) + 17;
+  const int64_t vocab = 5, rows = 2 * VocabularyLoss::chunk_rows(vocab, 7) + 17;
   VocabularyLoss output{random_weight({vocab, 3}, 1, 2), random_weight({vocab}, 2)};
   at::Tensor x = normal({rows, 3}, 3), targets = ids(rows, vocab, 4), gx = at::zeros_like(x), each;
   LossSums sums = output.run(x, targets, 0.5, &gx, &each);
@@ -254,7 +254,7 @@ TEST_F(Layers, VocabularyLossInChunksIsTheLossInOneGo) {
 
 TEST_F(Layers, ChunksOfTheVocabularyStayWithinBoundsForAnySize) {
   for (int64_t vocab : {1, 100, 5000, 50257, 250000, 2000000}) {
-    int64_t rows = VocabularyLoss::chunk_rows(vocab);
+    int64_t rows = VocabularyLoss::chunk_rows(vocab, 7);
     EXPECT_GE(rows, 32);
     EXPECT_LE(rows, 1024);
     EXPECT_TRUE(rows == 32 || rows * vocab <= int64_t{12} << 20) << vocab;

@@ -11,6 +11,7 @@
 
 #include <cmath>
 
+#include "model/kernels/plain_float.h"
 #include "model/kernels/simd.h"
 
 namespace megalith::kernels {
@@ -41,14 +42,12 @@ void row_backward(const float* g, const float* x, const float* w, float rstd, fl
   }
 }
 
-bool ours(const at::Tensor& t) { return t.is_cpu() && t.scalar_type() == at::kFloat && t.is_contiguous(); }
-
 constexpr int64_t kRowsAChunk = 64;  // weight-gradient partial sums are added in this order on any thread count
 
 }  // namespace
 
 std::tuple<at::Tensor, at::Tensor> rms_norm(const at::Tensor& x_NC, const at::Tensor& w_C, double eps) {
-  if (!ours(x_NC) || !ours(w_C)) return rms_norm_aten(x_NC, w_C, eps);
+  if (!is_plain_float(x_NC) || !is_plain_float(w_C)) return rms_norm_aten(x_NC, w_C, eps);
   int64_t rows = x_NC.size(0), n = x_NC.size(1);
   at::Tensor y_NC = at::empty_like(x_NC), rstd_N = at::empty({rows}, x_NC.options());
   const float *x = x_NC.const_data_ptr<float>(), *w = w_C.const_data_ptr<float>();
@@ -61,7 +60,7 @@ std::tuple<at::Tensor, at::Tensor> rms_norm(const at::Tensor& x_NC, const at::Te
 
 std::tuple<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& g_NC, const at::Tensor& x_NC,
                                                      const at::Tensor& rstd_N, const at::Tensor& w_C) {
-  if (!ours(g_NC) || !ours(x_NC) || !ours(w_C)) return rms_norm_backward_aten(g_NC, x_NC, rstd_N, w_C);
+  if (!is_plain_float(g_NC) || !is_plain_float(x_NC) || !is_plain_float(w_C)) return rms_norm_backward_aten(g_NC, x_NC, rstd_N, w_C);
   int64_t rows = x_NC.size(0), n = x_NC.size(1), chunks = (rows + kRowsAChunk - 1) / kRowsAChunk;
   at::Tensor gx_NC = at::empty_like(x_NC), partial = at::zeros({chunks, n}, x_NC.options());
   const float *g = g_NC.const_data_ptr<float>(), *x = x_NC.const_data_ptr<float>();

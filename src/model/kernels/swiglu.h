@@ -5,10 +5,12 @@
 namespace megalith::kernels {
 
 at::Tensor swiglu(const at::Tensor& gate_up_N2F);
-// Gradient of gate_up from the gradient of h.
-at::Tensor swiglu_backward(const at::Tensor& g_NF, const at::Tensor& gate_up_N2F);
+// In place and in one pass, what the products of backward need: gate_up becomes its gradient, and g, the gradient of
+// h, becomes h.
+void swiglu_backward(at::Tensor& gate_up_N2F, at::Tensor& g_NF);
 
+// The same through ATen: other types and devices, and the kernel's oracle.
 at::Tensor swiglu_aten(const at::Tensor& gate_up_N2F);
-at::Tensor swiglu_backward_aten(const at::Tensor& g_NF, const at::Tensor& gate_up_N2F);
+void swiglu_backward_aten(at::Tensor& gate_up_N2F, at::Tensor& g_NF);
 
 }  // namespace megalith::kernels

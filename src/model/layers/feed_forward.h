@@ -1,7 +1,7 @@
-// The feed-forward halves of a layer. Only the pre-activation is kept; backward applies the activation again.
+// The feed-forward halves of a layer. Only the pre-activation is kept; backward applies the activation again, in the
+// kept tensor's place.
 #pragma once
-#include <string>
-
+#include "model/kernels/gelu.h"
 #include "model/layers/linear.h"
 #include "model/tape.h"
 
@@ -9,7 +9,7 @@ namespace megalith {
 
 struct GeluFeedForward {
   Linear up, down;
-  std::string approximate;  // "tanh" (GPT-2) or "none" (BERT): ATen's names
+  kernels::GeluForm form = kernels::GeluForm::tanh;
 
   at::Tensor forward(const at::Tensor& x_NC, Tape* tape) const;
   // `x_NC` is forward's input.

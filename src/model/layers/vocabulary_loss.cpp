@@ -16,9 +16,12 @@
 
 namespace megalith {
 
-int64_t VocabularyLoss::chunk_rows(int64_t vocab) {
-  constexpr int64_t kElements = int64_t{12} << 20;  // of one chunk of logits: 48 MiB in float32
-  return std::clamp<int64_t>(kElements / vocab / 16 * 16, 32, 1024);
+int64_t VocabularyLoss::chunk_rows(int64_t vocab, int64_t hidden) {
+  // Every chunk reads the table twice and its gradient once, so chunks are large: 48 MiB of logits in float32, or two
+  // thirds of the table's own size where that is more.
+  constexpr int64_t kElements = int64_t{12} << 20;
+  const int64_t rows = std::max(kElements / vocab, std::min<int64_t>(512, hidden * 2 / 3));
+  return std::clamp<int64_t>(rows / 16 * 16, 32, 1024);
 }
 
 at::Tensor VocabularyLoss::logits(const at::Tensor& x_RC) const {
@@ -27,7 +30,7 @@ at::Tensor VocabularyLoss::logits(const at::Tensor& x_RC) const {
 
 LossSums VocabularyLoss::run(const at::Tensor& x_RC, const at::Tensor& targets_R, double scale, at::Tensor* gx_RC,
                              at::Tensor* each_R) const {
-  const int64_t rows = x_RC.size(0), vocab = table.value.size(0), chunk = std::min(rows, chunk_rows(vocab));
+  const int64_t rows = x_RC.size(0), vocab = table.value.size(0), chunk = std::min(rows, chunk_rows(vocab, x_RC.size(1)));
   const auto loss_type = c10::promoteTypes(x_RC.scalar_type(), at::kFloat);
   const bool wide = x_RC.scalar_type() == loss_type;  // else logits are computed in 16 bits, losses in 32
   at::Tensor buffer = at::empty({chunk, vocab}, x_RC.options()), losses = at::empty({chunk}, x_RC.options().dtype(loss_type));

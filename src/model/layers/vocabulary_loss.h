@@ -14,8 +14,8 @@ struct VocabularyLoss {
                at::Tensor* each_R) const;
   at::Tensor logits(const at::Tensor& x_RC) const;
 
-  // Rows a chunk: follows from the vocabulary alone, so that results do not depend on the memory budget.
-  static int64_t chunk_rows(int64_t vocab);
+  // Rows a chunk: follows from the model alone, so that results do not depend on the memory budget.
+  static int64_t chunk_rows(int64_t vocab, int64_t hidden);
 };
 
 // The rows that have a target, and the way between them and all rows.

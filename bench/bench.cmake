@@ -1,0 +1,5 @@
+# Measured processes of `make bench`; not part of the default build.
+add_executable(bench_step EXCLUDE_FROM_ALL bench/megalith_step.cpp)
+target_link_libraries(bench_step PRIVATE megalith_planner)
+add_executable(bench_machine EXCLUDE_FROM_ALL bench/machine.cpp)
+target_link_libraries(bench_machine PRIVATE fmt::fmt torch_libs)
