@@ -25,7 +25,8 @@ inline __attribute__((always_inline)) float tanh_share(float x) {
   return sigmoid_fast(2 * kRoot * (x + kCube * x * x * x));
 }
 inline __attribute__((always_inline)) Slope tanh_slope(float x) {
-  const float e = exp_fast(-2 * kRoot * (x + kCube * x * x * x)), s = 1.0f / (1.0f + e);
+  const float turned = -2 * kRoot * (x + kCube * x * x * x);
+  const float e = exp_fast(turned < 80.0f ? turned : 80.0f), s = 1.0f / (1.0f + e);  // finite: e s must not be 0 inf
   const float inner = 2 * kRoot * (1 + 3 * kCube * x * x);
   return {x * s, s + x * s * (e * s) * inner};  // e s is 1 - s without cancellation
 }
