@@ -5,11 +5,15 @@ include(tests/report/report.cmake OPTIONAL)
 
 add_executable(encode_main tests/text/tools/encode_main.cpp)
 target_link_libraries(encode_main PRIVATE megalith_text)
+add_executable(shard_main tests/text/tools/shard_main.cpp)
+target_link_libraries(shard_main PRIVATE megalith_text)
 find_program(ORACLE_PYTHON python PATHS ${CMAKE_SOURCE_DIR}/.venv/bin NO_DEFAULT_PATH)
 if(ORACLE_PYTHON)
   add_test(NAME text.hugging_face_agreement
            COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/text/hf_agreement.py --program $<TARGET_FILE:encode_main>)
+  add_test(NAME text.megatron_agreement
+           COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/text/megatron_agreement.py $<TARGET_FILE:shard_main>)
   add_test(NAME cli.examples
            COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/cli/examples.py $<TARGET_FILE:megalith>)
-  set_tests_properties(text.hugging_face_agreement cli.examples PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77)
+  set_tests_properties(text.hugging_face_agreement text.megatron_agreement cli.examples PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77)
 endif()

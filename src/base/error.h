@@ -36,6 +36,11 @@ struct Fault : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Stopped by a signal; the message says how to go on.
+struct Interrupted : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 // Thrown by MEGALITH_ASSERT: a bug of ours, with its place.
 struct Bug : std::logic_error {
   using std::logic_error::logic_error;

@@ -19,6 +19,7 @@ enum class RandomUse : uint32_t {
   attention_dropout = 7,
   sampling = 8,
   stochastic_rounding = 9,
+  blend = 10,
   test = 1000,
 };
 

@@ -83,6 +83,8 @@ int run_command_line(int argc, char** argv) {
     return static_cast<int>(result.code);
   } catch (const UserError& error) {
     return fail(context, ExitCode::user, "megalith: ", error.what());
+  } catch (const Interrupted& stopped) {
+    return fail(context, ExitCode::interrupted, "megalith: ", stopped.what());
   } catch (const Fault& fault) {
     return fail(context, ExitCode::fault, "megalith: ", fault.what());
   } catch (const std::filesystem::filesystem_error& error) {

@@ -20,7 +20,7 @@ struct CommandContext {
 };
 
 void add_train(CLI::App& app, CommandContext& context);       // train, report
-void add_text(CLI::App& app, CommandContext& context);        // tokenize, tokenizer train
+void add_text(CLI::App& app, CommandContext& context);        // tokenize, shards, tokenizer train
 void add_model(CLI::App& app, CommandContext& context);       // generate, eval, import, export, checkpoint verify
 void add_reference(CLI::App& app, CommandContext& context);   // config, presets, doctor
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 
 #include "base/files.h"
@@ -5,14 +6,52 @@
 #include "cli/commands.h"
 #include "text/bpe_trainer.h"
 #include "text/corpus.h"
-#include "text/tokenize.h"
+#include "text/shards.h"
+#include "train/tokenize_progress.h"
 
 namespace megalith {
 namespace {
 
 void add_corpus_options(CLI::App* command, const std::shared_ptr<CorpusOptions>& options) {
-  command->add_option("--text-field", options->text_field, "field of JSON lines that holds the text")->capture_default_str();
-  command->add_option("--separator", options->separator, "a line with exactly this ends a document");
+  command->add_option("--text-field", options->text_field, "field of JSON lines that holds the text")
+      ->capture_default_str();
+  auto* line =
+      command->add_option("--separator", options->separator, "a line with exactly this ends a document");
+  command
+      ->add_option("--separator-token", options->separator_token,
+                   "this text, wherever it stands, ends a document: '<|endoftext|>'")
+      ->excludes(line);
+}
+
+CommandResult show_shard(const CommandContext& context, const std::string& name, const std::string& tokenizer,
+                         int64_t document, int64_t tokens) {
+  TokenShard shard(shard_prefix(name));
+  const char* type = shard.width() == TokenWidth::uint16 ? "uint16" : "int32";
+  nlohmann::json facts{{"prefix", shard.prefix().string()},
+                       {"documents", shard.documents()},
+                       {"tokens", shard.tokens()},
+                       {"type", type}};
+  if (document < 0 && !tokenizer.empty() && shard.documents() > 0) document = 0;
+  if (document < 0) {
+    print(context, fmt::format("{}: {} documents, {} tokens, {}\n", shard.prefix().string(),
+                               shard.documents(), shard.tokens(), type));
+    return {ExitCode::done, facts};
+  }
+  if (document >= shard.documents())
+    throw UserError({shard.prefix().string(), "--document",
+                     fmt::format("a number below {}", shard.documents()), std::to_string(document), ""});
+  const int64_t begin = shard.document_begin(document), length = shard.document_begin(document + 1) - begin;
+  std::vector<TokenId> ids(static_cast<size_t>(std::min(length, tokens)));
+  shard.copy(begin, std::span(ids));
+  facts["document"] = {{"number", document}, {"tokens", length}, {"ids", ids}};
+  std::string shown;
+  if (tokenizer.empty()) {
+    for (TokenId id : ids) shown += fmt::format("{}{}", shown.empty() ? "" : " ", id);
+  } else {
+    facts["document"]["text"] = shown = load_tokenizer(tokenizer)->decode(ids, /*keep_special=*/true);
+  }
+  print(context, fmt::format("{}{}\n", shown, length > tokens ? " ..." : ""));
+  return {ExitCode::done, facts};
 }
 
 }  // namespace
@@ -26,16 +65,39 @@ void add_text(CLI::App& app, CommandContext& context) {
     command->add_option("--tokenizer", *tokenizer, "tokenizer.json or vocab.txt")->required();
     command->add_option("--out", *out, "prefix of the shards")->required();
     command->add_option("FILE", *files, "text, JSON lines, gzip or zstd; patterns too")->required();
+    auto threads = std::make_shared<int64_t>(0);
+    command->add_option("--threads", *threads, "0: the machine's cores")
+        ->check(CLI::Range(0, 4096))
+        ->capture_default_str();
     add_corpus_options(command, options);
     command->callback([=, &context] {
       context.action = [=, &context] {
         auto loaded = load_tokenizer(*tokenizer);
-        TokenizeCounts counts = tokenize_corpus(expand_files(*files), *options, *loaded, *out);
-        print(context, fmt::format("{}.bin: {} documents, {} tokens from {}\n", *out, counts.documents, counts.tokens,
-                                   show(Bytes(counts.text_bytes))));
+        auto counts =
+            tokenize_with_progress(expand_files(*files), *options, *loaded, shard_prefix(*out), *threads);
+        print(context, fmt::format("{}.bin: {} documents, {} tokens from {}\n", shard_prefix(*out).string(),
+                                   counts.documents, counts.tokens, show(Bytes(counts.text_bytes))));
         return CommandResult{ExitCode::done,
-                             {{"prefix", *out}, {"documents", counts.documents}, {"tokens", counts.tokens}, {"bytes", counts.text_bytes}}};
+                             {{"prefix", shard_prefix(*out).string()},
+                              {"documents", counts.documents},
+                              {"tokens", counts.tokens},
+                              {"bytes", counts.text_bytes},
+                              {"not_utf8", counts.not_utf8}}};
       };
+    });
+  }
+  {
+    CLI::App* command = app.add_subcommand("shards", "what token shards hold");
+    auto prefix = std::make_shared<std::string>(), tokenizer = std::make_shared<std::string>();
+    auto document = std::make_shared<int64_t>(-1), tokens = std::make_shared<int64_t>(100);
+    command->add_option("PREFIX", *prefix, "of PREFIX.bin and PREFIX.idx")->required();
+    command->add_option("--tokenizer", *tokenizer, "shows a document's text instead of its ids");
+    command->add_option("--document", *document, "number of a document to show, from 0");
+    command->add_option("--tokens", *tokens, "at most so many of it")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+        ->capture_default_str();
+    command->callback([=, &context] {
+      context.action = [=, &context] { return show_shard(context, *prefix, *tokenizer, *document, *tokens); };
     });
   }
   {
@@ -44,7 +106,8 @@ void add_text(CLI::App& app, CommandContext& context) {
     CLI::App* command = group->add_subcommand("train", "learn a byte-level BPE vocabulary from text");
     auto vocab = std::make_shared<int64_t>(32000);
     auto out = std::make_shared<std::string>();
-    auto files = std::make_shared<std::vector<std::string>>(), special = std::make_shared<std::vector<std::string>>();
+    auto files = std::make_shared<std::vector<std::string>>(),
+         special = std::make_shared<std::vector<std::string>>();
     auto options = std::make_shared<CorpusOptions>();
     command->add_option("--vocab", *vocab, "number of tokens")->capture_default_str();
     command->add_option("--out", *out, "folder for tokenizer.json")->required();

@@ -114,6 +114,12 @@ void check_settings(const Config& config, const WhereOf& where) {
   check_applies(config, check);
   check.require(train.min_lr <= train.lr, "train.min_lr", fmt::format("at most train.lr ({})", train.lr),
                 fmt::format("{}", train.min_lr));
+  double weights = 0;
+  for (double weight : config.data.weights) weights += weight;
+  for (double weight : config.data.weights)
+    check.require(weight >= 1e-6 * weights, "data.train",
+                  fmt::format("weights of at least a millionth of their sum ({})", weights),
+                  fmt::format("{}", weight), "leave it out");
   check.require(train.warmup <= train.steps, "train.warmup",
                 fmt::format("at most train.steps ({})", train.steps), show(train.warmup));
   if (train.micro_batch > 0)

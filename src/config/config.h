@@ -48,6 +48,7 @@ enum class AttentionReach { sequence, document };
 
 struct DataSettings {
   std::vector<std::string> train;  // files, globs or token-shard prefixes
+  std::vector<double> weights;     // of the entries of `train`, above 0; empty: they are one data set, not blended
   std::vector<std::string> valid;
   double valid_fraction = 0.01;    // of the training data, where `valid` is empty
   TokenizerSettings tokenizer;
@@ -56,6 +57,7 @@ struct DataSettings {
   std::string text_field = "text"; // of JSON lines
   AttentionReach attention = AttentionReach::sequence;
   std::string separator;           // text files: a line with exactly this ends a document; empty: a file is one
+  std::string separator_token;     // text files: this text, wherever it stands, ends a document
   bool operator==(const DataSettings&) const = default;
 };
 

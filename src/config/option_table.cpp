@@ -1,15 +1,17 @@
 #include "config/options.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 
+#include "base/error.h"
 #include "config/option_types.h"
 
 namespace megalith {
 namespace {
 
-#define FIELD(member) \
-  [](auto& config) -> auto& { return config.member; }
+#define FIELD(member) [](auto& config) -> auto& { return config.member; }
 
 // Upper ends keep products of sizes (parameters, tokens a step) within 63 bits; no real run comes near them.
 constexpr double kLayers = 1e5, kWidth = 1e6, kFfn = 1e7, kVocab = 1e7, kMany = 1e9;
@@ -53,6 +55,66 @@ Entry tokenizer_to_train() {
     return true;
   };
   e.get = [](const Config&) { return "bpe"; };
+  return e;
+}
+
+// One weighted entry of data.train: {path: a.txt, weight: 0.7}.
+std::pair<std::string, double> read_weighted(const Yaml& entry) {
+  auto refuse = [&](const std::string& got) {
+    throw UserError({entry.where, "data.train", "{path: PATH, weight: NUMBER}, the number above 0", got,
+                     "either every entry has a weight or none"});
+  };
+  if (entry.kind != Yaml::Kind::map) refuse(entry.describe());
+  std::optional<std::string> path;
+  std::optional<double> weight;
+  for (const auto& [key, value] : entry.entries) {
+    if (key == "path" && is_text(value) && !value.text.empty())
+      path = value.text;
+    else if (key == "weight")
+      weight = read_number(value, above(0));
+    else
+      refuse(fmt::format("{}: {}", key, value.describe()));
+    if (key == "weight" && !weight) refuse(fmt::format("weight: {}", value.describe()));
+  }
+  if (!path || !weight) refuse(path ? "an entry without a weight" : "an entry without a path");
+  return {*path, *weight};
+}
+
+// Paths, or paths with weights: then each entry is a data set of its own, blended with the others.
+Entry training_data() {
+  Entry e = entry(
+      "data.train", OptionType::blend, {}, "none; training needs it",
+      "Training data: text, gzip or zstd text, JSON lines, token shards; names or patterns. With weights, "
+      "each entry is a data set with epochs of its own, and gives its share of the samples.");
+  e.set = [](Config& c, const Yaml& value) {
+    const bool one = value.kind == Yaml::Kind::map;
+    auto is_map = [](const Yaml& item) { return item.kind == Yaml::Kind::map; };
+    if (one || std::any_of(value.items.begin(), value.items.end(), is_map)) {
+      std::vector<std::string> paths;
+      std::vector<double> weights;
+      for (const Yaml& item : one ? std::vector{value} : value.items) {
+        auto [path, weight] = read_weighted(item);
+        paths.push_back(path);
+        weights.push_back(weight);
+      }
+      c.data.train = std::move(paths);
+      c.data.weights = std::move(weights);
+      return true;
+    }
+    auto paths = read_texts(value);
+    if (!paths) return false;
+    c.data.train = std::move(*paths);
+    c.data.weights.clear();
+    return true;
+  };
+  e.get = [](const Config& c) {
+    if (c.data.weights.empty()) return write_texts(c.data.train);
+    std::vector<std::string> entries;
+    for (size_t i = 0; i < c.data.train.size(); i++)
+      entries.push_back(fmt::format("{{path: {}, weight: {}}}", quote_yaml(c.data.train[i]),
+                                    write_number(c.data.weights[i])));
+    return fmt::format("[{}]", fmt::join(entries, ", "));
+  };
   return e;
 }
 
@@ -168,9 +230,7 @@ std::vector<Option> data_options() {
   auto trains = [](const Config& c) { return c.data.tokenizer.train_vocab > 0; };
   auto has_no = [](auto has) { return [has](const Config& c) { return !has(c); }; };
   return {
-      texts("data.train", FIELD(data.train), "none; training needs it",
-            "Training data: text, gzip or zstd text, JSON lines, token shards; names or patterns.")
-          .in("path"),
+      training_data().in("path"),
       // Fixed like data.train: with and without it, different texts are left for training.
       texts("data.valid", FIELD(data.valid), "none", "Validation data, of the same kinds.").in("path"),
       number("data.valid_fraction", FIELD(data.valid_fraction), fraction(), "0.01",
@@ -199,6 +259,9 @@ std::vector<Option> data_options() {
            1),
       text("data.separator", FIELD(data.separator), "none: a file is one document",
            "Text files: a line with exactly this ends a document."),
+      text("data.separator_token", FIELD(data.separator_token), "none: a file is one document",
+           "Text files: this text, wherever it stands, ends a document; for example <|endoftext|>.")
+          .when("data.separator is empty", [](const Config& c) { return c.data.separator.empty(); }),
   };
 }
 

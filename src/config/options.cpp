@@ -71,6 +71,8 @@ std::string Option::expected() const {
       return fmt::format("two numbers{}", bounds);
     case OptionType::texts:
       return fmt::format("a {0} or a list of {0}s", unit.empty() ? "text" : unit);
+    case OptionType::blend:
+      return fmt::format("a {0}, a list of {0}s, or a list of {{path: {1}, weight: NUMBER}}", unit, "PATH");
     case OptionType::text:
       return fmt::format("a {}", unit.empty() ? "text" : unit) + (range.low > 0 ? ", not empty" : "");
     case OptionType::number:

@@ -14,7 +14,7 @@
 
 namespace megalith {
 
-enum class OptionType { count, number, boolean, text, texts, size, choice, numbers };
+enum class OptionType { count, number, boolean, text, texts, blend, size, choice, numbers };
 
 // Closed unless `open_*`; a number without a bound has infinity there.
 struct Range {

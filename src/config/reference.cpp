@@ -65,6 +65,17 @@ std::vector<Json> forms(const Option& option) {
       return {any_text};
     case OptionType::texts:
       return {any_text, {{"type", "array"}, {"items", any_text}}};
+    case OptionType::blend: {
+      Json weighted{
+          {"type", "object"},
+          {"properties", {{"path", any_text}, {"weight", {{"type", "number"}, {"exclusiveMinimum", 0}}}}},
+          {"required", {"path", "weight"}},
+          {"additionalProperties", false}};
+      return {any_text,
+              weighted,
+              {{"type", "array"}, {"items", any_text}},
+              {{"type", "array"}, {"items", weighted}}};
+    }
     case OptionType::choice:
       return {};
     case OptionType::numbers:

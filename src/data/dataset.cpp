@@ -10,39 +10,13 @@
 namespace megalith {
 namespace {
 
-// Throws at the first id outside [0, vocab_size). Streams, so that data larger than memory is fine.
-void check_ids(const ConcatenatedSource& stream, int64_t vocab_size) {
-  constexpr int64_t kChunk = 1 << 16;
-  std::vector<int64_t> chunk(kChunk);
-  for (const auto& source : stream.sources()) {
-    for (int64_t begin = 0; begin < source->tokens(); begin += kChunk) {
-      chunk.resize(static_cast<size_t>(std::min(kChunk, source->tokens() - begin)));
-      source->copy(begin, chunk);
-      const auto outside = [limit = static_cast<uint64_t>(vocab_size)](int64_t id) {
-        return static_cast<uint64_t>(id) >= limit;  // negative ids become large ones
-      };
-      uint64_t any = 0;  // without a branch, so that it vectorises: nearly all chunks are good
-      for (int64_t id : chunk) any |= outside(id);
-      if (!any) continue;
-      auto bad = std::ranges::find_if(chunk, outside);
-      throw UserError({.where = source->name(),
-                       .key = fmt::format("token {}", begin + (bad - chunk.begin())),
-                       .expected = fmt::format("an id below the vocabulary's size, {}", vocab_size),
-                       .got = fmt::to_string(*bad),
-                       .hint = "these tokens were made with another tokenizer: tokenize the text again with "
-                               "data.tokenizer, or set the model's vocabulary to theirs"});
-    }
-    chunk.resize(kChunk);
-  }
-}
-
 // Samples of T + 1 tokens that overlap by one.
 int64_t samples_in(int64_t tokens, int64_t sequence) {
   return std::max<int64_t>(0, (tokens - 1) / sequence);
 }
 
 // How many of `samples` are held out.
-int64_t held_out(int64_t samples, double fraction) {
+int64_t held_out_of(int64_t samples, double fraction) {
   if (fraction <= 0) return 0;
   return std::max<int64_t>(1, std::llround(fraction * static_cast<double>(samples)));
 }
@@ -56,44 +30,102 @@ int64_t held_out(int64_t samples, double fraction) {
                    .hint = hint});
 }
 
+std::vector<TrainingSet> one_set(TokenSources sources) {
+  std::vector<TrainingSet> sets;
+  sets.push_back({std::move(sources)});
+  return sets;
+}
+
 }  // namespace
+
+Dataset::Dataset(std::vector<TrainingSet> train, TokenSources valid, const DataSettings& settings,
+                 const ObjectiveSettings& objective, const VocabularyFacts& vocabulary, uint64_t seed,
+                 int64_t batch)
+    : valid_(std::move(valid)),
+      sequence_(settings.sequence),
+      seed_(seed),
+      vocab_size_(vocabulary.vocab_size),
+      attention_(settings.attention),
+      objective_(make_objective(objective, vocabulary, settings.sequence)) {
+  MEGALITH_ASSERT(sequence_ > 0 && batch > 0, "sequence {}, batch {}", sequence_, batch);
+  const bool own_valid = !valid_.sources().empty(), blended = train.size() > 1;
+  const double fraction = own_valid ? 0 : settings.valid_fraction;
+  std::vector<double> weights;
+  for (TrainingSet& set : train) {
+    weights.push_back(set.weight);
+    divide(std::move(set.sources), fraction, blended ? 1 : batch,
+           blended ? fmt::format("one sequence (data.sequence {}", sequence_)
+                   : fmt::format("one batch (train.batch {} x data.sequence {}", batch, sequence_));
+  }
+  if (blended) blend_.emplace(weights, seed_);
+  if (blended && valid_samples_ > 0) valid_order_.emplace(static_cast<uint64_t>(valid_samples_), seed_);
+  if (own_valid) {
+    valid_samples_ = samples_in(valid_.tokens(), sequence_);
+    if (valid_samples_ == 0)
+      too_little(valid_, "data.valid", fmt::format("one sequence (data.sequence {})", sequence_),
+                 sequence_ + 1, "use a smaller data.sequence, more text, or data.valid_fraction instead");
+  }
+  for (const Part& part : parts_) check_some(part.stream);
+  check_some(valid_);
+}
 
 Dataset::Dataset(TokenSources train, TokenSources valid, const DataSettings& settings,
                  const ObjectiveSettings& objective, const VocabularyFacts& vocabulary, uint64_t seed,
                  int64_t batch)
-    : train_(std::move(train)),
-      valid_(std::move(valid)),
-      sequence_(settings.sequence),
-      seed_(seed),
-      objective_(make_objective(objective, vocabulary, settings.sequence)) {
-  MEGALITH_ASSERT(sequence_ > 0 && batch > 0, "sequence {}, batch {}", sequence_, batch);
-  divide(settings.valid_fraction, batch);
-  check_ids(train_, vocabulary.vocab_size);
-  check_ids(valid_, vocabulary.vocab_size);
-}
+    : Dataset(one_set(std::move(train)), std::move(valid), settings, objective, vocabulary, seed, batch) {}
 
-void Dataset::divide(double valid_fraction, int64_t batch) {
-  const bool own_valid = !valid_.sources().empty();
-  const double fraction = own_valid ? 0 : valid_fraction;
+// Into training and validation.
+void Dataset::divide(TokenSources sources, double fraction, int64_t needed, const std::string& purpose) {
   MEGALITH_ASSERT(fraction < 1, "valid_fraction {}", fraction);
+  ConcatenatedSource stream(std::move(sources));
   // A split costs one token: validation starts after the last training sample's target.
   const int64_t boundary = fraction > 0 ? 1 : 0;
-  const int64_t samples = samples_in(train_.tokens() - boundary, sequence_);
-  const int64_t held = std::min(samples, held_out(samples, fraction));
-  if (samples - held < batch) {
-    int64_t enough = batch + held_out(batch, fraction);
-    while (enough - held_out(enough, fraction) < batch) enough++;
-    too_little(train_, "data.train",
-               fmt::format("one batch (train.batch {} x data.sequence {}{})", batch, sequence_,
-                           fraction > 0 ? ", with data.valid_fraction held out" : ""),
+  const int64_t samples = samples_in(stream.tokens() - boundary, sequence_);
+  const int64_t held = std::min(samples, held_out_of(samples, fraction));
+  if (samples - held < needed) {
+    int64_t enough = needed + held_out_of(needed, fraction);
+    while (enough - held_out_of(enough, fraction) < needed) enough++;
+    too_little(stream, "data.train", purpose + (fraction > 0 ? ", with data.valid_fraction held out)" : ")"),
                enough * sequence_ + 1 + boundary, "use a smaller data.sequence or train.batch, or more text");
   }
-  order_ = SampleOrder(samples - held, seed_);
-  valid_samples_ = own_valid ? samples_in(valid_.tokens(), sequence_) : held;
-  valid_begin_ = own_valid ? 0 : (samples - held) * sequence_ + boundary;
-  if (own_valid && valid_samples_ == 0)
-    too_little(valid_, "data.valid", fmt::format("one sequence (data.sequence {})", sequence_), sequence_ + 1,
-               "use a smaller data.sequence, more text, or data.valid_fraction instead");
+  const int64_t trained = samples - held;
+  parts_.push_back({std::move(stream), SampleOrder(trained, seed_, parts_.size()), samples_, held,
+                    trained * sequence_ + boundary});
+  samples_ += trained;
+  valid_samples_ += held;
+}
+
+// A shard of many gigabytes is looked into at many places, the ends among them: one of another tokenizer
+// shows at once, and a run begins within seconds.
+void Dataset::check_some(const ConcatenatedSource& stream) const {
+  constexpr int64_t kChunk = 1 << 16, kPlaces = 512;
+  std::vector<int64_t> chunk;
+  const int64_t tokens = stream.tokens(), chunks = (tokens + kChunk - 1) / kChunk;
+  const int64_t places = std::min(chunks, kPlaces);
+  for (int64_t i = 0; i < places; i++) {
+    const int64_t number =
+        places < 2 ? 0 : static_cast<int64_t>(static_cast<__int128>(chunks - 1) * i / (places - 1));
+    chunk.resize(static_cast<size_t>(std::min(kChunk, tokens - number * kChunk)));
+    stream.copy(number * kChunk, chunk);
+    check(stream, number * kChunk, chunk);
+  }
+}
+
+void Dataset::check(const ConcatenatedSource& stream, int64_t begin, std::span<const int64_t> ids) const {
+  const auto outside = [limit = static_cast<uint64_t>(vocab_size_)](int64_t id) {
+    return static_cast<uint64_t>(id) >= limit;  // negative ids become large ones
+  };
+  uint64_t any = 0;  // without a branch, so that it vectorises: nearly all ids are good
+  for (int64_t id : ids) any |= outside(id);
+  if (!any) return;
+  auto bad = std::ranges::find_if(ids, outside);
+  const auto place = stream.locate(begin + (bad - ids.begin()));
+  throw UserError({.where = place.source.name(),
+                   .key = fmt::format("token {}", place.inside),
+                   .expected = fmt::format("an id below the vocabulary's size, {}", vocab_size_),
+                   .got = fmt::to_string(*bad),
+                   .hint = "these tokens were made with another tokenizer: tokenize the text again with "
+                           "data.tokenizer, or set the model's vocabulary to theirs"});
 }
 
 Batch Dataset::empty_batch(int64_t sequences) const {
@@ -103,29 +135,56 @@ Batch Dataset::empty_batch(int64_t sequences) const {
   batch.ids.resize(static_cast<size_t>(sequences * sequence_));
   batch.targets.resize(batch.ids.size());
   if (objective_->has_prefix()) batch.prefix.resize(static_cast<size_t>(sequences));
+  if (attention_ == AttentionReach::document) batch.document_begin.resize(batch.ids.size());
   return batch;
 }
 
-void Dataset::write(const TokenSource& source, int64_t begin, const SampleKey& key, Batch& batch,
-                    int64_t row) const {
+void Dataset::write(const Source& source, const SampleKey& key, Batch& batch, int64_t row) const {
   const auto length = static_cast<size_t>(sequence_), first = static_cast<size_t>(row) * length;
   std::vector<int64_t> tokens(length + 1);
-  source.copy(begin, tokens);
+  source.stream.copy(source.begin, tokens);
+  check(source.stream, source.begin, tokens);
+  const auto targets = std::span(batch.targets).subspan(first, length);
   objective_->write(tokens, key,
                     {.ids = std::span(batch.ids).subspan(first, length),
-                     .targets = std::span(batch.targets).subspan(first, length),
+                     .targets = targets,
                      .prefix = batch.prefix.empty() ? nullptr : &batch.prefix[static_cast<size_t>(row)]});
+  if (!batch.document_begin.empty())
+    mark_documents(source, std::span(batch.document_begin).subspan(first, length), targets);
+}
+
+void Dataset::mark_documents(const Source& source, std::span<int64_t> document_begin,
+                             std::span<int64_t> targets) const {
+  for (int64_t p = 0; p < sequence_;) {
+    const int64_t end = source.stream.document_end(source.begin + p) - source.begin;  // of p's document
+    const int64_t inside = std::min(end, sequence_);
+    std::fill(document_begin.begin() + p, document_begin.begin() + inside, p);
+    if (end <= sequence_ && objective_->predicts_next()) targets[static_cast<size_t>(end - 1)] = kNoTarget;
+    p = inside;
+  }
 }
 
 Batch Dataset::train_batch(int64_t step, int64_t batch) const {
   MEGALITH_ASSERT(step >= 0 && batch > 0, "step {}, batch {}", step, batch);
   Batch result = empty_batch(batch);
   for (int64_t row = 0; row < batch; row++) {
-    auto [epoch, sample] = order_.at(step * batch + row);
-    const SampleKey key{seed_, static_cast<uint64_t>(sample), static_cast<uint64_t>(epoch)};
-    write(train_, sample * sequence_, key, result, row);
+    const int64_t position = step * batch + row;
+    const Blend::Place place = blend_ ? blend_->at(position) : Blend::Place{0, position};
+    const Part& part = parts_[place.set];
+    auto [epoch, sample] = part.order.at(place.index);
+    const SampleKey key{seed_, static_cast<uint64_t>(part.first_sample + sample),
+                        static_cast<uint64_t>(epoch)};
+    write({part.stream, sample * sequence_}, key, result, row);
   }
   return result;
+}
+
+Dataset::Source Dataset::valid_source(int64_t sample) const {
+  if (!valid_.sources().empty()) return {valid_, sample * sequence_};
+  if (valid_order_) sample = static_cast<int64_t>((*valid_order_)(static_cast<uint64_t>(sample)));
+  auto part = parts_.begin();
+  for (; sample >= part->held_out; part++) sample -= part->held_out;
+  return {part->stream, part->held_begin + sample * sequence_};
 }
 
 Batch Dataset::valid_batch(int64_t index, int64_t batch) const {
@@ -133,12 +192,20 @@ Batch Dataset::valid_batch(int64_t index, int64_t batch) const {
   MEGALITH_ASSERT(index >= 0 && batch > 0 && begin < end, "batch {} x {} of {}", index, batch,
                   valid_samples_);
   Batch result = empty_batch(end - begin);
-  const TokenSource& source = valid_.sources().empty() ? train_ : valid_;
   for (int64_t sample = begin; sample < end; sample++) {
     const SampleKey key{seed_, static_cast<uint64_t>(sample), SampleKey::kValidation};
-    write(source, valid_begin_ + sample * sequence_, key, result, sample - begin);
+    write(valid_source(sample), key, result, sample - begin);
   }
   return result;
+}
+
+std::vector<double> Dataset::epochs_after(int64_t steps, int64_t batch) const {
+  std::vector<double> epochs;
+  for (size_t i = 0; i < parts_.size(); i++) {
+    const int64_t drawn = blend_ ? blend_->drawn(i, steps * batch) : steps * batch;
+    epochs.push_back(static_cast<double>(drawn) / static_cast<double>(parts_[i].order.samples()));
+  }
+  return epochs;
 }
 
 }  // namespace megalith

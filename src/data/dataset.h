@@ -4,49 +4,88 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "config/config.h"
 #include "data/batch.h"
+#include "data/blend.h"
 #include "data/objectives.h"
 #include "data/order.h"
+#include "data/permutation.h"
 #include "data/token_source.h"
 
 namespace megalith {
 
+// One of the data sets that training blends; its sources are one stream.
+struct TrainingSet {
+  TokenSources sources;
+  double weight = 1;  // above 0; shares of the samples are weight / sum of weights
+};
+
 class Dataset {
  public:
-  // Where `valid` is empty, the last `settings.valid_fraction` of the samples are held out (at least one, if
-  // the fraction is not 0), starting after the last training sample's target: no held-out token is ever
-  // trained on. `batch` is the number of training samples there must be. Reads all tokens once to check them.
-  // Throws UserError: too little data, an id beyond the vocabulary, an objective the vocabulary does not
-  // allow.
+  // Where `valid` is empty, the last `settings.valid_fraction` of each training set's samples are held out
+  // (at least one, if the fraction is not 0), starting after the last training sample's target: no held-out
+  // token is ever trained on. `batch` is the number of training samples there must be; a set that is blended
+  // needs only one, as it has epochs of its own. Reads a bounded number of tokens to check them; all others
+  // are checked when they are used. Throws UserError: too little data, an id beyond the vocabulary, an
+  // objective the vocabulary does not allow.
+  Dataset(std::vector<TrainingSet> train, TokenSources valid, const DataSettings& settings,
+          const ObjectiveSettings& objective, const VocabularyFacts& vocabulary, uint64_t seed,
+          int64_t batch);
+  // One training set.
   Dataset(TokenSources train, TokenSources valid, const DataSettings& settings,
           const ObjectiveSettings& objective, const VocabularyFacts& vocabulary, uint64_t seed,
           int64_t batch);
 
-  // The sequences of step `step` (from 0); the same whatever was asked for before. Thread-safe.
+  // The sequences of step `step` (from 0); the same whatever was asked for before. Thread-safe. With
+  // data.attention: document, says where each position's document begins, and a document's last position has
+  // no target where that would be the next document's first token: nothing it sees could tell it.
   Batch train_batch(int64_t step, int64_t batch) const;
   // Held-out sequences [index * batch, (index + 1) * batch), fewer at the end; the same at every evaluation.
+  // Those of several training sets come mixed, so that a part of them is a sample of all.
   Batch valid_batch(int64_t index, int64_t batch) const;
 
   int64_t sequence() const { return sequence_; }              // T
-  int64_t samples() const { return order_.samples(); }        // training sequences an epoch
+  int64_t samples() const { return samples_; }                // training sequences, each once
   int64_t valid_sequences() const { return valid_samples_; }  // 0: nothing is held out
   int64_t train_tokens() const { return samples() * sequence_; }
+  // Passes over each training set that `steps` steps of `batch` sequences make.
+  std::vector<double> epochs_after(int64_t steps, int64_t batch) const;
 
  private:
-  void divide(double valid_fraction, int64_t batch);  // into training and validation
-  Batch empty_batch(int64_t sequences) const;
-  void write(const TokenSource& source, int64_t begin, const SampleKey& key, Batch& batch, int64_t row) const;
+  struct Part {  // a training set
+    ConcatenatedSource stream;
+    SampleOrder order;
+    int64_t first_sample;  // number of its first sample, counted through all sets: keys random numbers
+    int64_t held_out;      // samples kept for validation
+    int64_t held_begin;    // token of the stream that they start at
+  };
+  struct Source {  // where a sample's tokens are
+    const ConcatenatedSource& stream;
+    int64_t begin;
+  };
 
-  ConcatenatedSource train_;
-  ConcatenatedSource valid_;  // empty: validation reads the end of train_
+  void divide(TokenSources sources, double valid_fraction, int64_t needed, const std::string& purpose);
+  Source valid_source(int64_t sample) const;
+  Batch empty_batch(int64_t sequences) const;
+  void write(const Source& source, const SampleKey& key, Batch& batch, int64_t row) const;
+  void mark_documents(const Source& source, std::span<int64_t> document_begin,
+                      std::span<int64_t> targets) const;
+  void check_some(const ConcatenatedSource& stream) const;
+  void check(const ConcatenatedSource& stream, int64_t begin, std::span<const int64_t> ids) const;
+
+  std::vector<Part> parts_;
+  std::optional<Blend> blend_;  // of several parts
+  ConcatenatedSource valid_;    // empty: validation reads the ends of the parts
   int64_t sequence_;
   uint64_t seed_;
+  int64_t vocab_size_;
+  AttentionReach attention_;
   std::unique_ptr<TrainingObjective> objective_;
-  int64_t valid_samples_ = 0;
-  int64_t valid_begin_ = 0;  // token of its stream that validation starts at
-  SampleOrder order_{1, 0};  // set by divide
+  int64_t samples_ = 0, valid_samples_ = 0;
+  std::optional<Permutation> valid_order_;  // of several parts' held-out samples
 };
 
 }  // namespace megalith

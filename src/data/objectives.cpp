@@ -55,6 +55,7 @@ class MaskedObjective final : public TrainingObjective {
     }
   }
 
+  bool predicts_next() const override { return false; }
   void write(std::span<const int64_t> tokens, const SampleKey& key, const SequenceSlot& out) const override {
     const size_t length = out.ids.size();
     std::copy_n(tokens.begin(), length, out.ids.begin());

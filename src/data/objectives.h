@@ -42,6 +42,8 @@ class TrainingObjective {
  public:
   virtual ~TrainingObjective() = default;
   virtual bool has_prefix() const { return false; }
+  // Whether a position's target is the token after it.
+  virtual bool predicts_next() const { return true; }
   // `tokens` are T + 1: the sequence and the token after it. Thread-safe.
   virtual void write(std::span<const int64_t> tokens, const SampleKey& key,
                      const SequenceSlot& out) const = 0;

@@ -15,13 +15,14 @@ struct EpochSample {
 // that nothing is dropped: step s of batch B covers positions [s * B, (s + 1) * B).
 class SampleOrder {
  public:
-  SampleOrder(int64_t samples, uint64_t seed);
+  // `set` is the data set's number where several are blended: each has an order of its own.
+  SampleOrder(int64_t samples, uint64_t seed, uint64_t set = 0);
   EpochSample at(int64_t position) const;
   int64_t samples() const { return samples_; }
 
  private:
   int64_t samples_;
-  uint64_t seed_;
+  uint64_t seed_, set_;
 };
 
 }  // namespace megalith

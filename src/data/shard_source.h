@@ -16,6 +16,9 @@ class ShardSource final : public TokenSource {
       : shard_(prefix), name_(name.empty() ? prefix.string() : std::move(name)) {}
   int64_t tokens() const override { return shard_.tokens(); }
   void copy(int64_t begin, std::span<int64_t> out) const override { shard_.copy(begin, out); }
+  int64_t document_end(int64_t position) const override {
+    return shard_.document_begin(shard_.document_of(position) + 1);
+  }
   std::string name() const override { return name_; }
 
  private:

@@ -14,23 +14,44 @@ void MemorySource::copy(int64_t begin, std::span<int64_t> out) const {
   std::copy_n(ids_.begin() + begin, out.size(), out.begin());
 }
 
+int64_t MemorySource::document_end(int64_t position) const {
+  auto end = std::ranges::upper_bound(document_ends_, position);
+  return end == document_ends_.end() ? tokens() : *end;
+}
+
 ConcatenatedSource::ConcatenatedSource(TokenSources sources) : sources_(std::move(sources)) {
   int64_t end = 0;
   for (const auto& source : sources_) ends_.push_back(end += source->tokens());
 }
 
+size_t ConcatenatedSource::which(int64_t position) const {
+  return static_cast<size_t>(std::ranges::upper_bound(ends_, position) - ends_.begin());
+}
+
+ConcatenatedSource::Place ConcatenatedSource::locate(int64_t position) const {
+  MEGALITH_ASSERT(position >= 0 && position < tokens(), "{} of {}", position, tokens());
+  const size_t number = which(position);
+  const TokenSource& source = *sources_[number];
+  return {source, position - (ends_[number] - source.tokens())};
+}
+
+int64_t ConcatenatedSource::document_end(int64_t position) const {
+  const Place place = locate(position);
+  return position - place.inside + place.source.document_end(place.inside);
+}
+
 void ConcatenatedSource::copy(int64_t begin, std::span<int64_t> out) const {
   MEGALITH_ASSERT(begin >= 0 && begin + std::ssize(out) <= tokens(), "{} + {} of {}", begin, out.size(),
                   tokens());
-  auto which = static_cast<size_t>(std::ranges::upper_bound(ends_, begin) - ends_.begin());
+  size_t number = which(begin);
   while (!out.empty()) {
-    const TokenSource& source = *sources_[which];
-    int64_t inside = begin - (ends_[which] - source.tokens());
+    const TokenSource& source = *sources_[number];
+    int64_t inside = begin - (ends_[number] - source.tokens());
     int64_t count = std::min<int64_t>(std::ssize(out), source.tokens() - inside);
     source.copy(inside, out.first(static_cast<size_t>(count)));
     out = out.subspan(static_cast<size_t>(count));
     begin += count;
-    which++;
+    number++;
   }
 }
 

@@ -14,6 +14,8 @@ class TokenSource {
   virtual int64_t tokens() const = 0;
   // Fills `out` with tokens [begin, begin + out.size()), which must exist.
   virtual void copy(int64_t begin, std::span<int64_t> out) const = 0;
+  // One past the last token of the document that holds `position`. The token that ends a document is its own.
+  virtual int64_t document_end(int64_t position) const = 0;
   // The file or thing it comes from, for messages.
   virtual std::string name() const = 0;
 };
@@ -23,27 +25,39 @@ using TokenSources = std::vector<std::unique_ptr<const TokenSource>>;
 // Tokens that are in memory already.
 class MemorySource final : public TokenSource {
  public:
-  explicit MemorySource(std::vector<int64_t> ids, std::string name = "tokens in memory")
-      : ids_(std::move(ids)), name_(std::move(name)) {}
+  // `document_ends` rise and hold no empty documents; the last document ends with the tokens in any case.
+  explicit MemorySource(std::vector<int64_t> ids, std::string name = "tokens in memory",
+                        std::vector<int64_t> document_ends = {})
+      : ids_(std::move(ids)), name_(std::move(name)), document_ends_(std::move(document_ends)) {}
   int64_t tokens() const override { return static_cast<int64_t>(ids_.size()); }
   void copy(int64_t begin, std::span<int64_t> out) const override;
+  int64_t document_end(int64_t position) const override;
   std::string name() const override { return name_; }
 
  private:
   std::vector<int64_t> ids_;
   std::string name_;
+  std::vector<int64_t> document_ends_;
 };
 
-// Several sources as one stream, in the order given.
+// Several sources as one stream, in the order given. A document never reaches from one into the next.
 class ConcatenatedSource final : public TokenSource {
  public:
   explicit ConcatenatedSource(TokenSources sources);
   int64_t tokens() const override { return ends_.empty() ? 0 : ends_.back(); }
   void copy(int64_t begin, std::span<int64_t> out) const override;
+  int64_t document_end(int64_t position) const override;
   std::string name() const override;  // "a.txt", "a.txt and 3 more"
   std::span<const std::unique_ptr<const TokenSource>> sources() const { return sources_; }
 
+  struct Place {
+    const TokenSource& source;
+    int64_t inside;  // position in the source
+  };
+  Place locate(int64_t position) const;
+
  private:
+  size_t which(int64_t position) const;  // source
   TokenSources sources_;
   std::vector<int64_t> ends_;  // of each source in the stream, one past its last token
 };

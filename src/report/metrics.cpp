@@ -72,6 +72,8 @@ std::string to_json_line(const StepMetrics& m) {
   put(record, "lr", m.lr);
   put(record, "grad_norm", m.grad_norm);
   record["tokens"] = m.tokens;
+  if (m.epochs.size() == 1) put(record, "epoch", m.epochs[0]);
+  if (m.epochs.size() > 1) record["epochs"] = m.epochs;
   put(record, "step_s", m.step_s);
   put(record, "tokens_per_s", m.tokens_per_s);
   record["mem_peak_bytes"] = m.mem_peak_bytes;
@@ -98,6 +100,9 @@ std::optional<StepMetrics> parse_metrics_line(std::string_view line) {
   m.lr = get(record, "lr").value_or(0);
   m.grad_norm = get(record, "grad_norm").value_or(0);
   m.tokens = whole("tokens");
+  if (auto epoch = get(record, "epoch")) m.epochs = {*epoch};
+  if (auto each = record.find("epochs"); each != record.end() && each->is_array())
+    for (const Json& epoch : *each) m.epochs.push_back(epoch.is_number() ? epoch.get<double>() : 0);
   m.step_s = get(record, "step_s").value_or(0);
   m.tokens_per_s = get(record, "tokens_per_s").value_or(0);
   m.mem_peak_bytes = whole("mem_peak_bytes");

@@ -15,6 +15,7 @@ struct StepMetrics {
   double lr = 0;
   double grad_norm = 0;        // global, before clipping
   int64_t tokens = 0;          // consumed by the run so far
+  std::vector<double> epochs;  // passes over the training data so far; one for each data set that is blended
   double step_s = 0;           // seconds, without validation
   double tokens_per_s = 0;     // of this step
   int64_t mem_peak_bytes = 0;  // of the process so far

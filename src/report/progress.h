@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "report/live_line.h"
 #include "report/metrics.h"
 
 namespace megalith {
@@ -22,14 +22,6 @@ struct ProgressView {
   int64_t memory_bytes = 0, budget_bytes = 0;  // budget 0: none
   int64_t skipped = 0;
 };
-
-struct LineStyle {
-  int64_t width = 80;   // columns; the line never takes the last one, so that no terminal wraps it
-  bool colour = false;
-  bool utf8 = false;    // box-drawing bar; otherwise ASCII
-};
-
-std::string show_left(double seconds);  // "2m 05s left"
 
 // One line without control codes for position. The bar shrinks first, then the least needed numbers go.
 std::string render_progress(const ProgressView& view, const LineStyle& style);
@@ -46,22 +38,20 @@ class Progress {
     std::function<double()> clock;                 // seconds; default: steady clock
   };
   explicit Progress(Options options);
-  ~Progress();  // removes the live line
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
 
   void step(const StepMetrics& metrics);
   // A line of other output: printed above the live line, which follows it.
   void note(std::string_view line);
   // Removes the live line until the next step, for output that goes around this class. Log messages need no
   // call: they clear the line themselves.
-  void clear();
-  bool terminal() const;
+  void clear() { line_.clear(); }
+  bool terminal() const { return line_.terminal(); }
 
  private:
-  struct Screen;                    // shared with the log's hook, which may outlive this object
-  std::shared_ptr<Screen> screen_;
+  void draw(double now, bool at_once);
+
   Options options_;
+  LiveLine line_;
   ProgressView view_;
   double began_;
   double smoothing_weight_ = 0;     // sum of weights behind view_.loss

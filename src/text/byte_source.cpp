@@ -3,6 +3,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -38,10 +39,15 @@ class PlainFile final : public ByteSource {
     return got > 0;
   }
   int64_t stored_bytes_read() const override { return stored_; }
+  bool seek(int64_t place) override {
+    if (::fseeko(file_, place, SEEK_SET) != 0) cannot_read(errno);
+    stored_ = place;
+    return true;
+  }
 
   std::string first_bytes() {
     std::string start;
-    read(start, 4);
+    read(start, 6);
     std::rewind(file_);
     stored_ = 0;
     return start;
@@ -154,6 +160,21 @@ class Zstd final : public Compressed {
   ZSTD_DStream* stream_;
 };
 
+// Files that people take for text, told by how they begin.
+struct Packed {
+  std::string_view start, name, hint;
+};
+constexpr Packed kPacked[] = {
+    {"BZh", "bzip2", "unpack it: bunzip2, or repack it with gzip or zstd"},
+    {std::string_view("\xFD"
+                      "7zXZ\0",
+                      6),
+     "xz", "unpack it: unxz, or repack it with gzip or zstd"},
+    {"PK\x03\x04", "a zip archive", "unpack it: unzip"},
+    {"PAR1", "a Parquet table", "write it as JSON lines"},
+    {"%PDF-", "a PDF", "extract its text: pdftotext"},
+};
+
 }  // namespace
 
 std::unique_ptr<ByteSource> open_text(const std::filesystem::path& path) {
@@ -162,9 +183,28 @@ std::unique_ptr<ByteSource> open_text(const std::filesystem::path& path) {
   if (start.empty()) throw UserError({path.string(), "", "text", "an empty file", ""});
   if (start.starts_with("\x1F\x8B")) return std::make_unique<Gzip>(std::move(file));
   if (start.starts_with("\x28\xB5\x2F\xFD")) return std::make_unique<Zstd>(std::move(file));
-  if (start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF"))
-    throw UserError({path.string(), "", "UTF-8 text", "UTF-16", "convert it: iconv -f UTF-16 -t UTF-8"});
+  for (const Packed& packed : kPacked)
+    if (start.starts_with(packed.start))
+      throw UserError({path.string(), "", "text, or text in gzip or zstd", std::string(packed.name),
+                       std::string(packed.hint)});
   return file;
+}
+
+size_t check_text_start(const std::filesystem::path& path, std::string_view start) {
+  start = start.substr(0, 1 << 13);
+  // Zeros at every second place are what UTF-16 of plain English looks like.
+  size_t zeros[2] = {};
+  for (size_t i = 0; i < start.size(); i++) zeros[i % 2] += start[i] == '\0';
+  bool wide = start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF") ||
+              (std::max(zeros[0], zeros[1]) * 4 > start.size() && std::min(zeros[0], zeros[1]) == 0);
+  if (wide)
+    throw UserError(
+        {path.string(), "", "UTF-8 text", "UTF-16",
+         fmt::format("convert it: iconv -f UTF-16 -t UTF-8 {} > NEW.txt", path.filename().string())});
+  if (zeros[0] + zeros[1] > 0)
+    throw UserError({path.string(), "", "text", "bytes that are zero, as binary files have",
+                     "if it is text all the same, take them out: tr -d '\\000'"});
+  return start.starts_with("\xEF\xBB\xBF") ? 3 : 0;
 }
 
 }  // namespace megalith

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "config/yaml.h"
 #include "text/byte_source.h"
 #include "text/safe_cut.h"
 
@@ -31,115 +32,212 @@ std::vector<fs::path> expand_pattern(const std::string& pattern) {
   return files;
 }
 
-// Hands out documents, long ones in pieces.
+// Hands out documents of one file, long ones in pieces. Where a piece ends depends on the document's text
+// from the piece's beginning, never on how much of it happened to be in memory.
 class PieceMaker {
  public:
-  PieceMaker(const CorpusOptions& options, const PieceFunction& fn)
-      : piece_bytes_(static_cast<size_t>(std::max<int64_t>(options.piece_bytes, 1))), fn_(fn) {}
+  PieceMaker(const CorpusOptions& options, const PieceFunction& fn, const TextPlace& from)
+      : piece_bytes_(static_cast<size_t>(std::max<int64_t>(options.piece_bytes, 1))),
+        fn_(fn),
+        place_(from),
+        first_(!from.inside_document) {}
 
   int64_t bytes_read = 0;
-  int64_t documents() const { return documents_; }
+  int64_t documents() const { return place_.documents; }
 
   // Gives away pieces of `text`, the open document's text so far, while more than a piece is there.
-  // Returns how many bytes are done with.
-  size_t give_pieces(std::string_view text) {
+  // `offset` is where it begins in the file. Returns how many bytes are done with.
+  size_t give_pieces(std::string_view text, int64_t offset) {
+    return give_pieces(text, [&](size_t end) {
+      place_.offset = offset + static_cast<int64_t>(end);
+      place_.inside_line = text[end - 1] != '\n';
+    });
+  }
+  // The rest of the open document, which begins at `offset`; what follows it at `next`.
+  void end_document(std::string_view rest, int64_t offset, int64_t next) {
+    if (rest.empty() && first_) return;  // an empty document
+    size_t given = give_pieces(rest, offset);
+    end(rest.substr(given), next);
+  }
+  // A document that stands in a line of JSON, the number-th (from 0), which goes from `offset` to `next`.
+  void give_line(std::string_view text, int64_t number, int64_t offset, int64_t next) {
+    if (text.empty()) return;
+    const auto before = static_cast<size_t>(first_ ? 0 : place_.line_given);  // by an earlier process
+    place_.offset = offset;
+    place_.line = number;
+    text.remove_prefix(std::min(before, text.size()));
+    size_t given =
+        give_pieces(text, [&](size_t at) { place_.line_given = static_cast<int64_t>(before + at); });
+    place_.line = number + 1;
+    place_.line_given = 0;
+    end(text.substr(given), next);
+  }
+
+ private:
+  static constexpr size_t kPatience = 16;  // pieces' worth of text that is searched for a safe place
+
+  size_t give_pieces(std::string_view text, const std::function<void(size_t)>& set_place) {
     size_t given = 0;
     while (text.size() - given > piece_bytes_) {
       std::string_view rest = text.substr(given);
       size_t cut = last_safe_cut(rest.substr(0, piece_bytes_));
       if (cut == 0) {
         // No good place: take more text before giving up on one.
-        std::string_view more = rest.substr(0, std::min(rest.size(), kPatience * piece_bytes_));
-        cut = last_safe_cut(more);
+        std::string_view more = rest.substr(0, kPatience * piece_bytes_);
+        cut = first_safe_cut(more, piece_bytes_ > kCutTail ? piece_bytes_ - kCutTail : 0);
         if (cut == 0 && rest.size() < kPatience * piece_bytes_) break;
         if (cut == 0) cut = last_character_cut(more);
       }
-      give(rest.substr(0, cut), false);
       given += cut;
+      set_place(given);
+      place_.inside_document = true;
+      fn_({rest.substr(0, cut), first_, false, bytes_read, place_});
+      first_ = false;
     }
     return given;
   }
-  // The rest of the open document.
-  void end_document(std::string_view rest) {
-    if (rest.empty() && first_) return;  // an empty document
-    size_t given = give_pieces(rest);
-    give(rest.substr(given), true);
-    documents_++;
-  }
-
- private:
-  static constexpr size_t kPatience = 16;  // pieces' worth of text that is searched for a safe place
-
-  void give(std::string_view text, bool last) {
-    fn_({text, first_, last, bytes_read});
-    first_ = last;
+  void end(std::string_view text, int64_t next) {
+    place_.offset = next;
+    place_.documents++;
+    place_.inside_document = place_.inside_line = false;
+    fn_({text, first_, true, bytes_read, place_});
+    first_ = true;
   }
 
   size_t piece_bytes_;
   const PieceFunction& fn_;
-  bool first_ = true;
-  int64_t documents_ = 0;
+  TextPlace place_;  // behind the last piece
+  bool first_;       // the next piece begins a document
 };
 
-// Running text: the file is one document, or separator lines end documents.
+// The text of one file as it comes, from a place on.
+class TextWindow {
+ public:
+  TextWindow(const fs::path& path, const TextPlace& from, int64_t bytes_before, PieceMaker& maker)
+      : path_(path), source_(open_text(path)), bytes_before_(bytes_before), maker_(maker) {
+    if (from.offset == 0 || source_->seek(from.offset)) {
+      begin_ = from.offset;
+      return;
+    }
+    for (bool more = true; more && begin_ < from.offset;) {
+      more = read();
+      drop(static_cast<size_t>(std::min(std::ssize(text_), from.offset - begin_)));
+    }
+  }
+  // Appends more text; false at the end.
+  bool read() {
+    bool whole_start = begin_ == 0 && text_.empty();
+    bool more = source_->read(text_, kReadBytes);
+    if (whole_start) drop(check_text_start(path_, text_));
+    maker_.bytes_read = bytes_before_ + source_->stored_bytes_read();
+    return more;
+  }
+  std::string_view text() const { return text_; }
+  int64_t offset(size_t at) const { return begin_ + static_cast<int64_t>(at); }  // in the file
+  void drop(size_t count) {
+    text_.erase(0, count);
+    begin_ += static_cast<int64_t>(count);
+  }
+  int64_t stored_bytes_read() const { return source_->stored_bytes_read(); }
+
+ private:
+  const fs::path& path_;
+  std::unique_ptr<ByteSource> source_;
+  int64_t bytes_before_;
+  PieceMaker& maker_;
+  std::string text_;
+  int64_t begin_ = 0;  // of text_ in the file
+};
+
+// Running text: the file is one document, or separators end documents.
 class PlainReader {
  public:
-  PlainReader(const CorpusOptions& options, PieceMaker& maker)
-      : separator_(options.separator), maker_(maker) {}
+  PlainReader(const CorpusOptions& options, const TextPlace& from, PieceMaker& maker, TextWindow& window)
+      : separator_(options.separator),
+        token_(options.separator_token),
+        maker_(maker),
+        window_(window),
+        inside_line_(from.inside_line) {}
 
-  void read(ByteSource& source, int64_t bytes_before) {
+  void read() {
     for (bool more = true; more;) {
-      more = source.read(buffer_, kReadBytes);
-      maker_.bytes_read = bytes_before + source.stored_bytes_read();
-      size_t document = separator_.empty() ? 0 : end_separated(more);
-      if (separator_.empty()) line_ = buffer_.size();
-      document += maker_.give_pieces(std::string_view(buffer_).substr(document, line_ - document));
-      buffer_.erase(0, document);
-      line_ -= document;
+      more = window_.read();
+      size_t document = 0;
+      if (!separator_.empty())
+        document = end_at_lines(more);
+      else if (!token_.empty())
+        document = end_at_tokens(more);
+      else
+        known_ = window_.text().size();
+      std::string_view open = window_.text().substr(document, known_ - document);
+      document += maker_.give_pieces(open, window_.offset(document));
+      window_.drop(document);
+      known_ -= document;
     }
-    maker_.end_document(buffer_);
+    maker_.end_document(window_.text(), window_.offset(0), window_.offset(window_.text().size()));
   }
 
  private:
-  // Ends the documents whose separator is in the buffer; returns where the open document begins.
-  size_t end_separated(bool more) {
+  void end_document(size_t document, size_t end, size_t next) {
+    maker_.end_document(window_.text().substr(document, end - document), window_.offset(document),
+                        window_.offset(next));
+  }
+
+  // End the documents whose separator is in the window; return where the open document begins.
+  size_t end_at_lines(bool more) {
+    std::string_view text = window_.text();
     size_t document = 0;
-    while (line_ < buffer_.size()) {
-      size_t end = buffer_.find('\n', line_);
+    while (known_ < text.size()) {
+      size_t end = text.find('\n', known_);
       bool whole = end != std::string::npos || !more;
-      end = std::min(end, buffer_.size());
-      std::string_view line = std::string_view(buffer_).substr(line_, end - line_);
+      end = std::min(end, text.size());
+      std::string_view line = text.substr(known_, end - known_);
       if (!whole && !inside_line_ && line.size() <= separator_.size() + 1) break;  // may become a separator
       if (line.ends_with('\r')) line.remove_suffix(1);
-      size_t next = std::min(end + 1, buffer_.size());
+      size_t next = std::min(end + 1, text.size());
       if (whole && !inside_line_ && line == separator_) {
-        maker_.end_document(std::string_view(buffer_).substr(document, line_ - document));
+        end_document(document, known_, next);
         document = next;
       }
       inside_line_ = !whole;
-      line_ = next;
+      known_ = next;
     }
+    return document;
+  }
+  size_t end_at_tokens(bool more) {
+    std::string_view text = window_.text();
+    size_t document = 0;
+    for (size_t at; (at = text.find(token_, known_)) != std::string::npos;) {
+      known_ = at + token_.size();
+      end_document(document, at, known_);
+      document = known_;
+    }
+    // The last bytes may be the beginning of a token.
+    size_t half = more ? token_.size() - 1 : 0;
+    known_ = std::max(known_, text.size() - std::min(half, text.size()));
     return document;
   }
 
   const std::string& separator_;
+  const std::string& token_;
   PieceMaker& maker_;
-  std::string buffer_;        // the open document, from what has not been given away
-  size_t line_ = 0;           // what lies before is known to hold no separator
-  bool inside_line_ = false;  // the line at line_ began earlier and is too long for a separator
+  TextWindow& window_;  // the open document, from what has not been given away
+  size_t known_ = 0;    // what lies before is known to hold no separator
+  bool inside_line_;    // the line at known_ began earlier, so that it is no separator
 };
 
-void read_json_lines(ByteSource& source, const CorpusOptions& options, const fs::path& path,
-                     int64_t bytes_before, PieceMaker& maker) {
+void read_json_lines(const CorpusOptions& options, const fs::path& path, const TextPlace& from,
+                     PieceMaker& maker, TextWindow& window) {
   using nlohmann::json;
-  int64_t number = 0;
-  auto take_line = [&](std::string_view line) {
-    number++;
+  int64_t number = from.line;
+  auto take_line = [&](std::string_view line, int64_t offset, int64_t next) {
+    const int64_t before = number++;
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) return;
     std::string where = fmt::format("{}:{}", path.string(), number);
     json object = json::parse(line, nullptr, false);
     if (!object.is_object())
-      throw UserError({where, "", "a JSON object a line", std::string(line.substr(0, 40)), ""});
+      throw UserError({where, "", "a JSON object a line", std::string(line.substr(0, 40)),
+                       is_utf8(line) ? "" : "the line is not UTF-8, as JSON has to be"});
     auto field = object.find(options.text_field);
     if (field == object.end() || !field->is_string()) {
       std::string names;
@@ -149,19 +247,19 @@ void read_json_lines(ByteSource& source, const CorpusOptions& options, const fs:
                        field == object.end() ? "none" : field->type_name(),
                        names.empty() ? "the line has no text field" : "text fields of this line: " + names});
     }
-    maker.end_document(field->get_ref<const std::string&>());
+    maker.give_line(field->get_ref<const std::string&>(), before, offset, next);
   };
-  std::string buffer;
+  size_t searched = 0;  // holds no line feed
   for (bool more = true; more;) {
-    size_t searched = buffer.size();
-    more = source.read(buffer, kReadBytes);
-    maker.bytes_read = bytes_before + source.stored_bytes_read();
+    more = window.read();
+    std::string_view text = window.text();
     size_t line = 0;
-    for (size_t end; (end = buffer.find('\n', std::max(line, searched))) != std::string::npos; line = end + 1)
-      take_line(std::string_view(buffer).substr(line, end - line));
-    buffer.erase(0, line);
+    for (size_t end; (end = text.find('\n', std::max(line, searched))) != std::string::npos; line = end + 1)
+      take_line(text.substr(line, end - line), window.offset(line), window.offset(end + 1));
+    window.drop(line);
+    searched = window.text().size();
   }
-  if (!buffer.empty()) take_line(buffer);
+  if (!window.text().empty()) take_line(window.text(), window.offset(0), window.offset(window.text().size()));
 }
 
 }  // namespace
@@ -184,20 +282,22 @@ std::vector<fs::path> expand_files(const std::vector<std::string>& entries) {
   return files;
 }
 
-void for_each_piece(const std::vector<fs::path>& files, const CorpusOptions& options,
-                    const PieceFunction& fn) {
-  PieceMaker maker(options, fn);
-  int64_t bytes_before = 0;
-  for (const fs::path& path : files) {
-    auto source = open_text(path);
-    int64_t documents_before = maker.documents();
+void for_each_piece(const std::vector<fs::path>& files, const CorpusOptions& options, const PieceFunction& fn,
+                    const TextPlace& from) {
+  auto before = files.begin() + from.file;
+  int64_t bytes_before = stored_bytes({files.begin(), before});
+  TextPlace place = from;
+  for (; place.file < std::ssize(files); place = {.file = place.file + 1}) {
+    const fs::path& path = files[static_cast<size_t>(place.file)];
+    PieceMaker maker(options, fn, place);
+    TextWindow window(path, place, bytes_before, maker);
     if (is_json_lines(path))
-      read_json_lines(*source, options, path, bytes_before, maker);
+      read_json_lines(options, path, place, maker, window);
     else
-      PlainReader(options, maker).read(*source, bytes_before);
-    if (maker.documents() == documents_before)
+      PlainReader(options, place, maker, window).read();
+    if (maker.documents() == 0)
       throw UserError({path.string(), "", "text", "none", "every document in the file is empty"});
-    bytes_before += source->stored_bytes_read();
+    bytes_before += window.stored_bytes_read();
   }
 }
 

@@ -19,6 +19,7 @@ class PieceBatch {
     pieces_.push_back({text_.size(), piece.text.size(), piece.first, piece.last});
     text_ += piece.text;
     bytes_read_ = piece.bytes_read;
+    after_ = piece.after;
   }
   size_t size() const { return text_.size(); }
   const std::vector<Piece>& pieces() const { return pieces_; }
@@ -26,23 +27,26 @@ class PieceBatch {
     return std::string_view(text_).substr(piece.begin, piece.size);
   }
   int64_t bytes_read() const { return bytes_read_; }  // up to the last piece
+  const TextPlace& after() const { return after_; }   // behind the last piece
 
  private:
   std::string text_;
   std::vector<Piece> pieces_;
   int64_t bytes_read_ = 0;
+  TextPlace after_;
 };
 
 // for_each_piece, gathered to about half a piece or more.
 inline void for_each_batch(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,
-                           const std::function<void(PieceBatch)>& fn) {
+                           const std::function<void(PieceBatch)>& fn, const TextPlace& from = {}) {
   PieceBatch batch;
-  for_each_piece(files, options, [&](const DocumentPiece& piece) {
+  auto gather = [&](const DocumentPiece& piece) {
     batch.add(piece);
     if (static_cast<int64_t>(batch.size()) * 2 < options.piece_bytes) return;
     fn(std::move(batch));
     batch = {};
-  });
+  };
+  for_each_piece(files, options, gather, from);
   if (!batch.pieces().empty()) fn(std::move(batch));
 }
 

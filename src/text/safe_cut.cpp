@@ -15,15 +15,22 @@ bool visible(std::string_view text, size_t at) {
   return point.valid() && CharClasses::get().kind(point.value) != CharClasses::space;
 }
 
+bool safe(std::string_view text, size_t cut) {
+  if (text[cut] == ' ') return ascii_letter(text[cut - 1]) && ascii_letter(text[cut + 1]);
+  return text[cut - 1] == '\n' && visible(text, cut) && visible(text, previous_code_point(text, cut - 1));
+}
+
 }  // namespace
 
 size_t last_safe_cut(std::string_view text) {
-  // The last four bytes may be half a character.
-  for (size_t cut = text.size() > 4 ? text.size() - 4 : 0; cut >= 2; cut--) {
-    if (text[cut] == ' ' && ascii_letter(text[cut - 1]) && ascii_letter(text[cut + 1])) return cut;
-    if (text[cut - 1] == '\n' && visible(text, cut) && visible(text, previous_code_point(text, cut - 1)))
-      return cut;
-  }
+  for (size_t cut = text.size() > kCutTail ? text.size() - kCutTail : 0; cut >= 2; cut--)
+    if (safe(text, cut)) return cut;
+  return 0;
+}
+
+size_t first_safe_cut(std::string_view text, size_t from) {
+  for (size_t cut = from < 2 ? 2 : from; cut + kCutTail <= text.size(); cut++)
+    if (safe(text, cut)) return cut;
   return 0;
 }
 

@@ -11,8 +11,11 @@ namespace megalith {
 //  punctuation
 //    before it, a run of spaces to the word behind it, but never across this place), and
 //  - before a space between two ASCII letters.
-// The character after the cut is part of the rule, so the end of the text is no such place.
+// The character after the cut is part of the rule, so the last kCutTail bytes of the text hold no such place.
+inline constexpr size_t kCutTail = 4;
 size_t last_safe_cut(std::string_view text);
+// The first such place at or behind `from`; 0 if there is none.
+size_t first_safe_cut(std::string_view text, size_t from);
 
 // The last place between two characters: where a text without any safe place is cut.
 size_t last_character_cut(std::string_view text);

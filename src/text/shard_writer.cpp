@@ -1,11 +1,15 @@
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "text/shards.h"
 
 namespace megalith {
@@ -14,6 +18,7 @@ namespace {
 constexpr size_t kBufferBytes = 1 << 20;
 // A document longer than this many tokens becomes several sequences: lengths are 32-bit.
 constexpr int64_t kLongestSequence = 1 << 30;
+constexpr uint32_t kEndsDocument = uint32_t{1} << 31;
 
 [[noreturn]] void cannot_write(const std::filesystem::path& path, int error) {
   std::string reason = std::strerror(error);
@@ -22,92 +27,209 @@ constexpr int64_t kLongestSequence = 1 << 30;
   throw UserError({path.string(), "", "", "", fmt::format("cannot write: {}", reason)});
 }
 
+int open_for_writing(const std::filesystem::path& path) {
+  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) cannot_write(path, errno);
+  return fd;
+}
+
+// Opens a file that only this process may write. The one who had it before may have renamed or removed it in
+// the meantime: then the name stands for another file.
+int open_alone(const std::filesystem::path& path) {
+  for (;;) {
+    int fd = open_for_writing(path);
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      log::warn("{}: waiting for another process that is writing it", path.string());
+      while (::flock(fd, LOCK_EX) != 0 && errno == EINTR) {
+      }
+    }
+    struct stat mine {
+    }, named{};
+    if (::fstat(fd, &mine) == 0 && ::stat(path.c_str(), &named) == 0 && mine.st_ino == named.st_ino)
+      return fd;
+    ::close(fd);
+  }
+}
+
 }  // namespace
 
-ShardWriter::ShardWriter(std::filesystem::path prefix, TokenWidth width)
-    : prefix_(std::move(prefix)),
-      aside_(shard_file(prefix_, fmt::format(".bin.{}.tmp", ::getpid()).c_str())),
-      width_(width) {
+void ShardWriter::AsideFile::append(const void* bytes, size_t count) {
+  buffer.append(static_cast<const char*>(bytes), count);
+  size += static_cast<int64_t>(count);
+  if (buffer.size() >= kBufferBytes) flush();
+}
+
+void ShardWriter::AsideFile::flush() {
+  for (std::string_view left = buffer; !left.empty();) {
+    ssize_t n = ::write(fd, left.data(), left.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) cannot_write(path, errno);
+    left.remove_prefix(static_cast<size_t>(n));
+  }
+  buffer.clear();
+}
+
+void ShardWriter::AsideFile::sync() {
+  flush();
+  if (::fdatasync(fd) != 0) cannot_write(path, errno);
+}
+
+ShardWriter::ShardWriter(std::filesystem::path prefix, TokenWidth width, std::string job)
+    : prefix_(std::move(prefix)), job_(std::move(job)), width_(width) {
   if (prefix_.has_parent_path()) {
     std::error_code error;
     std::filesystem::create_directories(prefix_.parent_path(), error);
     if (error) cannot_write(prefix_.parent_path(), error.value());
   }
-  fd_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd_ < 0) cannot_write(shard_file(prefix_, ".bin"), errno);
-  buffer_.reserve(kBufferBytes + 4);
+  ids_.path = shard_file(prefix_, ".bin.partial");
+  sequences_.path = shard_file(prefix_, ".lengths.partial");
+  ids_.fd = open_alone(ids_.path);
+  sequences_.fd = open_for_writing(sequences_.path);
+  leave_ = go_on();
+  for (AsideFile* file : {&ids_, &sequences_}) {
+    if (::ftruncate(file->fd, file->size) != 0) cannot_write(file->path, errno);
+    ::lseek(file->fd, 0, SEEK_END);
+    file->buffer.reserve(kBufferBytes + 4);
+  }
+  if (!leave_) ::unlink(journal().c_str());
 }
 
 ShardWriter::~ShardWriter() {
-  if (fd_ >= 0) ::close(fd_);
-  if (!finished_) ::unlink(aside_.c_str());
+  if (!leave_) remove_aside();
+  for (AsideFile* file : {&ids_, &sequences_}) ::close(file->fd);
+}
+
+std::filesystem::path ShardWriter::journal() const {
+  return shard_file(prefix_, ".partial.json");
+}
+
+void ShardWriter::remove_aside() {
+  for (const auto& path : {journal(), sequences_.path, ids_.path}) ::unlink(path.c_str());
+}
+
+void ShardWriter::discard() {
+  leave_ = false;
+}
+
+bool ShardWriter::go_on() {
+  std::error_code ignored;
+  if (job_.empty() || !std::filesystem::exists(journal(), ignored)) return false;
+  auto saved = nlohmann::json::parse(read_file(journal()), nullptr, /*allow_exceptions=*/false);
+  auto number = [&](const char* key) {
+    auto found = saved.find(key);
+    return found != saved.end() && found->is_number_integer() ? found->get<int64_t>() : -1;
+  };
+  if (!saved.is_object() || saved.value("job", "") != job_) return false;
+  const int64_t tokens = number("tokens"), sequences = number("sequences");
+  auto size = [](const AsideFile& file) {
+    struct stat status {};
+    return ::fstat(file.fd, &status) == 0 ? static_cast<int64_t>(status.st_size) : 0;
+  };
+  if (tokens < 0 || sequences < 0 || number("documents") < 0 || number("open_length") < 0 ||
+      tokens * bytes_of(width_) > size(ids_) || sequences * 4 > size(sequences_))
+    return false;
+  tokens_ = tokens;
+  sequence_count_ = sequences;
+  documents_ = number("documents");
+  open_length_ = number("open_length");
+  open_document_ = saved.value("open_document", false);
+  ids_.size = tokens * bytes_of(width_);
+  sequences_.size = sequences * 4;
+  kept_ = saved.value("note", nlohmann::json());
+  return true;
+}
+
+void ShardWriter::keep(const nlohmann::json& note) {
+  MEGALITH_ASSERT(!job_.empty(), "a shard without a job is kept");
+  ids_.sync();
+  sequences_.sync();
+  nlohmann::json state{{"job", job_},
+                       {"tokens", tokens_},
+                       {"sequences", sequence_count_},
+                       {"documents", documents_},
+                       {"open_length", open_length_},
+                       {"open_document", open_document_},
+                       {"note", note}};
+  write_file_atomically(journal(), state.dump(1));
+  leave_ = true;
 }
 
 void ShardWriter::add(std::span<const TokenId> ids) {
   open_document_ = true;
   for (TokenId id : ids) {
-    if (open_length_ == kLongestSequence) end_sequence();
+    if (open_length_ == kLongestSequence) end_sequence(false);
     if (width_ == TokenWidth::uint16) {
       MEGALITH_ASSERT(id >= 0 && id <= std::numeric_limits<uint16_t>::max(), "id {} in a uint16 shard", id);
       auto narrow = static_cast<uint16_t>(id);
-      buffer_.append(reinterpret_cast<const char*>(&narrow), sizeof narrow);
+      ids_.append(&narrow, sizeof narrow);
     } else {
-      buffer_.append(reinterpret_cast<const char*>(&id), sizeof id);
+      ids_.append(&id, sizeof id);
     }
     open_length_++;
-    if (buffer_.size() >= kBufferBytes) flush();
   }
   tokens_ += static_cast<int64_t>(ids.size());
 }
 
-void ShardWriter::end_sequence() {
-  lengths_.push_back(static_cast<int32_t>(open_length_));
+void ShardWriter::end_sequence(bool ends_document) {
+  uint32_t entry = static_cast<uint32_t>(open_length_) | (ends_document ? kEndsDocument : 0);
+  sequences_.append(&entry, sizeof entry);
+  sequence_count_++;
   open_length_ = 0;
 }
 
 void ShardWriter::end_document() {
-  end_sequence();
-  document_starts_.push_back(static_cast<int64_t>(lengths_.size()));
+  end_sequence(true);
+  documents_++;
   open_document_ = false;
 }
 
-void ShardWriter::flush() {
-  for (std::string_view left = buffer_; !left.empty();) {
-    ssize_t n = ::write(fd_, left.data(), left.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) cannot_write(shard_file(prefix_, ".bin"), errno);
-    left.remove_prefix(static_cast<size_t>(n));
-  }
-  buffer_.clear();
+void ShardWriter::write_index(const std::filesystem::path& path) {
+  AsideFile index{.path = path, .fd = open_for_writing(path)};
+  std::unique_ptr<int, void (*)(int*)> closes(&index.fd, [](int* fd) { ::close(*fd); });
+  if (::ftruncate(index.fd, 0) != 0) cannot_write(path, errno);
+  auto put = [&](auto value) { index.append(&value, sizeof value); };
+  index.append(kShardMagic.data(), kShardMagic.size());
+  put(uint64_t{1});
+  put(static_cast<uint8_t>(width_));
+  put(static_cast<uint64_t>(sequence_count_));
+  put(static_cast<uint64_t>(documents_ + 1));
+  MappedFile entries(sequences_.path);
+  auto for_each = [&](auto use) {
+    for (int64_t i = 0; i < sequence_count_; i++) {
+      uint32_t entry;
+      std::memcpy(&entry, entries.bytes().data() + 4 * i, sizeof entry);
+      use(i, static_cast<int32_t>(entry & ~kEndsDocument), (entry & kEndsDocument) != 0);
+    }
+  };
+  for_each([&](int64_t, int32_t length, bool) { put(length); });
+  int64_t offset = 0;
+  for_each([&](int64_t, int32_t length, bool) {
+    put(offset);
+    offset += length * bytes_of(width_);
+  });
+  put(int64_t{0});
+  for_each([&](int64_t sequence, int32_t, bool ends_document) {
+    if (ends_document) put(sequence + 1);
+  });
+  index.sync();
 }
 
 void ShardWriter::finish() {
   if (open_document_) end_document();
-  flush();
-  if (::fsync(fd_) != 0) cannot_write(shard_file(prefix_, ".bin"), errno);
-
-  std::string index(kShardMagic);
-  auto put = [&](auto value) { index.append(reinterpret_cast<const char*>(&value), sizeof value); };
-  put(uint64_t{1});
-  put(static_cast<uint8_t>(width_));
-  put(static_cast<uint64_t>(lengths_.size()));
-  put(static_cast<uint64_t>(document_starts_.size()));
-  index.append(reinterpret_cast<const char*>(lengths_.data()), lengths_.size() * sizeof lengths_[0]);
-  int64_t offset = 0;
-  for (int32_t length : lengths_) {
-    put(offset);
-    offset += length * bytes_of(width_);
-  }
-  index.append(reinterpret_cast<const char*>(document_starts_.data()),
-               document_starts_.size() * sizeof document_starts_[0]);
-
+  ids_.sync();
+  sequences_.flush();
   // An index without its .bin, or with an older one, must never be seen: the old index goes first, the new
   // comes last.
   std::filesystem::path bin = shard_file(prefix_, ".bin"), idx = shard_file(prefix_, ".idx");
+  std::filesystem::path idx_aside = shard_file(prefix_, ".idx.partial");
+  write_index(idx_aside);
+  ::unlink(journal().c_str());  // from here on there is nothing to go on from
   if (::unlink(idx.c_str()) != 0 && errno != ENOENT) cannot_write(idx, errno);
-  if (::rename(aside_.c_str(), bin.c_str()) != 0) cannot_write(bin, errno);
-  finished_ = true;
-  write_file_atomically(idx, index);
+  if (::rename(ids_.path.c_str(), bin.c_str()) != 0) cannot_write(bin, errno);
+  if (::rename(idx_aside.c_str(), idx.c_str()) != 0) cannot_write(idx, errno);
+  ::unlink(sequences_.path.c_str());
+  sync_directory(prefix_.has_parent_path() ? prefix_.parent_path() : ".");
+  leave_ = true;
 }
 
 }  // namespace megalith

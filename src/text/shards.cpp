@@ -26,6 +26,11 @@ std::filesystem::path shard_file(const std::filesystem::path& prefix, const char
   return path;
 }
 
+std::filesystem::path shard_prefix(const std::filesystem::path& name) {
+  const bool file = name.extension() == ".bin" || name.extension() == ".idx";
+  return file ? std::filesystem::path(name).replace_extension() : name;
+}
+
 bool is_shard(const std::filesystem::path& prefix) {
   std::error_code ignored;
   return std::filesystem::is_regular_file(shard_file(prefix, ".idx"), ignored) &&
@@ -51,7 +56,9 @@ TokenShard::TokenShard(const std::filesystem::path& prefix)
   auto sequences = load<uint64_t>(bytes, 18), starts = load<uint64_t>(bytes, 26);
   size_t room = bytes.size() - kShardHeaderBytes;
   // Compared by division, so that absurd counts cannot overflow.
-  if (sequences > room / 12 || starts > (room - 12 * sequences) / 8 || room != 12 * sequences + 8 * starts)
+  const bool fits = sequences <= room / 12 && starts <= (room - 12 * sequences) / 8;
+  const size_t beyond = fits ? room - 12 * sequences - 8 * starts : 0;
+  if (!fits || (beyond != 0 && beyond != sequences))
     refuse("size", fmt::format("that of {} sequences and {} documents", sequences, starts ? starts - 1 : 0),
            fmt::format("{} bytes", bytes.size()), "the index is cut short or of another kind");
   if (starts == 0) refuse("documents", "at least the closing entry", "none");
@@ -75,6 +82,9 @@ TokenShard::TokenShard(const std::filesystem::path& prefix)
     refuse("tokens", fmt::format("a .bin of {}{} bytes", position > stored ? "at least " : "", position),
            fmt::format("{}", stored), "one of the two files is cut short or of another shard");
   tokens_ = stored / bytes_of(width_);
+  for (size_t i = 0; i < beyond; i++)
+    if (auto mode = load<int8_t>(bytes, bytes.size() - beyond + i); mode != 0)
+      refuse(fmt::format("mode of sequence {}", i), "0 (text)", std::to_string(mode));
   for (int64_t d = 0, before = 0; d <= documents_; d++) {
     auto start = load<int64_t>(bytes, document_starts_at_ + 8 * static_cast<size_t>(d));
     bool good = d == 0 ? start == 0 : start >= before;
@@ -126,20 +136,6 @@ int64_t TokenShard::document_of(int64_t position) const {
     (document_begin(middle) <= position ? low : high) = middle;
   }
   return low;
-}
-
-void TokenShard::check_ids(int64_t vocab) const {
-  std::vector<TokenId> ids(1 << 16);
-  for (int64_t begin = 0; begin < tokens_; begin += static_cast<int64_t>(ids.size())) {
-    std::span<TokenId> part(ids.data(), static_cast<size_t>(std::min<int64_t>(ids.size(), tokens_ - begin)));
-    copy(begin, part);
-    for (size_t i = 0; i < part.size(); i++)
-      if (part[i] < 0 || part[i] >= vocab)
-        throw UserError({shard_file(prefix_, ".bin").string(),
-                         fmt::format("token {}", begin + static_cast<int64_t>(i)),
-                         fmt::format("an id below the vocabulary, {}", vocab), std::to_string(part[i]),
-                         "the shard was made with another tokenizer"});
-  }
 }
 
 }  // namespace megalith

@@ -1,10 +1,12 @@
 // Token shards in Megatron's format: PREFIX.bin holds the ids of all documents one after the other,
 // PREFIX.idx their lengths. Layout of the .idx (little endian; megatron/core/datasets/indexed_dataset.py):
 // "MMIDIDX\0\0", uint64 version 1, uint8 type of the ids, uint64 sequences S, uint64 D = documents + 1,
-// int32[S] lengths, int64[S] byte offsets, int64[D] first sequence of each document, closed by S.
+// int32[S] lengths, int64[S] byte offsets, int64[D] first sequence of each document, closed by S; those of
+// multimodal data also int8[S] modes, of which we read 0, text.
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +30,8 @@ constexpr int64_t bytes_of(TokenWidth width) {
 
 // PREFIX with an extension added (PREFIX may contain dots).
 std::filesystem::path shard_file(const std::filesystem::path& prefix, const char* extension);
+// A shard may be named by its prefix or by one of its files: the prefix of either.
+std::filesystem::path shard_prefix(const std::filesystem::path& name);
 // Whether both files of a shard are there.
 bool is_shard(const std::filesystem::path& prefix);
 
@@ -50,9 +54,6 @@ class TokenShard {
   int64_t document_begin(int64_t document) const;  // position of its first token; of documents(): tokens()
   int64_t document_of(int64_t position) const;     // which document holds a position; O(log documents)
 
-  // Reads everything once: UserError naming the position of the first id that is not in [0, vocab).
-  void check_ids(int64_t vocab) const;
-
  private:
   template <class T>
   void copy_as(int64_t begin, std::span<T> out) const;
@@ -64,12 +65,15 @@ class TokenShard {
   size_t offsets_at_ = 0, document_starts_at_ = 0;  // byte positions in the .idx
 };
 
-// Writes a shard aside; the files appear under their names only when `finish` succeeds. Memory: 12 bytes a
-// document.
+// Writes a shard aside; the files appear under their names only when `finish` succeeds. Memory does not grow
+// with the shard. One writer a prefix: another process that writes the same one is waited for.
 class ShardWriter {
  public:
-  ShardWriter(std::filesystem::path prefix, TokenWidth width);
-  ~ShardWriter();  // without finish: removes what was written
+  // `job` names what is written, down to whatever changes a byte of it. Where an earlier writer of the same
+  // job was kept, this one goes on from there; anything else that lies aside is written over. Without a name
+  // nothing can be kept.
+  ShardWriter(std::filesystem::path prefix, TokenWidth width, std::string job = "");
+  ~ShardWriter();  // removes what was written, unless it is finished or kept
   ShardWriter(const ShardWriter&) = delete;
   ShardWriter& operator=(const ShardWriter&) = delete;
 
@@ -77,23 +81,42 @@ class ShardWriter {
   void end_document();                     // a document without tokens is kept as an empty one
   void finish();                           // index, sync, rename; ends an open document
 
+  // Makes all that was added so far durable, together with the caller's `note` on how to go on.
+  void keep(const nlohmann::json& note);
+  // The note of the writer that this one goes on from; null for a shard that begins.
+  const nlohmann::json& kept() const { return kept_; }
+  void discard();  // what was kept, too: the destructor leaves nothing
+
   int64_t tokens() const { return tokens_; }
-  int64_t documents() const { return static_cast<int64_t>(document_starts_.size()) - 1; }
+  int64_t documents() const { return documents_; }
 
  private:
-  void flush();
-  void end_sequence();
+  struct AsideFile {  // grows at its end
+    std::filesystem::path path;
+    int fd = -1;
+    std::string buffer;
+    int64_t size = 0;  // with the buffer
+    void append(const void* bytes, size_t count);
+    void flush();
+    void sync();
+  };
+  std::filesystem::path journal() const;
+  void open_aside();
+  bool go_on();  // from what an earlier writer kept; false where there is nothing that fits
+  void remove_aside();
+  void end_sequence(bool ends_document);
+  void write_index(const std::filesystem::path& path);
 
-  std::filesystem::path prefix_, aside_;
+  std::filesystem::path prefix_;
+  std::string job_;
   TokenWidth width_;
-  int fd_ = -1;
-  std::string buffer_;
-  std::vector<int32_t> lengths_;  // of the finished sequences
-  std::vector<int64_t> document_starts_{0};
+  AsideFile ids_;        // becomes the .bin
+  AsideFile sequences_;  // uint32 each: length, and the highest bit where a document ends
+  int64_t sequence_count_ = 0, documents_ = 0, tokens_ = 0;
   int64_t open_length_ = 0;  // tokens of the sequence being written
   bool open_document_ = false;
-  bool finished_ = false;
-  int64_t tokens_ = 0;
+  bool leave_ = false;  // finished or kept
+  nlohmann::json kept_;
 };
 
 }  // namespace megalith

@@ -2,11 +2,14 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/units.h"
+#include "config/yaml.h"
 #include "text/ordered_pool.h"
 #include "text/piece_batch.h"
 #include "text/shards.h"
@@ -14,7 +17,7 @@
 namespace megalith {
 namespace {
 
-constexpr int kFormat = 1;  // raise when the same text and tokenizer come to give other shards
+constexpr int kFormat = 2;  // raise when the same text and tokenizer come to give other shards
 
 class Fingerprint {
  public:
@@ -37,59 +40,177 @@ class Fingerprint {
   std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state_;
 };
 
+// Everything that tokens follow from but the files.
+void add_settings(Fingerprint& fingerprint, const CorpusOptions& options, const Tokenizer& tokenizer) {
+  fingerprint.add(fmt::format("megalith tokens {}", kFormat));
+  fingerprint.add(options.text_field);
+  fingerprint.add(options.separator);
+  fingerprint.add(options.separator_token);
+  for (const auto& [name, content] : tokenizer.files()) fingerprint.add(content);
+}
+
+// Names a job cheaply: files by name, size and time of their last change rather than by content.
+std::string job_name(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,
+                     const Tokenizer& tokenizer) {
+  Fingerprint fingerprint;
+  add_settings(fingerprint, options, tokenizer);
+  fingerprint.add(fmt::format("{}", options.piece_bytes));
+  for (const auto& path : files) {
+    std::error_code none;  // who opens the file says what is wrong with it
+    fingerprint.add(std::filesystem::absolute(path).string());
+    fingerprint.add(fmt::format("{} {}", std::filesystem::file_size(path, none),
+                                std::filesystem::last_write_time(path, none).time_since_epoch().count()));
+  }
+  return fingerprint.hex();
+}
+
+// One run of tokenize_corpus: from pieces of text to a shard.
+class Tokenization {
+ public:
+  Tokenization(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,
+               const Tokenizer& tokenizer, const std::filesystem::path& prefix, const TokenizeHooks& hooks)
+      : files_(files),
+        options_(options),
+        tokenizer_(tokenizer),
+        end_(tokenizer.end_token()),
+        hooks_(hooks),
+        bytes_total_(stored_bytes(files)),
+        writer_(prefix, width_for_vocab(tokenizer.vocab_size()), job_name(files, options, tokenizer)) {
+    if (!writer_.kept().is_null()) go_on(writer_.kept());
+  }
+
+  TokenizeCounts run() {
+    try {
+      tell();
+      OrderedPool<Task> pool(
+          hooks_.threads, [this](Task& task, size_t) { encode(task); }, [this](Task& task) { write(task); });
+      for_each_batch(
+          files_, options_,
+          [&](PieceBatch batch) {
+            if (hooks_.stop && hooks_.stop()) stop(pool);
+            pool.submit({std::move(batch), {}, {}});
+          },
+          place_);
+      pool.finish();
+      writer_.finish();
+    } catch (const UserError&) {
+      writer_.discard();  // what the user changes makes another job of it
+      throw;
+    }
+    bytes_read_ = bytes_total_;
+    tell();
+    return counts_;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Task {
+    PieceBatch batch;
+    std::vector<std::vector<TokenId>> ids;  // of each piece
+    std::vector<bool> utf8;
+  };
+
+  void encode(Task& task) const {
+    for (const auto& piece : task.batch.pieces()) {
+      std::string_view text = task.batch.text(piece);
+      task.ids.push_back(piece.first ? tokenizer_.encode(text) : tokenizer_.encode_continued(text));
+      if (piece.last && end_) task.ids.back().push_back(*end_);
+      task.utf8.push_back(is_utf8(text));
+    }
+  }
+
+  void write(Task& task) {
+    for (size_t i = 0; i < task.ids.size(); i++) {
+      const auto& piece = task.batch.pieces()[i];
+      writer_.add(task.ids[i]);
+      counts_.text_bytes += static_cast<int64_t>(piece.size);
+      open_not_utf8_ = open_not_utf8_ || !task.utf8[i];
+      if (!piece.last) continue;
+      writer_.end_document();
+      counts_.documents++;
+      counts_.not_utf8 += open_not_utf8_;
+      open_not_utf8_ = false;
+    }
+    counts_.tokens = writer_.tokens();
+    bytes_read_ = task.batch.bytes_read();
+    place_ = task.batch.after();
+    auto now = Clock::now();
+    if (now - told_ > std::chrono::milliseconds(200)) tell();
+    if (now >= next_keep_) keep();
+  }
+
+  void tell() {
+    told_ = Clock::now();
+    if (hooks_.progress) hooks_.progress(bytes_read_, bytes_total_, counts_);
+  }
+
+  // Seldom enough to cost a twentieth of the time at most, however slow the disk is.
+  void keep() {
+    auto began = Clock::now();
+    writer_.keep({{"file", place_.file},
+                  {"offset", place_.offset},
+                  {"line", place_.line},
+                  {"line_given", place_.line_given},
+                  {"file_documents", place_.documents},
+                  {"inside_document", place_.inside_document},
+                  {"inside_line", place_.inside_line},
+                  {"bytes_read", bytes_read_},
+                  {"text_bytes", counts_.text_bytes},
+                  {"not_utf8", counts_.not_utf8},
+                  {"open_not_utf8", open_not_utf8_}});
+    auto now = Clock::now();
+    next_keep_ = now + std::max<Clock::duration>(20 * (now - began),
+                                                 std::chrono::duration_cast<Clock::duration>(
+                                                     std::chrono::duration<double>(hooks_.keep_seconds)));
+  }
+
+  void go_on(const nlohmann::json& note) {
+    place_ = {.file = note.at("file"),
+              .offset = note.at("offset"),
+              .line = note.at("line"),
+              .line_given = note.at("line_given"),
+              .documents = note.at("file_documents"),
+              .inside_document = note.at("inside_document"),
+              .inside_line = note.at("inside_line")};
+    bytes_read_ = note.at("bytes_read");
+    counts_ = {writer_.documents(), writer_.tokens(), note.at("text_bytes"), note.at("not_utf8")};
+    open_not_utf8_ = note.at("open_not_utf8");
+  }
+
+  [[noreturn]] void stop(OrderedPool<Task>& pool) {
+    pool.finish();  // a fraction of a second
+    keep();
+    throw Interrupted(fmt::format("interrupted: {} of {} are done; the same command goes on from there",
+                                  show(Bytes(bytes_read_)), show(Bytes(bytes_total_))));
+  }
+
+  const std::vector<std::filesystem::path>& files_;
+  const CorpusOptions& options_;
+  const Tokenizer& tokenizer_;
+  const std::optional<TokenId> end_;
+  const TokenizeHooks& hooks_;
+  const int64_t bytes_total_;
+  ShardWriter writer_;
+  TokenizeCounts counts_;
+  TextPlace place_;             // behind what was written
+  bool open_not_utf8_ = false;  // of the document being written
+  int64_t bytes_read_ = 0;
+  Clock::time_point told_, next_keep_ = Clock::now();
+};
+
 }  // namespace
 
 TokenizeCounts tokenize_corpus(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,
                                const Tokenizer& tokenizer, const std::filesystem::path& out_prefix,
-                               const TokenizeProgress& progress, int64_t threads) {
-  struct Task {
-    PieceBatch batch;
-    std::vector<std::vector<TokenId>> ids;  // of each piece
-  };
-  TokenizeCounts counts;
-  const int64_t bytes_total = stored_bytes(files);
-  ShardWriter writer(out_prefix, width_for_vocab(tokenizer.vocab_size()));
-  auto end = tokenizer.end_token();
-  auto last_told = std::chrono::steady_clock::now();
-
-  auto work = [&](Task& task, size_t) {
-    for (const auto& piece : task.batch.pieces()) {
-      std::string_view text = task.batch.text(piece);
-      task.ids.push_back(piece.first ? tokenizer.encode(text) : tokenizer.encode_continued(text));
-      if (piece.last && end) task.ids.back().push_back(*end);
-    }
-  };
-  auto write = [&](Task& task) {
-    for (size_t i = 0; i < task.ids.size(); i++) {
-      const auto& piece = task.batch.pieces()[i];
-      writer.add(task.ids[i]);
-      if (piece.last) writer.end_document();
-      counts.text_bytes += static_cast<int64_t>(piece.size);
-      counts.documents += piece.last;
-    }
-    counts.tokens = writer.tokens();
-    auto now = std::chrono::steady_clock::now();
-    if (progress && now - last_told > std::chrono::milliseconds(200)) {
-      last_told = now;
-      progress(task.batch.bytes_read(), bytes_total, counts);
-    }
-  };
-  OrderedPool<Task> pool(threads, work, write);
-  for_each_batch(files, options, [&](PieceBatch batch) { pool.submit({std::move(batch), {}}); });
-  pool.finish();
-  writer.finish();
-  if (progress) progress(bytes_total, bytes_total, counts);
-  return counts;
+                               const TokenizeHooks& hooks) {
+  return Tokenization(files, options, tokenizer, out_prefix, hooks).run();
 }
 
 std::string corpus_fingerprint(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,
                                const Tokenizer& tokenizer) {
   Fingerprint fingerprint;
   // The cut of pieces is no part of it: it does not change the ids.
-  fingerprint.add(fmt::format("megalith tokens {}", kFormat));
-  fingerprint.add(options.text_field);
-  fingerprint.add(options.separator);
-  fingerprint.add(tokenizer.files().front().second);
+  add_settings(fingerprint, options, tokenizer);
   for (const auto& path : files) {
     fingerprint.add(is_json_lines(path) ? "json lines" : "text");
     fingerprint.add(MappedFile(path).text());

@@ -81,7 +81,7 @@ TrainResult TrainingLoop::run(LoopState state) {
 }
 
 void TrainingLoop::steps(LoopState& state) {
-  StopSignals signals;
+  StopSignals signals("\nstopping after this step and saving; once more stops at once\n");
   while (state.step < config_.train.steps && !interrupted_) {
     StepMetrics metrics = one_step(state);
     const bool last = state.step == config_.train.steps;
@@ -128,6 +128,7 @@ StepMetrics TrainingLoop::one_step(LoopState& state) {
   metrics.loss = outcome.loss;
   metrics.grad_norm = outcome.gradient_norm;
   metrics.tokens = state.tokens;
+  metrics.epochs = data_.epochs_after(state.step, config_.train.batch);
   metrics.tokens_per_s = static_cast<double>(config_.train.batch * config_.data.sequence) / metrics.step_s;
   metrics.mem_peak_bytes = allocated_memory().peak + process_bytes_;
   metrics.skipped = outcome.skipped;

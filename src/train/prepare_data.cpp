@@ -5,25 +5,24 @@
 #include "data/shard_source.h"
 #include "text/bpe_trainer.h"
 #include "text/corpus.h"
-#include "text/tokenize.h"
+#include "train/tokenize_progress.h"
 
 namespace megalith {
 namespace {
 
 using Say = std::function<void(const std::string&)>;
 
-// A shard may be named by its prefix or by one of its files.
-std::filesystem::path shard_prefix(const std::string& entry) {
-  std::filesystem::path path(entry);
-  if (path.extension() == ".bin" || path.extension() == ".idx") path.replace_extension();
-  return path;
+// Whether an entry means token shards: by the name of one of their files, or by a prefix that has an index.
+bool names_shard(const std::string& entry) {
+  return shard_prefix(entry) != std::filesystem::path(entry) ||
+         std::filesystem::exists(shard_file(entry, ".idx"));
 }
-bool names_shard(const std::string& entry) { return is_shard(shard_prefix(entry)); }
 
 CorpusOptions corpus_options(const DataSettings& data) {
   CorpusOptions options;
   options.text_field = data.text_field;
   options.separator = data.separator;
+  options.separator_token = data.separator_token;
   return options;
 }
 
@@ -47,29 +46,33 @@ std::string train_tokenizer(const Config& config, const Say& say) {
   return train_bpe(files, config.data.tokenizer.train_vocab, special, {}, options);
 }
 
-TokenSources sources_of(const std::vector<std::string>& entries, const Config& config, const RunDirectory& run,
-                        const Tokenizer* tokenizer, const char* key, const Say& say) {
-  TokenSources sources;
-  for (const std::string& entry : entries) {
-    if (names_shard(entry)) {
-      sources.push_back(std::make_unique<ShardSource>(shard_prefix(entry)));
-      continue;
-    }
-    if (!tokenizer)
-      throw UserError({"", "data.tokenizer", fmt::format("a tokenizer for the text in {} ({})", key, entry), "none",
-                       "give a tokenizer.json, or {train: bpe, vocab: 4096}"});
-    auto files = expand_files({entry});
-    CorpusOptions options = corpus_options(config.data);
-    std::filesystem::path cache = config.data.cache.empty() ? run.file("data") : std::filesystem::path(config.data.cache);
-    std::filesystem::create_directories(cache);
-    std::filesystem::path prefix = cache / corpus_fingerprint(files, options, *tokenizer);
-    if (!is_shard(prefix)) {
-      TokenizeCounts counts = tokenize_corpus(files, options, *tokenizer, prefix, {});
-      say(fmt::format("tokenized {}: {} tokens", entry, show_count(counts.tokens)));
-    }
-    sources.push_back(std::make_unique<ShardSource>(prefix, entry));
+// Tokenizes text unless the cache has its tokens; gives the shard's prefix.
+std::filesystem::path shard_of(const std::string& entry, const Config& config, const RunDirectory& run,
+                               const Tokenizer& tokenizer, const Say& say) {
+  auto files = expand_files({entry});
+  CorpusOptions options = corpus_options(config.data);
+  std::filesystem::path cache =
+      config.data.cache.empty() ? run.file("data") : std::filesystem::path(config.data.cache);
+  std::filesystem::create_directories(cache);
+  std::filesystem::path prefix = cache / corpus_fingerprint(files, options, tokenizer);
+  if (is_shard(prefix)) return prefix;
+  TokenizeCounts counts = tokenize_with_progress(files, options, tokenizer, prefix, 0);
+  say(fmt::format("tokenized {}: {} tokens", entry, show_count(counts.tokens)));
+  return prefix;
+}
+
+void add_sources(TokenSources& sources, const std::string& entry, const Config& config,
+                 const RunDirectory& run, const Tokenizer* tokenizer, const char* key, const Say& say) {
+  if (names_shard(entry)) {
+    const bool pattern = entry.find_first_of("*?[{") != std::string::npos && !is_shard(shard_prefix(entry));
+    for (const auto& path : pattern ? expand_files({entry}) : std::vector<std::filesystem::path>{entry})
+      sources.push_back(std::make_unique<ShardSource>(shard_prefix(path)));
+    return;
   }
-  return sources;
+  if (!tokenizer)
+    throw UserError({"", "data.tokenizer", fmt::format("a tokenizer for the text in {} ({})", key, entry),
+                     "none", "give a tokenizer.json, or {train: bpe, vocab: 4096}"});
+  sources.push_back(std::make_unique<ShardSource>(shard_of(entry, config, run, *tokenizer, say), entry));
 }
 
 }  // namespace
@@ -82,21 +85,33 @@ std::unique_ptr<Tokenizer> prepare_tokenizer(const Config& config, const RunDire
     tokenizer = load_tokenizer(config.data.tokenizer.path);
   else if (config.data.tokenizer.train_vocab > 0)
     tokenizer = parse_tokenizer_json(train_tokenizer(config, say), kept.string());
-  else if (!config.model.from.empty() && std::filesystem::exists(std::filesystem::path(config.model.from) / "tokenizer.json"))
+  else if (!config.model.from.empty() &&
+           std::filesystem::exists(std::filesystem::path(config.model.from) / "tokenizer.json"))
     tokenizer = load_tokenizer(std::filesystem::path(config.model.from) / "tokenizer.json");
   if (!tokenizer) return nullptr;
   for (const auto& [name, content] : tokenizer->files()) write_file_atomically(run.file(name), content);
   return tokenizer;
 }
 
-std::unique_ptr<Dataset> prepare_data(const Config& config, const RunDirectory& run, const Tokenizer* tokenizer,
-                                      const Say& say) {
+std::unique_ptr<Dataset> prepare_data(const Config& config, const RunDirectory& run,
+                                      const Tokenizer* tokenizer, const Say& say) {
   VocabularyFacts vocabulary;
-  if (tokenizer) vocabulary = facts_of(*tokenizer);
-  else vocabulary.vocab_size = config.model.shape.vocab;
-  return std::make_unique<Dataset>(sources_of(config.data.train, config, run, tokenizer, "data.train", say),
-                                   sources_of(config.data.valid, config, run, tokenizer, "data.valid", say), config.data,
-                                   config.objective, vocabulary, config.run.seed, config.train.batch);
+  if (tokenizer)
+    vocabulary = facts_of(*tokenizer);
+  else
+    vocabulary.vocab_size = config.model.shape.vocab;
+  const DataSettings& data = config.data;
+  std::vector<TrainingSet> train(data.weights.empty() ? 1 : data.train.size());
+  for (size_t i = 0; i < data.train.size(); i++) {
+    TrainingSet& set = train[data.weights.empty() ? 0 : i];
+    add_sources(set.sources, data.train[i], config, run, tokenizer, "data.train", say);
+    if (!data.weights.empty()) set.weight = data.weights[i];
+  }
+  TokenSources valid;
+  for (const std::string& entry : data.valid)
+    add_sources(valid, entry, config, run, tokenizer, "data.valid", say);
+  return std::make_unique<Dataset>(std::move(train), std::move(valid), data, config.objective, vocabulary,
+                                   config.run.seed, config.train.batch);
 }
 
 }  // namespace megalith

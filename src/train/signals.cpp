@@ -8,19 +8,20 @@ namespace megalith {
 namespace {
 
 volatile std::sig_atomic_t requested = 0;
+const char* first_message = "";
 struct sigaction former_int, former_term;
 
 void on_signal(int) {
   if (requested) _exit(130);  // checkpoints are renamed into place: the last one is whole
   requested = 1;
-  constexpr char kMessage[] = "\nstopping after this step and saving; once more stops at once\n";
-  [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
+  [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, first_message, std::strlen(first_message));
 }
 
 }  // namespace
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(const char* message) {
   requested = 0;
+  first_message = message;
   struct sigaction action {};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);

@@ -1,11 +1,12 @@
-// Ctrl-C and SIGTERM: the first asks the run to stop after its step, the second ends the process at once.
+// Ctrl-C and SIGTERM: the first asks the work to stop at a good place, the second ends the process at once.
 #pragma once
 
 namespace megalith {
 
 class StopSignals {
  public:
-  StopSignals();   // installs the handlers
+  // Installs the handlers. `message` is what the first signal prints; it must live as long as this.
+  explicit StopSignals(const char* message);
   ~StopSignals();  // puts the former ones back
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;

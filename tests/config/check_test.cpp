@@ -54,13 +54,16 @@ TEST(Check, RatesStepsAndBatchesAgree) {
 }
 
 TEST(Check, ATokenizerToTrainFitsTheVocabulary) {
-  const std::string text = "model: {preset: llama-10m}\ndata: {train: a.txt, tokenizer: {train: bpe, vocab: 5000}}";
+  const std::string text =
+      "model: {preset: llama-10m}\ndata: {train: a.txt, tokenizer: {train: bpe, vocab: 5000}}";
   EXPECT_EQ(complaint([&] { check_for_training(parse(text)); }),
-            "data.tokenizer.vocab: expected at most model.vocab (4096), got 5000; lower it, or set model.vocab: auto");
+            "data.tokenizer.vocab: expected at most model.vocab (4096), got 5000; lower it, or set "
+            "model.vocab: auto");
   EXPECT_EQ(complaint([&] { check_for_training(parse(text, {"model.vocab=auto"})); }), "no error");
 }
 
-// A run's own config.yaml has the size that the tokenizer came out with, beside the larger one that was asked for.
+// A run's own config.yaml has the size that the tokenizer came out with, beside the larger one that was asked
+// for.
 TEST(Check, ATokenizerThatCameOutSmallerIsNoMistakeOfTheSavedConfig) {
   EXPECT_EQ(mistake(kModel, {"model.vocab=260", "data.tokenizer={train: bpe, vocab: 300}"}), "no error");
 }
@@ -79,9 +82,10 @@ TEST(Check, NothingWrittenIsIgnored) {
 }
 
 TEST(Check, TrainingNeedsData) {
-  EXPECT_EQ(complaint([] { check_for_training(parse(kModel)); }),
-            "data.train: expected a path or a list of paths, got nothing; name the text to train on: data: "
-            "{train: my.txt}");
+  EXPECT_EQ(
+      complaint([] { check_for_training(parse(kModel)); }),
+      "data.train: expected a path, a list of paths, or a list of {path: PATH, weight: NUMBER}, got nothing; "
+      "name the text to train on: data: {train: my.txt}");
   EXPECT_EQ(complaint([] { check_for_training(parse(kModel, {"data.train=a.txt"})); }), "no error");
 }
 

@@ -10,6 +10,29 @@
 
 namespace megalith {
 
+TEST(Parse, TrainingDataMayHaveWeights) {
+  Config c = parse(std::string(kModel) +
+                   "data: {train: [{path: a.txt, weight: 0.7}, {weight: 3, path: 'b, c/*'}]}\n");
+  EXPECT_EQ(c.data.train, (std::vector<std::string>{"a.txt", "b, c/*"}));
+  EXPECT_EQ(c.data.weights, (std::vector<double>{0.7, 3}));
+  EXPECT_TRUE(parse(kModel, {"data.train=[{path: a, weight: 1}]", "data.train=[b]"}).data.weights.empty());
+  EXPECT_EQ(parse(kModel, {"data.train={path: a, weight: 2}"}).data.weights, std::vector{2.0});
+  auto wrong = [](const std::string& value) { return mistake(kModel, {"data.train=" + value}); };
+  const std::string lead =
+      "command line: data.train: expected {path: PATH, weight: NUMBER}, the number above 0, got ";
+  const std::string hint = "; either every entry has a weight or none";
+  EXPECT_EQ(wrong("[a.txt, {path: b.txt, weight: 1}]"), lead + "a.txt" + hint);
+  EXPECT_EQ(wrong("[{path: b.txt}]"), lead + "an entry without a weight" + hint);
+  EXPECT_EQ(wrong("[{weight: 1}]"), lead + "an entry without a path" + hint);
+  EXPECT_EQ(wrong("[{path: b.txt, weight: -1}]"), lead + "weight: -1" + hint);
+  EXPECT_EQ(wrong("[{path: b.txt, wait: 1}]"), lead + "wait: 1" + hint);
+  EXPECT_EQ(wrong("{a: b}"), lead + "a: b" + hint);
+  EXPECT_EQ(
+      wrong("[{path: a, weight: 1}, {path: b, weight: 1e-9}]"),
+      "command line: data.train: expected weights of at least a millionth of their sum (1.000000001), got "
+      "1e-09; leave it out");
+}
+
 TEST(Parse, ReadsEveryKindOfValue) {
   Config c = parse(R"(
 run: {seed: 7}
@@ -193,10 +216,9 @@ TEST(Parse, WrongValuesSayWhatWasExpectedAndWhatWasThere) {
   EXPECT_EQ(
       wrong("train=5"),
       "command line: train: expected a mapping of keys to values, got 5; `megalith config train` lists them");
-  EXPECT_EQ(wrong("data.train={a: b}"),
-            "command line: data.train: expected a path or a list of paths, got a mapping");
   EXPECT_EQ(wrong("data.train=[a, [b]]"),
-            "command line: data.train: expected a path or a list of paths, got a list of 2");
+            "command line: data.train: expected a path, a list of paths, or a list of {path: PATH, weight: "
+            "NUMBER}, got a list of 2");
   for (std::string text : {"model.dropout.residual=1", "data.valid_fraction=1", "train.momentum=1",
                            "checkpoint.keep=0", "model.layers=0", "parallel.zero=4", "run.seed=-1",
                            "train.batch=2000000000", "train.steps=1.5", "run.dir=\"a\\0b\""})

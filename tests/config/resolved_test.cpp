@@ -25,10 +25,12 @@ class Generator {
                                          "model={arch: llama, layers: 3, hidden: 96, heads: 6, kv_heads: 2}",
                                          "model={from: 'a folder/x'}"})};
     maybe(all, {"run.seed=9223372036854775807", "run.dir='odd # name: \"x\"'", "run.dir=\"tab\\t\""});
-    maybe(all, {"data.train=[a, 'b c', \"d\\ne\", '*.txt']", "data.train=x"});
+    maybe(all, {"data.train=[a, 'b c', \"d\\ne\", '*.txt']", "data.train=x",
+                "data.train=[{path: 'a, {b}', weight: 0.1}, {path: '*.txt', weight: 3}]"});
     maybe(all, {"data.tokenizer=ünï.json", "data.tokenizer={train: bpe, vocab: 300}"});
     maybe(all, {"data.valid=[v1, v2]", "data.valid_fraction=0.3333333333333333"});
-    maybe(all, {"data.separator=<|endoftext|>", "data.separator='---'", "data.separator=\"\\x7f\""});
+    maybe(all, {"data.separator=<|endoftext|>", "data.separator='---'", "data.separator=\"\\x7f\"",
+                "data.separator_token=<|endoftext|>"});
     maybe(all, {"train={optimizer: sgd, momentum: 0.1}",
                 "train={optimizer: lion, betas: [0, 0.123456789012345]}", "train={optimizer: adafactor}"});
     maybe(all, {"train.tokens=123456789", "train.steps=77"});

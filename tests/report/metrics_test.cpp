@@ -37,6 +37,7 @@ TEST(Metrics, EveryFieldComesBackBitForBit) {
   TempDir dir;
   StepMetrics m = at_step(7);
   m.loss = 0.1 + 0.2;  // needs all 17 digits
+  m.epochs = {1.0 / 3, 2};
   m.skipped = true;
   m.loss_scale = 65536;
   m.valid_loss = 1.0 / 3;
@@ -50,6 +51,7 @@ TEST(Metrics, EveryFieldComesBackBitForBit) {
   EXPECT_EQ(all[0].lr, m.lr);
   EXPECT_EQ(all[0].grad_norm, m.grad_norm);
   EXPECT_EQ(all[0].tokens, m.tokens);
+  EXPECT_EQ(all[0].epochs, m.epochs);
   EXPECT_EQ(all[0].step_s, m.step_s);
   EXPECT_EQ(all[0].tokens_per_s, m.tokens_per_s);
   EXPECT_EQ(all[0].mem_peak_bytes, m.mem_peak_bytes);
@@ -66,6 +68,15 @@ TEST(Metrics, ALineIsPlainJsonWithTheDocumentedNames) {
        {"step", "loss", "lr", "grad_norm", "tokens", "step_s", "tokens_per_s", "mem_peak_bytes"})
     EXPECT_TRUE(record.contains(key)) << key;
   EXPECT_EQ(record.size(), 8u);  // what did not happen is not written
+}
+
+TEST(Metrics, OneDataSetHasAnEpochSeveralAList) {
+  StepMetrics m = at_step(1);
+  m.epochs = {1.5};
+  EXPECT_EQ(nlohmann::json::parse(to_json_line(m))["epoch"], 1.5);
+  EXPECT_EQ(parse_metrics_line(to_json_line(m))->epochs, m.epochs);
+  m.epochs = {0.5, 3};
+  EXPECT_EQ(nlohmann::json::parse(to_json_line(m))["epochs"], (nlohmann::json{0.5, 3.0}));
 }
 
 TEST(Metrics, NonFiniteNumbersAreNullBesideTheirName) {

@@ -86,6 +86,68 @@ TEST(Corpus, SeparatorLinesEndDocuments) {
             (std::vector<std::string>{long_line, "b"}));
 }
 
+TEST(Corpus, SeparatorTokensEndDocumentsWhereverTheyStand) {
+  Folder folder;
+  CorpusOptions options;
+  options.separator_token = "<|endoftext|>";
+  auto file =
+      folder.write("a.txt", "<|endoftext|>one<|endoftext|>two\n<|endoftext|><|endoftext|>three <|endoftext");
+  for (int64_t piece : {1 << 20, 10, 1}) {
+    options.piece_bytes = piece;
+    EXPECT_EQ(documents({file}, options), (std::vector<std::string>{"one", "two\n", "three <|endoftext"}));
+  }
+  std::vector<std::string> many;
+  std::string joined;
+  for (uint64_t i = 0; i < 300; i++) {  // tokens lie across the borders of what is read at once
+    many.push_back(made_up_text(1 + i * 7, i));
+    joined += many.back() + options.separator_token;
+  }
+  options.piece_bytes = 5000;
+  EXPECT_EQ(documents({folder.write("b.txt", joined)}, options), many);
+  EXPECT_EQ(documents({folder.write("b.txt.gz", gzip(joined))}, options), many);
+}
+
+TEST(Corpus, ReadingGoesOnFromEveryPlace) {
+  Folder folder;
+  CorpusOptions lines, tokens;
+  lines.separator = "***";
+  tokens.separator_token = "***";
+  std::string text, json;
+  for (uint64_t i = 0; i < 12; i++) {
+    std::string document = made_up_text(20 + 90 * (i % 4), i);
+    text += document + "\n***\n";
+    json += nlohmann::json{{"text", document}}.dump() + "\n\n";
+  }
+  std::vector<std::filesystem::path> files{
+      folder.write("a.txt", "\xEF\xBB\xBF" + text), folder.write("b.txt.gz", gzip("\xEF\xBB\xBF" + text)),
+      folder.write("c.jsonl", json), folder.write("d.jsonl.zst", zstd(json))};
+  for (CorpusOptions options : {CorpusOptions{}, lines, tokens}) {
+    options.piece_bytes = 300;
+    struct Seen {
+      std::string text;
+      bool first, last;
+      bool operator==(const Seen&) const = default;
+    };
+    std::vector<Seen> whole;
+    std::vector<TextPlace> places;
+    for_each_piece(files, options, [&](const DocumentPiece& piece) {
+      whole.push_back({std::string(piece.text), piece.first, piece.last});
+      places.push_back(piece.after);
+    });
+    EXPECT_GT(whole.size(), 100u);
+    for (size_t i = 0; i < whole.size(); i++) {
+      std::vector<Seen> rest;
+      for_each_piece(
+          files, options,
+          [&](const DocumentPiece& piece) {
+            rest.push_back({std::string(piece.text), piece.first, piece.last});
+          },
+          places[i]);
+      ASSERT_TRUE(std::ranges::equal(rest, std::span(whole).subspan(i + 1))) << "after piece " << i;
+    }
+  }
+}
+
 TEST(Corpus, JsonLinesAreADocumentALine) {
   Folder folder;
   std::string lines;
@@ -164,7 +226,19 @@ TEST(Corpus, WhatCannotBeReadIsNamed) {
   EXPECT_SAYS(user_error([&] { expand_files({(folder / "").string()}); }), "got a folder");
   EXPECT_SAYS(reading(folder / "none.txt"), "none.txt: cannot read: No such file");
   EXPECT_SAYS(reading(folder.write("empty.txt", "")), "empty.txt: expected text, got an empty file");
-  EXPECT_SAYS(reading(folder.write("utf16.txt", "\xFF\xFEh")), "got UTF-16");
+  auto wide = [](const std::string& text) {
+    std::string out;
+    for (char c : text) out += std::string{c, '\0'};
+    return out;
+  };
+  EXPECT_SAYS(reading(folder.write("utf16.txt", "\xFF\xFEh")),
+              "utf16.txt: expected UTF-8 text, got UTF-16; convert");
+  EXPECT_SAYS(reading(folder.write("unmarked.txt", wide("some text"))), "got UTF-16");
+  EXPECT_SAYS(reading(folder.write("wide.gz", gzip(wide("some text")))),
+              "wide.gz: expected UTF-8 text, got UTF-16");
+  EXPECT_SAYS(reading(folder.write("a.out", std::string("\177ELF\2\1\1\0\0\0", 10))), "as binary files have");
+  EXPECT_SAYS(reading(folder.write("t.parquet", "PAR1....")), "got a Parquet table; write it as JSON lines");
+  EXPECT_SAYS(reading(folder.write("t.txt.bz2", "BZh91AY")), "text in gzip or zstd, got bzip2; unpack it");
   std::string packed = gzip(made_up_text(1000)), broken = packed;
   broken[packed.size() / 2] = static_cast<char>(~broken[packed.size() / 2]);
   EXPECT_SAYS(reading(folder.write("short.gz", packed.substr(0, packed.size() - 9))),
@@ -180,6 +254,9 @@ TEST(Corpus, WhatCannotBeReadIsNamed) {
               "b.jsonl:1: data.text_field: expected a text field \"text\", got number");
   EXPECT_SAYS(reading(folder.write("c.jsonl", "\n{\"text\": \n")),
               "c.jsonl:2: expected a JSON object a line");
+  EXPECT_SAYS(reading(folder.write("l.jsonl", "{\"text\": \"caf\xE9\"}\n")),
+              "l.jsonl:1: expected a JSON object");
+  EXPECT_SAYS(reading(folder.write("l.jsonl", "{\"text\": \"caf\xE9\"}\n")), "the line is not UTF-8");
   EXPECT_SAYS(reading(folder.write("d.jsonl", "{\"text\": \"\"}")), "every document in the file is empty");
 }
 

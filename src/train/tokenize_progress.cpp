@@ -1,0 +1,36 @@
+#include "train/tokenize_progress.h"
+
+#include "base/log.h"
+#include "base/units.h"
+#include "report/task_progress.h"
+#include "train/signals.h"
+
+namespace megalith {
+
+TokenizeCounts tokenize_with_progress(const std::vector<std::filesystem::path>& files,
+                                      const CorpusOptions& options, const Tokenizer& tokenizer,
+                                      const std::filesystem::path& prefix, int64_t threads) {
+  StopSignals signals("\nstopping and keeping what is done; once more stops at once\n");
+  TaskProgress progress("tokenizing");
+  bool begun = false;
+  TokenizeHooks hooks;
+  hooks.threads = threads;
+  hooks.stop = [&] { return signals.stop_requested(); };
+  hooks.progress = [&](int64_t done, int64_t total, const TokenizeCounts& counts) {
+    if (!begun && done > 0)
+      log::info("going on where it was interrupted: {} of {} are done", show(Bytes(done)),
+                show(Bytes(total)));
+    begun = true;
+    progress.update(done, total, show_count(counts.tokens) + " tokens");
+  };
+  TokenizeCounts counts = tokenize_corpus(files, options, tokenizer, prefix, hooks);
+  if (counts.not_utf8 > 0)
+    log::warn(
+        "{} of {} documents hold bytes that are not UTF-8, kept as they are; if they are Latin-1, convert "
+        "them: "
+        "iconv -f LATIN1 -t UTF-8",
+        counts.not_utf8, counts.documents);
+  return counts;
+}
+
+}  // namespace megalith
