@@ -22,7 +22,7 @@ class BertEmbedding : public EmbeddingBlock {
   at::Tensor forward(const at::Tensor&, const Pass& pass, Tape* tape) override {
     at::Tensor x_BTC = at::embedding(words_.value, pass.ids_N).view({pass.sequences, pass.length, shape_.hidden});
     x_BTC.add_(types_.value[0]);  // every token is of the first type: text is packed, not paired
-    x_BTC.add_(positions_.value.narrow(0, pass.first_position(), pass.length));
+    x_BTC.add_(positions_.value.narrow(0, 0, pass.length));
     at::Tensor x_NC = x_BTC.view({pass.tokens(), shape_.hidden});
     at::Tensor y_NC = norm_.forward(x_NC).y_NC;
     dropout_.drop(y_NC, pass);
@@ -105,7 +105,7 @@ class BertLayer : public Block {
   Linear to_qkv_, from_heads_;
   LayerNorm norm1_, norm2_;
   GeluFeedForward feed_forward_;
-  Attention attention_{shape_.heads, shape_.heads, shape_.head_dim(), 0, shape_.dropout.attention, spec_.layer};
+  Attention attention_{shape_.heads, shape_.heads, shape_.head_dim(), {}, shape_.dropout.attention, spec_.layer};
   DropPlace drop1_{shape_.dropout.residual, RandomUse::residual_dropout, spec_.layer, 0};
   DropPlace drop2_{shape_.dropout.residual, RandomUse::residual_dropout, spec_.layer, 1};
 };

@@ -40,32 +40,32 @@ int64_t feed_forward_workspace(const ModelShape& s, const MicroBatchShape& m, in
 
 // While the attention half goes back; the feed-forward's pre-activation and one kept sum are gone by then.
 int64_t attention_workspace(const ModelShape& s, const MicroBatchShape& m, int64_t e, bool tiled) {
-  const int64_t N = m.tokens(), C = s.hidden, KV = s.kv_heads * s.head_dim(), X = C + 2 * KV;
+  const int64_t N = m.tokens(), C = s.hidden, A = s.attention_width(), KV = s.kv_heads * s.head_dim(), X = A + 2 * KV;
   const int64_t gone = (s.arch == Arch::llama ? 2 : 1) * s.ffn + C;
   // Gradients of the stream (BERT's post-norm form keeps more of them) and of the heads' output.
-  int64_t around = (s.arch == Arch::bert ? 4 : 1) * C + (s.dropout.residual > 0 ? C : 0) + C - gone;
-  const int64_t repeated = KV < C ? 2 * C : 0, collected = KV < C ? KV : 0;
-  const int64_t back_in_place = 3 * C + X + collected;  // gradients by head, and side by side
-  if (!tiled) return e * N * (around - C + std::max(repeated + 3 * C, back_in_place)) + product_bytes(e, C, X);
+  int64_t around = (s.arch == Arch::bert ? 4 : 1) * C + (s.dropout.residual > 0 ? C : 0) + A - gone;
+  const int64_t repeated = KV < A ? 2 * A : 0, collected = KV < A ? KV : 0;
+  const int64_t back_in_place = 3 * A + X + collected;  // gradients by head, and side by side
+  if (!tiled) return e * N * (around - C + std::max(repeated + 3 * A, back_in_place)) + product_bytes(e, C, X);
   // By head in float32: q, k, v, the output's gradient, their three gradients and one product; two tiles of scores.
-  const int64_t wide = 4 * N * (8 + (e < 4 ? 5 : 0)) * C;
+  const int64_t wide = 4 * N * (8 + (e < 4 ? 5 : 0)) * A;
   const int64_t scores = 2 * 4 * m.sequences * s.heads * std::min<int64_t>(128, m.length) * m.length;
   return e * N * (around - C) + std::max(wide + scores, e * N * back_in_place);
 }
 
 void layer_facts(BlockFacts& f, const BlockSpec& spec, const ModelShape& s, const MicroBatchShape& m, int64_t e, bool tiled) {
-  const int64_t N = m.tokens(), C = s.hidden, F = s.ffn, X = (s.heads + 2 * s.kv_heads) * s.head_dim();
+  const int64_t N = m.tokens(), C = s.hidden, F = s.ffn, A = s.attention_width(), X = A + 2 * s.kv_heads * s.head_dim();
   const int64_t pre_activation = s.arch == Arch::llama ? 2 * F : F;
   const double products = 2.0 * static_cast<double>(N) * matrix_elements(spec);
   const double seen = s.arch == Arch::bert ? 1.0 : 0.5;  // the share of key positions that a query sees
-  const double scores = 4.0 * static_cast<double>(N * m.length * C) * seen;
+  const double scores = 4.0 * static_cast<double>(N * m.length * A) * seen;
   f.forward_flop = products + scores;
   f.backward_flop = 2 * products + 2.5 * scores;
   // Passes over memory besides the products: two norms, two additions, the activation, the heads' layout.
   f.forward_touched_bytes = e * N * (10 * C + 2 * X + 2 * pre_activation + F);
   f.backward_touched_bytes = e * N * (20 * C + 4 * X + 4 * pre_activation + 2 * F);
   const int64_t kept_sums = s.arch == Arch::bert ? 2 : 1;
-  f.saved_bytes = e * N * (X + C + pre_activation + kept_sums * C) + 4 * N * s.heads;
+  f.saved_bytes = e * N * (X + A + pre_activation + kept_sums * C) + 4 * N * s.heads;
   f.output_bytes = e * N * C;
   f.workspace_bytes = std::max(feed_forward_workspace(s, m, e), attention_workspace(s, m, e, tiled));
 }

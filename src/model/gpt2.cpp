@@ -16,7 +16,11 @@ class Gpt2Embedding : public EmbeddingBlock {
 
   at::Tensor forward(const at::Tensor&, const Pass& pass, Tape*) override {
     at::Tensor x_BTC = at::embedding(tokens_.value, pass.ids_N).view({pass.sequences, pass.length, shape_.hidden});
-    x_BTC.add_(positions_.value.narrow(0, pass.first_position(), pass.length));
+    if (pass.cache)
+      for (int64_t b = 0; b < pass.sequences; b++)
+        x_BTC.select(0, b).add_(positions_.value.narrow(0, pass.cache->first_position(b), pass.length));
+    else
+      x_BTC.add_(positions_.value.narrow(0, 0, pass.length));
     at::Tensor x_NC = x_BTC.view({pass.tokens(), shape_.hidden});
     dropout_.drop(x_NC, pass);
     return x_NC;

@@ -13,6 +13,8 @@ endfunction()
 
 cli_test(bad_input bad_input 900)
 cli_test(damage damage 900)
+cli_test(generation generation 900)
+cli_test(models models 900)
 cli_test(precision precision 900)
 cli_test(prediction prediction 600)
 cli_test(resume resume 900)

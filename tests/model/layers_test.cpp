@@ -142,7 +142,7 @@ TEST_F(Layers, AttentionWithEveryGroupingPositionAndVisibility) {
     for (double theta : {0.0, 10000.0})
       for (double dropout : {0.0, 0.3})
         for (Visibility visibility : {Visibility::causal, Visibility::all, Visibility::prefix}) {
-          Attention attention{4, kv_heads, 6, theta, dropout, 1};
+          Attention attention{4, kv_heads, 6, Rope{theta}, dropout, 1};
           Pass pass;
           pass.sequences = 2;
           pass.length = 9;
@@ -170,7 +170,7 @@ TEST_F(Layers, AttentionWithEveryGroupingPositionAndVisibility) {
 TEST_F(Layers, FlashAndTiledAttentionAgreeInTheLayer) {
   // A prefix of nothing is causal, but takes the other kernel.
   for (int64_t kv_heads : {4, 2}) {
-    Attention attention{4, kv_heads, 8, 10000, 0, 0};
+    Attention attention{4, kv_heads, 8, Rope{10000}, 0, 0};
     Pass causal;
     causal.sequences = 2;
     causal.length = 37;

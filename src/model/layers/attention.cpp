@@ -2,7 +2,6 @@
 
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
 #include "model/kernels/rope.h"
@@ -37,14 +36,13 @@ at::Tensor collect(const Attention& a, const at::Tensor& g) {
 
 bool takes_flash(const Attention& a, const Pass& pass) {
   bool drops = a.dropout > 0 && pass.dropout;
-  return !drops && !pass.cache && pass.visibility != Visibility::prefix;
+  return !drops && pass.visibility != Visibility::prefix;
 }
 
 kernels::AttentionRule rule_for(const Attention& a, const Pass& pass, int64_t keys) {
   kernels::AttentionRule rule;
   rule.visibility = pass.visibility;
   rule.prefix_B = pass.prefix_B;
-  rule.first_query = pass.first_position();
   if (pass.dropout)
     rule.dropout = {pass.seed, RandomUse::attention_dropout, static_cast<uint64_t>(a.layer), pass.step,
                     pass.first_sequence * a.heads * pass.length * keys, a.dropout};
@@ -54,14 +52,10 @@ kernels::AttentionRule rule_for(const Attention& a, const Pass& pass, int64_t ke
 }  // namespace
 
 at::Tensor Attention::forward(at::Tensor qkv_NX, const Pass& pass, Tape* tape) const {
-  if (rope_theta > 0)
-    kernels::rope_in_place(qkv_NX, heads + kv_heads, head_dim, pass.length, pass.first_position(), rope_theta, false);
+  if (pass.cache) return forward_cached(std::move(qkv_NX), pass);
+  if (rope.theta > 0)
+    kernels::rope_in_place(qkv_NX, heads + kv_heads, head_dim, pass.length, 0, rope, false);
   auto [q, k, v] = split(*this, qkv_NX, pass);
-  if (pass.cache) {
-    KeyValueCache::Layer& past = pass.cache->layers.at(static_cast<size_t>(layer));
-    past.keys = k = past.keys.defined() ? at::cat({past.keys, k}, 2) : k.contiguous();
-    past.values = v = past.values.defined() ? at::cat({past.values, v}, 2) : v.contiguous();
-  }
   at::Tensor o, lse;
   if (takes_flash(*this, pass))
     std::tie(o, lse) = at::_scaled_dot_product_flash_attention_for_cpu(q, repeat(*this, k), repeat(*this, v), 0.0,
@@ -96,8 +90,8 @@ at::Tensor Attention::backward(const at::Tensor& g_NC, const at::Tensor& output_
   to_q.copy_(gq);
   to_k.copy_(collect(*this, gk));
   to_v.copy_(collect(*this, gv));
-  if (rope_theta > 0)
-    kernels::rope_in_place(g_qkv_NX, heads + kv_heads, head_dim, pass.length, 0, rope_theta, true);
+  if (rope.theta > 0)
+    kernels::rope_in_place(g_qkv_NX, heads + kv_heads, head_dim, pass.length, 0, rope, true);
   return g_qkv_NX;
 }
 
