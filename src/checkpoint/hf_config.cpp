@@ -44,9 +44,11 @@ void add_rope(ordered_json& config, const ModelShape& s) {
   config["rope_parameters"]["rope_theta"] = s.rope_theta;
 }
 
-// Which of the kin has exactly these keys and biases: only Qwen2 leaves the output without one.
+// Which of the kin has exactly these keys and biases: only Qwen2 leaves the output without one, and transformers' Llama
+// wants heads that divide the width even where their own is given; Mistral does not.
 ordered_json llama(const ModelShape& s) {
-  bool qwen2 = s.qkv_bias && !s.output_bias, mistral = !qwen2 && s.mistral;
+  bool qwen2 = s.qkv_bias && !s.output_bias;
+  bool mistral = !s.qkv_bias && (s.mistral || s.hidden % s.heads != 0);
   ordered_json config = {
       {"architectures", {qwen2 ? "Qwen2ForCausalLM" : mistral ? "MistralForCausalLM" : "LlamaForCausalLM"}},
       {"model_type", qwen2 ? "qwen2" : mistral ? "mistral" : "llama"},
@@ -64,6 +66,7 @@ ordered_json llama(const ModelShape& s) {
   add_rope(config, s);
   if (mistral) config["sliding_window"] = s.window > 0 ? ordered_json(s.window) : ordered_json();
   if (qwen2) config["use_sliding_window"] = false;
+  if (qwen2 && s.head_size == 0) config.erase("head_dim");  // a key that their Qwen2 folders do not have
   if (!qwen2 && !mistral) config["attention_bias"] = s.qkv_bias;
   if (!qwen2 && !mistral) config["mlp_bias"] = false;
   return config;

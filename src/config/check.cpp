@@ -64,7 +64,9 @@ void check_applies(const Config& config, const Checker& check) {
 }
 
 void check_attention(const ModelShape& s, const Checker& check) {
-  check.require(s.head_size > 0 || s.hidden % s.heads == 0, "model.heads",
+  // No class of Hugging Face's has both: such a checkpoint would be for us alone.
+  const bool any_heads = s.head_size > 0 && !s.output_bias;
+  check.require(any_heads || s.hidden % s.heads == 0, "model.heads",
                 fmt::format("a divisor of model.hidden ({})", s.hidden), show(s.heads),
                 nearby_divisors(s.hidden, s.heads));
   if (s.arch != Arch::llama) {

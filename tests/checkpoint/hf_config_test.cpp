@@ -93,7 +93,9 @@ TEST(HfConfig, BiasesHeadWidthsAndScaledPositionsComeBack) {
   ModelShape wide = shape_of(Arch::llama);
   wide.head_size = 16;
   ModelShape narrow = shape_of(Arch::llama);
-  narrow.hidden = 42, narrow.head_size = 4;  // 42 is no multiple of 10 heads
+  narrow.hidden = 42, narrow.head_size = 4;  // 42 is no multiple of 10 heads, which transformers' Llama refuses
+  EXPECT_EQ(json::parse(hf_config(narrow)).at("model_type"), "mistral");
+  narrow.mistral = true;
   ModelShape stretched = shape_of(Arch::llama);
   stretched.rope_scaling = {8, 1, 4, 16};
   for (const ModelShape& s : {qwen2, mistral, windowed, biased, wide, narrow, stretched})

@@ -30,23 +30,24 @@ def trained(space, arch="llama", steps=60):
 def each_prompt_as_if_alone(space):
     """Greedy and sampled, by --prompt, from a file of lines and from JSON lines."""
     words = (space / "text.txt").read_text().split()
-    prompts = [" ".join(words[i : i + n]) for i, n in ((0, 1), (5, 7), (40, 3), (90, 12))]
-    for arch in ("gpt2", "llama"):
+    prompts = [" ".join(words[i : i + n]) for i, n in ((5, 7), (0, 1), (90, 12))]
+    greedy, sampled = ("--temperature", 0), ("--seed", 7, "--top-k", 30, "--repetition-penalty", 1.2)
+    for arch, samplings in (("gpt2", [sampled]), ("llama", [greedy, sampled])):
         folder = trained(space, arch, 40)
         space.write("prompts.txt", "\n".join(prompts) + "\n")
         space.write("prompts.jsonl", "".join(json.dumps({"prompt": p, "id": 1}) + "\n" for p in prompts))
-        for sampling in (("--temperature", 0), ("--seed", 7, "--top-k", 30, "--repetition-penalty", 1.2)):
+        for sampling in samplings:
             common = ("--tokens", 15, *sampling)
             alone = [space.run("--json", "generate", folder, "--prompt", p, *common).json for p in prompts]
             together = space.run(
                 "--json", "generate", folder, *(x for p in prompts for x in ("--prompt", p)), *common
             ).json
             assert together["results"] == alone, f"{arch} {sampling}: in company they say something else"
-            for file in ("prompts.txt", "prompts.jsonl"):
-                assert space.run("--json", "generate", folder, "--prompts", file, *common).json == together, file
+        for file in ("prompts.txt", "prompts.jsonl"):
+            assert space.run("--json", "generate", folder, "--prompts", file, *common).json == together, file
         shown = space.run("generate", folder, "--prompts", "prompts.txt", *common).stdout
         for n, result in enumerate(alone, 1):
-            assert f"==> {n} of 4 <==\n{result['text']}\n" in shown, shown
+            assert f"==> {n} of 3 <==\n{result['text']}\n" in shown, shown
     space.write("bad.jsonl", '{"prompt": "a"}\n{"text": "b"}\n')
     assert "bad.jsonl:2: prompt" in space.run("generate", folder, "--prompts", "bad.jsonl", expect=2).stderr
 

@@ -106,6 +106,7 @@ TEST_P(Cache, LogitsEqualThoseOfAFullForward) {
 
 TEST_P(Cache, SequencesOfDifferentLengthsGrowTogetherAsTheyWouldAlone) {
   ModelShape shape = tiny(GetParam().arch);
+  shape.ffn = 64;  // LibTorch's GELU rounds the last few of a buffer that is no multiple of 32 in another way
   shape.kv_heads = GetParam().kv_heads;
   auto engine = make_engine(shape);
   const Batch batch = random_batch(shape, 3, 23);
