@@ -1,5 +1,5 @@
-// Writing config.json. Keys and defaults are those of transformers' GPT2Config, LlamaConfig and BertConfig
-// (5.22; the older spellings rope_theta and torch_dtype are for 4.x).
+// Writing config.json. Keys and defaults are those of transformers' GPT2Config, LlamaConfig, MistralConfig,
+// Qwen2Config and BertConfig (5.22; the older spellings rope_theta and torch_dtype are for 4.x).
 #include "checkpoint/hf_config.h"
 
 #include <nlohmann/json.hpp>
@@ -30,25 +30,46 @@ ordered_json gpt2(const ModelShape& s) {
           {"reorder_and_upcast_attn", false}};
 }
 
+// transformers 4 reads rope_theta and rope_scaling, 5 reads rope_parameters.
+void add_rope(ordered_json& config, const ModelShape& s) {
+  ordered_json scaling = {{"rope_type", "llama3"},
+                          {"factor", s.rope_scaling.factor},
+                          {"low_freq_factor", s.rope_scaling.low},
+                          {"high_freq_factor", s.rope_scaling.high},
+                          {"original_max_position_embeddings", s.rope_scaling.original_context}};
+  bool scaled = s.rope_scaling.factor > 0;
+  config["rope_theta"] = s.rope_theta;
+  config["rope_scaling"] = scaled ? scaling : ordered_json();
+  config["rope_parameters"] = scaled ? scaling : ordered_json{{"rope_type", "default"}};
+  config["rope_parameters"]["rope_theta"] = s.rope_theta;
+}
+
+// Which of the kin has exactly these keys and biases: only Qwen2 leaves the output without one, and transformers' Llama
+// wants heads that divide the width even where their own is given; Mistral does not.
 ordered_json llama(const ModelShape& s) {
-  return {{"architectures", {"LlamaForCausalLM"}},
-          {"model_type", "llama"},
-          {"vocab_size", s.vocab},
-          {"hidden_size", s.hidden},
-          {"intermediate_size", s.ffn},
-          {"num_hidden_layers", s.layers},
-          {"num_attention_heads", s.heads},
-          {"num_key_value_heads", s.kv_heads},
-          {"head_dim", s.head_dim()},
-          {"hidden_act", "silu"},
-          {"max_position_embeddings", s.context},
-          {"rms_norm_eps", s.norm_eps},
-          {"rope_theta", s.rope_theta},
-          {"rope_scaling", nullptr},
-          {"rope_parameters", {{"rope_theta", s.rope_theta}, {"rope_type", "default"}}},
-          {"attention_bias", false},
-          {"mlp_bias", false},
-          {"attention_dropout", s.dropout.attention}};
+  bool qwen2 = s.qkv_bias && !s.output_bias;
+  bool mistral = !s.qkv_bias && (s.mistral || s.hidden % s.heads != 0);
+  ordered_json config = {
+      {"architectures", {qwen2 ? "Qwen2ForCausalLM" : mistral ? "MistralForCausalLM" : "LlamaForCausalLM"}},
+      {"model_type", qwen2 ? "qwen2" : mistral ? "mistral" : "llama"},
+      {"vocab_size", s.vocab},
+      {"hidden_size", s.hidden},
+      {"intermediate_size", s.ffn},
+      {"num_hidden_layers", s.layers},
+      {"num_attention_heads", s.heads},
+      {"num_key_value_heads", s.kv_heads},
+      {"head_dim", s.head_dim()},
+      {"hidden_act", "silu"},
+      {"max_position_embeddings", s.context},
+      {"rms_norm_eps", s.norm_eps},
+      {"attention_dropout", s.dropout.attention}};
+  add_rope(config, s);
+  if (mistral) config["sliding_window"] = s.window > 0 ? ordered_json(s.window) : ordered_json();
+  if (qwen2) config["use_sliding_window"] = false;
+  if (qwen2 && s.head_size == 0) config.erase("head_dim");  // a key that their Qwen2 folders do not have
+  if (!qwen2 && !mistral) config["attention_bias"] = s.qkv_bias;
+  if (!qwen2 && !mistral) config["mlp_bias"] = false;
+  return config;
 }
 
 ordered_json bert(const ModelShape& s) {

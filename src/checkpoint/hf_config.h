@@ -1,5 +1,5 @@
-// A model's shape as Hugging Face's config.json, both ways: GPT2LMHeadModel, LlamaForCausalLM,
-// BertForMaskedLM.
+// A model's shape as Hugging Face's config.json, both ways: GPT2LMHeadModel, LlamaForCausalLM with its kin
+// MistralForCausalLM and Qwen2ForCausalLM, BertForMaskedLM.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -24,5 +24,7 @@ std::string hf_config(const ModelShape& shape, const SpecialIds& ids = {}, DType
 // than ours (other activations, scaled RoPE, biases where we have none, ...) and for values out of range.
 ModelShape parse_hf_config(std::string_view text, const std::string& where);
 ModelShape read_hf_config(const std::filesystem::path& dir);  // of dir/config.json
+// The ids that dir/config.json names; of several ends the first.
+SpecialIds read_hf_special_ids(const std::filesystem::path& dir);
 
 }  // namespace megalith

@@ -26,6 +26,7 @@ class Fields {
   }
 
   bool has(const std::string& key) const { return object_.contains(key) && !object_.at(key).is_null(); }
+  bool given(const std::string& key) const { return object_.contains(key); }  // perhaps as null
   const json& at(const std::string& key) const { return object_.at(key); }
 
   Fields inside(const std::string& key) const {
@@ -97,44 +98,83 @@ void read_gpt2(const Fields& f, ModelShape& s) {
   f.must_be("add_cross_attention", false, "there is no encoder to attend to");
 }
 
-// Theta from rope_theta (transformers 4) or rope_parameters (5); both must agree where both are given.
-double read_rope(const Fields& f) {
+// What rope_scaling (transformers 4) or rope_parameters (5) says of stretched positions.
+RopeScaling read_rope_scaling(const Fields& rope) {
+  const char* key = rope.has("rope_type") ? "rope_type" : "type";
+  if (!rope.has(key) || rope.at(key) == "default") return {};
+  if (rope.at(key) != "llama3")
+    rope.refuse(key, "default or llama3", "other scaled rotary positions are not built in");
+  for (const char* needed : {"factor", "low_freq_factor", "high_freq_factor"})
+    if (!rope.has(needed)) rope.refuse(needed, "a number, as rope_type is llama3");
+  RopeScaling s{rope.number_or("factor", 0, 1, 1e6), rope.number_or("low_freq_factor", 0, 1e-6, 1e6),
+                rope.number_or("high_freq_factor", 0, 1e-6, 1e6), rope.count("original_max_position_embeddings")};
+  if (s.high <= s.low) rope.refuse("high_freq_factor", fmt::format("more than low_freq_factor ({})", s.low));
+  return s;
+}
+
+// Theta from rope_theta (4) or rope_parameters (5), in the file or inside the object; what is given twice must agree.
+void read_rope(const Fields& f, ModelShape& s) {
   constexpr double most = 1e15;
   double theta = f.number_or("rope_theta", 10000, 1, most);
+  bool known = false;
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!f.has(key)) continue;
     Fields rope = f.inside(key);
-    rope.must_be("rope_type", "default", "scaled rotary positions are not built in");
-    rope.must_be("type", "default", "scaled rotary positions are not built in");
+    RopeScaling scaling = read_rope_scaling(rope);
+    if (known && scaling != s.rope_scaling) f.refuse(key, "what rope_scaling says");
+    s.rope_scaling = scaling;
+    known = true;
     rope.must_be("partial_rotary_factor", 1.0, "our rotary positions turn the whole head");
     double inner = rope.number_or("rope_theta", theta, 1, most);
     if (f.has("rope_theta") && inner != theta)
       rope.refuse("rope_theta", fmt::format("rope_theta's {}", theta));
     theta = inner;
   }
-  return theta;
+  s.rope_theta = theta;
 }
 
-void read_llama(const Fields& f, ModelShape& s) {
+// Windows that a sequence can outgrow are kept in the shape: users of it see that it does not. Qwen2 has them in some
+// layers only, which its shape could not tell again.
+void read_window(const Fields& f, ModelShape& s, std::string_view type) {
+  if (type == "mistral") {
+    bool none = f.given("sliding_window") && !f.has("sliding_window");
+    s.window = none ? 0 : f.count_or("sliding_window", 4096);
+  } else if (f.flag_or("use_sliding_window", type != "qwen2") && f.has("sliding_window") &&
+             f.count("sliding_window") < s.context) {
+    f.refuse("sliding_window", fmt::format("null, or at least the context of {}", s.context),
+             "our attention sees the whole sequence");
+  }
+  if (!f.has("layer_types")) return;
+  for (const json& each : f.at("layer_types"))
+    if (each != "full_attention" && !(type == "mistral" && each == "sliding_attention"))
+      f.refuse("layer_types", "full_attention in every layer", "our attention sees the whole sequence");
+}
+
+// The three of one kind; where a file is silent, each class has its own default.
+void read_llama(const Fields& f, ModelShape& s, std::string_view type) {
+  const bool mistral = type == "mistral", qwen2 = type == "qwen2";
   s.vocab = f.count("vocab_size");
-  s.context = f.count_or("max_position_embeddings", 2048);
+  s.context = f.count_or("max_position_embeddings", mistral ? 131072 : qwen2 ? 32768 : 2048);
   s.hidden = f.count("hidden_size");
   s.layers = f.count("num_hidden_layers");
   s.heads = f.count("num_attention_heads");
-  s.kv_heads = f.count_or("num_key_value_heads", s.heads);
+  bool groups_given = f.given("num_key_value_heads");
+  s.kv_heads = f.count_or("num_key_value_heads", groups_given ? s.heads : mistral ? 8 : qwen2 ? 32 : s.heads);
   s.ffn = f.count("intermediate_size");
   s.norm_eps = f.number_or("rms_norm_eps", 1e-6, smallest_eps, 1);
-  s.rope_theta = read_rope(f);
   s.tied = f.flag_or("tie_word_embeddings", false);
   s.dropout.attention = f.rate_or("attention_dropout", 0);
+  s.mistral = mistral;
+  if (type == "llama") s.output_bias = f.flag_or("attention_bias", false);
+  s.qkv_bias = qwen2 || s.output_bias;
+  read_rope(f, s);
+  read_window(f, s, type);
   f.must_be_one_of("hidden_act", {"silu", "swish"});
-  f.must_be("attention_bias", false, "our llama has no biases");
-  f.must_be("mlp_bias", false, "our llama has no biases");
+  f.must_be("mlp_bias", false, "biases in the feed-forward layer are not built in");
   f.must_be("partial_rotary_factor", 1.0, "our rotary positions turn the whole head");
-  if (f.flag_or("use_sliding_window", true))
-    f.must_be_absent("sliding_window", "our attention sees the whole sequence");
-  if (f.count_or("head_dim", s.hidden / s.heads) * s.heads != s.hidden)
-    f.refuse("head_dim", fmt::format("hidden_size / num_attention_heads ({} / {})", s.hidden, s.heads));
+  int64_t head_dim = f.count_or("head_dim", s.hidden / s.heads);
+  if (f.has("head_dim") && head_dim * s.heads != s.hidden) s.head_size = head_dim;
+  if (head_dim % 2 != 0) f.refuse(f.has("head_dim") ? "head_dim" : "num_attention_heads", "heads of an even width");
   if (s.heads % s.kv_heads != 0)
     f.refuse("num_key_value_heads", fmt::format("a divisor of num_attention_heads ({})", s.heads));
 }
@@ -169,17 +209,17 @@ ModelShape parse_hf_config(std::string_view text, const std::string& where) {
   if (type == "gpt2") {
     s.arch = Arch::gpt2;
     read_gpt2(f, s);
-  } else if (type == "llama") {
+  } else if (type == "llama" || type == "mistral" || type == "qwen2") {
     s.arch = Arch::llama;
-    read_llama(f, s);
+    read_llama(f, s, type.get_ref<const std::string&>());
   } else if (type == "bert") {
     s.arch = Arch::bert;
     read_bert(f, s);
   } else {
-    f.refuse("model_type", "gpt2, llama or bert");
+    f.refuse("model_type", "gpt2, llama, mistral, qwen2 or bert");
   }
   f.must_be_absent("quantization_config", "weights must be float32, bfloat16 or float16");
-  if (s.hidden % s.heads != 0)
+  if (s.head_size == 0 && s.hidden % s.heads != 0)
     f.refuse(s.arch == Arch::gpt2 ? "n_head" : "num_attention_heads",
              fmt::format("a divisor of the width {}", s.hidden));
   if (f.has("megalith_dropout")) {
@@ -188,6 +228,17 @@ ModelShape parse_hf_config(std::string_view text, const std::string& where) {
     s.dropout.residual = ours.rate_or("residual", 0);
   }
   return s;
+}
+
+SpecialIds read_hf_special_ids(const std::filesystem::path& dir) {
+  json object = json::parse(read_file(dir / "config.json"), nullptr, /*allow_exceptions=*/false);
+  auto id = [&](const char* key) -> std::optional<int64_t> {
+    json value = object.is_object() ? object.value(key, json()) : json();
+    if (value.is_array() && !value.empty()) value = value.front();
+    if (!value.is_number_integer() || value < 0) return std::nullopt;
+    return value.get<int64_t>();
+  };
+  return {id("bos_token_id"), id("eos_token_id")};
 }
 
 ModelShape read_hf_config(const std::filesystem::path& dir) {

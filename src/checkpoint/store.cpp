@@ -42,6 +42,17 @@ bool has_model(const fs::path& dir) {
          fs::exists(dir / "model.safetensors.index.json", error);
 }
 
+// Folders of other programs have no manifest: nothing says what their bytes should be.
+void check_as_written(const fs::path& dir) {
+  std::error_code error;
+  if (!fs::exists(dir / "manifest.json", error)) return;
+  VerifyResult result = verify(dir, VerifyPart::model);
+  if (result.ok()) return;
+  const VerifyProblem& first = result.problems.front();
+  throw UserError({dir.string(), first.file, "bytes as manifest.json has them", first.what,
+                   "take another checkpoint, or remove manifest.json if the change is meant"});
+}
+
 }  // namespace
 
 std::string checkpoint_name(int64_t step) {
@@ -110,7 +121,10 @@ int64_t remove_stale(const fs::path& checkpoints) {
 }
 
 fs::path find_model_folder(const fs::path& path, const std::function<void(const std::string&)>& report) {
-  if (has_model(path)) return path;
+  if (has_model(path)) {
+    check_as_written(path);
+    return path;
+  }
   for (const fs::path& checkpoints : {path / "checkpoints", path}) {
     if (list_checkpoints(checkpoints).empty()) continue;
     if (auto found = latest_valid(checkpoints, report)) return found->dir;

@@ -35,7 +35,9 @@ void prune(const std::filesystem::path& checkpoints, int64_t keep, int64_t saved
 int64_t remove_stale(const std::filesystem::path& checkpoints);
 
 // A checkpoint, a run directory or its checkpoints/ directory, or a Hugging Face folder -> the folder with
-// the weights, newest valid for a run. UserError when there is none. For generate, eval, export, model.from.
+// the weights, newest valid for a run. UserError when there is none, and when a folder named directly has a manifest
+// that its weights, config.json or tokenizer do not keep to (about 0.2 s a GB that is in the page cache). For generate,
+// eval, export, import, model.from.
 std::filesystem::path find_model_folder(const std::filesystem::path& path,
                                         const std::function<void(const std::string&)>& report);
 

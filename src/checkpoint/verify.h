@@ -14,15 +14,18 @@ struct VerifyProblem {
 
 struct VerifyResult {
   std::vector<VerifyProblem> problems;
-  int64_t files = 0;    // named by the manifest
+  int64_t files = 0;    // named by the manifest and looked at
   int64_t extents = 0;  // whose hash was compared
   int64_t bytes = 0;    // hashed
   bool ok() const { return problems.empty(); }
 };
 
+// `model`: weights, config.json, tokenizer; without the optimizer's state, which is twice their size.
+enum class VerifyPart { all, model };
+
 // Lists every problem; throws only when memory runs out. Files that the manifest does not name are not looked
 // at.
-VerifyResult verify(const std::filesystem::path& dir);
+VerifyResult verify(const std::filesystem::path& dir, VerifyPart part = VerifyPart::all);
 
 std::string show(const VerifyProblem& problem);  // "model.safetensors: missing"
 

@@ -21,7 +21,9 @@ struct CommandContext {
 
 void add_train(CLI::App& app, CommandContext& context);       // train, report
 void add_text(CLI::App& app, CommandContext& context);        // tokenize, shards, tokenizer train
-void add_model(CLI::App& app, CommandContext& context);       // generate, eval, import, export, checkpoint verify
+void add_model(CLI::App& app, CommandContext& context);       // import, export, checkpoint verify, and these two:
+void add_generate(CLI::App& app, CommandContext& context);
+void add_eval(CLI::App& app, CommandContext& context);
 void add_reference(CLI::App& app, CommandContext& context);   // config, presets, doctor
 
 // Prints text for people: on stdout, or on stderr where stdout is JSON's.

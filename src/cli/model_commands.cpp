@@ -1,43 +1,19 @@
-#include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <memory>
+#include <optional>
 
 #include "base/files.h"
 #include "checkpoint/llama2c.h"
 #include "checkpoint/store.h"
 #include "checkpoint/verify.h"
 #include "cli/commands.h"
+#include "cli/loaded_model.h"
 #include "text/llama2c.h"
-#include "train/evaluate.h"
 #include "train/export_model.h"
-#include "train/generate.h"
-#include "train/load_model.h"
 
 namespace megalith {
 namespace {
-
-// CLI11's own ranges print their ends with 300 digits.
-CLI::Validator number_between(double least, double most = std::numeric_limits<double>::infinity()) {
-  return CLI::Validator(
-      [=](std::string& text) {
-        double value = 0;
-        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most) return std::string();
-        return fmt::format("expected a number from {}{}, got {}", least, std::isinf(most) ? "" : fmt::format(" to {}", most), text);
-      },
-      "");
-}
-
-LoadedModel load_with_tokenizer(const std::string& path) {
-  LoadedModel model = load_model(path);
-  if (!model.tokenizer)
-    throw UserError({model.folder.string(), "tokenizer.json", "a tokenizer beside the weights", "none",
-                     "copy the tokenizer that the model was trained with into the folder"});
-  return model;
-}
 
 // Number of pieces that a llama2.c model file speaks of: the sixth number of its header, negative when untied.
 int64_t llama2c_vocab(const std::string& path) {
@@ -48,61 +24,39 @@ int64_t llama2c_vocab(const std::string& path) {
   return std::abs(static_cast<int64_t>(vocab));
 }
 
-void add_generate(CLI::App& app, CommandContext& context) {
-  CLI::App* command = app.add_subcommand("generate", "continue a text");
-  auto path = std::make_shared<std::string>();
-  auto settings = std::make_shared<GenerateSettings>();
-  command->add_option("CKPT", *path, "a run, a checkpoint or a Hugging Face folder")->required();
-  command->add_option("--prompt", settings->prompt, "text to continue; none: begin a document");
-  command->add_option("--tokens", settings->tokens, "at most this many")->capture_default_str()->check(number_between(0));
-  command->add_option("--temperature", settings->temperature, "0: always the likeliest")->capture_default_str()->check(number_between(0));
-  command->add_option("--top-k", settings->top_k, "choose among the k likeliest; 0: all")->capture_default_str()->check(number_between(0));
-  command->add_option("--top-p", settings->top_p, "choose among the likeliest of this total probability")->capture_default_str()->check(number_between(0, 1));
-  command->add_option("--seed", settings->seed, "of the choices")->capture_default_str();
-  command->callback([=, &context] {
-    context.action = [=, &context] {
-      LoadedModel model = load_with_tokenizer(*path);
-      print(context, settings->prompt);
-      std::string text = generate(*model.engine, *model.tokenizer, *settings, [&](const std::string& piece) { print(context, piece); });
-      print(context, "\n");
-      return CommandResult{ExitCode::done, {{"text", text}, {"prompt", settings->prompt}}};
-    };
-  });
+// An empty one: as stored.
+std::optional<DType> dtype_of(const std::string& word) {
+  if (word == "stored") return std::nullopt;
+  return word == "bf16" ? DType::bf16 : word == "fp16" ? DType::f16 : DType::f32;
 }
 
-void add_eval(CLI::App& app, CommandContext& context) {
-  CLI::App* command = app.add_subcommand("eval", "loss, perplexity and bits per byte on a text");
-  auto path = std::make_shared<std::string>();
-  auto files = std::make_shared<std::vector<std::string>>();
-  auto window = std::make_shared<int64_t>(0), stride = std::make_shared<int64_t>(0);
-  command->add_option("CKPT", *path, "a run, a checkpoint or a Hugging Face folder")->required();
-  command->add_option("--data", *files, "text")->required();
-  command->add_option("--window", *window, "tokens at once; default: the model's context");
-  command->add_option("--stride", *stride, "tokens from window to window; default: the window");
-  command->callback([=, &context] {
-    context.action = [=, &context] {
-      LoadedModel model = load_with_tokenizer(*path);
-      Evaluation e = evaluate_text(*model.engine, *model.tokenizer, *files, *window, *stride);
-      print(context, fmt::format("loss {:.4f}  perplexity {:.3f}  bits per byte {:.4f}  ({} tokens, {} bytes)\n", e.loss,
-                                 e.perplexity, e.bits_per_byte, e.tokens, e.bytes));
-      return CommandResult{ExitCode::done, {{"loss", e.loss}, {"perplexity", e.perplexity}, {"bits_per_byte", e.bits_per_byte},
-                                            {"tokens", e.tokens}, {"bytes", e.bytes}}};
-    };
-  });
+void import_file(const std::string& source, const std::string& tokenizer, const std::string& out) {
+  std::string json;
+  if (tokenizer.ends_with(".json")) json = read_file(tokenizer);
+  else if (!tokenizer.empty()) json = tokenizer_from_llama2c(read_file(tokenizer), llama2c_vocab(source), tokenizer);
+  import_llama2c(source, json, out);
 }
 
 void add_import(CLI::App& app, CommandContext& context) {
-  CLI::App* command = app.add_subcommand("import", "a llama2.c model file to a Hugging Face folder");
+  CLI::App* command = app.add_subcommand("import", "a Hugging Face folder or a llama2.c file, checked, as a folder of ours");
   auto source = std::make_shared<std::string>(), out = std::make_shared<std::string>(), tokenizer = std::make_shared<std::string>();
-  command->add_option("SRC", *source, "model.bin of llama2.c, version 0")->required();
+  auto dtype = std::make_shared<std::string>("stored");
+  command->add_option("SRC", *source, "a Hugging Face folder, or model.bin of llama2.c, version 0")->required();
   command->add_option("--out", *out, "folder to make")->required();
-  command->add_option("--tokenizer", *tokenizer, "its tokenizer: llama2.c's .bin or a tokenizer.json");
+  command->add_option("--tokenizer", *tokenizer, "of a llama2.c file: its .bin or a tokenizer.json");
+  command->add_option("--dtype", *dtype, "of a folder's weights: stored, fp32, bf16 or fp16")
+      ->capture_default_str()->check(CLI::IsMember({"stored", "fp32", "bf16", "fp16"}));
   command->callback([=, &context] {
     context.action = [=, &context] {
-      std::string json;
-      if (tokenizer->ends_with(".json")) json = read_file(*tokenizer);
-      else if (!tokenizer->empty()) json = tokenizer_from_llama2c(read_file(*tokenizer), llama2c_vocab(*source), *tokenizer);
-      import_llama2c(*source, json, *out);
+      const bool folder = std::filesystem::is_directory(*source);
+      if (folder && !tokenizer->empty())
+        throw UserError({"command line", "--tokenizer", "it only with a llama2.c file", "it with a folder",
+                         "the folder's own tokenizer is taken"});
+      if (!folder && *dtype != "stored" && *dtype != "fp32")
+        throw UserError({"command line", "--dtype", "stored or fp32 with a llama2.c file", *dtype,
+                         "import it first, then export it in another type"});
+      if (folder) export_model(*source, *out, dtype_of(*dtype));
+      else import_file(*source, *tokenizer, *out);
       print(context, *out + "\n");
       return CommandResult{ExitCode::done, {{"folder", *out}}};
     };
@@ -114,10 +68,11 @@ void add_export(CLI::App& app, CommandContext& context) {
   auto path = std::make_shared<std::string>(), out = std::make_shared<std::string>(), dtype = std::make_shared<std::string>("fp32");
   command->add_option("CKPT", *path, "a run, a checkpoint or a Hugging Face folder")->required();
   command->add_option("--out", *out, "folder to make")->required();
-  command->add_option("--dtype", *dtype, "fp32, bf16 or fp16")->capture_default_str()->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
+  command->add_option("--dtype", *dtype, "fp32, bf16, fp16, or as stored")->capture_default_str()
+      ->check(CLI::IsMember({"fp32", "bf16", "fp16", "stored"}));
   command->callback([=, &context] {
     context.action = [=, &context] {
-      export_model(*path, *out, *dtype == "bf16" ? DType::bf16 : *dtype == "fp16" ? DType::f16 : DType::f32);
+      export_model(*path, *out, dtype_of(*dtype));
       print(context, *out + "\n");
       return CommandResult{ExitCode::done, {{"folder", *out}}};
     };
@@ -147,6 +102,14 @@ void add_checkpoint(CLI::App& app, CommandContext& context) {
 }
 
 }  // namespace
+
+LoadedModel load_with_tokenizer(const std::string& path) {
+  LoadedModel model = load_model(path);
+  if (!model.tokenizer)
+    throw UserError({model.folder.string(), "tokenizer.json", "a tokenizer beside the weights", "none",
+                     "copy the tokenizer that the model was trained with into the folder"});
+  return model;
+}
 
 void add_model(CLI::App& app, CommandContext& context) {
   add_generate(app, context);

@@ -64,7 +64,9 @@ void check_applies(const Config& config, const Checker& check) {
 }
 
 void check_attention(const ModelShape& s, const Checker& check) {
-  check.require(s.hidden % s.heads == 0, "model.heads",
+  // No class of Hugging Face's has both: such a checkpoint would be for us alone.
+  const bool any_heads = s.head_size > 0 && !s.output_bias;
+  check.require(any_heads || s.hidden % s.heads == 0, "model.heads",
                 fmt::format("a divisor of model.hidden ({})", s.hidden), show(s.heads),
                 nearby_divisors(s.hidden, s.heads));
   if (s.arch != Arch::llama) {
@@ -78,6 +80,10 @@ void check_attention(const ModelShape& s, const Checker& check) {
   check.require(s.heads % s.kv_heads == 0, "model.kv_heads",
                 fmt::format("a divisor of model.heads ({})", s.heads), show(s.kv_heads),
                 nearby_divisors(s.heads, s.kv_heads));
+  check.require(s.head_size % 2 == 0, "model.head_dim", "an even number, for rotary positions",
+                show(s.head_size));
+  check.require(!s.output_bias || s.qkv_bias, "model.output_bias", "false unless model.qkv_bias is true", "true",
+                "set model.qkv_bias: true, or remove it");
   check.require(
       s.head_dim() % 2 == 0, "model.heads",
       fmt::format("an even model.hidden / model.heads, for rotary positions, with model.hidden {}", s.hidden),
@@ -87,8 +93,15 @@ void check_attention(const ModelShape& s, const Checker& check) {
 // Fields that an architecture does not have keep their defaults.
 void check_foreign_fields(const ModelShape& s, const Checker& check) {
   check.require(s.arch == Arch::llama || s.rope_theta == ModelShape{}.rope_theta, "model.rope_theta",
-                fmt::format("it only where model.arch is llama"),
+                "it only where model.arch is llama",
                 fmt::format("it with model.arch {}", name(s.arch)), "remove it");
+  auto only_llama = [&](bool is_default, std::string_view key) {
+    check.require(s.arch == Arch::llama || is_default, key, "it only where model.arch is llama",
+                  fmt::format("it with model.arch {}", name(s.arch)), "remove it");
+  };
+  only_llama(s.head_size == 0, "model.head_dim");
+  only_llama(!s.qkv_bias, "model.qkv_bias");
+  only_llama(!s.output_bias, "model.output_bias");
   if (s.arch == Arch::bert)
     check.require(s.token_types >= 1, "model.token_types", "at least 1 as model.arch is bert",
                   show(s.token_types));
@@ -142,6 +155,9 @@ void check_model(const Config& config, const WhereOf& where) {
   check.require(config.data.sequence <= s.context, "data.sequence",
                 fmt::format("at most model.context ({})", s.context), show(config.data.sequence),
                 "shorten it, or raise model.context");
+  check.require(s.window == 0 || config.data.sequence <= s.window, "data.sequence",
+                fmt::format("at most the model's sliding_window ({})", s.window), show(config.data.sequence),
+                "attention that forgets is not built in; shorten it");
 }
 
 void check_for_training(const Config& config, const WhereOf& where) {

@@ -18,9 +18,9 @@ int64_t gpt2_parameters(const ModelShape& s) {
 }
 
 int64_t llama_parameters(const ModelShape& s) {
-  int64_t norm = s.hidden, kv = s.kv_heads * s.head_dim();
-  int64_t layer = norm + 2 * linear(s.hidden, s.hidden, false) + 2 * linear(s.hidden, kv, false) + norm +
-                  3 * linear(s.hidden, s.ffn, false);
+  int64_t norm = s.hidden, q = s.attention_width(), kv = s.kv_heads * s.head_dim();
+  int64_t layer = norm + linear(s.hidden, q, s.qkv_bias) + 2 * linear(s.hidden, kv, s.qkv_bias) +
+                  linear(q, s.hidden, s.output_bias) + norm + 3 * linear(s.hidden, s.ffn, false);
   return s.vocab * s.hidden + s.layers * layer + norm;
 }
 

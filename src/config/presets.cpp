@@ -40,6 +40,14 @@ ModelShape llama(const LlamaNumbers& n) {
   return shape;
 }
 
+ModelShape qwen2(const LlamaNumbers& n) {
+  ModelShape shape = llama(n);
+  shape.qkv_bias = true;
+  shape.norm_eps = 1e-6;
+  shape.rope_theta = 1e6;
+  return shape;
+}
+
 ModelShape bert(int64_t layers, int64_t hidden, int64_t heads) {
   ModelShape shape = default_shape(Arch::bert);
   shape.layers = layers;
@@ -65,6 +73,8 @@ std::span<const Preset> presets() {
       {"llama-1b", "TinyLlama 1.1B (Zhang et al. 2024), grouped-query attention",
        llama({22, 2048, 32, 4, 5632, 32000, 2048, false})},
       {"llama-7b", "Llama 2 7B (Touvron et al. 2023)", llama({32, 4096, 32, 0, 11008, 32000, 4096, false})},
+      {"qwen2-0.5b", "Qwen2 0.5B (Yang et al. 2024), biases on queries, keys and values",
+       qwen2({24, 896, 14, 2, 4864, 151936, 131072, true})},
       {"bert-base", "BERT base, uncased (Devlin et al. 2018)", bert(12, 768, 12)},
       {"bert-large", "BERT large, uncased", bert(24, 1024, 16)},
   };

@@ -158,11 +158,11 @@ at::Tensor Engine::logits(const std::vector<int64_t>& ids, int64_t sequences, Ke
   batch.length = static_cast<int64_t>(ids.size()) / sequences;
   batch.ids = ids;
   Pass pass = pass_for(batch, 0, false);
-  if (cache && cache->layers.empty()) cache->layers.resize(static_cast<size_t>(model_.shape().layers));
+  if (cache) cache->prepare(model_.shape(), compute_type(settings_.precision), sequences, batch.length);
   pass.cache = cache;
   at::Tensor x_NC;
   for (BlockId b = 0; b + 1 < static_cast<BlockId>(model_.size()); b++) x_NC = model_.block(b).forward(x_NC, pass, nullptr);
-  if (cache) cache->positions += batch.length;
+  if (cache) cache->advance(batch.length);
   if (last_only)
     x_NC = x_NC.view({sequences, batch.length, x_NC.size(1)}).select(1, batch.length - 1).contiguous();
   return model_.head().logits(x_NC).to(at::kFloat);

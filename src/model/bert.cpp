@@ -103,7 +103,7 @@ class BertLayer : public Block {
   Linear to_qkv_, from_heads_;
   LayerNorm norm1_, norm2_;
   GeluFeedForward feed_forward_;
-  Attention attention_{shape_.heads, shape_.heads, shape_.head_dim(), 0, shape_.dropout.attention, spec_.layer};
+  Attention attention_{shape_.heads, shape_.heads, shape_.head_dim(), {}, shape_.dropout.attention, spec_.layer};
   DropPlace drop1_{shape_.dropout.residual, RandomUse::residual_dropout, spec_.layer, 0};
   DropPlace drop2_{shape_.dropout.residual, RandomUse::residual_dropout, spec_.layer, 1};
 };

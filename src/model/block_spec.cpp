@@ -53,21 +53,28 @@ std::vector<BlockSpec> gpt2_blocks(const ModelShape& s) {
 }
 
 std::vector<BlockSpec> llama_blocks(const ModelShape& s) {
-  const int64_t C = s.hidden, F = s.ffn, KV = s.kv_heads * s.head_dim();
+  const int64_t C = s.hidden, F = s.ffn, Q = s.attention_width(), KV = s.kv_heads * s.head_dim();
   std::vector<BlockSpec> blocks;
   blocks.push_back(block("embedding", BlockKind::embedding, -1, {matrix("model.embed_tokens.weight", {s.vocab, C})}));
   for (int64_t i = 0; i < s.layers; i++) {
     std::string p = fmt::format("model.layers.{}.", i);
-    blocks.push_back(block(fmt::format("layer {}", i), BlockKind::layer, i,
-                           {ones(p + "input_layernorm.weight", C),
-                            matrix(p + "self_attn.q_proj.weight", {C, C}),
-                            joined(matrix(p + "self_attn.k_proj.weight", {KV, C})),
-                            joined(matrix(p + "self_attn.v_proj.weight", {KV, C})),
-                            matrix(p + "self_attn.o_proj.weight", {C, C}),
-                            ones(p + "post_attention_layernorm.weight", C),
-                            matrix(p + "mlp.gate_proj.weight", {F, C}),
-                            joined(matrix(p + "mlp.up_proj.weight", {F, C})),
-                            matrix(p + "mlp.down_proj.weight", {C, F})}));
+    std::vector<ParameterSpec> parameters{ones(p + "input_layernorm.weight", C),
+                                          matrix(p + "self_attn.q_proj.weight", {Q, C}),
+                                          joined(matrix(p + "self_attn.k_proj.weight", {KV, C})),
+                                          joined(matrix(p + "self_attn.v_proj.weight", {KV, C}))};
+    auto add = [&](ParameterSpec parameter) { parameters.push_back(std::move(parameter)); };
+    if (s.qkv_bias) {
+      add(zeros(p + "self_attn.q_proj.bias", Q));
+      add(joined(zeros(p + "self_attn.k_proj.bias", KV)));
+      add(joined(zeros(p + "self_attn.v_proj.bias", KV)));
+    }
+    add(matrix(p + "self_attn.o_proj.weight", {C, Q}));
+    if (s.output_bias) add(zeros(p + "self_attn.o_proj.bias", C));
+    add(ones(p + "post_attention_layernorm.weight", C));
+    add(matrix(p + "mlp.gate_proj.weight", {F, C}));
+    add(joined(matrix(p + "mlp.up_proj.weight", {F, C})));
+    add(matrix(p + "mlp.down_proj.weight", {C, F}));
+    blocks.push_back(block(fmt::format("layer {}", i), BlockKind::layer, i, std::move(parameters)));
   }
   blocks.push_back(block("head", BlockKind::head, -1, {ones("model.norm.weight", C)}));
   if (!s.tied) blocks.back().parameters.push_back(matrix("lm_head.weight", {s.vocab, C}));

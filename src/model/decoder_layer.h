@@ -46,7 +46,7 @@ class DecoderLayer : public Block {
   Norm norm1_, norm2_;
   Linear to_qkv_, from_heads_;
   FeedForward feed_forward_;
-  Attention attention_{shape_.heads, shape_.kv_heads, shape_.head_dim(), 0, shape_.dropout.attention, spec_.layer};
+  Attention attention_{shape_.heads, shape_.kv_heads, shape_.head_dim(), {}, shape_.dropout.attention, spec_.layer};
   DropPlace drop1_{shape_.dropout.residual, RandomUse::residual_dropout, spec_.layer, 0};
   DropPlace drop2_{shape_.dropout.residual, RandomUse::residual_dropout, spec_.layer, 1};
 };

@@ -41,28 +41,28 @@ int64_t feed_forward_workspace(const ModelShape& s, const MicroBatchShape& m, in
 
 // While the attention half goes back; the feed-forward's pre-activation and one kept sum are gone by then.
 int64_t attention_workspace(const ModelShape& s, const MicroBatchShape& m, int64_t e) {
-  const int64_t N = m.tokens(), C = s.hidden, X = (s.heads + 2 * s.kv_heads) * s.head_dim();
+  const int64_t N = m.tokens(), C = s.hidden, A = s.attention_width(), X = A + 2 * s.kv_heads * s.head_dim();
   const int64_t gone = (s.arch == Arch::llama ? 2 : 1) * s.ffn + C;
   // Gradients of the stream (BERT's post-norm form keeps more of them) and of the heads' output.
-  const int64_t around = (s.arch == Arch::bert ? 4 : 1) * C + (s.dropout.residual > 0 ? C : 0) + C - gone;
+  const int64_t around = (s.arch == Arch::bert ? 4 : 1) * C + (s.dropout.residual > 0 ? C : 0) + A - gone;
   // 16 bits: q, k, v, the output and its gradient, and the gradients of q, k, v, in float32.
-  const int64_t wide = e < 4 ? 4 * N * 2 * (X + C) : 0;
+  const int64_t wide = e < 4 ? 4 * N * 2 * (X + A) : 0;
   return e * N * (around - C + X) + std::max(wide, product_bytes(e, C, X));
 }
 
 void layer_facts(BlockFacts& f, const BlockSpec& spec, const ModelShape& s, const MicroBatchShape& m, int64_t e) {
-  const int64_t N = m.tokens(), C = s.hidden, F = s.ffn, X = (s.heads + 2 * s.kv_heads) * s.head_dim();
+  const int64_t N = m.tokens(), C = s.hidden, F = s.ffn, A = s.attention_width(), X = A + 2 * s.kv_heads * s.head_dim();
   const int64_t pre_activation = s.arch == Arch::llama ? 2 * F : F;
   const double products = 2.0 * static_cast<double>(N) * matrix_elements(spec);
   const double seen = s.arch == Arch::bert ? 1.0 : 0.5;  // the share of key positions that a query sees
-  const double scores = 4.0 * static_cast<double>(N * m.length * C) * seen;
+  const double scores = 4.0 * static_cast<double>(N * m.length * A) * seen;
   f.forward_flop = products + scores;
   f.backward_flop = 2 * products + 2.5 * scores;
   // Passes over memory besides the products: two norms, two additions, the activation, the heads' layout.
   f.forward_touched_bytes = e * N * (10 * C + 2 * X + 2 * pre_activation + F);
   f.backward_touched_bytes = e * N * (20 * C + 4 * X + 4 * pre_activation + 2 * F);
   const int64_t kept_sums = s.arch == Arch::bert ? 2 : 1;
-  f.saved_bytes = e * N * (X + C + pre_activation + kept_sums * C) + 4 * N * s.heads;
+  f.saved_bytes = e * N * (X + A + pre_activation + kept_sums * C) + 4 * N * s.heads;
   f.output_bytes = e * N * C;
   f.workspace_bytes = std::max(feed_forward_workspace(s, m, e), attention_workspace(s, m, e));
 }

@@ -1,4 +1,5 @@
-// Llama: rotary positions, RMSNorm, SwiGLU, grouped-query attention, no biases.
+// Llama and its kin (Mistral, Qwen2): rotary positions, RMSNorm, SwiGLU, grouped-query attention; no biases but, where
+// the shape says so, on the attention's projections.
 #include <ATen/ops/embedding.h>
 
 #include "model/archs.h"
@@ -43,10 +44,11 @@ class LlamaLayer : public DecoderLayer<RmsNorm, SwigluFeedForward> {
   void wire() override {
     norm1_ = {weight("input_layernorm.weight"), shape_.norm_eps};
     norm2_ = {weight("post_attention_layernorm.weight"), shape_.norm_eps};
-    to_qkv_ = {joined("q_proj.weight", "v_proj.weight"), {}};
-    from_heads_ = {weight("o_proj.weight"), {}};
+    to_qkv_ = {joined("q_proj.weight", "v_proj.weight"),
+               shape_.qkv_bias ? joined("q_proj.bias", "v_proj.bias") : Weight{}};
+    from_heads_ = {weight("o_proj.weight"), shape_.output_bias ? weight("o_proj.bias") : Weight{}};
     feed_forward_ = {{joined("gate_proj.weight", "up_proj.weight"), {}}, {weight("down_proj.weight"), {}}};
-    attention_.rope_theta = shape_.rope_theta;
+    attention_.rope = {shape_.rope_theta, shape_.rope_scaling};
   }
 };
 

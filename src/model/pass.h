@@ -5,19 +5,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/key_value_cache.h"
+
 namespace megalith {
 
 // Which positions a query may see. Rows beyond what `prefix` says are causal.
 enum class Visibility { causal, all, prefix };
-
-// Keys and values of earlier positions, one pair a layer: generation only.
-struct KeyValueCache {
-  struct Layer {
-    at::Tensor keys, values;  // [B, kv_heads, positions so far, head_dim]; undefined at first
-  };
-  std::vector<Layer> layers;
-  int64_t positions = 0;      // of the tokens already in the cache
-};
 
 struct Pass {
   int64_t sequences = 0;           // B
@@ -36,7 +29,6 @@ struct Pass {
   KeyValueCache* cache = nullptr;  // borrowed; null outside of generation
 
   int64_t tokens() const { return sequences * length; }
-  int64_t first_position() const { return cache ? cache->positions : 0; }
 };
 
 }  // namespace megalith

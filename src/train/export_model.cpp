@@ -1,5 +1,6 @@
 #include "train/export_model.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -15,27 +16,51 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kPiece = int64_t{4} << 20;  // elements in memory at once
+constexpr int64_t kPiece = int64_t{1} << 20;  // elements in memory at once
+
+// What other programs keep beside weights and tokenizer, taken along as it is.
+constexpr const char* kCompanions[] = {"vocab.txt", "tokenizer_config.json", "special_tokens_map.json",
+                                       "generation_config.json", "chat_template.jinja"};
+
+bool contains(const std::vector<std::pair<std::string, std::string>>& files, const std::string& name) {
+  return std::any_of(files.begin(), files.end(), [&](const auto& file) { return file.first == name; });
+}
+
+// The type that all floating-point tensors have; float32 where they differ.
+DType stored_type(const WeightSource& source) {
+  std::optional<DType> type;
+  for (const TensorSpec& tensor : source.tensors()) {
+    if (!is_float(tensor.dtype)) continue;
+    if (type && *type != tensor.dtype) return DType::f32;
+    type = tensor.dtype;
+  }
+  return type == DType::bf16 || type == DType::f16 ? *type : DType::f32;
+}
 
 }  // namespace
 
-void export_model(const std::filesystem::path& from, const std::filesystem::path& out, DType dtype) {
+void export_model(const std::filesystem::path& from, const std::filesystem::path& out, std::optional<DType> wanted) {
   check_new_folder(out);
   const std::filesystem::path folder = find_model_folder(from, [](const std::string& m) { log::warn("{}", m); });
   const ModelShape shape = read_hf_config(folder);
+  WeightSource source = WeightSource::open_model(folder);
+  const DType dtype = wanted.value_or(stored_type(source));
   std::vector<TensorSpec> tensors;
   for (const BlockSpec& block : list_blocks(shape))
     for (const ParameterSpec& p : block.parameters) tensors.push_back({p.name, dtype, p.shape});
-  WeightSource source = WeightSource::open_model(folder);
   source.check_matches(tensors);
 
-  SpecialIds ids;
+  SpecialIds ids = read_hf_special_ids(folder);
   std::vector<std::pair<std::string, std::string>> small_files;
   if (std::filesystem::exists(folder / "tokenizer.json")) {
     auto tokenizer = load_tokenizer(folder / "tokenizer.json");
-    ids = {tokenizer->begin_token(), tokenizer->end_token()};
+    if (!ids.begin) ids.begin = tokenizer->begin_token();
+    if (!ids.end) ids.end = tokenizer->end_token();
     small_files = tokenizer->files();
   }
+  for (const char* name : kCompanions)
+    if (std::filesystem::exists(folder / name) && !contains(small_files, name))
+      small_files.emplace_back(name, read_file(folder / name));
   small_files.emplace_back("config.json", hf_config(shape, ids, dtype));
   std::vector<FileSpec> files = plan_files(tensors, kShardLimit);
   for (auto& index : index_file(files)) small_files.push_back(std::move(index));

@@ -1,93 +1,138 @@
 #include "train/generate.h"
 
-#include <ATen/core/Tensor.h>
-
 #include <algorithm>
-#include <cmath>
-#include <numeric>
+#include <span>
+#include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/philox.h"
 #include "text/stream_decoder.h"
+#include "train/stop_strings.h"
+#include "train/token_stream.h"
 
 namespace megalith {
+namespace {
 
-int64_t sample_token(std::span<const float> logits, const GenerateSettings& settings, double draw) {
-  const auto likeliest = std::max_element(logits.begin(), logits.end()) - logits.begin();
-  if (settings.temperature <= 0) return likeliest;
-  std::vector<int64_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  size_t kept = settings.top_k > 0 ? std::min<size_t>(order.size(), static_cast<size_t>(settings.top_k)) : order.size();
-  // Equal logits keep the lower id first, so that the result does not depend on the sort.
-  std::partial_sort(order.begin(), order.begin() + static_cast<int64_t>(kept), order.end(), [&](int64_t a, int64_t b) {
-    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
-  });
-  std::vector<double> weights(kept);
-  double total = 0;
-  for (size_t i = 0; i < kept; i++)
-    total += weights[i] = std::exp((static_cast<double>(logits[order[i]]) - logits[likeliest]) / settings.temperature);
-  if (settings.top_p < 1) {
-    double sum = 0;
-    size_t needed = 0;
-    while (needed < kept && sum < settings.top_p * total) sum += weights[needed++];
-    kept = std::max<size_t>(needed, 1);
-    total = std::accumulate(weights.begin(), weights.begin() + static_cast<int64_t>(kept), 0.0);
-  }
-  double left = draw * total;
-  for (size_t i = 0; i < kept; i++)
-    if ((left -= weights[i]) < 0) return order[i];
-  return order[kept - 1];
-}
-
-std::string generate(Engine& engine, const Tokenizer& tokenizer, const GenerateSettings& settings,
-                     const std::function<void(const std::string&)>& show) {
-  const ModelShape& shape = engine.model().shape();
-  if (shape.arch == Arch::bert)
-    throw UserError({"", "model", "a model that predicts the next token (gpt2, llama)", "bert",
-                     "an encoder fills masks; it does not continue text"});
-  std::vector<TokenId> prompt = tokenizer.encode(settings.prompt, /*add_special=*/true);
-  if (prompt.empty()) {
+std::vector<int64_t> prompt_ids(const Tokenizer& tokenizer, const std::string& prompt, int64_t vocab) {
+  std::vector<TokenId> ids = tokenizer.encode(prompt, /*add_special=*/true);
+  if (ids.empty()) {
     // Nothing to go on from: the token that separates documents begins a new one.
     auto first = tokenizer.begin_token() ? tokenizer.begin_token() : tokenizer.end_token();
     if (!first)
       throw UserError({"", "--prompt", "some text", "nothing", "this tokenizer has no token that begins a document"});
-    prompt.push_back(*first);
+    ids.push_back(*first);
   }
-  std::vector<int64_t> history(prompt.begin(), prompt.end());
-  for (int64_t id : history)
-    if (id >= shape.vocab)
-      throw UserError({"", "tokenizer", fmt::format("ids below the model's vocabulary of {}", shape.vocab),
-                       std::to_string(id), "model and tokenizer do not belong together"});
-  StreamDecoder decoder(tokenizer);
-  decoder.skip(prompt);
-  std::string text = settings.prompt;
-  auto out = [&](const std::string& piece) {
+  for (TokenId id : ids)
+    if (id >= vocab)
+      throw UserError({"", "tokenizer", fmt::format("ids below the model's vocabulary of {}", vocab), std::to_string(id),
+                       "model and tokenizer do not belong together"});
+  return {ids.begin(), ids.end()};
+}
+
+// What turns one sequence's ids into text.
+struct Writer {
+  Writer(const Tokenizer& tokenizer, const std::vector<int64_t>& prompt, std::vector<std::string> stop)
+      : decoder(tokenizer), stops(std::move(stop)) {
+    decoder.skip(std::vector<TokenId>(prompt.begin(), prompt.end()));
+  }
+  StreamDecoder decoder;
+  StopStrings stops;
+  Generated result;
+  bool done = false;
+};
+
+// At most TokenStream::kMostSequences prompts.
+std::vector<Generated> generate_group(Engine& engine, const Tokenizer& tokenizer, std::span<const std::string> prompts,
+                                      size_t first, const GenerateSettings& settings, const GenerateHooks& hooks) {
+  const ModelShape& shape = engine.model().shape();
+  // Rows of the table beyond the tokenizer's ids (padding) are never chosen.
+  const auto usable = static_cast<size_t>(std::min(shape.vocab, tokenizer.vocab_size()));
+  TokenStream stream(engine);
+  std::vector<Writer> writers;
+  for (const std::string& prompt : prompts) {
+    std::vector<int64_t> ids = prompt_ids(tokenizer, prompt, shape.vocab);
+    writers.emplace_back(tokenizer, ids, settings.stop);
+    if (settings.tokens > 0) stream.begin(std::move(ids));
+  }
+  auto out = [&](size_t i, const std::string& piece) {
     if (piece.empty()) return;
-    text += piece;
-    if (show) show(piece);
+    writers[i].result.text += piece;
+    if (hooks.show) hooks.show(first + i, piece);
   };
-  Philox random(settings.seed, RandomUse::sampling, 0);
-  KeyValueCache cache;
-  std::vector<int64_t> next = history;
-  for (int64_t i = 0; i < settings.tokens; i++) {
-    if (cache.positions + static_cast<int64_t>(next.size()) > shape.context) {
-      // The context is full: go on from its second half.
-      auto keep = std::min<int64_t>(static_cast<int64_t>(history.size()), std::max<int64_t>(1, shape.context / 2));
-      cache = {};
-      next.assign(history.end() - keep, history.end());
+  auto finish = [&](size_t i, GenerationEnd end) {
+    Writer& w = writers[i];
+    out(i, w.stops.feed(w.decoder.finish()));
+    out(i, w.stops.finish());
+    w.result.end = w.stops.stopped() ? GenerationEnd::stop : end;
+    w.done = true;
+  };
+  const Philox random(settings.seed, RandomUse::sampling, 0);
+  bool warned = false;
+  for (int64_t n = 0; n < settings.tokens; n++) {
+    const double draw = Philox::to_uniform(random.block(static_cast<uint64_t>(n))[0]);
+    const bool interrupted = hooks.interrupted && hooks.interrupted();
+    std::vector<int64_t> alive, chosen;
+    for (size_t i = 0; i < writers.size(); i++) {
+      Writer& w = writers[i];
+      if (w.done) continue;
+      if (interrupted) {
+        finish(i, GenerationEnd::interrupted);
+        continue;
+      }
+      const auto s = static_cast<int64_t>(i);
+      int64_t id = sample_token(stream.logits(s).first(usable), stream.ids(s), settings.sampling, draw);
+      if (tokenizer.end_token() && id == *tokenizer.end_token()) {
+        finish(i, GenerationEnd::end_token);
+        continue;
+      }
+      w.result.tokens++;
+      out(i, w.stops.feed(w.decoder.feed(static_cast<TokenId>(id))));
+      if (w.stops.stopped()) {
+        finish(i, GenerationEnd::stop);
+        continue;
+      }
+      alive.push_back(s);
+      chosen.push_back(id);
     }
-    at::Tensor logits = engine.logits(next, 1, &cache, /*last_only=*/true).contiguous();
-    // Rows of the table beyond the tokenizer's ids (padding) are never chosen.
-    auto usable = static_cast<size_t>(std::min(shape.vocab, tokenizer.vocab_size()));
-    auto block = random.block(static_cast<uint64_t>(i));
-    int64_t id = sample_token({logits.const_data_ptr<float>(), usable}, settings, Philox::to_uniform(block[0]));
-    if (tokenizer.end_token() && id == *tokenizer.end_token()) break;
-    history.push_back(id);
-    next = {id};
-    out(decoder.feed(static_cast<TokenId>(id)));
+    if (alive.empty()) break;
+    if (n + 1 < settings.tokens) stream.grow(alive, chosen);
+    if (stream.context_was_full() && !std::exchange(warned, true))
+      log::warn("the context of {} tokens is full: going on from its second half", shape.longest_sequence());
   }
-  out(decoder.finish());
-  return text;
+  std::vector<Generated> results;
+  for (size_t i = 0; i < writers.size(); i++) {
+    if (!writers[i].done) finish(i, GenerationEnd::tokens);
+    results.push_back(std::move(writers[i].result));
+  }
+  return results;
+}
+
+}  // namespace
+
+std::string_view name(GenerationEnd end) {
+  switch (end) {
+    case GenerationEnd::tokens: return "tokens";
+    case GenerationEnd::end_token: return "end of text";
+    case GenerationEnd::stop: return "stop string";
+    case GenerationEnd::interrupted: break;
+  }
+  return "interrupted";
+}
+
+std::vector<Generated> generate(Engine& engine, const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
+                                const GenerateSettings& settings, const GenerateHooks& hooks) {
+  if (engine.model().shape().arch == Arch::bert)
+    throw UserError({"", "model", "a model that predicts the next token (gpt2, llama)", "bert",
+                     "an encoder fills masks; it does not continue text"});
+  std::vector<Generated> results;
+  for (size_t begin = 0; begin < prompts.size(); begin += TokenStream::kMostSequences) {
+    size_t count = std::min<size_t>(TokenStream::kMostSequences, prompts.size() - begin);
+    for (Generated& each :
+         generate_group(engine, tokenizer, std::span(prompts).subspan(begin, count), begin, settings, hooks))
+      results.push_back(std::move(each));
+  }
+  return results;
 }
 
 }  // namespace megalith

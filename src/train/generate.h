@@ -1,27 +1,39 @@
-// Text from a model, one token after the other.
+// Text from a model, one token after the other, for one prompt or many at once.
 #pragma once
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "engine/engine.h"
 #include "text/tokenizer.h"
+#include "train/sampling.h"
 
 namespace megalith {
 
 struct GenerateSettings {
-  std::string prompt;
-  int64_t tokens = 100;
-  double temperature = 1.0;  // 0: always the likeliest
-  int64_t top_k = 0;         // 0: all
-  double top_p = 1.0;        // smallest set of likeliest tokens with this probability
+  int64_t tokens = 100;           // at most, for each prompt
+  SamplingSettings sampling;
+  std::vector<std::string> stop;  // text ends before the first of them
   uint64_t seed = 1;
 };
 
-// Calls `show` with text as it comes; returns prompt and text. Stops at the tokenizer's end token.
-std::string generate(Engine& engine, const Tokenizer& tokenizer, const GenerateSettings& settings,
-                     const std::function<void(const std::string&)>& show = {});
+enum class GenerationEnd { tokens, end_token, stop, interrupted };
+std::string_view name(GenerationEnd end);
 
-// The token chosen from one row of logits; `draw` is uniform in [0, 1).
-int64_t sample_token(std::span<const float> logits, const GenerateSettings& settings, double draw);
+struct Generated {
+  std::string text;     // what follows the prompt
+  int64_t tokens = 0;   // made for it
+  GenerationEnd end = GenerationEnd::tokens;
+};
+
+struct GenerateHooks {
+  std::function<void(size_t prompt, const std::string& piece)> show;  // text as it comes
+  std::function<bool()> interrupted;                                  // asked before every token
+};
+
+// Each result is the one its prompt gets alone. An empty prompt begins a document. Where the context is full, the text
+// goes on from the second half of it, and a warning says so once.
+std::vector<Generated> generate(Engine& engine, const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
+                                const GenerateSettings& settings, const GenerateHooks& hooks = {});
 
 }  // namespace megalith

@@ -156,8 +156,9 @@ void TrainingLoop::look(StepMetrics& metrics, bool last) {
                                 std::exp(last_valid_loss_)));
   }
   if (config_.train.sample_tokens > 0 && tokenizer_ && config_.model.shape.arch != Arch::bert) {
-    GenerateSettings settings{config_.train.sample_prompt, config_.train.sample_tokens, 0.8, 40, 0.95, config_.run.seed};
-    metrics.sample = generate(engine_, *tokenizer_, settings);
+    const std::string& prompt = config_.train.sample_prompt;
+    GenerateSettings settings{config_.train.sample_tokens, {0.8, 40, 0.95}, {}, config_.run.seed};
+    metrics.sample = prompt + generate(engine_, *tokenizer_, {prompt}, settings).front().text;
   }
 }
 

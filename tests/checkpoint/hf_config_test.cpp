@@ -77,6 +77,69 @@ TEST(HfConfig, RopeThetaIsReadInOldAndNewSpelling) {
   EXPECT_CONTAINS(user_error([&] { parse_hf_config(torn.dump(), "c"); }), "rope_parameters.rope_theta");
 }
 
+// Llama's kin, each as its class in transformers has it.
+TEST(HfConfig, BiasesHeadWidthsAndScaledPositionsComeBack) {
+  ModelShape qwen2 = shape_of(Arch::llama);
+  qwen2.qkv_bias = true;
+  EXPECT_EQ(json::parse(hf_config(qwen2)).at("model_type"), "qwen2");
+  ModelShape mistral = shape_of(Arch::llama);
+  mistral.mistral = true;
+  EXPECT_EQ(json::parse(hf_config(mistral)).at("architectures").at(0), "MistralForCausalLM");
+  ModelShape windowed = mistral;
+  windowed.window = 16;
+  ModelShape biased = shape_of(Arch::llama);
+  biased.qkv_bias = biased.output_bias = true;
+  EXPECT_EQ(json::parse(hf_config(biased)).at("model_type"), "llama");
+  ModelShape wide = shape_of(Arch::llama);
+  wide.head_size = 16;
+  ModelShape narrow = shape_of(Arch::llama);
+  narrow.hidden = 42, narrow.head_size = 4;  // 42 is no multiple of 10 heads, which transformers' Llama refuses
+  EXPECT_EQ(json::parse(hf_config(narrow)).at("model_type"), "mistral");
+  narrow.mistral = true;
+  ModelShape stretched = shape_of(Arch::llama);
+  stretched.rope_scaling = {8, 1, 4, 16};
+  for (const ModelShape& s : {qwen2, mistral, windowed, biased, wide, narrow, stretched})
+    EXPECT_EQ(parse_hf_config(hf_config(s), "config.json"), s);
+}
+
+TEST(HfConfig, AScaledRopeIsReadInOldAndNewSpelling) {
+  ModelShape s = shape_of(Arch::llama);
+  s.rope_scaling = {8, 1, 4, 16};
+  json old_style = json::parse(hf_config(s)), new_style = old_style, torn = old_style, oldest = old_style;
+  old_style.erase("rope_parameters");
+  new_style.erase("rope_scaling");
+  new_style.erase("rope_theta");
+  oldest.erase("rope_parameters");
+  oldest["rope_scaling"].erase("rope_type");
+  oldest["rope_scaling"]["type"] = "llama3";
+  torn["rope_scaling"]["factor"] = 4;
+  for (const json& config : {old_style, new_style, oldest}) EXPECT_EQ(parse_hf_config(config.dump(), "c"), s);
+  EXPECT_CONTAINS(user_error([&] { parse_hf_config(torn.dump(), "c"); }), "rope_parameters");
+  json upside_down = new_style;
+  upside_down["rope_parameters"]["high_freq_factor"] = 0.5;
+  EXPECT_CONTAINS(user_error([&] { parse_hf_config(upside_down.dump(), "c"); }), "high_freq_factor");
+}
+
+TEST(HfConfig, AMistralFileThatSaysNothingOfItsWindowHasTheClassesDefault) {
+  ModelShape s = shape_of(Arch::llama);
+  s.mistral = true;
+  json config = json::parse(hf_config(s));
+  EXPECT_EQ(parse_hf_config(config.dump(), "c").window, 0);  // null: none
+  config.erase("sliding_window");
+  EXPECT_EQ(parse_hf_config(config.dump(), "c").window, 4096);
+  EXPECT_EQ(parse_hf_config(config.dump(), "c").longest_sequence(), 37);
+}
+
+TEST(HfConfig, AQwen2WindowIsRefusedOnlyWhereItIsUsed) {
+  ModelShape s = shape_of(Arch::llama);
+  s.qkv_bias = true;
+  json config = json::parse(hf_config(s));
+  config["sliding_window"] = 16;
+  EXPECT_EQ(parse_hf_config(config.dump(), "c"), s);
+  config["use_sliding_window"] = true;
+  EXPECT_CONTAINS(user_error([&] { parse_hf_config(config.dump(), "c"); }), "sliding_window");
+}
+
 struct Variation {
   Arch arch;
   const char* key;
@@ -100,14 +163,16 @@ TEST(HfConfig, OtherModelsAreRefusedByTheKeyThatMakesThemOther) {
       {Arch::gpt2, "layer_norm_epsilon", -1e-5},
       {Arch::gpt2, "tie_word_embeddings", "yes"},
       {Arch::llama, "hidden_act", "gelu"},
-      {Arch::llama, "attention_bias", true},
+      {Arch::llama, "attention_bias", 1},
       {Arch::llama, "mlp_bias", true},
-      {Arch::llama, "head_dim", 8},
+      {Arch::llama, "head_dim", 7},
       {Arch::llama, "num_key_value_heads", 3},
-      {Arch::llama, "sliding_window", 4096},
+      {Arch::llama, "sliding_window", 36},
+      {Arch::llama, "layer_types", {"full_attention", "sliding_attention", "full_attention"}},
       {Arch::llama, "partial_rotary_factor", 0.5},
       {Arch::llama, "rope_scaling", {{"type", "linear"}, {"factor", 2.0}}},
       {Arch::llama, "rope_parameters", {{"rope_type", "llama3"}, {"rope_theta", 500000.0}}},
+      {Arch::llama, "rope_parameters", {{"rope_type", "yarn"}, {"factor", 4.0}, {"rope_theta", 500000.0}}},
       {Arch::llama, "quantization_config", {{"bits", 4}}},
       {Arch::bert, "hidden_act", "gelu_new"},
       {Arch::bert, "position_embedding_type", "relative_key"},

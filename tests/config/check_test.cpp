@@ -24,6 +24,25 @@ TEST(Check, ShapesThatCannotWorkNameBothFields) {
             std::string::npos);
 }
 
+TEST(Check, HeadsOfTheirOwnWidthNeedNoDivisor) {
+  const std::string llama = "model: {arch: llama, layers: 1, hidden: 60, heads: 8, ";
+  EXPECT_EQ(mistake(llama + "head_dim: 16}"), "no error");
+  EXPECT_NE(mistake(llama + "head_dim: 15}").find("model.head_dim: expected an even number"), std::string::npos);
+  EXPECT_NE(mistake(llama + "head_dim: auto}").find("a divisor of model.hidden (60)"), std::string::npos);
+  EXPECT_NE(mistake("model: {preset: gpt2-124m, head_dim: 32}").find("only where model.arch is llama"), std::string::npos);
+  EXPECT_NE(mistake("model: {preset: bert-base, qkv_bias: true}\nobjective: masked").find("model.qkv_bias"),
+            std::string::npos);
+  EXPECT_NE(mistake(llama + "head_dim: 16, output_bias: true}").find("unless model.qkv_bias is true"), std::string::npos);
+}
+
+TEST(Check, SequencesFitTheSlidingWindowOfAFolder) {
+  Config config = parse("model: {preset: llama-10m}\ndata: {sequence: 128}");
+  config.model.shape.window = 128;
+  EXPECT_EQ(complaint([&] { check_model(config); }), "no error");
+  config.model.shape.window = 127;
+  EXPECT_NE(complaint([&] { check_model(config); }).find("sliding_window (127), got 128"), std::string::npos);
+}
+
 TEST(Check, SequencesFitTheContext) {
   EXPECT_EQ(mistake("model: {preset: gpt2-124m}\ndata:\n  sequence: 1025\n"),
             "run.yaml:3: data.sequence: expected at most model.context (1024), got 1025; shorten it, or "

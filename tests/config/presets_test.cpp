@@ -25,14 +25,14 @@ ModelShape odd(Arch arch, int64_t hidden, int64_t heads, int64_t kv_heads, bool 
 
 }  // namespace
 
-// Counted by transformers 5.22: sum of numel() over parameters() of GPT2LMHeadModel, LlamaForCausalLM and
-// BertForMaskedLM with the same numbers in their configurations.
+// Counted by transformers 5.22: sum of numel() over parameters() of GPT2LMHeadModel, LlamaForCausalLM,
+// MistralForCausalLM, Qwen2ForCausalLM and BertForMaskedLM with the same numbers in their configurations.
 TEST(Presets, ParametersAreCountedAsHuggingFaceDoes) {
   const std::map<std::string_view, int64_t> counted{
       {"gpt2-124m", 124439808},  {"gpt2-355m", 354823168},  {"gpt2-774m", 774030080},
       {"gpt2-1.5b", 1557611200}, {"gpt3-1.3b", 1315723264}, {"llama-10m", 10424448},
       {"llama-110m", 109529856}, {"llama-1b", 1100048384},  {"llama-7b", 6738415616},
-      {"bert-base", 109514298},  {"bert-large", 335174458}};
+      {"qwen2-0.5b", 494032768}, {"bert-base", 109514298},  {"bert-large", 335174458}};
   EXPECT_EQ(presets().size(), counted.size());
   for (const Preset& preset : presets()) {
     ModelShape shape = preset.shape;
@@ -49,6 +49,11 @@ TEST(Presets, OddShapesAreCountedAsHuggingFaceDoes) {
   EXPECT_EQ(parameter_count(odd(Arch::llama, 60, 6, 2, true)), 160500);
   EXPECT_EQ(parameter_count(odd(Arch::llama, 60, 6, 2, false)), 221040);
   EXPECT_EQ(parameter_count(odd(Arch::bert, 65, 5, 5, true)), 177682);
+  ModelShape mistral = odd(Arch::llama, 60, 7, 7, true), biased = odd(Arch::llama, 60, 6, 2, true);
+  mistral.head_size = 10;
+  biased.head_size = 14, biased.qkv_bias = biased.output_bias = true;
+  EXPECT_EQ(parameter_count(mistral), 182100);
+  EXPECT_EQ(parameter_count(biased), 172620);
 }
 
 TEST(Presets, EachOneIsAValidModel) {

@@ -20,6 +20,7 @@ struct Case {
   bool tied = true;
   bool prefix = false;
   OptimizerKind optimizer = OptimizerKind::adamw;
+  int64_t head_size = 0;  // with biases, as the two come together in the models that have either
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -39,6 +40,8 @@ TEST_P(PeakMemory, IsWithinAFifthOfThePrediction) {
   shape.context = c.length;
   shape.tied = c.tied;
   shape.dropout = c.dropout;
+  shape.head_size = c.head_size;
+  shape.qkv_bias = c.head_size > 0;
   fill_defaults(shape);
   TrainSettings settings = settings_with(c.optimizer);
   settings.precision = c.precision;
@@ -75,6 +78,7 @@ TEST_P(PeakMemory, IsWithinAFifthOfThePrediction) {
 }
 
 constexpr Dropout kResidual{0.1, 0.1, 0}, kAll{0.1, 0.1, 0.1};
+constexpr OptimizerKind kAdamW = OptimizerKind::adamw;
 constexpr Precision kFp32 = Precision::fp32, kBf16 = Precision::bf16;
 
 // With a vocabulary of 300 the peak is in a layer, with 2000 and more mostly in the head.
@@ -98,6 +102,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"LlamaPrefix", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, {}, true, true},
                     Case{"LlamaUntied", Arch::llama, 8, 128, 1, 256, 4, 2000, kFp32, {}, false},
                     Case{"Gpt2Sgd", Arch::gpt2, 8, 128, 1, 256, 4, 2000, kFp32, {}, true, false, OptimizerKind::sgd},
+                    Case{"LlamaWideHeads", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, {}, true, false, kAdamW, 128},
+                    Case{"LlamaNarrowHeads", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, {}, true, false, kAdamW, 16},
+                    Case{"LlamaWideHeadsDropout", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, kAll, true, false, kAdamW, 128},
                     Case{"Gpt2Bf16", Arch::gpt2, 4, 128, 1, 256, 2, 300, kBf16},
                     Case{"LlamaBf16", Arch::llama, 4, 128, 1, 256, 2, 300, kBf16},
                     Case{"BertBf16", Arch::bert, 4, 128, 1, 256, 2, 300, kBf16}),

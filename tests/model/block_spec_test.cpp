@@ -24,6 +24,14 @@ std::vector<std::pair<std::string, ModelShape>> all_shapes() {
       shape.tied = tied;
       shapes.emplace_back(std::string(preset.name) + (tied ? " tied" : " untied"), shape);
     }
+  // What presets do not have: heads of their own width, biases on the output too.
+  for (int64_t head_size : {2, 6, 16})
+    for (bool output_bias : {false, true}) {
+      ModelShape shape = default_shape(Arch::llama);
+      shape.layers = 2, shape.hidden = 20, shape.heads = 6, shape.kv_heads = 3, shape.head_size = head_size;
+      shape.qkv_bias = true, shape.output_bias = output_bias;
+      shapes.emplace_back("heads of " + std::to_string(head_size), filled(shape));
+    }
   return shapes;
 }
 
@@ -117,6 +125,13 @@ TEST(BlockSpec, NamesAndShapesAreHuggingFaces) {
   EXPECT_EQ(find(llama, "model.layers.0.mlp.down_proj.weight"), Shape({8, 12}));
   EXPECT_EQ(find(llama, "model.norm.weight"), Shape({8}));
   EXPECT_EQ(find(llama, "lm_head.weight"), Shape({11, 8}));
+  ModelShape wide = llama;
+  wide.head_size = 6, wide.qkv_bias = true;
+  EXPECT_EQ(find(wide, "model.layers.0.self_attn.q_proj.weight"), Shape({24, 8}));
+  EXPECT_EQ(find(wide, "model.layers.0.self_attn.k_proj.weight"), Shape({12, 8}));
+  EXPECT_EQ(find(wide, "model.layers.0.self_attn.o_proj.weight"), Shape({8, 24}));
+  EXPECT_EQ(find(wide, "model.layers.0.self_attn.v_proj.bias"), Shape({12}));
+  EXPECT_EQ(find(wide, "model.layers.0.self_attn.o_proj.bias"), Shape({}));
   EXPECT_EQ(find(bert, "bert.embeddings.token_type_embeddings.weight"), Shape({2, 8}));
   EXPECT_EQ(find(bert, "bert.encoder.layer.0.attention.self.query.weight"), Shape({8, 8}));
   EXPECT_EQ(find(bert, "bert.encoder.layer.0.intermediate.dense.weight"), Shape({32, 8}));

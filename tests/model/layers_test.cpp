@@ -147,7 +147,7 @@ TEST_F(Layers, AttentionWithEveryGroupingPositionAndVisibility) {
         for (auto [visibility, documents] : {std::pair(Visibility::causal, false), {Visibility::all, false},
                                              {Visibility::prefix, false}, {Visibility::causal, true},
                                              {Visibility::all, true}, {Visibility::prefix, true}}) {
-          Attention attention{4, kv_heads, 6, theta, dropout, 1};
+          Attention attention{4, kv_heads, 6, Rope{theta}, dropout, 1};
           Pass pass;
           pass.sequences = 2;
           pass.length = 9;
@@ -180,7 +180,7 @@ TEST_F(Layers, DocumentsInOneSequenceDoNotSeeEachOther) {
   const std::vector<int64_t> lengths{5, 1, 8, 3};
   for (Visibility visibility : {Visibility::causal, Visibility::all})
     for (double theta : {0.0, 10000.0}) {
-      Attention attention{4, 2, 6, theta, 0, 0};
+      Attention attention{4, 2, 6, Rope{theta}, 0, 0};
       Pass packed;
       packed.sequences = 1;
       packed.length = 17;

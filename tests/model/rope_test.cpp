@@ -37,14 +37,14 @@ std::vector<double> reference(const at::Tensor& x_NX, int64_t heads, int64_t dim
 TEST(Rope, TurnsTheFirstHeadsByPositionAndLeavesTheRest) {
   const int64_t heads = 5, dim = 6, length = 7, sequences = 3;
   at::Tensor x = normal({sequences * length, (heads + 2) * dim}, 1, at::kFloat), turned = x.clone();
-  rope_in_place(turned, heads, dim, run_of(turned.size(0), length, 0), 10000, false);
+  rope_in_place(turned, heads, dim, run_of(turned.size(0), length, 0), {10000}, false);
   EXPECT_LT(distance(turned, reference(x, heads, dim, length, 0, 10000, 1)), 1e-6);
   EXPECT_TRUE(turned.narrow(1, heads * dim, 2 * dim).equal(x.narrow(1, heads * dim, 2 * dim)));
 }
 
 TEST(Rope, ContinuesAtAnyFirstPosition) {
   at::Tensor x = normal({4, 2 * 8}, 1, at::kFloat), turned = x.clone();
-  rope_in_place(turned, 2, 8, run_of(turned.size(0), 4, 1000), 500000, false);
+  rope_in_place(turned, 2, 8, run_of(turned.size(0), 4, 1000), {500000}, false);
   // Angles are float32, as in Hugging Face: at position 1000 that is worth 1000 * 2^-24 of an angle.
   EXPECT_LT(distance(turned, reference(x, 2, 8, 4, 1000, 500000, 1)), 1e-4);
 }
@@ -52,34 +52,34 @@ TEST(Rope, ContinuesAtAnyFirstPosition) {
 TEST(Rope, TurnsEveryRowByItsOwnPosition) {
   at::Tensor x = normal({3, 2 * 8}, 1, at::kFloat), together = x.clone();
   const std::vector<int64_t> positions{4, 0, 2};
-  rope_in_place(together, 2, 8, positions, 10000, false);
+  rope_in_place(together, 2, 8, positions, {10000}, false);
   for (int64_t r = 0; r < 3; r++) {
     at::Tensor alone = x.narrow(0, r, 1).clone();
-    rope_in_place(alone, 2, 8, run_of(1, 1, positions[static_cast<size_t>(r)]), 10000, false);
+    rope_in_place(alone, 2, 8, run_of(1, 1, positions[static_cast<size_t>(r)]), {10000}, false);
     EXPECT_TRUE(together.narrow(0, r, 1).equal(alone));
   }
 }
 
 TEST(Rope, BackwardIsTheInverseAndTheTranspose) {
   at::Tensor x = normal({12, 24}, 1), y = normal({12, 24}, 2), turned = x.clone(), back = y.clone();
-  rope_in_place(turned, 3, 8, run_of(turned.size(0), 6, 5), 10000, false);
-  rope_in_place(back, 3, 8, run_of(back.size(0), 6, 5), 10000, true);
+  rope_in_place(turned, 3, 8, run_of(turned.size(0), 6, 5), {10000}, false);
+  rope_in_place(back, 3, 8, run_of(back.size(0), 6, 5), {10000}, true);
   EXPECT_NEAR(dot(turned, y), dot(x, back), 1e-9);
-  rope_in_place(turned, 3, 8, run_of(turned.size(0), 6, 5), 10000, true);
+  rope_in_place(turned, 3, 8, run_of(turned.size(0), 6, 5), {10000}, true);
   EXPECT_LT(distance(turned, x), 1e-6);  // cosine and sine are float32: their squares add up to 1 that well
 }
 
 TEST(Rope, DoublesKeepTheirPrecision) {
   // At position 0 nothing turns: every bit must come back, also those that float32 does not have.
   at::Tensor x = normal({1, 8}, 1).div_(3), turned = x.clone();
-  rope_in_place(turned, 1, 8, run_of(turned.size(0), 1, 0), 10000, false);
+  rope_in_place(turned, 1, 8, run_of(turned.size(0), 1, 0), {10000}, false);
   EXPECT_TRUE(turned.equal(x));
 }
 
 TEST(Rope, SixteenBitsRoundOnce) {
   for (auto type : {at::kBFloat16, at::kHalf}) {
     at::Tensor x = normal({10, 16}, 1, type), turned = x.clone();
-    rope_in_place(turned, 2, 8, run_of(turned.size(0), 5, 0), 10000, false);
+    rope_in_place(turned, 2, 8, run_of(turned.size(0), 5, 0), {10000}, false);
     EXPECT_LT(distance(turned, reference(x, 2, 8, 5, 0, 10000, 1)), type == at::kHalf ? 1e-3 : 8e-3);
   }
 }

@@ -1,6 +1,5 @@
 #include "model/layers/attention.h"
 
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -22,14 +21,13 @@ Heads split(const Attention& a, const at::Tensor& qkv_NX, const Pass& pass) {
   return {x.narrow(1, 0, a.heads), x.narrow(1, a.heads, a.kv_heads), x.narrow(1, a.heads + a.kv_heads, a.kv_heads)};
 }
 
-// What the queries of a pass see of `keys` keys, those in the cache among them.
-kernels::Sight sight_of(const Pass& pass, int64_t keys) {
-  const int64_t first = pass.first_position(), B = pass.sequences, T = pass.length;
+kernels::Sight sight_of(const Pass& pass) {
+  const int64_t B = pass.sequences, T = pass.length;
   kernels::Sight sight{std::vector<int64_t>(static_cast<size_t>(B * T), 0), std::vector<int64_t>(static_cast<size_t>(B * T))};
   for (int64_t b = 0; b < B; b++)
     for (int64_t t = 0; t < T; t++) {
-      const int64_t causal = first + t + 1;
-      sight.end[b * T + t] = pass.visibility == Visibility::all      ? keys
+      const int64_t causal = t + 1;
+      sight.end[b * T + t] = pass.visibility == Visibility::all      ? T
                              : pass.visibility == Visibility::prefix ? std::max(causal, pass.prefix_B[b])
                                                                      : causal;
     }
@@ -46,10 +44,10 @@ kernels::Sight sight_of(const Pass& pass, int64_t keys) {
   return sight;
 }
 
-kernels::DropoutSite dropout_of(const Attention& a, const Pass& pass, int64_t keys) {
+kernels::DropoutSite dropout_of(const Attention& a, const Pass& pass) {
   if (!pass.dropout) return {};
   return {pass.seed, RandomUse::attention_dropout, static_cast<uint64_t>(a.layer), pass.step,
-          pass.first_sequence * a.heads * pass.length * keys, a.dropout};
+          pass.first_sequence * a.heads * pass.length * pass.length, a.dropout};
 }
 
 }  // namespace
@@ -59,17 +57,12 @@ at::Tensor Attention::by_head(const at::Tensor& x_NC, const Pass& pass) const {
 }
 
 at::Tensor Attention::forward(at::Tensor qkv_NX, const Pass& pass, Tape* tape) const {
-  if (rope_theta > 0)
-    kernels::rope_in_place(qkv_NX, heads + kv_heads, head_dim, positions_of(pass), rope_theta, false);
+  if (pass.cache) return forward_cached(std::move(qkv_NX), pass);
+  if (rope.theta > 0)
+    kernels::rope_in_place(qkv_NX, heads + kv_heads, head_dim, positions_of(pass), rope, false);
   auto [q, k, v] = split(*this, qkv_NX, pass);
-  if (pass.cache) {
-    KeyValueCache::Layer& past = pass.cache->layers.at(static_cast<size_t>(layer));
-    past.keys = k = past.keys.defined() ? at::cat({past.keys, k}, 2) : k.contiguous();
-    past.values = v = past.values.defined() ? at::cat({past.values, v}, 2) : v.contiguous();
-  }
   at::Tensor output_NC = at::empty({pass.tokens(), heads * head_dim}, qkv_NX.options());
-  const int64_t keys = k.size(2);
-  at::Tensor lse = kernels::attention(q, k, v, sight_of(pass, keys), dropout_of(*this, pass, keys), by_head(output_NC, pass));
+  at::Tensor lse = kernels::attention(q, k, v, sight_of(pass), dropout_of(*this, pass), by_head(output_NC, pass));
   if (tape) {
     tape->keep(std::move(qkv_NX));
     tape->keep(std::move(lse));
@@ -83,10 +76,10 @@ at::Tensor Attention::backward(const at::Tensor& g_NC, const at::Tensor& output_
   auto [q, k, v] = split(*this, qkv_NX, pass);
   at::Tensor g_qkv_NX = at::empty(qkv_NX.sizes(), qkv_NX.options());
   auto [gq, gk, gv] = split(*this, g_qkv_NX, pass);
-  kernels::attention_backward(by_head(g_NC, pass), q, k, v, by_head(output_NC, pass), lse, sight_of(pass, pass.length),
-                              dropout_of(*this, pass, pass.length), gq, gk, gv);
-  if (rope_theta > 0)
-    kernels::rope_in_place(g_qkv_NX, heads + kv_heads, head_dim, positions_of(pass), rope_theta, true);
+  kernels::attention_backward(by_head(g_NC, pass), q, k, v, by_head(output_NC, pass), lse, sight_of(pass),
+                              dropout_of(*this, pass), gq, gk, gv);
+  if (rope.theta > 0)
+    kernels::rope_in_place(g_qkv_NX, heads + kv_heads, head_dim, positions_of(pass), rope, true);
   return g_qkv_NX;
 }
 

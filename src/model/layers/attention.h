@@ -1,7 +1,8 @@
-// Multi-head attention on q, k, v lying side by side in one matrix.
+// Multi-head attention on q, k, v lying side by side in one matrix; over a cache in cached_attention.cpp.
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include "config/model_shape.h"
 #include "model/pass.h"
 #include "model/tape.h"
 
@@ -11,7 +12,7 @@ struct Attention {
   int64_t heads = 0;
   int64_t kv_heads = 0;   // divides heads; fewer: grouped-query attention
   int64_t head_dim = 0;
-  double rope_theta = 0;  // > 0: rotary positions on q and k
+  Rope rope;              // of q and k; theta 0: none
   double dropout = 0;     // on the probabilities
   int64_t layer = 0;      // keys dropout; place in the cache
 
@@ -20,6 +21,8 @@ struct Attention {
   // qkv_NX as the projection leaves it (rotated in place); returns [N, heads * head_dim]. Leaves on the tape,
   // where one is given: qkv, log-sum-exp, output (so the output is the first that backward takes).
   at::Tensor forward(at::Tensor qkv_NX, const Pass& pass, Tape* tape) const;
+  // The same for sequences that go on where the cache ends; puts their keys and values there.
+  at::Tensor forward_cached(at::Tensor qkv_NX, const Pass& pass) const;
   // Gradient of qkv as the projection left it. `output_NC` is forward's, already taken from the tape.
   at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& output_NC, const Pass& pass, Tape& tape) const;
 

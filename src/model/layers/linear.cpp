@@ -4,6 +4,8 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/sum.h>
 
+#include "model/kernels/few_rows.h"
+
 namespace megalith {
 
 void add_to_gradient(const Weight& weight, const at::Tensor& amount) {
@@ -11,6 +13,8 @@ void add_to_gradient(const Weight& weight, const at::Tensor& amount) {
 }
 
 at::Tensor Linear::forward(const at::Tensor& x_NI) const {
+  if (kernels::takes_few_rows(x_NI, weight.value))
+    return kernels::few_rows_product(x_NI, weight.value, order, bias.value);
   at::Tensor w_IO = order == MatrixOrder::in_out ? weight.value : weight.value.t();
   return bias.value.defined() ? at::addmm(bias.value, x_NI, w_IO) : at::mm(x_NI, w_IO);
 }

@@ -2,6 +2,8 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include "model/layers/matrix_order.h"
+
 namespace megalith {
 
 // A parameter as views of its block's flat buffers. The gradient is float32 and undefined outside of training.
@@ -12,8 +14,6 @@ struct Weight {
 
 // Adds `amount` (of the compute type) to a float32 gradient.
 void add_to_gradient(const Weight& weight, const at::Tensor& amount);
-
-enum class MatrixOrder { out_in, in_out };  // torch.nn.Linear and GPT-2's Conv1D
 
 struct Linear {
   Weight weight;

@@ -63,11 +63,11 @@ void TableGradient::fold(const Weight& table) {
 }
 
 void add_positions(const Weight& positions, at::Tensor& x_NC, const Pass& pass) {
-  if (pass.document_begin_N.defined()) {
+  if (pass.document_begin_N.defined() || pass.cache) {
     x_NC.add_(at::embedding(positions.value, at::tensor(positions_of(pass))));
   } else {  // the same rows for every sequence
     x_NC.view({pass.sequences, pass.length, x_NC.size(1)})
-        .add_(positions.value.narrow(0, pass.first_position(), pass.length));
+        .add_(positions.value.narrow(0, 0, pass.length));
   }
 }
 

@@ -25,7 +25,7 @@ int64_t VocabularyLoss::chunk_rows(int64_t vocab, int64_t hidden) {
 }
 
 at::Tensor VocabularyLoss::logits(const at::Tensor& x_RC) const {
-  return bias.value.defined() ? at::addmm(bias.value, x_RC, table.value.t()) : at::mm(x_RC, table.value.t());
+  return Linear{table, bias, MatrixOrder::out_in}.forward(x_RC);
 }
 
 LossSums VocabularyLoss::run(const at::Tensor& x_RC, const at::Tensor& targets_R, double scale, at::Tensor* gx_RC,

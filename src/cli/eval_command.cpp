@@ -1,0 +1,63 @@
+#include <memory>
+
+#include "cli/checks.h"
+#include "cli/commands.h"
+#include "cli/loaded_model.h"
+#include "train/evaluate.h"
+#include "train/multiple_choice.h"
+
+namespace megalith {
+namespace {
+
+struct EvalArguments {
+  std::string path, choices, joint = " ";
+  std::vector<std::string> files;
+  int64_t window = 0, stride = 0;
+};
+
+void evaluate_on_text(LoadedModel& model, const EvalArguments& a, const CommandContext& context, nlohmann::json& out) {
+  Evaluation e = evaluate_text(*model.engine, *model.tokenizer, a.files, a.window, a.stride);
+  print(context, fmt::format("loss {:.4f}  perplexity {:.3f}  bits per byte {:.4f}  ({} tokens, {} bytes)\n", e.loss,
+                             e.perplexity, e.bits_per_byte, e.tokens, e.bytes));
+  out.update({{"loss", e.loss}, {"perplexity", e.perplexity}, {"bits_per_byte", e.bits_per_byte}, {"tokens", e.tokens},
+              {"bytes", e.bytes}});
+}
+
+void evaluate_on_choices(LoadedModel& model, const EvalArguments& a, const CommandContext& context, nlohmann::json& out) {
+  std::vector<Question> questions = read_questions(a.choices);
+  ChoiceEvaluation e = evaluate_choices(*model.engine, *model.tokenizer, questions, a.joint);
+  print(context, fmt::format("accuracy {:.2f}%  by bytes {:.2f}%  by tokens {:.2f}%  ({} questions)\n", 100 * e.accuracy,
+                             100 * e.accuracy_per_byte, 100 * e.accuracy_per_token, questions.size()));
+  nlohmann::json likelihoods = nlohmann::json::array();
+  for (const ChoiceScores& scores : e.questions) likelihoods.push_back(scores.log_likelihood);
+  out.update({{"questions", questions.size()},
+              {"accuracy", e.accuracy},
+              {"accuracy_per_byte", e.accuracy_per_byte},
+              {"accuracy_per_token", e.accuracy_per_token},
+              {"log_likelihoods", likelihoods}});
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, CommandContext& context) {
+  CLI::App* command = app.add_subcommand("eval", "loss, perplexity and bits per byte of a text; answers to multiple choices");
+  auto a = std::make_shared<EvalArguments>();
+  command->add_option("CKPT", a->path, "a run, a checkpoint or a Hugging Face folder")->required();
+  command->add_option("--data", a->files, "text: its documents one after the other, each with the end token");
+  command->add_option("--window", a->window, "tokens at once; default: the model's context")->check(number_between(0));
+  command->add_option("--stride", a->stride, "tokens from window to window; default: the window")->check(number_between(0));
+  command->add_option("--choices", a->choices, "JSON lines with context, choices and answer (an index)");
+  command->add_option("--joint", a->joint, "between context and choice where neither has white space")->capture_default_str();
+  command->callback([=, &context] {
+    if (a->files.empty() && a->choices.empty()) throw CLI::RequiredError("--data or --choices");
+    context.action = [=, &context] {
+      LoadedModel model = load_with_tokenizer(a->path);
+      nlohmann::json out = nlohmann::json::object();
+      if (!a->files.empty()) evaluate_on_text(model, *a, context, out);
+      if (!a->choices.empty()) evaluate_on_choices(model, *a, context, out);
+      return CommandResult{ExitCode::done, out};
+    };
+  });
+}
+
+}  // namespace megalith

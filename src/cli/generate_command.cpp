@@ -1,0 +1,168 @@
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <memory>
+
+#include "cli/checks.h"
+#include "cli/commands.h"
+#include "cli/loaded_model.h"
+#include "text/corpus.h"
+#include "train/generate.h"
+
+namespace megalith {
+namespace {
+
+struct GenerateArguments {
+  std::string path;
+  std::vector<std::string> prompts;
+  std::string prompts_file;
+  bool interactive = false;
+  GenerateSettings settings;
+};
+
+// One prompt a line; of JSON lines, the field prompt.
+std::vector<std::string> read_prompts(const std::string& path) {
+  std::ifstream in(path);
+  if (!in)
+    throw UserError({path, "--prompts", "a file of prompts", std::filesystem::exists(path) ? "one that cannot be read" : "nothing of this name", ""});
+  std::vector<std::string> prompts;
+  const bool json_lines = is_json_lines(path);
+  std::string line;
+  for (int64_t number = 1; std::getline(in, line); number++) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line.empty()) continue;
+    if (!json_lines) {
+      prompts.push_back(line);
+      continue;
+    }
+    nlohmann::json object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!object.is_object() || !object.contains("prompt") || !object["prompt"].is_string())
+      throw UserError({fmt::format("{}:{}", path, number), "prompt", "a JSON object with this field as text",
+                       object.is_discarded() ? "something that is not JSON" : "another one", ""});
+    prompts.push_back(object["prompt"].get<std::string>());
+  }
+  if (prompts.empty()) throw UserError({path, "--prompts", "at least one line", "none", ""});
+  return prompts;
+}
+
+volatile std::sig_atomic_t interrupted = 0;
+
+// While it lives, Ctrl-C only sets a flag (and ends a pending read).
+class AnswerInterrupt {
+ public:
+  AnswerInterrupt() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { interrupted = 1; };
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, &former_);
+  }
+  ~AnswerInterrupt() { sigaction(SIGINT, &former_, nullptr); }
+  AnswerInterrupt(const AnswerInterrupt&) = delete;
+  AnswerInterrupt& operator=(const AnswerInterrupt&) = delete;
+
+ private:
+  struct sigaction former_ {};
+};
+
+enum class Line { read, cut, end };
+
+Line read_line(std::string& line) {
+  line.clear();
+  for (;;) {
+    char c = 0;
+    ssize_t got = ::read(STDIN_FILENO, &c, 1);
+    if (got < 0 && interrupted) return Line::cut;
+    if (got <= 0) return line.empty() ? Line::end : Line::read;
+    if (c == '\n') return Line::read;
+    line += c;
+  }
+}
+
+// A line in, its continuation out, until the end of input. An empty line goes on with the last text.
+CommandResult run_interactively(LoadedModel& model, const GenerateSettings& settings, const CommandContext& context) {
+  AnswerInterrupt guard;
+  const bool terminal = ::isatty(STDIN_FILENO);
+  if (terminal) print(context, "A line is continued; an empty one goes on; Ctrl-C ends an answer, Ctrl-D all.\n");
+  std::string line, text;
+  int64_t answers = 0;
+  for (;;) {
+    if (terminal) print(context, "> ");
+    interrupted = 0;
+    Line got = read_line(line);
+    if (got == Line::end) break;
+    if (got == Line::cut) {
+      print(context, "\n");
+      continue;
+    }
+    if (!line.empty()) text = line;
+    print(context, text);
+    GenerateHooks hooks;
+    hooks.show = [&](size_t, const std::string& piece) { print(context, piece); };
+    hooks.interrupted = [] { return interrupted != 0; };
+    text += generate(*model.engine, *model.tokenizer, {text}, settings, hooks).front().text;
+    print(context, "\n");
+    answers++;
+  }
+  if (terminal) print(context, "\n");
+  return {ExitCode::done, {{"answers", answers}}};
+}
+
+CommandResult run_generate(const GenerateArguments& arguments, const CommandContext& context) {
+  const GenerateSettings& settings = arguments.settings;
+  for (const std::string& stop : settings.stop)
+    if (stop.empty()) throw UserError({"command line", "--stop", "some text", "nothing", ""});
+  if (arguments.interactive && (context.json || !arguments.prompts.empty() || !arguments.prompts_file.empty()))
+    throw UserError({"command line", "-i", "it without --prompt, --prompts and --json", "it with them",
+                     "an interactive session reads its prompts line by line"});
+  std::vector<std::string> prompts = arguments.prompts;
+  if (!arguments.prompts_file.empty())
+    for (std::string& prompt : read_prompts(arguments.prompts_file)) prompts.push_back(std::move(prompt));
+  if (prompts.empty()) prompts.emplace_back();
+  LoadedModel model = load_with_tokenizer(arguments.path);
+  if (arguments.interactive) return run_interactively(model, settings, context);
+
+  const bool single = prompts.size() == 1;
+  GenerateHooks hooks;
+  if (single) {
+    print(context, prompts.front());
+    hooks.show = [&](size_t, const std::string& piece) { print(context, piece); };
+  }
+  std::vector<Generated> results = generate(*model.engine, *model.tokenizer, prompts, settings, hooks);
+  nlohmann::json list = nlohmann::json::array();
+  for (size_t i = 0; i < results.size(); i++) {
+    if (!single) print(context, fmt::format("==> {} of {} <==\n{}{}", i + 1, results.size(), prompts[i], results[i].text));
+    print(context, "\n");
+    list.push_back({{"prompt", prompts[i]},
+                    {"text", prompts[i] + results[i].text},
+                    {"continuation", results[i].text},
+                    {"tokens", results[i].tokens},
+                    {"end", name(results[i].end)}});
+  }
+  if (single) return {ExitCode::done, list.front()};
+  return {ExitCode::done, {{"results", list}}};
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app, CommandContext& context) {
+  CLI::App* command = app.add_subcommand("generate", "continue texts");
+  auto a = std::make_shared<GenerateArguments>();
+  SamplingSettings& sampling = a->settings.sampling;
+  command->add_option("CKPT", a->path, "a run, a checkpoint or a Hugging Face folder")->required();
+  command->add_option("--prompt", a->prompts, "text to continue; several times: all at once; none: begin a document")
+      ->allow_extra_args(false);
+  command->add_option("--prompts", a->prompts_file, "file of prompts: one a line, or JSON lines with the field prompt");
+  command->add_flag("-i,--interactive", a->interactive, "read lines and continue each until the end of input");
+  command->add_option("--tokens", a->settings.tokens, "at most this many")->capture_default_str()->check(number_between(0));
+  command->add_option("--temperature", sampling.temperature, "0: always the likeliest")->capture_default_str()->check(number_between(0));
+  command->add_option("--top-k", sampling.top_k, "choose among the k likeliest; 0: all")->capture_default_str()->check(number_between(0));
+  command->add_option("--top-p", sampling.top_p, "choose among the likeliest of this total probability")->capture_default_str()->check(number_between(0, 1));
+  command->add_option("--repetition-penalty", sampling.repetition_penalty, "above 1: tokens that came before are less likely")
+      ->capture_default_str()->check(number_between(0.01, 100));
+  command->add_option("--stop", a->settings.stop, "end before this text; several times: before any")->allow_extra_args(false);
+  command->add_option("--seed", a->settings.seed, "of the choices")->capture_default_str();
+  command->callback([=, &context] { context.action = [=, &context] { return run_generate(*a, context); }; });
+}
+
+}  // namespace megalith

@@ -1,0 +1,40 @@
+// Sequences of ids that grow token by token in a cache: what generation is made of, below text.
+#pragma once
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace megalith {
+
+// Sequences that grow together. Their numbers are those each has alone: prompts are read one by one, and the products of
+// single tokens treat every row by itself (model/kernels/few_rows.h).
+class TokenStream {
+ public:
+  explicit TokenStream(Engine& engine) : engine_(engine) {}
+
+  static constexpr int64_t kMostSequences = 32;
+
+  // Adds a sequence with this beginning (at least one id); returns its number.
+  int64_t begin(std::vector<int64_t> ids);
+  // Logits after the last id of a sequence; valid until the next call of begin or grow.
+  std::span<const float> logits(int64_t sequence) const;
+  // One more id each for the sequences named, which are all different.
+  void grow(const std::vector<int64_t>& sequences, const std::vector<int64_t>& ids);
+
+  const std::vector<int64_t>& ids(int64_t sequence) const { return histories_[static_cast<size_t>(sequence)]; }
+  bool context_was_full() const { return slid_; }  // a sequence went on from the second half of its context
+
+ private:
+  void read(int64_t sequence);  // its history, or as much as half the context holds where it is longer than it
+  void keep_logits(const std::vector<int64_t>& sequences, const at::Tensor& logits_BV);
+
+  Engine& engine_;  // borrowed
+  KeyValueCache cache_;
+  std::vector<std::vector<int64_t>> histories_;
+  std::vector<std::vector<float>> logits_;
+  bool slid_ = false;
+};
+
+}  // namespace megalith

@@ -1,0 +1,276 @@
+"""Models in and out: folders of transformers through `import`, `export` and training, and folders that are not what they
+say.  models.py BINARY"""
+
+import json
+import shutil
+import struct
+import subprocess
+import sys
+
+from support import metrics, run_cases
+
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import (
+    AutoModelForCausalLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
+
+torch.set_num_threads(1)
+
+SIZES = dict(
+    vocab_size=300,
+    hidden_size=32,
+    intermediate_size=48,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    max_position_embeddings=32,
+)
+LLAMA3 = dict(
+    rope_type="llama3",
+    rope_theta=500000.0,
+    factor=8.0,
+    low_freq_factor=1.0,
+    high_freq_factor=4.0,
+    original_max_position_embeddings=16,
+)
+
+
+def kin():
+    yield "mistral", MistralForCausalLM(MistralConfig(sliding_window=None, head_dim=16, **SIZES))
+    yield "window", MistralForCausalLM(MistralConfig(sliding_window=32, **SIZES))
+    yield "qwen2", Qwen2ForCausalLM(Qwen2Config(tie_word_embeddings=True, **SIZES))
+    yield "biases", LlamaForCausalLM(LlamaConfig(attention_bias=True, **SIZES))
+    yield "llama3", LlamaForCausalLM(LlamaConfig(head_dim=4, rope_parameters=LLAMA3, **SIZES))
+
+
+def weights(folder):
+    out = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        out.update(load_file(path))
+    return out
+
+
+def assert_same(got, expected, what):
+    assert got.keys() == expected.keys(), f"{what}: {sorted(got.keys() ^ expected.keys())[:4]}"
+    for name in expected:
+        assert got[name].dtype == expected[name].dtype and torch.equal(got[name], expected[name]), f"{what}: {name}"
+
+
+def theirs_come_back_as_they_were(space):
+    """import, export, theirs again: the same class, the same logits, the same bits."""
+    ids = torch.randint(0, 300, (2, 20), generator=torch.Generator().manual_seed(1))
+    said = []
+    for name, model in kin():
+        model.save_pretrained(space / name)
+        space.run("import", name, "--out", f"{name}-in")
+        space.run("export", f"{name}-in", "--out", f"{name}-out")
+        for folder in (f"{name}-in", f"{name}-out"):
+            assert_same(weights(space / folder), weights(space / name), folder)
+        back = AutoModelForCausalLM.from_pretrained(space / f"{name}-out")
+        assert type(back) is type(model), f"{name} comes back as {type(back).__name__}"
+        with torch.no_grad():
+            assert torch.equal(back(ids).logits, model(ids).logits), f"{name}: other logits"
+        for key in ("head_dim", "sliding_window", "rope_parameters", "attention_bias", "tie_word_embeddings"):
+            was, now = getattr(model.config, key, None), getattr(back.config, key, None)
+            assert was == now, f"{name}: {key} was {was}, is {now}"
+        said.append(type(back).__name__)
+    return ", ".join(said)
+
+
+def stored_types_and_shards(space):
+    model = next(m for n, m in kin() if n == "qwen2")
+    for dtype, word in ((torch.bfloat16, "bf16"), (torch.float16, "fp16")):
+        model.to(dtype).save_pretrained(space / word, max_shard_size="15KB")
+        assert len(list((space / word).glob("model-*.safetensors"))) > 3
+        expected = weights(space / word)
+        space.run("import", word, "--out", f"{word}-stored")
+        assert_same(weights(space / f"{word}-stored"), expected, word)
+        assert json.loads((space / f"{word}-stored/config.json").read_text())["dtype"] == str(dtype)[6:]
+        space.run("import", word, "--out", f"{word}-wide", "--dtype", "fp32")
+        assert_same(weights(space / f"{word}-wide"), {k: v.float() for k, v in expected.items()}, f"{word} as fp32")
+        space.run("export", f"{word}-wide", "--out", f"{word}-narrow", "--dtype", word)
+        assert_same(weights(space / f"{word}-narrow"), expected, f"{word} after fp32")
+
+
+def kin_can_be_trained(space):
+    """Their weights, our steps, a checkpoint that is theirs again."""
+    for name, model in kin():
+        if name in ("mistral", "qwen2", "biases"):
+            model.save_pretrained(space / name)
+            space.yaml(f"on-{name}", model=f"{{from: {name}}}", steps=6, every=0)
+            space.train(f"on-{name}")
+            losses = [m["loss"] for m in metrics(space / f"runs/on-{name}")]
+            assert losses[-1] < losses[0], f"{name}: {losses}"
+            back = AutoModelForCausalLM.from_pretrained(space / f"runs/on-{name}/checkpoints/step-00000006")
+            assert type(back) is type(model)
+    # From scratch, by keys of our own.
+    shape = "{arch: llama, layers: 1, hidden: 24, heads: 4, kv_heads: 2, head_dim: 8, qkv_bias: true, ffn: 32, context: 32}"
+    space.yaml("scratch", model=shape, steps=3, every=0)
+    space.train("scratch")
+    back = AutoModelForCausalLM.from_pretrained(space / "runs/scratch/checkpoints/step-00000003")
+    assert type(back).__name__ == "Qwen2ForCausalLM" and back.config.head_dim == 8
+
+
+def a_window_bounds_the_sequence(space):
+    model = MistralForCausalLM(MistralConfig(sliding_window=16, **SIZES))
+    model.save_pretrained(space / "model")
+    space.yaml("long", model="{from: model}", steps=2)
+    refused = space.train("long", expect=2).stderr
+    assert "data.sequence" in refused and "sliding_window (16)" in refused, refused
+    space.train("long", "data.sequence=16")
+    config = json.loads((space / "runs/long/checkpoints/step-00000002/config.json").read_text())
+    assert config["sliding_window"] == 16 and config["max_position_embeddings"] == 32
+
+
+def header_of(path):
+    data = path.read_bytes()
+    (size,) = struct.unpack("<Q", data[:8])
+    return json.loads(data[8 : 8 + size]), data[8 + size :]
+
+
+def write_with_header(path, header, data):
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def liars_are_refused(space):
+    """One line, exit code 2, the name of what is wrong: for every command that reads weights."""
+    model = next(m for n, m in kin() if n == "qwen2")
+    model.save_pretrained(space / "good")
+    bias, norm = "model.layers.1.self_attn.k_proj.bias", "model.norm.weight"
+
+    def broken(name, change):
+        shutil.copytree(space / "good", space / name)
+        change(space / name / "model.safetensors")
+        return name
+
+    def tensors(change):
+        def apply(path):
+            content = load_file(path)
+            change(content)
+            save_file(content, path)
+
+        return apply
+
+    def header(change):
+        def apply(path):
+            head, data = header_of(path)
+            change(head)
+            write_with_header(path, head, data)
+
+        return apply
+
+    def offsets(begin, end):
+        return header(lambda h: h[bias].update(data_offsets=[begin, end]))
+
+    cases = [
+        ("misshapen", tensors(lambda t: t.update({bias: torch.zeros(17)})), [bias, "[17]", "[16]"]),
+        ("missing", tensors(lambda t: t.pop(bias)), ["none of the name", bias]),
+        ("extra", tensors(lambda t: t.update({"model.layers.9.x": torch.zeros(2)})), ["model.layers.9.x"]),
+        ("integers", tensors(lambda t: t.update({norm: torch.ones(32, dtype=torch.int64)})), [norm, "I64"]),
+        ("beyond", offsets(10**9, 10**9 + 64), ["there is a hole"]),
+        ("overlapping", offsets(0, 64), ["overlaps"]),
+        ("backwards", offsets(64, 0), [bias]),
+        ("huge", offsets(2**63 - 64, 2**63), ["2^63"]),
+        ("wide", header(lambda h: h[bias].update(shape=[2**62, 2**62])), [bias, "2^63"]),
+        ("negative", header(lambda h: h[bias].update(shape=[-1])), [bias]),
+        ("long header", lambda p: p.write_bytes(struct.pack("<Q", 2**63) + p.read_bytes()[8:]), ["header"]),
+        ("no json", lambda p: p.write_bytes(struct.pack("<Q", 8) + b"{nonsens" + bytes(64)), ["JSON"]),
+        ("short", lambda p: p.write_bytes(p.read_bytes()[:-1]), ["cut short"]),
+        ("empty", lambda p: p.write_bytes(b""), ["8 bytes"]),
+    ]
+    for name, change, says in cases:
+        folder = broken(name.replace(" ", "-"), change)
+        for command in (("import", folder, "--out", "out"), ("export", folder, "--out", "out"), ("generate", folder)):
+            if command[0] == "generate" and name not in ("missing", "huge"):
+                continue
+            done = space.run(*command, expect=2)
+            lines = done.stderr.strip().splitlines()
+            assert len(lines) == 1, f"{name}: {lines}"
+            for words in says:
+                assert words in lines[0], f"{name}: {words!r} not in {lines[0]!r}"
+            assert not (space / "out").exists(), f"{name} left something behind"
+    old = space / "old"
+    shutil.copytree(space / "good", old)
+    (old / "model.safetensors").rename(old / "pytorch_model.bin")
+    said = space.run("import", "old", "--out", "out", expect=2).stderr
+    assert "pytorch_model.bin" in said and "save_pretrained" in said, said
+    index = space / "index"
+    model.save_pretrained(index, max_shard_size="15KB")
+    part = sorted(index.glob("model-*.safetensors"))[1]
+    part.unlink()
+    said = space.run("import", "index", "--out", "out", expect=2).stderr
+    assert part.name in said, said
+    (index / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../good/model.safetensors"}}')
+    said = space.run("import", "index", "--out", "out", expect=2).stderr
+    assert "weight_map" in said and len(said.strip().splitlines()) == 1, said
+    return f"{len(cases)} kinds"
+
+
+def damage_is_seen_where_there_is_a_manifest(space):
+    space.yaml("run", steps=3)
+    space.train("run")
+    folder = space / "runs/run/checkpoints/step-00000003"
+    space.run("generate", folder, "--tokens", 2)
+    path = folder / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+    for command in (("generate", folder), ("eval", folder, "--data", "text.txt"), ("export", folder, "--out", "out")):
+        said = space.run(*command, expect=2).stderr
+        assert "model.safetensors" in said and "manifest.json" in said, said
+    (folder / "manifest.json").unlink()  # then it is a folder like any other
+    space.run("generate", folder, "--tokens", 2)
+
+
+def peak_memory(space, *arguments):
+    """Most resident memory of a command, MB."""
+    # Through a small process of its own: a child's figure begins with what its parent had.
+    watch = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", watch, *space.command(*arguments)],
+        cwd=space.root, env=space.environment, check=True, capture_output=True, text=True,
+    )
+    return int(done.stdout) / 1024
+
+
+def memory_does_not_grow_with_the_model(space):
+    """120 MB of weights pass through `import` and `export` in the memory that 1 MB needs."""
+    for name, size in (("small", 64), ("large", 1024)):
+        config = GPT2Config(vocab_size=8000, n_positions=64, n_embd=size, n_layer=1 + size // 256, n_head=4)
+        model = GPT2LMHeadModel(config).to(torch.bfloat16)
+        model.save_pretrained(space / name, max_shard_size="30MB")
+    total = sum(p.stat().st_size for p in (space / "large").glob("*.safetensors")) / 2**20
+    assert total > 100, total
+    grown = []
+    for command in ("import", "export"):
+        small = peak_memory(space, command, "small", "--out", f"small-{command}", "--dtype", "fp32")
+        large = peak_memory(space, command, "large", "--out", f"large-{command}", "--dtype", "fp32")
+        grown.append(large - small)
+        assert large - small < 40, f"{command} of {total:.0f} MB takes {large:.0f} MB, of a small model {small:.0f} MB"
+    return f"{total:.0f} MB in bf16: {small:.0f} and {large:.0f} MB, {grown[0]:+.0f} and {grown[1]:+.0f} MB"
+
+
+run_cases(
+    [
+        theirs_come_back_as_they_were,
+        stored_types_and_shards,
+        kin_can_be_trained,
+        a_window_bounds_the_sequence,
+        liars_are_refused,
+        damage_is_seen_where_there_is_a_manifest,
+        memory_does_not_grow_with_the_model,
+    ]
+)
