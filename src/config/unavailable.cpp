@@ -14,7 +14,6 @@ void refuse_unavailable(const Config& config, const WhereOf& where) {
   auto more_than = [&](int64_t value, int64_t most, std::string_view key) {
     refuse(value > most, key, fmt::format("{}", most), fmt::format("{}", value));
   };
-  refuse(config.data.attention == AttentionReach::document, "data.attention", "sequence", "document");
   more_than(config.parallel.data, 1, "parallel.data");
   more_than(config.parallel.tensor, 1, "parallel.tensor");
   more_than(config.parallel.pipeline, 1, "parallel.pipeline");

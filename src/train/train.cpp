@@ -100,9 +100,10 @@ TrainResult train(Config config) {
   else if (!folder.empty()) load_parameters(engine.model(), folder);
   else engine.model().initialise(config.run.seed);
 
-  say(fmt::format("{} {}: {} parameters, {} tokens a step in {} micro-batch(es), {} threads; predicted {} a step, {} of {}",
+  say(fmt::format("{} {}: {} parameters, {} tokens a step in {}, {} threads; predicted {} a step, {} of {}",
                   state.step > 0 ? fmt::format("resuming at step {},", state.step) : "training", name(config.model.shape.arch),
-                  show_count(parameter_count(config.model.shape)), config.train.batch * config.data.sequence, plan.micros,
+                  show_count(parameter_count(config.model.shape)), config.train.batch * config.data.sequence,
+                  plan.micros == 1 ? "one micro-batch" : fmt::format("{} micro-batches", plan.micros),
                   plan.threads, show_seconds(plan.predicted.seconds), show(plan.predicted_peak()), show(plan.budget)));
   TrainResult result = TrainingLoop(config, plan, run, engine, *data, tokenizer.get()).run(state);
   set_allocation_budget(Bytes(0));

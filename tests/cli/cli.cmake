@@ -23,6 +23,13 @@ cli_test(share share 900 $<TARGET_FILE:probe>)
 cli_test(signals signals 600)
 cli_test(stories stories 300 $<TARGET_FILE:probe>)
 
+# The guides' commands, as a reader would type them.
+file(GLOB guides CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/guides/*.md)
+foreach(guide ${guides})
+  get_filename_component(name ${guide} NAME_WE)
+  cli_test(guides.${name} guides 600 ${guide})
+endforeach()
+
 # Campaigns: `ctest -L long`; `make test` leaves them out.
 cli_test(resume_long resume 3600 --long)
 cli_test(prediction_long prediction 1800 --long)

@@ -114,7 +114,7 @@ def check(arch, label, model, length, probe, micros):
         if g.norm().item() < 1e-9 * total:
             # Zero but for rounding (BERT's key biases shift all scores of a query alike): no further from it than
             # transformers itself in float32.
-            allowed = max(allowed, 2 * (single[name].double() - g).norm().item())
+            allowed = max(allowed, 4 * (single[name].double() - g).norm().item())
         worst = max(worst, error / allowed)
         assert error <= allowed, f"{arch} {label}: gradient of {name} differs by {error}, allowed {allowed}"
 
