@@ -34,6 +34,12 @@ fuzz: ## fuzz the config and safetensors parsers for a minute each
 sanitize: ## the folders without LibTorch under ASan+UBSan, the lanes under TSan
 	@scripts/sanitize
 
+bench: ## measure against PyTorch, transformers and DeepSpeed; WHAT=step, startup, save, kernels, tokenizers or generation
+	@scripts/bench $(WHAT)
+
+bench-smoke: ## a quick check that a step is not slower than plain PyTorch's
+	@scripts/bench smoke
+
 docs: build ## write the generated pages again
 	@ninja -C $(BUILD) test_config
 	@MEGALITH_REGENERATE=1 $(BUILD)/test_config --gtest_filter='Reference.*' >/dev/null; true
@@ -41,4 +47,4 @@ docs: build ## write the generated pages again
 clean: ## remove what was built
 	rm -rf $(BUILD) $(BUILD)-*
 
-.PHONY: help setup build quickstart test test-long fuzz sanitize docs clean
+.PHONY: help setup build quickstart test test-long fuzz sanitize bench bench-smoke docs clean

@@ -3,15 +3,18 @@
 All programs of a workload are started together and make their steps in turn, A B A B ..., so that a noisy machine
 hits all alike. What counts is the ratio of medians within one run.
 
-run.py step|memory|startup [--workload NAME ...] [--rounds N] [--peers a,b]"""
+run.py step|startup|save [--workload NAME ...] [--rounds N] [--peers a,b]"""
 
 import argparse
 import json
 import os
 import platform
+import shutil
 import statistics
+import struct
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -154,6 +157,102 @@ def show(result):
     )
 
 
+def write_tokens(prefix, vocab, tokens):
+    """Token shards for the command line's runs: one document of ids."""
+    ids = [(i * 7919 + i // 13) % vocab for i in range(tokens)]
+    Path(f"{prefix}.bin").write_bytes(struct.pack(f"<{tokens}H", *ids))
+    header = b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, 1, 2)
+    Path(f"{prefix}.idx").write_bytes(header + struct.pack("<i", tokens) + struct.pack("<q", 0) + struct.pack("<qq", 0, 1))
+
+
+def config_of(work, folder, steps, every):
+    shape = (
+        f"{{arch: {work.arch}, layers: {work.layers}, hidden: {work.hidden}, heads: {work.heads}, ffn: {work.ffn}, "
+        f"vocab: {work.vocab}, context: {work.context}}}"
+    )
+    path = Path(folder) / "run.yaml"
+    path.write_text(
+        f"run: {{dir: {folder}/run}}\nmodel: {shape}\ndata: {{train: [{folder}/tokens], sequence: {work.sequence}, "
+        f"valid_fraction: 0}}\ntrain: {{steps: {steps}, batch: {work.batch}, eval_every: 0}}\n"
+        f"checkpoint: {{every: {every}, keep: 1}}\n"
+    )
+    return path
+
+
+def startup(arguments):
+    """From the start of the process to the end of the first step, the small model."""
+    work = WORKLOADS["llama-10m 16x128"]
+    programs = ["Megalith", "PyTorch eager", "transformers"]
+    times = {program: [] for program in programs}
+    with tempfile.TemporaryDirectory() as folder:
+        write_tokens(f"{folder}/tokens", work.vocab, 4 * work.tokens + 2)
+        run = [str(BUILD / "megalith"), "train", str(config_of(work, folder, 1, "never"))]
+        subprocess.run(run, check=True, capture_output=True)  # once, so that calibration is known
+        for _ in range(arguments.rounds):
+            for program in programs:
+                begin = time.perf_counter()
+                if program == "Megalith":
+                    shutil.rmtree(f"{folder}/run", ignore_errors=True)
+                    subprocess.run(run, check=True, capture_output=True)
+                    times[program].append(time.perf_counter() - begin)
+                else:
+                    worker = Worker(program, work)
+                    worker.ask(1)
+                    times[program].append(time.perf_counter() - begin)
+                    worker.end()
+    result = {program: spread(seconds) for program, seconds in times.items()}
+    for program, row in result.items():
+        print(f"  start to first step: {program:14} {row['median']:.2f} s ±{row['spread']:.2f}", flush=True)
+    return {"workload": work.name, "programs": result}
+
+
+def disk_speed(folder, size):
+    """Bytes a second written and made durable, in pieces of 4 MiB."""
+    piece = os.urandom(4 << 20)
+    begin = time.perf_counter()
+    with open(Path(folder) / "disk", "wb", buffering=0) as file:
+        for _ in range(size // len(piece)):
+            file.write(piece)
+        os.fsync(file.fileno())
+    seconds = time.perf_counter() - begin
+    os.unlink(Path(folder) / "disk")
+    return size / seconds
+
+
+def save(arguments):
+    """What checkpoints of gpt2-124m cost the steps that they are written in."""
+    work = WORKLOADS["gpt2-124m 4x256"]
+    with tempfile.TemporaryDirectory(dir=ROOT) as folder:
+        write_tokens(f"{folder}/tokens", work.vocab, 64 * work.tokens)
+        steps, every = 2 + 4 * arguments.rounds, 4
+        subprocess.run(
+            [str(BUILD / "megalith"), "train", str(config_of(work, folder, steps, every))], check=True, capture_output=True
+        )
+        rows = [json.loads(line) for line in Path(f"{folder}/run/metrics.jsonl").read_text().splitlines()]
+        plain = [r["step_s"] for r in rows[2:] if not r.get("save_s")]
+        saving = [r["step_s"] for r in rows[2:] if r.get("save_s")]
+        newest = max(Path(f"{folder}/run/checkpoints").iterdir())
+        size = sum(f.stat().st_size for f in newest.iterdir())
+        disk = disk_speed(folder, size)
+    usual, with_save = spread(plain), spread(saving)
+    delay = with_save["median"] - usual["median"]
+    result = {
+        "workload": work.name, "bytes": size, "disk_write": disk, "step_s": usual, "step_with_save_s": with_save,
+        "delay_s": delay, "share_of_200_steps": delay / (200 * usual["median"]), "saves": len(saving),
+    }
+    print(
+        f"  a checkpoint of {size / 1e9:.2f} GB: its step takes {delay:.2f} s longer than {usual['median']:.2f} s, "
+        f"{result['share_of_200_steps']:.2%} of 200 steps; the disk alone takes {size / disk:.2f} s",
+        flush=True,
+    )
+    return result
+
+
+def steps(arguments):
+    peers = [p for p in arguments.peers.split(",") if p]
+    return [measure(WORKLOADS[name], ["Megalith", *peers], arguments.rounds) for name in arguments.workload or WORKLOADS]
+
+
 def processor():
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -162,20 +261,27 @@ def processor():
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    kinds = {"step": steps, "startup": startup, "save": save}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=kinds)
     parser.add_argument("--workload", action="append", choices=WORKLOADS)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--peers", default="PyTorch eager,torch.compile,transformers,DeepSpeed")
+    parser.add_argument("--least", type=float, help="fail where Megalith is not this many times as fast as the best peer")
     arguments = parser.parse_args()
-    peers = [p for p in arguments.peers.split(",") if p]
-    results = []
-    for name in arguments.workload or WORKLOADS:
-        results.append(measure(WORKLOADS[name], ["Megalith", *peers], arguments.rounds))
+    result = kinds[arguments.what](arguments)
+    if arguments.least:
+        for row in result:
+            seconds = {program: r["step_s"]["median"] for program, r in row["programs"].items()}
+            ratio = min(s for program, s in seconds.items() if program != "Megalith") / seconds["Megalith"]
+            if ratio < arguments.least:
+                sys.exit(f"{row['workload']}: {ratio:.2f} times the best peer, expected at least {arguments.least}")
+        return
     RESULTS.mkdir(exist_ok=True)
     document = {
-        "date": time.strftime("%Y-%m-%d"), "processor": processor(), "threads": THREADS, "workloads": results,
+        "date": time.strftime("%Y-%m-%d"), "processor": processor(), "threads": THREADS, arguments.what: result,
     }
-    (RESULTS / "step.json").write_text(json.dumps(document, indent=1) + "\n")
+    (RESULTS / f"{arguments.what}.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,159 @@
+"""Writes docs/benchmarks.md and docs/images/benchmarks.svg from bench/results/*.json, as bench/run.py and the other
+scripts here left them. No figure in the documentation comes from anywhere else."""
+
+import json
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent
+DOCS = BENCH.parent / "docs"
+COLOURS = {
+    "Megalith": "#c2410c", "torch.compile": "#475569", "PyTorch eager": "#64748b", "transformers": "#94a3b8",
+    "DeepSpeed": "#cbd5e1",
+}
+
+
+def load(name):
+    path = BENCH / "results" / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def table(header, rows):
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def best_peer(programs):
+    return min(((p, r) for p, r in programs.items() if p != "Megalith"), key=lambda item: item[1]["step_s"]["median"])
+
+
+def chart(workloads):
+    """Tokens a second of every program, the best peer being 1, as bars."""
+    row, group, left, width = 18, 30, 150, 430
+    height, y = 12, 12
+    bars = []
+    for work in workloads:
+        best = best_peer(work["programs"])[1]["tokens_per_s"]
+        bars.append(f'<text x="0" y="{y + 12}" font-weight="600">{work["workload"]}</text>')
+        y += row
+        ordered = sorted(work["programs"].items(), key=lambda item: -item[1]["tokens_per_s"])
+        for program, r in ordered:
+            share = r["tokens_per_s"] / best
+            bars.append(f'<text x="{left - 8}" y="{y + 11}" text-anchor="end">{program}</text>')
+            bars.append(
+                f'<rect x="{left}" y="{y + 1}" width="{share * width / 1.5:.0f}" height="{height}" rx="2" '
+                f'fill="{COLOURS.get(program, "#94a3b8")}"/>'
+            )
+            bars.append(f'<text x="{left + share * width / 1.5 + 6:.0f}" y="{y + 11}">{share:.2f}</text>')
+            y += row
+        y += group - row
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 60}" height="{y}" '
+        'font-family="system-ui, sans-serif" font-size="12">'
+        f'<rect width="100%" height="100%" fill="white"/>\n' + "\n".join(bars) + "\n</svg>\n"
+    )
+
+
+def step_section(document):
+    rows, notes = [], []
+    for work in document["step"]:
+        programs, machine = work["programs"], work["machine"]
+        ours = programs["Megalith"]
+        name, best = best_peer(programs)
+        for program, r in sorted(programs.items(), key=lambda item: item[1]["step_s"]["median"]):
+            rows.append([
+                work["workload"] if r is min(programs.values(), key=lambda x: x["step_s"]["median"]) else "",
+                f"**{program}**" if program == "Megalith" else program,
+                f"{r['step_s']['median'] * 1e3:.0f} ± {r['step_s']['spread'] * 1e3:.0f}",
+                f"{r['tokens_per_s']:.0f}",
+                f"{r['tokens_per_s'] / best['tokens_per_s']:.2f}",
+                f"{r['flops'] / 1e9:.0f}",
+                f"{r['above_state_bytes'] / 2**20:.0f}",
+            ])
+        eager = programs.get("PyTorch eager")
+        memory = f"; memory above the state {ours['above_state_bytes'] / eager['above_state_bytes']:.2f} of PyTorch eager's" if eager else ""
+        notes.append(
+            f"- {work['workload']}: {ours['tokens_per_s'] / best['tokens_per_s']:.2f} times the best peer ({name}); "
+            f"{ours['flops'] / machine['product_flops']:.0%} of this machine's matrix products in the model's shapes "
+            f"({machine['product_flops'] / 1e9:.0f} GFLOP/s; multiply-add peak {machine['peak_flops'] / 1e9:.0f}, memory "
+            f"{machine['bandwidth'] / 1e9:.0f} GB/s){memory}."
+            + "".join(f" Not measured: {p} ({why})." for p, why in work["missing"].items())
+        )
+    header = ["work", "program", "step, ms", "tokens/s", "of the best peer", "GFLOP/s", "MiB above state"]
+    (DOCS / "images" / "benchmarks.svg").write_text(chart(document["step"]))
+    return (
+        "## Training steps\nFloat32, AdamW and clipping every step, the same shapes and batch. Median of the steps and half "
+        "the distance of the quartiles. \"Above state\" is peak resident memory less the process's own before the model and "
+        "16 bytes a parameter.\n\n![tokens a second, the best peer being 1](images/benchmarks.svg)\n\n"
+        + table(header, rows) + "\n\n" + "\n".join(notes) + "\n"
+    )
+
+
+def startup_section(document):
+    rows = [[p, f"{r['median']:.2f} ± {r['spread']:.2f}"] for p, r in document["startup"]["programs"].items()]
+    return (
+        f"## Start\nFrom the start of the process to the end of the first step, {document['startup']['workload']}. Megalith "
+        "is the whole command, with plan, run directory and report; its measurement of the machine is kept from an earlier "
+        "run.\n\n" + table(["program", "seconds"], rows) + "\n"
+    )
+
+
+def save_section(document):
+    s = document["save"]
+    return (
+        f"## Checkpoints\nA checkpoint of {s['workload'].split()[0]} with optimizer state is {s['bytes'] / 1e9:.2f} GB. The "
+        f"step that it is written in takes {s['delay_s']:.2f} s longer than the usual {s['step_s']['median']:.2f} s "
+        f"({s['saves']} saves): {s['share_of_200_steps']:.2%} of the default interval of 200 steps. The same bytes written "
+        f"alone and made durable take {s['bytes'] / s['disk_write']:.2f} s ({s['disk_write'] / 1e9:.2f} GB/s).\n"
+    )
+
+
+def kernels_section(document):
+    rows = []
+    runs = {b["name"].split("/")[0]: b for b in document["benchmarks"]}
+    product, copy = runs["Product"]["FLOP/s"], runs["Copy"]["B/s"]
+    for name, run in runs.items():
+        if name in ("Product", "Copy"):
+            continue
+        if "FLOP/s" in run:
+            rate = f"{run['FLOP/s'] / 1e9:.0f} GFLOP/s, {run['FLOP/s'] / product:.0%} of a product's"
+        else:
+            rate = f"{run['B/s'] / 1e9:.1f} GB/s, {run['B/s'] / copy:.0%} of plain passes over memory"
+        rows.append([name, f"{run['real_time'] / 1e6:.2f}", rate])
+    return (
+        "## Kernels\nGPT-2 124M's sizes at 4x256 tokens. Beyond 100% where operands stay in the caches. A product of "
+        f"[1024, 768] with [768, 3072] runs at {product / 1e9:.0f} GFLOP/s, sums over 400 MB at {copy / 1e9:.1f} GB/s.\n\n"
+        + table(["kernel", "ms", "speed"], rows) + "\n"
+    )
+
+
+def generation_section(document):
+    speed = document["tokens_per_s"]
+    return (
+        f"## Generation\n{document['what']}, a prompt of {document['prompt']} tokens and {document['tokens']} new ones: "
+        f"{speed['megalith']:.1f} tokens/s, transformers {document['transformers']} {speed['transformers']:.1f}: "
+        f"{document['ratio']:.2f} times.\n"
+    )
+
+
+def main():
+    parts, machine = [], None
+    for name, section in {
+        "step": step_section, "startup": startup_section, "save": save_section, "kernels": kernels_section,
+        "tokenizers": tokenizers_section, "generation": generation_section,
+    }.items():
+        document = load(name)
+        if document is None:
+            continue
+        machine = machine or document
+        parts.append(section(document))
+    head = (
+        "# Benchmarks\nWritten by `make bench` (bench/): every program makes its steps in turn, so that a noisy machine hits "
+        f"all alike, and only ratios within one run are compared. This run: {machine.get('date', '')}, "
+        f"{machine.get('processor', machine.get('cpu', ''))}, {machine.get('threads', 2)} threads.\n"
+    )
+    (DOCS / "benchmarks.md").write_text(head + "\n" + "\n".join(p for p in parts if p))
+    print(f"bench: {DOCS / 'benchmarks.md'}")
+
+
+if __name__ == "__main__":
+    main()
