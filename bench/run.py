@@ -24,6 +24,7 @@ BENCH = Path(__file__).resolve().parent
 ROOT = BENCH.parent
 BUILD = ROOT / "build"
 VENV = ROOT / ".venv-bench/bin/python"
+STEPS = 3  # in a turn: as in real training, most steps follow one of their own
 THREADS = len(os.sched_getaffinity(0))
 RESULTS = BENCH / "results"
 
@@ -106,7 +107,7 @@ def measure(work, programs, rounds):
     for _ in range(rounds):
         speeds.append(machine.ask(1))
         for worker in rest:
-            answer = worker.ask(1 if work.tokens > 256 else 3)
+            answer = worker.ask(STEPS)
             steps[worker.program] += answer["seconds"]
             losses[worker.program] = answer["loss"]
     memory = {w.program: w.end() for w in rest}

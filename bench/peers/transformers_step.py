@@ -4,10 +4,11 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+from worker import serve  # before what prints
+
 import torch
 import transformers
 from batches import batch_of
-from worker import serve
 from workloads import BETAS, CLIP, EPS, LR, WEIGHT_DECAY, WORKLOADS
 
 

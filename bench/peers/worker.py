@@ -2,8 +2,13 @@
 asks for and prints their seconds, until the input ends; then it prints its memory."""
 
 import json
+import os
 import sys
 import time
+
+# Standard output is for answers alone: whatever libraries print goes to standard error.
+ANSWERS = os.fdopen(os.dup(1), "w", buffering=1)
+os.dup2(2, 1)
 
 
 def status(field):
@@ -16,7 +21,7 @@ def status(field):
 
 
 def say(**values):
-    print(json.dumps(values), flush=True)
+    print(json.dumps(values), file=ANSWERS, flush=True)
 
 
 def serve(prepare):
