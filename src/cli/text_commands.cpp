@@ -23,6 +23,16 @@ void add_corpus_options(CLI::App* command, const std::shared_ptr<CorpusOptions>&
       ->excludes(line);
 }
 
+// The prefix that `--out` names.
+std::filesystem::path checked_prefix(const std::string& out) {
+  std::filesystem::path prefix = shard_prefix(out);
+  std::error_code ignored;
+  if (!prefix.has_filename() || std::filesystem::is_directory(prefix, ignored))
+    throw UserError({"command line", "--out", "a prefix of files", fmt::format("the folder {}", out),
+                     fmt::format("for example {}", (prefix / "train").string())});
+  return prefix;
+}
+
 CommandResult show_shard(const CommandContext& context, const std::string& name, const std::string& tokenizer,
                          int64_t document, int64_t tokens) {
   TokenShard shard(shard_prefix(name));
@@ -72,13 +82,13 @@ void add_text(CLI::App& app, CommandContext& context) {
     add_corpus_options(command, options);
     command->callback([=, &context] {
       context.action = [=, &context] {
+        const std::filesystem::path prefix = checked_prefix(*out);
         auto loaded = load_tokenizer(*tokenizer);
-        auto counts =
-            tokenize_with_progress(expand_files(*files), *options, *loaded, shard_prefix(*out), *threads);
-        print(context, fmt::format("{}.bin: {} documents, {} tokens from {}\n", shard_prefix(*out).string(),
-                                   counts.documents, counts.tokens, show(Bytes(counts.text_bytes))));
+        auto counts = tokenize_with_progress(expand_files(*files), *options, *loaded, prefix, *threads);
+        print(context, fmt::format("{}.bin: {} documents, {} tokens from {}\n", prefix.string(), counts.documents,
+                                   counts.tokens, show(Bytes(counts.text_bytes))));
         return CommandResult{ExitCode::done,
-                             {{"prefix", shard_prefix(*out).string()},
+                             {{"prefix", prefix.string()},
                               {"documents", counts.documents},
                               {"tokens", counts.tokens},
                               {"bytes", counts.text_bytes},

@@ -1,5 +1,8 @@
 #include "text/shards.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -94,6 +97,7 @@ TokenShard::TokenShard(const std::filesystem::path& prefix)
              std::to_string(start));
     before = start;
   }
+  expect_random_access();
 }
 
 TokenId TokenShard::at(int64_t position) const {
@@ -102,12 +106,27 @@ TokenId TokenShard::at(int64_t position) const {
   return id;
 }
 
+// Samples lie anywhere in the shard: what the system reads ahead on its own is for nothing, megabytes for each.
+void TokenShard::expect_random_access() const {
+  auto bytes = ids_.bytes();
+  if (!bytes.empty()) ::madvise(const_cast<std::byte*>(bytes.data()), bytes.size(), MADV_RANDOM);
+}
+
+// Asks for all pages of a range at once rather than one by one as they are touched.
+void TokenShard::read_ahead(const std::byte* from, int64_t bytes) const {
+  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<uintptr_t>(from) / page * page;
+  const auto end = reinterpret_cast<uintptr_t>(from) + static_cast<uintptr_t>(bytes);
+  if (end - first > page) ::madvise(reinterpret_cast<void*>(first), end - first, MADV_WILLNEED);
+}
+
 template <class T>
 void TokenShard::copy_as(int64_t begin, std::span<T> out) const {
   int64_t count = static_cast<int64_t>(out.size());
   MEGALITH_ASSERT(begin >= 0 && count <= tokens_ && begin <= tokens_ - count, "tokens {} to {} of {}", begin,
                   begin + count, tokens_);
   const std::byte* from = ids_.bytes().data() + begin * bytes_of(width_);  // mapped files are aligned
+  read_ahead(from, count * bytes_of(width_));
   if (width_ == TokenWidth::uint16)
     std::copy_n(reinterpret_cast<const uint16_t*>(from), count, out.data());
   else

@@ -57,6 +57,8 @@ class TokenShard {
  private:
   template <class T>
   void copy_as(int64_t begin, std::span<T> out) const;
+  void expect_random_access() const;
+  void read_ahead(const std::byte* from, int64_t bytes) const;
 
   std::filesystem::path prefix_;
   MappedFile index_, ids_;
