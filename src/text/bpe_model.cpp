@@ -50,6 +50,27 @@ void BpeModel::compute(std::string_view word, std::vector<TokenId>& symbols) con
     merge_short(symbols);
   else
     merge_long(symbols);
+  if (!inner_names_.empty()) replace_inner(symbols);
+}
+
+void BpeModel::replace_inner(std::vector<TokenId>& symbols) const {
+  std::vector<TokenId> out;
+  for (TokenId id : symbols) {
+    if (id < first_inner_) {
+      out.push_back(id);
+    } else if (byte_fallback_) {
+      for (char c : inner_names_[static_cast<size_t>(id - first_inner_)])
+        out.push_back(byte_ids_[static_cast<unsigned char>(c)]);
+    } else if (out.empty() || out.back() != unknown_) {
+      out.push_back(*unknown_);
+    }
+  }
+  // What was unknown from the beginning may now stand beside what has become so.
+  if (fuse_unknown_ && !byte_fallback_)
+    out.erase(
+        std::unique(out.begin(), out.end(), [&](TokenId a, TokenId b) { return a == b && a == unknown_; }),
+        out.end());
+  symbols = std::move(out);
 }
 
 void BpeModel::first_symbols(std::string_view word, std::vector<TokenId>& symbols) const {

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -31,17 +32,21 @@ class MergeTable {
   std::vector<Slot> slots_;  // a power of two, at most half full
 };
 
+struct SentencePieceFile;
+
 class BpeModel : public TokenModel {
  public:
   void encode_word(std::string_view word, std::vector<TokenId>& ids) const override;
 
  private:
   friend std::unique_ptr<TokenModel> read_bpe(const Component&, const StringToId&, const PreTokenizerTraits&);
+  friend std::unique_ptr<TokenModel> bpe_of_sentencepiece(const SentencePieceFile&);
 
   static constexpr size_t kShort = 48;  // symbols; above, a heap is faster
 
   void compute(std::string_view word, std::vector<TokenId>& symbols) const override;
   void first_symbols(std::string_view word, std::vector<TokenId>& symbols) const;
+  void replace_inner(std::vector<TokenId>& symbols) const;
   void merge_short(std::vector<TokenId>& symbols) const;
   void merge_long(std::vector<TokenId>& symbols) const;
 
@@ -52,10 +57,20 @@ class BpeModel : public TokenModel {
   StringToId vocab_;  // whole tokens (bytes if byte-level); read where needed only
   bool byte_fallback_ = false, fuse_unknown_ = false, ignore_merges_ = false;
   std::optional<TokenId> unknown_;
+  // Ids from here on stand for characters that are part of pieces but none themselves: unknown, if left
+  // alone.
+  TokenId first_inner_ = std::numeric_limits<TokenId>::max();
+  std::vector<std::string> inner_names_;
   std::string cut_before_;  // no token has this inside, behind another character: words may be cut before it
 };
 
 std::unique_ptr<TokenModel> read_bpe(const Component& component, const StringToId& vocab,
                                      const PreTokenizerTraits& traits);
+
+// SentencePiece's BPE: pieces have scores in place of a list of merges.
+std::unique_ptr<TokenModel> bpe_of_sentencepiece(const SentencePieceFile& file);
+
+// Whether some token has `mark` behind another character.
+bool mark_inside(const StringToId& vocab, std::string_view mark);
 
 }  // namespace megalith

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "text/byte_alphabet.h"
+#include "text/tokenizer_json.h"
 #include "text/word_counts.h"
 
 namespace megalith {
@@ -148,11 +149,6 @@ std::vector<std::string> checked_specials(const std::vector<std::string>& asked)
   return specials;
 }
 
-nlohmann::json byte_level(bool prefix_space) {
-  return {
-      {"type", "ByteLevel"}, {"add_prefix_space", prefix_space}, {"trim_offsets", true}, {"use_regex", true}};
-}
-
 }  // namespace
 
 std::string train_bpe(const std::vector<std::filesystem::path>& files, int64_t vocab,
@@ -179,14 +175,7 @@ std::string train_bpe(const std::vector<std::filesystem::path>& files, int64_t v
     if (is_new) names.push_back(name);
     return entry->get<TokenId>();
   };
-  for (const std::string& token : specials)
-    added.push_back({{"id", add(token)},
-                     {"content", token},
-                     {"single_word", false},
-                     {"lstrip", false},
-                     {"rstrip", false},
-                     {"normalized", false},
-                     {"special", true}});
+  for (const std::string& token : specials) added.push_back(added_token_json(add(token), token));
   std::array<int, 256> bytes_in_order;  // by their character
   for (int b = 0; b < 256; b++) bytes_in_order[static_cast<size_t>(b)] = b;
   std::sort(bytes_in_order.begin(), bytes_in_order.end(), [](int a, int b) {
@@ -210,25 +199,9 @@ std::string train_bpe(const std::vector<std::filesystem::path>& files, int64_t v
               names.size(), vocab);
   teller.tell("merge", 1);
 
-  json file{{"version", "1.0"},
-            {"truncation", nullptr},
-            {"padding", nullptr},
-            {"added_tokens", added},
-            {"normalizer", nullptr},
-            {"pre_tokenizer", byte_level(false)},
-            {"post_processor", nullptr},
-            {"decoder", byte_level(true)},
-            {"model",
-             {{"type", "BPE"},
-              {"dropout", nullptr},
-              {"unk_token", nullptr},
-              {"continuing_subword_prefix", nullptr},
-              {"end_of_word_suffix", nullptr},
-              {"fuse_unk", false},
-              {"byte_fallback", false},
-              {"ignore_merges", false},
-              {"vocab", ids},
-              {"merges", merges}}}};
+  json file = tokenizer_file_json(bpe_json(std::move(ids), std::move(merges)), added);
+  file["pre_tokenizer"] = byte_level_json(false);
+  file["decoder"] = byte_level_json(true);
   return file.dump();
 }
 

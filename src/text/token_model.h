@@ -38,10 +38,10 @@ class TokenModel {
   uint32_t owner_ = WordCache::new_owner();
 };
 
-// Reads the vocabulary of a BPE or WordPiece model: names as written in the file.
+// Reads the vocabulary of a model: names as written in the file.
 StringToId read_vocab(const Component& component);
 
-// BPE and WordPiece. `vocab` is read_vocab's; a byte-level model takes words as raw bytes.
+// BPE, WordPiece and Unigram. `vocab` is read_vocab's; a byte-level model takes words as raw bytes.
 std::unique_ptr<TokenModel> read_model(const Component& component, const StringToId& vocab,
                                        const PreTokenizerTraits& traits);
 

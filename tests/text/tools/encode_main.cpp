@@ -1,7 +1,7 @@
 // For comparisons with other tokenizers: reads JSON strings, a line each, from standard input and writes for
 // each the ids that Megalith gives, as a JSON list. With a second argument "decode": lists of ids in, JSON
-// strings out.
-//   encode_main TOKENIZER [encode | encode_special | decode | train] ...
+// strings out; with "file": the tokenizer.json that a checkpoint carries, as a JSON string.
+//   encode_main TOKENIZER [encode | encode_special | decode | file | train] ...
 //   encode_main VOCAB train FILE... writes the tokenizer.json of a byte-level BPE trained on the files.
 #include <cstdio>
 #include <iostream>
@@ -15,7 +15,8 @@ int main(int argc, char** argv) try {
   using nlohmann::json;
   if (argc < 3) {
     std::fputs(
-        "usage: encode_main TOKENIZER encode|encode_special|decode, or encode_main VOCAB train FILE...\n",
+        "usage: encode_main TOKENIZER encode|encode_special|decode|file, or encode_main VOCAB train "
+        "FILE...\n",
         stderr);
     return 2;
   }
@@ -29,8 +30,9 @@ int main(int argc, char** argv) try {
   auto tokenizer = megalith::load_tokenizer(argv[1]);
   for (std::string line; std::getline(std::cin, line);) {
     json in = json::parse(line);
-    json out = mode == "decode" ? json(tokenizer->decode(in.get<std::vector<megalith::TokenId>>()))
-                                : json(tokenizer->encode(in.get<std::string>(), mode == "encode_special"));
+    json out = mode == "file"     ? json(tokenizer->files().front().second)
+               : mode == "decode" ? json(tokenizer->decode(in.get<std::vector<megalith::TokenId>>()))
+                                  : json(tokenizer->encode(in.get<std::string>(), mode == "encode_special"));
     std::cout << out.dump(-1, ' ', false, json::error_handler_t::replace) << '\n';
   }
 } catch (const std::exception& error) {
