@@ -10,20 +10,9 @@ namespace megalith {
 
 MergeTable::MergeTable(size_t merges) : slots_(std::bit_ceil(2 * merges + 1)) {}
 
-size_t MergeTable::place(uint64_t pair) const {
-  size_t mask = slots_.size() - 1;
-  size_t at = ((pair * 0x9E3779B97F4A7C15ull) >> 20) & mask;
-  while (slots_[at].pair != kEmpty && slots_[at].pair != pair) at = (at + 1) & mask;
-  return at;
-}
-
 void MergeTable::add(TokenId left, TokenId right, Merge merge) {
   uint64_t pair = static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
   slots_[place(pair)] = {pair, merge};
-}
-
-MergeTable::Merge MergeTable::find(TokenId left, TokenId right) const {
-  return slots_[place(static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right))].merge;
 }
 
 void BpeModel::encode_word(std::string_view word, std::vector<TokenId>& ids) const {

@@ -20,7 +20,9 @@ class MergeTable {
   };
   explicit MergeTable(size_t merges = 0);
   void add(TokenId left, TokenId right, Merge merge);  // a pair that is there already takes the new rank
-  Merge find(TokenId left, TokenId right) const;
+  Merge find(TokenId left, TokenId right) const {
+    return slots_[place(static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right))].merge;
+  }
 
  private:
   struct Slot {
@@ -28,7 +30,12 @@ class MergeTable {
     Merge merge;
   };
   static constexpr uint64_t kEmpty = ~uint64_t{0};
-  size_t place(uint64_t pair) const;
+  size_t place(uint64_t pair) const {
+    size_t mask = slots_.size() - 1;
+    size_t at = ((pair * 0x9E3779B97F4A7C15ull) >> 20) & mask;
+    while (slots_[at].pair != kEmpty && slots_[at].pair != pair) at = (at + 1) & mask;
+    return at;
+  }
   std::vector<Slot> slots_;  // a power of two, at most half full
 };
 

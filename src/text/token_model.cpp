@@ -6,20 +6,13 @@
 
 namespace megalith {
 
-void TokenModel::encode_cached(std::string_view word, std::vector<TokenId>& ids) const {
-  WordCache::Entry* entry = nullptr;
-  if (word.size() <= WordCache::kLongestWord) {
-    entry = &WordCache::of_this_thread().slot(owner_, word);
-    if (entry->holds(owner_, word)) {
-      ids.insert(ids.end(), entry->ids.begin(), entry->ids.begin() + entry->count);
-      return;
-    }
-  }
+void TokenModel::encode_new(std::string_view word, WordCache::Entry* entry, const WordCache::Key& key,
+                            std::vector<TokenId>& ids) const {
   thread_local std::vector<TokenId> found;
   found.clear();
   compute(word, found);
   ids.insert(ids.end(), found.begin(), found.end());
-  if (entry) WordCache::fill(*entry, owner_, word, found);
+  if (entry) entry->fill(key, found);
 }
 
 static constexpr const char* kKnownModels = "BPE, WordPiece, Unigram";
