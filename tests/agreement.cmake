@@ -13,7 +13,18 @@ if(ORACLE_PYTHON)
            COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/text/hf_agreement.py --program $<TARGET_FILE:encode_main>)
   add_test(NAME text.megatron_agreement
            COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/text/megatron_agreement.py $<TARGET_FILE:shard_main>)
+  add_test(NAME text.file_agreement
+           COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/text/file_agreement.py --program $<TARGET_FILE:encode_main>)
+  # All of the corpus and 100,000 hostile strings.
+  add_test(NAME text.hugging_face_agreement_long
+           COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/text/hf_agreement.py --program $<TARGET_FILE:encode_main>
+                   --strings 100000 --everything --seed 11)
+  add_test(NAME text.file_agreement_long
+           COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/text/file_agreement.py --program $<TARGET_FILE:encode_main>
+                   --strings 100000 --everything --seed 12)
+  set_tests_properties(text.hugging_face_agreement_long text.file_agreement_long PROPERTIES
+                       LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77)
   add_test(NAME cli.examples
            COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/cli/examples.py $<TARGET_FILE:megalith>)
-  set_tests_properties(text.hugging_face_agreement text.megatron_agreement cli.examples PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77)
+  set_tests_properties(text.hugging_face_agreement text.file_agreement text.megatron_agreement cli.examples PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77)
 endif()

@@ -10,20 +10,9 @@ namespace megalith {
 
 MergeTable::MergeTable(size_t merges) : slots_(std::bit_ceil(2 * merges + 1)) {}
 
-size_t MergeTable::place(uint64_t pair) const {
-  size_t mask = slots_.size() - 1;
-  size_t at = ((pair * 0x9E3779B97F4A7C15ull) >> 20) & mask;
-  while (slots_[at].pair != kEmpty && slots_[at].pair != pair) at = (at + 1) & mask;
-  return at;
-}
-
 void MergeTable::add(TokenId left, TokenId right, Merge merge) {
   uint64_t pair = static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
   slots_[place(pair)] = {pair, merge};
-}
-
-MergeTable::Merge MergeTable::find(TokenId left, TokenId right) const {
-  return slots_[place(static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right))].merge;
 }
 
 void BpeModel::encode_word(std::string_view word, std::vector<TokenId>& ids) const {
@@ -50,6 +39,27 @@ void BpeModel::compute(std::string_view word, std::vector<TokenId>& symbols) con
     merge_short(symbols);
   else
     merge_long(symbols);
+  if (!inner_names_.empty()) replace_inner(symbols);
+}
+
+void BpeModel::replace_inner(std::vector<TokenId>& symbols) const {
+  std::vector<TokenId> out;
+  for (TokenId id : symbols) {
+    if (id < first_inner_) {
+      out.push_back(id);
+    } else if (byte_fallback_) {
+      for (char c : inner_names_[static_cast<size_t>(id - first_inner_)])
+        out.push_back(byte_ids_[static_cast<unsigned char>(c)]);
+    } else if (out.empty() || out.back() != unknown_) {
+      out.push_back(*unknown_);
+    }
+  }
+  // What was unknown from the beginning may now stand beside what has become so.
+  if (fuse_unknown_ && !byte_fallback_)
+    out.erase(
+        std::unique(out.begin(), out.end(), [&](TokenId a, TokenId b) { return a == b && a == unknown_; }),
+        out.end());
+  symbols = std::move(out);
 }
 
 void BpeModel::first_symbols(std::string_view word, std::vector<TokenId>& symbols) const {

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "text/byte_alphabet.h"
+#include "text/tokenizer_json.h"
 #include "text/word_counts.h"
 
 namespace megalith {
@@ -43,22 +44,20 @@ Pair pair_of(TokenId left, TokenId right) {
 // joined.
 class PairCounts {
  public:
-  PairCounts(const WordCounts& counts, const std::array<TokenId, 256>& byte_ids) {
-    for (const auto& [text, count] : counts) {
-      Word word{{}, count};
-      for (char c : text) word.symbols.push_back(byte_ids[static_cast<unsigned char>(c)]);
-      words_.push_back(std::move(word));
-    }
-    for (uint32_t w = 0; w < words_.size(); w++) {
-      const auto& symbols = words_[w].symbols;
-      for (size_t i = 0; i + 1 < symbols.size(); i++)
-        change(pair_of(symbols[i], symbols[i + 1]), words_[w].count, w);
-    }
-    push_risen();
+  explicit PairCounts(const std::array<TokenId, 256>& byte_ids) : byte_ids_(byte_ids) {}
+
+  // All words are added before the first pop.
+  void add(std::string_view text, int64_t count) {
+    auto w = static_cast<uint32_t>(words_.size());
+    words_.push_back({symbols_.size(), static_cast<uint32_t>(text.size()), count});
+    for (char c : text) symbols_.push_back(byte_ids_[static_cast<unsigned char>(c)]);
+    const TokenId* symbols = symbols_.data() + words_.back().begin;
+    for (size_t i = 0; i + 1 < text.size(); i++) change(pair_of(symbols[i], symbols[i + 1]), count, w);
   }
 
   // The most frequent pair, of equals the lowest; false when no pair is left.
   bool pop(Pair& pair) {
+    push_risen();
     while (!queue_.empty()) {
       Candidate top = queue_.top();
       queue_.pop();
@@ -78,12 +77,12 @@ class PairCounts {
     std::vector<uint32_t> where = std::move(pairs_[pair].words);
     for (uint32_t w : where) join_in(w, left, right, joined);
     pairs_.erase(pair);
-    push_risen();
   }
 
  private:
   struct Word {
-    std::vector<TokenId> symbols;
+    size_t begin;  // in symbols_
+    uint32_t size;
     int64_t count;
   };
   struct Statistics {
@@ -108,11 +107,12 @@ class PairCounts {
     risen_.clear();
   }
   void join_in(uint32_t w, TokenId left, TokenId right, TokenId joined) {
-    auto& symbols = words_[w].symbols;
+    TokenId* symbols = symbols_.data() + words_[w].begin;
+    const size_t size = words_[w].size;
     int64_t count = words_[w].count;
     size_t to = 0;
-    for (size_t from = 0; from < symbols.size(); to++) {
-      if (from + 1 == symbols.size() || symbols[from] != left || symbols[from + 1] != right) {
+    for (size_t from = 0; from < size; to++) {
+      if (from + 1 == size || symbols[from] != left || symbols[from + 1] != right) {
         symbols[to] = symbols[from++];
         continue;
       }
@@ -120,16 +120,18 @@ class PairCounts {
         change(pair_of(symbols[to - 1], left), -count, w);
         change(pair_of(symbols[to - 1], joined), count, w);
       }
-      if (from + 2 < symbols.size()) {
+      if (from + 2 < size) {
         change(pair_of(right, symbols[from + 2]), -count, w);
         change(pair_of(joined, symbols[from + 2]), count, w);
       }
       symbols[to] = joined;
       from += 2;
     }
-    symbols.resize(to);
+    words_[w].size = static_cast<uint32_t>(to);
   }
 
+  std::array<TokenId, 256> byte_ids_;
+  std::vector<TokenId> symbols_;  // of all words, one after the other
   std::vector<Word> words_;
   std::unordered_map<Pair, Statistics> pairs_;
   std::unordered_set<Pair> risen_;  // pairs whose count has grown since they were queued
@@ -148,11 +150,6 @@ std::vector<std::string> checked_specials(const std::vector<std::string>& asked)
   return specials;
 }
 
-nlohmann::json byte_level(bool prefix_space) {
-  return {
-      {"type", "ByteLevel"}, {"add_prefix_space", prefix_space}, {"trim_offsets", true}, {"use_regex", true}};
-}
-
 }  // namespace
 
 std::string train_bpe(const std::vector<std::filesystem::path>& files, int64_t vocab,
@@ -167,9 +164,6 @@ std::string train_bpe(const std::vector<std::filesystem::path>& files, int64_t v
                      std::to_string(vocab), "4096 suits a small text, 32000 a large one"});
   Teller teller(progress);
   auto bytes_total = static_cast<double>(std::max<int64_t>(1, stored_bytes(files)));
-  WordCounts counts = count_words(files, options.corpus, specials, options.threads, [&](int64_t bytes) {
-    teller.tell("count", static_cast<double>(bytes) / bytes_total);
-  });
 
   json ids = json::object(), merges = json::array(), added = json::array();
   std::vector<std::string> names;  // in the byte alphabet
@@ -179,14 +173,7 @@ std::string train_bpe(const std::vector<std::filesystem::path>& files, int64_t v
     if (is_new) names.push_back(name);
     return entry->get<TokenId>();
   };
-  for (const std::string& token : specials)
-    added.push_back({{"id", add(token)},
-                     {"content", token},
-                     {"single_word", false},
-                     {"lstrip", false},
-                     {"rstrip", false},
-                     {"normalized", false},
-                     {"special", true}});
+  for (const std::string& token : specials) added.push_back(added_token_json(add(token), token));
   std::array<int, 256> bytes_in_order;  // by their character
   for (int b = 0; b < 256; b++) bytes_in_order[static_cast<size_t>(b)] = b;
   std::sort(bytes_in_order.begin(), bytes_in_order.end(), [](int a, int b) {
@@ -196,8 +183,11 @@ std::string train_bpe(const std::vector<std::filesystem::path>& files, int64_t v
   for (int b : bytes_in_order)
     byte_ids[static_cast<size_t>(b)] = add(to_byte_alphabet(std::string(1, static_cast<char>(b))));
 
-  PairCounts pairs(counts, byte_ids);
-  counts = {};
+  PairCounts pairs(byte_ids);
+  count_words(
+      files, options.corpus, specials, {options.threads, options.word_memory},
+      [&](int64_t bytes) { teller.tell("count", static_cast<double>(bytes) / bytes_total); },
+      [&](std::string_view word, int64_t count) { pairs.add(word, count); });
   Pair best = 0;
   while (static_cast<int64_t>(names.size()) < vocab && pairs.pop(best)) {
     const std::string left = names[best >> 32], right = names[best & 0xFFFFFFFF];
@@ -210,25 +200,9 @@ std::string train_bpe(const std::vector<std::filesystem::path>& files, int64_t v
               names.size(), vocab);
   teller.tell("merge", 1);
 
-  json file{{"version", "1.0"},
-            {"truncation", nullptr},
-            {"padding", nullptr},
-            {"added_tokens", added},
-            {"normalizer", nullptr},
-            {"pre_tokenizer", byte_level(false)},
-            {"post_processor", nullptr},
-            {"decoder", byte_level(true)},
-            {"model",
-             {{"type", "BPE"},
-              {"dropout", nullptr},
-              {"unk_token", nullptr},
-              {"continuing_subword_prefix", nullptr},
-              {"end_of_word_suffix", nullptr},
-              {"fuse_unk", false},
-              {"byte_fallback", false},
-              {"ignore_merges", false},
-              {"vocab", ids},
-              {"merges", merges}}}};
+  json file = tokenizer_file_json(bpe_json(std::move(ids), std::move(merges)), added);
+  file["pre_tokenizer"] = byte_level_json(false);
+  file["decoder"] = byte_level_json(true);
   return file.dump();
 }
 

@@ -16,6 +16,9 @@ using BpeProgress = std::function<void(const std::string& phase, double done)>;
 
 struct BpeTrainerOptions {
   int64_t threads = 0;  // 0 = the machine's cores; the result does not depend on it
+  // Bytes for counting words; what exceeds them goes to temporary files. The result does not depend on it.
+  // The different words themselves, at 4 bytes a letter, are then kept in memory to be merged.
+  int64_t word_memory = 256ll << 20;
   CorpusOptions corpus;
 };
 

@@ -28,7 +28,7 @@ CharClasses::CharClasses() : kinds_(0x110000, other) {
       }
   };
   mark_runs("[\\p{Cc}\\p{Cf}\\p{Co}]+", control);
-  mark_runs("\\p{M}+", other_mark);
+  mark_runs("[\\p{Mn}\\p{Mc}\\p{Me}]+", other_mark);  // not \\p{M}: the references' tables of accents are old
   mark_runs("\\p{Mn}+", mark);
   mark_runs("\\p{L}+", letter);
   mark_runs("\\p{N}+", number);

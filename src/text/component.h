@@ -27,13 +27,13 @@ struct Component {
   T need(const char* field) const {
     auto found = json.find(field);
     if (found == json.end()) bad(std::string("a field ") + field, "none");
-    return found->template get<T>();
+    return convert<T>(field, *found);
   }
   // A field with a default; null counts as absent.
   template <class T>
   T get(const char* field, T otherwise) const {
     auto found = json.find(field);
-    return found == json.end() || found->is_null() ? otherwise : found->template get<T>();
+    return found == json.end() || found->is_null() ? otherwise : convert<T>(field, *found);
   }
   const nlohmann::json& array(const char* field) const {
     auto found = json.find(field);
@@ -49,6 +49,14 @@ struct Component {
       return std::make_unique<Regex>(Regex::quote(found->at("String").get<std::string>()),
                                      where + ": " + name);
     bad("a pattern, String or Regex", found == json.end() ? "none" : found->dump());
+  }
+  template <class T>
+  T convert(const char* field, const nlohmann::json& value) const {
+    try {
+      return value.template get<T>();
+    } catch (const nlohmann::json::exception&) {
+      bad(std::string("the usual kind of value for ") + field, value.dump().substr(0, 60));
+    }
   }
   [[noreturn]] void bad(const std::string& expected, const std::string& got,
                         const std::string& hint = "") const {

@@ -73,10 +73,8 @@ struct Metaspace : Decoder {
   std::string mark;
   bool strip_first = true;
   void apply(std::vector<std::string>& pieces) const override {
-    for (size_t i = 0; i < pieces.size(); i++) {
-      if (i == 0 && strip_first && pieces[i].starts_with(mark)) pieces[i].erase(0, mark.size());
-      replace_all(pieces[i], mark, " ");
-    }
+    // All marks of the first token go, as in the reference, not only the one that was put in front.
+    for (size_t i = 0; i < pieces.size(); i++) replace_all(pieces[i], mark, i == 0 && strip_first ? "" : " ");
   }
 };
 

@@ -25,7 +25,7 @@ struct Char {
   uint32_t bytes;
 };
 
-Char char_at(const CharClasses& classes, std::string_view text, size_t at) {
+inline Char char_at(const CharClasses& classes, std::string_view text, size_t at) {
   auto byte = static_cast<unsigned char>(text[at]);
   if (byte < 0x80) return {kAscii[byte], 1};
   CodePoint point = code_point_at(text, at);
@@ -89,6 +89,12 @@ size_t Gpt2Splitter::word_end(std::string_view text, size_t begin) const {
     at += next.bytes;
   }
   while (at < text.size()) {
+    auto byte = static_cast<unsigned char>(text[at]);
+    if (byte < 0x80) {
+      if (kAscii[byte] != first.group) break;
+      at++;
+      continue;
+    }
     Char c = char_at(classes_, text, at);
     if (c.group != first.group) break;
     at += c.bytes;

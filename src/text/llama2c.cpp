@@ -2,13 +2,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cstring>
-#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
-#include "text/utf8.h"
+#include "text/score_merges.h"
+#include "text/tokenizer_json.h"
 
 namespace megalith {
 namespace {
@@ -55,35 +54,6 @@ std::string token_name(const Piece& piece, size_t id) {
   return name;
 }
 
-struct Merge {
-  float score;
-  int32_t left, right;  // ids: among equals, the earlier pieces first
-  std::string left_name, right_name;
-};
-
-// SentencePiece joins the neighbours whose joint piece scores best; so every way to make a piece of two is a
-// merge, as early as the piece's score.
-json merges_by_score(const std::vector<std::string>& names, const std::vector<Piece>& pieces) {
-  std::unordered_map<std::string, int32_t> ids;
-  for (size_t id = 0; id < names.size(); id++) ids.emplace(names[id], static_cast<int32_t>(id));
-  std::vector<Merge> merges;
-  for (size_t id = 0; id < names.size(); id++) {
-    const std::string& name = names[id];
-    for (size_t cut = 0; cut < name.size();) {
-      cut += code_point_at(name, cut).bytes;
-      auto left = ids.find(name.substr(0, cut)), right = ids.find(name.substr(cut));
-      if (cut < name.size() && left != ids.end() && right != ids.end())
-        merges.push_back({pieces[id].score, left->second, right->second, left->first, right->first});
-    }
-  }
-  std::stable_sort(merges.begin(), merges.end(), [](const Merge& a, const Merge& b) {
-    return std::tuple(-a.score, a.left, a.right) < std::tuple(-b.score, b.left, b.right);
-  });
-  json list = json::array();
-  for (const Merge& merge : merges) list.push_back({merge.left_name, merge.right_name});
-  return list;
-}
-
 }  // namespace
 
 std::string tokenizer_from_llama2c(std::string_view bytes, int64_t vocab, const std::string& where) {
@@ -95,59 +65,36 @@ std::string tokenizer_from_llama2c(std::string_view bytes, int64_t vocab, const 
     throw UserError(
         {where, "pieces", "<unk>, <s>, </s> and 256 bytes at least", std::to_string(pieces.size()), ""});
   std::vector<std::string> names;
+  std::vector<float> scores;
   json ids = json::object();
   for (size_t id = 0; id < pieces.size(); id++) {
     names.push_back(token_name(pieces[id], id));
+    scores.push_back(pieces[id].score);
     if (!ids.emplace(names[id], id).second)
       throw UserError(
           {where, fmt::format("piece {}", id), "every piece once", '"' + names[id] + "\" again", ""});
   }
   json added = json::array();
-  for (int id = 0; id < 3; id++)
-    added.push_back({{"id", id},
-                     {"content", names[static_cast<size_t>(id)]},
-                     {"single_word", false},
-                     {"lstrip", false},
-                     {"rstrip", false},
-                     {"normalized", false},
-                     {"special", true}});
-  json mark{{"String", "\u2581"}}, space{{"String", " "}};
+  for (int id = 0; id < 3; id++) added.push_back(added_token_json(id, names[static_cast<size_t>(id)]));
   json begin{{"SpecialToken", {{"id", "<s>"}, {"type_id", 0}}}};
   json text{{"Sequence", {{"id", "A"}, {"type_id", 0}}}}, second{{"Sequence", {{"id", "B"}, {"type_id", 1}}}};
   json second_begin{{"SpecialToken", {{"id", "<s>"}, {"type_id", 1}}}};
-  json file{
-      {"version", "1.0"},
-      {"truncation", nullptr},
-      {"padding", nullptr},
-      {"added_tokens", added},
-      {"normalizer",
-       {{"type", "Sequence"},
-        {"normalizers",
-         json::array({json{{"type", "Prepend"}, {"prepend", "\u2581"}},
-                      json{{"type", "Replace"}, {"pattern", space}, {"content", "\u2581"}}})}}},
-      {"pre_tokenizer", nullptr},
-      {"post_processor",
-       {{"type", "TemplateProcessing"},
-        {"single", json::array({begin, text})},
-        {"pair", json::array({begin, text, second_begin, second})},
-        {"special_tokens",
-         {{"<s>", {{"id", "<s>"}, {"ids", json::array({1})}, {"tokens", json::array({"<s>"})}}}}}}},
-      {"decoder",
-       {{"type", "Sequence"},
-        {"decoders", json::array({json{{"type", "Replace"}, {"pattern", mark}, {"content", " "}},
-                                  json{{"type", "ByteFallback"}}, json{{"type", "Fuse"}},
-                                  json{{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}})}}},
-      {"model",
-       {{"type", "BPE"},
-        {"dropout", nullptr},
-        {"unk_token", names[0]},
-        {"continuing_subword_prefix", nullptr},
-        {"end_of_word_suffix", nullptr},
-        {"fuse_unk", true},
-        {"byte_fallback", true},
-        {"ignore_merges", false},
-        {"vocab", ids},
-        {"merges", merges_by_score(names, pieces)}}}};
+  json model = bpe_json(ids, merges_json(merges_by_score(names, scores), names));
+  model["unk_token"] = names[0];
+  model["fuse_unk"] = model["byte_fallback"] = true;
+  json file = tokenizer_file_json(model, added);
+  file["normalizer"] = {
+      {"type", "Sequence"},
+      {"normalizers",
+       json::array({json{{"type", "Prepend"}, {"prepend", "\u2581"}},
+                    json{{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "\u2581"}}})}};
+  file["post_processor"] = {
+      {"type", "TemplateProcessing"},
+      {"single", json::array({begin, text})},
+      {"pair", json::array({begin, text, second_begin, second})},
+      {"special_tokens",
+       {{"<s>", {{"id", "<s>"}, {"ids", json::array({1})}, {"tokens", json::array({"<s>"})}}}}}};
+  file["decoder"] = marked_text_decoder_json(true);
   return file.dump();
 }
 

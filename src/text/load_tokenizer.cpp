@@ -1,131 +1,123 @@
 // Which kind of tokenizer a path is.
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/files.h"
+#include "text/base64.h"
+#include "text/gpt2_files.h"
+#include "text/parse_json.h"
 #include "text/pipeline_tokenizer.h"
+#include "text/sentencepiece_tokenizer.h"
+#include "text/tiktoken.h"
 #include "text/tokenizer.h"
+#include "text/wordpiece_vocab.h"
 
 namespace megalith {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 
-std::unique_ptr<PipelineTokenizer> parse(std::string text, const std::string& where) {
-  try {
-    return std::make_unique<PipelineTokenizer>(std::move(text), where);
-  } catch (const json::exception& error) {
-    throw UserError({where, "", "a tokenizer.json", "", fmt::format("it cannot be read: {}", error.what())});
-  }
+// The file of a folder that says what tokenizer it holds, the most telling first.
+constexpr const char* kNames[] = {
+    "tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
+    "vocab.json",     "encoder.json",    "vocab.txt"};
+
+// GPT-2's vocabulary has its merges in another file.
+std::optional<fs::path> merges_beside(const fs::path& vocab) {
+  fs::path merges = vocab.parent_path() / (vocab.filename() == "encoder.json" ? "vocab.bpe" : "merges.txt");
+  return fs::exists(merges) ? std::optional(merges) : std::nullopt;
 }
 
-// BERT's vocab.txt, one token a line, as the tokenizer.json it stands for.
-std::string wordpiece_json(const std::string& lines, const std::string& where,
-                           std::optional<bool> lowercase) {
-  json vocab = json::object(), added = json::array();
-  bool capitals = false;
-  int64_t id = 0;
-  for (size_t at = 0; at < lines.size(); id++) {
-    size_t end = std::min(lines.find('\n', at), lines.size());
-    std::string token = lines.substr(at, end - at);
-    at = end + 1;
-    if (token.ends_with('\r')) token.pop_back();
-    if (vocab.contains(token))
-      throw UserError(
-          {fmt::format("{}:{}", where, id + 1), "token", "every token once", '"' + token + "\" again", ""});
-    bool bracketed = token.starts_with('[') && token.ends_with(']') && token.size() > 2;
-    if (bracketed && !token.starts_with("[unused"))
-      added.push_back({{"id", id},
-                       {"content", token},
-                       {"single_word", false},
-                       {"lstrip", false},
-                       {"rstrip", false},
-                       {"normalized", false},
-                       {"special", true}});
-    else if (!bracketed)
-      capitals |= std::any_of(token.begin(), token.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
-    vocab[token] = id;
+fs::path find_file(const fs::path& folder) {
+  for (const char* name : kNames) {
+    fs::path file = folder / name;
+    bool pair = file.filename() == "vocab.json" || file.filename() == "encoder.json";
+    if (fs::exists(file) && (!pair || merges_beside(file))) return file;
   }
-  for (const char* needed : {"[UNK]", "[CLS]", "[SEP]"})
-    if (!vocab.contains(needed))
-      throw UserError({where, "vocabulary", fmt::format("a WordPiece vocabulary with a line {}", needed),
-                       "none", "is this a vocab.txt?"});
-  bool lower = lowercase.value_or(!capitals);
-  auto around = [&](const char* token) { return json{{"SpecialToken", {{"id", token}, {"type_id", 0}}}}; };
-  auto special = [&](const char* token) {
-    return json{{"id", token}, {"ids", json::array({vocab[token]})}, {"tokens", json::array({token})}};
-  };
-  json text_part{{"Sequence", {{"id", "A"}, {"type_id", 0}}}},
-      second{{"Sequence", {{"id", "B"}, {"type_id", 1}}}};
-  json second_end{{"SpecialToken", {{"id", "[SEP]"}, {"type_id", 1}}}};
-  json file{{"version", "1.0"},
-            {"truncation", nullptr},
-            {"padding", nullptr},
-            {"added_tokens", added},
-            {"normalizer",
-             {{"type", "BertNormalizer"},
-              {"clean_text", true},
-              {"handle_chinese_chars", true},
-              {"strip_accents", nullptr},
-              {"lowercase", lower}}},
-            {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-            {"post_processor",
-             {{"type", "TemplateProcessing"},
-              {"single", json::array({around("[CLS]"), text_part, around("[SEP]")})},
-              {"pair", json::array({around("[CLS]"), text_part, around("[SEP]"), second, second_end})},
-              {"special_tokens", {{"[CLS]", special("[CLS]")}, {"[SEP]", special("[SEP]")}}}}},
-            {"decoder", {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}},
-            {"model",
-             {{"type", "WordPiece"},
-              {"unk_token", "[UNK]"},
-              {"continuing_subword_prefix", "##"},
-              {"max_input_chars_per_word", 100},
-              {"vocab", vocab}}}};
-  return file.dump();
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".tiktoken") return entry.path();
+  throw UserError(
+      {folder.string(), "tokenizer",
+       "a folder with a tokenizer.json, tokenizer.model, vocab.json and merges.txt, a vocab.txt or a "
+       ".tiktoken file",
+       "none of them", ""});
 }
 
-std::optional<bool> lowercase_setting(const std::filesystem::path& config) {
-  if (!std::filesystem::exists(config)) return std::nullopt;
+std::optional<bool> lowercase_setting(const fs::path& config) {
+  if (!fs::exists(config)) return std::nullopt;
   json settings = json::parse(read_file(config), nullptr, false);
   if (!settings.is_object() || !settings.contains("do_lower_case") || !settings["do_lower_case"].is_boolean())
     return std::nullopt;
   return settings["do_lower_case"].get<bool>();
 }
 
-}  // namespace
-
-std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view text, const std::string& where) {
-  return parse(std::string(text), where);
+std::unique_ptr<Tokenizer> load_json(const fs::path& file) {
+  std::string name = file.filename().string(), where = file.string();
+  if (name == "vocab.json" || name == "encoder.json") {
+    auto merges = merges_beside(file);
+    if (!merges)
+      throw UserError({where, "tokenizer", "GPT-2's merges beside it", "none",
+                       name == "vocab.json" ? "put merges.txt there" : "put vocab.bpe there"});
+    return parse_tokenizer_json(
+        tokenizer_from_gpt2_files(read_file(file), where, read_file(*merges), merges->string()), where);
+  }
+  std::vector<std::pair<std::string, std::string>> others;
+  if (name == "tokenizer.json")  // a folder of Hugging Face's: its other files belong to it
+    for (const char* other : {"tokenizer_config.json", "special_tokens_map.json"})
+      if (fs::exists(file.parent_path() / other))
+        others.emplace_back(other, read_file(file.parent_path() / other));
+  return parse_tokenizer_json(read_file(file), where, std::move(others));
 }
 
-std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path) {
-  namespace fs = std::filesystem;
-  fs::path file = path;
-  if (fs::is_directory(path)) {
-    file = path / "tokenizer.json";
-    if (!fs::exists(file)) file = path / "vocab.txt";
-    if (!fs::exists(file))
-      throw UserError(
-          {path.string(), "tokenizer", "a folder with a tokenizer.json or a vocab.txt", "neither", ""});
+}  // namespace
+
+std::unique_ptr<Tokenizer> parse_tokenizer_json(
+    std::string_view text, const std::string& where,
+    std::vector<std::pair<std::string, std::string>> other_files) {
+  json parsed = parse_json(text, where);
+  const json* model = parsed.is_object() && parsed.contains("model") ? &parsed["model"] : nullptr;
+  if (model && model->is_object() && model->contains("sentencepiece") &&
+      (*model)["sentencepiece"].is_string()) {
+    // Ours, made of a SentencePiece file: that is what counts.
+    auto bytes = from_base64((*model)["sentencepiece"].get_ref<const std::string&>());
+    if (!bytes) throw UserError({where, "model.sentencepiece", "a file in base 64", "something else", ""});
+    return std::make_unique<SentencePieceTokenizer>(std::move(*bytes), where);
   }
-  std::string extension = file.extension().string(), content = read_file(file), where = file.string();
-  fs::path config = file.parent_path() / "tokenizer_config.json";
-  std::unique_ptr<PipelineTokenizer> tokenizer;
-  if (extension == ".json")
-    tokenizer = parse(std::move(content), where);
-  else if (extension == ".txt")
-    tokenizer = parse(wordpiece_json(content, where, lowercase_setting(config)), where);
-  else
-    throw UserError({where, "tokenizer", "a tokenizer.json, a vocab.txt or a folder that holds one",
-                     file.filename().string(),
-                     "convert it, or train one: data.tokenizer: {train: bpe, vocab: 4096}"});
-  if (file.filename() == "tokenizer.json")  // a folder of Hugging Face's: its other files belong to it
-    for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"})
-      if (fs::exists(file.parent_path() / name))
-        tokenizer->add_file(name, read_file(file.parent_path() / name));
-  return tokenizer;
+  try {
+    auto tokenizer = std::make_unique<PipelineTokenizer>(std::string(text), parsed, where);
+    for (auto& [name, content] : other_files) tokenizer->add_file(std::move(name), std::move(content));
+    return tokenizer;
+  } catch (const json::exception&) {
+    throw UserError(
+        {where, "", "a tokenizer.json", "a field that is missing or of another type than usual", ""});
+  }
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) {
+  fs::path file = fs::is_directory(path) ? find_file(path) : path;
+  std::string extension = file.extension().string(), where = file.string();
+  if (extension == ".json") return load_json(file);
+  if (extension == ".bpe" && file.filename() == "vocab.bpe" &&
+      fs::exists(file.parent_path() / "encoder.json"))
+    return load_json(file.parent_path() / "encoder.json");
+  if (extension == ".txt" && file.filename() == "merges.txt" && fs::exists(file.parent_path() / "vocab.json"))
+    return load_json(file.parent_path() / "vocab.json");
+  std::string content = read_file(file);
+  if (extension == ".txt")
+    return parse_tokenizer_json(
+        tokenizer_from_vocab_txt(content, where,
+                                 lowercase_setting(file.parent_path() / "tokenizer_config.json")),
+        where);
+  // Llama 3's tokenizer.model is a rank file.
+  if (extension == ".tiktoken" || (extension == ".model" && looks_like_tiktoken(content)))
+    return parse_tokenizer_json(tokenizer_from_tiktoken(content, where), where);
+  if (extension == ".model") return std::make_unique<SentencePieceTokenizer>(std::move(content), where);
+  throw UserError(
+      {where, "tokenizer",
+       "a tokenizer.json, a SentencePiece .model, a .tiktoken file, a vocab.txt or a folder that holds "
+       "one",
+       file.filename().string(), "convert it, or train one: data.tokenizer: {train: bpe, vocab: 4096}"});
 }
 
 }  // namespace megalith

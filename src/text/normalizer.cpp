@@ -5,10 +5,13 @@
 #include <cstdlib>
 #include <vector>
 
+#include "text/base64.h"
 #include "text/bert_chars.h"
 #include "text/char_class.h"
+#include "text/charsmap.h"
 #include "text/regex.h"
 #include "text/utf8.h"
+#include "text/young_chars.h"
 
 namespace megalith {
 namespace {
@@ -41,7 +44,8 @@ std::string unicode_form(std::string_view valid, int options) {
   return out;
 }
 
-// Applies a Unicode form to the stretches that are UTF-8 and keeps the other bytes.
+// Applies a Unicode form to the stretches that are UTF-8 and keeps the other bytes, and characters that the
+// reference does not know.
 void apply_unicode_form(std::string& text, int options) {
   if (all_ascii(text)) return;
   std::string out, run;
@@ -50,7 +54,7 @@ void apply_unicode_form(std::string& text, int options) {
     run.clear();
   };
   for_each_char(text, [&](uint32_t c, std::string_view bytes) {
-    if (c != CodePoint::kInvalid) {
+    if (c != CodePoint::kInvalid && !too_young_to_normalize(c)) {
       run += bytes;
     } else {
       flush();
@@ -163,6 +167,86 @@ struct Bert : Normalizer {
   }
 };
 
+// SentencePiece's rewriting rules, the way Hugging Face applies them: to a whole grapheme if it is short and
+// a rule takes its beginning, otherwise to each character.
+struct Precompiled : Normalizer {
+  static constexpr size_t kLongGrapheme = 6;  // bytes; from here on character by character
+  Charsmap rules;
+  Precompiled(std::string_view table, const std::string& where) : rules(table, where) {}
+
+  void apply(std::string& text, bool) const override {
+    std::string out;
+    out.reserve(text.size());
+    for (size_t at = 0; at < text.size();) {
+      size_t end = grapheme_end(text, at);
+      std::string_view grapheme = std::string_view(text).substr(at, end - at);
+      auto rule = grapheme.size() < kLongGrapheme ? rules.shortest(grapheme) : std::nullopt;
+      if (rule)
+        out += rule->result;
+      else
+        for_each_char(grapheme, [&](uint32_t, std::string_view character) {
+          auto own = rules.shortest(character);
+          out += own ? own->result : character;
+        });
+      at = end;
+    }
+    text = std::move(out);
+  }
+
+  static size_t grapheme_end(std::string_view text, size_t begin) {
+    CodePoint before = code_point_at(text, begin);
+    size_t end = begin + before.bytes;
+    utf8proc_int32_t state = 0;
+    while (end < text.size() && before.valid()) {
+      // Between two printable ASCII characters there is always a border, and nothing to remember.
+      auto byte = static_cast<unsigned char>(text[end]);
+      if (before.value < 0x80 && byte < 0x80 && !(before.value == '\r' && byte == '\n')) break;
+      CodePoint next = code_point_at(text, end);
+      if (!next.valid() ||
+          utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(before.value),
+                                           static_cast<utf8proc_int32_t>(next.value), &state))
+        break;
+      end += next.bytes;
+      before = next;
+    }
+    return end;
+  }
+};
+
+// Spaces at the ends.
+struct Strip : Normalizer {
+  bool left = true, right = true;
+  void apply(std::string& text, bool begins) const override {
+    auto is_space = [&](size_t at) {
+      return CharClasses::get().kind(code_point_at(text, at).value) == CharClasses::space;
+    };
+    size_t begin = 0, end = text.size();
+    while (right && end > 0 && is_space(previous_code_point(text, end))) end = previous_code_point(text, end);
+    while (left && begins && begin < end && is_space(begin)) begin += code_point_at(text, begin).bytes;
+    text.resize(end);
+    text.erase(0, begin);
+  }
+};
+
+// Control characters go, all kinds of spaces become one kind.
+struct Nmt : Normalizer {
+  void apply(std::string& text, bool) const override {
+    std::string out;
+    for_each_char(text, [&](uint32_t c, std::string_view bytes) {
+      bool dropped = (c >= 0x1 && c <= 0x8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F ||
+                     c == 0x8F || c == 0x9F;
+      bool space = c == 0x9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 ||
+                   (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xFEFF ||
+                   c == 0xFFFD;
+      if (space)
+        out += ' ';
+      else if (!dropped)
+        out += bytes;
+    });
+    text = std::move(out);
+  }
+};
+
 std::unique_ptr<Normalizer> unicode_form_step(int options) {
   auto step = std::make_unique<UnicodeForm>();
   step->options = UTF8PROC_STABLE | options;
@@ -201,6 +285,18 @@ std::unique_ptr<Normalizer> read_normalizer(const Component& component) {
     step->strip = component.get("strip_accents", step->lower);
     return step;
   }
+  if (type == "Precompiled") {
+    auto table = from_base64(component.need<std::string>("precompiled_charsmap"));
+    if (!table) component.bad("a precompiled_charsmap in base 64", "something else");
+    return std::make_unique<Precompiled>(*table, component.where + ": " + component.name);
+  }
+  if (type == "Strip") {
+    auto step = std::make_unique<Strip>();
+    step->left = component.get("strip_left", true);
+    step->right = component.get("strip_right", true);
+    return step;
+  }
+  if (type == "Nmt") return std::make_unique<Nmt>();
   if (type == "Lowercase") return std::make_unique<Lowercase>();
   if (type == "StripAccents") return std::make_unique<StripAccents>();
   if (type == "NFC") return unicode_form_step(UTF8PROC_COMPOSE);
@@ -208,7 +304,9 @@ std::unique_ptr<Normalizer> read_normalizer(const Component& component) {
   if (type == "NFKC") return unicode_form_step(UTF8PROC_COMPOSE | UTF8PROC_COMPAT);
   if (type == "NFKD") return unicode_form_step(UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT);
   component.unknown(
-      "Sequence, Prepend, Replace, BertNormalizer, Lowercase, StripAccents, NFC, NFD, NFKC, NFKD");
+      "Sequence, Prepend, Replace, BertNormalizer, Precompiled, Strip, Nmt, Lowercase, StripAccents, NFC, "
+      "NFD, "
+      "NFKC, NFKD");
 }
 
 }  // namespace megalith

@@ -1,4 +1,4 @@
-// Rewriting text before it is cut: what BERT, Llama-2 and Qwen do to their input.
+// Rewriting text before it is cut: what BERT, Llama-2, Qwen and T5 do to their input.
 #pragma once
 #include <memory>
 #include <string>
@@ -14,8 +14,8 @@ class Normalizer {
   virtual void apply(std::string& text, bool begins) const = 0;
 };
 
-// Null for a JSON null. Knows Sequence, Prepend, Replace, BertNormalizer, Lowercase, StripAccents, NFC, NFD,
-// NFKC, NFKD.
+// Null for a JSON null. Knows Sequence, Prepend, Replace, BertNormalizer, Precompiled, Strip, Nmt, Lowercase,
+// StripAccents, NFC, NFD, NFKC, NFKD.
 std::unique_ptr<Normalizer> read_normalizer(const Component& component);
 
 }  // namespace megalith

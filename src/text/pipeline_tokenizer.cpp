@@ -4,13 +4,14 @@
 
 #include "base/error.h"
 #include "text/byte_alphabet.h"
+#include "text/tokenizer_config.h"
 
 namespace megalith {
 
 using nlohmann::json;
 
-PipelineTokenizer::PipelineTokenizer(std::string text, const std::string& where) : json_(std::move(text)) {
-  json file = json::parse(json_);
+PipelineTokenizer::PipelineTokenizer(std::string text, const json& file, const std::string& where)
+    : json_(std::move(text)) {
   static const json kNull;
   auto part = [&](const char* name) {
     auto found = file.find(name);
@@ -78,9 +79,7 @@ std::optional<TokenId> PipelineTokenizer::first_of(std::initializer_list<const c
 }
 
 size_t PipelineTokenizer::check(TokenId id) const {
-  if (id < 0 || id >= vocab_size())
-    throw UserError({"", "token id", fmt::format("0 to {}, the tokenizer's vocabulary", vocab_size() - 1),
-                     std::to_string(id), "the tokens were made with another tokenizer"});
+  if (id < 0 || id >= vocab_size()) throw_unknown_id(id, vocab_size());
   return static_cast<size_t>(id);
 }
 
@@ -168,17 +167,7 @@ std::vector<std::pair<std::string, std::string>> PipelineTokenizer::files() cons
     files.insert(files.end(), other_files_.begin(), other_files_.end());
     return files;
   }
-  // Enough for transformers.AutoTokenizer to open the folder.
-  json config{{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
-  auto name = [&](const char* field, std::optional<TokenId> id) {
-    if (id) config[field] = token_of(*id);
-  };
-  name("eos_token", end_);
-  name("bos_token", begin_);
-  name("mask_token", mask_);
-  name("unk_token", first_of({"<unk>", "[UNK]"}));
-  name("pad_token", first_of({"<pad>", "[PAD]", "<|pad|>"}));
-  files.emplace_back("tokenizer_config.json", config.dump(2) + "\n");
+  files.emplace_back("tokenizer_config.json", tokenizer_config(*this));
   return files;
 }
 

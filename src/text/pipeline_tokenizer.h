@@ -18,9 +18,9 @@ namespace megalith {
 
 class PipelineTokenizer final : public Tokenizer {
  public:
-  // `json` is the tokenizer.json as read, kept for files(). Throws UserError, or what nlohmann-json throws
-  // where the shape of the file is wrong.
-  PipelineTokenizer(std::string json, const std::string& where);
+  // `text` is the tokenizer.json as read, kept for files(); `file` the same, parsed. Throws UserError, or
+  // what nlohmann-json throws where the shape of the file is wrong.
+  PipelineTokenizer(std::string text, const nlohmann::json& file, const std::string& where);
 
   std::vector<TokenId> encode(std::string_view text, bool add_special) const override;
   std::vector<TokenId> encode_continued(std::string_view text) const override;

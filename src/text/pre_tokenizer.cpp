@@ -258,12 +258,14 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Component& component, Pre
   if (type == "Split") return read_split(component);
   if (type == "Metaspace") return read_metaspace(component, traits);
   if (type == "BertPreTokenizer") return std::make_unique<Bert>();
+  if (type == "WhitespaceSplit")
+    return split_by(std::make_unique<Regex>("\\s", component.where), Split::Behavior::removed, false);
   if (type == "Digits") {
     bool each = component.get("individual_digits", false);
     return split_by(std::make_unique<Regex>(each ? "\\p{N}" : "\\p{N}+", component.where),
                     Split::Behavior::isolated, false);
   }
-  component.unknown("Sequence, ByteLevel, Split, Metaspace, BertPreTokenizer, Digits");
+  component.unknown("Sequence, ByteLevel, Split, Metaspace, WhitespaceSplit, BertPreTokenizer, Digits");
 }
 
 }  // namespace megalith

@@ -37,7 +37,7 @@ struct PreTokenizerTraits {
 };
 
 // Null for a JSON null: the whole text is one word. Knows Sequence, ByteLevel, Split, Metaspace,
-// BertPreTokenizer, Digits.
+// WhitespaceSplit, BertPreTokenizer, Digits.
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Component& component, PreTokenizerTraits& traits);
 
 }  // namespace megalith

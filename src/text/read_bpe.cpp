@@ -24,15 +24,14 @@ TokenId find_token(const Component& component, const StringToId& vocab, const st
   return found->second;
 }
 
-// Whether some token has `mark` behind another character.
+}  // namespace
+
 bool mark_inside(const StringToId& vocab, std::string_view mark) {
   for (const auto& [token, id] : vocab)
     for (size_t at = token.find(mark, 1); at != std::string::npos; at = token.find(mark, at + 1))
       if (at < mark.size() || token.compare(at - mark.size(), mark.size(), mark) != 0) return true;
   return false;
 }
-
-}  // namespace
 
 std::unique_ptr<TokenModel> read_bpe(const Component& component, const StringToId& vocab,
                                      const PreTokenizerTraits& traits) {
@@ -55,11 +54,15 @@ std::unique_ptr<TokenModel> read_bpe(const Component& component, const StringToI
 
   const auto& merges = component.array("merges");
   model->merges_ = MergeTable(merges.size());
+  // Ours, for files made of tiktoken's ranks: what joins into one token is alike early, and the leftmost
+  // first.
+  const bool rank_by_token = component.get("rank_by_token", false);
   int32_t rank = 0;
   for (const auto& merge : merges) {
     auto [left, right] = read_merge(component, merge);
     TokenId left_id = find_token(component, vocab, left), right_id = find_token(component, vocab, right);
-    model->merges_.add(left_id, right_id, {rank++, find_token(component, vocab, left + right)});
+    TokenId joined = find_token(component, vocab, left + right);
+    model->merges_.add(left_id, right_id, {rank_by_token ? joined : rank++, joined});
   }
 
   model->byte_ids_.fill(-1);

@@ -1,6 +1,6 @@
 // Patterns of tokenizer.json files, on PCRE2 with its just-in-time compiler. They were written for Oniguruma;
-// the one known difference in meaning, \s, is translated (Unicode's White_Space, where PCRE2 has U+180E as
-// well).
+// the known differences in meaning are translated: \s (Unicode's White_Space, where PCRE2 has U+180E as well)
+// and the letters, numbers and marks of \p{…} that are younger than PCRE2's tables.
 #pragma once
 #include <cstddef>
 #include <optional>

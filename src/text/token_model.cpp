@@ -1,31 +1,28 @@
 #include "text/token_model.h"
 
 #include "text/bpe_model.h"
+#include "text/unigram_model.h"
 #include "text/wordpiece_model.h"
 
 namespace megalith {
 
-void TokenModel::encode_cached(std::string_view word, std::vector<TokenId>& ids) const {
-  WordCache::Entry* entry = nullptr;
-  if (word.size() <= WordCache::kLongestWord) {
-    entry = &WordCache::of_this_thread().slot(owner_, word);
-    if (entry->holds(owner_, word)) {
-      ids.insert(ids.end(), entry->ids.begin(), entry->ids.begin() + entry->count);
-      return;
-    }
-  }
+void TokenModel::encode_new(std::string_view word, WordCache::Entry* entry, const WordCache::Key& key,
+                            std::vector<TokenId>& ids) const {
   thread_local std::vector<TokenId> found;
   found.clear();
   compute(word, found);
   ids.insert(ids.end(), found.begin(), found.end());
-  if (entry) WordCache::fill(*entry, owner_, word, found);
+  if (entry) entry->fill(key, found);
 }
 
+static constexpr const char* kKnownModels = "BPE, WordPiece, Unigram";
+
 StringToId read_vocab(const Component& component) {
+  std::string type = component.type();
+  if (type == "Unigram") return read_unigram_vocab(component);
+  if (type != "BPE" && type != "WordPiece") component.unknown(kKnownModels);
   auto found = component.json.find("vocab");
-  if (found == component.json.end() || !found->is_object())
-    component.type() == "BPE" || component.type() == "WordPiece" ? component.bad("a map vocab", "none")
-                                                                 : component.unknown("BPE, WordPiece");
+  if (found == component.json.end() || !found->is_object()) component.bad("a map vocab", "none");
   StringToId vocab;
   vocab.reserve(found->size());
   for (const auto& [token, id] : found->items()) {
@@ -43,7 +40,8 @@ std::unique_ptr<TokenModel> read_model(const Component& component, const StringT
   std::string type = component.type();
   if (type == "BPE") return read_bpe(component, vocab, traits);
   if (type == "WordPiece") return read_wordpiece(component, vocab, traits);
-  component.unknown("BPE, WordPiece");
+  if (type == "Unigram") return read_unigram(component, vocab, traits);
+  component.unknown(kKnownModels);
 }
 
 }  // namespace megalith

@@ -30,18 +30,31 @@ class TokenModel {
   }
 
  protected:
-  void encode_cached(std::string_view word, std::vector<TokenId>& ids) const;
+  void encode_cached(std::string_view word, std::vector<TokenId>& ids) const {
+    if (word.size() > WordCache::kLongestWord) return encode_new(word, nullptr, {0, {}}, ids);
+    WordCache::Key key(owner_, word);
+    WordCache::Entry& entry = WordCache::of_this_thread().slot(key);
+    if (!entry.holds(key)) return encode_new(word, &entry, key, ids);
+    if (entry.count == 1)
+      ids.push_back(entry.ids[0]);
+    else
+      ids.insert(ids.end(), entry.ids.begin(), entry.ids.begin() + entry.count);
+  }
   // Sets `ids` to the ids of a word that is not remembered.
   virtual void compute(std::string_view word, std::vector<TokenId>& ids) const = 0;
 
  private:
+  // Computes the ids of a word, appends them, and remembers them in `entry` if there is one.
+  void encode_new(std::string_view word, WordCache::Entry* entry, const WordCache::Key& key,
+                  std::vector<TokenId>& ids) const;
+
   uint32_t owner_ = WordCache::new_owner();
 };
 
-// Reads the vocabulary of a BPE or WordPiece model: names as written in the file.
+// Reads the vocabulary of a model: names as written in the file.
 StringToId read_vocab(const Component& component);
 
-// BPE and WordPiece. `vocab` is read_vocab's; a byte-level model takes words as raw bytes.
+// BPE, WordPiece and Unigram. `vocab` is read_vocab's; a byte-level model takes words as raw bytes.
 std::unique_ptr<TokenModel> read_model(const Component& component, const StringToId& vocab,
                                        const PreTokenizerTraits& traits);
 

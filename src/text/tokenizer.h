@@ -46,9 +46,13 @@ class Tokenizer {
   Tokenizer& operator=(const Tokenizer&) = default;
 };
 
-// A tokenizer.json, a folder that holds one, or a WordPiece vocab.txt. A component we do not know is a
-// UserError that names it.
+// A tokenizer.json, a SentencePiece .model, a rank file of tiktoken's, GPT-2's vocab.json with its merges.txt
+// (or encoder.json with vocab.bpe), a WordPiece vocab.txt, or a folder that holds one. A component we do not
+// know is a UserError that names it.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
-std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view json, const std::string& where);
+// `other_files` are what files() hands on besides tokenizer.json; none: a tokenizer_config.json is made.
+std::unique_ptr<Tokenizer> parse_tokenizer_json(
+    std::string_view json, const std::string& where,
+    std::vector<std::pair<std::string, std::string>> other_files = {});
 
 }  // namespace megalith

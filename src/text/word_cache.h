@@ -16,7 +16,7 @@ namespace megalith {
 
 class WordCache {
  public:
-  static constexpr size_t kLongestWord = 26, kMostIds = 8;
+  static constexpr size_t kLongestWord = 24, kMostIds = 8;
 
   static WordCache& of_this_thread() {
     thread_local WordCache cache;
@@ -28,47 +28,66 @@ class WordCache {
     return next++;
   }
 
-  struct Entry {  // one cache line
+  // A word's bytes in whole machine words, filled up with zeros: hashed and compared without loops or calls.
+  struct Key {
+    uint64_t a, b, c;
+    uint32_t owner;
+    uint16_t length;
+    // Of a word of at most kLongestWord bytes.
+    Key(uint32_t who, std::string_view word)
+        : a(load(word.data(), word.size())),
+          b(word.size() > 8 ? load(word.data() + 8, word.size() - 8) : 0),
+          c(word.size() > 16 ? load(word.data() + 16, word.size() - 16) : 0),
+          owner(who),
+          length(static_cast<uint16_t>(word.size())) {}
+    uint64_t hash() const {
+      uint64_t h = (a ^ (uint64_t{owner} << 32 | length)) * 0x9E3779B97F4A7C15ull;
+      h = (h ^ h >> 32 ^ b) * 0xFF51AFD7ED558CCDull;
+      h = (h ^ h >> 32 ^ c) * 0xC4CEB9FE1A85EC53ull;
+      return h;
+    }
+
+   private:
+    // The first `size` bytes, at most 8, without reading others.
+    static uint64_t load(const char* from, size_t size) {
+      auto bytes = [&](auto value, size_t at) {
+        std::memcpy(&value, from + at, sizeof value);
+        return uint64_t{value};
+      };
+      if (size >= 8) return bytes(uint64_t{}, 0);
+      if (size >= 4) return bytes(uint32_t{}, 0) | bytes(uint32_t{}, size - 4) << 8 * (size - 4);
+      if (size == 0) return 0;
+      return bytes(uint8_t{}, 0) | bytes(uint8_t{}, size / 2) << 8 * (size / 2) |
+             bytes(uint8_t{}, size - 1) << 8 * (size - 1);
+    }
+  };
+  struct alignas(64) Entry {  // one cache line
+    uint64_t a = 0, b = 0, c = 0;
     uint32_t owner = 0;
-    uint8_t length = 0, count = 0;
-    std::array<char, kLongestWord> word;
+    uint16_t length = 0, count = 0;
     std::array<TokenId, kMostIds> ids;
-    bool holds(uint32_t who, std::string_view text) const {
-      return owner == who && length == text.size() && std::memcmp(word.data(), text.data(), text.size()) == 0;
+
+    bool holds(const Key& key) const {
+      return a == key.a && b == key.b && c == key.c && owner == key.owner && length == key.length;
+    }
+    void fill(const Key& key, std::span<const TokenId> found) {
+      if (found.size() > kMostIds) return;
+      a = key.a;
+      b = key.b;
+      c = key.c;
+      owner = key.owner;
+      length = key.length;
+      count = static_cast<uint16_t>(found.size());
+      std::copy(found.begin(), found.end(), ids.begin());
     }
   };
   static_assert(sizeof(Entry) == 64);
 
-  // The only place where this word can be. Words longer than kLongestWord have none: do not ask.
-  Entry& slot(uint32_t owner, std::string_view word) { return entries_[hash(owner, word) >> (64 - kBits)]; }
-
-  static void fill(Entry& entry, uint32_t owner, std::string_view word, std::span<const TokenId> ids) {
-    if (ids.size() > kMostIds) return;
-    entry.owner = owner;
-    entry.length = static_cast<uint8_t>(word.size());
-    entry.count = static_cast<uint8_t>(ids.size());
-    std::memcpy(entry.word.data(), word.data(), word.size());
-    std::copy(ids.begin(), ids.end(), entry.ids.begin());
-  }
+  // The only place where this word can be.
+  Entry& slot(const Key& key) { return entries_[key.hash() >> (64 - kBits)]; }
 
  private:
   static constexpr int kBits = 15;  // 2 MiB a thread
-
-  static uint64_t hash(uint32_t owner, std::string_view word) {
-    uint64_t h = owner * 0x9E3779B97F4A7C15ull + word.size();
-    const char* at = word.data();
-    size_t left = word.size();
-    for (; left >= 8; at += 8, left -= 8) {
-      uint64_t bytes;
-      std::memcpy(&bytes, at, 8);
-      h = (h ^ bytes) * 0xFF51AFD7ED558CCDull;
-      h ^= h >> 32;
-    }
-    uint64_t rest = 0;
-    std::memcpy(&rest, at, left);
-    h = (h ^ rest) * 0xC4CEB9FE1A85EC53ull;
-    return (h ^ h >> 29) * 0xFF51AFD7ED558CCDull;
-  }
 
   std::unique_ptr<Entry[]> entries_ = std::make_unique<Entry[]>(size_t{1} << kBits);
 };

@@ -1,6 +1,7 @@
 #include "text/word_counts.h"
 
 #include "text/added_tokens.h"
+#include "text/count_runs.h"
 #include "text/gpt2_split.h"
 #include "text/ordered_pool.h"
 #include "text/piece_batch.h"
@@ -8,51 +9,65 @@
 namespace megalith {
 namespace {
 
-void count_into(WordCounts& counts, const Gpt2Splitter& splitter, std::string_view text) {
-  for (size_t at = 0; at < text.size();) {
-    size_t end = splitter.word_end(text, at);
-    std::string_view word = text.substr(at, end - at);
-    auto found = counts.find(word);
-    if (found != counts.end())
+// One worker's counts, and about how many bytes they take.
+struct Counter {
+  WordCounts counts;
+  int64_t bytes = 0;
+
+  void add(std::string_view word) {
+    if (auto found = counts.find(word); found != counts.end()) {
       found->second++;
-    else
-      counts.emplace(word, 1);
-    at = end;
+      return;
+    }
+    constexpr size_t kNode = 80,
+                     kInside = 15;  // a node with its bucket; what a string holds without the heap
+    bytes += static_cast<int64_t>(kNode + (word.size() > kInside ? word.size() + 17 : 0));
+    counts.emplace(word, 1);
   }
-}
+  void add_text(const Gpt2Splitter& splitter, std::string_view text) {
+    for (size_t at = 0; at < text.size();) {
+      size_t end = splitter.word_end(text, at);
+      add(text.substr(at, end - at));
+      at = end;
+    }
+  }
+  WordCounts take() {
+    bytes = 0;
+    return std::exchange(counts, {});
+  }
+};
 
 }  // namespace
 
-WordCounts count_words(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,
-                       const std::vector<std::string>& special, int64_t threads,
-                       const std::function<void(int64_t)>& told) {
+void count_words(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,
+                 const std::vector<std::string>& special, const WordCountSettings& settings,
+                 const std::function<void(int64_t)>& told,
+                 const std::function<void(std::string_view, int64_t)>& each) {
   std::vector<std::pair<std::string, AddedToken>> cut_out;
   for (const std::string& token : special) cut_out.emplace_back(token, AddedToken{.content = token});
   AddedTokenSplitter specials(std::move(cut_out));
   Gpt2Splitter splitter;
-  std::vector<WordCounts> counts;  // one a worker
+  std::vector<Counter> counters;  // one a worker
+  CountRuns runs;
 
   auto work = [&](PieceBatch& batch, size_t worker) {
+    Counter& counter = counters[worker];
     for (const auto& piece : batch.pieces()) {
       std::string_view text = batch.text(piece);
       for (size_t at = 0; at < text.size();) {
         auto span = specials.next(text, at);
-        count_into(counts[worker], splitter, text.substr(at, span.begin - at));
+        counter.add_text(splitter, text.substr(at, span.begin - at));
         at = span.end;
       }
+      if (counter.bytes > settings.memory / static_cast<int64_t>(counters.size())) runs.spill(counter.take());
     }
   };
-  OrderedPool<PieceBatch> pool(threads, work, [&](PieceBatch& batch) { told(batch.bytes_read()); });
-  counts.resize(pool.threads());
+  OrderedPool<PieceBatch> pool(settings.threads, work, [&](PieceBatch& batch) { told(batch.bytes_read()); });
+  counters.resize(pool.threads());
   for_each_batch(files, options, [&](PieceBatch batch) { pool.submit(std::move(batch)); });
   pool.finish();
-
-  WordCounts total = std::move(counts[0]);
-  for (size_t worker = 1; worker < counts.size(); worker++) {
-    for (const auto& [word, count] : counts[worker]) total[word] += count;
-    counts[worker] = {};
-  }
-  return total;
+  for (Counter& counter : counters) runs.keep(counter.take());
+  runs.merge(each);
 }
 
 }  // namespace megalith

@@ -3,21 +3,25 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <unordered_map>
+#include <string_view>
 #include <vector>
 
 #include "text/corpus.h"
-#include "text/token_model.h"
 
 namespace megalith {
 
-using WordCounts = std::unordered_map<std::string, int64_t, StringHash, std::equal_to<>>;
+struct WordCountSettings {
+  int64_t threads = 0;  // 0 = the machine's cores
+  int64_t memory =
+      256ll << 20;  // bytes, about; what exceeds it goes to the system's folder for temporary files
+};
 
-// Words by GPT-2's pattern, counted on several threads (0 = the machine's cores); `special` tokens in the
-// text are cut out. Memory grows with the number of different words, not with the text. `told(bytes_read)`
-// runs on this thread.
-WordCounts count_words(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,
-                       const std::vector<std::string>& special, int64_t threads,
-                       const std::function<void(int64_t bytes_read)>& told);
+// Words by GPT-2's pattern; `special` tokens in the text are cut out. Calls each(word, count) once for every
+// word, in the order of their bytes: neither threads nor memory change what is told. `told(bytes_read)` runs
+// on this thread.
+void count_words(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,
+                 const std::vector<std::string>& special, const WordCountSettings& settings,
+                 const std::function<void(int64_t bytes_read)>& told,
+                 const std::function<void(std::string_view word, int64_t count)>& each);
 
 }  // namespace megalith

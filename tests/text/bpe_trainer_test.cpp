@@ -5,6 +5,7 @@
 
 #include "text/byte_alphabet.h"
 #include "text/gpt2_split.h"
+#include "text/word_counts.h"
 #include "text_testing.h"
 
 namespace megalith {
@@ -70,6 +71,36 @@ TEST(BpeTrainer, TheResultDependsNeitherOnThreadsNorOnPieces) {
   std::string expected = train_bpe({a, b}, 1000, {}, {}, one);
   EXPECT_EQ(train_bpe({a, b}, 1000, {}, {}, many), expected);
   EXPECT_EQ(train_bpe({b, a}, 1000, {}, {}, many), expected) << "order of the files";
+}
+
+TEST(BpeTrainer, CountsThatGoToDiskGiveTheSameVocabulary) {
+  Folder folder;
+  auto a = folder.write("a.txt", made_up_text(20000, 1)), b = folder.write("b.txt", made_up_text(20000, 2));
+  BpeTrainerOptions plenty, little;
+  little.threads = 3;
+  little.word_memory = 9000;  // a few dozen words a thread
+  little.corpus.piece_bytes = 2000;
+  EXPECT_EQ(train_bpe({a, b}, 1000, {}, {}, little), train_bpe({a, b}, 1000, {}, {}, plenty));
+}
+
+TEST(BpeTrainer, WordsAreToldOnceInOrderWhateverTheMemory) {
+  Folder folder;
+  auto file = folder.write("a.txt", made_up_text(5000));
+  auto told = [&](int64_t memory) {
+    std::vector<std::pair<std::string, int64_t>> words;
+    CorpusOptions options;
+    options.piece_bytes = 1000;
+    count_words(
+        {file}, options, {}, {2, memory}, [](int64_t) {},
+        [&](std::string_view word, int64_t count) { words.emplace_back(word, count); });
+    return words;
+  };
+  auto words = told(1 << 20);
+  EXPECT_TRUE(std::is_sorted(words.begin(), words.end()));
+  EXPECT_EQ(told(0), words);  // every piece's counts go to disk
+  int64_t bytes = 0;
+  for (const auto& [word, count] : words) bytes += static_cast<int64_t>(word.size()) * count;
+  EXPECT_EQ(bytes, static_cast<int64_t>(std::filesystem::file_size(file)));
 }
 
 TEST(BpeTrainer, SpecialTokensComeFirstAndAreNotLearntFromTheText) {

@@ -1,16 +1,20 @@
 """Ids and text against Hugging Face `tokenizers`, family by family, on hostile strings and (where ../shared is) real text.
 
-    .venv/bin/python tests/text/hf_agreement.py --program BUILD/encode_main [--strings 2000] [--shared DIR] [--family NAME]
+    .venv/bin/python tests/text/hf_agreement.py --program BUILD/encode_main [--strings 500] [--everything] [--shared DIR]
+                                                [--family NAME]
 
-Families whose files are not at hand are trained here with that family's components. Exit code 77: nothing to compare with.
+--everything takes all of the shared corpus, and --strings applies, for one member of each family. Families whose files are not at hand are trained here with that family's components. Exit code 77: nothing to compare with.
 """
 import argparse
+import io
 import json
 import os
 import random
 import subprocess
 import sys
 import tempfile
+
+from agreement import SHARED, compare, corpus_lines, hostile, run, training_text
 
 try:
     import tokenizers
@@ -19,54 +23,20 @@ except ImportError:
     print("skipped: the Python package `tokenizers` is not installed")
     sys.exit(77)
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+try:
+    import sentencepiece
+    from sentencepiece import sentencepiece_model_pb2
+except ImportError:
+    sentencepiece = None
+
 # Split patterns as published in the families' tokenizer.json files.
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
           r"|\s*[\r\n]+|\s+(?!\S)|\s+")
 QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 
-
-def training_text(shared):
-    """Real text where there is some; otherwise made-up words with a long tail."""
-    path = os.path.join(shared, "corpus", "botchan.txt")
-    if os.path.exists(path):
-        return open(path, encoding="utf-8").read()
-    rng = random.Random(7)
-    words = ["".join(rng.choice("etaoinshrdlu") for _ in range(rng.randint(1, 9))) for _ in range(3000)]
-    return " ".join(words[int(rng.paretovariate(0.7)) % 3000] + rng.choice(["", ",", ".", "'s", "\n", " é 日本 12 "])
-                    for _ in range(60000))
-
-
-def assigned(rng, top):
-    while True:
-        code = rng.randrange(top)
-        if not 0xD800 <= code <= 0xDFFF:
-            return chr(code)
-
-
-def hostile(rng):
-    """One string of a kind that breaks tokenizers."""
-    pieces = {
-        "words": lambda: " ".join(rng.choice(["the", "Don't", "we'll", "I'M", "naïve", "Straße", "ÉCOLE", "x1y22z333",
-                                              "hello,", "(world)", "日本語", "русский", "العربية", "हिन्दी", "ไทย"])
-                                  for _ in range(rng.randint(1, 12))),
-        "planes": lambda: "".join(assigned(rng, rng.choice([0x80, 0x800, 0x3000, 0x10000, 0x20000, 0x110000]))
-                                  for _ in range(rng.randint(1, 30))),
-        "spaces": lambda: "".join(rng.choice(["  ", " ", "\t", "\n", "\r\n", "\u00a0", "\u3000", "\u2003", "\u180e", "\u200b",
-                                              "\x0b", "\x85", "a", "1", "."]) for _ in range(rng.randint(1, 40))),
-        "run": lambda: rng.choice([" ", "a", "=", "\n", "日", "0", "é", "'", "🙂"]) * rng.choice([1, 2, 3, 7, 30, 120, 400]),
-        "emoji": lambda: "".join(rng.choice(["👩‍👩‍👧‍👦", "🇩🇪", "👍🏽", "❤️", "🏳️‍🌈", "1️⃣", " "]) for _ in range(rng.randint(1, 8))),
-        "marks": lambda: "".join(rng.choice("aeoİıſß") + rng.choice(["", "\u0301", "\u0308", "\u0327\u0301"])
-                                 for _ in range(rng.randint(1, 12))),
-        "special": lambda: rng.choice(["", "a", " ", "a "]) + rng.choice(
-            ["<|endoftext|>", "<s>", "</s>", "[MASK]", "[CLS]", "<unk>", "<0x41>", "<|endoftext", "|>", "[mask]"])
-            + rng.choice(["", "b", " ", " b", "\n"]),
-        "control": lambda: "".join(chr(rng.randrange(0x20)) for _ in range(rng.randint(1, 6))),
-        "contractions": lambda: rng.choice(["I", "they", "1", "."]) + rng.choice(["'", "’"]) + rng.choice(
-            ["s", "T", "re", "Ve", "m", "LL", "d", "l", "r", "sx", "ſ"]),
-        "marker": lambda: rng.choice(["▁", "▁▁a", "a▁b", " ▁", "##ing", "Ġ", "Ċ"]),
-    }
-    return "".join(pieces[rng.choice(list(pieces))]() for _ in range(rng.randint(1, 4)))
+FAMILIES = ["gpt2", "llama3", "qwen2", "llama2", "bert", "t5"]
+EXACT_TEXT = ["gpt2", "byte-level", "llama3", "digits"]
+CHUNK = 40000  # strings
 
 
 def add_specials(tokenizer, names, **flags):
@@ -121,8 +91,51 @@ def wordpiece(text, lowercase):
     return t
 
 
+def unigram(text, normalizer, pre, byte_fallback=False, specials=("<pad>", "</s>", "<unk>")):
+    t = Tokenizer(models.Unigram())
+    t.normalizer = normalizer
+    t.pre_tokenizer = pre
+    extra = [f"<0x{b:02X}>" for b in range(256)] if byte_fallback else []
+    t.train_from_iterator([text], trainers.UnigramTrainer(vocab_size=1500 + len(extra), special_tokens=list(specials) + extra,
+                                                          unk_token="<unk>", show_progress=False))
+    data = json.loads(t.to_str())
+    data["model"]["byte_fallback"] = byte_fallback
+    data["added_tokens"] = data["added_tokens"][:len(specials)]
+    t = Tokenizer.from_str(json.dumps(data))
+    t.decoder = decoders.Metaspace()
+    t.post_processor = processors.TemplateProcessing(single="$A </s>", pair="$A </s> $B </s>",
+                                                     special_tokens=[("</s>", t.token_to_id("</s>"))])
+    return t
+
+
+def charsmap(text, rules):
+    """SentencePiece's table of rewriting rules of that name (nfkc, nmt_nfkc, nmt_nfkc_cf), as its trainer writes it."""
+    out = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(text.splitlines()[:300]), model_writer=out, vocab_size=120,
+                                             normalization_rule_name=rules, hard_vocab_limit=False, minloglevel=2)
+    model = sentencepiece_model_pb2.ModelProto()
+    model.ParseFromString(out.getvalue())
+    return normalizers.Precompiled(model.normalizer_spec.precompiled_charsmap)
+
+
+def unigram_families(text):
+    words = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")])
+    nmt, folding = charsmap(text, "nmt_nfkc"), charsmap(text, "nmt_nfkc_cf")
+    yield "t5", unigram(text, nmt, words)
+    yield "t5 case folded", unigram(text, folding, words)
+    yield "unigram one space", unigram(
+        text, normalizers.Sequence([nmt, normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), "▁")]),
+        pre_tokenizers.Metaspace(prepend_scheme="first"))
+    yield "albert", unigram(
+        text, normalizers.Sequence([normalizers.Replace("``", '"'), normalizers.Replace("''", '"'), normalizers.NFKD(),
+                                    normalizers.StripAccents(), normalizers.Lowercase(), nmt]), words)
+    yield "unigram with byte fallback", unigram(text[:20000], normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC()]),
+                                                pre_tokenizers.Metaspace(split=False), byte_fallback=True)
+    yield "unigram, whole text", unigram(text[:20000], None, None)
+
+
 def families(shared, program):
-    text = training_text(shared)
+    text = training_text(shared)[:80000]
     corpus = lambda name: os.path.join(shared, "corpus", name)
     yield "byte-level", byte_level_bpe(text, pre_tokenizers.ByteLevel(add_prefix_space=False))
     yield "byte-level with prefix space", byte_level_bpe(text, pre_tokenizers.ByteLevel(add_prefix_space=True))
@@ -135,41 +148,41 @@ def families(shared, program):
     yield "metaspace always", fallback_bpe(text, metaspace=True, scheme="always")
     yield "bert", wordpiece(text, True)
     yield "bert cased", wordpiece(text, False)
+    if sentencepiece:
+        yield from unigram_families(text)
+    else:
+        print("Unigram families skipped: the Python package `sentencepiece` is not installed")
     stripping = byte_level_bpe(text, pre_tokenizers.ByteLevel(add_prefix_space=False))
     yield "stripping special tokens", add_specials(stripping, ["[MASK]"], lstrip=True, rstrip=True, single_word=True)
     if os.path.exists(corpus("gpt2_tokenizer.json")):
         yield "gpt2", Tokenizer.from_file(corpus("gpt2_tokenizer.json"))
 
 
-def run(program, path, mode, lines):
-    out = subprocess.run([program, path, mode], input="\n".join(json.dumps(x) for x in lines) + "\n",
-                         capture_output=True, text=True)
-    if out.returncode != 0:
-        sys.exit(f"{mode} failed: {out.stderr}")
-    return [json.loads(line) for line in out.stdout.split("\n") if line]
-
-
-def compare(what, texts, theirs, ours):
-    bad = [(x, a, b) for x, a, b in zip(texts, theirs, ours) if a != b]
-    for x, a, b in bad[:3]:
-        at = next((i for i, (p, q) in enumerate(zip(a, b)) if p != q), min(len(a), len(b)))
-        print(f"  {what}: {str(x)[:200]!a}\n    theirs {a[max(0, at - 3):at + 8]!a}\n    ours   {b[max(0, at - 3):at + 8]!a} (at {at})")
-    return len(bad)
-
-
 def check_family(program, name, reference, texts, folder):
     path = os.path.join(folder, "tokenizer.json")
     reference.save(path)
-    theirs = [e.ids for e in reference.encode_batch(texts, add_special_tokens=False)]
-    wrong = compare("encode", texts, theirs, run(program, path, "encode", texts))
+    data = json.loads(reference.to_str())
+    specials = [t["content"] for t in data["added_tokens"]]
+    wrong = tokens = 0
+    for begin in range(0, len(texts), CHUNK):
+        some = texts[begin:begin + CHUNK]
+        theirs = [e.ids for e in reference.encode_batch(some, add_special_tokens=False)]
+        wrong += compare("encode", some, theirs, run(program, path, "encode", some))
+        tokens += sum(map(len, theirs))
+        if name in EXACT_TEXT:  # no normalizer: the text comes back
+            plain = [(ids, text) for ids, text in zip(theirs, some) if not any(special in text for special in specials)]
+            wrong += compare("round trip", [i for i, _ in plain], [t for _, t in plain],
+                             run(program, path, "decode", [i for i, _ in plain]))
+        elif begin == 0:
+            # Bytes that are not UTF-8 decode to U+FFFD in a number that is up to the decoder: such texts are left out.
+            decoded = [(ids, reference.decode(ids)) for ids in theirs]
+            decoded = [(ids, text) for ids, text in decoded if "\ufffd" not in text]
+            wrong += compare("decode", [i for i, _ in decoded], [t for _, t in decoded],
+                             run(program, path, "decode", [i for i, _ in decoded]))
     some = texts[:300]
     wrong += compare("encode with special tokens", some, [e.ids for e in reference.encode_batch(some)],
                      run(program, path, "encode_special", some))
-    # Bytes that are not UTF-8 decode to U+FFFD in a number that is up to the decoder: such texts are left out.
-    decoded = [(ids, reference.decode(ids)) for ids in theirs]
-    decoded = [(ids, text) for ids, text in decoded if "\ufffd" not in text]
-    wrong += compare("decode", [i for i, _ in decoded], [t for _, t in decoded], run(program, path, "decode", [i for i, _ in decoded]))
-    print(f"{name}: {len(texts)} strings, {sum(map(len, theirs))} tokens, {wrong} differ")
+    print(f"{name}: {len(texts)} strings, {tokens} tokens, {wrong} differ", flush=True)
     return wrong
 
 
@@ -194,22 +207,20 @@ def check_trainer(program, shared, folder):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", required=True)
-    parser.add_argument("--strings", type=int, default=2000)
+    parser.add_argument("--strings", type=int, default=500)
+    parser.add_argument("--everything", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--family")
-    parser.add_argument("--shared", default=os.environ.get("MEGALITH_SHARED", os.path.join(ROOT, "..", "shared")))
+    parser.add_argument("--shared", default=SHARED)
     args = parser.parse_args()
     rng = random.Random(args.seed)
-    texts = [""] + [hostile(rng) for _ in range(args.strings)]
-    for name in ["tinyshakespeare.txt", "wikitext2_valid.txt"]:
-        path = os.path.join(args.shared, "corpus", name)
-        if os.path.exists(path):
-            texts.append(open(path, encoding="utf-8").read()[:200000])
+    texts = ["", "".join(corpus_lines(args.shared, False, 30000))] + [hostile(rng) for _ in range(args.strings)]
+    everything = texts + list(corpus_lines(args.shared, True)) if args.everything else texts
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
         for name, reference in families(args.shared, args.program):
             if args.family in (None, name):
-                wrong += check_family(args.program, name, reference, texts, folder)
+                wrong += check_family(args.program, name, reference, everything if name in FAMILIES else texts[:3000], folder)
         if args.family is None:
             wrong += check_trainer(args.program, args.shared, folder)
     print(f"tokenizers {tokenizers.__version__}: {'all equal' if wrong == 0 else f'{wrong} differ'}")

@@ -158,10 +158,11 @@ TEST(Tokenizer, AnUnknownComponentIsNamed) {
   auto message = [](json parts, json model = tiny_bpe()) {
     return user_error([&] { with_model(std::move(model), std::move(parts)); });
   };
-  EXPECT_SAYS(message({}, {{"type", "Unigram"}, {"vocab", json::array()}}),
-              "t.json: model: expected one of BPE, WordPiece, got Unigram");
-  EXPECT_SAYS(message({{"normalizer", {{"type", "Precompiled"}}}}), "normalizer: expected one of");
-  EXPECT_SAYS(message({{"normalizer", {{"type", "Precompiled"}}}}), "got Precompiled");
+  EXPECT_SAYS(message({}, {{"type", "WordLevel"}, {"vocab", json::object()}}),
+              "t.json: model: expected one of BPE, WordPiece, Unigram, got WordLevel");
+  EXPECT_SAYS(message({{"normalizer", {{"type", "ByteLevel"}}}}), "normalizer: expected one of");
+  EXPECT_SAYS(message({{"normalizer", {{"type", "ByteLevel"}}}}), "got ByteLevel");
+  EXPECT_SAYS(message({{"normalizer", {{"type", "Precompiled"}}}}), "a field precompiled_charsmap");
   EXPECT_SAYS(
       message({{"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {{{"type", "Nonsense"}}}}}}}),
       "pre_tokenizer[0]: ");
@@ -176,7 +177,7 @@ TEST(Tokenizer, AFileThatIsNoTokenizerIsRefused) {
   auto message = [](const std::string& text) {
     return user_error([&] { parse_tokenizer_json(text, "t.json"); });
   };
-  EXPECT_SAYS(message("{"), "t.json: expected a tokenizer.json");
+  EXPECT_SAYS(message("{"), "t.json:1:2: expected JSON");
   EXPECT_SAYS(message("[]"), "t.json: ");
   EXPECT_SAYS(message("{}"), "is this a tokenizer's file?");
   EXPECT_SAYS(message(R"({"model": {"type": "BPE", "vocab": {"a": -1}, "merges": []}})"),
@@ -226,9 +227,9 @@ TEST(Tokenizer, OtherFilesOfAFolderGoAlong) {
 
 TEST(Tokenizer, AFileOfAnotherKindIsRefused) {
   Folder folder;
-  EXPECT_SAYS(user_error([&] { load_tokenizer(folder.write("x.model", "x")); }),
-              "expected a tokenizer.json, a vocab.txt or a folder");
-  EXPECT_SAYS(user_error([&] { load_tokenizer(folder / ""); }), "neither");
+  EXPECT_SAYS(user_error([&] { load_tokenizer(folder.write("x.bin", "x")); }),
+              "expected a tokenizer.json, a SentencePiece .model");
+  EXPECT_SAYS(user_error([&] { load_tokenizer(folder / ""); }), "none of them");
   EXPECT_SAYS(user_error([&] { load_tokenizer(folder / "none.json"); }), "No such file");
   EXPECT_SAYS(user_error([&] { load_tokenizer(folder.write("vocab.txt", "a\nb\n")); }), "[UNK]");
 }

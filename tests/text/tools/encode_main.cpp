@@ -1,21 +1,26 @@
 // For comparisons with other tokenizers: reads JSON strings, a line each, from standard input and writes for
 // each the ids that Megalith gives, as a JSON list. With a second argument "decode": lists of ids in, JSON
-// strings out.
-//   encode_main TOKENIZER [encode | encode_special | decode | train] ...
-//   encode_main VOCAB train FILE... writes the tokenizer.json of a byte-level BPE trained on the files.
+// strings out; with "file": the tokenizer.json that a checkpoint carries, as a JSON string.
+//   encode_main TOKENIZER [encode | encode_special | decode | file | train] ...
+//   encode_main TOKENIZER tokenize PREFIX FILE... writes shards on two threads; out come seconds, bytes and
+//   tokens. encode_main VOCAB train FILE... writes the tokenizer.json of a byte-level BPE trained on the
+//   files.
+#include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "text/bpe_trainer.h"
+#include "text/tokenize.h"
 #include "text/tokenizer.h"
 
 int main(int argc, char** argv) try {
   using nlohmann::json;
   if (argc < 3) {
     std::fputs(
-        "usage: encode_main TOKENIZER encode|encode_special|decode, or encode_main VOCAB train FILE...\n",
+        "usage: encode_main TOKENIZER encode|encode_special|decode|file, or encode_main VOCAB train "
+        "FILE...\n",
         stderr);
     return 2;
   }
@@ -27,10 +32,19 @@ int main(int argc, char** argv) try {
     return 0;
   }
   auto tokenizer = megalith::load_tokenizer(argv[1]);
+  if (mode == "tokenize" && argc > 4) {
+    std::vector<std::filesystem::path> files(argv + 4, argv + argc);
+    auto begin = std::chrono::steady_clock::now();
+    auto counts = megalith::tokenize_corpus(files, {}, *tokenizer, argv[3], {}, 2);
+    std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    std::cout << json{took.count(), counts.text_bytes, counts.tokens}.dump() << '\n';
+    return 0;
+  }
   for (std::string line; std::getline(std::cin, line);) {
     json in = json::parse(line);
-    json out = mode == "decode" ? json(tokenizer->decode(in.get<std::vector<megalith::TokenId>>()))
-                                : json(tokenizer->encode(in.get<std::string>(), mode == "encode_special"));
+    json out = mode == "file"     ? json(tokenizer->files().front().second)
+               : mode == "decode" ? json(tokenizer->decode(in.get<std::vector<megalith::TokenId>>()))
+                                  : json(tokenizer->encode(in.get<std::string>(), mode == "encode_special"));
     std::cout << out.dump(-1, ' ', false, json::error_handler_t::replace) << '\n';
   }
 } catch (const std::exception& error) {

@@ -1,0 +1,47 @@
+#include "text/gpt2_files.h"
+
+#include "base/error.h"
+#include "text/parse_json.h"
+#include "text/tokenizer_json.h"
+
+namespace megalith {
+
+std::string tokenizer_from_gpt2_files(std::string_view vocab_text, const std::string& vocab_file,
+                                      std::string_view merges_text, const std::string& merges_file) {
+  using nlohmann::json;
+  json vocab = parse_json(vocab_text, vocab_file);
+  if (!vocab.is_object() || vocab.empty())
+    throw UserError({vocab_file, "", "a map from tokens to ids", vocab.type_name(), ""});
+  if (vocab.contains("a</w>"))
+    throw UserError({vocab_file, "vocabulary", "GPT-2's kind, in bytes", "tokens that end with </w>",
+                     "this kind of BPE is not supported"});
+  json merges = json::array();
+  int64_t line_number = 0;
+  for (size_t at = 0; at < merges_text.size();) {
+    size_t end = std::min(merges_text.find('\n', at), merges_text.size());
+    std::string_view line = merges_text.substr(at, end - at);
+    at = end + 1;
+    line_number++;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.empty() || (line_number == 1 && line.starts_with("#version"))) continue;
+    size_t space = line.find(' ');
+    if (space == 0 || space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
+      throw UserError({fmt::format("{}:{}", merges_file, line_number), "merge",
+                       "two tokens with a space between", '"' + std::string(line) + '"', ""});
+    for (std::string_view token : {line.substr(0, space), line.substr(space + 1)})
+      if (!vocab.contains(token))
+        throw UserError({fmt::format("{}:{}", merges_file, line_number), "merge", "tokens of " + vocab_file,
+                         '"' + std::string(token) + '"', "the two files do not belong together"});
+    merges.push_back({line.substr(0, space), line.substr(space + 1)});
+  }
+  json added = json::array();
+  for (const char* name : {"<|endoftext|>", "<s>", "</s>", "<pad>", "<unk>", "<mask>"})
+    if (vocab.contains(name) && vocab[name].is_number_integer())
+      added.push_back(added_token_json(vocab[name].get<TokenId>(), name));
+  json file = tokenizer_file_json(bpe_json(std::move(vocab), std::move(merges)), added);
+  file["pre_tokenizer"] = byte_level_json(false);
+  file["decoder"] = byte_level_json(true);
+  return file.dump();
+}
+
+}  // namespace megalith

@@ -1,0 +1,13 @@
+// GPT-2's own pair of files: encoder.json and vocab.bpe, also known as vocab.json and merges.txt.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace megalith {
+
+// The tokenizer.json that they stand for: byte-level BPE with GPT-2's pattern; <|endoftext|>, <s>, </s>,
+// <pad>, <unk> and <mask> are special where the vocabulary has them. UserError naming the file at fault.
+std::string tokenizer_from_gpt2_files(std::string_view vocab, const std::string& vocab_file,
+                                      std::string_view merges, const std::string& merges_file);
+
+}  // namespace megalith

@@ -1,0 +1,61 @@
+// Of all ways to cut a word into known pieces the one with the best sum of scores.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "text/byte_trie.h"
+#include "text/utf8.h"
+
+namespace megalith {
+
+struct UnigramPiece {
+  static constexpr int32_t kUnknown = -1;
+  size_t begin, end;  // bytes of the word
+  int32_t id;         // kUnknown: a character that is no piece by itself
+};
+
+// Dynamic programming from the left: time grows with the word's length times that of the longest piece. Of
+// two equal sums the one found first stays. `Sum` is the type sums are kept in: double as Hugging Face does,
+// float as SentencePiece. `score(id, bytes)` is a piece's score, a double; ids for which `usable` fails are
+// passed over. `cut` is set to the pieces from the last to the first.
+template <class Sum, class Score, class Usable>
+void best_cut(const ByteTrie& pieces, std::string_view word, double unknown_score, Score score, Usable usable,
+              std::vector<UnigramPiece>& cut) {
+  struct End {  // the best cut that ends here
+    Sum sum;
+    int32_t id;
+    int64_t begin;  // of its last piece; -1: none yet
+  };
+  thread_local std::vector<End> ends;
+  ends.assign(word.size() + 1, End{0, 0, -1});
+  for (size_t at = 0; at < word.size();) {
+    const Sum till_here = ends[at].sum;
+    auto offer = [&](size_t end, double piece_score, int32_t id) {
+      const Sum sum = static_cast<Sum>(piece_score) + till_here;
+      if (ends[end].begin < 0 || sum > ends[end].sum) ends[end] = {sum, id, static_cast<int64_t>(at)};
+    };
+    const size_t character = code_point_at(word, at).bytes;
+    bool has_character = false;
+    int32_t node = ByteTrie::kRoot;
+    for (size_t end = at; end < word.size();) {
+      node = pieces.step(node, word[end++]);
+      if (node == ByteTrie::kNone) break;
+      int32_t id = pieces.value(node);
+      if (id == ByteTrie::kNone || !usable(id)) continue;
+      offer(end, score(id, end - at), id);
+      has_character |= end - at == character;
+    }
+    if (!has_character) offer(at + character, unknown_score, UnigramPiece::kUnknown);
+    at += character;
+  }
+  cut.clear();
+  for (size_t end = word.size(); end > 0;) {
+    auto begin = static_cast<size_t>(ends[end].begin);
+    cut.push_back({begin, end, ends[end].id});
+    end = begin;
+  }
+}
+
+}  // namespace megalith
