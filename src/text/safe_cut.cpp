@@ -19,11 +19,14 @@ bool visible(std::string_view text, size_t at) {
 
 size_t last_safe_cut(std::string_view text) {
   // The last four bytes may be half a character.
-  for (size_t cut = text.size() > 4 ? text.size() - 4 : 0; cut >= 2; cut--) {
-    if (text[cut] == ' ' && ascii_letter(text[cut - 1]) && ascii_letter(text[cut + 1])) return cut;
+  const size_t last = text.size() > 4 ? text.size() - 4 : 0;
+  for (size_t cut = last; cut >= 2; cut--)
+    if (ascii_letter(text[cut - 1]) && ((text[cut] == ' ' && ascii_letter(text[cut + 1])) ||
+                                        (text[cut] == '\n' && visible(text, cut + 1))))
+      return cut;
+  for (size_t cut = last; cut >= 2; cut--)
     if (text[cut - 1] == '\n' && visible(text, cut) && visible(text, previous_code_point(text, cut - 1)))
       return cut;
-  }
   return 0;
 }
 

@@ -7,10 +7,11 @@ namespace megalith {
 
 // The last place in (0, text.size()) where no tokenizer family joins the two sides; 0 if there is none. Such
 // places are
-//  - behind a single line feed between two characters that are not spaces (a line feed may belong to the
-//  punctuation
-//    before it, a run of spaces to the word behind it, but never across this place), and
-//  - before a space between two ASCII letters.
+//  - before a single space between two ASCII letters, or a line feed between an ASCII letter and another
+//    visible character (what trims spaces at the end of a text finds none at the end of a part), and
+//  - only where there is no such place, behind a line feed between two visible characters: it may belong to
+//    the punctuation before it, but nothing joins across this place. (Trimming would lose it where it counts
+//    as a space.)
 // The character after the cut is part of the rule, so the end of the text is no such place.
 size_t last_safe_cut(std::string_view text);
 
