@@ -15,22 +15,29 @@ bool visible(std::string_view text, size_t at) {
   return point.valid() && CharClasses::get().kind(point.value) != CharClasses::space;
 }
 
-bool safe(std::string_view text, size_t cut) {
-  if (text[cut] == ' ') return ascii_letter(text[cut - 1]) && ascii_letter(text[cut + 1]);
+bool before_space(std::string_view text, size_t cut) {
+  return ascii_letter(text[cut - 1]) && ((text[cut] == ' ' && ascii_letter(text[cut + 1])) ||
+                                         (text[cut] == '\n' && visible(text, cut + 1)));
+}
+
+bool behind_line_feed(std::string_view text, size_t cut) {
   return text[cut - 1] == '\n' && visible(text, cut) && visible(text, previous_code_point(text, cut - 1));
 }
 
 }  // namespace
 
 size_t last_safe_cut(std::string_view text) {
-  for (size_t cut = text.size() > kCutTail ? text.size() - kCutTail : 0; cut >= 2; cut--)
-    if (safe(text, cut)) return cut;
+  const size_t last = text.size() > kCutTail ? text.size() - kCutTail : 0;
+  for (size_t cut = last; cut >= 2; cut--)
+    if (before_space(text, cut)) return cut;
+  for (size_t cut = last; cut >= 2; cut--)
+    if (behind_line_feed(text, cut)) return cut;
   return 0;
 }
 
 size_t first_safe_cut(std::string_view text, size_t from) {
   for (size_t cut = from < 2 ? 2 : from; cut + kCutTail <= text.size(); cut++)
-    if (safe(text, cut)) return cut;
+    if (before_space(text, cut) || behind_line_feed(text, cut)) return cut;
   return 0;
 }
 

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "text/base64.h"
+#include "text/safe_cut.h"
 #include "text/sentencepiece_tokenizer.h"
 #include "text_testing.h"
 
@@ -54,6 +55,21 @@ TEST(SentencePiece, APieceThatGoesOnHasNoMarkInFront) {
   auto tokenizer = load(kUnigram);
   EXPECT_EQ(tokenizer->encode_continued("ab"), (Ids{6}));
   EXPECT_EQ(tokenizer->encode_continued(" ab"), (Ids{3, 6}));
+}
+
+TEST(SentencePiece, ADocumentInPartsGivesTheIdsOfTheWhole) {
+  auto tokenizer = load(kUnigram);
+  std::mt19937_64 random(8);
+  for (int i = 0; i < 200; i++) {
+    const std::vector<std::string> parts{"a", "b", " ", "ab", "\n"};
+    std::string text;
+    for (int n = 0; n < 60; n++) text += parts[random() % parts.size()];
+    size_t cut = last_safe_cut(text);
+    if (cut == 0) continue;
+    Ids ids = tokenizer->encode(text.substr(0, cut)), rest = tokenizer->encode_continued(text.substr(cut));
+    ids.insert(ids.end(), rest.begin(), rest.end());
+    ASSERT_EQ(ids, tokenizer->encode(text)) << text;
+  }
 }
 
 TEST(SentencePiece, EqualScoresJoinFromTheLeft) {

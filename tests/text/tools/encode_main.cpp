@@ -35,7 +35,7 @@ int main(int argc, char** argv) try {
   if (mode == "tokenize" && argc > 4) {
     std::vector<std::filesystem::path> files(argv + 4, argv + argc);
     auto begin = std::chrono::steady_clock::now();
-    auto counts = megalith::tokenize_corpus(files, {}, *tokenizer, argv[3], {}, 2);
+    auto counts = megalith::tokenize_corpus(files, {}, *tokenizer, argv[3], {.threads = 2});
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     std::cout << json{took.count(), counts.text_bytes, counts.tokens}.dump() << '\n';
     return 0;
