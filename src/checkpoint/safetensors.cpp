@@ -154,7 +154,7 @@ class HeaderSax : public nlohmann::json_sax<json> {
   std::vector<int64_t>* array_ = nullptr;  // into tensors.back()
 };
 
-TensorSpec checked_spec(const HeaderSax::Tensor& t, const HeaderSax& sax, const std::string& where) {
+TensorSpec checked_spec(const HeaderSax::Tensor& t, const std::string& where) {
   std::optional<DType> dtype = dtype_from_safetensors(*t.dtype);
   if (!dtype)
     throw UserError({where, shown(t.name), "F32, BF16, F16, F64 or an integer type", shown(*t.dtype),
@@ -162,7 +162,7 @@ TensorSpec checked_spec(const HeaderSax::Tensor& t, const HeaderSax& sax, const 
   int64_t bytes = size_of(*dtype);
   for (int64_t extent : *t.shape)
     if (__builtin_mul_overflow(bytes, extent, &bytes))
-      sax.refuse("a shape of less than 2^63 bytes", show_shape(*t.shape));
+      throw UserError({where, shown(t.name), "a shape of less than 2^63 bytes", show_shape(*t.shape), "the file is damaged"});
   int64_t begin = (*t.offsets)[0], end = (*t.offsets)[1];
   if (end < begin || end - begin != bytes)
     throw UserError({where, shown(t.name),
@@ -197,7 +197,7 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> prefix, in
   SafetensorsHeader header;
   header.metadata = std::move(sax.metadata);
   for (const HeaderSax::Tensor& t : sax.tensors)
-    header.tensors.push_back({checked_spec(t, sax, where), (*t.offsets)[0]});
+    header.tensors.push_back({checked_spec(t, where), (*t.offsets)[0]});
   std::stable_sort(header.tensors.begin(), header.tensors.end(),
                    [](const TensorEntry& a, const TensorEntry& b) {
                      // An empty tensor goes before the one that begins at the same place.

@@ -23,8 +23,8 @@ void evaluate_on_text(LoadedModel& model, const EvalArguments& a, const CommandC
               {"bytes", e.bytes}});
 }
 
-void evaluate_on_choices(LoadedModel& model, const EvalArguments& a, const CommandContext& context, nlohmann::json& out) {
-  std::vector<Question> questions = read_questions(a.choices);
+void evaluate_on_choices(LoadedModel& model, const EvalArguments& a, const std::vector<Question>& questions,
+                         const CommandContext& context, nlohmann::json& out) {
   ChoiceEvaluation e = evaluate_choices(*model.engine, *model.tokenizer, questions, a.joint);
   print(context, fmt::format("accuracy {:.2f}%  by bytes {:.2f}%  by tokens {:.2f}%  ({} questions)\n", 100 * e.accuracy,
                              100 * e.accuracy_per_byte, 100 * e.accuracy_per_token, questions.size()));
@@ -51,10 +51,12 @@ void add_eval(CLI::App& app, CommandContext& context) {
   command->callback([=, &context] {
     if (a->files.empty() && a->choices.empty()) throw CLI::RequiredError("--data or --choices");
     context.action = [=, &context] {
+      std::vector<Question> questions;  // read first: a mistake there shows before a large model is loaded
+      if (!a->choices.empty()) questions = read_questions(a->choices);
       LoadedModel model = load_with_tokenizer(a->path);
       nlohmann::json out = nlohmann::json::object();
       if (!a->files.empty()) evaluate_on_text(model, *a, context, out);
-      if (!a->choices.empty()) evaluate_on_choices(model, *a, context, out);
+      if (!a->choices.empty()) evaluate_on_choices(model, *a, questions, context, out);
       return CommandResult{ExitCode::done, out};
     };
   });

@@ -32,7 +32,10 @@ TEST(Check, HeadsOfTheirOwnWidthNeedNoDivisor) {
   EXPECT_NE(mistake("model: {preset: gpt2-124m, head_dim: 32}").find("only where model.arch is llama"), std::string::npos);
   EXPECT_NE(mistake("model: {preset: bert-base, qkv_bias: true}\nobjective: masked").find("model.qkv_bias"),
             std::string::npos);
-  EXPECT_NE(mistake(llama + "head_dim: 16, output_bias: true}").find("unless model.qkv_bias is true"), std::string::npos);
+  EXPECT_NE(mistake(llama + "head_dim: 16, qkv_bias: true, output_bias: true}").find("a divisor of model.hidden (60)"),
+            std::string::npos);
+  EXPECT_NE(mistake("model: {preset: llama-10m, output_bias: true}").find("unless model.qkv_bias is true"),
+            std::string::npos);
 }
 
 TEST(Check, SequencesFitTheSlidingWindowOfAFolder) {
