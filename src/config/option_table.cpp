@@ -243,7 +243,7 @@ std::vector<Option> data_options() {
              "Share of the training data that is kept for validation; 0 keeps none.")
           .when("data.valid is empty", [](const Config& c) { return c.data.valid.empty(); }),
       text("data.tokenizer.path", FIELD(data.tokenizer.path), "none; with model.from, the folder's",
-           "tokenizer.json, a folder with one, or a WordPiece vocab.txt.")
+           "tokenizer.json, SentencePiece .model, .tiktoken ranks, WordPiece vocab.txt, or a folder with one.")
           .in("path")
           .short_form()
           .unless([](const Config& c) { return c.data.tokenizer.path.empty(); }),

@@ -29,7 +29,7 @@ std::optional<fs::path> merges_beside(const fs::path& vocab) {
   return fs::exists(merges) ? std::optional(merges) : std::nullopt;
 }
 
-fs::path find_file(const fs::path& folder) {
+std::optional<fs::path> find_file(const fs::path& folder) {
   for (const char* name : kNames) {
     fs::path file = folder / name;
     bool pair = file.filename() == "vocab.json" || file.filename() == "encoder.json";
@@ -37,6 +37,11 @@ fs::path find_file(const fs::path& folder) {
   }
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.path().extension() == ".tiktoken") return entry.path();
+  return std::nullopt;
+}
+
+fs::path file_in(const fs::path& folder) {
+  if (auto file = find_file(folder)) return *file;
   throw UserError(
       {folder.string(), "tokenizer",
        "a folder with a tokenizer.json, tokenizer.model, vocab.json and merges.txt, a vocab.txt or a "
@@ -95,7 +100,7 @@ std::unique_ptr<Tokenizer> parse_tokenizer_json(
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) {
-  fs::path file = fs::is_directory(path) ? find_file(path) : path;
+  fs::path file = fs::is_directory(path) ? file_in(path) : path;
   std::string extension = file.extension().string(), where = file.string();
   if (extension == ".json") return load_json(file);
   if (extension == ".bpe" && file.filename() == "vocab.bpe" &&
@@ -118,6 +123,12 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) {
        "a tokenizer.json, a SentencePiece .model, a .tiktoken file, a vocab.txt or a folder that holds "
        "one",
        file.filename().string(), "convert it, or train one: data.tokenizer: {train: bpe, vocab: 4096}"});
+}
+
+std::unique_ptr<Tokenizer> tokenizer_of_folder(const fs::path& folder) {
+  if (!fs::is_directory(folder)) return nullptr;
+  auto file = find_file(folder);
+  return file ? load_tokenizer(*file) : nullptr;
 }
 
 }  // namespace megalith

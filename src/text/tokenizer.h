@@ -50,6 +50,8 @@ class Tokenizer {
 // (or encoder.json with vocab.bpe), a WordPiece vocab.txt, or a folder that holds one. A component we do not
 // know is a UserError that names it.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
+// Of a model's folder; null where it holds none.
+std::unique_ptr<Tokenizer> tokenizer_of_folder(const std::filesystem::path& folder);
 // `other_files` are what files() hands on besides tokenizer.json; none: a tokenizer_config.json is made.
 std::unique_ptr<Tokenizer> parse_tokenizer_json(
     std::string_view json, const std::string& where,

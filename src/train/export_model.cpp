@@ -52,8 +52,7 @@ void export_model(const std::filesystem::path& from, const std::filesystem::path
 
   SpecialIds ids = read_hf_special_ids(folder);
   std::vector<std::pair<std::string, std::string>> small_files;
-  if (std::filesystem::exists(folder / "tokenizer.json")) {
-    auto tokenizer = load_tokenizer(folder / "tokenizer.json");
+  if (auto tokenizer = tokenizer_of_folder(folder)) {
     if (!ids.begin) ids.begin = tokenizer->begin_token();
     if (!ids.end) ids.end = tokenizer->end_token();
     small_files = tokenizer->files();

@@ -44,9 +44,7 @@ LoadedModel load_model(const std::filesystem::path& path) {
   ModelShape shape = read_hf_config(loaded.folder);
   loaded.engine = std::make_unique<Engine>(shape, TrainSettings{}, 0, /*training=*/false);
   load_parameters(loaded.engine->model(), loaded.folder);
-  for (const char* file : {"tokenizer.json", "vocab.txt"})
-    if (!loaded.tokenizer && std::filesystem::exists(loaded.folder / file))
-      loaded.tokenizer = load_tokenizer(loaded.folder / file);
+  loaded.tokenizer = tokenizer_of_folder(loaded.folder);
   return loaded;
 }
 

@@ -85,9 +85,8 @@ std::unique_ptr<Tokenizer> prepare_tokenizer(const Config& config, const RunDire
     tokenizer = load_tokenizer(config.data.tokenizer.path);
   else if (config.data.tokenizer.train_vocab > 0)
     tokenizer = parse_tokenizer_json(train_tokenizer(config, say), kept.string());
-  else if (!config.model.from.empty() &&
-           std::filesystem::exists(std::filesystem::path(config.model.from) / "tokenizer.json"))
-    tokenizer = load_tokenizer(std::filesystem::path(config.model.from) / "tokenizer.json");
+  else if (!config.model.from.empty())
+    tokenizer = tokenizer_of_folder(config.model.from);
   if (!tokenizer) return nullptr;
   for (const auto& [name, content] : tokenizer->files()) write_file_atomically(run.file(name), content);
   return tokenizer;
