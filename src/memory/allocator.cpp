@@ -2,6 +2,7 @@
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -172,6 +173,7 @@ void reset_memory_peak() {
 void release_cached_memory() {
   std::lock_guard lock(pool().mutex_);
   pool().trim(0);
+  malloc_trim(0);  // the system's allocator keeps what it is given back, too
 }
 
 MemoryScope::MemoryScope(AllocationKind kind) : outer_(current_kind) { current_kind = kind; }
