@@ -12,7 +12,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from batches import batch_of
-from workloads import BETAS, CLIP, EPS, LR, WEIGHT_DECAY, WORKLOADS
+from loop import step_of
+from workloads import WORKLOADS
 
 
 class Attention(nn.Module):
@@ -128,20 +129,9 @@ def main():
         torch.manual_seed(0)
         model = Model(work)
         run = torch.compile(model) if mode == "compile" else model
-        optimizer = torch.optim.AdamW(
-            model.parameters(), lr=LR, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY, fused=True
-        )
         ids, targets = batch_of(work)
 
-        def step():
-            loss = run(ids, targets)
-            loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), CLIP)
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            return loss.item()
-
-        return step
+        return step_of(model, lambda: run(ids, targets))
 
     serve(prepare)
 

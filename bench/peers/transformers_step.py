@@ -9,7 +9,8 @@ from worker import serve  # before what prints
 import torch
 import transformers
 from batches import batch_of
-from workloads import BETAS, CLIP, EPS, LR, WEIGHT_DECAY, WORKLOADS
+from loop import step_of
+from workloads import WORKLOADS
 
 
 def model_of(work):
@@ -37,22 +38,11 @@ def main():
     def prepare():
         torch.manual_seed(0)
         model = model_of(work).train()
-        optimizer = torch.optim.AdamW(
-            model.parameters(), lr=LR, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY, fused=True
-        )
         ids, targets = batch_of(work)
         # Causal models shift labels themselves.
         labels = targets if work.arch == "bert" else ids
 
-        def step():
-            loss = model(input_ids=ids, labels=labels).loss
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            return loss.item()
-
-        return step
+        return step_of(model, lambda: model(input_ids=ids, labels=labels).loss)
 
     serve(prepare)
 

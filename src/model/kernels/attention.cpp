@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "model/kernels/blas.h"
+#include "model/kernels/rows.h"
 #include "model/kernels/simd.h"
 
 namespace megalith::kernels {
@@ -62,32 +63,6 @@ Range visible(const Sight& sight, int64_t query, int64_t key, int64_t keys) {
   return {begin, std::clamp<int64_t>(sight.end[query] - key, begin, keys)};
 }
 
-MEGALITH_VECTORISED
-float row_max(const float* row, int64_t n, float largest) {
-#pragma omp simd reduction(max : largest)
-  for (int64_t i = 0; i < n; i++) largest = row[i] > largest ? row[i] : largest;
-  return largest;
-}
-
-// row = e^(scale row - shift); their sum.
-MEGALITH_VECTORISED
-float row_exp(float* row, int64_t n, float scale, float shift) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; i++) {
-    const float e = exp_fast(row[i] * scale - shift);
-    row[i] = e;
-    sum += e;
-  }
-  return sum;
-}
-
-MEGALITH_VECTORISED
-void row_scale(float* row, int64_t n, float factor) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; i++) row[i] *= factor;
-}
-
 // Scores to probabilities, and their gradient to the scores': p = e^(scale s - lse), ds = p (dp - delta) scale.
 MEGALITH_VECTORISED
 void row_backward(float* s, float* dp, int64_t n, float scale, float lse, float delta) {
@@ -108,18 +83,6 @@ float row_dot(const float* a, const float* b, int64_t n) {
 }
 
 // float64 is for checking: no haste.
-double row_max(const double* row, int64_t n, double largest) {
-  for (int64_t i = 0; i < n; i++) largest = std::max(largest, row[i]);
-  return largest;
-}
-double row_exp(double* row, int64_t n, double scale, double shift) {
-  double sum = 0;
-  for (int64_t i = 0; i < n; i++) sum += row[i] = std::exp(row[i] * scale - shift);
-  return sum;
-}
-void row_scale(double* row, int64_t n, double factor) {
-  for (int64_t i = 0; i < n; i++) row[i] *= factor;
-}
 void row_backward(double* s, double* dp, int64_t n, double scale, double lse, double delta) {
   for (int64_t i = 0; i < n; i++) {
     s[i] = std::exp(s[i] * scale - lse);
@@ -191,7 +154,7 @@ void forward(const at::Tensor& q4, const at::Tensor& k4, const at::Tensor& v4, c
           if (seen.size() == 0) continue;
           // The largest score so far grows: what was summed before shrinks by as much.
           const Scalar before = largest[r];
-          largest[r] = std::max(before, row_max(row + seen.begin, seen.size(), row[seen.begin]) * size.scale);
+          largest[r] = std::max(before, row_max(row + seen.begin, seen.size()) * size.scale);
           const Scalar shrink = key == tile.first_key ? Scalar(0) : std::exp(before - largest[r]);
           sum[r] = sum[r] * shrink + row_exp(row + seen.begin, seen.size(), size.scale, largest[r]);
           if (key > tile.first_key && shrink != 1) row_scale(out.data + r * out.stride, size.D, shrink);

@@ -12,18 +12,11 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "model/kernels/rows.h"
 #include "model/kernels/simd.h"
 
 namespace megalith::kernels {
 namespace {
-
-MEGALITH_VECTORISED
-float row_max(const float* row, int64_t n) {
-  float largest = row[0];
-#pragma omp simd reduction(max : largest)
-  for (int64_t i = 0; i < n; i++) largest = row[i] > largest ? row[i] : largest;
-  return largest;
-}
 
 MEGALITH_VECTORISED
 float row_exp_sum(const float* row, int64_t n, float largest) {
@@ -31,25 +24,6 @@ float row_exp_sum(const float* row, int64_t n, float largest) {
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; i++) sum += exp_fast(row[i] - largest);
   return sum;
-}
-
-// The same sum, with the exponentials stored over the logits.
-MEGALITH_VECTORISED
-float row_exp_in_place(float* row, int64_t n, float largest) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; i++) {
-    float e = exp_fast(row[i] - largest);
-    row[i] = e;
-    sum += e;
-  }
-  return sum;
-}
-
-MEGALITH_VECTORISED
-void row_scale(float* row, int64_t n, float factor) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; i++) row[i] *= factor;
 }
 
 // Sums of a long row are made of pieces of this many elements, so that float32 keeps its precision and a piece
@@ -73,7 +47,7 @@ void cross_entropy(at::Tensor& logits_RV, const at::Tensor& targets_R, at::Tenso
       double sum = 0;
       for (int64_t i = 0; i < n; i += kPiece) {
         int64_t count = std::min(kPiece, n - i);
-        sum += gradient ? row_exp_in_place(row + i, count, largest) : row_exp_sum(row + i, count, largest);
+        sum += gradient ? row_exp(row + i, count, 1.0f, largest) : row_exp_sum(row + i, count, largest);
       }
       loss[r] = static_cast<float>(std::log(sum) + largest - at_target);
       if (!gradient) continue;
