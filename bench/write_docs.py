@@ -126,6 +126,15 @@ def kernels_section(document):
     )
 
 
+def tokenizers_section(document):
+    speed, memory = document["median MB/s"], document["memory MB"]
+    rows = [[p, f"{s:.1f}", f"{speed['megalith'] / s:.1f}", f"{memory[p]:.0f}"] for p, s in speed.items()]
+    return (
+        f"## Tokenizers\nGPT-2's ids of {document['bytes'] / 1e6:.0f} MB of books, {document['threads']} threads, a fresh "
+        "process each.\n\n" + table(["program", "MB/s", "Megalith is times as fast", "peak MB"], rows) + "\n"
+    )
+
+
 def generation_section(document):
     speed = document["tokens_per_s"]
     return (
