@@ -22,7 +22,7 @@ cli_test(resume resume 900)
 cli_test(share share 900 $<TARGET_FILE:probe>)
 cli_test(signals signals 600)
 cli_test(stories stories 300 $<TARGET_FILE:probe>)
-cli_test(tokenizers tokenizers 600)
+cli_test(tokenizer_files tokenizer_files 600)
 
 # The guides' commands, as a reader would type them.
 file(GLOB guides CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/guides/*.md)

@@ -1,5 +1,5 @@
 """Every kind of tokenizer file carries a run from text to text: train, resume from the kept copy, generate, export.
-tokenizers.py BINARY"""
+tokenizer_files.py BINARY"""
 
 import base64
 import json
