@@ -84,7 +84,10 @@ class Reader {
   SentencePieceFile read(std::string_view bytes) {
     for_each(bytes, [&](const Message::Field& field) {
       if (field.number == 1) read_piece(need_bytes(field));
-      if (field.number == 2) read_trainer(need_bytes(field));
+      if (field.number == 2) {
+        has_trainer_ = true;
+        read_trainer(need_bytes(field));
+      }
       if (field.number == 3) read_normalizer(need_bytes(field));
       if (field.number == 5) read_denormalizer(need_bytes(field));
     });
@@ -170,7 +173,8 @@ class Reader {
     });
   }
   void check() {
-    if (file_.pieces.empty()) Message({}, where_).foreign();
+    // The pieces are written first: what was cut off between two of them has no trainer_spec.
+    if (file_.pieces.empty() || !has_trainer_) Message({}, where_).foreign();
     if (static_cast<int64_t>(file_.pieces.size()) > kLargestVocab)
       throw UserError({where_, "pieces", fmt::format("{} at most", kLargestVocab),
                        std::to_string(file_.pieces.size()), ""});
@@ -191,6 +195,7 @@ class Reader {
 
   const std::string& where_;
   SentencePieceFile file_;
+  bool has_trainer_ = false;
 };
 
 }  // namespace

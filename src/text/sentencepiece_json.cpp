@@ -1,5 +1,6 @@
 // From a SentencePiece file to the tokenizer.json that stands for it.
 #include "text/base64.h"
+#include "text/charsmap.h"
 #include "text/score_merges.h"
 #include "text/sentencepiece_file.h"
 #include "text/tokenizer_json.h"
@@ -43,6 +44,16 @@ json bpe_model_json(const File& file) {
   return model;
 }
 
+// What must be done to a text before Hugging Face's Precompiled for it to give what SentencePiece gives: it looks up
+// whole grapheme clusters and lets the rule of a cluster's beginning stand for all of it. "\r\n" is one cluster, so
+// its line feed would be lost. The rule of "\r" is applied here, which parts the two.
+void push_carriage_return(json& steps, const Charsmap& rules) {
+  auto both = rules.longest("\r\n");
+  if (!both) return;
+  std::string content = both->length == 1 ? std::string(both->result) + "\n" : std::string(both->result);
+  steps.push_back({{"type", "Replace"}, {"pattern", {{"String", "\r\n"}}}, {"content", content}});
+}
+
 }  // namespace
 
 std::string sentencepiece_json(const File& file, std::string_view bytes) {
@@ -59,8 +70,10 @@ std::string sentencepiece_json(const File& file, std::string_view bytes) {
   json whole = tokenizer_file_json(model, added);
 
   json steps = json::array();
-  if (!file.charsmap.empty())
+  if (!file.charsmap.empty()) {
+    push_carriage_return(steps, Charsmap(file.charsmap, "the model"));
     steps.push_back({{"type", "Precompiled"}, {"precompiled_charsmap", to_base64(file.charsmap)}});
+  }
   if (file.remove_extra_spaces) {
     steps.push_back({{"type", "Replace"}, {"pattern", {{"Regex", "\\A +| +\\z"}}}, {"content", ""}});
     steps.push_back({{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", " "}});

@@ -13,6 +13,7 @@ import random
 import shutil
 import sys
 import tempfile
+from fractions import Fraction
 
 from agreement import SHARED, compare, corpus, corpus_lines, hostile, run, training_text
 
@@ -72,7 +73,7 @@ def check_sentencepiece(program, name, model, texts, ordinary, folder):
              if reference.is_control(i) or reference.is_unknown(i)] + [s.replace("▁", " ") for s in SYMBOLS]  # which Hugging Face finds before anything else
     ordinary = [line for line in ordinary if not any(name in " " + line for name in named)]
     hf = [e.ids for e in Tokenizer.from_file(carried).encode_batch(ordinary, add_special_tokens=False)]
-    wrong += compare("Hugging Face", ordinary, hf, reference.encode(ordinary))
+    wrong += compare("Hugging Face", *without_ties(name, reference, ordinary, hf, reference.encode(ordinary)))
     for i in range(0, len(model), max(1, len(model) // 7)):  # a torn file is refused, whereever
         torn = os.path.join(folder, "torn.model")
         open(torn, "wb").write(model[:i])
@@ -82,6 +83,24 @@ def check_sentencepiece(program, name, model, texts, ordinary, folder):
             wrong += 1
     print(f"sentencepiece {name}: {len(texts)} strings, {sum(map(len, theirs))} tokens, {wrong} differ")
     return wrong
+
+
+def without_ties(name, reference, texts, hf, theirs):
+    """Leaves out the strings that Hugging Face cuts otherwise though both cuts of its unigram model score exactly alike.
+
+    No component of a tokenizer.json chooses between such cuts: the order of its additions (float64) does, and in
+    SentencePiece that of its own (float32). Scores are summed here without rounding.
+    """
+    def score(ids):
+        return sum(Fraction(reference.get_score(i)) for i in ids), ids.count(reference.unk_id())
+
+    def tied(a, b):
+        return "unigram" in name and a != b and score(a) == score(b) and reference.decode(a) == reference.decode(b)
+
+    kept = [(x, a, b) for x, a, b in zip(texts, hf, theirs) if not tied(a, b)]
+    if len(kept) < len(texts):
+        print(f"  Hugging Face breaks {len(texts) - len(kept)} ties of {len(texts)} strings otherwise")
+    return [[case[column] for case in kept] for column in range(3)]
 
 
 def refusal(program, path):
@@ -151,7 +170,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for name, model in sentencepiece_models(args.shared):
             if args.only in (None, name):
-                wrong += check_sentencepiece(args.program, name, model, texts, lines, folder)
+                windows = [line.rstrip("\r\n") + "\r\n" for line in lines[:500] or ["a", " b "]]
+                wrong += check_sentencepiece(args.program, name, model, texts, lines + windows, folder)
         if corpus("gpt2_encoder.json", args.shared) and args.only in (None, "gpt2"):
             wrong += check_tiktoken(args.program, args.shared, texts, folder)
             wrong += check_pairs(args.program, args.shared, texts[:2000], folder)
