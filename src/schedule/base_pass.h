@@ -6,13 +6,19 @@
 
 namespace megalith {
 
-// One optimizer step over `micros` >= 1 micro-batches, depth first: a micro-batch goes forward through all
-// blocks, then back, before the next one starts, so that only one micro-batch's activations are alive. At
-// least two blocks: the first is the embedding, the last the head, whose forward and backward are one op
-// (`loss`).
-Schedule training_step(std::vector<BlockFacts> blocks, int32_t micros);
+enum class ComputeOrder : uint8_t {
+  by_micro,  // a micro-batch goes through all blocks and back before the next: one's activations are alive
+  by_block,  // a block takes all micro-batches before the next block: its parameters are needed once a direction
+};
+
+// One optimizer step over `micros` >= 1 micro-batches. At least two blocks: the first is the embedding, the last
+// the head, whose forward and backward are one op (`loss`). `keep`: by block, what it keeps for backward; empty:
+// all. Whatever the order, gradients add up in the order of the micro-batches: the numbers are the same.
+Schedule training_step(std::vector<BlockFacts> blocks, int32_t micros, ComputeOrder order = ComputeOrder::by_micro,
+                       std::vector<Keep> keep = {});
 
 // Forward passes only; `forward` of the head gives the loss.
-Schedule evaluation_step(std::vector<BlockFacts> blocks, int32_t micros);
+Schedule evaluation_step(std::vector<BlockFacts> blocks, int32_t micros,
+                         ComputeOrder order = ComputeOrder::by_micro);
 
 }  // namespace megalith

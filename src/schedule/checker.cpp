@@ -29,13 +29,20 @@ std::vector<Op> ops_of_step(const Schedule& schedule, bool saves) {
         add(OpKind::loss, block, micro);
       } else {
         add(OpKind::forward, block, micro);
+        if (schedule.keeps(block) != Keep::all) add(OpKind::recompute, block, micro);
         add(OpKind::backward, block, micro);
       }
     }
   }
   for (BlockId block = 0; block <= head; block++) {
-    if (schedule.training) add(OpKind::norm, block);
-    if (schedule.training) add(OpKind::update, block);
+    const Placement placed = schedule.placed(block);
+    if (placed != Placement::memory) add(OpKind::renew, block);
+    if (schedule.training) {
+      add(OpKind::norm, block);
+      if (placed == Placement::memory) add(OpKind::update, block);
+      if (placed == Placement::away) add(OpKind::clear, block);
+      if (placed == Placement::away) add(OpKind::stow, block);
+    }
     if (saves) add(OpKind::save, block);
   }
   if (schedule.training && schedule.blocks[head].tied_to != kNoBlock)
@@ -43,6 +50,14 @@ std::vector<Op> ops_of_step(const Schedule& schedule, bool saves) {
   if (schedule.training) add(OpKind::clip);
   if (saves) add(OpKind::commit);
   return ops;
+}
+
+// How often these are done is the plan's choice: that parameters are there when needed, never twice and never at
+// the end is what the things they make and take tell.
+bool as_often_as_needed(const Schedule& schedule, const Op& op) {
+  const auto blocks = static_cast<BlockId>(schedule.blocks.size());
+  return (op.kind == OpKind::fetch || op.kind == OpKind::drop) && op.micro == kNoMicro && op.block >= 0 &&
+         op.block < blocks && schedule.placed(op.block) == Placement::away;
 }
 
 class Checker {
@@ -64,7 +79,7 @@ class Checker {
         State& state = states_[thing_index(schedule_, effect)];
         if (!std::exchange(state.seen, true)) {
           state.effect = effect;
-          state.present = there_on_entry(effect.thing);
+          state.present = there_on_entry(schedule_, effect);
         }
         check_presence(op, effect, state);
         check_race(op, effect, state, order);
@@ -99,6 +114,11 @@ class Checker {
     if (tied != kNoBlock && (tied < 0 || tied >= head)) {
       report(kNoOp, "the head is tied to block {}, which is no block before it", tied);
     }
+    const size_t count = schedule_.blocks.size();
+    if (!schedule_.placement.empty() && schedule_.placement.size() != count)
+      report(kNoOp, "{} blocks are placed, the model has {}", schedule_.placement.size(), count);
+    if (!schedule_.keep.empty() && schedule_.keep.size() != count)
+      report(kNoOp, "it is said of {} blocks what they keep, the model has {}", schedule_.keep.size(), count);
     if (schedule_.micros < 0) report(kNoOp, "a step over {} micro-batches cannot be", schedule_.micros);
     if (schedule_.training && schedule_.micros == 0)
       report(kNoOp, "a step over 0 micro-batches trains nothing");
@@ -112,6 +132,7 @@ class Checker {
     for (const Op& op : needed) times[{op.kind, op.block, op.micro}] = 0;
     for (size_t op = 0; op < schedule_.ops.size(); op++) {
       const Op& it = schedule_.ops[op];
+      if (as_often_as_needed(schedule_, it)) continue;
       auto found = times.find({it.kind, it.block, it.micro});
       if (found == times.end()) {
         report(static_cast<OpId>(op), "is no part of this step");
@@ -192,7 +213,7 @@ class Checker {
 
   void check_leftovers() {
     for (const State& state : states_) {
-      if (!state.seen || !state.present || there_on_exit(state.effect.thing)) continue;
+      if (!state.seen || !state.present || there_on_exit(schedule_, state.effect)) continue;
       report(kNoOp, "the {} is left over at the end of the step", describe(schedule_, state.effect));
     }
   }

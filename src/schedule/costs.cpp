@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "schedule/spill_pass.h"
 
 namespace megalith {
 namespace {
@@ -30,6 +31,22 @@ Cost write_out(const MachineSpeeds& speeds, double bytes) {
   return cost;
 }
 
+// One thread that moves bytes straight between memory and the spill disk, and touches some of memory besides.
+Cost stream(const MachineSpeeds& speeds, const DiskTraffic& traffic, double touched_bytes) {
+  const auto read = static_cast<double>(traffic.read), written = static_cast<double>(traffic.written);
+  if (read + written == 0) return {.seconds = speeds.op_overhead_s, .share = {}};
+  MEGALITH_ASSERT(speeds.spill_read > 0 && speeds.spill_write > 0 && speeds.spill_mixed > 0);
+  const double disk_s = read > 0 && written > 0 ? (read + written) / speeds.spill_mixed
+                        : read > 0              ? read / speeds.spill_read
+                                                : written / speeds.spill_write;
+  const double memory_s = (read + written + touched_bytes) / speeds.memory_bandwidth;
+  // One core gets its part of the memory's bandwidth.
+  const double core_s = (read + written) * speeds.spill_core_s + touched_bytes / speeds.memory_bandwidth * speeds.cores;
+  Cost cost{.seconds = std::max(disk_s, core_s) + speeds.op_overhead_s, .share = {}};
+  cost.share = {core_s / speeds.cores / cost.seconds, memory_s / cost.seconds, disk_s / cost.seconds};
+  return cost;
+}
+
 Cost predict(const Schedule& schedule, const Op& op, const MachineSpeeds& speeds) {
   static const BlockFacts none;
   const BlockFacts& block = op.block == kNoBlock ? none : schedule.blocks[op.block];
@@ -38,7 +55,8 @@ Cost predict(const Schedule& schedule, const Op& op, const MachineSpeeds& speeds
   const auto forward_bytes = static_cast<double>(block.forward_touched_bytes);
   const auto backward_bytes = static_cast<double>(block.backward_touched_bytes);
   switch (op.kind) {
-    case OpKind::forward: return compute(speeds, block.forward_flop, forward_bytes);
+    case OpKind::forward:
+    case OpKind::recompute: return compute(speeds, block.forward_flop, forward_bytes);
     case OpKind::loss:
       return compute(speeds, block.forward_flop + block.backward_flop, forward_bytes + backward_bytes);
     case OpKind::backward: return compute(speeds, block.backward_flop, backward_bytes);
@@ -48,9 +66,17 @@ Cost predict(const Schedule& schedule, const Op& op, const MachineSpeeds& speeds
     case OpKind::update:  // parameters, gradient and state are read and written
       return compute(speeds, 0,
                      4 * parameter_bytes + 2 * state_bytes + static_cast<double>(block.compute_copy_bytes));
+    case OpKind::renew:
+    case OpKind::fetch:
+    case OpKind::stow: {
+      const DiskTraffic traffic = disk_traffic(schedule, op);
+      return stream(speeds, traffic, op.kind == OpKind::renew ? 4 * parameter_bytes + 2 * state_bytes : 0);
+    }
+    case OpKind::clear: return compute(speeds, 0, parameter_bytes);
     case OpKind::save: return write_out(speeds, parameter_bytes + state_bytes);
     case OpKind::commit: return {.seconds = speeds.commit_s + speeds.op_overhead_s, .share = {}};
     case OpKind::count:
+    case OpKind::drop:
     case OpKind::clip: return {.seconds = speeds.op_overhead_s, .share = {}};
   }
   return {};

@@ -15,6 +15,7 @@ std::string_view name(Thing thing) {
     case Thing::optimizer: return "optimizer state";
     case Thing::gradient: return "gradient";
     case Thing::tied_gradient: return "gradient of the tied table";
+    case Thing::stowed_gradient: return "gradient on disk";
     case Thing::activation: return "activation";
     case Thing::saved: return "what forward kept";
     case Thing::output_gradient: return "gradient of the output";
@@ -53,10 +54,16 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
       break;
     case OpKind::forward:
       add(needs, Thing::parameters, b);
-      if (b > 0) add(schedule.training ? needs : takes, Thing::activation, b - 1, m);
+      if (b > 0) add(schedule.training && schedule.keeps(b) != Keep::none ? needs : takes, Thing::activation, b - 1, m);
       if (b < head) add(makes, Thing::activation, b, m);
       if (b == head) score();
-      if (schedule.training) add(makes, Thing::saved, b, m);
+      if (schedule.training && schedule.keeps(b) == Keep::all) add(makes, Thing::saved, b, m);
+      break;
+    case OpKind::recompute:
+      add(needs, Thing::parameters, b);
+      if (b > 0) add(needs, Thing::activation, b - 1, m);
+      add(makes, Thing::saved, b, m);
+      if (b + 1 < head && schedule.keeps(b + 1) == Keep::none) add(makes, Thing::activation, b, m);
       break;
     case OpKind::loss:
       add(needs, Thing::parameters, b);
@@ -67,7 +74,7 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
       add(makes, Thing::output_gradient, b - 1, m);
       break;
     case OpKind::backward:
-      add(needs, Thing::parameters, b);
+      if (schedule.blocks[b].backward_uses_parameters) add(needs, Thing::parameters, b);
       add(takes, Thing::saved, b, m);
       add(takes, Thing::output_gradient, b, m);
       if (b > 0) add(takes, Thing::activation, b - 1, m);
@@ -96,8 +103,29 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
       add(changes, Thing::gradient, b);  // to zero, for the next step
       if (has_table) add(changes, Thing::tied_gradient, b);
       break;
+    case OpKind::renew:
+      if (schedule.placed(b) == Placement::away) {
+        add(takes, Thing::stowed_gradient, b);
+      } else if (schedule.training) {
+        add(makes, Thing::gradient, b);
+        if (has_table) add(makes, Thing::tied_gradient, b);
+      }
+      add(makes, Thing::optimizer, b);
+      add(makes, Thing::parameters, b);
+      break;
+    case OpKind::fetch: add(makes, Thing::parameters, b); break;
+    case OpKind::drop: add(takes, Thing::parameters, b); break;
+    case OpKind::clear:
+      add(makes, Thing::gradient, b);
+      if (has_table) add(makes, Thing::tied_gradient, b);
+      break;
+    case OpKind::stow:
+      add(takes, Thing::gradient, b);
+      if (has_table) add(takes, Thing::tied_gradient, b);
+      add(makes, Thing::stowed_gradient, b);
+      break;
     case OpKind::save:
-      add(needs, Thing::parameters, b);
+      if (schedule.placed(b) != Placement::away) add(needs, Thing::parameters, b);  // else the disk's are taken
       add(needs, Thing::optimizer, b);
       add(makes, Thing::written, b);
       break;
@@ -109,14 +137,34 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
   return list;
 }
 
-bool there_on_entry(Thing thing) {
-  return thing == Thing::parameters || thing == Thing::optimizer || thing == Thing::gradient ||
-         thing == Thing::tied_gradient || thing == Thing::loss;
+bool there_on_entry(const Schedule& schedule, const Effect& effect) {
+  if (effect.thing == Thing::loss) return true;
+  if (effect.block == kNoBlock) return false;
+  const Placement placed = schedule.placed(effect.block);
+  switch (effect.thing) {
+    case Thing::parameters:
+    case Thing::optimizer:
+    case Thing::gradient:
+    case Thing::tied_gradient: return placed == Placement::memory;
+    case Thing::stowed_gradient: return placed == Placement::away;
+    default: return false;
+  }
 }
 
-bool there_on_exit(Thing thing) {
-  return there_on_entry(thing) || thing == Thing::targets || thing == Thing::norm || thing == Thing::scale ||
-         thing == Thing::checkpoint;
+bool there_on_exit(const Schedule& schedule, const Effect& effect) {
+  switch (effect.thing) {
+    case Thing::targets:
+    case Thing::loss:
+    case Thing::norm:
+    case Thing::scale:
+    case Thing::checkpoint:
+    case Thing::optimizer:
+    case Thing::stowed_gradient: return true;
+    case Thing::parameters:
+    case Thing::gradient:
+    case Thing::tied_gradient: return schedule.placed(effect.block) != Placement::away;
+    default: return false;
+  }
 }
 
 int32_t contributions(const Schedule& schedule, Thing thing) {

@@ -15,6 +15,7 @@ enum class Thing : uint8_t {
   optimizer,        // block: its state
   gradient,         // block: what its own backward (or loss) adds to
   tied_gradient,    // block: the table that a tied head adds to, apart from the rest of the block's gradient
+  stowed_gradient,  // block: on disk, where it waits for its update
   activation,       // block, micro: its output, the next block's input, kept until that block's backward
   saved,            // block, micro: what forward keeps for backward
   output_gradient,  // block, micro: gradient of its output
@@ -24,7 +25,7 @@ enum class Thing : uint8_t {
   written,          // block: its parts in the checkpoint being written
   checkpoint,       // durable and visible
 };
-inline constexpr int kThings = 14;
+inline constexpr int kThings = 15;
 
 enum class Touch : uint8_t {
   needs,    // reads what must be there
@@ -45,10 +46,11 @@ struct Effect {
 // The op's block and micro-batch must be within the schedule's.
 std::vector<Effect> effects(const Schedule& schedule, const Op& op);
 
-// Whether it is there before the step begins.
-bool there_on_entry(Thing thing);
+// Whether it is there before the step begins. Of a spilled block, state counts as there once it is up to date in
+// this step: renew makes it.
+bool there_on_entry(const Schedule& schedule, const Effect& effect);
 // Whether it may be there when the step has ended: the model's state and the step's results.
-bool there_on_exit(Thing thing);
+bool there_on_exit(const Schedule& schedule, const Effect& effect);
 // Contributions that make it whole; 0 for what nobody adds to.
 int32_t contributions(const Schedule& schedule, Thing thing);
 

@@ -9,8 +9,8 @@
 
 namespace megalith {
 
-enum class MemoryKind : uint8_t { parameters, gradients, optimizer, activations, saved, aside, workspace };
-inline constexpr int kMemoryKinds = 7;
+enum class MemoryKind : uint8_t { parameters, gradients, optimizer, activations, saved, aside, workspace, staging };
+inline constexpr int kMemoryKinds = 8;
 std::string_view name(MemoryKind kind);
 
 struct MemoryUse {

@@ -1,6 +1,5 @@
 #include "schedule/save_pass.h"
 
-#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -8,38 +7,50 @@
 namespace megalith {
 namespace {
 
-// save of block b is op b, commit comes next.
-std::vector<Op> save_ops(size_t blocks) {
-  std::vector<Op> ops;
-  for (size_t block = 0; block < blocks; block++) {
-    ops.push_back(
-        {.kind = OpKind::save, .block = static_cast<BlockId>(block), .lane = Lane::write, .after = {}});
-  }
-  std::vector<OpId> saves(blocks);
-  std::iota(saves.begin(), saves.end(), 0);
-  ops.push_back({.kind = OpKind::commit, .lane = Lane::write, .after = std::move(saves)});
-  return ops;
+Op save_of(size_t block) {
+  return {.kind = OpKind::save, .block = static_cast<BlockId>(block), .lane = Lane::write, .after = {}};
 }
 
 }  // namespace
 
 Schedule with_save(Schedule step) {
-  MEGALITH_ASSERT(step.training, "only a training step overwrites what a save must keep");
-  std::vector<Op> ops = save_ops(step.blocks.size());
-  const OpId shift = static_cast<OpId>(ops.size());
+  MEGALITH_ASSERT(step.training || step.micros == 0, "only a training step overwrites what a save must keep");
+  std::vector<Op> ops;
+  std::vector<OpId> saves(step.blocks.size(), kNoOp), place;
+  const auto add = [&](Op op) {
+    ops.push_back(std::move(op));
+    return static_cast<OpId>(ops.size()) - 1;
+  };
+  size_t left = saves.size();
+  const auto save = [&](size_t block, std::vector<OpId> after) {
+    Op op = save_of(block);
+    op.after = std::move(after);
+    saves[block] = add(std::move(op));
+    if (--left == 0) add({.kind = OpKind::commit, .lane = Lane::write, .after = saves});
+  };
+  // What is in memory goes out at once, before its update overwrites it; what is spilled when renew has made the
+  // update that the step before left pending.
+  for (size_t block = 0; block < saves.size(); block++)
+    if (step.placed(static_cast<BlockId>(block)) == Placement::memory) save(block, {});
   for (Op& op : step.ops) {
     MEGALITH_ASSERT(op.kind != OpKind::save && op.kind != OpKind::commit, "the step saves already");
-    for (OpId& after : op.after) after += shift;
-    if (op.kind == OpKind::update) op.after.push_back(op.block);
-    ops.push_back(std::move(op));
+    for (OpId& after : op.after) after = place[after];
+    if (op.kind == OpKind::update) op.after.push_back(saves[op.block]);
+    const OpKind kind = op.kind;
+    const BlockId block = op.block;
+    place.push_back(add(std::move(op)));
+    if (kind == OpKind::renew) save(static_cast<size_t>(block), {place.back()});
   }
   step.ops = std::move(ops);
   return step;
 }
 
 Schedule save_only(std::vector<BlockFacts> blocks) {
-  std::vector<Op> ops = save_ops(blocks.size());
-  return {.blocks = std::move(blocks), .micros = 0, .training = false, .ops = std::move(ops)};
+  Schedule nothing;
+  nothing.blocks = std::move(blocks);
+  nothing.micros = 0;
+  nothing.training = false;
+  return with_save(std::move(nothing));
 }
 
 }  // namespace megalith

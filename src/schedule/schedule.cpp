@@ -9,11 +9,17 @@ std::string_view name(OpKind kind) {
     case OpKind::count: return "count";
     case OpKind::forward: return "forward";
     case OpKind::loss: return "loss";
+    case OpKind::recompute: return "recompute";
     case OpKind::backward: return "backward";
     case OpKind::fold: return "fold";
     case OpKind::norm: return "norm";
     case OpKind::clip: return "clip";
     case OpKind::update: return "update";
+    case OpKind::renew: return "renew";
+    case OpKind::fetch: return "fetch";
+    case OpKind::drop: return "drop";
+    case OpKind::clear: return "clear";
+    case OpKind::stow: return "stow";
     case OpKind::save: return "save";
     case OpKind::commit: return "commit";
   }

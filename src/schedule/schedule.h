@@ -19,11 +19,17 @@ enum class OpKind : uint8_t {
   count,      // number of target tokens of the whole step: what losses are divided by
   forward,    // block, micro: takes the activation of block - 1, leaves its own and what backward needs
   loss,       // last block, micro: forward and backward in one, so that logits never exist as a whole
+  recompute,  // block, micro: forward again, for what backward needs and was not kept
   backward,   // block, micro: takes the gradient of its output, adds to its parameters' gradient
   fold,       // block: adds gradients kept aside (tied embeddings: ids and rows) after all others
   norm,       // block: sum of squares of its gradient
   clip,       // from all norms: scale of the update, or that the step is skipped
   update,     // block: optimizer
+  renew,      // spilled block: makes the update that the step before left pending, and brings the parameters in
+  fetch,      // spilled block: brings its parameters in again
+  drop,       // spilled block: forgets its parameters; the disk has them
+  clear,      // spilled block: an empty gradient to add to
+  stow,       // spilled block: its gradient goes out to the disk, where the next renew finds it
   save,       // block: its parts go out to the checkpoint being written
   commit,     // makes the checkpoint being written durable and visible
 };
@@ -51,6 +57,7 @@ struct BlockFacts {
   BlockId tied_to = kNoBlock;        // head: block whose table it multiplies with and adds gradients to
   int64_t parameters = 0;            // elements owned by this block
   int64_t optimizer_bytes = 0;       // of this block's optimizer state
+  bool optimizer_streams = true;     // it has one number an element, which can be away; else it stays in memory
   // A micro-batch's costs:
   double forward_flop = 0;           // multiply and add count as two
   double backward_flop = 0;
@@ -63,13 +70,36 @@ struct BlockFacts {
   // The block's own:
   int64_t compute_copy_bytes = 0;    // parameters kept a second time, in the precision of the computation
   int64_t save_workspace_bytes = 0;  // staging while its parts go out to a checkpoint
+  int64_t stream_bytes = 0;          // staging while its state streams from and to the disk
+  bool backward_uses_parameters = true;
+};
+
+// Where a block's state lives between its uses.
+enum class Placement : uint8_t {
+  memory,        // all of it in memory
+  moments_away,  // optimizer state on disk: it streams through memory when the update is made
+  away,          // parameters and gradient, too
+};
+
+// What a layer keeps from forward to backward.
+enum class Keep : uint8_t {
+  all,    // what backward needs
+  input,  // its input: forward is made again before backward
+  none,   // not even that: the recomputation of the block before it makes it
 };
 
 struct Schedule {
   std::vector<BlockFacts> blocks;
+  std::vector<Placement> placement;  // by block; empty: all in memory
+  std::vector<Keep> keep;            // by block; empty: all of them all
   int32_t micros = 1;
   bool training = true;              // false: forward passes only (validation)
   std::vector<Op> ops;               // in a valid order: `after` names earlier ops only
+
+  Placement placed(BlockId block) const {
+    return placement.empty() ? Placement::memory : placement[static_cast<size_t>(block)];
+  }
+  Keep keeps(BlockId block) const { return keep.empty() ? Keep::all : keep[static_cast<size_t>(block)]; }
 };
 
 std::string_view name(OpKind kind);

@@ -22,9 +22,12 @@ class FakeBlocks {
     for (Buffer* step : {&targets_, &loss_, &scale_, &checkpoint_}) step->assign(width, 0);
     for (size_t b = 0; b < blocks_.size(); b++) {
       Block& block = blocks_[b];
-      for (Buffer* buffer : {&block.gradient, &block.table, &block.norm, &block.written})
+      for (Buffer* buffer : {&block.gradient, &block.table, &block.norm, &block.written, &block.on_disk, &block.stowed})
         buffer->assign(width, 0);
+      const Placement placed = schedule.placed(static_cast<BlockId>(b));
       block.parameters.assign(width, 1000 + b);
+      if (placed != Placement::memory) block.stowed.assign(width, 3000 + b);
+      if (placed == Placement::away) std::swap(block.parameters, block.on_disk);
       block.optimizer.assign(width, 2000 + b);
       block.micros.resize(static_cast<size_t>(schedule.micros));
       for (Micro& micro : block.micros) {
@@ -57,8 +60,8 @@ class FakeBlocks {
       case OpKind::forward: {
         Buffer result = hash(10 + op.micro, {&block->parameters});
         if (input != nullptr) result = hash(11, {&result, &input->activation});
-        if (input != nullptr && !schedule_.training) w.clear(input->activation);
-        if (schedule_.training) w.set(micro->saved, hash(12, {&result}));
+        if (input != nullptr && (!schedule_.training || schedule_.keeps(op.block) == Keep::none)) w.clear(input->activation);
+        if (schedule_.training && schedule_.keeps(op.block) == Keep::all) w.set(micro->saved, hash(12, {&result}));
         if (op.block < head) {
           w.set(micro->activation, std::move(result));
         } else {
@@ -67,6 +70,34 @@ class FakeBlocks {
         }
         break;
       }
+      case OpKind::recompute: {
+        Buffer result = hash(10 + op.micro, {&block->parameters});
+        if (input != nullptr) result = hash(11, {&result, &input->activation});
+        w.set(micro->saved, hash(12, {&result}));
+        if (op.block + 1 < head && schedule_.keeps(op.block + 1) == Keep::none) w.set(micro->activation, std::move(result));
+        break;
+      }
+      case OpKind::renew: {
+        const bool away = schedule_.placed(op.block) == Placement::away;
+        Buffer& values = away ? block->on_disk : block->parameters;
+        Buffer updated = hash(70, {&values, &block->stowed, &block->optimizer});
+        w.set(block->optimizer, hash(71, {&block->optimizer, &block->stowed}));
+        if (away) w.set(block->on_disk, updated);
+        w.set(block->parameters, std::move(updated));
+        w.clear(block->stowed);
+        break;
+      }
+      case OpKind::fetch: w.set(block->parameters, block->on_disk); break;
+      case OpKind::drop: w.clear(block->parameters); break;
+      case OpKind::clear:
+        w.clear(block->gradient);
+        if (owns_table) w.clear(block->table);
+        break;
+      case OpKind::stow:
+        w.set(block->stowed, hash(75, {&block->stowed, &block->gradient, &block->table}));
+        w.clear(block->gradient);
+        if (owns_table) w.clear(block->table);
+        break;
       case OpKind::loss: {
         Buffer result = hash(20, {&block->parameters, &input->activation, &targets_});
         if (table != nullptr) result = hash(21, {&result, &table->parameters});
@@ -78,7 +109,8 @@ class FakeBlocks {
         break;
       }
       case OpKind::backward: {
-        Buffer result = hash(30, {&block->parameters, &micro->saved, &micro->output_gradient});
+        Buffer result = hash(30, {&micro->saved, &micro->output_gradient});
+        if (schedule_.blocks[op.block].backward_uses_parameters) result = hash(35, {&result, &block->parameters});
         if (input != nullptr) result = hash(31, {&result, &input->activation});
         w.set(block->gradient, hash(32, {&block->gradient, &result}));
         if (owns_table) w.set(micro->aside, hash(33, {&result}));
@@ -114,7 +146,9 @@ class FakeBlocks {
         if (owns_table) w.clear(block->table);
         break;
       case OpKind::save:
-        w.set(block->written, hash(80, {&block->parameters, &block->optimizer}));
+        w.set(block->written,
+              hash(80, {schedule_.placed(op.block) == Placement::away ? &block->on_disk : &block->parameters,
+                        &block->optimizer}));
         break;
       case OpKind::commit: {
         Buffer result = hash(90, {&checkpoint_});
@@ -133,7 +167,7 @@ class FakeBlocks {
   std::vector<Buffer> state() const {
     std::vector<Buffer> all{targets_, loss_, scale_, checkpoint_};
     for (const Block& b : blocks_) {
-      all.insert(all.end(), {b.parameters, b.optimizer, b.gradient, b.table, b.norm, b.written});
+      all.insert(all.end(), {b.parameters, b.optimizer, b.gradient, b.table, b.norm, b.written, b.on_disk, b.stowed});
       for (const Micro& m : b.micros)
         all.insert(all.end(), {m.activation, m.saved, m.output_gradient, m.aside});
     }
@@ -146,6 +180,7 @@ class FakeBlocks {
   };
   struct Block {
     Buffer parameters, optimizer, gradient, table, norm, written;
+    Buffer on_disk, stowed;  // parameters; gradient
     std::vector<Micro> micros;
   };
   struct Writes {

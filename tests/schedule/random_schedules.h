@@ -6,6 +6,7 @@
 
 #include "schedule/base_pass.h"
 #include "schedule/save_pass.h"
+#include "schedule/spill_pass.h"
 
 namespace megalith {
 
@@ -32,6 +33,8 @@ inline std::vector<BlockFacts> make_blocks(int32_t count, bool tied) {
     block.output_bytes = b == count - 1 ? 0 : 101;
     block.workspace_bytes = 31;
     block.aside_bytes = tied && b == 0 ? 13 : 0;
+    block.stream_bytes = 17;
+    block.backward_uses_parameters = b != 0;
   }
   if (tied) blocks.back().tied_to = 0;
   return blocks;
@@ -44,15 +47,51 @@ inline Schedule with_updates_aside(Schedule step) {
   return step;
 }
 
+// Any mix of blocks in memory, with moments away, and away; at least one of them spilled.
+inline std::vector<Placement> random_placement(Random& random, size_t blocks) {
+  std::vector<Placement> placement(blocks);
+  for (Placement& p : placement) p = static_cast<Placement>(pick(random, 0, 2));
+  Placement& one = placement[static_cast<size_t>(pick(random, 0, static_cast<int32_t>(blocks) - 1))];
+  if (one == Placement::memory) one = Placement::away;
+  return placement;
+}
+
+// Layers that keep all, their input, or nothing where the layer before can make it.
+inline std::vector<Keep> random_keep(Random& random, size_t blocks) {
+  std::vector<Keep> keep(blocks, Keep::all);
+  for (size_t b = 1; b + 1 < blocks; b++)
+    keep[b] = static_cast<Keep>(pick(random, 0, b > 1 && keep[b - 1] != Keep::all ? 2 : 1));
+  return keep;
+}
+
+inline Schedule random_step(Random& random, std::vector<BlockFacts> blocks, int32_t micros) {
+  auto keep = pick(random, 0, 1) == 1 ? random_keep(random, blocks.size()) : std::vector<Keep>();
+  return training_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1)), std::move(keep));
+}
+
+inline Schedule random_spilled(Random& random, std::vector<BlockFacts> blocks, int32_t micros) {
+  const auto placement = random_placement(random, blocks.size());
+  const int32_t window = pick(random, 1, 4);
+  switch (pick(random, 0, 5)) {
+    case 0: return with_save(renew_only(std::move(blocks), placement));
+    case 1:
+      return with_spill(evaluation_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1))),
+                        placement, window);
+    case 2: return with_save(with_spill(random_step(random, std::move(blocks), micros), placement, window));
+    default: return with_spill(random_step(random, std::move(blocks), micros), placement, window);
+  }
+}
+
 inline Schedule random_schedule(Random& random) {
   auto blocks = make_blocks(pick(random, 2, 7), pick(random, 0, 1) == 1);
   const int32_t micros = pick(random, 1, 5);
+  if (pick(random, 0, 1) == 1) return random_spilled(random, std::move(blocks), micros);
   switch (pick(random, 0, 9)) {
     case 0: return evaluation_step(std::move(blocks), micros);
     case 1: return save_only(std::move(blocks));
-    case 2:
+    case 2: return training_step(std::move(blocks), micros);
     case 3:
-    case 4: return training_step(std::move(blocks), micros);
+    case 4: return random_step(random, std::move(blocks), micros);
     case 5: return with_save(training_step(std::move(blocks), micros));
     default: return with_save(with_updates_aside(training_step(std::move(blocks), micros)));
   }

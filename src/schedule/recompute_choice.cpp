@@ -1,0 +1,131 @@
+#include "schedule/recompute_choice.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+
+namespace megalith {
+namespace {
+
+constexpr int64_t kUnits = 512;       // of memory in the table
+constexpr BlockId kLongestChain = 32;  // more layers at once would take more memory than their inputs save
+
+// A chain of recomputed layers first..last, or (all) one layer that keeps everything.
+struct Chain {
+  int64_t kept = 0;       // bytes from forward to backward
+  int64_t transient = 0;  // bytes while it goes back, besides
+  double flop = 0;        // made again
+};
+
+class Costs {
+ public:
+  Costs(const std::vector<BlockFacts>& blocks, int32_t micros, ComputeOrder order)
+      : blocks_(blocks), micros_(micros), together_(order == ComputeOrder::by_block ? micros : 1) {}
+
+  Chain kept(BlockId block) const { return {together_ * (input(block) + blocks_[block].saved_bytes), 0, 0}; }
+
+  Chain recomputed(BlockId first, BlockId last) const {
+    Chain chain{together_ * input(first), blocks_[last].saved_bytes, 0};  // the last one goes micro-batch by micro-batch
+    for (BlockId b = first; b <= last; b++) {
+      chain.flop += micros_ * blocks_[b].forward_flop;
+      if (b > first) chain.transient += together_ * input(b);
+      if (b < last) chain.transient += together_ * blocks_[b].saved_bytes;
+    }
+    return chain;
+  }
+
+ private:
+  int64_t input(BlockId block) const { return blocks_[block - 1].output_bytes; }
+  const std::vector<BlockFacts>& blocks_;
+  const int64_t micros_, together_;
+};
+
+struct Choice {
+  double flop = std::numeric_limits<double>::infinity();
+  BlockId last = kNoBlock;  // of the chain that begins here
+  bool all = false;         // it is one layer that keeps everything
+};
+
+}  // namespace
+
+std::vector<Keep> recompute_all(const std::vector<BlockFacts>& blocks) { return recompute_every(blocks, 1); }
+
+std::vector<Keep> recompute_every(const std::vector<BlockFacts>& blocks, int64_t k) {
+  MEGALITH_ASSERT(k >= 1);
+  std::vector<Keep> keep(blocks.size(), Keep::all);
+  for (size_t b = 1; b + 1 < blocks.size(); b++)
+    keep[b] = (static_cast<int64_t>(b) - 1) % k == 0 ? Keep::input : Keep::none;
+  return keep;
+}
+
+KeepCost keep_cost(const std::vector<BlockFacts>& blocks, int32_t micros, ComputeOrder order, const std::vector<Keep>& keep) {
+  const Costs costs(blocks, micros, order);
+  const auto head = static_cast<BlockId>(blocks.size()) - 1;
+  KeepCost cost;
+  int64_t transient = 0;
+  for (BlockId first = 1; first < head;) {
+    BlockId last = first;
+    while (last + 1 < head && keep[last + 1] == Keep::none) last++;
+    const Chain chain = keep[first] == Keep::all ? costs.kept(first) : costs.recomputed(first, last);
+    cost.bytes += chain.kept;
+    cost.flop += chain.flop;
+    transient = std::max(transient, chain.transient);
+    first = last + 1;
+  }
+  cost.bytes += transient;
+  return cost;
+}
+
+std::vector<Keep> choose_keep(const std::vector<BlockFacts>& blocks, int32_t micros, ComputeOrder order, int64_t bytes) {
+  const Costs costs(blocks, micros, order);
+  const auto head = static_cast<BlockId>(blocks.size()) - 1;
+  // Only one chain goes back at a time, so the largest of them counts: try every limit that matters.
+  std::vector<int64_t> limits{0};
+  for (BlockId first = 1; first < head; first++)
+    for (BlockId last = first; last < std::min(head, first + kLongestChain); last++)
+      limits.push_back(costs.recomputed(first, last).transient);
+  std::sort(limits.begin(), limits.end());
+  limits.erase(std::unique(limits.begin(), limits.end()), limits.end());
+
+  std::vector<Keep> best;
+  double best_flop = std::numeric_limits<double>::infinity();
+  for (int64_t limit : limits) {
+    if (limit > bytes) break;
+    const int64_t room = bytes - limit, unit = std::max<int64_t>(1, room / kUnits);
+    const int64_t units = room / unit;
+    // table[b][u]: the least recomputation for layers b.. with u units left.
+    std::vector<std::vector<Choice>> table(static_cast<size_t>(head) + 1, std::vector<Choice>(static_cast<size_t>(units) + 1));
+    for (Choice& done : table[static_cast<size_t>(head)]) done.flop = 0;
+    for (BlockId first = head - 1; first >= 1; first--) {
+      const auto consider = [&](const Chain& chain, BlockId last, bool all) {
+        const int64_t need = (chain.kept + unit - 1) / unit;
+        for (int64_t u = need; u <= units; u++) {
+          const double flop = chain.flop + table[static_cast<size_t>(last) + 1][static_cast<size_t>(u - need)].flop;
+          Choice& choice = table[static_cast<size_t>(first)][static_cast<size_t>(u)];
+          if (flop < choice.flop) choice = {flop, last, all};
+        }
+      };
+      consider(costs.kept(first), first, true);
+      for (BlockId last = first; last < std::min(head, first + kLongestChain); last++) {
+        const Chain chain = costs.recomputed(first, last);
+        if (chain.transient > limit) break;
+        consider(chain, last, false);
+      }
+    }
+    if (table[1][static_cast<size_t>(units)].flop >= best_flop) continue;
+    best_flop = table[1][static_cast<size_t>(units)].flop;
+    best.assign(blocks.size(), Keep::all);
+    int64_t left = units;
+    for (BlockId first = 1; first < head;) {
+      const Choice& choice = table[static_cast<size_t>(first)][static_cast<size_t>(left)];
+      const Chain chain = choice.all ? costs.kept(first) : costs.recomputed(first, choice.last);
+      for (BlockId b = first; b <= choice.last && !choice.all; b++) best[b] = b == first ? Keep::input : Keep::none;
+      left -= (chain.kept + unit - 1) / unit;
+      first = choice.last + 1;
+    }
+  }
+  return best;
+}
+
+}  // namespace megalith

@@ -1,0 +1,249 @@
+#include "schedule/spill_pass.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "schedule/effects.h"
+
+namespace megalith {
+namespace {
+
+constexpr int64_t kFloatBytes = 4;
+
+// Which spilled blocks' parameters an op of the step takes.
+std::vector<BlockId> spilled_needs(const Schedule& step, const Op& op) {
+  std::vector<BlockId> blocks;
+  for (const Effect& effect : effects(step, op))
+    if (effect.thing == Thing::parameters && effect.touch == Touch::needs &&
+        step.placed(effect.block) != Placement::memory)
+      blocks.push_back(effect.block);
+  return blocks;
+}
+
+// Which block's gradient an op of the step adds to, where that block is away.
+std::vector<BlockId> spilled_adds(const Schedule& step, const Op& op) {
+  std::vector<BlockId> blocks;
+  for (const Effect& effect : effects(step, op))
+    if ((effect.thing == Thing::gradient || effect.thing == Thing::tied_gradient) && effect.touch == Touch::adds &&
+        step.placed(effect.block) == Placement::away)
+      blocks.push_back(effect.block);
+  return blocks;
+}
+
+// A time in which a block's parameters stay: from the first to the last turn that needs them.
+struct Stay {
+  BlockId block = kNoBlock;
+  int32_t first_turn = 0, last_turn = 0;
+  std::vector<OpId> uses;  // ops of the step before the pass
+};
+
+class Spiller {
+ public:
+  Spiller(Schedule step, int32_t window) : step_(std::move(step)), window_(window) {}
+
+  Schedule run() {
+    find_stays();
+    write();
+    Schedule result = std::move(step_);
+    result.ops = std::move(ops_);
+    return result;
+  }
+
+ private:
+  void find_stays() {
+    const size_t blocks = step_.blocks.size();
+    std::vector<int32_t> open(blocks, -1);  // the block's last stay
+    int32_t turn = -1;
+    std::vector<BlockId> before;
+    for (OpId op = 0; op < static_cast<OpId>(step_.ops.size()); op++) {
+      const std::vector<BlockId> needs = spilled_needs(step_, step_.ops[op]);
+      if (needs.empty()) continue;
+      MEGALITH_ASSERT(step_.ops[op].lane == Lane::compute, "parameters are used on the compute lane");
+      if (needs != before) {
+        turn++;
+        turn_ends_.push_back(op);
+        before = needs;
+      }
+      turn_ends_.back() = op;
+      for (BlockId block : needs) {
+        const bool goes = step_.placed(block) == Placement::away;
+        const bool known = open[block] >= 0;
+        if (!known || (goes && turn - stays_[open[block]].last_turn > window_)) {
+          open[block] = static_cast<int32_t>(stays_.size());
+          stays_.push_back({block, turn, turn, {op}});
+        } else {
+          stays_[open[block]].last_turn = turn;
+          stays_[open[block]].uses.push_back(op);
+        }
+      }
+    }
+    // A block that no op of this step needs (it cannot be, but for a step that only saves) has no stay.
+  }
+
+  // The turn from whose begin on a stay may be brought in.
+  OpId may_begin_after(const Stay& stay) const {
+    const int32_t turn = stay.first_turn - window_;
+    return turn < 0 ? kNoOp : turn_ends_[turn];
+  }
+
+  void write() {
+    const size_t count = step_.ops.size();
+    std::vector<std::vector<size_t>> come_after(count), go_after(count);  // stays, by op of the step
+    std::vector<size_t> come_first;
+    for (size_t s = 0; s < stays_.size(); s++) {
+      const OpId after = may_begin_after(stays_[s]);
+      if (after == kNoOp) come_first.push_back(s);
+      else come_after[after].push_back(s);
+      if (step_.placed(stays_[s].block) == Placement::away) go_after[stays_[s].uses.back()].push_back(s);
+    }
+    came_.assign(stays_.size(), kNoOp);
+    cleared_.assign(step_.blocks.size(), kNoOp);
+    place_.assign(count, kNoOp);
+    last_drop_.assign(step_.blocks.size(), kNoOp);
+    for (size_t s : come_first) bring(s, kNoOp);
+    for (OpId op = 0; op < static_cast<OpId>(count); op++) {
+      copy(op);
+      for (size_t s : go_after[op]) drop(s);
+      for (size_t s : come_after[op]) bring(s, op);
+    }
+  }
+
+  OpId add(Op op) {
+    ops_.push_back(std::move(op));
+    return static_cast<OpId>(ops_.size()) - 1;
+  }
+
+  void bring(size_t s, OpId after) {
+    const Stay& stay = stays_[s];
+    Op op{.kind = renewed(s) ? OpKind::fetch : OpKind::renew, .block = stay.block, .lane = Lane::read, .after = {}};
+    // What was dropped when that turn ended makes room.
+    if (after != kNoOp) op.after.push_back(last_on_compute_);
+    if (last_drop_[stay.block] != kNoOp) op.after.push_back(last_drop_[stay.block]);
+    came_[s] = add(std::move(op));
+  }
+
+  bool renewed(size_t s) const {
+    for (size_t earlier = 0; earlier < s; earlier++)
+      if (stays_[earlier].block == stays_[s].block) return true;
+    return false;
+  }
+
+  void drop(size_t s) {
+    Op op{.kind = OpKind::drop, .block = stays_[s].block, .after = {}};
+    for (OpId use : stays_[s].uses) op.after.push_back(place_[use]);
+    last_drop_[op.block] = last_on_compute_ = add(std::move(op));
+  }
+
+  void copy(OpId old) {
+    Op op = step_.ops[old];
+    const bool spilled = op.block != kNoBlock && step_.placed(op.block) != Placement::memory;
+    if (op.kind == OpKind::update && spilled) return;  // the next step's renew makes it
+    for (BlockId block : spilled_adds(step_, op))
+      if (cleared_[block] == kNoOp) clear(block);
+    for (OpId& after : op.after) after = place_[after];
+    for (BlockId block : spilled_needs(step_, op)) op.after.push_back(came_[stay_at(block, old)]);
+    for (BlockId block : spilled_adds(step_, op))
+      if (cleared_[block] != kNoOp) op.after.push_back(cleared_[block]);
+    // Of a block whose moments are away renew leaves an empty gradient.
+    if (op.kind == OpKind::backward && !step_.blocks[op.block].backward_uses_parameters && spilled &&
+        step_.placed(op.block) == Placement::moments_away)
+      op.after.push_back(came_[first_stay(op.block)]);
+    const bool norm = op.kind == OpKind::norm;
+    const BlockId block = op.block;
+    place_[old] = add(std::move(op));
+    if (step_.ops[old].lane == Lane::compute) last_on_compute_ = place_[old];
+    if (norm && step_.placed(block) == Placement::away) stow(block, place_[old]);
+  }
+
+  // At most two gradients at a time: the one that is made and the one that goes out.
+  void clear(BlockId block) {
+    Op op{.kind = OpKind::clear, .block = block, .after = {}};
+    op.after.push_back(came_[first_stay(block)]);  // after renew, which reads the gradient of the step before
+    if (stows_.size() >= 2) op.after.push_back(stows_[stows_.size() - 2]);
+    cleared_[block] = last_on_compute_ = add(std::move(op));
+  }
+
+  void stow(BlockId block, OpId norm) {
+    stows_.push_back(add({.kind = OpKind::stow, .block = block, .lane = Lane::write, .after = {norm}}));
+  }
+
+  size_t first_stay(BlockId block) const {
+    for (size_t s = 0; s < stays_.size(); s++)
+      if (stays_[s].block == block) return s;
+    MEGALITH_ASSERT(false, "{} is never used", step_.blocks[block].name);
+    return 0;
+  }
+
+  size_t stay_at(BlockId block, OpId op) const {
+    for (size_t s = 0; s < stays_.size(); s++)
+      if (stays_[s].block == block && stays_[s].uses.front() <= op && op <= stays_[s].uses.back()) return s;
+    MEGALITH_ASSERT(false, "{} is not in memory for op {}", step_.blocks[block].name, op);
+    return 0;
+  }
+
+  Schedule step_;
+  const int32_t window_;
+  std::vector<Stay> stays_;             // by first turn
+  std::vector<OpId> turn_ends_;         // by turn: its last op, before the pass
+  std::vector<Op> ops_;                 // the result's
+  std::vector<OpId> place_;             // by op before the pass: where it stands now
+  std::vector<OpId> came_;              // by stay: renew or fetch
+  std::vector<OpId> cleared_, last_drop_;  // by block
+  std::vector<OpId> stows_;
+  OpId last_on_compute_ = kNoOp;
+};
+
+}  // namespace
+
+Schedule with_spill(Schedule step, std::vector<Placement> placement, int32_t window) {
+  MEGALITH_ASSERT(window >= 1 && placement.size() == step.blocks.size() && step.placement.empty());
+  for (const Op& op : step.ops)
+    MEGALITH_ASSERT(op.kind != OpKind::save, "saves are placed after spilling: they follow renew");
+  if (std::all_of(placement.begin(), placement.end(), [](Placement p) { return p == Placement::memory; })) return step;
+  step.placement = std::move(placement);
+  return Spiller(std::move(step), window).run();
+}
+
+Schedule renew_only(std::vector<BlockFacts> blocks, std::vector<Placement> placement) {
+  Schedule step;
+  step.blocks = std::move(blocks);
+  step.placement = std::move(placement);
+  step.micros = 0;
+  step.training = false;
+  for (BlockId block = 0; block < static_cast<BlockId>(step.blocks.size()); block++) {
+    if (step.placed(block) == Placement::memory) continue;
+    step.ops.push_back({.kind = OpKind::renew, .block = block, .lane = Lane::read, .after = {}});
+    // Before the next one comes in.
+    const auto renewed = static_cast<OpId>(step.ops.size()) - 1;
+    if (step.placed(block) == Placement::away)
+      step.ops.push_back({.kind = OpKind::drop, .block = block, .lane = Lane::read, .after = {renewed}});
+  }
+  return step;
+}
+
+DiskTraffic disk_traffic(const Schedule& schedule, const Op& op) {
+  if (op.block == kNoBlock || schedule.placed(op.block) == Placement::memory) return {};
+  const BlockFacts& block = schedule.blocks[op.block];
+  const bool away = schedule.placed(op.block) == Placement::away;
+  const int64_t values = kFloatBytes * block.parameters, state = block.optimizer_streams ? block.optimizer_bytes : 0;
+  switch (op.kind) {
+    case OpKind::renew: return away ? DiskTraffic{2 * values + state, values + state} : DiskTraffic{state, state};
+    case OpKind::fetch: return {values, 0};
+    case OpKind::stow: return {0, values};
+    case OpKind::save: return {(away ? values : 0) + state, 0};
+    default: return {};
+  }
+}
+
+DiskTraffic disk_traffic(const Schedule& schedule) {
+  DiskTraffic sum;
+  for (const Op& op : schedule.ops) {
+    const DiskTraffic one = disk_traffic(schedule, op);
+    sum.read += one.read;
+    sum.written += one.written;
+  }
+  return sum;
+}
+
+}  // namespace megalith

@@ -1,0 +1,78 @@
+#include "schedule/recompute_choice.h"
+
+#include <gtest/gtest.h>
+
+#include "schedule/checker.h"
+#include "schedule/random_schedules.h"
+
+namespace megalith {
+namespace {
+
+std::vector<BlockFacts> uneven_blocks(Random& random, int32_t count) {
+  std::vector<BlockFacts> blocks = make_blocks(count, false);
+  for (BlockFacts& block : blocks) {
+    block.saved_bytes = pick(random, 100, 9000);
+    block.output_bytes = pick(random, 50, 2000);
+    block.forward_flop = pick(random, 1, 1000);
+  }
+  return blocks;
+}
+
+// All choices there are: each layer keeps all, its input, or (behind a recomputed one) nothing.
+void try_all(const std::vector<BlockFacts>& blocks, int32_t micros, ComputeOrder order, int64_t bytes, std::vector<Keep>& keep,
+             size_t block, double& best) {
+  if (block + 1 == blocks.size()) {
+    const KeepCost cost = keep_cost(blocks, micros, order, keep);
+    if (cost.bytes <= bytes) best = std::min(best, cost.flop);
+    return;
+  }
+  for (Keep k : {Keep::all, Keep::input, Keep::none}) {
+    if (k == Keep::none && (block == 1 || keep[block - 1] == Keep::all)) continue;
+    keep[block] = k;
+    try_all(blocks, micros, order, bytes, keep, block + 1, best);
+  }
+  keep[block] = Keep::all;
+}
+
+TEST(RecomputeChoice, IsTheBestOfAllChoicesThatFit) {
+  Random random(11);
+  int fitting = 0, between = 0;
+  for (int i = 0; i < 150; i++) {
+    const auto blocks = uneven_blocks(random, pick(random, 3, 9));
+    const int32_t micros = pick(random, 1, 3);
+    const auto order = static_cast<ComputeOrder>(pick(random, 0, 1));
+    const int64_t most = keep_cost(blocks, micros, order, std::vector<Keep>(blocks.size(), Keep::all)).bytes;
+    const int64_t bytes = pick(random, 1, static_cast<int32_t>(most + 100));
+    std::vector<Keep> keep(blocks.size(), Keep::all);
+    double best = INFINITY;
+    try_all(blocks, micros, order, bytes, keep, 1, best);
+    const std::vector<Keep> chosen = choose_keep(blocks, micros, order, bytes);
+    if (chosen.empty()) continue;  // memory is counted in steps: a tight fit may be missed, never a budget broken
+    fitting++;
+    const KeepCost cost = keep_cost(blocks, micros, order, chosen);
+    EXPECT_LE(cost.bytes, bytes);
+    EXPECT_GE(cost.flop, best);
+    // What rounding may cost: the best choice within a table's step less for every layer.
+    double coarse = INFINITY;
+    try_all(blocks, micros, order, bytes - bytes * static_cast<int64_t>(blocks.size()) / 500, keep, 1, coarse);
+    EXPECT_LE(cost.flop, coarse);
+    between += cost.flop > 0;
+    const auto problems = check(training_step(blocks, micros, order, chosen));
+    EXPECT_TRUE(problems.empty()) << problems.front().reason;
+  }
+  EXPECT_GT(fitting, 60);
+  EXPECT_GT(between, 30);
+}
+
+TEST(RecomputeChoice, WithRoomForAllNothingIsMadeAgain) {
+  const auto blocks = make_blocks(12, true);
+  EXPECT_EQ(choose_keep(blocks, 2, ComputeOrder::by_micro, 1 << 20), std::vector<Keep>(12, Keep::all));
+}
+
+TEST(RecomputeChoice, EveryKthLayerKeepsItsInput) {
+  const auto keep = recompute_every(make_blocks(7, false), 2);
+  EXPECT_EQ(keep, (std::vector<Keep>{Keep::all, Keep::input, Keep::none, Keep::input, Keep::none, Keep::input, Keep::all}));
+}
+
+}  // namespace
+}  // namespace megalith
