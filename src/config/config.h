@@ -99,13 +99,14 @@ struct ParallelSettings {
   bool operator==(const ParallelSettings&) const = default;
 };
 
-enum class Recompute { automatic, none, selective, full };
+enum class Recompute { automatic, none, selective, full, every };
 
 struct MemorySettings {
   std::optional<Bytes> ram;        // empty = auto: what the cgroup or the machine has, less a margin
   std::string spill;               // directory of the disk tier; empty = no spilling
   int64_t window = 0;              // blocks; 0 = auto
   Recompute recompute = Recompute::automatic;
+  int64_t recompute_every = 0;     // Recompute::every: layers in a chain of which the first keeps its input
   bool operator==(const MemorySettings&) const = default;
 };
 

@@ -135,6 +135,37 @@ Entry ram() {
   return e;
 }
 
+// A word, or the length of chains: `4` and `every 4` mean the same.
+Entry recompute() {
+  Entry e = entry("memory.recompute", OptionType::count, between(1, kLayers), "auto",
+                  "Which activations are computed again in the backward pass instead of being kept: none, those of all "
+                  "layers (full), those of all layers with only every K-th layer's input kept (K, or every K); auto "
+                  "recomputes as little as memory allows.");
+  e.words = {"auto", "none", "full"};
+  e.unit = "layers";
+  e.set = [range = e.range](Config& c, const Yaml& value) {
+    if (value.kind != Yaml::Kind::scalar) return false;
+    for (Recompute word : {Recompute::automatic, Recompute::none, Recompute::full})
+      if (value.text == name_of(word)) {
+        c.memory.recompute = word;
+        c.memory.recompute_every = 0;
+        return true;
+      }
+    Yaml number = value;
+    if (number.text.starts_with("every ")) number.text.erase(0, 6);
+    const auto every = read_count(number, range);
+    if (!every) return false;
+    c.memory.recompute = Recompute::every;
+    c.memory.recompute_every = *every;
+    return true;
+  };
+  e.get = [](const Config& c) {
+    return c.memory.recompute == Recompute::every ? fmt::format("{}", c.memory.recompute_every)
+                                                  : std::string(name_of(c.memory.recompute));
+  };
+  return e;
+}
+
 Entry pipeline_schedule() {
   static constexpr std::array<std::string_view, 4> kNames{"gpipe", "1f1b", "interleaved", "zero_bubble"};
   Entry e =
@@ -376,16 +407,17 @@ std::vector<Option> layout_options() {
           .when("parallel.pipeline is above 1", pipelined),
       ram().free(),
       text("memory.spill", FIELD(memory.spill), "none: nothing is spilled",
-           "Directory on a fast disk for what does not fit into memory.")
+           "Directory on a fast disk for what does not fit into memory: optimizer state first, then parameters and "
+           "gradients. Scratch, this run's alone; nothing is left there.")
           .in("directory")
           .free(),
       count_or("auto", 0, "memory.window", FIELD(memory.window), between(1, kLayers), "auto",
-               "Blocks resident at once when spilling.")
+               "How many turns ahead a block that lives on disk is brought in: one computes, the others come. auto is the "
+               "smallest for which the predicted step is as short as any.")
           .in("blocks")
-          .free(),
-      choice("memory.recompute", FIELD(memory.recompute), "auto",
-             "Which activations are computed again in the backward pass instead of being kept.")
-          .free(),
+          .free()
+          .when("memory.spill is given", [](const Config& c) { return !c.memory.spill.empty(); }),
+      recompute().free(),
       count_or("never", -1, "checkpoint.every", FIELD(checkpoint.every), between(0, 9e18), "200",
                "Steps between checkpoints; 0 saves only at the end.")
           .in("steps")

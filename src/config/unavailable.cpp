@@ -1,7 +1,6 @@
 #include "config/unavailable.h"
 
 #include "base/error.h"
-#include "config/names.h"
 
 namespace megalith {
 
@@ -20,12 +19,6 @@ void refuse_unavailable(const Config& config, const WhereOf& where) {
   more_than(config.parallel.context, 1, "parallel.context");
   more_than(config.parallel.expert, 1, "parallel.expert");
   more_than(config.parallel.zero, 0, "parallel.zero");
-  refuse(!config.memory.spill.empty(), "memory.spill", "no directory (everything stays in memory)",
-         config.memory.spill);
-  refuse(config.memory.window != 0, "memory.window", "auto", fmt::format("{}", config.memory.window));
-  Recompute recompute = config.memory.recompute;
-  refuse(recompute == Recompute::selective || recompute == Recompute::full, "memory.recompute",
-         "auto or none", std::string(name_of(recompute)));
 }
 
 }  // namespace megalith

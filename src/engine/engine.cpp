@@ -1,7 +1,9 @@
 #include "engine/engine.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,12 +20,38 @@ at::Tensor to_tensor(const std::vector<int64_t>& values) {
   return out;
 }
 
+// The cores are the compute lane's: other lanes have one thread each, which streams and updates.
+void keep_to_one_thread() {
+  thread_local bool done = false;
+  if (std::exchange(done, true)) return;
+  at::get_num_threads();  // LibTorch sets this thread's number when it is first asked
+  omp_set_num_threads(1);
+}
+
+// A block is in memory while this lives, for work without a schedule.
+class Present {
+ public:
+  Present(ModelState& model, BlockId id, const Optimizer* optimizer) : model_(model), id_(id) {
+    if (model.placement(id) != Placement::memory) model.renew(id, Lane::compute, optimizer);
+  }
+  ~Present() {
+    if (model_.placement(id_) == Placement::away) model_.drop(id_);
+  }
+  Present(const Present&) = delete;
+  Present& operator=(const Present&) = delete;
+
+ private:
+  ModelState& model_;
+  BlockId id_;
+};
+
 }  // namespace
 
 struct Engine::Run {
   struct Micro {
     Pass pass;
     at::Tensor activation;         // output of the last block that ran forward
+    std::vector<at::Tensor> inputs;  // by block, of those that are recomputed
     at::Tensor gradient;           // of the input of the last block that ran backward
     std::vector<Tape> tapes;       // by block
     LossSums sums;
@@ -36,11 +64,12 @@ struct Engine::Run {
   StepOutcome outcome;
 };
 
-Engine::Engine(const ModelShape& shape, const TrainSettings& settings, uint64_t seed, bool training)
+Engine::Engine(const ModelShape& shape, const TrainSettings& settings, uint64_t seed, bool training,
+               const Residence& residence)
     : settings_(settings),
       seed_(seed),
       optimizer_(training ? make_optimizer(settings) : nullptr),
-      model_(shape, settings.precision, optimizer_.get()) {
+      model_(shape, settings.precision, optimizer_.get(), residence) {
   if (settings.precision != Precision::fp16) counters_.loss_scale.scale = 1;
 }
 
@@ -72,12 +101,15 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
     int64_t each = input.batch->sequences / schedule.micros;
     MEGALITH_ASSERT(each * schedule.micros == input.batch->sequences, "micro-batches are equal cuts");
     MemoryScope scope(AllocationKind::activations);
-    run.micros.push_back({pass_for(input.batch->slice(m * each, each), input.step, schedule.training), {}, {}, {}, {}});
+    run.micros.push_back({pass_for(input.batch->slice(m * each, each), input.step, schedule.training), {}, {}, {}, {}, {}});
     run.micros.back().tapes.resize(schedule.blocks.size());
+    run.micros.back().inputs.resize(schedule.blocks.size());
   }
   run.outcome.spans = lanes_.run(schedule, [&](OpId id) {
     c10::InferenceMode lane_records_nothing;  // thread-local: every lane says so
-    execute(run, schedule.ops[static_cast<size_t>(id)]);
+    const Op& op = schedule.ops[static_cast<size_t>(id)];
+    if (op.lane != Lane::compute) keep_to_one_thread();
+    execute(run, op);
   });
   for (const Run::Micro& micro : run.micros) {
     run.outcome.loss += micro.sums.loss;
@@ -89,9 +121,8 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
 
 void Engine::execute(Run& run, const Op& op) {
   MemoryScope scope(op.kind == OpKind::forward ? AllocationKind::activations : AllocationKind::workspace);
+  const Schedule& schedule = *run.schedule;
   Run::Micro* micro = op.micro == kNoMicro ? nullptr : &run.micros[static_cast<size_t>(op.micro)];
-  Tape* tape = micro ? &micro->tapes[static_cast<size_t>(op.block)] : nullptr;
-  const bool is_head = op.block + 1 == static_cast<BlockId>(model_.size());
   switch (op.kind) {
     case OpKind::count: {
       int64_t targets = run.input.batch->target_count();
@@ -99,56 +130,94 @@ void Engine::execute(Run& run, const Op& op) {
         m.pass.gradient_scale = counters_.loss_scale.scale / static_cast<double>(std::max<int64_t>(targets, 1));
       break;
     }
-    case OpKind::forward:
-      if (is_head) {
-        micro->sums = model_.head().loss(micro->activation, micro->pass);
-        micro->activation.reset();
-      } else {
-        micro->activation = model_.block(op.block).forward(micro->activation, micro->pass,
-                                                           run.schedule->training ? tape : nullptr);
-      }
-      break;
+    case OpKind::forward: forward(schedule, op.block, run, op.micro); break;
     case OpKind::loss: {
       at::Tensor x_NC = std::move(micro->activation);
       micro->sums = model_.head().loss_and_gradient(x_NC, micro->pass, micro->gradient);
       break;
     }
-    case OpKind::backward:
-      micro->gradient = model_.block(op.block).backward(micro->gradient, micro->pass, *tape);
-      MEGALITH_ASSERT(tape->empty(), "{} left something on its tape", model_.block(op.block).spec().name);
-      break;
-    case OpKind::fold: model_.embedding().fold(); break;
-    case OpKind::norm: run.squares[static_cast<size_t>(op.block)] = model_.gradient_squares(op.block); break;
-    case OpKind::clip: {
-      double squares = 0;
-      for (double s : run.squares) squares += s;
-      const double scale = counters_.loss_scale.scale, norm = std::sqrt(squares) / scale;
-      double loss = 0;
-      for (const Run::Micro& m : run.micros) loss += m.sums.loss;
-      run.outcome.gradient_norm = norm;
-      run.outcome.loss_scale = scale;
-      run.outcome.skipped = !std::isfinite(norm) || !std::isfinite(loss);
-      if (settings_.precision == Precision::fp16) {
-        LossScale next(counters_.loss_scale);
-        next.after_step(!run.outcome.skipped);
-        counters_.loss_scale = next.state();
-      }
-      if (run.outcome.skipped) break;
-      // As torch.nn.utils.clip_grad_norm_ scales: max_norm / (norm + 1e-6), at most 1.
-      double clip = settings_.clip > 0 ? std::min(1.0, settings_.clip / (norm + 1e-6)) : 1.0;
-      run.update = {run.input.lr, clip / scale, ++counters_.updates};
+    case OpKind::recompute: recompute(schedule, op.block, run, op.micro); break;
+    case OpKind::backward: {
+      Tape& tape = micro->tapes[static_cast<size_t>(op.block)];
+      micro->gradient = model_.block(op.block).backward(micro->gradient, micro->pass, tape);
+      MEGALITH_ASSERT(tape.empty(), "{} left something on its tape", model_.block(op.block).spec().name);
       break;
     }
+    case OpKind::fold: model_.embedding().fold(); break;
+    case OpKind::norm: run.squares[static_cast<size_t>(op.block)] = model_.gradient_squares(op.block); break;
+    case OpKind::clip: clip(run); break;
     case OpKind::update:
       if (run.outcome.skipped) model_.clear_gradient(op.block);
       else model_.update(op.block, *optimizer_, run.update);
       break;
-    case OpKind::save:
-      for (const NamedPart& part : model_.parameters(op.block)) run.input.sink->write(PartSink::Kind::parameter, part);
-      for (const NamedPart& part : model_.optimizer_state(op.block)) run.input.sink->write(PartSink::Kind::optimizer, part);
-      break;
+    case OpKind::renew: model_.renew(op.block, op.lane, optimizer_.get()); break;
+    case OpKind::fetch: model_.fetch(op.block, op.lane); break;
+    case OpKind::drop: model_.drop(op.block); break;
+    case OpKind::clear: model_.clear(op.block); break;
+    case OpKind::stow: model_.stow(op.block, op.lane); break;
+    case OpKind::save: save(op.block, *run.input.sink); break;
     case OpKind::commit: run.input.sink->commit(); break;
   }
+}
+
+void Engine::forward(const Schedule& schedule, BlockId block, Run& run, MicroId number) {
+  Run::Micro& micro = run.micros[static_cast<size_t>(number)];
+  const auto b = static_cast<size_t>(block);
+  if (b + 1 == model_.size()) {
+    micro.sums = model_.head().loss(micro.activation, micro.pass);
+    micro.activation.reset();
+    return;
+  }
+  const Keep keep = schedule.keeps(block);
+  if (schedule.training && keep == Keep::input) micro.inputs[b] = micro.activation;
+  Tape* tape = schedule.training && keep == Keep::all ? &micro.tapes[b] : nullptr;
+  micro.activation = model_.block(block).forward(micro.activation, micro.pass, tape);
+}
+
+void Engine::recompute(const Schedule& schedule, BlockId block, Run& run, MicroId number) {
+  Run::Micro& micro = run.micros[static_cast<size_t>(number)];
+  const auto b = static_cast<size_t>(block);
+  at::Tensor x_NC = std::move(micro.inputs[b]);
+  at::Tensor y_NC = model_.block(block).forward(x_NC, micro.pass, &micro.tapes[b]);
+  if (b + 2 < model_.size() && schedule.keeps(block + 1) == Keep::none) micro.inputs[b + 1] = std::move(y_NC);
+}
+
+void Engine::clip(Run& run) {
+  double squares = 0;
+  for (double s : run.squares) squares += s;
+  const double scale = counters_.loss_scale.scale, norm = std::sqrt(squares) / scale;
+  double loss = 0;
+  for (const Run::Micro& m : run.micros) loss += m.sums.loss;
+  run.outcome.gradient_norm = norm;
+  run.outcome.loss_scale = scale;
+  run.outcome.skipped = !std::isfinite(norm) || !std::isfinite(loss);
+  if (settings_.precision == Precision::fp16) {
+    LossScale next(counters_.loss_scale);
+    next.after_step(!run.outcome.skipped);
+    counters_.loss_scale = next.state();
+  }
+  if (run.outcome.skipped) {
+    model_.forget_gradients();
+    return;
+  }
+  // As torch.nn.utils.clip_grad_norm_ scales: max_norm / (norm + 1e-6), at most 1.
+  double clip = settings_.clip > 0 ? std::min(1.0, settings_.clip / (norm + 1e-6)) : 1.0;
+  run.update = {run.input.lr, clip / scale, ++counters_.updates};
+  model_.leave_pending(run.update);
+}
+
+void Engine::save(BlockId block, PartSink& sink) {
+  model_.read_parameters(block, Lane::write, [&](const NamedPart& part) { sink.write(PartSink::Kind::parameter, part); });
+  model_.read_optimizer(block, Lane::write, [&](const NamedPart& part) { sink.write(PartSink::Kind::optimizer, part); });
+}
+
+at::Tensor Engine::forward_alone(const Pass& pass) {
+  at::Tensor x_NC;
+  for (BlockId b = 0; b + 1 < static_cast<BlockId>(model_.size()); b++) {
+    Present present(model_, b, optimizer_.get());
+    x_NC = model_.block(b).forward(x_NC, pass, nullptr);
+  }
+  return x_NC;
 }
 
 at::Tensor Engine::logits(const std::vector<int64_t>& ids, int64_t sequences, KeyValueCache* cache, bool last_only) {
@@ -160,19 +229,19 @@ at::Tensor Engine::logits(const std::vector<int64_t>& ids, int64_t sequences, Ke
   Pass pass = pass_for(batch, 0, false);
   if (cache) cache->prepare(model_.shape(), compute_type(settings_.precision), sequences, batch.length);
   pass.cache = cache;
-  at::Tensor x_NC;
-  for (BlockId b = 0; b + 1 < static_cast<BlockId>(model_.size()); b++) x_NC = model_.block(b).forward(x_NC, pass, nullptr);
+  at::Tensor x_NC = forward_alone(pass);
   if (cache) cache->advance(batch.length);
   if (last_only)
     x_NC = x_NC.view({sequences, batch.length, x_NC.size(1)}).select(1, batch.length - 1).contiguous();
+  Present table(model_, 0, optimizer_.get()), head(model_, static_cast<BlockId>(model_.size()) - 1, optimizer_.get());
   return model_.head().logits(x_NC).to(at::kFloat);
 }
 
 std::vector<float> Engine::losses(const Batch& batch) {
   c10::InferenceMode no_graph;
   Pass pass = pass_for(batch, 0, false);
-  at::Tensor x_NC, each_N;
-  for (BlockId b = 0; b + 1 < static_cast<BlockId>(model_.size()); b++) x_NC = model_.block(b).forward(x_NC, pass, nullptr);
+  at::Tensor x_NC = forward_alone(pass), each_N;
+  Present table(model_, 0, optimizer_.get()), head(model_, static_cast<BlockId>(model_.size()) - 1, optimizer_.get());
   model_.head().loss(x_NC, pass, &each_N);
   each_N = each_N.to(at::kFloat).contiguous();
   return {each_N.const_data_ptr<float>(), each_N.const_data_ptr<float>() + each_N.numel()};

@@ -45,8 +45,9 @@ struct StepOutcome {
 
 class Engine {
  public:
-  // `training` false: no gradients, no optimizer.
-  Engine(const ModelShape& shape, const TrainSettings& settings, uint64_t seed, bool training);
+  // `training` false: no gradients, no optimizer. Schedules must place blocks as `residence` does.
+  Engine(const ModelShape& shape, const TrainSettings& settings, uint64_t seed, bool training,
+         const Residence& residence = {});
 
   // Runs a schedule of this model. Micro-batches are equal cuts of the batch.
   StepOutcome run(const Schedule& schedule, const StepInput& input);
@@ -70,7 +71,12 @@ class Engine {
  private:
   struct Run;  // one run's activations, tapes and sums
   void execute(Run& run, const Op& op);
+  void forward(const Schedule& schedule, BlockId block, Run& run, MicroId micro);
+  void recompute(const Schedule& schedule, BlockId block, Run& run, MicroId micro);
+  void clip(Run& run);
+  void save(BlockId block, PartSink& sink);
   Pass pass_for(const Batch& batch, int64_t step, bool training) const;
+  at::Tensor forward_alone(const Pass& pass);  // all blocks but the head, without a schedule
 
   TrainSettings settings_;
   uint64_t seed_;

@@ -11,15 +11,19 @@ namespace megalith {
 namespace {
 
 std::span<float> floats(const at::Tensor& flat, int64_t offset, int64_t size) {
+  if (!flat.defined()) return {};
   return {flat.mutable_data_ptr<float>() + offset, static_cast<size_t>(size)};
 }
 
-// Deviates are made in whole Philox blocks, four elements each, so that any cut gives the same values.
-void fill_normal(std::span<float> out, const Philox& random, float deviation) {
-  at::parallel_for(0, static_cast<int64_t>(out.size() + 3) / 4, 4096, [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; b++) {
+// Deviates are made in whole Philox blocks, four elements each, so that any cut gives the same values. `begin`: of
+// `out` inside the parameter.
+void fill_normal(std::span<float> out, int64_t begin, const Philox& random, float deviation) {
+  const int64_t end = begin + static_cast<int64_t>(out.size());
+  at::parallel_for(begin / 4, (end + 3) / 4, 4096, [&](int64_t first, int64_t last) {
+    for (int64_t b = first; b < last; b++) {
       auto normals = random.normals(static_cast<uint64_t>(b));
-      for (size_t i = 0; i < 4 && static_cast<size_t>(4 * b) + i < out.size(); i++) out[4 * b + i] = deviation * normals[i];
+      for (int64_t i = std::max(begin, 4 * b); i < std::min(end, 4 * b + 4); i++)
+        out[static_cast<size_t>(i - begin)] = deviation * normals[static_cast<size_t>(i - 4 * b)];
     }
   });
 }
@@ -35,70 +39,104 @@ at::ScalarType compute_type(Precision precision) {
   return at::kFloat;
 }
 
-ModelState::ModelState(const ModelShape& shape, Precision precision, const Optimizer* optimizer)
-    : shape_(shape), compute_type_(compute_type(precision)) {
+ModelState::ModelState(const ModelShape& shape, Precision precision, const Optimizer* optimizer, const Residence& residence)
+    : shape_(shape), compute_type_(compute_type(precision)), training_(optimizer != nullptr) {
+  if (optimizer && optimizer->statistics_rounds() == 0)
+    slot_arrays_ = static_cast<int>(optimizer->slots({"any", {1, 1}, true}).size());
   for (auto& block : make_blocks(shape)) {
-    State state;
+    State& state = blocks_.emplace_back();
     state.block = std::move(block);
-    allocate(state, optimizer);
-    state.block->bind(state.computing, state.gradients);
-    blocks_.push_back(std::move(state));
+    if (!residence.placement.empty()) state.placement = residence.placement.at(blocks_.size() - 1);
+    if (optimizer) lay_out_optimizer(state, *optimizer);
+    allocate(state);
   }
-  if (shape.tied) head().tie(embedding().table());
+  for (State& state : blocks_) bind(state);
+  open_store(residence);
 }
 
-void ModelState::allocate(State& state, const Optimizer* optimizer) {
+void ModelState::lay_out_optimizer(State& state, const Optimizer& optimizer) {
   const BlockSpec& spec = state.block->spec();
-  const auto type = at::TensorOptions().dtype(at::kFloat);
-  {
-    MemoryScope scope(AllocationKind::parameters);
-    state.values = at::zeros({spec.flat_size}, type);
-    state.computing = compute_type_ == at::kFloat ? state.values : at::zeros({spec.flat_size}, type.dtype(compute_type_));
-  }
-  if (!optimizer) return;
-  {
-    MemoryScope scope(AllocationKind::gradients);
-    state.gradients = at::zeros({spec.flat_size}, type);
-  }
-  int64_t total = 0;
+  int64_t total = elementwise() ? slot_arrays_ * spec.flat_size : 0;
   for (const ParameterSpec& p : spec.parameters) {
     state.facts.push_back({p.name, p.shape, p.decays});
     auto& slots = state.slots.emplace_back();
-    for (const SlotSpec& slot : optimizer->slots(state.facts.back())) {
-      std::vector<int64_t> slot_shape = slot.extent == SlotExtent::element ? p.shape
-                                        : slot.extent == SlotExtent::row   ? std::vector<int64_t>{p.shape.front()}
+    const std::vector<SlotSpec> wanted = optimizer.slots(state.facts.back());
+    MEGALITH_ASSERT(!elementwise() || static_cast<int>(wanted.size()) == slot_arrays_, "{}", p.name);
+    for (size_t k = 0; k < wanted.size(); k++) {
+      const std::string name = p.name + "." + wanted[k].name;
+      if (elementwise()) {
+        slots.push_back({name, p.shape, static_cast<int64_t>(k) * spec.flat_size + p.offset, p.size()});
+        continue;
+      }
+      std::vector<int64_t> shape = wanted[k].extent == SlotExtent::element ? p.shape
+                                   : wanted[k].extent == SlotExtent::row   ? std::vector<int64_t>{p.shape.front()}
                                                                            : std::vector<int64_t>{p.shape.back()};
       int64_t size = 1;
-      for (int64_t n : slot_shape) size *= n;
-      slots.push_back({p.name + "." + slot.name, slot_shape, total, size});
+      for (int64_t n : shape) size *= n;
+      slots.push_back({name, shape, total, size});
       total += (size + kFlatAlign - 1) / kFlatAlign * kFlatAlign;
     }
   }
-  MemoryScope scope(AllocationKind::optimizer);
-  state.optimizer = at::zeros({total}, type);
+  state.optimizer_size = total;
+}
+
+void ModelState::allocate(State& state) {
+  const int64_t flat = state.block->spec().flat_size;
+  const auto type = at::TensorOptions().dtype(at::kFloat);
+  if (state.placement != Placement::away) {
+    MemoryScope scope(AllocationKind::parameters);
+    state.values = at::zeros({flat}, type);
+    state.computing = compute_type_ == at::kFloat ? state.values : at::zeros({flat}, type.dtype(compute_type_));
+  }
+  if (!training_) return;
+  if (state.placement != Placement::away) {
+    MemoryScope scope(AllocationKind::gradients);
+    state.gradients = at::zeros({flat}, type);
+  }
+  if (state.placement == Placement::memory || !elementwise()) {
+    MemoryScope scope(AllocationKind::optimizer);
+    state.optimizer = at::zeros({state.optimizer_size}, type);
+  }
+}
+
+void ModelState::bind(State& state) {
+  state.block->bind(state.computing, state.gradients);
+  if (shape_.tied && &state == &blocks_.front()) head().tie(embedding().table());
 }
 
 void ModelState::initialise(uint64_t seed) {
   uint64_t number = 0;  // of the parameter in the model: the same for every layout
-  for (State& state : blocks_)
-    for (const ParameterSpec& p : state.block->spec().parameters) {
-      std::span<float> out = floats(state.values, p.offset, p.size());
-      if (p.initial_std > 0)
-        fill_normal(out, Philox(seed, RandomUse::initial_weights, number), static_cast<float>(p.initial_std));
+  for (BlockId id = 0; id < static_cast<BlockId>(blocks_.size()); id++) {
+    const BlockSpec& spec = state_of(id).block->spec();
+    const uint64_t first = number;
+    write_parameters(id, [&](const NamedPart& piece) {
+      size_t p = 0;
+      while (spec.parameters[p].name != piece.name) p++;
+      const ParameterSpec& it = spec.parameters[p];
+      if (it.initial_std > 0)
+        fill_normal(piece.values, piece.begin, Philox(seed, RandomUse::initial_weights, first + p),
+                    static_cast<float>(it.initial_std));
       else
-        std::fill(out.begin(), out.end(), static_cast<float>(p.initial));
-      number++;
-    }
-  values_changed();
+        std::fill(piece.values.begin(), piece.values.end(), static_cast<float>(it.initial));
+    });
+    number += spec.parameters.size();
+  }
+  empty_optimizer();
+}
+
+void ModelState::empty_optimizer() {
+  for (BlockId id = 0; id < static_cast<BlockId>(blocks_.size()); id++)
+    write_optimizer(id, [](const NamedPart& piece) { std::fill(piece.values.begin(), piece.values.end(), 0.0f); });
 }
 
 void ModelState::values_changed() {
   if (compute_type_ == at::kFloat) return;
-  for (State& state : blocks_) state.computing.copy_(state.values);
+  for (State& state : blocks_)
+    if (state.values.defined()) state.computing.copy_(state.values);
 }
 
 std::vector<NamedPart> ModelState::parameters(BlockId id) {
-  State& state = blocks_[static_cast<size_t>(id)];
+  State& state = state_of(id);
   std::vector<NamedPart> parts;
   for (const ParameterSpec& p : state.block->spec().parameters)
     parts.push_back({p.name, p.shape, floats(state.values, p.offset, p.size())});
@@ -106,7 +144,7 @@ std::vector<NamedPart> ModelState::parameters(BlockId id) {
 }
 
 std::vector<NamedPart> ModelState::gradients(BlockId id) {
-  State& state = blocks_[static_cast<size_t>(id)];
+  State& state = state_of(id);
   std::vector<NamedPart> parts;
   for (const ParameterSpec& p : state.block->spec().parameters)
     parts.push_back({p.name, p.shape, floats(state.gradients, p.offset, p.size())});
@@ -114,17 +152,14 @@ std::vector<NamedPart> ModelState::gradients(BlockId id) {
 }
 
 std::vector<NamedPart> ModelState::optimizer_state(BlockId id) {
-  State& state = blocks_[static_cast<size_t>(id)];
+  State& state = state_of(id);
   std::vector<NamedPart> parts;
   for (const auto& slots : state.slots)
     for (const Slot& slot : slots) parts.push_back({slot.name, slot.shape, floats(state.optimizer, slot.offset, slot.size)});
   return parts;
 }
 
-int64_t ModelState::optimizer_bytes(BlockId id) const {
-  const State& state = blocks_[static_cast<size_t>(id)];
-  return state.optimizer.defined() ? state.optimizer.numel() * int64_t{sizeof(float)} : 0;
-}
+int64_t ModelState::optimizer_bytes(BlockId id) const { return state_of(id).optimizer_size * int64_t{sizeof(float)}; }
 
 ParameterSlice ModelState::slice(State& state, size_t parameter) const {
   const ParameterSpec& p = state.block->spec().parameters[parameter];
@@ -135,15 +170,14 @@ ParameterSlice ModelState::slice(State& state, size_t parameter) const {
 }
 
 double ModelState::gradient_squares(BlockId id) const {
-  const State& state = blocks_[static_cast<size_t>(id)];
+  const State& state = state_of(id);
   double sum = 0;
   for (const ParameterSpec& p : state.block->spec().parameters)
     sum += sum_of_squares(floats(state.gradients, p.offset, p.size()));
   return sum;
 }
 
-void ModelState::update(BlockId id, const Optimizer& optimizer, const Update& update) {
-  State& state = blocks_[static_cast<size_t>(id)];
+void ModelState::apply(State& state, const Optimizer& optimizer, const Update& update) {
   for (size_t i = 0; i < state.facts.size(); i++) {
     ParameterSlice whole = slice(state, i);
     std::vector<std::vector<double>> statistics;
@@ -154,10 +188,15 @@ void ModelState::update(BlockId id, const Optimizer& optimizer, const Update& up
     }
     optimizer.apply(whole, update, statistics);
   }
+}
+
+void ModelState::update(BlockId id, const Optimizer& optimizer, const Update& update) {
+  State& state = state_of(id);
+  apply(state, optimizer, update);
   if (compute_type_ != at::kFloat) state.computing.copy_(state.values);
   clear_gradient(id);
 }
 
-void ModelState::clear_gradient(BlockId id) { blocks_[static_cast<size_t>(id)].gradients.zero_(); }
+void ModelState::clear_gradient(BlockId id) { state_of(id).gradients.zero_(); }
 
 }  // namespace megalith

@@ -1,50 +1,85 @@
-// Owns the bytes of a model: per block one flat buffer of parameters, gradients and optimizer state each.
+// Owns the bytes of a model: per block one flat buffer of parameters, gradients and optimizer state each, in memory
+// or on disk.
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "config/config.h"
+#include "engine/block_store.h"
 #include "model/block.h"
 #include "optim/optimizer.h"
 
 namespace megalith {
 
-// A tensor by name, as views of the flat buffers: what checkpoints are made of.
+// A tensor by name, or a piece of one: what checkpoints are made of.
 struct NamedPart {
   std::string name;
-  std::vector<int64_t> shape;
-  std::span<float> values;
+  std::vector<int64_t> shape;  // of the whole tensor
+  std::span<float> values;     // empty where the part is not in memory
+  int64_t begin = 0;           // first element of the piece
+};
+
+// Which blocks' state is on disk, and where. Empty: everything stays in memory.
+struct Residence {
+  std::vector<Placement> placement;  // by block
+  std::filesystem::path spill;       // folder
 };
 
 class ModelState {
  public:
   // `optimizer` null: parameters only (generation, evaluation). `precision`: what blocks compute in; master
   // values are always float32.
-  ModelState(const ModelShape& shape, Precision precision, const Optimizer* optimizer);
+  ModelState(const ModelShape& shape, Precision precision, const Optimizer* optimizer, const Residence& residence = {});
 
-  // Fresh weights: every element is a function of (seed, parameter, index).
+  // Fresh weights: every element is a function of (seed, parameter, index). Empty optimizer state.
   void initialise(uint64_t seed);
-  // Call when the float32 values were written from outside (loading).
-  void values_changed();
+  void empty_optimizer();
 
   size_t size() const { return blocks_.size(); }
   const ModelShape& shape() const { return shape_; }
   Block& block(BlockId id) { return *blocks_[static_cast<size_t>(id)].block; }
   EmbeddingBlock& embedding() { return static_cast<EmbeddingBlock&>(*blocks_.front().block); }
   HeadBlock& head() { return static_cast<HeadBlock&>(*blocks_.back().block); }
+  Placement placement(BlockId id) const { return blocks_[static_cast<size_t>(id)].placement; }
 
+  // Views of what is in memory, and the names and shapes of all.
   std::vector<NamedPart> parameters(BlockId id);
   std::vector<NamedPart> gradients(BlockId id);
   std::vector<NamedPart> optimizer_state(BlockId id);
   int64_t optimizer_bytes(BlockId id) const;
 
+  // Every piece of every part in order, wherever it is: to look at, or to be filled. Of a spilled block pieces are
+  // staging buffers; nothing may be pending. `lane`: whose thread calls.
+  using PieceWork = std::function<void(const NamedPart&)>;
+  void read_parameters(BlockId id, Lane lane, const PieceWork& look);
+  void read_optimizer(BlockId id, Lane lane, const PieceWork& look);
+  void write_parameters(BlockId id, const PieceWork& fill);
+  void write_optimizer(BlockId id, const PieceWork& fill);
+  // Call when the float32 values in memory were written through parameters().
+  void values_changed();
+
   double gradient_squares(BlockId id) const;  // sum over the block, fixed order
   void update(BlockId id, const Optimizer& optimizer, const Update& update);
   void clear_gradient(BlockId id);
+
+  // Of spilled blocks: what the ops of the same names do.
+  void renew(BlockId id, Lane lane, const Optimizer* optimizer);  // null: nothing can be pending
+  void fetch(BlockId id, Lane lane);
+  void drop(BlockId id);
+  void clear(BlockId id);
+  void stow(BlockId id, Lane lane);
+  // The update that the gradients of all spilled blocks wait for; their next renew makes it.
+  void leave_pending(const Update& update);
+  void forget_gradients();  // of a step that is skipped
+  bool spills() const { return store_ != nullptr; }
+  const BlockStore* store() const { return store_.get(); }
 
  private:
   struct Slot {
@@ -55,19 +90,36 @@ class ModelState {
   };
   struct State {
     std::unique_ptr<Block> block;
-    at::Tensor values;     // float32 master
+    Placement placement = Placement::memory;
+    at::Tensor values;     // float32 master; undefined while away and, in 16 bits, always then
     at::Tensor computing;  // the same tensor, or a 16-bit copy
     at::Tensor gradients;  // float32; undefined without optimizer
-    at::Tensor optimizer;  // float32
+    at::Tensor optimizer;  // float32; undefined while it is on disk
+    int64_t optimizer_size = 0;
     std::vector<ParameterFacts> facts;       // by parameter
     std::vector<std::vector<Slot>> slots;    // by parameter
+    std::optional<Update> pending;           // spilled: what its gradient waits for
   };
-  void allocate(State& state, const Optimizer* optimizer);
+  State& state_of(BlockId id) { return blocks_[static_cast<size_t>(id)]; }
+  const State& state_of(BlockId id) const { return blocks_[static_cast<size_t>(id)]; }
+  void lay_out_optimizer(State& state, const Optimizer& optimizer);
+  void allocate(State& state);
+  void open_store(const Residence& residence);
+  void bind(State& state);
+  at::Tensor buffer(const State& state, at::ScalarType type) const;  // flat, uninitialised, padded for the disk
   ParameterSlice slice(State& state, size_t parameter) const;
+  void apply(State& state, const Optimizer& optimizer, const Update& update);
+  void renew_whole(State& state, BlockId id, Lane lane, const Optimizer& optimizer);
+  void renew_streaming(State& state, BlockId id, Lane lane, const Optimizer& optimizer);
+  void fill_computing(State& state, int64_t begin, std::span<const float> values);
+  bool elementwise() const { return slot_arrays_ >= 0; }
 
   ModelShape shape_;
   at::ScalarType compute_type_;
+  bool training_ = false;
+  int slot_arrays_ = -1;  // optimizer state is this many flat arrays, laid out like the parameters; -1: another form
   std::vector<State> blocks_;
+  std::unique_ptr<BlockStore> store_;  // null: nothing is spilled
 };
 
 at::ScalarType compute_type(Precision precision);

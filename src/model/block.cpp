@@ -6,7 +6,7 @@
 namespace megalith {
 
 void Block::bind(const at::Tensor& values, const at::Tensor& gradients) {
-  MEGALITH_ASSERT(values.numel() == spec_.flat_size, "{}", spec_.name);
+  MEGALITH_ASSERT(!values.defined() || values.numel() == spec_.flat_size, "{}", spec_.name);
   values_ = values;
   gradients_ = gradients;
   wire();

@@ -105,6 +105,7 @@ std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchSha
     f.compute_copy_bytes = precision == Precision::fp32 ? 0 : 2 * spec.flat_size;
     switch (spec.kind) {
       case BlockKind::embedding:
+        f.backward_uses_parameters = shape.arch == Arch::bert;  // its norm's
         f.output_bytes = e * N * C;
         f.forward_touched_bytes = e * N * 4 * C;
         f.backward_touched_bytes = e * N * 6 * C;

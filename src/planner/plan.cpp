@@ -1,8 +1,11 @@
 #include "planner/plan.h"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 
 #include "base/error.h"
+#include "engine/block_store.h"
 #include "memory/machine.h"
 #include "model/facts.h"
 #include "optim/optimizer.h"
@@ -10,12 +13,21 @@
 #include "schedule/base_pass.h"
 #include "schedule/checker.h"
 #include "schedule/save_pass.h"
+#include "schedule/spill_pass.h"
 
 namespace megalith {
 namespace {
 
 // Beyond this many tokens at once matrix products get no faster, but activations grow.
 constexpr int64_t kTokensEnough = 4096;
+// Below this many products are slow, and computing layers again costs less than smaller micro-batches.
+constexpr int64_t kTokensFew = 512;
+// What no schedule counts: token ids, masks and tables of positions, small blocks of the system's allocator, stacks.
+constexpr int64_t kUncounted = int64_t{24} << 20;
+// Of tensors: alignment and gaps between parameters.
+constexpr double kCounted = 0.985;
+// A window is larger than need be when a smaller one costs this little.
+constexpr double kAsGood = 1.01;
 
 MicroBatchShape micro_shape(const Config& config, int64_t sequences) {
   double targets = config.objective.kind == Objective::masked ? config.objective.mask_fraction : 1.0;
@@ -24,6 +36,18 @@ MicroBatchShape micro_shape(const Config& config, int64_t sequences) {
 
 Workload workload(const Config& config, int64_t micro_batch) {
   return {config.model.shape, micro_shape(config, micro_batch), config.train.precision, config.objective.kind};
+}
+
+// What the engine's streaming of a block takes: see engine/model_spill.cpp.
+void describe_streaming(std::vector<BlockFacts>& facts, const std::vector<BlockSpec>& specs, const Optimizer& optimizer,
+                        const Workload& work) {
+  const bool whole = optimizer.statistics_rounds() > 0, narrow = work.precision != Precision::fp32;
+  for (size_t b = 0; b < facts.size(); b++) {
+    facts[b].optimizer_streams = !whole;
+    const auto slots = whole ? 0 : static_cast<int64_t>(optimizer.slots({"any", {1, 1}, true}).size());
+    const int64_t arrays = slots + 1 + (narrow ? 1 : 0);  // and the gradient; 16 bits: and the master
+    facts[b].stream_bytes = whole ? (narrow ? 8 : 4) * specs[b].flat_size : BlockStore::staging_bytes(arrays, specs[b].flat_size);
+  }
 }
 
 std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch) {
@@ -40,36 +64,112 @@ std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch) {
                                                               : p.shape.back();
         facts[b].optimizer_bytes += 4 * elements;
       }
+  describe_streaming(facts, specs, *optimizer, work);
   return facts;
 }
 
-// The peak needs no speeds: memory follows from the order alone.
-int64_t peak_of(const Config& config, int64_t micro_batch) {
-  Schedule step = training_step(facts_for(config, micro_batch), static_cast<int32_t>(config.train.batch / micro_batch));
-  return memory_bound(step, Order(step)).bytes;
+int32_t micros_of(const Config& config, int64_t micro_batch) {
+  return static_cast<int32_t>(config.train.batch / micro_batch);
 }
 
+// Whether the step fits with that micro-batch, by a strategy that is always the same: memory follows from the order
+// alone, no speeds are needed.
+bool fits_plainly(const Config& config, int64_t micro_batch, int64_t room) {
+  Strategy plain;
+  const auto blocks = facts_for(config, micro_batch);
+  if (config.memory.recompute == Recompute::full || config.memory.recompute == Recompute::every)
+    plain.keep = tightest_strategy(blocks, {{.recompute = config.memory.recompute,
+                                             .recompute_every = config.memory.recompute_every}, room}).keep;
+  return most_memory(blocks, micros_of(config, micro_batch), plain) <= room;
+}
+
+bool fits_tightly(const Config& config, int64_t micro_batch, int64_t room) {
+  const auto blocks = facts_for(config, micro_batch);
+  return most_memory(blocks, micros_of(config, micro_batch), tightest_strategy(blocks, {config.memory, room})) <= room;
+}
+
+// The largest that needs neither recomputation nor the disk, unless it has so few tokens that products get slow; then
+// the largest that fits with all of both.
 int64_t choose_micro_batch(const Config& config, int64_t room) {
-  int64_t smallest = 1;
-  for (int64_t micro = config.train.batch; micro >= 1; micro--) {
-    if (config.train.batch % micro != 0) continue;
-    smallest = micro;
-    bool few_enough = micro * config.data.sequence <= kTokensEnough || micro == 1;
-    if (few_enough && peak_of(config, micro) <= room) return micro;
-  }
-  return smallest;
+  std::vector<int64_t> divisors;  // large to small
+  for (int64_t micro = config.train.batch; micro >= 1; micro--)
+    if (config.train.batch % micro == 0 && (micro * config.data.sequence <= kTokensEnough || micro == 1))
+      divisors.push_back(micro);
+  for (int64_t micro : divisors)
+    if (micro * config.data.sequence >= kTokensFew && fits_plainly(config, micro, room)) return micro;
+  for (int64_t micro : divisors)
+    if (fits_tightly(config, micro, room)) return micro;
+  return divisors.back();
 }
 
-void refuse_if_too_large(const Plan& plan, const Config& config) {
-  if (plan.predicted_peak() <= plan.budget) return;
+int64_t room_for_tensors(Bytes budget, Bytes process) {
+  return static_cast<int64_t>(static_cast<double>(budget.value - process.value - kUncounted) * kCounted);
+}
+
+// Single settings that would make it fit, with what the run would then take.
+std::vector<std::string> ways_to_fit(const Config& config, Bytes process) {
+  std::vector<std::string> ways;
+  const auto try_with = [&](const std::string& say, const std::function<void(Config&)>& change) {
+    Config changed = config;
+    change(changed);
+    const int64_t micro = changed.train.micro_batch > 0 ? changed.train.micro_batch : 1;
+    const auto blocks = facts_for(changed, micro);
+    const int64_t bytes = most_memory(blocks, micros_of(changed, micro), tightest_strategy(blocks, {changed.memory, 0}));
+    const int64_t all = static_cast<int64_t>(static_cast<double>(bytes) / kCounted) + kUncounted + process.value;
+    const Bytes budget = config.memory.ram ? *config.memory.ram : usable_memory();
+    if (all <= budget.value) ways.push_back(fmt::format("{} ({})", say, show(Bytes(all))));
+  };
+  if (config.train.micro_batch > 1) try_with("train.micro_batch=auto", [](Config& c) { c.train.micro_batch = 0; });
+  if (config.memory.recompute != Recompute::automatic)
+    try_with("memory.recompute=auto", [](Config& c) { c.memory.recompute = Recompute::automatic; });
+  if (config.memory.spill.empty()) try_with("memory.spill=DIRECTORY", [](Config& c) { c.memory.spill = "."; });
+  if (config.memory.window > 1) try_with("memory.window=1", [](Config& c) { c.memory.window = 1; });
+  if (config.train.optimizer == OptimizerKind::adamw)
+    try_with("train.optimizer=adafactor", [](Config& c) { c.train.optimizer = OptimizerKind::adafactor; });
+  return ways;
+}
+
+std::string table_of(const MemoryUse& use, Bytes process) {
   std::string table;
-  const nlohmann::json kinds = memory_by_kind(plan.predicted.at_peak, plan.process);
+  const nlohmann::json kinds = memory_by_kind(use, process);
   for (const auto& [kind, bytes] : kinds.items())
-    table += fmt::format("{}{} {}", table.empty() ? "" : ", ", kind, show(Bytes(bytes.get<int64_t>())));
-  throw UserError({"", "memory.ram", fmt::format("at least {} ({})", show(plan.predicted_peak()), table), show(plan.budget),
-                   config.train.micro_batch == 1 || plan.micro_batch == 1
-                       ? "use a smaller model or data.sequence, train.optimizer=adafactor or lion, or more memory"
-                       : "set train.micro_batch=1, use a smaller model or data.sequence, or more memory"});
+    if (bytes.get<int64_t>() > 0)
+      table += fmt::format("{}{} {}", table.empty() ? "" : ", ", kind, show(Bytes(bytes.get<int64_t>())));
+  return table;
+}
+
+[[noreturn]] void refuse(const Plan& plan, const Config& config) {
+  const auto blocks = facts_for(config, plan.micro_batch);
+  const Strategy tightest = tightest_strategy(blocks, {config.memory, 0});
+  const Schedule step = training_schedule(blocks, plan.micros, tightest);
+  const MemoryUse at_peak = memory_in_order(step);
+  const std::vector<std::string> ways = ways_to_fit(config, plan.process);
+  const std::string how = describe(tightest);
+  const int64_t least = static_cast<int64_t>(static_cast<double>(most_memory(blocks, plan.micros, tightest)) / kCounted) +
+                        kUncounted + plan.process.value;
+  throw UserError({"", "memory.ram",
+                   fmt::format("at least {}{} ({})", show(Bytes(least)), how.empty() ? "" : " with " + how,
+                               table_of(at_peak, plan.process)),
+                   show(plan.budget),
+                   ways.empty() ? "use a smaller model or data.sequence, or more memory"
+                                : fmt::format("what would make it fit: {}", fmt::join(ways, "; "))});
+}
+
+// The fastest of those that fit; of those about as fast, the first (which moves and keeps least).
+void choose_strategy(Plan& plan, const std::vector<Strategy>& strategies) {
+  std::vector<Simulation> simulations;
+  double best = std::numeric_limits<double>::infinity();
+  for (const Strategy& strategy : strategies) {
+    const Schedule step = training_schedule(plan.blocks, plan.micros, strategy);
+    simulations.push_back(simulate(step, predict_costs(step, plan.speeds)));
+    best = std::min(best, simulations.back().seconds);
+  }
+  for (size_t i = 0; i < strategies.size(); i++)
+    if (simulations[i].seconds <= best * kAsGood) {
+      plan.strategy = strategies[i];
+      plan.predicted = std::move(simulations[i]);
+      return;
+    }
 }
 
 void must_be_valid(const Schedule& schedule) {
@@ -84,19 +184,29 @@ Plan make_plan(const Config& config) {
   plan.threads = config.train.threads > 0 ? config.train.threads : usable_cores();
   plan.process = resident_memory();
   plan.budget = config.memory.ram ? *config.memory.ram : usable_memory();
-  plan.micro_batch = config.train.micro_batch > 0 ? config.train.micro_batch
-                                                  : choose_micro_batch(config, plan.budget.value - plan.process.value);
-  plan.micros = static_cast<int32_t>(config.train.batch / plan.micro_batch);
+  plan.micro_batch = config.train.micro_batch > 0
+                         ? config.train.micro_batch
+                         : choose_micro_batch(config, room_for_tensors(plan.budget, plan.process));
+  plan.micros = micros_of(config, plan.micro_batch);
   plan.blocks = facts_for(config, plan.micro_batch);
-  plan.step = training_step(plan.blocks, plan.micros);
-  plan.step_with_save = with_save(plan.step);
-  must_be_valid(plan.step);
-  must_be_valid(plan.step_with_save);
-  MachineSpeeds speeds = calibrate(workload(config, plan.micro_batch), plan.threads, config.run.dir);
+  if (fitting_strategies(plan.blocks, plan.micros, {config.memory, room_for_tensors(plan.budget, plan.process)}).empty())
+    refuse(plan, config);
+  plan.speeds = calibrate(workload(config, plan.micro_batch), plan.threads, config.run.dir, config.memory.spill);
   // Again now that the matrix library has its buffers: what it keeps is the process's own, too.
   plan.process = std::max(plan.process, resident_memory());
-  plan.predicted = simulate(plan.step, predict_costs(plan.step, speeds));
-  refuse_if_too_large(plan, config);
+  const auto strategies =
+      fitting_strategies(plan.blocks, plan.micros, {config.memory, room_for_tensors(plan.budget, plan.process)});
+  if (strategies.empty()) refuse(plan, config);
+  choose_strategy(plan, strategies);
+  plan.step = training_schedule(plan.blocks, plan.micros, plan.strategy);
+  plan.step_with_save = with_save(plan.step);
+  plan.evaluation = evaluation_schedule(plan.blocks, plan.micros, plan.strategy);
+  plan.evaluation_of_one = evaluation_schedule(plan.blocks, 1, plan.strategy);
+  plan.final_save = final_save_schedule(plan.blocks, plan.strategy);
+  for (const Schedule* schedule : {&plan.step, &plan.step_with_save, &plan.evaluation, &plan.evaluation_of_one, &plan.final_save})
+    must_be_valid(*schedule);
+  if (const std::string how = describe(plan.strategy); !how.empty())
+    plan.adapted.push_back(fmt::format("to stay within {}: {}", show(plan.budget), how));
   return plan;
 }
 
@@ -106,6 +216,7 @@ nlohmann::json memory_by_kind(const MemoryUse& use, Bytes process) {
           {"optimizer", use[MemoryKind::optimizer]},
           {"activations", use[MemoryKind::activations] + use[MemoryKind::saved] + use[MemoryKind::aside]},
           {"workspace", use[MemoryKind::workspace]},
+          {"staging", use[MemoryKind::staging]},
           {"process", process.value}};
 }
 
@@ -124,6 +235,16 @@ nlohmann::json to_json(const Plan& plan, const Config& config) {
           {"micro_batches", plan.micros},
           {"threads", plan.threads},
           {"budget_bytes", plan.budget.value},
+          {"strategy",
+           {{"summary", describe(plan.strategy)},
+            {"window", plan.strategy.spills() ? plan.strategy.window : 0},
+            {"layers_recomputed", std::count_if(plan.strategy.keep.begin(), plan.strategy.keep.end(),
+                                                [](Keep keep) { return keep != Keep::all; })},
+            {"blocks_away", std::count(plan.strategy.placement.begin(), plan.strategy.placement.end(), Placement::away)},
+            {"blocks_with_moments_away",
+             std::count(plan.strategy.placement.begin(), plan.strategy.placement.end(), Placement::moments_away)},
+            {"disk_read_bytes", disk_traffic(plan.step).read},
+            {"disk_written_bytes", disk_traffic(plan.step).written}}},
           {"predicted",
            {{"step_s", plan.predicted.seconds},
             {"peak_bytes", plan.predicted_peak().value},

@@ -2,9 +2,11 @@
 // predicted time and memory.
 #pragma once
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "config/config.h"
+#include "planner/strategy.h"
 #include "schedule/costs.h"
 #include "schedule/schedule.h"
 #include "schedule/simulator.h"
@@ -18,13 +20,18 @@ struct Plan {
   Bytes budget;                 // of the whole process
   Bytes process;                // of the process itself: code, runtime, tokenizer; measured before the model exists
   std::vector<BlockFacts> blocks;
-  Schedule step, step_with_save;
+  Strategy strategy;            // what brings it within the budget
+  Schedule step, step_with_save, final_save;
+  Schedule evaluation, evaluation_of_one;  // of as many micro-batches as a step has, of one
+  MachineSpeeds speeds;
   Simulation predicted;         // of `step`
+  std::vector<std::string> adapted;  // what was changed to make it fit, a line each
   Bytes predicted_peak() const { return Bytes(predicted.peak_bytes) + process; }
 };
 
-// Chooses what is `auto` in the config from shapes and budget alone (never from timings: it changes the numbers),
-// checks the schedules and simulates the step. UserError with a breakdown when it does not fit the budget.
+// Chooses what is `auto` in the config. What changes the numbers (the micro-batch) follows from shapes and budget
+// alone; what does not (recomputation, spilling, the window) is the fastest by simulation of what fits. Checks the
+// schedules and simulates the step. UserError with a breakdown and the settings that would help when nothing fits.
 Plan make_plan(const Config& config);
 
 nlohmann::json to_json(const Plan& plan, const Config& config);  // plan.json

@@ -117,6 +117,15 @@ void MemoryLedger::finish(OpId op) {
   now_[workspace_kind(schedule_.ops[op])] -= workspace(schedule_, schedule_.ops[op]);
 }
 
+MemoryUse memory_in_order(const Schedule& schedule) {
+  MemoryLedger ledger(schedule);
+  for (OpId op = 0; op < static_cast<OpId>(schedule.ops.size()); op++) {
+    ledger.start(op);
+    ledger.finish(op);
+  }
+  return ledger.peak();
+}
+
 MemoryBound memory_bound(const Schedule& schedule, const Order& order) {
   MEGALITH_ASSERT(order.circle().empty());
   struct Life {

@@ -39,6 +39,9 @@ class MemoryLedger {
   OpId peak_op_ = kNoOp;
 };
 
+// By kind at the highest moment when the ops run one by one, as they are listed.
+MemoryUse memory_in_order(const Schedule& schedule);
+
 // An upper bound over all interleavings that the schedule allows. Needs a complete order.
 struct MemoryBound {
   int64_t bytes = 0;

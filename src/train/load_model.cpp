@@ -10,28 +10,33 @@
 namespace megalith {
 namespace {
 
-template <class PartsOf>
-void read_all(ModelState& model, WeightSource source, const PartsOf& parts_of) {
+// `parts_of`: names and shapes of a block's parts; `write`: has each piece of them filled.
+template <class PartsOf, class Write>
+void read_all(ModelState& model, WeightSource source, const PartsOf& parts_of, const Write& write) {
   std::vector<TensorSpec> expected;
-  std::vector<NamedPart> parts;
-  for (BlockId b = 0; b < static_cast<BlockId>(model.size()); b++)
-    for (NamedPart& part : parts_of(b)) {
-      expected.push_back({part.name, DType::f32, part.shape});
-      parts.push_back(std::move(part));
-    }
+  const auto blocks = static_cast<BlockId>(model.size());
+  for (BlockId b = 0; b < blocks; b++)
+    for (const NamedPart& part : parts_of(b)) expected.push_back({part.name, DType::f32, part.shape});
   source.check_matches(expected);
-  for (const NamedPart& part : parts) source.read_f32(part.name, 0, part.values);
+  for (BlockId b = 0; b < blocks; b++)
+    write(b, [&](const NamedPart& piece) { source.read_f32(piece.name, piece.begin, piece.values); });
 }
 
 }  // namespace
 
 void load_parameters(ModelState& model, const std::filesystem::path& folder) {
-  read_all(model, WeightSource::open_model(folder), [&](BlockId b) { return model.parameters(b); });
-  model.values_changed();
+  read_all(model, WeightSource::open_model(folder), [&](BlockId b) { return model.parameters(b); },
+           [&](BlockId b, const ModelState::PieceWork& fill) { model.write_parameters(b, fill); });
+}
+
+void start_from(ModelState& model, const std::filesystem::path& folder) {
+  load_parameters(model, folder);
+  model.empty_optimizer();
 }
 
 void load_optimizer(ModelState& model, const std::filesystem::path& checkpoint) {
-  read_all(model, WeightSource::open_optimizer(checkpoint), [&](BlockId b) { return model.optimizer_state(b); });
+  read_all(model, WeightSource::open_optimizer(checkpoint), [&](BlockId b) { return model.optimizer_state(b); },
+           [&](BlockId b, const ModelState::PieceWork& fill) { model.write_optimizer(b, fill); });
 }
 
 LoadedModel::LoadedModel() = default;

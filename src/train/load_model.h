@@ -8,6 +8,8 @@ namespace megalith {
 
 // Parameters from a checkpoint of ours or a Hugging Face folder. UserError listing names that do not match.
 void load_parameters(ModelState& model, const std::filesystem::path& folder);
+// The same for a run that begins with them: its optimizer state is empty.
+void start_from(ModelState& model, const std::filesystem::path& folder);
 // Optimizer state from a checkpoint of ours.
 void load_optimizer(ModelState& model, const std::filesystem::path& checkpoint);
 

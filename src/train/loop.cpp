@@ -12,7 +12,6 @@
 #include "optim/rate.h"
 #include "report/html.h"
 #include "schedule/draw.h"
-#include "schedule/save_pass.h"
 #include "train/generate.h"
 #include "train/signals.h"
 #include "train/step.h"
@@ -164,7 +163,7 @@ void TrainingLoop::look(StepMetrics& metrics, bool last) {
 
 void TrainingLoop::save_now(const LoopState& state) {
   auto save = saver_.begin(state.step, state_json(state));
-  engine_.run(save_only(plan_.blocks), {nullptr, state.step, 0, save.get()});
+  engine_.run(plan_.final_save, {nullptr, state.step, 0, save.get()});
   // Nothing follows that could save it again: what was trained since the checkpoint before is lost, so say so.
   if (!saver_.finish(*save, state.step)) throw Fault("its state could not be saved");
   last_checkpoint_ = save->dir().string();

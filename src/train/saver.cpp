@@ -45,7 +45,7 @@ void Save::write(Kind, const NamedPart& part) {
   auto found = std::lower_bound(file_of_.begin(), file_of_.end(), std::pair(part.name, std::string()));
   MEGALITH_ASSERT(found != file_of_.end() && found->first == part.name, "{} is in no file", part.name);
   try {
-    writer_->write(found->second, part.name, 0, std::as_bytes(part.values));
+    writer_->write(found->second, part.name, part.begin, std::as_bytes(part.values));
   } catch (const Fault& fault) {
     give_up(fault);
   }

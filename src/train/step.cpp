@@ -13,18 +13,19 @@ StepOutcome train_step(Engine& engine, const Plan& plan, const Dataset& data, co
 }
 
 double validate(Engine& engine, const Plan& plan, const Dataset& data, int64_t batches) {
-  const Schedule schedule = evaluation_step(plan.blocks, 1);
-  const int64_t sequences = data.valid_sequences(), each = plan.micro_batch;
-  // `batches` counts batches of a training step's size.
-  const int64_t most = batches > 0 ? std::min(sequences, batches * each * plan.micros) : sequences;
+  const int64_t sequences = data.valid_sequences(), one = plan.micro_batch, together = one * plan.micros;
+  const int64_t most = batches > 0 ? std::min(sequences, batches * together) : sequences;
   double sum = 0;
   int64_t targets = 0;
-  for (int64_t i = 0; i * each < most; i++) {
-    const Batch batch = data.valid_batch(i, each);
+  const auto add = [&](const Schedule& schedule, const Batch& batch) {
     const StepOutcome outcome = engine.run(schedule, {&batch, 0, 0, nullptr});
     sum += outcome.loss * static_cast<double>(outcome.targets);
     targets += outcome.targets;
-  }
+  };
+  // As many micro-batches at once as a step has: a block that comes from disk serves them all. Then what is left.
+  const int64_t whole = most / together;
+  for (int64_t i = 0; i < whole; i++) add(plan.evaluation, data.valid_batch(i, together));
+  for (int64_t i = whole * plan.micros; i * one < most; i++) add(plan.evaluation_of_one, data.valid_batch(i, one));
   return targets > 0 ? sum / static_cast<double>(targets) : 0;
 }
 

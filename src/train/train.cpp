@@ -93,11 +93,15 @@ TrainResult train(Config config) {
   run.save_config(config);
   write_file_atomically(run.file("plan.json"), to_json(plan, config).dump(1));
   set_allocation_budget(Bytes(plan.budget.value - plan.process.value));
+  for (const std::string& change : plan.adapted) say(change);
 
-  Engine engine(config.model.shape, config.train, config.run.seed, /*training=*/true);
+  Engine engine(config.model.shape, config.train, config.run.seed, /*training=*/true,
+                {plan.strategy.placement, config.memory.spill});
+  if (const BlockStore* store = engine.model().store())
+    say(fmt::format("{} of state in {} ({})", show(Bytes(store->bytes())), config.memory.spill, store->way().why));
   LoopState state;
   if (checkpoint) restore(engine, state, *checkpoint);
-  else if (!folder.empty()) load_parameters(engine.model(), folder);
+  else if (!folder.empty()) start_from(engine.model(), folder);
   else engine.model().initialise(config.run.seed);
 
   say(fmt::format("{} {}: {} parameters, {} tokens a step in {}, {} threads; predicted {} a step, {} of {}",

@@ -42,7 +42,7 @@ class Generator {
                 "memory={spill: /d, window: 4}"});
     maybe(all, {"checkpoint.every=never", "checkpoint.every=0", "checkpoint={every: 5, keep: 1}"});
     maybe(all, {"model.dropout={embedding: 0.1, attention: 0.3}", "parallel={pipeline: 2, schedule: gpipe}"});
-    maybe(all, {"objective=prefix", "memory.recompute=selective", "data.text_field=x.y"});
+    maybe(all, {"objective=prefix", "memory.recompute=full", "data.text_field=x.y"});
     return all;
   }
 

@@ -1,0 +1,118 @@
+#include "engine/block_store.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "memory/allocator.h"
+
+namespace megalith {
+namespace {
+
+constexpr int64_t kFloat = sizeof(float);
+constexpr int64_t kChunk = kSpillChunk / kFloat;  // elements
+constexpr int64_t kSlots = 4;                     // chunks of an array in memory while it streams
+constexpr int64_t kAhead = 2;                     // of them on their way in; the others are worked on or on their way out
+constexpr int kDepth = 16;                        // requests in flight on a lane
+
+int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+std::span<std::byte> bytes_of(float* data, int64_t elements) {
+  return std::as_writable_bytes(std::span(data, static_cast<size_t>(elements)));
+}
+
+}  // namespace
+
+int64_t padded_elements(int64_t elements) { return round_up(elements, kDiskAlign / kFloat); }
+
+BlockStore::BlockStore(const std::filesystem::path& folder, const std::vector<StoredBlock>& blocks) : folder_(folder) {
+  int64_t parameters = 0, gradients = 0, optimizer = 0;  // bytes of each file
+  const auto place = [](int64_t& end, int64_t elements) {
+    Extent extent{nullptr, end, elements};
+    end += round_up(elements * kFloat, kSpillChunk);
+    return extent;
+  };
+  for (const StoredBlock& block : blocks) {
+    Places& places = places_.emplace_back();
+    places.parameters = place(parameters, block.parameters);
+    places.gradient = place(gradients, block.gradient);
+    for (int64_t elements : block.slots) places.slots.push_back(place(optimizer, elements));
+  }
+  bytes_ = parameters + gradients + optimizer;
+  folder_.require(bytes_);
+  if (parameters > 0) parameters_ = folder_.make("parameters", parameters);
+  if (gradients > 0) gradients_ = folder_.make("gradients", gradients);
+  if (optimizer > 0) optimizer_ = folder_.make("optimizer", optimizer);
+  for (Places& places : places_) {
+    places.parameters.file = parameters_.get();
+    places.gradient.file = gradients_.get();
+    for (Extent& slot : places.slots) slot.file = optimizer_.get();
+  }
+  for (auto& queue : queues_) queue = make_disk_queue(folder_.way(), kDepth);
+}
+
+void BlockStore::read(Lane lane, const Extent& from, float* buffer) {
+  queue(lane).wait(queue(lane).read(*from.file, from.offset, bytes_of(buffer, padded_elements(from.elements))));
+}
+
+void BlockStore::write(Lane lane, const Extent& to, const float* buffer) {
+  const auto bytes = bytes_of(const_cast<float*>(buffer), padded_elements(to.elements));
+  queue(lane).wait(queue(lane).write(*to.file, to.offset, bytes));
+}
+
+int64_t BlockStore::staging_bytes(int64_t staged_arrays, int64_t elements) {
+  return staged_arrays * std::min(kSlots, (elements + kChunk - 1) / kChunk) * kSpillChunk;
+}
+
+void BlockStore::stream(Lane lane, const std::vector<Array>& arrays, const ChunkWork& work) {
+  MEGALITH_ASSERT(!arrays.empty());
+  const int64_t elements = arrays.front().extent.elements, chunks = (elements + kChunk - 1) / kChunk;
+  MemoryScope scope(AllocationKind::staging);
+  std::vector<at::Tensor> staging(arrays.size());
+  std::vector<std::vector<DiskQueue::Ticket>> coming(kSlots), going(kSlots);
+  for (size_t a = 0; a < arrays.size(); a++) {
+    MEGALITH_ASSERT(arrays[a].extent.elements == elements, "arrays stream in step");
+    if (!arrays[a].whole) staging[a] = at::empty({std::min(chunks, kSlots) * kChunk}, at::kFloat);
+  }
+  const auto at = [&](size_t a, int64_t chunk) {
+    return arrays[a].whole ? arrays[a].whole + chunk * kChunk : staging[a].mutable_data_ptr<float>() + chunk % kSlots * kChunk;
+  };
+  const auto size = [&](int64_t chunk) { return std::min(kChunk, elements - chunk * kChunk); };
+  DiskQueue& disk = queue(lane);
+  const auto settle = [&](std::vector<DiskQueue::Ticket>& tickets) {
+    for (DiskQueue::Ticket ticket : tickets) disk.wait(ticket);
+    tickets.clear();
+  };
+  const auto come = [&](int64_t chunk) {
+    settle(going[chunk % kSlots]);  // of the chunk that was in this place
+    for (size_t a = 0; a < arrays.size(); a++)
+      if (arrays[a].reads)
+        coming[chunk % kSlots].push_back(disk.read(*arrays[a].extent.file, arrays[a].extent.offset + chunk * kSpillChunk,
+                                                   bytes_of(at(a, chunk), padded_elements(size(chunk)))));
+  };
+  try {
+    std::vector<float*> pointers(arrays.size());
+    for (int64_t chunk = 0; chunk < std::min(kAhead, chunks); chunk++) come(chunk);
+    for (int64_t chunk = 0; chunk < chunks; chunk++) {
+      if (chunk + kAhead < chunks) come(chunk + kAhead);
+      settle(coming[chunk % kSlots]);
+      for (size_t a = 0; a < arrays.size(); a++) pointers[a] = at(a, chunk);
+      work(chunk * kChunk, size(chunk), pointers);
+      for (size_t a = 0; a < arrays.size(); a++)
+        if (arrays[a].writes)
+          going[chunk % kSlots].push_back(disk.write(*arrays[a].extent.file, arrays[a].extent.offset + chunk * kSpillChunk,
+                                                     bytes_of(at(a, chunk), padded_elements(size(chunk)))));
+    }
+    disk.wait_all();
+  } catch (...) {
+    // The disk still uses the staging buffers.
+    try {
+      disk.wait_all();
+    } catch (const Fault&) {  // the first one goes on
+    }
+    throw;
+  }
+}
+
+}  // namespace megalith

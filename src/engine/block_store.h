@@ -1,0 +1,76 @@
+// The state of spilled blocks on disk: one file a kind, each block's elements in an extent of its own.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "memory/disk_queue.h"
+#include "memory/spill_file.h"
+#include "memory/spill_folder.h"
+#include "schedule/schedule.h"
+
+namespace megalith {
+
+// Elements (float32) of a block on disk, per kind; 0: not there.
+struct StoredBlock {
+  int64_t parameters = 0;
+  int64_t gradient = 0;
+  std::vector<int64_t> slots;  // optimizer state, one number an element
+};
+
+// Elements that a buffer for `elements` must have so that all of it can be transferred.
+int64_t padded_elements(int64_t elements);
+
+class BlockStore {
+ public:
+  // Takes all of the disk's space at once. `blocks`: by BlockId.
+  BlockStore(const std::filesystem::path& folder, const std::vector<StoredBlock>& blocks);
+
+  struct Extent {
+    SpillFile* file = nullptr;
+    int64_t offset = 0;    // bytes, a multiple of kSpillChunk
+    int64_t elements = 0;  // as asked for, not padded
+  };
+  Extent parameters(BlockId block) const { return places_[static_cast<size_t>(block)].parameters; }
+  Extent gradient(BlockId block) const { return places_[static_cast<size_t>(block)].gradient; }
+  const std::vector<Extent>& slots(BlockId block) const { return places_[static_cast<size_t>(block)].slots; }
+
+  // Whole extents; `buffer` has padded_elements.
+  void read(Lane lane, const Extent& from, float* buffer);
+  void write(Lane lane, const Extent& to, const float* buffer);
+
+  // One array of several that stream through memory in step, a chunk at a time.
+  struct Array {
+    Extent extent;
+    bool reads = false;     // its chunks come in before the work,
+    bool writes = false;    // and go out after it
+    float* whole = nullptr; // where all of it is in memory (padded); null: through staging buffers
+  };
+  // Calls `work(begin, count, pointers)` for every chunk in order, with a pointer to its elements for every array,
+  // while the next chunks come in and the last go out.
+  using ChunkWork = std::function<void(int64_t begin, int64_t count, std::span<float* const> arrays)>;
+  void stream(Lane lane, const std::vector<Array>& arrays, const ChunkWork& work);
+  static int64_t staging_bytes(int64_t staged_arrays, int64_t elements);  // that stream takes
+
+  const DiskWay& way() const { return folder_.way(); }
+  int64_t bytes() const { return bytes_; }  // on disk
+
+ private:
+  struct Places {
+    Extent parameters, gradient;
+    std::vector<Extent> slots;
+  };
+  DiskQueue& queue(Lane lane) { return *queues_[static_cast<size_t>(lane)]; }
+
+  SpillFolder folder_;
+  std::unique_ptr<SpillFile> parameters_, gradients_, optimizer_;
+  std::vector<Places> places_;
+  std::array<std::unique_ptr<DiskQueue>, kLanes> queues_;  // a lane is one thread
+  int64_t bytes_ = 0;
+};
+
+}  // namespace megalith

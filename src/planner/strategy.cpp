@@ -1,0 +1,183 @@
+#include "planner/strategy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "schedule/memory.h"
+#include "schedule/order.h"
+#include "schedule/recompute_choice.h"
+#include "schedule/save_pass.h"
+#include "schedule/spill_pass.h"
+
+namespace megalith {
+namespace {
+
+constexpr int32_t kWindows = 4;                       // turns ahead worth trying: beyond them the disk is the limit
+constexpr int64_t kWorthSpilling = int64_t{1} << 20;  // bytes: smaller blocks stay
+
+Schedule place(Schedule step, const Strategy& strategy) {
+  return strategy.spills() ? with_spill(std::move(step), strategy.placement, strategy.window) : step;
+}
+
+// Blocks in the order in which they leave memory: the last layers first (the first layers are what a step begins
+// with, and the disk needs a lead), then the head and the embedding, which are used more than twice a step.
+std::vector<size_t> leaving_order(const std::vector<BlockFacts>& blocks) {
+  std::vector<size_t> order;
+  for (size_t b = blocks.size() - 2; b >= 1; b--) order.push_back(b);
+  order.push_back(blocks.size() - 1);
+  order.push_back(0);
+  std::erase_if(order, [&](size_t b) { return 4 * blocks[b].parameters < kWorthSpilling; });
+  return order;
+}
+
+// The path from everything in memory (0) to everything away: moments leave first.
+class PlacementPath {
+ public:
+  explicit PlacementPath(const std::vector<BlockFacts>& blocks) : count_(blocks.size()), order_(leaving_order(blocks)) {
+    streams_ = !blocks.empty() && blocks[1].optimizer_streams && blocks[1].optimizer_bytes > 0;
+  }
+  size_t length() const { return order_.size() * (streams_ ? 2 : 1); }
+  std::vector<Placement> at(size_t steps) const {
+    if (steps == 0) return {};
+    std::vector<Placement> placement(count_, Placement::memory);
+    size_t away = steps;
+    if (streams_) {
+      for (size_t i = 0; i < std::min(steps, order_.size()); i++) placement[order_[i]] = Placement::moments_away;
+      away = steps - std::min(steps, order_.size());
+    }
+    for (size_t i = 0; i < away; i++) placement[order_[i]] = Placement::away;
+    return placement;
+  }
+
+ private:
+  size_t count_;
+  std::vector<size_t> order_;
+  bool streams_ = true;
+};
+
+// The smallest number in [0, most] for which `fits`, or nothing. Whatever fits stays fitting further on.
+std::optional<size_t> smallest(size_t most, const std::function<bool(size_t)>& fits) {
+  if (!fits(most)) return std::nullopt;
+  size_t low = 0, high = most;
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    if (fits(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return high;
+}
+
+std::vector<Keep> keep_as_told(const std::vector<BlockFacts>& blocks, const MemorySettings& memory) {
+  switch (memory.recompute) {
+    case Recompute::full: return recompute_all(blocks);
+    case Recompute::every: return recompute_every(blocks, memory.recompute_every);
+    default: return {};
+  }
+}
+
+// With as little recomputation as fits, the placement given.
+std::optional<Strategy> with_least_recompute(const std::vector<BlockFacts>& blocks, int32_t micros, Strategy strategy,
+                                             int64_t room) {
+  // How much of the room is left for what layers keep follows from trying: in 64ths of the room.
+  std::optional<std::vector<Keep>> best;
+  const auto keep_at = [&](size_t reserved) {
+    return choose_keep(blocks, micros, strategy.order, room * static_cast<int64_t>(64 - reserved) / 64);
+  };
+  const auto fits = [&](size_t reserved) {
+    strategy.keep = keep_at(reserved);
+    return !strategy.keep.empty() && most_memory(blocks, micros, strategy) <= room;
+  };
+  for (size_t reserved = 0; reserved < 64; reserved++)
+    if (fits(reserved)) return strategy;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Schedule training_schedule(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy) {
+  return place(training_step(blocks, micros, strategy.order, strategy.keep), strategy);
+}
+
+Schedule evaluation_schedule(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy) {
+  return place(evaluation_step(blocks, micros, strategy.order), strategy);
+}
+
+Schedule final_save_schedule(const std::vector<BlockFacts>& blocks, const Strategy& strategy) {
+  return strategy.spills() ? with_save(renew_only(blocks, strategy.placement)) : save_only(blocks);
+}
+
+int64_t most_memory(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy) {
+  const auto bound = [](const Schedule& schedule) { return memory_bound(schedule, Order(schedule)).bytes; };
+  return bound(with_save(training_schedule(blocks, micros, strategy)));  // validation and the last save hold less
+}
+
+std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, int32_t micros, const StrategyLimits& limits) {
+  const MemorySettings& memory = limits.memory;
+  const bool open = memory.recompute == Recompute::automatic;
+  std::vector<Strategy> found;
+  const auto fits = [&](const Strategy& s) { return most_memory(blocks, micros, s) <= limits.room; };
+  Strategy plain;
+  plain.keep = keep_as_told(blocks, memory);
+  if (fits(plain)) return {plain};  // nothing is faster than memory, and no recomputation was asked for but this
+  if (open)
+    if (auto in_memory = with_least_recompute(blocks, micros, plain, limits.room)) found.push_back(*in_memory);
+  if (memory.spill.empty()) return found;
+
+  const PlacementPath path(blocks);
+  const int32_t first = memory.window > 0 ? static_cast<int32_t>(memory.window) : 1;
+  const int32_t last = memory.window > 0 ? first : kWindows;
+  std::vector<std::vector<Keep>> keeps{keep_as_told(blocks, memory)};
+  if (open) keeps.push_back(recompute_all(blocks));
+  for (int32_t window = first; window <= last; window++) {
+    Strategy strategy{ComputeOrder::by_block, {}, {}, window};
+    for (const std::vector<Keep>& keep : keeps) {
+      strategy.keep = keep;
+      const auto steps = smallest(path.length(), [&](size_t n) {
+        strategy.placement = path.at(n);
+        return fits(strategy);
+      });
+      if (!steps) continue;
+      strategy.placement = path.at(*steps);
+      found.push_back(strategy);
+    }
+    strategy.placement = path.at(path.length());
+    if (open)
+      if (auto mixed = with_least_recompute(blocks, micros, strategy, limits.room)) found.push_back(*mixed);
+  }
+  return found;
+}
+
+Strategy tightest_strategy(const std::vector<BlockFacts>& blocks, const StrategyLimits& limits) {
+  Strategy strategy;
+  strategy.keep = limits.memory.recompute == Recompute::automatic ? recompute_all(blocks) : keep_as_told(blocks, limits.memory);
+  if (limits.memory.spill.empty()) return strategy;
+  const PlacementPath path(blocks);
+  strategy.order = ComputeOrder::by_block;
+  strategy.placement = path.at(path.length());
+  strategy.window = limits.memory.window > 0 ? static_cast<int32_t>(limits.memory.window) : 1;
+  return strategy;
+}
+
+std::string describe(const Strategy& strategy) {
+  std::string text;
+  const auto say = [&](std::string part) { text += (text.empty() ? "" : ", ") + part; };
+  if (strategy.recomputes()) {
+    const auto all = std::count(strategy.keep.begin() + 1, strategy.keep.end() - 1, Keep::all);
+    const auto layers = static_cast<int64_t>(strategy.keep.size()) - 2;
+    const bool chains = std::count(strategy.keep.begin(), strategy.keep.end(), Keep::none) > 0;
+    if (all < layers)
+      say(all == 0 && !chains ? "full recompute"
+                              : fmt::format("{} of {} layers recomputed{}", layers - all, layers, chains ? " in chains" : ""));
+  }
+  if (strategy.spills()) {
+    const auto away = std::count(strategy.placement.begin(), strategy.placement.end(), Placement::away);
+    const auto moments = std::count(strategy.placement.begin(), strategy.placement.end(), Placement::moments_away);
+    if (away > 0) say(fmt::format("{} of {} blocks on disk", away, strategy.placement.size()));
+    if (moments > 0) say(fmt::format("moments of {} on disk", moments));
+    say(fmt::format("window {}", strategy.window));
+  }
+  return text;
+}
+
+}  // namespace megalith

@@ -1,0 +1,49 @@
+// How a step is brought within the memory budget: what is computed again, and what lives on disk.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "schedule/base_pass.h"
+#include "schedule/schedule.h"
+
+namespace megalith {
+
+struct Strategy {
+  ComputeOrder order = ComputeOrder::by_micro;
+  std::vector<Keep> keep;             // by block; empty: all keep all
+  std::vector<Placement> placement;   // by block; empty: all in memory
+  int32_t window = 1;
+
+  bool spills() const { return !placement.empty(); }
+  bool recomputes() const { return !keep.empty(); }
+};
+
+Schedule training_schedule(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy);
+Schedule evaluation_schedule(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy);
+// A save that no step follows.
+Schedule final_save_schedule(const std::vector<BlockFacts>& blocks, const Strategy& strategy);
+
+// Largest bytes that the step with its save, a validation and the last save may have in memory.
+int64_t most_memory(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy);
+
+// What may be chosen: everything that the config leaves open.
+struct StrategyLimits {
+  MemorySettings memory;
+  int64_t room = 0;  // bytes for tensors
+};
+
+// Every strategy worth a look that fits the room, none of which is better than another in all respects: those in
+// memory before those on disk, less recomputation before more. Empty: nothing fits.
+std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, int32_t micros, const StrategyLimits& limits);
+
+// The one that needs the least memory.
+Strategy tightest_strategy(const std::vector<BlockFacts>& blocks, const StrategyLimits& limits);
+
+// "full recompute, 22 of 26 blocks on disk, window 2"; empty when there is nothing to say.
+std::string describe(const Strategy& strategy);
+
+}  // namespace megalith
