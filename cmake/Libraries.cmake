@@ -1,9 +1,12 @@
 # One library per folder of src/. A library sees the headers of the folders it names (and theirs),
 # and nothing else: each folder's headers are reached through its own include root, so including
-# against the arrow does not compile.
+# against the arrow does not compile. WITHOUT leaves out files (a build without LibTorch, those that need it).
 function(megalith_library name)
-  cmake_parse_arguments(ARG "" "" "USES;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "USES;LINKS;WITHOUT" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  foreach(file ${ARG_WITHOUT})
+    list(REMOVE_ITEM sources ${CMAKE_SOURCE_DIR}/src/${name}/${file})
+  endforeach()
   set(root ${CMAKE_BINARY_DIR}/include/${name})
   file(MAKE_DIRECTORY ${root})
   file(CREATE_LINK ${CMAKE_SOURCE_DIR}/src/${name} ${root}/${name} SYMBOLIC)
@@ -33,8 +36,11 @@ include_directories(${MEGALITH_FIRST_HEADERS})
 
 # tests/<folder>/*_test.cpp become one program, test_<folder>, every TEST of it a ctest entry.
 function(megalith_tests name)
-  cmake_parse_arguments(ARG "" "" "USES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "USES;WITHOUT" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*_test.cpp)
+  foreach(file ${ARG_WITHOUT})
+    list(REMOVE_ITEM sources ${CMAKE_SOURCE_DIR}/tests/${name}/${file})
+  endforeach()
   if(NOT sources)
     return()
   endif()

@@ -1,0 +1,54 @@
+// One file of the disk tier: space taken at once, and what its chunks must hold, remembered in memory.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "memory/disk_way.h"
+
+namespace megalith {
+
+inline constexpr int64_t kDiskAlign = 4096;      // offset, length and address of every transfer are multiples
+inline constexpr int64_t kSpillChunk = 1 << 20;  // unit of checksums and of one disk request
+
+// Scratch: no run ever reads another's. So the file's name is taken away as soon as it is open, and the
+// kernel frees the space with the last descriptor, whatever ends the process; there is nothing to clean up,
+// not even after kill -9. (What the name would have given, a look at the bytes from outside, /proc/PID/fd
+// gives as well.)
+//
+// Passive: queues (memory/disk_queue.h) do the work. Several threads may use disjoint chunks at the same
+// time.
+class SpillFile {
+ public:
+  // Takes the space of `bytes` now, rounded up to kDiskAlign. UserError (memory.spill) when the disk has no
+  // room for it or the folder cannot be written, Fault when the disk fails.
+  SpillFile(std::filesystem::path path, int64_t bytes, const DiskWay& way);
+  ~SpillFile();
+  SpillFile(const SpillFile&) = delete;
+  SpillFile& operator=(const SpillFile&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }  // as it was called while it had a name
+  int64_t bytes() const { return bytes_; }
+  int descriptor() const { return descriptor_; }
+
+  // Called by queues. `offset` is a chunk's beginning, `chunk` the part of it that is transferred.
+  void remember(int64_t offset, std::span<const std::byte> chunk);
+  // A chunk is read in the length it was last written in, no other.
+  int64_t written_length(int64_t offset) const;  // 0: nothing yet
+  // Fault unless this is what was last written there.
+  void check(int64_t offset, std::span<const std::byte> chunk) const;
+
+ private:
+  struct Written {
+    uint64_t hash = 0;   // XXH3, 64 bits
+    int64_t length = 0;  // 0: nothing yet
+  };
+  std::filesystem::path path_;
+  int64_t bytes_ = 0;
+  int descriptor_ = -1;
+  std::vector<Written> written_;  // by chunk
+};
+
+}  // namespace megalith

@@ -1,0 +1,111 @@
+#include "memory/spill_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace megalith {
+namespace {
+
+constexpr std::string_view kLockName = "lock.megalith-spill-folder";
+
+[[noreturn]] void refuse(const std::filesystem::path& folder, std::string expected, std::string_view got,
+                         std::string hint = "") {
+  throw UserError({"", "memory.spill", std::move(expected), fmt::format("{}: {}", folder.string(), got),
+                   std::move(hint)});
+}
+
+// Who holds the lock, as its file says; for the message only.
+std::string holder(int descriptor) {
+  char text[32] = {};
+  ssize_t n = ::pread(descriptor, text, sizeof text - 1, 0);
+  return n > 0 ? fmt::format("in use by another run (process {})", text) : "in use by another run";
+}
+
+bool same_file(int descriptor, const std::filesystem::path& path) {
+  struct stat open {
+  }, named{};
+  return ::fstat(descriptor, &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         open.st_ino == named.st_ino && open.st_dev == named.st_dev;
+}
+
+}  // namespace
+
+SpillFolder::SpillFolder(std::filesystem::path folder, DiskWays allowed)
+    : folder_(std::filesystem::absolute(std::move(folder))) {
+  std::error_code error;
+  made_ = std::filesystem::create_directories(folder_, error);
+  if (error || !std::filesystem::is_directory(folder_))
+    refuse(folder_, "a folder", error ? error.message() : "a file of that name");
+  lock();
+  try {
+    remove_leftovers();
+    way_ = choose_disk_way(folder_, allowed);
+  } catch (...) {
+    ::close(lock_);
+    throw;
+  }
+}
+
+// The lock is the kernel's, on a file of our own: it ends with the process, however that ends. Whoever ends
+// well also deletes the file, so a lock only counts while the file still has its name.
+void SpillFolder::lock() {
+  const auto path = folder_ / kLockName;
+  while (true) {
+    lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (lock_ < 0) refuse(folder_, "a folder to write to", std::strerror(errno));
+    if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+      const int error = errno;
+      const std::string got =
+          error == EWOULDBLOCK ? holder(lock_) : fmt::format("cannot lock: {}", std::strerror(error));
+      ::close(lock_);
+      if (error == EINTR) continue;
+      refuse(folder_, "a folder of this run's own", got, "give every run its own folder");
+    }
+    if (same_file(lock_, path)) break;
+    ::close(lock_);
+  }
+  const std::string pid = fmt::format("{}", ::getpid());
+  if (::ftruncate(lock_, 0) != 0 || ::pwrite(lock_, pid.data(), pid.size(), 0) < 0) {
+    // A full disk: the lock holds all the same, it only does not say whose it is.
+  }
+}
+
+SpillFolder::~SpillFolder() {
+  std::error_code ignored;
+  std::filesystem::remove(folder_ / kLockName, ignored);
+  ::close(lock_);
+  if (made_) std::filesystem::remove(folder_, ignored);
+}
+
+// Spill files lose their names at once; these are from a run that was killed in between.
+void SpillFolder::remove_leftovers() const {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, error))
+    if (entry.is_regular_file(error) && entry.path().filename().string().ends_with(kSpillSuffix))
+      std::filesystem::remove(entry.path(), error);
+}
+
+void SpillFolder::require(int64_t bytes) const {
+  struct statvfs room {};
+  if (::statvfs(folder_.c_str(), &room) != 0)
+    throw Fault(fmt::format("{}: {}", folder_.string(), std::strerror(errno)));
+  const auto free = static_cast<int64_t>(room.f_bavail * room.f_frsize);
+  if (free < bytes)
+    refuse(folder_, fmt::format("a disk with {} free", show(Bytes(bytes))), show(Bytes(free)) + " free",
+           "free some space or choose another disk");
+}
+
+std::unique_ptr<SpillFile> SpillFolder::make(std::string_view name, int64_t bytes) const {
+  return std::make_unique<SpillFile>(folder_ / fmt::format("{}{}", name, kSpillSuffix), bytes, way_);
+}
+
+}  // namespace megalith

@@ -1,0 +1,133 @@
+#include "memory/spill_folder.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/error.h"
+#include "memory/disk_support.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+
+UserError refusal(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const UserError& error) {
+    return error;
+  }
+  return UserError({"", "nothing was refused", "", "", ""});
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
+  return names;
+}
+
+TEST(SpillFolder, ASecondRunIsRefusedByName) {
+  ScratchFolder scratch;
+  SpillFolder first(scratch.path() / "spill");
+  UserError error = refusal([&] { SpillFolder second(scratch.path() / "spill"); });
+  EXPECT_EQ(error.parts.key, "memory.spill");
+  EXPECT_NE(error.parts.got.find((scratch.path() / "spill").string()), std::string::npos) << error.what();
+  EXPECT_NE(error.parts.got.find("process " + std::to_string(::getpid())), std::string::npos) << error.what();
+}
+
+TEST(SpillFolder, IsFreeAgainAfterARunThatWasKilled) {
+  ScratchFolder scratch;
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  pid_t child = ::fork();
+  if (child == 0) {
+    SpillFolder folder(scratch.path() / "spill", {.uring = false, .direct = false});
+    auto file = folder.make("moments", 8 << 20);
+    std::ofstream(scratch.path() / "spill" / ("half-made" + std::string(kSpillSuffix))) << "left behind";
+    [[maybe_unused]] ssize_t n = ::write(ready[1], "x", 1);
+    ::pause();
+  }
+  char byte;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  ::close(ready[0]);
+  ::close(ready[1]);
+  EXPECT_EQ(refusal([&] { SpillFolder second(scratch.path() / "spill"); }).parts.key, "memory.spill");
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  std::ofstream(scratch.path() / "spill" / "somebody's notes.txt") << "not ours";
+  {
+    SpillFolder folder(scratch.path() / "spill");
+    for (const std::string& name : names_in(folder.path()))
+      EXPECT_FALSE(name.ends_with(kSpillSuffix)) << name;
+  }
+  EXPECT_EQ(names_in(scratch.path() / "spill"), std::vector<std::string>{"somebody's notes.txt"});
+}
+
+TEST(SpillFolder, NothingIsLeftAlsoAfterAnException) {
+  ScratchFolder scratch;
+  try {
+    SpillFolder folder(scratch.path() / "a" / "spill");
+    auto file = folder.make("moments", 1 << 20);
+    throw std::runtime_error("something else went wrong");
+  } catch (const std::runtime_error&) {
+  }
+  EXPECT_FALSE(fs::exists(scratch.path() / "a" / "spill"));
+}
+
+TEST(SpillFolder, FilesTakeTheirSpaceAtOnceAndHaveNoName) {
+  ScratchFolder scratch;
+  SpillFolder folder(scratch.path());
+  const size_t before = names_in(scratch.path()).size();
+  auto file = folder.make("moments", (3 << 20) + 1);
+  EXPECT_EQ(file->bytes(), (3 << 20) + kDiskAlign);
+  EXPECT_EQ(names_in(scratch.path()).size(), before);
+  struct stat status {};
+  ASSERT_EQ(::fstat(file->descriptor(), &status), 0);
+  EXPECT_EQ(status.st_size, file->bytes());
+  EXPECT_GE(status.st_blocks * 512, file->bytes());
+}
+
+TEST(SpillFolder, SaysWhatIsNeededAndWhatIsFree) {
+  ScratchFolder scratch;
+  SpillFolder folder(scratch.path());
+  EXPECT_NO_THROW(folder.require(1 << 20));
+  UserError error = refusal([&] { folder.require(int64_t{1} << 60); });
+  EXPECT_EQ(error.parts.key, "memory.spill");
+  EXPECT_NE(std::string(error.what()).find("a disk with 1073741824 GiB free"), std::string::npos)
+      << error.what();
+  error = refusal([&] { folder.make("moments", int64_t{1} << 42); });
+  EXPECT_EQ(error.parts.key, "memory.spill");
+  EXPECT_NE(error.parts.expected.find("4096 GiB"), std::string::npos) << error.what();
+}
+
+TEST(SpillFolder, AFileIsNoFolder) {
+  ScratchFolder scratch;
+  std::ofstream(scratch.path() / "file") << "x";
+  EXPECT_EQ(refusal([&] { SpillFolder folder(scratch.path() / "file"); }).parts.key, "memory.spill");
+  EXPECT_EQ(refusal([&] { SpillFolder folder(scratch.path() / "file" / "below"); }).parts.key,
+            "memory.spill");
+}
+
+TEST(DiskWay, IsTheFastestThatWorksAndSaysWhyNotAFaster) {
+  ScratchFolder scratch;
+  DiskWay best = choose_disk_way(scratch.path());
+  EXPECT_EQ(best.why.empty(), best.uring && best.direct) << best.why;
+  DiskWay threads = choose_disk_way(scratch.path(), {.uring = false});
+  EXPECT_FALSE(threads.uring);
+  DiskWay buffered = choose_disk_way(scratch.path(), {.uring = false, .direct = false});
+  EXPECT_EQ(describe(buffered), "threads, through the page cache");
+  EXPECT_TRUE(names_in(scratch.path()).empty());
+}
+
+TEST(DiskWay, AFolderThatCannotBeWrittenIsTheUsersMistake) {
+  UserError error = refusal([&] { choose_disk_way("/proc/self"); });
+  EXPECT_EQ(error.parts.key, "memory.spill");
+  EXPECT_NE(std::string(error.what()).find("/proc/self"), std::string::npos) << error.what();
+}
+
+}  // namespace
+}  // namespace megalith
