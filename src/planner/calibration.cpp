@@ -189,7 +189,8 @@ std::filesystem::path calibration_file() {
   return {};
 }
 
-MachineSpeeds calibrate(const Workload& work, int64_t threads, const std::filesystem::path& disk) {
+MachineSpeeds calibrate(const Workload& work, int64_t threads, const std::filesystem::path& disk,
+                        const std::filesystem::path& spill) {
   c10::InferenceMode no_graph;
   Measurements known(fmt::format("{}, {} threads", processor_name(), threads));
   MachineSpeeds speeds;
@@ -200,6 +201,12 @@ MachineSpeeds calibrate(const Workload& work, int64_t threads, const std::filesy
   if (speeds.disk_write <= 0) speeds.disk_write = 100e6;  // a directory that cannot be written is found out later
   speeds.disk_read = speeds.disk_write;
   speeds.op_overhead_s = 20e-6;
+  if (!spill.empty()) {  // TODO(disk)
+    speeds.spill_read = 2.5e9;
+    speeds.spill_write = 2.5e9;
+    speeds.spill_mixed = 2.2e9;
+    speeds.spill_core_s = 0.15e-9;
+  }
 
   const std::string what = describe(work);
   const double layer_s = known.get("layer of " + what, [&] { return Sample(work).layer_seconds(); });

@@ -98,7 +98,7 @@ TrainResult train(Config config) {
   Engine engine(config.model.shape, config.train, config.run.seed, /*training=*/true,
                 {plan.strategy.placement, config.memory.spill});
   if (const BlockStore* store = engine.model().store())
-    say(fmt::format("{} of state in {} ({})", show(Bytes(store->bytes())), config.memory.spill, store->way().why));
+    say(fmt::format("{} of state in {} ({})", show(Bytes(store->bytes())), config.memory.spill, describe(store->way())));
   LoopState state;
   if (checkpoint) restore(engine, state, *checkpoint);
   else if (!folder.empty()) start_from(engine.model(), folder);
