@@ -22,9 +22,17 @@ std::span<std::byte> bytes_of(float* data, int64_t elements) {
   return std::as_writable_bytes(std::span(data, static_cast<size_t>(elements)));
 }
 
+// Elements of a transfer that holds `elements`.
+int64_t padded(int64_t elements) { return round_up(elements, kDiskAlign / kFloat); }
+
 }  // namespace
 
-int64_t padded_elements(int64_t elements) { return round_up(elements, kDiskAlign / kFloat); }
+at::Tensor disk_buffer(int64_t elements) {
+  at::Tensor whole = at::empty({padded(elements) + kDiskAlign / kFloat}, at::kFloat);
+  const auto address = reinterpret_cast<uintptr_t>(whole.mutable_data_ptr<float>());
+  const int64_t skip = round_up(static_cast<int64_t>(address), kDiskAlign) - static_cast<int64_t>(address);
+  return whole.narrow(0, skip / kFloat, elements);
+}
 
 BlockStore::BlockStore(const std::filesystem::path& folder, const std::vector<StoredBlock>& blocks) : folder_(folder) {
   int64_t parameters = 0, gradients = 0, optimizer = 0;  // bytes of each file
@@ -53,11 +61,11 @@ BlockStore::BlockStore(const std::filesystem::path& folder, const std::vector<St
 }
 
 void BlockStore::read(Lane lane, const Extent& from, float* buffer) {
-  queue(lane).wait(queue(lane).read(*from.file, from.offset, bytes_of(buffer, padded_elements(from.elements))));
+  queue(lane).wait(queue(lane).read(*from.file, from.offset, bytes_of(buffer, padded(from.elements))));
 }
 
 void BlockStore::write(Lane lane, const Extent& to, const float* buffer) {
-  const auto bytes = bytes_of(const_cast<float*>(buffer), padded_elements(to.elements));
+  const auto bytes = bytes_of(const_cast<float*>(buffer), padded(to.elements));
   queue(lane).wait(queue(lane).write(*to.file, to.offset, bytes));
 }
 
@@ -73,7 +81,7 @@ void BlockStore::stream(Lane lane, const std::vector<Array>& arrays, const Chunk
   std::vector<std::vector<DiskQueue::Ticket>> coming(kSlots), going(kSlots);
   for (size_t a = 0; a < arrays.size(); a++) {
     MEGALITH_ASSERT(arrays[a].extent.elements == elements, "arrays stream in step");
-    if (!arrays[a].whole) staging[a] = at::empty({std::min(chunks, kSlots) * kChunk}, at::kFloat);
+    if (!arrays[a].whole) staging[a] = disk_buffer(std::min(chunks, kSlots) * kChunk);
   }
   const auto at = [&](size_t a, int64_t chunk) {
     return arrays[a].whole ? arrays[a].whole + chunk * kChunk : staging[a].mutable_data_ptr<float>() + chunk % kSlots * kChunk;
@@ -89,7 +97,7 @@ void BlockStore::stream(Lane lane, const std::vector<Array>& arrays, const Chunk
     for (size_t a = 0; a < arrays.size(); a++)
       if (arrays[a].reads)
         coming[chunk % kSlots].push_back(disk.read(*arrays[a].extent.file, arrays[a].extent.offset + chunk * kSpillChunk,
-                                                   bytes_of(at(a, chunk), padded_elements(size(chunk)))));
+                                                   bytes_of(at(a, chunk), padded(size(chunk)))));
   };
   try {
     std::vector<float*> pointers(arrays.size());
@@ -102,7 +110,7 @@ void BlockStore::stream(Lane lane, const std::vector<Array>& arrays, const Chunk
       for (size_t a = 0; a < arrays.size(); a++)
         if (arrays[a].writes)
           going[chunk % kSlots].push_back(disk.write(*arrays[a].extent.file, arrays[a].extent.offset + chunk * kSpillChunk,
-                                                     bytes_of(at(a, chunk), padded_elements(size(chunk)))));
+                                                     bytes_of(at(a, chunk), padded(size(chunk)))));
     }
     disk.wait_all();
   } catch (...) {

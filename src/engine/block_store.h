@@ -1,5 +1,7 @@
 // The state of spilled blocks on disk: one file a kind, each block's elements in an extent of its own.
 #pragma once
+#include <ATen/core/Tensor.h>
+
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -22,8 +24,9 @@ struct StoredBlock {
   std::vector<int64_t> slots;  // optimizer state, one number an element
 };
 
-// Elements that a buffer for `elements` must have so that all of it can be transferred.
-int64_t padded_elements(int64_t elements);
+// A flat float32 buffer that whole transfers of `elements` fit into, wherever the allocator puts it: a view, aligned
+// and with room behind it. Uninitialised.
+at::Tensor disk_buffer(int64_t elements);
 
 class BlockStore {
  public:
@@ -39,7 +42,7 @@ class BlockStore {
   Extent gradient(BlockId block) const { return places_[static_cast<size_t>(block)].gradient; }
   const std::vector<Extent>& slots(BlockId block) const { return places_[static_cast<size_t>(block)].slots; }
 
-  // Whole extents; `buffer` has padded_elements.
+  // Whole extents; `buffer` is a disk_buffer's.
   void read(Lane lane, const Extent& from, float* buffer);
   void write(Lane lane, const Extent& to, const float* buffer);
 
@@ -48,7 +51,7 @@ class BlockStore {
     Extent extent;
     bool reads = false;     // its chunks come in before the work,
     bool writes = false;    // and go out after it
-    float* whole = nullptr; // where all of it is in memory (padded); null: through staging buffers
+    float* whole = nullptr; // where all of it is in memory (a disk_buffer); null: through staging buffers
   };
   // Calls `work(begin, count, pointers)` for every chunk in order, with a pointer to its elements for every array,
   // while the next chunks come in and the last go out.

@@ -43,7 +43,7 @@ void ModelState::open_store(const Residence& residence) {
 
 at::Tensor ModelState::buffer(const State& state, at::ScalarType type) const {
   const int64_t flat = state.block->spec().flat_size;
-  return at::empty({padded_elements(flat)}, at::TensorOptions().dtype(type)).narrow(0, 0, flat);
+  return type == at::kFloat ? disk_buffer(flat) : at::empty({flat}, at::TensorOptions().dtype(type));
 }
 
 void ModelState::fill_computing(State& state, int64_t begin, std::span<const float> values) {

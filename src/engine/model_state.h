@@ -106,7 +106,7 @@ class ModelState {
   void allocate(State& state);
   void open_store(const Residence& residence);
   void bind(State& state);
-  at::Tensor buffer(const State& state, at::ScalarType type) const;  // flat, uninitialised, padded for the disk
+  at::Tensor buffer(const State& state, at::ScalarType type) const;  // flat, uninitialised, fit for the disk
   ParameterSlice slice(State& state, size_t parameter) const;
   void apply(State& state, const Optimizer& optimizer, const Update& update);
   void renew_whole(State& state, BlockId id, Lane lane, const Optimizer& optimizer);

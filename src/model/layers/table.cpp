@@ -37,7 +37,7 @@ void TableGradient::add(const Weight& table, const at::Tensor& ids_N, const at::
   const int64_t n = ids_N.numel(), width = g_NC.size(1), before = static_cast<int64_t>(ids_.size());
   const int64_t* ids = ids_N.const_data_ptr<int64_t>();
   if (!aside_) return add_rows(table.grad, g_NC, n, [&](int64_t i) { return ids[i]; });
-  place_.resize(static_cast<size_t>(table.value.size(0)), -1);
+  place_.resize(static_cast<size_t>(table.grad.size(0)), -1);
   for (int64_t i = 0; i < n; i++) {
     if (place_[ids[i]] >= 0) continue;
     place_[ids[i]] = static_cast<int32_t>(ids_.size());
@@ -45,7 +45,7 @@ void TableGradient::add(const Weight& table, const at::Tensor& ids_N, const at::
   }
   const auto wanted = static_cast<int64_t>(ids_.size());
   if (!rows_.defined() || rows_.size(0) < wanted) {
-    int64_t capacity = std::min(table.value.size(0), std::max(wanted, 2 * before));
+    int64_t capacity = std::min(table.grad.size(0), std::max(wanted, 2 * before));
     at::Tensor grown = at::empty({capacity, width}, table.grad.options());
     if (before > 0) grown.narrow(0, 0, before).copy_(rows_.narrow(0, 0, before));
     rows_ = grown;

@@ -1,0 +1,206 @@
+// State on disk and recomputation change nothing but where bytes are: every number is the one of a run in memory.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "engine/support.h"
+#include "schedule/checker.h"
+#include "schedule/recompute_choice.h"
+#include "schedule/save_pass.h"
+#include "schedule/spill_pass.h"
+
+namespace megalith {
+namespace {
+
+using namespace testing_support;
+
+class Spill : public ::testing::Test {
+ protected:
+  Spill() : folder_(std::filesystem::temp_directory_path() / fmt::format("megalith-spill-test-{}", ::getpid())) {}
+  ~Spill() override { std::filesystem::remove_all(folder_); }
+
+  std::unique_ptr<Engine> engine_with(const ModelShape& shape, const TrainSettings& settings,
+                                      std::vector<Placement> placement) {
+    at::set_num_threads(1);
+    auto engine = std::make_unique<Engine>(shape, settings, 3, true, Residence{std::move(placement), folder_});
+    engine->model().initialise(3);
+    return engine;
+  }
+
+  std::filesystem::path folder_;
+};
+
+ModelShape three_layers(Arch arch, bool tied = true, Dropout dropout = {}) {
+  ModelShape shape = tiny(arch, dropout);
+  shape.layers = 3;
+  shape.tied = tied;
+  return shape;
+}
+
+std::vector<BlockFacts> facts_of(const ModelShape& shape, const Batch& batch, int32_t micros, Precision precision) {
+  return block_facts(shape, {batch.sequences / micros, batch.length}, precision);
+}
+
+// Parameters and optimizer state wherever they are, pending updates made.
+Tensors all_state(Engine& engine, const std::vector<BlockFacts>& blocks, const std::vector<Placement>& placement) {
+  engine.run(renew_only(blocks, placement), {nullptr, 0, 0, nullptr});
+  Tensors out;
+  const auto add = [&](const NamedPart& piece) {
+    std::vector<float>& whole = out[piece.name];
+    EXPECT_EQ(static_cast<int64_t>(whole.size()), piece.begin) << piece.name;
+    whole.insert(whole.end(), piece.values.begin(), piece.values.end());
+  };
+  for (BlockId b = 0; b < static_cast<BlockId>(engine.model().size()); b++) {
+    engine.model().read_parameters(b, Lane::compute, add);
+    engine.model().read_optimizer(b, Lane::compute, add);
+  }
+  return out;
+}
+
+constexpr Placement M = Placement::memory, O = Placement::moments_away, A = Placement::away;
+
+struct Mode {
+  const char* name;
+  std::vector<Placement> placement;
+  ComputeOrder order;
+  int32_t window;
+  int every;  // layers in a chain; 0: no recomputation
+};
+
+const std::vector<Mode>& modes() {
+  static const std::vector<Mode> all{
+      {"all away, window 1, full recompute", {A, A, A, A, A}, ComputeOrder::by_block, 1, 1},
+      {"all away, window 2", {A, A, A, A, A}, ComputeOrder::by_block, 2, 0},
+      {"all away by micro-batch, window 3, chains", {A, A, A, A, A}, ComputeOrder::by_micro, 3, 2},
+      {"moments away", {O, O, O, O, O}, ComputeOrder::by_block, 1, 0},
+      {"mixed", {O, M, A, O, M}, ComputeOrder::by_block, 2, 1},
+      {"in memory, full recompute", {M, M, M, M, M}, ComputeOrder::by_micro, 1, 1},
+      {"in memory by block, chains", {M, M, M, M, M}, ComputeOrder::by_block, 1, 3},
+  };
+  return all;
+}
+
+TEST_F(Spill, EveryModeGivesTheLossesAndTheStateOfARunInMemory) {
+  struct Case {
+    Arch arch;
+    bool tied;
+    OptimizerKind optimizer;
+    Precision precision;
+  };
+  for (const Case& c : {Case{Arch::gpt2, true, OptimizerKind::adamw, Precision::fp32},
+                        Case{Arch::llama, false, OptimizerKind::adamw, Precision::fp32},
+                        Case{Arch::bert, true, OptimizerKind::lion, Precision::fp32},
+                        Case{Arch::llama, true, OptimizerKind::adafactor, Precision::fp32},
+                        Case{Arch::gpt2, true, OptimizerKind::adamw, Precision::bf16},
+                        Case{Arch::gpt2, false, OptimizerKind::adafactor, Precision::bf16},
+                        Case{Arch::llama, true, OptimizerKind::sgd, Precision::fp16}}) {
+    const ModelShape shape = three_layers(c.arch, c.tied, {0.1, 0.1, 0});
+    TrainSettings settings = settings_with(c.optimizer);
+    settings.precision = c.precision;
+    settings.clip = 0.5;
+    const Batch batch = random_batch(shape, 6, 16);
+    const auto blocks = facts_of(shape, batch, 3, c.precision);
+
+    auto reference = engine_with(shape, settings, {});
+    const auto wanted = memorise(*reference, batch, training_step(blocks, 3), 6, 0.01);
+    const Tensors wanted_state = all_state(*reference, blocks, {});
+
+    for (const Mode& mode : modes()) {
+      SCOPED_TRACE(fmt::format("{} {} {}", name(c.arch), mode.name, static_cast<int>(c.optimizer)));
+      const auto keep = mode.every > 0 ? recompute_every(blocks, mode.every) : std::vector<Keep>();
+      const Schedule step = with_spill(training_step(blocks, 3, mode.order, keep), mode.placement, mode.window);
+      const auto problems = check(step);
+      ASSERT_TRUE(problems.empty()) << problems.front().reason;
+      auto engine = engine_with(shape, settings, mode.placement);
+      EXPECT_EQ(memorise(*engine, batch, step, 6, 0.01), wanted);
+      const Tensors state = all_state(*engine, blocks, mode.placement);
+      ASSERT_EQ(state.size(), wanted_state.size());
+      for (const auto& [name, values] : wanted_state) EXPECT_EQ(state.at(name), values) << name;
+    }
+  }
+}
+
+TEST_F(Spill, ValidationAndGenerationInBetweenChangeNothingAndSeeTheUpdatedModel) {
+  const ModelShape shape = three_layers(Arch::gpt2);
+  const Batch batch = random_batch(shape, 4, 16), other = random_batch(shape, 4, 16, 9);
+  const auto blocks = facts_of(shape, batch, 2, Precision::fp32);
+  const std::vector<Placement> placement{A, A, O, A, M};
+  auto memory = engine_with(shape, settings_with(), {}), disk = engine_with(shape, settings_with(), placement);
+  const Schedule plain = training_step(blocks, 2), step = with_spill(training_step(blocks, 2, ComputeOrder::by_block), placement, 2);
+  const Schedule evaluation = with_spill(evaluation_step(blocks, 2, ComputeOrder::by_block), placement, 1);
+  for (int i = 0; i < 4; i++) {
+    EXPECT_EQ(memory->run(plain, {&batch, i, 0.01, nullptr}).loss, disk->run(step, {&batch, i, 0.01, nullptr}).loss);
+    if (i == 1) {
+      EXPECT_EQ(memory->run(evaluation_step(blocks, 2), {&other, 0, 0, nullptr}).loss,
+                disk->run(evaluation, {&other, 0, 0, nullptr}).loss);
+    }
+    if (i >= 1) {
+      EXPECT_TRUE(memory->logits(batch.ids, 4, nullptr, true).equal(disk->logits(batch.ids, 4, nullptr, true)));
+      EXPECT_EQ(memory->losses(other), disk->losses(other));
+    }
+  }
+}
+
+TEST_F(Spill, ASkippedStepLeavesNothingPending) {
+  const ModelShape shape = three_layers(Arch::gpt2);
+  const Batch batch = random_batch(shape, 2, 16);
+  const auto blocks = facts_of(shape, batch, 1, Precision::fp16);
+  TrainSettings settings = settings_with();
+  settings.precision = Precision::fp16;  // its first steps overflow: the loss scale begins too large
+  const std::vector<Placement> placement{A, O, A, O, A};
+  auto memory = engine_with(shape, settings, {}), disk = engine_with(shape, settings, placement);
+  for (Engine* engine : {memory.get(), disk.get()}) {
+    Engine::Counters counters = engine->counters();
+    counters.loss_scale.scale = 1e30;
+    engine->restore(counters);
+  }
+  const Schedule step = with_spill(training_step(blocks, 1), placement, 2);
+  int skipped = 0;
+  for (int i = 0; i < 90; i++) {
+    const StepOutcome a = memory->run(training_step(blocks, 1), {&batch, i, 0.01, nullptr});
+    const StepOutcome b = disk->run(step, {&batch, i, 0.01, nullptr});
+    ASSERT_EQ(a.skipped, b.skipped);
+    ASSERT_EQ(a.loss, b.loss) << i;
+    skipped += a.skipped;
+  }
+  EXPECT_GT(skipped, 3);
+  EXPECT_LT(skipped, 88);
+}
+
+// Copies what is saved.
+struct CopySink : PartSink {
+  Tensors saved;
+  bool committed = false;
+  void write(Kind, const NamedPart& part) override {
+    std::vector<float>& whole = saved[part.name];
+    whole.resize(std::max(whole.size(), static_cast<size_t>(part.begin) + part.values.size()));
+    std::copy(part.values.begin(), part.values.end(), whole.begin() + part.begin);
+  }
+  void commit() override { committed = true; }
+};
+
+TEST_F(Spill, ASaveWritesTheStateThatTheStepBeforeLeft) {
+  const ModelShape shape = three_layers(Arch::llama, false);
+  const Batch batch = random_batch(shape, 4, 16);
+  const auto blocks = facts_of(shape, batch, 2, Precision::fp32);
+  const std::vector<Placement> placement{A, A, M, O, A};
+  auto memory = engine_with(shape, settings_with(), {}), disk = engine_with(shape, settings_with(), placement);
+  const Schedule plain = training_step(blocks, 2);
+  const Schedule step = with_spill(training_step(blocks, 2, ComputeOrder::by_block, recompute_all(blocks)), placement, 2);
+  for (int i = 0; i < 2; i++) {
+    memory->run(plain, {&batch, i, 0.01, nullptr});
+    disk->run(step, {&batch, i, 0.01, nullptr});
+  }
+  CopySink a, b, last_a, last_b;
+  EXPECT_EQ(memory->run(with_save(plain), {&batch, 2, 0.01, &a}).loss, disk->run(with_save(step), {&batch, 2, 0.01, &b}).loss);
+  EXPECT_TRUE(a.committed && b.committed);
+  EXPECT_EQ(a.saved, b.saved);
+  memory->run(save_only(blocks), {nullptr, 3, 0, &last_a});
+  disk->run(with_save(renew_only(blocks, placement)), {nullptr, 3, 0, &last_b});
+  EXPECT_EQ(last_a.saved, last_b.saved);
+  EXPECT_NE(a.saved, last_a.saved);
+}
+
+}  // namespace
+}  // namespace megalith
