@@ -3,26 +3,26 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 #include <malloc.h>
-#include <sys/mman.h>
+#include <sys/sysinfo.h>
 
+#include <algorithm>
 #include <cstdlib>
-#include <list>
 #include <mutex>
 #include <unordered_map>
+
+#include "memory/arena.h"
 
 namespace megalith {
 namespace {
 
-constexpr size_t kAlign = 64;            // a cache line, and an AVX-512 register
-constexpr size_t kHuge = size_t{2} << 20;
-constexpr size_t kCacheFrom = 256 << 10; // smaller blocks are malloc's business
+constexpr size_t kAlign = 64;             // a cache line, and an AVX-512 register
+constexpr size_t kArenaFrom = 256 << 10;  // smaller blocks are malloc's business
 
-// Stands in front of every block.
+// Stands in front of every small block.
 struct Header {
-  size_t bytes;      // as asked for, rounded up to kAlign
-  size_t offset;     // from the start of the system's block to the data
+  size_t bytes;  // as asked for, rounded up to kAlign
   AllocationKind kind;
-  char pad[kAlign - 2 * sizeof(size_t) - sizeof(AllocationKind)];
+  char pad[kAlign - sizeof(size_t) - sizeof(AllocationKind)];
 };
 static_assert(sizeof(Header) == kAlign);
 
@@ -30,101 +30,105 @@ thread_local AllocationKind current_kind = AllocationKind::workspace;
 
 Header* header_of(void* data) { return reinterpret_cast<Header*>(static_cast<char*>(data) - sizeof(Header)); }
 
+[[noreturn]] void nothing_left(int64_t bytes) {
+  throw BudgetExceeded(fmt::format("the system has no {} of memory left", show(Bytes(bytes))));
+}
+
+int64_t memory_and_swap() {
+  struct sysinfo machine = {};
+  sysinfo(&machine);
+  return static_cast<int64_t>((machine.totalram + machine.totalswap) * machine.mem_unit);
+}
+
 class Pool {
  public:
   void* allocate(size_t wanted) {
-    size_t bytes = (wanted + kAlign - 1) / kAlign * kAlign;
-    std::unique_lock lock(mutex_);
-    auto signed_bytes = static_cast<int64_t>(bytes);
-    if (budget_ > 0 && use_.live + signed_bytes > budget_)
+    const bool small = wanted < kArenaFrom;
+    const size_t rounded = small ? (wanted + kAlign - 1) / kAlign * kAlign : Arena::rounded(wanted);
+    const auto bytes = static_cast<int64_t>(rounded);
+    std::lock_guard lock(mutex_);
+    if (budget_ > 0 && use_.live + bytes > budget_)
       throw BudgetExceeded(fmt::format("memory budget: {} in use, {} more wanted, {} allowed", show(Bytes(use_.live)),
-                                       show(Bytes(signed_bytes)), show(Bytes(budget_))));
-    void* data = take_cached(bytes);
-    if (!data) {
-      // What is resident (live + cached) never grows beyond the largest live total seen: the peak stays what
-      // the plan says, whatever sizes come and go.
-      int64_t room = std::max(use_.peak, use_.live + signed_bytes) - use_.live - signed_bytes;
-      trim(room);
-      lock.unlock();
-      data = from_system(bytes);
-      lock.lock();
-    }
-    Header* header = header_of(data);
-    header->kind = current_kind;
-    use_.live += signed_bytes;
-    use_.now[static_cast<size_t>(header->kind)] += signed_bytes;
+                                       show(Bytes(bytes)), show(Bytes(budget_))));
+    // Addresses cost nothing, so the system would promise this and kill us at the touch.
+    if (use_.live + bytes > machine_) nothing_left(bytes);
+    void* data = small ? take_small(rounded) : arena_.take(rounded);
+    if (!small) kinds_.emplace(data, current_kind);
+    count(current_kind, bytes);
     if (use_.live > use_.peak) {
       use_.peak = use_.live;
       use_.at_peak = use_.now;
     }
+    keep_within_peak();
     return data;
   }
 
   void free(void* data) {
     if (!data) return;
-    Header* header = header_of(data);
-    auto bytes = static_cast<int64_t>(header->bytes);
-    std::unique_lock lock(mutex_);
-    use_.live -= bytes;
-    use_.now[static_cast<size_t>(header->kind)] -= bytes;
-    if (header->bytes < kCacheFrom) {
-      lock.unlock();
-      to_system(data);
+    std::lock_guard lock(mutex_);
+    if (!arena_.holds(data)) {
+      Header* header = header_of(data);
+      count(header->kind, -static_cast<int64_t>(header->bytes));
+      std::free(header);
       return;
     }
-    use_.cached += bytes;
-    oldest_first_.push_back(data);
-    by_size_.emplace(header->bytes, std::prev(oldest_first_.end()));
+    auto kind = kinds_.find(data);
+    count(kind->second, -static_cast<int64_t>(arena_.give(data)));
+    kinds_.erase(kind);
+    keep_within_peak();  // no more than the peak even if the budget or the peak was lowered meanwhile
   }
 
-  void trim(int64_t keep) {
-    while (use_.cached > keep && !oldest_first_.empty()) {
-      void* data = oldest_first_.front();
-      auto [begin, end] = by_size_.equal_range(header_of(data)->bytes);
-      for (auto it = begin; it != end; ++it)
-        if (it->second == oldest_first_.begin()) {
-          by_size_.erase(it);
-          break;
-        }
-      oldest_first_.pop_front();
-      use_.cached -= static_cast<int64_t>(header_of(data)->bytes);
-      to_system(data);
-    }
+  void set_budget(int64_t bytes) {
+    std::lock_guard lock(mutex_);
+    budget_ = bytes;
+    keep_within_peak();
+  }
+
+  void reset_peak() {
+    std::lock_guard lock(mutex_);
+    use_.peak = use_.live;
+    use_.at_peak = use_.now;
+    keep_within_peak();
+  }
+
+  void drop_cached() {
+    std::lock_guard lock(mutex_);
+    arena_.drop_down_to(0);
+  }
+
+  AllocatedMemory use() {
+    std::lock_guard lock(mutex_);
+    AllocatedMemory use = use_;
+    use.cached = static_cast<int64_t>(arena_.cached());
+    return use;
+  }
+
+ private:
+  void count(AllocationKind kind, int64_t bytes) {
+    use_.live += bytes;
+    use_.now[static_cast<size_t>(kind)] += bytes;
+  }
+
+  // What has pages (live + cached) never grows beyond the largest live total seen: the peak stays what the plan
+  // says, whatever sizes come and go. Called before anyone touches what was just taken.
+  void keep_within_peak() {
+    const int64_t most = budget_ > 0 ? std::min(budget_, use_.peak) : use_.peak;
+    arena_.drop_down_to(static_cast<size_t>(std::max<int64_t>(0, most - use_.live)));
+  }
+
+  static void* take_small(size_t bytes) {
+    void* raw = nullptr;
+    if (posix_memalign(&raw, kAlign, bytes + sizeof(Header)) != 0) nothing_left(static_cast<int64_t>(bytes));
+    auto* header = new (raw) Header{bytes, current_kind, {}};
+    return header + 1;
   }
 
   std::mutex mutex_;
-  AllocatedMemory use_;
+  AllocatedMemory use_;  // but for cached, which the arena knows
   int64_t budget_ = 0;
-
- private:
-  void* take_cached(size_t bytes) {
-    auto found = by_size_.find(bytes);
-    if (found == by_size_.end()) return nullptr;
-    void* data = *found->second;
-    oldest_first_.erase(found->second);
-    by_size_.erase(found);
-    use_.cached -= static_cast<int64_t>(bytes);
-    return data;
-  }
-
-  static void* from_system(size_t bytes) {
-    // Large blocks start on a huge page, data first thing after one cache line of header.
-    bool huge = bytes >= 4 * kHuge;
-    void* raw = nullptr;
-    if (posix_memalign(&raw, huge ? kHuge : kAlign, bytes + sizeof(Header)) != 0)
-      throw BudgetExceeded(fmt::format("the system has no {} of memory left", show(Bytes(static_cast<int64_t>(bytes)))));
-    if (huge) madvise(raw, bytes + sizeof(Header), MADV_HUGEPAGE);
-    char* data = static_cast<char*>(raw) + sizeof(Header);
-    Header* header = header_of(data);
-    header->bytes = bytes;
-    header->offset = sizeof(Header);
-    return data;
-  }
-
-  static void to_system(void* data) { std::free(static_cast<char*>(data) - header_of(data)->offset); }
-
-  std::list<void*> oldest_first_;
-  std::unordered_multimap<size_t, std::list<void*>::iterator> by_size_;
+  const int64_t machine_ = memory_and_swap();
+  Arena arena_;
+  std::unordered_map<void*, AllocationKind> kinds_;  // of the arena's blocks
 };
 
 Pool& pool() {
@@ -145,7 +149,7 @@ struct CountingAllocator final : c10::Allocator {
 }  // namespace
 
 std::string_view name(AllocationKind kind) {
-  constexpr std::string_view names[] = {"parameters", "gradients", "optimizer", "activations", "workspace"};
+  constexpr std::string_view names[] = {"parameters", "gradients", "optimizer", "activations", "workspace", "staging"};
   return names[static_cast<size_t>(kind)];
 }
 
@@ -154,25 +158,14 @@ void install_allocator() {
   c10::SetCPUAllocator(&allocator, /*priority=*/1);
 }
 
-void set_allocation_budget(Bytes budget) {
-  std::lock_guard lock(pool().mutex_);
-  pool().budget_ = budget.value;
-}
+void set_allocation_budget(Bytes budget) { pool().set_budget(budget.value); }
 
-AllocatedMemory allocated_memory() {
-  std::lock_guard lock(pool().mutex_);
-  return pool().use_;
-}
+AllocatedMemory allocated_memory() { return pool().use(); }
 
-void reset_memory_peak() {
-  std::lock_guard lock(pool().mutex_);
-  pool().use_.peak = pool().use_.live;
-  pool().use_.at_peak = pool().use_.now;
-}
+void reset_memory_peak() { pool().reset_peak(); }
 
 void release_cached_memory() {
-  std::lock_guard lock(pool().mutex_);
-  pool().trim(0);
+  pool().drop_cached();
   malloc_trim(0);  // the system's allocator keeps what it is given back, too
 }
 

@@ -1,5 +1,6 @@
 // The process's CPU allocator: everything ATen allocates goes through it, counted by kind, cached, and refused
-// beyond the budget. Process-wide by nature (LibTorch has one CPU allocator).
+// beyond the budget. Blocks of 256 KiB and more count in whole pages and begin on a page, those of 8 MiB and more
+// on a huge page. Process-wide by nature (LibTorch has one CPU allocator).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -10,8 +11,8 @@
 
 namespace megalith {
 
-enum class AllocationKind : uint8_t { parameters, gradients, optimizer, activations, workspace };
-inline constexpr int kAllocationKinds = 5;
+enum class AllocationKind : uint8_t { parameters, gradients, optimizer, activations, workspace, staging };
+inline constexpr int kAllocationKinds = 6;  // staging: buffers of transfers from and to disk
 std::string_view name(AllocationKind kind);
 
 // An allocation that would break the budget.
@@ -23,8 +24,8 @@ struct AllocatedMemory {
   std::array<int64_t, kAllocationKinds> now{};      // live bytes by kind
   std::array<int64_t, kAllocationKinds> at_peak{};  // by kind at the moment when the total was largest
   int64_t live = 0;
-  int64_t peak = 0;                             // largest total since the last reset_peak
-  int64_t cached = 0;                           // freed, kept for the next allocation of that size
+  int64_t peak = 0;    // largest total since the last reset_peak
+  int64_t cached = 0;  // freed, but with their pages kept for what comes; live + cached <= peak
 };
 
 // Call first in main, before any tensor exists.

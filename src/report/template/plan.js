@@ -2,6 +2,7 @@
 
 const kindColours = {
   parameters: "--c1", gradients: "--c2", optimizer: "--c3", activations: "--c4", workspace: "--c5", process: "--c6",
+  staging: "--c7",
 };
 const kindColour = (kind) => `var(${kindColours[kind] ?? "--faint"})`;
 

@@ -1,0 +1,84 @@
+#include "memory/address_space.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "memory/allocator.h"
+
+namespace megalith {
+namespace {
+
+constexpr size_t kOpenAtOnce = size_t{64} << 20;
+
+uintptr_t up(uintptr_t n, size_t to) { return (n + to - 1) / to * to; }
+uintptr_t down(uintptr_t n, size_t to) { return n / to * to; }
+void* place(uintptr_t address) { return reinterpret_cast<void*>(address); }
+
+[[noreturn]] void refuse(size_t bytes) {
+  throw BudgetExceeded(fmt::format("the system has no {} of memory left", show(Bytes(static_cast<int64_t>(bytes)))));
+}
+
+}  // namespace
+
+AddressSpace::AddressSpace(size_t bytes) {
+  MEGALITH_ASSERT(sysconf(_SC_PAGESIZE) == static_cast<long>(kPage), "pages of {} bytes", sysconf(_SC_PAGESIZE));
+  bytes = up(bytes, kHugePage);
+  mapped_bytes_ = bytes + kHugePage;
+  // Unreadable until opened: systems that count every promise of memory (overcommit_memory = 2) count only what
+  // is opened.
+  void* got = mmap(nullptr, mapped_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (got == MAP_FAILED) refuse(bytes);
+  mapped_ = reinterpret_cast<uintptr_t>(got);
+  begin_ = opened_ = up(mapped_, kHugePage);
+  end_ = begin_ + bytes;
+  huge_.assign(bytes / kHugePage, false);
+  // Where huge pages are everyone's default they must be kept out of small blocks. A kernel without them says no.
+  madvise(got, mapped_bytes_, MADV_NOHUGEPAGE);
+}
+
+AddressSpace::~AddressSpace() { munmap(place(mapped_), mapped_bytes_); }
+
+void AddressSpace::open(uintptr_t begin, uintptr_t end, bool large) {
+  if (end > opened_) {
+    const uintptr_t to = std::min(end_, up(end, kOpenAtOnce));
+    if (mprotect(place(opened_), to - opened_, PROT_READ | PROT_WRITE) != 0) refuse(end - begin);
+    opened_ = to;
+  }
+  const uintptr_t first = up(begin, kHugePage), last = down(end, kHugePage);
+  if (!large || first >= last) {
+    set_huge(slot(begin), slot(end - 1) + 1, false);
+    return;
+  }
+  if (begin < first) set_huge(slot(begin), slot(first), false);
+  set_huge(slot(first), slot(first) + (last - first) / kHugePage, true);
+  if (last < end) set_huge(slot(last), slot(last) + 1, false);
+}
+
+void AddressSpace::drop(uintptr_t begin, uintptr_t end) {
+  // Half a huge page that stays must not be made whole again behind our back.
+  const size_t first = slot(begin), last = slot(end - 1);
+  if (begin % kHugePage != 0) set_huge(first, first + 1, false);
+  if (end % kHugePage != 0) set_huge(last, last + 1, false);
+  const int failed = madvise(place(begin), end - begin, MADV_DONTNEED);
+  MEGALITH_ASSERT(failed == 0, "pages cannot be given back");
+}
+
+uintptr_t AddressSpace::whole_page_before(uintptr_t at) const { return huge_[slot(at)] ? down(at, kHugePage) : at; }
+
+void AddressSpace::set_huge(size_t first, size_t last, bool wanted) {
+  for (size_t i = first; i < last;) {
+    if (huge_[i] == wanted) {
+      i++;
+      continue;
+    }
+    size_t j = i;
+    for (; j < last && huge_[j] != wanted; j++) huge_[j] = wanted;
+    madvise(place(begin_ + i * kHugePage), (j - i) * kHugePage, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    i = j;
+  }
+}
+
+}  // namespace megalith

@@ -1,0 +1,71 @@
+// Large blocks in reserved addresses. Freed ranges join and keep their pages, and the next block goes where most
+// pages are; holes in the addresses cost nothing. What costs is pages, and drop_down_to bounds those.
+// Not thread-safe: its owner locks.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "memory/address_space.h"
+
+namespace megalith {
+
+class Arena {
+ public:
+  static constexpr size_t kLarge = 4 * kHugePage;  // from here on blocks begin on a huge page and lie on them
+
+  // Addresses are reserved `reserve` bytes at a time, less where the system has a limit.
+  explicit Arena(size_t reserve = size_t{64} << 30) : reserve_(reserve) {}
+
+  // What a block of this size takes: whole pages.
+  static size_t rounded(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+  // A block of rounded(bytes); its pages may be new (zero) or hold what was there. Throws BudgetExceeded.
+  void* take(size_t bytes);
+  // Gives a block back; its size.
+  size_t give(void* data);
+  bool holds(const void* data) const;
+
+  // Bytes of free ranges that may have pages.
+  size_t cached() const { return cached_; }
+  // Drops pages of the ranges freed longest ago until no more than `bytes` are cached.
+  void drop_down_to(size_t bytes);
+
+  // For tests: the reserved ranges.
+  const std::vector<std::unique_ptr<AddressSpace>>& spaces() const { return spaces_; }
+
+ private:
+  struct Free {
+    uintptr_t end = 0;
+    bool has_pages = false;
+    uint64_t freed = 0;  // counts up; the newest of the ranges that were joined. 0 without pages
+  };
+  using FreeRanges = std::map<uintptr_t, Free>;
+  struct Window {
+    uintptr_t begin = 0;
+    size_t with_pages = 0;  // bytes
+  };
+
+  bool find(size_t bytes, Window& best) const;
+  void weigh(FreeRanges::const_iterator first, FreeRanges::const_iterator last, uintptr_t begin, size_t bytes,
+             Window& best) const;
+  void reserve_more(size_t bytes);
+  AddressSpace& space_of(uintptr_t address) const;
+  void add(uintptr_t begin, Free range);  // joins neighbours of the same kind
+  void remove(FreeRanges::iterator range);
+
+  size_t reserve_;
+  std::vector<std::unique_ptr<AddressSpace>> spaces_;
+  FreeRanges free_;                                    // by address
+  std::set<std::pair<uint64_t, uintptr_t>> by_age_;  // (freed, begin) of free ranges with pages
+  std::unordered_map<uintptr_t, size_t> taken_;
+  size_t cached_ = 0;
+  uint64_t clock_ = 0;
+};
+
+}  // namespace megalith
