@@ -17,7 +17,7 @@ CommandResult doctor(const CommandContext& context) {
   at::set_num_threads(static_cast<int>(cores));
   ModelShape shape = find_preset("gpt2-124m").shape;
   fill_defaults(shape);
-  MachineSpeeds speeds = calibrate({shape, {4, 256}}, cores, std::filesystem::current_path());
+  MachineSpeeds speeds = calibrate({shape, {4, 256}}, cores, std::filesystem::current_path(), {});
   print(context, fmt::format("processor         {}\ncores             {}\nmemory to use     {}\ncompute           {:.0f} GFLOP/s (float32, "
                              "layers and head of gpt2-124m)\nmemory bandwidth  {:.1f} GB/s\ndisk write here   {:.2f} GB/s\nmeasurements in   {}\n",
                              processor_name(), cores, show(usable_memory()), speeds.flops / 1e9, speeds.memory_bandwidth / 1e9,

@@ -1,6 +1,7 @@
 #include "schedule/memory.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -151,15 +152,17 @@ MemoryBound memory_bound(const Schedule& schedule, const Order& order) {
     most = std::max(most, workspace(schedule, op));
   }
 
-  // Along one lane, a thing can be alive from the first op that is not sure to be done when its maker starts
-  // to the last op that is not sure to start after its taker. Of the other lanes' workspaces take the
-  // largest: they may all be at work.
+  // Seen from one lane: at every moment it runs an op or waits for its next one. While it runs an op, those things
+  // can be alive whose maker is not sure to start later and whose taker is not sure to be done; while it waits, also
+  // those whose taker it may be waiting for. Of the other lanes' workspaces take the largest: they may all be at work.
+  // Each lane's view is a bound of its own; the lowest is the answer.
   const int64_t base = resident(schedule).total();
-  MemoryBound bound{base, kNoOp};
+  MemoryBound lowest{std::numeric_limits<int64_t>::max(), kNoOp};
   for (size_t l = 0; l < kLanes; l++) {
     const Lane lane = static_cast<Lane>(l);
     const std::vector<OpId>& ops = order.lane(lane);
-    std::vector<int64_t> change(ops.size() + 1, 0);
+    if (ops.empty()) continue;
+    std::vector<int64_t> running(ops.size() + 2, 0), waiting(ops.size() + 2, 0);  // changes, by position on the lane
     for (const Life& life : lives) {
       if (life.bytes == 0) continue;
       const auto first = static_cast<size_t>(order.done_before(life.maker, lane));
@@ -168,18 +171,30 @@ MemoryBound memory_bound(const Schedule& schedule, const Order& order) {
         end = std::partition_point(ops.begin(), ops.end(),
                                    [&](OpId op) { return !order.before(life.taker, op); });
       }
-      change[first] += life.bytes;
-      change[static_cast<size_t>(end - ops.begin())] -= life.bytes;
+      const auto last = static_cast<size_t>(end - ops.begin());
+      running[first] += life.bytes;
+      running[last] -= life.bytes;
+      // The lane's own ops do not run while it waits.
+      const bool makes = schedule.ops[life.maker].lane == lane;
+      const bool takes = life.taker != kNoOp && schedule.ops[life.taker].lane == lane;
+      waiting[makes ? first + 1 : first] += life.bytes;
+      waiting[takes ? last : last + 1] -= life.bytes;
     }
-    int64_t alive = base;
-    for (size_t other = 0; other < kLanes; other++) alive += other == l ? 0 : most_workspace[other];
-    for (size_t i = 0; i < ops.size(); i++) {
-      alive += change[i];
-      const int64_t bytes = alive + workspace(schedule, schedule.ops[ops[i]]);
-      if (bytes > bound.bytes) bound = {bytes, ops[i]};
+    int64_t others = 0;
+    for (size_t other = 0; other < kLanes; other++) others += other == l ? 0 : most_workspace[other];
+    MemoryBound bound{base, kNoOp};
+    int64_t at_work = base + others, at_wait = base + others;
+    for (size_t i = 0; i <= ops.size(); i++) {
+      at_work += running[i];
+      at_wait += waiting[i];
+      const int64_t own = i < ops.size() ? at_work + workspace(schedule, schedule.ops[ops[i]]) : 0;
+      const OpId op = ops[std::min(i, ops.size() - 1)];
+      if (std::max(own, at_wait) > bound.bytes) bound = {std::max(own, at_wait), op};
     }
+    if (bound.bytes < lowest.bytes) lowest = bound;
   }
-  return bound;
+  if (lowest.bytes == std::numeric_limits<int64_t>::max()) return {base, kNoOp};
+  return lowest;
 }
 
 }  // namespace megalith

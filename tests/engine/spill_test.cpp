@@ -152,20 +152,20 @@ TEST_F(Spill, ASkippedStepLeavesNothingPending) {
   auto memory = engine_with(shape, settings, {}), disk = engine_with(shape, settings, placement);
   for (Engine* engine : {memory.get(), disk.get()}) {
     Engine::Counters counters = engine->counters();
-    counters.loss_scale.scale = 1e30;
+    counters.loss_scale.scale = 16777216;
     engine->restore(counters);
   }
   const Schedule step = with_spill(training_step(blocks, 1), placement, 2);
   int skipped = 0;
-  for (int i = 0; i < 90; i++) {
+  for (int i = 0; i < 30; i++) {
     const StepOutcome a = memory->run(training_step(blocks, 1), {&batch, i, 0.01, nullptr});
     const StepOutcome b = disk->run(step, {&batch, i, 0.01, nullptr});
     ASSERT_EQ(a.skipped, b.skipped);
     ASSERT_EQ(a.loss, b.loss) << i;
     skipped += a.skipped;
   }
-  EXPECT_GT(skipped, 3);
-  EXPECT_LT(skipped, 88);
+  EXPECT_GT(skipped, 1);
+  EXPECT_LT(skipped, 28);
 }
 
 // Copies what is saved.
