@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/files.h"
 #include "base/log.h"
@@ -19,6 +20,7 @@
 #include "config/names.h"
 #include "data/batch.h"
 #include "engine/model_state.h"
+#include "memory/disk_speed.h"
 #include "memory/machine.h"
 #include "model/block.h"
 
@@ -179,6 +181,31 @@ class Measurements {
   bool changed_ = false;
 };
 
+// The folder itself, or what of its path there is already: a prediction makes no folders.
+std::filesystem::path existing_part(std::filesystem::path path) {
+  path = std::filesystem::absolute(path);
+  while (!std::filesystem::is_directory(path) && path.has_relative_path()) path = path.parent_path();
+  return path;
+}
+
+void add_spill_speeds(MachineSpeeds& speeds, const std::filesystem::path& spill, Measurements& known) {
+  const auto folder = existing_part(spill);
+  const DiskWay way = choose_disk_way(folder);
+  std::optional<DiskSpeed> measured;
+  auto get = [&](const char* what, double DiskSpeed::*field) {
+    return known.get(fmt::format("spill {}, disk {}, {} {}", what, disk_identity(folder), way.uring ? "ring" : "threads",
+                                 way.direct ? "direct" : "buffered"),
+                     [&] {
+                       if (!measured) measured = measure_disk(folder, way);
+                       return (*measured).*field;
+                     });
+  };
+  speeds.spill_read = get("read", &DiskSpeed::read);
+  speeds.spill_write = get("write", &DiskSpeed::write);
+  speeds.spill_mixed = get("mixed", &DiskSpeed::mixed);
+  speeds.spill_core_s = get("core", &DiskSpeed::core_s);
+}
+
 }  // namespace
 
 std::filesystem::path calibration_file() {
@@ -200,13 +227,8 @@ MachineSpeeds calibrate(const Workload& work, int64_t threads, const std::filesy
                                 [&] { return disk_write_speed(disk); });
   if (speeds.disk_write <= 0) speeds.disk_write = 100e6;  // a directory that cannot be written is found out later
   speeds.disk_read = speeds.disk_write;
+  if (!spill.empty()) add_spill_speeds(speeds, spill, known);
   speeds.op_overhead_s = 20e-6;
-  if (!spill.empty()) {  // TODO(disk)
-    speeds.spill_read = 2.5e9;
-    speeds.spill_write = 2.5e9;
-    speeds.spill_mixed = 2.2e9;
-    speeds.spill_core_s = 0.15e-9;
-  }
 
   const std::string what = describe(work);
   const double layer_s = known.get("layer of " + what, [&] { return Sample(work).layer_seconds(); });

@@ -19,10 +19,10 @@ struct Workload {
 
 // Speeds for a model's own shapes: one of its layers and its head are run forward and back on a micro-batch, with
 // cold caches as in a real step, and one effective speed is taken from both. Measures what the cache file does not
-// have yet (a second or two). `disk` is where checkpoints will go, `spill` where state that does not fit (empty:
-// nowhere).
+// have yet (a second or two). `disk` is where checkpoints will go; `spill` the folder of the disk tier, whose disk is
+// measured (five seconds) unless it is empty. Neither has to exist yet.
 MachineSpeeds calibrate(const Workload& work, int64_t threads, const std::filesystem::path& disk,
-                        const std::filesystem::path& spill);
+                        const std::filesystem::path& spill = {});
 
 // Where measurements are kept: $XDG_CACHE_HOME/megalith, ~/.cache/megalith or, without a home, nowhere.
 std::filesystem::path calibration_file();

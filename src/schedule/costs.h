@@ -17,12 +17,12 @@ std::string_view name(Resource resource);
 struct MachineSpeeds {
   double flops = 0;             // floating-point operations a second in matrix products
   double memory_bandwidth = 0;  // bytes a second
-  double disk_read = 0;         // bytes a second, nothing else on the disk
+  double disk_read = 0;         // bytes a second, nothing else on the disk; where checkpoints go
   double disk_write = 0;
-  double spill_read = 0;        // of the disk that state is spilled to: alone,
+  double spill_read = 0;        // of the disk tier, checksums included; 0 where nothing spills
   double spill_write = 0;
-  double spill_mixed = 0;       // and reads and writes together
-  double spill_core_s = 0;      // of one core, for a byte moved: the kernel's work and the checksum
+  double spill_mixed = 0;       // reads and writes together, as many of the one as of the other, both counted
+  double spill_core_s = 0;      // of one core, for a byte moved there: the kernel's work and the checksum
   double op_overhead_s = 0;     // of starting an op, its work apart
   double commit_s = 0;          // making a checkpoint durable: syncs and renames
   int32_t cores = 1;

@@ -211,9 +211,6 @@ def not_there_yet(space):
         "parallel.context=2",
         "parallel.expert=2",
         "parallel.zero=1",
-        "memory.spill=spill",
-        "memory.window=2",
-        "memory.recompute=full",
     ):
         key, value = setting.split("=")
         refused(space, "train", "run.yaml", setting, says=[key, f"got {value}", "does not have it yet"])

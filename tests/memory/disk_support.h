@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "memory/disk_queue.h"
 #include "memory/spill_folder.h"
 

@@ -70,6 +70,18 @@ TEST_F(Planner, MeasurementsAreMadeOnceAMachineAndShape) {
   EXPECT_TRUE(std::filesystem::exists(calibration_file()));
 }
 
+TEST_F(Planner, TheDiskTierIsMeasuredOnlyWhenAskedForAndOnce) {
+  Workload work{config.model.shape, {4, 32}};
+  EXPECT_EQ(calibrate(work, 2, folder).spill_mixed, 0);
+  MachineSpeeds first = calibrate(work, 2, folder, folder + "/not/made/yet");
+  EXPECT_GT(first.spill_read, 0);
+  EXPECT_GT(first.spill_write, 0);
+  EXPECT_GT(first.spill_mixed, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder + "/not"));
+  MachineSpeeds again = calibrate(work, 2, folder, folder);  // another folder of the same disk
+  EXPECT_EQ(first.spill_mixed, again.spill_mixed);
+}
+
 TEST_F(Planner, ADamagedCacheIsMeasuredAgain) {
   std::filesystem::create_directories(calibration_file().parent_path());
   std::ofstream(calibration_file()) << "{\"broken";
