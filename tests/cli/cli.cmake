@@ -21,6 +21,7 @@ cli_test(prediction prediction 600)
 cli_test(resume resume 900)
 cli_test(share share 900 $<TARGET_FILE:probe>)
 cli_test(signals signals 600)
+cli_test(spill spill 900)
 cli_test(stories stories 300 $<TARGET_FILE:probe>)
 cli_test(tokenizer_files tokenizer_files 600)
 

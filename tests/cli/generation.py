@@ -181,7 +181,8 @@ def multiple_choice(space):
         right, wrong = " ".join(words[at + 9 : at + 12]), " ".join(reversed(words[at + 12 : at + 14 + n % 3]))
         choices = [right, wrong, words[at + 20]]
         choices = choices[n % 3 :] + choices[: n % 3]
-        context = "" if n == 5 else " ".join(words[at : at + 9]) + (" " if n == 6 else "")
+        few = 9 if "stories" in str(folder) else 4  # of a small context, which must hold context and choice
+        context = "" if n == 5 else " ".join(words[at + 9 - few : at + 9]) + (" " if n == 6 else "")
         questions.append({"context": context, "choices": choices, "answer": choices.index(right), "id": n})
     space.write("q.jsonl", "".join(json.dumps(q) + "\n" for q in questions) + "\n")
     ours = space.run("--json", "eval", folder, "--choices", "q.jsonl").json

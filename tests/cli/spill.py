@@ -1,0 +1,145 @@
+"""A model whose state is larger than its memory trains to the same numbers, and what goes wrong with the disk
+is said.  spill.py BINARY"""
+
+import os
+import random
+import re
+import signal
+import time
+
+from support import assert_same_run, metrics, run_cases, wait_for
+
+# About 7.6 million parameters: 116 MiB of state. A process of its own takes some 90 MiB.
+MODEL = "{arch: llama, layers: 6, hidden: 320, heads: 4, ffn: 896, context: 64}"
+
+
+def prepare(space, steps=8, every=3):
+    space.yaml(
+        "run",
+        model=MODEL,
+        data="{train: text.txt, tokenizer: {train: bpe, vocab: 500}, sequence: 64}",
+        train=f"{{steps: {steps}, batch: 4, micro_batch: 1, lr: 0.001, warmup: 2, eval_every: 4, eval_batches: 2, "
+        "sample_tokens: 4, threads: 1}",
+        checkpoint=f"{{every: {every}}}",
+    )
+    space.train("run", "run.dir=runs/memory")
+
+
+def tight(space, folder="spill", more=0):
+    """A budget in which nothing but the smallest part of the state stays in memory: what the refusal of an
+    impossible one asks for, and a little more."""
+    said = space.train("run", "run.dir=runs/refused", "memory.ram=1MiB", f"memory.spill={folder}", expect=2).stderr
+    assert not (space / "runs/refused/plan.json").exists()
+    least, unit = re.search(r"at least ([\d.]+) (MiB|GiB)", said).groups()
+    mib = float(least) * (1024 if unit == "GiB" else 1)
+    return f"memory.ram={int(mib) + 12 + more}MiB"
+
+
+MODES = {
+    "tiny budget": ["memory.spill=spill"],
+    "window 1, full recompute": ["memory.spill=spill", "memory.window=1", "memory.recompute=full"],
+    "window 3, chains of two": ["memory.spill=spill", "memory.window=3", "memory.recompute=every 2"],
+    "through the page cache": ["memory.spill={shm}"],
+}
+
+
+def every_mode_is_as_in_memory(space):
+    prepare(space)
+    shm = f"/dev/shm/megalith-spill-{os.getpid()}"
+    said = []
+    for name, options in MODES.items():
+        run = f"runs/{name.split(',')[0].replace(' ', '-')}"
+        options = [o.format(shm=shm) for o in options]
+        # Larger windows and less recomputation need more than the least.
+        budget = tight(space, more=24 if "3" in name else 0)
+        result = space.train("run", f"run.dir={run}", budget, *options)
+        assert "on disk" in result.stderr, result.stderr
+        assert_same_run(space / run, space / "runs/memory", name)
+        assert not (space / "spill").exists(), "the folder that the run made stayed"
+        peak = max(m["mem_peak_bytes"] for m in metrics(space / run))
+        assert peak <= int(re.search(r"=(\d+)MiB", budget).group(1)) << 20, f"{name}: {peak} bytes of {budget}"
+        said.append(budget.removeprefix("memory.ram="))
+    assert not os.path.exists(shm)
+    space.train("run", "run.dir=runs/recomputed", "memory.recompute=full")
+    assert_same_run(space / "runs/recomputed", space / "runs/memory", "recomputed in memory")
+    return ", ".join(said)
+
+
+def kills_while_spilling(space):
+    prepare(space, steps=20, every=4)
+    budget = tight(space)
+    began = time.monotonic()
+    space.train("run", "run.dir=runs/whole", budget, "memory.spill=spill")
+    duration = time.monotonic() - began
+    assert_same_run(space / "runs/whole", space / "runs/memory", "spilled")
+    chance, hits = random.Random(3), 0
+    for _ in range(4):
+        process = space.start("train", "run.yaml", "run.dir=runs/killed", budget, "memory.spill=spill")
+        time.sleep(chance.uniform(0.3, 0.6) * duration)
+        hits += process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    # On after the last kill in memory, and the layout is the run's own affair.
+    space.train("run", "run.dir=runs/killed", "memory.ram=auto")
+    assert_same_run(space / "runs/killed", space / "runs/memory", f"after {hits} kills")
+    return f"{hits} kills"
+
+
+def spill_files_of(pid):
+    """The open files of a process that have our suffix: they have no name any more."""
+    found = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        path = f"/proc/{pid}/fd/{fd}"
+        try:
+            if ".megalith-spill" in os.readlink(path):
+                found.append(path)
+        except OSError:
+            pass
+    return found
+
+
+def a_flipped_bit_is_caught(space):
+    prepare(space, steps=8, every=5)
+    process = space.start("train", "run.yaml", "run.dir=runs/flipped", "train.steps=4000", tight(space), "memory.spill=spill")
+    metrics_file = space / "runs/flipped/metrics.jsonl"
+    wait_for(lambda: metrics_file.exists() and metrics_file.read_text().count("\n") > 7, "a few steps")
+    # One byte in every chunk: some of what is read next.
+    process.send_signal(signal.SIGSTOP)
+    for path in spill_files_of(process.pid):
+        with open(path, "r+b") as file:
+            size = os.fstat(file.fileno()).st_size
+            for offset in range(4096, size, 1 << 20):
+                byte = os.pread(file.fileno(), 1, offset)
+                os.pwrite(file.fileno(), bytes([byte[0] ^ 4]), offset)
+    process.send_signal(signal.SIGCONT)
+    code = process.wait(timeout=120)
+    said = (space / "started.txt").read_text()
+    assert code == 3, f"exit code {code}\n{said}"
+    assert "does not hold what was written" in said and "goes on from" in said, said
+    return said.strip().splitlines()[-1][:160]
+
+
+def refusals(space):
+    prepare(space)
+    said = space.train("run", "run.dir=runs/small", "memory.ram=100MiB", "memory.spill=spill", expect=2).stderr
+    assert "memory.ram" in said and "at least" in said and "parameters" in said and "process" in said, said
+    said = space.train("run", "run.dir=runs/small", "memory.ram=130MiB", expect=2).stderr
+    assert "what would make it fit" in said and "memory.spill" in said, said
+    said = space.train("run", "run.dir=runs/window", "memory.window=2", expect=2).stderr
+    assert "memory.window" in said and "memory.spill is given" in said, said
+    said = space.train("run", "run.dir=runs/word", "memory.recompute=some", expect=2).stderr
+    assert "memory.recompute" in said and "got some" in said, said
+    # Two runs, one folder.
+    budget = tight(space)
+    process = space.start("train", "run.yaml", "run.dir=runs/first", "train.steps=4000", budget, "memory.spill=spill")
+    wait_for(lambda: (space / "runs/first/metrics.jsonl").exists(), "the first run's steps")
+    said = space.train("run", "run.dir=runs/second", budget, "memory.spill=spill", expect=2).stderr
+    assert "memory.spill" in said and "another run" in said, said
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    space.write("file", "not a folder")
+    said = space.train("run", "run.dir=runs/third", budget, "memory.spill=file", expect=2).stderr
+    assert "memory.spill" in said, said
+
+
+run_cases([every_mode_is_as_in_memory, kills_while_spilling, a_flipped_bit_is_caught, refusals])
