@@ -144,11 +144,66 @@ def generation_section(document):
     )
 
 
+def mib(row):
+    return f"{row['memory']['peak_bytes'] / 2**20:.0f}"
+
+
+def spill_budget_section(r):
+    rows = [
+        [name, f"{r[key]['tokens_per_s']:.1f}", f"{r[key]['step_s']:.2f}", mib(r[key])]
+        for name, key in (("everything in memory", "in_memory"), (f"memory.ram: {r['ram_bytes'] / 2**30:g}GiB", "spilled"))
+    ]
+    return (
+        f"## Larger than memory\n{r['parameters'] / 1e6:.0f}M parameters ({16 * r['parameters'] / 1e9:.1f} GB of state), "
+        f"{r['tokens']} tokens a step, in a memory cgroup of {r['limit_bytes'] / 2**30:g} GiB without swap, recompute "
+        f"{r['recompute']}: {r['ratio']:.1%} of the speed in memory; {r['spilled']['oom_kills']} kills; resident memory "
+        f"looked at every 10 ms {'within' if r['within_budget'] else 'NOT within'} the budget; losses of {r['steps']} steps "
+        f"{'bit-identical' if r['losses_identical'] else 'DIFFERENT'}.\n\n"
+        + table(["", "tokens/s", "step, s", "peak MiB"], rows) + "\n"
+    )
+
+
+def spill_disk_bound_section(r):
+    bandwidth = max(r["fio_before"]["best"], r["fio_after"]["best"])
+    return (
+        f"### Where the disk is the limit\nThe same model at {r['tokens']} tokens a step takes {r['step_s']:.2f} s; fio moves "
+        f"36 bytes a parameter, reads and writes mixed ({bandwidth / 1e9:.2f} GB/s), in "
+        f"{r['bytes_a_step'] / bandwidth:.2f} s: {r['share']:.0%} of the limit.\n"
+    )
+
+
+def spill_largest_section(r):
+    ours, peer = r["ours"], r["torch"]["best"]
+    return (
+        f"### The largest model in {ours['limit_bytes'] / 2**30:g} GiB\n{ours['parameters'] / 1e9:.2f}B parameters (hidden "
+        f"{ours['hidden']}, {ours['layers']} layers, vocabulary {ours['vocab']}), AdamW in fp32 with clipping, "
+        f"{ours['tokens']} tokens a step: {ours['step_s'][-1]:.0f} s a step, {mib(ours)} MiB resident, "
+        f"{ours['oom_kills']} kills; first loss {ours['first_loss_difference']:.0e} from a forward pass without engine. A "
+        f"plain PyTorch loop that recomputes every layer trains {peer['parameters'] / 1e6:.0f}M parameters in the same "
+        f"cgroup: {r['ratio']:.0f} times less.\n"
+    )
+
+
+def spill_deepspeed_section(r):
+    rows = [
+        [program, "–", "–", row["missing"]] if "missing" in row
+        else [program, f"{row['tokens_per_s']:.1f}", f"{row['step_s']:.2f}", mib(row)]
+        for program, row in r["programs"].items()
+    ]
+    return (
+        f"### Against DeepSpeed ZeRO-3 on disk\n{r['parameters'] / 1e6:.0f}M parameters, {r['tokens']} tokens a step: "
+        f"{r['times_as_fast']:.2f} times as fast with {r['share_of_memory']:.2f} of its resident memory.\n\n"
+        + table(["program", "tokens/s", "step, s", "peak MiB"], rows) + "\n"
+    )
+
+
 def main():
     parts, machine = [], None
     for name, section in {
         "step": step_section, "startup": startup_section, "save": save_section, "kernels": kernels_section,
-        "tokenizers": tokenizers_section, "generation": generation_section,
+        "tokenizers": tokenizers_section, "generation": generation_section, "spill_budget": spill_budget_section,
+        "spill_disk_bound": spill_disk_bound_section, "spill_largest": spill_largest_section,
+        "spill_deepspeed": spill_deepspeed_section,
     }.items():
         document = load(name)
         if document is None:

@@ -1,10 +1,16 @@
 #include "memory/spill_folder.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <fstream>
 
 #include "base/error.h"
@@ -121,6 +127,36 @@ TEST(DiskWay, IsTheFastestThatWorksAndSaysWhyNotAFaster) {
   DiskWay buffered = choose_disk_way(scratch.path(), {.uring = false, .direct = false});
   EXPECT_EQ(describe(buffered), "threads, through the page cache");
   EXPECT_TRUE(names_in(scratch.path()).empty());
+}
+
+// As containers do: the kernel has io_uring, this process may not use it.
+void forbid_io_uring() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog filter{static_cast<unsigned short>(std::size(program)), program};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+    ::_exit(2);
+}
+
+TEST(DiskWay, IsThreadsWhereIoUringIsForbidden) {
+  ScratchFolder scratch;
+  pid_t child = ::fork();
+  if (child == 0) {
+    forbid_io_uring();
+    DiskWay way = choose_disk_way(scratch.path());
+    const bool said = way.why.find("io_uring: Operation not permitted") != std::string::npos;
+    ::_exit(!way.uring && said ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "this machine lets nobody set a seccomp filter";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(DiskWay, AFolderThatCannotBeWrittenIsTheUsersMistake) {

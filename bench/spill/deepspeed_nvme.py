@@ -1,0 +1,108 @@
+"""DeepSpeed ZeRO-3 on the CPU with optimizer state (and parameters, if that runs) on the same disk, against Megalith in its
+budget: gpt2-355m, the same tokens a step; tokens a second and resident memory.
+
+deepspeed_nvme.py [--spill FOLDER] [--only ours|deepspeed] [--rounds N]"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+
+from cgroup import MemoryCgroup
+from resident import Watch
+from runs import GIB, GPT2_355M, HERE, MIB, PYTHON, RESULTS, ROOT, THREADS, Gpt, Run, show, step_seconds, train, write_result
+
+SEQUENCE = 256
+
+
+def deepspeed(a, model, folder, what):
+    """Steps of one DeepSpeed process, or why there are none."""
+    command = [PYTHON, HERE / "deepspeed_nvme_step.py", model.layers, model.hidden, model.heads, model.vocab,
+               a.tokens // SEQUENCE, SEQUENCE, THREADS, folder, what]
+    RESULTS.mkdir(exist_ok=True)
+    log_path = RESULTS / f"deepspeed_{what}.log"
+    environment = dict(os.environ, OMP_NUM_THREADS=str(THREADS), MAX_JOBS=str(THREADS))
+    with open(log_path, "w") as log:
+        process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+                                   text=True, env=environment)
+        watch = Watch(process.pid)
+
+        def answer(question=None):
+            if question:
+                process.stdin.write(f"{question}\n")
+                process.stdin.flush()
+            line = process.stdout.readline()
+            if not line:
+                raise RuntimeError(log_path.read_text().strip().splitlines()[-1:] or ["ended without a word"])
+            return json.loads(line)
+
+        try:
+            answer()  # ready
+            answer(1)  # warm up
+            last = answer(a.rounds)
+            process.stdin.close()
+            process.wait()
+        except (RuntimeError, BrokenPipeError) as error:
+            process.kill()
+            process.wait()
+            return {"missing": str(error)}
+        finally:
+            memory = watch.stop()
+    step = statistics.median(last["seconds"])
+    return {"step_s": step, "tokens_per_s": a.tokens / step, "loss": last["loss"], "memory": memory}
+
+
+def ours(a, model, folder):
+    run = Run(
+        folder=folder, model=model, batch=a.tokens // SEQUENCE, sequence=SEQUENCE, steps=a.rounds + 2, name="spilled",
+        memory={"recompute": a.recompute, "ram": str(int(a.ram * GIB)), "spill": str(folder / "spill")},
+        train={"micro_batch": a.micro_batch},
+    )
+    with MemoryCgroup(int(a.limit * GIB)) as group:
+        result = train(run, group)
+    step = step_seconds(result["rows"])
+    return {"step_s": step, "tokens_per_s": a.tokens / step, "memory": result["memory"], "oom_kills": result["oom_kills"]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--spill", default=str(ROOT), help="where the scratch folders are made")
+    parser.add_argument("--only", choices=["ours", "deepspeed"])
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--tokens", type=int, default=2048)
+    parser.add_argument("--recompute", default="full")
+    parser.add_argument("--micro-batch", type=int, default=2)
+    parser.add_argument("--limit", type=float, default=1.25, help="of our cgroup, GiB")
+    parser.add_argument("--ram", type=float, default=1.0, help="memory.ram, GiB")
+    parser.add_argument("--layers", type=int, default=GPT2_355M.layers, help="fewer for a try")
+    a = parser.parse_args()
+    model = Gpt(a.layers, GPT2_355M.hidden, GPT2_355M.heads, GPT2_355M.vocab)
+    print(f"DeepSpeed on disk: {model.parameters() / 1e6:.0f}M parameters, {a.tokens} tokens a step", flush=True)
+    rows = {}
+    with tempfile.TemporaryDirectory(dir=a.spill) as name:
+        folder = Path(name)
+        if a.only != "ours":
+            for what in ("optimizer", "parameters"):
+                (folder / what).mkdir()
+                rows[f"DeepSpeed, {what} on disk"] = deepspeed(a, model, folder / what, what)
+        if a.only != "deepspeed":
+            rows["Megalith"] = ours(a, model, folder)
+    for program, row in rows.items():
+        show([(program, f"not measured: {row['missing']}" if "missing" in row else
+               f"{row['tokens_per_s']:.1f} tokens/s, {row['memory']['peak_bytes'] / MIB:.0f} MiB resident")])
+    result = {"parameters": model.parameters(), "tokens": a.tokens, "programs": rows}
+    peers = [row for program, row in rows.items() if program != "Megalith" and "missing" not in row]
+    if peers and "Megalith" in rows:
+        mine = rows["Megalith"]
+        result["times_as_fast"] = mine["tokens_per_s"] / max(p["tokens_per_s"] for p in peers)
+        result["share_of_memory"] = mine["memory"]["peak_bytes"] / min(p["memory"]["peak_bytes"] for p in peers)
+        show([("Megalith", f"{result['times_as_fast']:.2f} times as fast (at least 1.9), "
+                           f"{result['share_of_memory']:.2f} of the memory (at most 0.2)")])
+    write_result("deepspeed" if a.only is None else f"deepspeed_{a.only}", result)
+
+
+if __name__ == "__main__":
+    main()
