@@ -19,7 +19,15 @@ constexpr int64_t kTokensEnough = 4096;
 
 MicroBatchShape micro_shape(const Config& config, int64_t sequences) {
   double targets = config.objective.kind == Objective::masked ? config.objective.mask_fraction : 1.0;
-  return {sequences, config.data.sequence, targets, config.train.batch / sequences};
+  // The steps that drop least are the largest.
+  const int64_t kept = config.token_dropping.on() ? static_cast<int64_t>(config.token_dropping.pacing.to) : 0;
+  const bool drops = kept < config.data.sequence && kept > 0;
+  return {.sequences = sequences,
+          .length = config.data.sequence,
+          .target_fraction = targets,
+          .micros = config.train.batch / sequences,
+          .kept = drops ? kept : 0,
+          .dropping_layers = drops ? config.token_dropping.layers_of(config.model.shape.layers) : std::vector<int64_t>{}};
 }
 
 Workload workload(const Config& config, int64_t micro_batch) {
@@ -77,7 +85,22 @@ void must_be_valid(const Schedule& schedule) {
   MEGALITH_ASSERT(problems.empty(), "{}", problems.front().reason);
 }
 
+void lay_out(Plan& plan, const Config& config) {
+  plan.blocks = facts_for(config, plan.micro_batch);
+  plan.step = training_step(plan.blocks, plan.micros);
+  plan.step_with_save = with_save(plan.step);
+  must_be_valid(plan.step);
+  must_be_valid(plan.step_with_save);
+}
+
 }  // namespace
+
+Plan with_shape(Plan plan, const Config& config) {
+  plan.micro_batch = config.train.batch / plan.micros;
+  lay_out(plan, config);
+  plan.predicted = simulate(plan.step, predict_costs(plan.step, plan.speeds));
+  return plan;
+}
 
 Plan make_plan(const Config& config) {
   Plan plan;
@@ -87,15 +110,11 @@ Plan make_plan(const Config& config) {
   plan.micro_batch = config.train.micro_batch > 0 ? config.train.micro_batch
                                                   : choose_micro_batch(config, plan.budget.value - plan.process.value);
   plan.micros = static_cast<int32_t>(config.train.batch / plan.micro_batch);
-  plan.blocks = facts_for(config, plan.micro_batch);
-  plan.step = training_step(plan.blocks, plan.micros);
-  plan.step_with_save = with_save(plan.step);
-  must_be_valid(plan.step);
-  must_be_valid(plan.step_with_save);
-  MachineSpeeds speeds = calibrate(workload(config, plan.micro_batch), plan.threads, config.run.dir);
+  lay_out(plan, config);
+  plan.speeds = calibrate(workload(config, plan.micro_batch), plan.threads, config.run.dir);
   // Again now that the matrix library has its buffers: what it keeps is the process's own, too.
   plan.process = std::max(plan.process, resident_memory());
-  plan.predicted = simulate(plan.step, predict_costs(plan.step, speeds));
+  plan.predicted = simulate(plan.step, predict_costs(plan.step, plan.speeds));
   refuse_if_too_large(plan, config);
   return plan;
 }

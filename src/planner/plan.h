@@ -17,6 +17,7 @@ struct Plan {
   int64_t threads = 1;
   Bytes budget;                 // of the whole process
   Bytes process;                // of the process itself: code, runtime, tokenizer; measured before the model exists
+  MachineSpeeds speeds;         // what times are predicted from
   std::vector<BlockFacts> blocks;
   Schedule step, step_with_save;
   Simulation predicted;         // of `step`
@@ -26,6 +27,10 @@ struct Plan {
 // Chooses what is `auto` in the config from shapes and budget alone (never from timings: it changes the numbers),
 // checks the schedules and simulates the step. UserError with a breakdown when it does not fit the budget.
 Plan make_plan(const Config& config);
+
+// The same plan, cut into as many micro-batches, for steps of another shape: `config` is the plan's own but for
+// data.sequence, train.batch and what token_dropping keeps in the end.
+Plan with_shape(Plan plan, const Config& config);
 
 nlohmann::json to_json(const Plan& plan, const Config& config);  // plan.json
 
