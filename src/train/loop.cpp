@@ -154,7 +154,7 @@ void TrainingLoop::describe_shape(StepMetrics& metrics, int64_t step) const {
 
 // Measured against predicted is a matter of the longest steps, which the plan is for.
 void TrainingLoop::observe(const StepOutcome& outcome, const StepShape& shape, double seconds, bool saving) {
-  if (shape.tokens() > longest_) {
+  if (!saving && shape.tokens() > longest_) {
     longest_ = shape.tokens();
     step_seconds_.clear();
     typical_spans_.clear();
