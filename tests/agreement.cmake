@@ -7,12 +7,20 @@ add_executable(encode_main tests/text/tools/encode_main.cpp)
 target_link_libraries(encode_main PRIVATE megalith_text)
 add_executable(shard_main tests/text/tools/shard_main.cpp)
 target_link_libraries(shard_main PRIVATE megalith_text)
+add_executable(pacing_main tests/data/tools/pacing_main.cpp)
+target_link_libraries(pacing_main PRIVATE megalith_data)
 find_program(ORACLE_PYTHON python PATHS ${CMAKE_SOURCE_DIR}/.venv/bin NO_DEFAULT_PATH)
 if(ORACLE_PYTHON)
   add_test(NAME text.hugging_face_agreement
            COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/text/hf_agreement.py --program $<TARGET_FILE:encode_main>)
   add_test(NAME text.megatron_agreement
            COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/text/megatron_agreement.py $<TARGET_FILE:shard_main>)
+  # DeepSpeed is one of the peers that `make bench` installs; without it the test is skipped.
+  find_program(PEER_PYTHON python PATHS ${CMAKE_SOURCE_DIR}/.venv-bench/bin ${CMAKE_SOURCE_DIR}/.venv/bin NO_DEFAULT_PATH)
+  add_test(NAME data.deepspeed_agreement
+           COMMAND ${PEER_PYTHON} ${CMAKE_SOURCE_DIR}/tests/data/deepspeed_agreement.py $<TARGET_FILE:megalith>
+                   $<TARGET_FILE:pacing_main>)
+  set_tests_properties(data.deepspeed_agreement PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
   add_test(NAME text.file_agreement
            COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/text/file_agreement.py --program $<TARGET_FILE:encode_main>)
   # All of the corpus and 100,000 hostile strings.

@@ -20,6 +20,10 @@ enum class RandomUse : uint32_t {
   sampling = 8,
   stochastic_rounding = 9,
   blend = 10,
+  curriculum = 11,
+  curriculum_order = 12,
+  token_dropping = 13,
+  reshape_offset = 14,
   test = 1000,
 };
 

@@ -2,7 +2,9 @@
 
 #include <memory>
 
+#include "base/files.h"
 #include "cli/commands.h"
+#include "config/from_deepspeed.h"
 #include "config/options.h"
 #include "config/presets.h"
 #include "config/reference.h"
@@ -55,8 +57,18 @@ void add_reference(CLI::App& app, CommandContext& context) {
     auto schema = std::make_shared<bool>(false);
     command->add_option("KEY", *key, "a setting or a section; none: all");
     command->add_flag("--schema", *schema, "print the JSON schema for editors");
+    CLI::App* translate = command->add_subcommand("from-deepspeed", "data efficiency settings of a ds_config.json as ours");
+    auto file = std::make_shared<std::string>();
+    translate->add_option("FILE", *file, "a ds_config.json")->required();
     command->callback([=, &context] {
       context.action = [=, &context] {
+        if (!file->empty()) {
+          const FromDeepSpeed ours = from_deepspeed(read_file(*file), *file);
+          std::string shown;
+          for (const std::string& note : ours.notes) shown += "# " + note + "\n";
+          print(context, shown + ours.yaml);
+          return CommandResult{ExitCode::done, {{"yaml", ours.yaml}, {"notes", ours.notes}}};
+        }
         std::string text = *schema ? reference_schema() : explain(*key);
         print(context, text);
         return CommandResult{ExitCode::done, {{"text", text}}};

@@ -110,6 +110,39 @@ void check_foreign_fields(const ModelShape& s, const Checker& check) {
                   show(s.token_types), "remove it");
 }
 
+void check_curriculum(const Config& config, const Checker& check) {
+  int64_t lengths = 0;
+  for (const CurriculumSettings& entry : config.curriculum) {
+    if (!entry.changes_length()) continue;
+    check.require(++lengths == 1, "curriculum", "one entry at most that changes the length", "several",
+                  "keep one truncate or reshape");
+    check.require(entry.pacing.to <= static_cast<double>(config.data.sequence), "curriculum",
+                  fmt::format("lengths up to data.sequence ({})", config.data.sequence),
+                  fmt::format("to: {}", entry.pacing.to));
+  }
+}
+
+void check_token_dropping(const Config& config, const Checker& check) {
+  if (!config.token_dropping.on()) return;
+  const PacingSettings& pacing = config.token_dropping.pacing;
+  check.require(pacing.from >= 1, "token_dropping.from", "a whole number of tokens from 1", "nothing", "give it");
+  check.require(pacing.to >= pacing.from, "token_dropping.to", fmt::format("at least token_dropping.from ({})", pacing.from),
+                pacing.to == 0 ? "nothing" : fmt::format("{}", pacing.to));
+  check.require(pacing.to <= static_cast<double>(config.data.sequence), "token_dropping.to",
+                fmt::format("at most data.sequence ({})", config.data.sequence), fmt::format("{}", pacing.to));
+}
+
+// What needs to know how many layers there are.
+void check_dropping_layers(const Config& config, const Checker& check) {
+  if (!config.token_dropping.on()) return;
+  const int64_t layers = config.model.shape.layers;
+  const std::vector<int64_t> dropping = config.token_dropping.layers_of(layers);
+  check.require(!dropping.empty(), "token_dropping.layers", "a model of at least 3 layers for middle",
+                fmt::format("{}", layers), "list the layers");
+  check.require(dropping.back() < layers, "token_dropping.layers", fmt::format("layers from 0 to {}", layers - 1),
+                fmt::format("{}", dropping.back()));
+}
+
 void check_objective(const Config& config, const Checker& check) {
   bool bert = config.model.shape.arch == Arch::bert, masked = config.objective.kind == Objective::masked;
   std::string arch(name(config.model.shape.arch)), objective(name_of(config.objective.kind));
@@ -133,6 +166,8 @@ void check_settings(const Config& config, const WhereOf& where) {
     check.require(weight >= 1e-6 * weights, "data.train",
                   fmt::format("weights of at least a millionth of their sum ({})", weights),
                   fmt::format("{}", weight), "leave it out");
+  check_curriculum(config, check);
+  check_token_dropping(config, check);
   check.require(train.warmup <= train.steps, "train.warmup",
                 fmt::format("at most train.steps ({})", train.steps), show(train.warmup));
   if (train.micro_batch > 0)
@@ -152,6 +187,7 @@ void check_model(const Config& config, const WhereOf& where) {
   check_attention(s, check);
   check_foreign_fields(s, check);
   check_objective(config, check);
+  check_dropping_layers(config, check);
   check.require(config.data.sequence <= s.context, "data.sequence",
                 fmt::format("at most model.context ({})", s.context), show(config.data.sequence),
                 "shorten it, or raise model.context");

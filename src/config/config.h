@@ -65,8 +65,12 @@ enum class OptimizerKind { adamw, sgd, lion, adafactor };
 enum class Decay { cosine, linear, inverse_sqrt, constant };
 enum class Precision { fp32, bf16, fp16 };
 
+// What progress is counted in.
+enum class Counted { steps, tokens, layer_tokens };
+
 struct TrainSettings {
-  int64_t steps = 1000;            // resolved from `tokens` where that was given
+  int64_t steps = 1000;            // resolved from `tokens` where that was given; of full batches, see schedule_by
+  Counted schedule_by = Counted::steps;  // what the length of the run, warm-up and decay are counted in
   int64_t batch = 32;              // sequences a step, over all ranks
   int64_t micro_batch = 0;         // sequences at once; 0 = auto
   int64_t threads = 0;             // compute threads; 0 = the machine's cores
@@ -116,11 +120,62 @@ struct CheckpointSettings {
   bool operator==(const CheckpointSettings&) const = default;
 };
 
+// How a number grows while a run goes on: the difficulty of a curriculum, the tokens that a layer keeps.
+struct PacingSettings {
+  double from = 0, to = 0;
+  double step = 1;                 // values are rounded down to multiples of it, never below `from`; 0: they are not
+  int64_t over = 0;                // of `unit`, until `to` is reached
+  Counted unit = Counted::steps;   // steps or tokens
+  double root = 1;                 // from + (to - from) (t / over)^(1 / root)
+  struct Point {
+    int64_t begin;                 // in `unit`
+    double value;
+    bool operator==(const Point&) const = default;
+  };
+  std::vector<Point> table;        // instead of a formula: each value from its beginning on; the first begins at 0
+  bool operator==(const PacingSettings&) const = default;
+};
+
+enum class CurriculumApply { truncate, reshape, filter };
+enum class DifficultyUnit { value, percentile };
+enum class Hold { sequences, tokens };
+
+// One line of `curriculum`.
+struct CurriculumSettings {
+  std::string metric;              // length, rarity, ...; any name with `file`
+  CurriculumApply apply = CurriculumApply::filter;
+  DifficultyUnit unit = DifficultyUnit::value;
+  Hold hold = Hold::sequences;     // what of a batch stays the same when sequences are short
+  std::string file;                // one number a sample, the user's own; empty: `megalith analyze` makes it
+  std::string checkpoint;          // metric loss: the model whose loss it is
+  PacingSettings pacing;
+  bool changes_length() const { return apply != CurriculumApply::filter; }
+  bool operator==(const CurriculumSettings&) const = default;
+};
+
+// Layers that process only some tokens of each sequence.
+struct TokenDroppingSettings {
+  bool middle = true;              // all layers but the first and the last, or those listed
+  std::vector<int64_t> layers;     // from 0, rising
+  PacingSettings pacing{.step = 16};  // tokens kept of a sequence
+  bool keep_special = false;       // masked objective: special tokens are always kept
+  bool on() const { return pacing.over > 0 || !pacing.table.empty(); }
+  std::vector<int64_t> layers_of(int64_t model_layers) const {
+    if (!middle) return layers;
+    std::vector<int64_t> all;
+    for (int64_t i = 1; i + 1 < model_layers; i++) all.push_back(i);
+    return all;
+  }
+  bool operator==(const TokenDroppingSettings&) const = default;
+};
+
 struct Config {
   RunSettings run;
   ModelSettings model;
   ObjectiveSettings objective;
   DataSettings data;
+  std::vector<CurriculumSettings> curriculum;
+  TokenDroppingSettings token_dropping;
   TrainSettings train;
   ParallelSettings parallel;
   MemorySettings memory;

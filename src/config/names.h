@@ -25,6 +25,18 @@ constexpr std::array<std::string_view, 4> names_of(Decay) {
 constexpr std::array<std::string_view, 3> names_of(Precision) {
   return {"fp32", "bf16", "fp16"};
 }
+constexpr std::array<std::string_view, 3> names_of(Counted) {
+  return {"steps", "tokens", "layer_tokens"};
+}
+constexpr std::array<std::string_view, 3> names_of(CurriculumApply) {
+  return {"truncate", "reshape", "filter"};
+}
+constexpr std::array<std::string_view, 2> names_of(DifficultyUnit) {
+  return {"value", "percentile"};
+}
+constexpr std::array<std::string_view, 2> names_of(Hold) {
+  return {"sequences", "tokens"};
+}
 constexpr std::array<std::string_view, 5> names_of(Recompute) {
   return {"auto", "none", "selective", "full", "every"};
 }

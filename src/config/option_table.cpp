@@ -6,7 +6,9 @@
 #include <array>
 
 #include "base/error.h"
+#include "config/curriculum_option.h"
 #include "config/option_types.h"
+#include "config/token_dropping_options.h"
 
 namespace megalith {
 namespace {
@@ -302,6 +304,10 @@ std::vector<Option> data_options() {
   };
 }
 
+std::vector<Option> curriculum_options() {
+  return {curriculum_option()};
+}
+
 std::vector<Option> train_options() {
   return {
       count("train.batch", FIELD(train.batch), between(1, kMany), "32", "Sequences a step, over all ranks.")
@@ -315,6 +321,10 @@ std::vector<Option> train_options() {
           .in("steps")
           .free(),
       tokens_as_steps().in("tokens").free(),
+      choice("train.schedule_by", FIELD(train.schedule_by), "tokens where train.tokens is given, else steps",
+             "What the run's length, warm-up and decay count, in steps of full batches: steps, tokens, or tokens times "
+             "the share of the layers that they went through.")
+          .free(),
       count_or("auto", 0, "train.threads", FIELD(train.threads), between(1, 4096), "auto",
                "Compute threads; auto takes the machine's cores, once for the whole run."),
       choice("train.optimizer", FIELD(train.optimizer), "adamw", "Optimizer."),
@@ -433,7 +443,8 @@ std::vector<Option> layout_options() {
 std::vector<Option> all_options() {
   std::vector<Option> all;
   for (auto section :
-       {run_options, model_options, objective_options, data_options, train_options, layout_options})
+       {run_options, model_options, objective_options, data_options, curriculum_options, token_dropping_options,
+        train_options, layout_options})
     for (Option& option : section()) all.push_back(std::move(option));
   return all;
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "config/curriculum_option.h"
 #include "config/nearest.h"
 
 namespace megalith {
@@ -73,6 +74,14 @@ std::string Option::expected() const {
       return fmt::format("a {0} or a list of {0}s", unit.empty() ? "text" : unit);
     case OptionType::blend:
       return fmt::format("a {0}, a list of {0}s, or a list of {{path: {1}, weight: NUMBER}}", unit, "PATH");
+    case OptionType::curriculum:
+      return fmt::format("a list of {}", curriculum_form());
+    case OptionType::layers:
+      return fmt::format("a rising list of layers such as [1, 2], or {}", either(words));
+    case OptionType::span:
+      return fmt::format("a number of steps or tokens such as 5000 steps or 20M tokens, or {}", either(words));
+    case OptionType::pacing:
+      return "linear or root NUMBER";
     case OptionType::text:
       return fmt::format("a {}", unit.empty() ? "text" : unit) + (range.low > 0 ? ", not empty" : "");
     case OptionType::number:

@@ -14,7 +14,7 @@
 
 namespace megalith {
 
-enum class OptionType { count, number, boolean, text, texts, blend, size, choice, numbers };
+enum class OptionType { count, number, boolean, text, texts, blend, size, choice, numbers, curriculum, layers, span, pacing };
 
 // Closed unless `open_*`; a number without a bound has infinity there.
 struct Range {

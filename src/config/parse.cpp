@@ -189,6 +189,7 @@ Config parse_config(std::string_view yaml_text, const std::string& where, const 
   for (const Option& option : options())
     if (const Yaml* value = written.find(option.name)) set_option(option, config, *value);
   if (config.model.from.empty()) fill_defaults(config.model.shape);
+  if (written.find("train.tokens") && !written.find("train.schedule_by")) config.train.schedule_by = Counted::tokens;
   if (!written.find("train.min_lr")) config.train.min_lr = a_tenth(config.train.lr);
   if (config.run.dir.empty()) config.run.dir = default_directory(default_run_name, where);
 

@@ -76,6 +76,33 @@ std::vector<Json> forms(const Option& option) {
               {{"type", "array"}, {"items", any_text}},
               {{"type", "array"}, {"items", weighted}}};
     }
+    case OptionType::curriculum: {
+      Json text{{"type", "string"}}, number{{"type", "number"}};
+      Json pair{{"type", "array"}, {"items", number}, {"minItems", 2}, {"maxItems", 2}};
+      Json pacing{{"anyOf", {text_like("^(linear|root [0-9.]+)$"), Json{{"type", "array"}, {"items", pair}}}}};
+      Json entry{{"type", "object"},
+                 {"properties",
+                  {{"metric", text},
+                   {"apply", {{"enum", {"truncate", "reshape", "filter"}}}},
+                   {"unit", {{"enum", {"value", "percentile"}}}},
+                   {"hold", {{"enum", {"sequences", "tokens"}}}},
+                   {"from", number},
+                   {"to", number},
+                   {"step", number},
+                   {"over", text_like("^([0-9._]+ *[kKmMbBtT]? )?(steps|tokens)$")},
+                   {"pacing", pacing},
+                   {"file", any_text},
+                   {"checkpoint", any_text}}},
+                 {"required", {"metric"}},
+                 {"additionalProperties", false}};
+      return {{{"type", "array"}, {"items", entry}}};
+    }
+    case OptionType::layers:
+      return {{{"type", "array"}, {"items", {{"type", "integer"}, {"minimum", 0}}}}};
+    case OptionType::span:
+      return {text_like("^[0-9._]+ *[kKmMbBtT]? (steps|tokens)$")};
+    case OptionType::pacing:
+      return {text_like("^(linear|root [0-9.]+)$")};
     case OptionType::choice:
       return {};
     case OptionType::numbers:

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/philox.h"
 
 namespace megalith {
 namespace {
@@ -47,6 +48,8 @@ Dataset::Dataset(std::vector<TrainingSet> train, TokenSources valid, const DataS
       vocab_size_(vocabulary.vocab_size),
       attention_(settings.attention),
       objective_(make_objective(objective, vocabulary, settings.sequence)) {
+  special_.resize(static_cast<size_t>(vocab_size_));
+  for (int64_t id = 0; id < vocab_size_ && vocabulary.is_special; id++) special_[static_cast<size_t>(id)] = vocabulary.is_special(id);
   MEGALITH_ASSERT(sequence_ > 0 && batch > 0, "sequence {}, batch {}", sequence_, batch);
   const bool own_valid = !valid_.sources().empty(), blended = train.size() > 1;
   const double fraction = own_valid ? 0 : settings.valid_fraction;
@@ -128,11 +131,11 @@ void Dataset::check(const ConcatenatedSource& stream, int64_t begin, std::span<c
                            "data.tokenizer, or set the model's vocabulary to theirs"});
 }
 
-Batch Dataset::empty_batch(int64_t sequences) const {
+Batch Dataset::empty_batch(int64_t sequences, int64_t length) const {
   Batch batch;
   batch.sequences = sequences;
-  batch.length = sequence_;
-  batch.ids.resize(static_cast<size_t>(sequences * sequence_));
+  batch.length = length;
+  batch.ids.resize(static_cast<size_t>(sequences * length));
   batch.targets.resize(batch.ids.size());
   if (objective_->has_prefix()) batch.prefix.resize(static_cast<size_t>(sequences));
   if (attention_ == AttentionReach::document) batch.document_begin.resize(batch.ids.size());
@@ -140,7 +143,7 @@ Batch Dataset::empty_batch(int64_t sequences) const {
 }
 
 void Dataset::write(const Source& source, const SampleKey& key, Batch& batch, int64_t row) const {
-  const auto length = static_cast<size_t>(sequence_), first = static_cast<size_t>(row) * length;
+  const auto length = static_cast<size_t>(batch.length), first = static_cast<size_t>(row) * length;
   std::vector<int64_t> tokens(length + 1);
   source.stream.copy(source.begin, tokens);
   check(source.stream, source.begin, tokens);
@@ -155,27 +158,63 @@ void Dataset::write(const Source& source, const SampleKey& key, Batch& batch, in
 
 void Dataset::mark_documents(const Source& source, std::span<int64_t> document_begin,
                              std::span<int64_t> targets) const {
-  for (int64_t p = 0; p < sequence_;) {
+  const auto length = static_cast<int64_t>(targets.size());
+  for (int64_t p = 0; p < length;) {
     const int64_t end = source.stream.document_end(source.begin + p) - source.begin;  // of p's document
-    const int64_t inside = std::min(end, sequence_);
+    const int64_t inside = std::min(end, length);
     std::fill(document_begin.begin() + p, document_begin.begin() + inside, p);
-    if (end <= sequence_ && objective_->predicts_next()) targets[static_cast<size_t>(end - 1)] = kNoTarget;
+    if (end <= length && objective_->predicts_next()) targets[static_cast<size_t>(end - 1)] = kNoTarget;
     p = inside;
   }
 }
 
-Batch Dataset::train_batch(int64_t step, int64_t batch) const {
-  MEGALITH_ASSERT(step >= 0 && batch > 0, "step {}, batch {}", step, batch);
-  Batch result = empty_batch(batch);
-  for (int64_t row = 0; row < batch; row++) {
-    const int64_t position = step * batch + row;
+void Dataset::follow(StepShapes shapes, std::span<const Filter> filters) {
+  shapes_ = std::move(shapes);
+  for (size_t set = 0; set < parts_.size() && !filters.empty(); set++) {
+    Part& part = parts_[set];
+    auto draws_before = [this, set](int64_t step) {
+      const int64_t samples = shapes_->samples_before(step);
+      return blend_ ? blend_->drawn(set, samples) : samples;
+    };
+    part.admitted = std::make_unique<AdmittedOrder>(
+        admission_steps(filters, part.first_sample, part.order.samples(), *shapes_), draws_before, seed_, set);
+  }
+}
+
+std::vector<Dataset::Drawn> Dataset::draw(int64_t step, const StepShapes& shapes) const {
+  std::vector<std::vector<EpochSample>> admitted;  // by part
+  for (const Part& part : parts_)
+    admitted.push_back(part.admitted ? part.admitted->draw(step) : std::vector<EpochSample>{});
+  std::vector<Drawn> drawn;
+  std::vector<size_t> used(parts_.size());
+  const int64_t first = shapes.samples_before(step), samples = shapes.shape(step).samples;
+  for (int64_t position = first; position < first + samples; position++) {
     const Blend::Place place = blend_ ? blend_->at(position) : Blend::Place{0, position};
     const Part& part = parts_[place.set];
-    auto [epoch, sample] = part.order.at(place.index);
-    const SampleKey key{seed_, static_cast<uint64_t>(part.first_sample + sample),
-                        static_cast<uint64_t>(epoch)};
-    write({part.stream, sample * sequence_}, key, result, row);
+    drawn.push_back({part, part.admitted ? admitted[place.set][used[place.set]++] : part.order.at(place.index)});
   }
+  return drawn;
+}
+
+Batch Dataset::train_batch(int64_t step, int64_t batch) const {
+  MEGALITH_ASSERT(step >= 0 && batch > 0, "step {}, batch {}", step, batch);
+  const StepShapes shapes = shapes_ ? *shapes_ : StepShapes(batch, sequence_);
+  const StepShape shape = shapes.shape(step);
+  Batch result = empty_batch(shape.sequences(), shape.length);
+  int64_t row = 0;
+  for (const auto& [part, at] : draw(step, shapes)) {
+    const auto sample = static_cast<uint64_t>(part.first_sample + at.sample), epoch = static_cast<uint64_t>(at.epoch);
+    // Where pieces do not fill the sample, what is left out changes from epoch to epoch.
+    const auto spare = static_cast<uint64_t>(shape.pieces > 1 ? sequence_ - shape.pieces * shape.length : 0);
+    const uint64_t skipped = spare ? Philox(seed_, RandomUse::reshape_offset, sample, epoch).below(0, spare + 1) : 0;
+    const int64_t begin = at.sample * sequence_ + static_cast<int64_t>(skipped);
+    for (int64_t piece = 0; piece < shape.pieces; piece++)  // each with random numbers of its own
+      write({part.stream, begin + piece * shape.length}, {seed_, sample ^ static_cast<uint64_t>(piece) << 48, epoch},
+            result, row++);
+  }
+  if (shape.kept() > 0) result.dropping = {shape.kept(), dropping_layers_, {}};
+  if (shape.kept() > 0 && keep_special_)
+    for (int64_t id : result.ids) result.dropping.always.push_back(special_[static_cast<size_t>(id)]);
   return result;
 }
 
@@ -191,7 +230,7 @@ Batch Dataset::valid_batch(int64_t index, int64_t batch) const {
   const int64_t begin = index * batch, end = std::min(begin + batch, valid_samples_);
   MEGALITH_ASSERT(index >= 0 && batch > 0 && begin < end, "batch {} x {} of {}", index, batch,
                   valid_samples_);
-  Batch result = empty_batch(end - begin);
+  Batch result = empty_batch(end - begin, sequence_);
   for (int64_t sample = begin; sample < end; sample++) {
     const SampleKey key{seed_, static_cast<uint64_t>(sample), SampleKey::kValidation};
     write(valid_source(sample), key, result, sample - begin);
@@ -200,12 +239,26 @@ Batch Dataset::valid_batch(int64_t index, int64_t batch) const {
 }
 
 std::vector<double> Dataset::epochs_after(int64_t steps, int64_t batch) const {
+  const int64_t drawn_of_all = shapes_ ? shapes_->samples_before(steps) : steps * batch;
   std::vector<double> epochs;
   for (size_t i = 0; i < parts_.size(); i++) {
-    const int64_t drawn = blend_ ? blend_->drawn(i, steps * batch) : steps * batch;
+    const int64_t drawn = blend_ ? blend_->drawn(i, drawn_of_all) : drawn_of_all;
     epochs.push_back(static_cast<double>(drawn) / static_cast<double>(parts_[i].order.samples()));
   }
   return epochs;
+}
+
+nlohmann::json Dataset::order_state(int64_t step) const {
+  nlohmann::json states;
+  for (const Part& part : parts_)
+    if (part.admitted) states.push_back(part.admitted->state(step));
+  return states;
+}
+
+void Dataset::restore_order(const nlohmann::json& states) {
+  size_t next = 0;
+  for (Part& part : parts_)
+    if (part.admitted && next < states.size()) part.admitted->restore(states[next++]);
 }
 
 }  // namespace megalith

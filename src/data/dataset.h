@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "config/config.h"
+#include "data/admitted_order.h"
 #include "data/batch.h"
 #include "data/blend.h"
+#include "data/curriculum.h"
 #include "data/objectives.h"
 #include "data/order.h"
 #include "data/permutation.h"
+#include "data/step_shapes.h"
 #include "data/token_source.h"
 
 namespace megalith {
@@ -39,6 +42,16 @@ class Dataset {
           const ObjectiveSettings& objective, const VocabularyFacts& vocabulary, uint64_t seed,
           int64_t batch);
 
+  // From now on training batches say which layers drop tokens, as many as the shape of the step says.
+  void drop_tokens(std::vector<int64_t> layers, bool keep_special) {
+    dropping_layers_ = std::move(layers);
+    keep_special_ = keep_special;
+  }
+
+  // From now on steps are shaped as `shapes` says and draw only what all filters admit. Every filter has one value a
+  // training sample. Without this, steps are `batch` whole samples of all.
+  void follow(StepShapes shapes, std::span<const Filter> filters);
+
   // The sequences of step `step` (from 0); the same whatever was asked for before. Thread-safe. With
   // data.attention: document, says where each position's document begins, and a document's last position has
   // no target where that would be the next document's first token: nothing it sees could tell it.
@@ -47,12 +60,25 @@ class Dataset {
   // Those of several training sets come mixed, so that a part of them is a sample of all.
   Batch valid_batch(int64_t index, int64_t batch) const;
 
+  // How step `step` is shaped.
+  StepShape shape(int64_t step, int64_t batch) const {
+    return shapes_ ? shapes_->shape(step) : StepShape{batch, 1, sequence_};
+  }
   int64_t sequence() const { return sequence_; }              // T
+  int64_t vocab_size() const { return vocab_size_; }          // ids are below it
   int64_t samples() const { return samples_; }                // training sequences, each once
+  // The tokens of a training sample, T of them, and where its documents end: what metrics are computed from.
+  void sample_tokens(int64_t sample, std::span<int64_t> out) const;
+  int64_t longest_document(int64_t sample) const;  // tokens of the longest part of one inside the sample
+  // Names the training samples: another text, order of files, length or split has another.
+  std::string fingerprint() const;
   int64_t valid_sequences() const { return valid_samples_; }  // 0: nothing is held out
   int64_t train_tokens() const { return samples() * sequence_; }
   // Passes over each training set that `steps` steps of `batch` sequences make.
   std::vector<double> epochs_after(int64_t steps, int64_t batch) const;
+  // What a checkpoint after `step` steps has to carry so that the order goes on at once; null where nothing.
+  nlohmann::json order_state(int64_t step) const;
+  void restore_order(const nlohmann::json& state);
 
  private:
   struct Part {  // a training set
@@ -61,6 +87,7 @@ class Dataset {
     int64_t first_sample;  // number of its first sample, counted through all sets: keys random numbers
     int64_t held_out;      // samples kept for validation
     int64_t held_begin;    // token of the stream that they start at
+    std::unique_ptr<AdmittedOrder> admitted = nullptr;  // in place of `order` where a curriculum filters
   };
   struct Source {  // where a sample's tokens are
     const ConcatenatedSource& stream;
@@ -69,7 +96,14 @@ class Dataset {
 
   void divide(TokenSources sources, double valid_fraction, int64_t needed, const std::string& purpose);
   Source valid_source(int64_t sample) const;
-  Batch empty_batch(int64_t sequences) const;
+  struct Drawn {  // a sample of a training step
+    const Part& part;
+    EpochSample at;
+  };
+  std::vector<Drawn> draw(int64_t step, const StepShapes& shapes) const;
+  const Part& part_of(int64_t sample) const;
+  Batch empty_batch(int64_t sequences, int64_t length) const;
+  // One row, as long as the batch says, from the source's beginning on.
   void write(const Source& source, const SampleKey& key, Batch& batch, int64_t row) const;
   void mark_documents(const Source& source, std::span<int64_t> document_begin,
                       std::span<int64_t> targets) const;
@@ -85,6 +119,10 @@ class Dataset {
   AttentionReach attention_;
   std::unique_ptr<TrainingObjective> objective_;
   int64_t samples_ = 0, valid_samples_ = 0;
+  std::optional<StepShapes> shapes_;
+  std::vector<int64_t> dropping_layers_;
+  bool keep_special_ = false;
+  std::vector<uint8_t> special_;  // by id
   std::optional<Permutation> valid_order_;  // of several parts' held-out samples
 };
 

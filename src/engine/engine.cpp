@@ -84,6 +84,7 @@ Pass Engine::pass_for(const Batch& batch, int64_t step, bool training) const {
                                                       : Visibility::prefix;
   pass.prefix_B = batch.prefix;
   if (!batch.document_begin.empty()) pass.document_begin_N = to_tensor(batch.document_begin);
+  if (training) pass.dropping = batch.dropping;
   pass.dropout = training && model_.shape().dropout.any();
   pass.seed = seed_;
   pass.step = step;

@@ -10,6 +10,7 @@
 #include "model/layers/norm.h"
 #include "model/layers/table.h"
 #include "model/layers/vocabulary_loss.h"
+#include "model/token_dropping.h"
 
 namespace megalith {
 namespace {
@@ -151,7 +152,7 @@ class BertHead : public HeadBlock {
 std::unique_ptr<Block> make_bert_block(const ModelShape& shape, BlockSpec spec) {
   switch (spec.kind) {
     case BlockKind::embedding: return std::make_unique<BertEmbedding>(shape, std::move(spec));
-    case BlockKind::layer: return std::make_unique<BertLayer>(shape, std::move(spec));
+    case BlockKind::layer: return std::make_unique<Dropping<BertLayer>>(shape, std::move(spec));
     case BlockKind::head: break;
   }
   return std::make_unique<BertHead>(shape, std::move(spec));

@@ -67,6 +67,20 @@ void layer_facts(BlockFacts& f, const BlockSpec& spec, const ModelShape& s, cons
   f.workspace_bytes = std::max(feed_forward_workspace(s, m, e), attention_workspace(s, m, e));
 }
 
+// A layer that drops: its work is that of the rows it keeps, which are copied there and back.
+void dropping_facts(BlockFacts& f, const BlockSpec& spec, const ModelShape& s, const MicroBatchShape& m, int64_t e) {
+  MicroBatchShape kept = m;
+  kept.length = m.kept;
+  layer_facts(f, spec, s, kept, e);
+  const int64_t all = e * m.tokens() * s.hidden, rows = e * kept.tokens() * s.hidden;
+  f.forward_touched_bytes += 2 * all + 4 * rows;
+  f.backward_touched_bytes += 2 * all + 4 * rows;
+  f.output_bytes = all;
+  // The tape has the input's rows in place of the input, which is counted as the block before's until this goes back.
+  f.saved_bytes = std::max<int64_t>(0, f.saved_bytes + rows - all);
+  f.workspace_bytes += 2 * rows + all;
+}
+
 // What dropout copies, BERT's norm again and its gradient, rows in the gradient's type.
 int64_t embedding_workspace(const ModelShape& s, int64_t N, int64_t e) {
   const int64_t copies = (s.dropout.embedding > 0 ? 1 : 0) + (s.arch == Arch::bert ? 2 : 0);
@@ -113,7 +127,12 @@ std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchSha
         f.workspace_bytes = embedding_workspace(shape, N, e);
         f.aside_bytes = shape.tied ? 4 * std::min(N, (shape.vocab + micro.micros - 1) / micro.micros) * C : 0;
         break;
-      case BlockKind::layer: layer_facts(f, spec, shape, micro, e); break;
+      case BlockKind::layer:
+        if (micro.kept > 0 && std::ranges::binary_search(micro.dropping_layers, spec.layer))
+          dropping_facts(f, spec, shape, micro, e);
+        else
+          layer_facts(f, spec, shape, micro, e);
+        break;
       case BlockKind::head:
         head_facts(f, shape, micro, e);
         if (shape.tied) f.tied_to = 0;

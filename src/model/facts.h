@@ -12,6 +12,8 @@ struct MicroBatchShape {
   int64_t length = 1;
   double target_fraction = 1;  // of the positions: masked objectives send only those through the head
   int64_t micros = 1;          // micro-batches a step: together they keep no more rows aside than the table has
+  int64_t kept = 0;            // tokens of a sequence in the layers that drop some; 0: none does
+  std::vector<int64_t> dropping_layers;
   int64_t tokens() const { return sequences * length; }
 };
 

@@ -6,6 +6,7 @@
 #include "model/decoder_layer.h"
 #include "model/layers/feed_forward.h"
 #include "model/layers/table.h"
+#include "model/token_dropping.h"
 
 namespace megalith {
 namespace {
@@ -71,7 +72,7 @@ class Gpt2Head : public DecoderHead<LayerNorm> {
 std::unique_ptr<Block> make_gpt2_block(const ModelShape& shape, BlockSpec spec) {
   switch (spec.kind) {
     case BlockKind::embedding: return std::make_unique<Gpt2Embedding>(shape, std::move(spec));
-    case BlockKind::layer: return std::make_unique<Gpt2Layer>(shape, std::move(spec));
+    case BlockKind::layer: return std::make_unique<Dropping<Gpt2Layer>>(shape, std::move(spec));
     case BlockKind::head: break;
   }
   return std::make_unique<Gpt2Head>(shape, std::move(spec));

@@ -7,6 +7,7 @@
 #include "model/decoder_layer.h"
 #include "model/layers/feed_forward.h"
 #include "model/layers/table.h"
+#include "model/token_dropping.h"
 
 namespace megalith {
 namespace {
@@ -65,7 +66,7 @@ class LlamaHead : public DecoderHead<RmsNorm> {
 std::unique_ptr<Block> make_llama_block(const ModelShape& shape, BlockSpec spec) {
   switch (spec.kind) {
     case BlockKind::embedding: return std::make_unique<LlamaEmbedding>(shape, std::move(spec));
-    case BlockKind::layer: return std::make_unique<LlamaLayer>(shape, std::move(spec));
+    case BlockKind::layer: return std::make_unique<Dropping<LlamaLayer>>(shape, std::move(spec));
     case BlockKind::head: break;
   }
   return std::make_unique<LlamaHead>(shape, std::move(spec));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "data/batch.h"
 #include "model/key_value_cache.h"
 
 namespace megalith {
@@ -21,6 +22,8 @@ struct Pass {
   std::vector<int64_t> prefix_B;   // Visibility::prefix
   at::Tensor document_begin_N;     // int64: where in its sequence each position's document begins, which is all it
                                    // sees and where its positions count from; undefined: sequences are whole
+  std::vector<int64_t> positions_N;  // where tokens stand, if that does not follow from the order: tokens were dropped
+  TokenDropping dropping;          // in training
   bool dropout = false;            // on in training
   uint64_t seed = 0;
   int64_t step = 0;                // with first_sequence: keys dropout

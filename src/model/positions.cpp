@@ -3,6 +3,7 @@
 namespace megalith {
 
 std::vector<int64_t> positions_of(const Pass& pass) {
+  if (!pass.positions_N.empty()) return pass.positions_N;
   std::vector<int64_t> positions(static_cast<size_t>(pass.tokens()));
   auto first_of = [&](int64_t b) { return pass.cache ? pass.cache->first_position(b) : 0; };
   const int64_t* begin = pass.document_begin_N.defined() ? pass.document_begin_N.const_data_ptr<int64_t>() : nullptr;

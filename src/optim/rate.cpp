@@ -6,19 +6,19 @@
 
 namespace megalith {
 
-double learning_rate(const TrainSettings& settings, int64_t step) {
+double learning_rate(const TrainSettings& settings, double step) {
   const double lr = settings.lr, low = settings.min_lr;
-  if (step < settings.warmup)
-    return lr * static_cast<double>(step + 1) / static_cast<double>(settings.warmup);
+  if (step < static_cast<double>(settings.warmup))
+    return std::min(lr, lr * (step + 1) / static_cast<double>(settings.warmup));
   if (settings.decay == Decay::constant) return lr;
   if (settings.decay == Decay::inverse_sqrt)
     return lr * std::sqrt(static_cast<double>(std::max<int64_t>(1, settings.warmup)) /
-                          static_cast<double>(step + 1));
+                          (step + 1));
 
   const int64_t peak = std::max<int64_t>(0, settings.warmup - 1), last = settings.steps - 1;
-  if (step > last) return low;
+  if (step > static_cast<double>(last)) return low;
   if (last <= peak) return lr;  // a run of one step
-  const double done = static_cast<double>(step - peak) / static_cast<double>(last - peak);
+  const double done = std::max(0.0, step - static_cast<double>(peak)) / static_cast<double>(last - peak);
   const double left =
       settings.decay == Decay::linear ? 1 - done : 0.5 * (1 + std::cos(std::numbers::pi * done));
   return low + (lr - low) * left;

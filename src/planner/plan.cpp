@@ -31,7 +31,15 @@ constexpr double kAsGood = 1.01;
 
 MicroBatchShape micro_shape(const Config& config, int64_t sequences) {
   double targets = config.objective.kind == Objective::masked ? config.objective.mask_fraction : 1.0;
-  return {sequences, config.data.sequence, targets, config.train.batch / sequences};
+  // The steps that drop least are the largest.
+  const int64_t kept = config.token_dropping.on() ? static_cast<int64_t>(config.token_dropping.pacing.to) : 0;
+  const bool drops = kept < config.data.sequence && kept > 0;
+  return {.sequences = sequences,
+          .length = config.data.sequence,
+          .target_fraction = targets,
+          .micros = config.train.batch / sequences,
+          .kept = drops ? kept : 0,
+          .dropping_layers = drops ? config.token_dropping.layers_of(config.model.shape.layers) : std::vector<int64_t>{}};
 }
 
 Workload workload(const Config& config, int64_t micro_batch) {
@@ -177,7 +185,25 @@ void must_be_valid(const Schedule& schedule) {
   MEGALITH_ASSERT(problems.empty(), "{}", problems.front().reason);
 }
 
+void lay_out(Plan& plan, const Config& config) {
+  plan.blocks = facts_for(config, plan.micro_batch);
+  plan.step = training_schedule(plan.blocks, plan.micros, plan.strategy);
+  plan.step_with_save = with_save(plan.step);
+  plan.evaluation = evaluation_schedule(plan.blocks, plan.micros, plan.strategy);
+  plan.evaluation_of_one = evaluation_schedule(plan.blocks, 1, plan.strategy);
+  plan.final_save = final_save_schedule(plan.blocks, plan.strategy);
+  for (const Schedule* schedule : {&plan.step, &plan.step_with_save, &plan.evaluation, &plan.evaluation_of_one, &plan.final_save})
+    must_be_valid(*schedule);
+}
+
 }  // namespace
+
+Plan with_shape(Plan plan, const Config& config) {
+  plan.micro_batch = config.train.batch / plan.micros;
+  lay_out(plan, config);
+  plan.predicted = simulate(plan.step, predict_costs(plan.step, plan.speeds));
+  return plan;
+}
 
 Plan make_plan(const Config& config) {
   Plan plan;
@@ -198,13 +224,7 @@ Plan make_plan(const Config& config) {
       fitting_strategies(plan.blocks, plan.micros, {config.memory, room_for_tensors(plan.budget, plan.process)});
   if (strategies.empty()) refuse(plan, config);
   choose_strategy(plan, strategies);
-  plan.step = training_schedule(plan.blocks, plan.micros, plan.strategy);
-  plan.step_with_save = with_save(plan.step);
-  plan.evaluation = evaluation_schedule(plan.blocks, plan.micros, plan.strategy);
-  plan.evaluation_of_one = evaluation_schedule(plan.blocks, 1, plan.strategy);
-  plan.final_save = final_save_schedule(plan.blocks, plan.strategy);
-  for (const Schedule* schedule : {&plan.step, &plan.step_with_save, &plan.evaluation, &plan.evaluation_of_one, &plan.final_save})
-    must_be_valid(*schedule);
+  lay_out(plan, config);
   if (const std::string how = describe(plan.strategy); !how.empty())
     plan.adapted.push_back(fmt::format("to stay within {}: {}", show(plan.budget), how));
   return plan;

@@ -19,11 +19,11 @@ struct Plan {
   int64_t threads = 1;
   Bytes budget;                 // of the whole process
   Bytes process;                // of the process itself: code, runtime, tokenizer; measured before the model exists
+  MachineSpeeds speeds;         // what times are predicted from
   std::vector<BlockFacts> blocks;
   Strategy strategy;            // what brings it within the budget
   Schedule step, step_with_save, final_save;
   Schedule evaluation, evaluation_of_one;  // of as many micro-batches as a step has, of one
-  MachineSpeeds speeds;
   Simulation predicted;         // of `step`
   std::vector<std::string> adapted;  // what was changed to make it fit, a line each
   Bytes predicted_peak() const { return Bytes(predicted.peak_bytes) + process; }
@@ -33,6 +33,10 @@ struct Plan {
 // alone; what does not (recomputation, spilling, the window) is the fastest by simulation of what fits. Checks the
 // schedules and simulates the step. UserError with a breakdown and the settings that would help when nothing fits.
 Plan make_plan(const Config& config);
+
+// The same plan, cut into as many micro-batches, for steps of another shape: `config` is the plan's own but for
+// data.sequence, train.batch and what token_dropping keeps in the end.
+Plan with_shape(Plan plan, const Config& config);
 
 nlohmann::json to_json(const Plan& plan, const Config& config);  // plan.json
 

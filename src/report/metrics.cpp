@@ -79,6 +79,10 @@ std::string to_json_line(const StepMetrics& m) {
   record["mem_peak_bytes"] = m.mem_peak_bytes;
   if (m.skipped) record["skipped"] = true;
   put(record, "loss_scale", m.loss_scale);
+  if (m.length) record["length"] = *m.length;
+  if (m.kept) record["kept"] = *m.kept;
+  put(record, "layer_tokens", m.layer_tokens);
+  for (const auto& [metric, limit] : m.difficulty) put(record["difficulty"], metric, limit);
   put(record, "valid_loss", m.valid_loss);
   put(record, "save_s", m.save_s);
   if (m.sample) record["sample"] = *m.sample;
@@ -109,6 +113,11 @@ std::optional<StepMetrics> parse_metrics_line(std::string_view line) {
   auto skipped = record.find("skipped");
   m.skipped = skipped != record.end() && *skipped == true;
   m.loss_scale = get(record, "loss_scale");
+  if (record.contains("length")) m.length = whole("length");
+  if (record.contains("kept")) m.kept = whole("kept");
+  m.layer_tokens = get(record, "layer_tokens");
+  if (auto limits = record.find("difficulty"); limits != record.end() && limits->is_object())
+    for (const auto& [metric, limit] : limits->items()) m.difficulty.emplace_back(metric, get(*limits, metric).value_or(0));
   m.valid_loss = get(record, "valid_loss");
   m.save_s = get(record, "save_s");
   if (auto sample = record.find("sample"); sample != record.end() && sample->is_string())

@@ -21,6 +21,11 @@ struct StepMetrics {
   int64_t mem_peak_bytes = 0;  // of the process so far
   bool skipped = false;        // non-finite loss or gradient: no update was made
   std::optional<double> loss_scale;   // fp16
+  // Where a curriculum or token dropping shapes the step.
+  std::optional<int64_t> length;        // tokens of a sequence
+  std::optional<int64_t> kept;          // of them, in the layers that drop
+  std::optional<double> layer_tokens;   // consumed so far; a token that one of L layers dropped counts 1 / L less
+  std::vector<std::pair<std::string, double>> difficulty;  // the limit of each metric
   std::optional<double> valid_loss;   // where the step was followed by a validation
   std::optional<double> save_s;       // delay that a save added to this step, in seconds
   std::optional<std::string> sample;  // text generated after this step

@@ -142,6 +142,9 @@ void TensorBoardLog::append(const StepMetrics& m) {
   add(scalar("tokens_per_s", m.tokens_per_s));
   add(scalar("mem_peak_bytes", static_cast<double>(m.mem_peak_bytes)));
   if (m.loss_scale) add(scalar("loss_scale", *m.loss_scale));
+  if (m.length) add(scalar("length", static_cast<double>(*m.length)));
+  if (m.kept) add(scalar("kept", static_cast<double>(*m.kept)));
+  for (const auto& [metric, limit] : m.difficulty) add(scalar("difficulty/" + metric, limit));
   if (m.sample) add(text_value("sample", as_preformatted(*m.sample)));
   write_record(event_at(m.step).message(5, summary).bytes());  // Event.summary
 }

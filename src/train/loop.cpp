@@ -41,19 +41,21 @@ double save_delay(const Schedule& schedule, const std::vector<Span>& spans) {
 }  // namespace
 
 TrainingLoop::TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine,
-                           const Dataset& data, const Tokenizer* tokenizer)
-    : config_(config), plan_(plan), run_(run), engine_(engine), data_(data), tokenizer_(tokenizer),
+                           const Dataset& data, const StepShapes& shapes, const Tokenizer* tokenizer)
+    : config_(config), plan_(plan), run_(run), engine_(engine), data_(data), shapes_(shapes),
+      tokenizer_(tokenizer), plans_(config, plan),
+      steps_(shapes.steps_for(config.train.steps, config.train.schedule_by)),
       saver_(run.checkpoints(), engine.model(), tokenizer, config.checkpoint.keep) {}
 
 TrainResult TrainingLoop::run(LoopState state) {
   if (state.step > 0) last_checkpoint_ = (run_.checkpoints() / checkpoint_name(state.step)).string();
-  if (state.step >= config_.train.steps) {
-    log::info("all {} steps are done already; raise train.steps to go on", config_.train.steps);
+  if (state.step >= steps_) {
+    log::info("all {} steps are done already; raise train.steps to go on", steps_);
     return {ExitCode::done, write_summary(state, "finished", 0)};
   }
   log_ = std::make_unique<MetricsLog>(run_.file("metrics.jsonl"), state.step);
   board_ = std::make_unique<TensorBoardLog>(run_.file("tensorboard"), state.step);
-  Progress::Options shown{.steps = config_.train.steps, .first_step = state.step, .log_every = config_.train.log_every,
+  Progress::Options shown{.steps = steps_, .first_step = state.step, .log_every = config_.train.log_every,
                           .budget_bytes = plan_.budget.value};
   progress_ = std::make_unique<Progress>(shown);
   reset_memory_peak();
@@ -81,9 +83,9 @@ TrainResult TrainingLoop::run(LoopState state) {
 
 void TrainingLoop::steps(LoopState& state) {
   StopSignals signals("\nstopping after this step and saving; once more stops at once\n");
-  while (state.step < config_.train.steps && !interrupted_) {
+  while (state.step < steps_ && !interrupted_) {
     StepMetrics metrics = one_step(state);
-    const bool last = state.step == config_.train.steps;
+    const bool last = state.step == steps_;
     interrupted_ = !last && signals.stop_requested();
     if (last || due(config_.train.eval_every, state)) look(metrics, last);  // interrupted or not: metrics stay exact
     log_->append(metrics);
@@ -103,11 +105,13 @@ void TrainingLoop::steps(LoopState& state) {
 
 StepMetrics TrainingLoop::one_step(LoopState& state) {
   const auto began = std::chrono::steady_clock::now();
-  const StepOutcome outcome = train_step(engine_, plan_, data_, config_.train, state.step, pending_.get());
   StepMetrics metrics;
+  metrics.lr = learning_rate(config_.train, shapes_.full_steps_before(state.step, config_.train.schedule_by));
+  const StepOutcome outcome = train_step(engine_, plans_, data_, config_.train, state.step, metrics.lr, pending_.get());
   metrics.step_s = seconds_since(began);
-  metrics.lr = learning_rate(config_.train, state.step);
-  observe(outcome, metrics.step_s, pending_ != nullptr);
+  const StepShape shape = shapes_.shape(state.step);
+  observe(outcome, shape, metrics.step_s, pending_ != nullptr);
+  describe_shape(metrics, state.step);
   if (pending_) {
     // What updates waited for, or the whole slowdown where that is more: writing takes a share of the cores, too.
     metrics.save_s = save_delay(plan_.step_with_save, outcome.spans);
@@ -116,7 +120,7 @@ StepMetrics TrainingLoop::one_step(LoopState& state) {
     pending_.reset();
   }
   state.step++;
-  state.tokens += config_.train.batch * config_.data.sequence;
+  state.tokens += shape.tokens();
   state.skipped += outcome.skipped;
   state.skipped_in_a_row = outcome.skipped ? state.skipped_in_a_row + 1 : 0;
   if (outcome.skipped)
@@ -128,15 +132,33 @@ StepMetrics TrainingLoop::one_step(LoopState& state) {
   metrics.grad_norm = outcome.gradient_norm;
   metrics.tokens = state.tokens;
   metrics.epochs = data_.epochs_after(state.step, config_.train.batch);
-  metrics.tokens_per_s = static_cast<double>(config_.train.batch * config_.data.sequence) / metrics.step_s;
+  metrics.tokens_per_s = static_cast<double>(shape.tokens()) / metrics.step_s;
   metrics.mem_peak_bytes = allocated_memory().peak + process_bytes_;
   metrics.skipped = outcome.skipped;
   if (config_.train.precision == Precision::fp16) metrics.loss_scale = outcome.loss_scale;
   return metrics;
 }
 
-void TrainingLoop::observe(const StepOutcome& outcome, double seconds, bool saving) {
-  if (!saving) {
+void TrainingLoop::describe_shape(StepMetrics& metrics, int64_t step) const {
+  const StepShape shape = shapes_.shape(step);
+  for (const CurriculumSettings& entry : config_.curriculum) {
+    const double limit = Pacing(entry.pacing).at(shapes_.before(step, entry.pacing.unit));
+    metrics.difficulty.emplace_back(entry.metric, limit);
+    if (entry.changes_length()) metrics.length = shape.length;
+  }
+  if (!config_.token_dropping.on()) return;
+  metrics.kept = shape.kept() > 0 ? shape.kept() : shape.length;
+  metrics.layer_tokens = shapes_.layer_tokens_before(step + 1);
+}
+
+// Measured against predicted is a matter of the longest steps, which the plan is for.
+void TrainingLoop::observe(const StepOutcome& outcome, const StepShape& shape, double seconds, bool saving) {
+  if (!saving && shape.tokens() > longest_) {
+    longest_ = shape.tokens();
+    step_seconds_.clear();
+    typical_spans_.clear();
+  }
+  if (!saving && shape.tokens() == longest_) {
     step_seconds_.push_back(seconds);
     // The step that is drawn is one of the usual length.
     const double usual = median({step_seconds_.end() - std::min<ptrdiff_t>(33, std::ssize(step_seconds_)), step_seconds_.end()});
@@ -171,7 +193,7 @@ void TrainingLoop::save_now(const LoopState& state) {
 
 nlohmann::json TrainingLoop::state_json(const LoopState& state) const {
   Engine::Counters counters = engine_.counters();
-  return {{"step", state.step},
+  nlohmann::json json{{"step", state.step},
           {"tokens", state.tokens},
           {"seed", config_.run.seed},
           {"skipped", state.skipped},
@@ -180,6 +202,8 @@ nlohmann::json TrainingLoop::state_json(const LoopState& state) const {
           {"loss_scale", counters.loss_scale.scale},
           {"loss_scale_good_steps", counters.loss_scale.good_steps},
           {"micro_batch", plan_.micro_batch}};
+  if (nlohmann::json order = data_.order_state(state.step); !order.is_null()) json["order"] = std::move(order);
+  return json;
 }
 
 nlohmann::json TrainingLoop::write_summary(const LoopState& state, const std::string& how, double seconds) {

@@ -5,6 +5,7 @@
 #include "data/dataset.h"
 #include "engine/engine.h"
 #include "planner/plan.h"
+#include "planner/shape_plans.h"
 #include "report/metrics.h"
 #include "report/progress.h"
 #include "report/tensorboard.h"
@@ -27,7 +28,7 @@ class TrainingLoop {
  public:
   // Borrows everything; `tokenizer` may be null.
   TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine, const Dataset& data,
-               const Tokenizer* tokenizer);
+               const StepShapes& shapes, const Tokenizer* tokenizer);
   TrainResult run(LoopState state);
 
  private:
@@ -37,7 +38,8 @@ class TrainingLoop {
   void save_now(const LoopState& state);               // with nothing else going on
   nlohmann::json state_json(const LoopState& state) const;
   nlohmann::json write_summary(const LoopState& state, const std::string& how, double seconds);
-  void observe(const StepOutcome& outcome, double seconds, bool saving);
+  void describe_shape(StepMetrics& metrics, int64_t step) const;
+  void observe(const StepOutcome& outcome, const StepShape& shape, double seconds, bool saving);
   bool due(int64_t every, const LoopState& state) const { return every > 0 && state.step % every == 0; }
 
   const Config& config_;
@@ -45,14 +47,18 @@ class TrainingLoop {
   const RunDirectory& run_;
   Engine& engine_;
   const Dataset& data_;
+  const StepShapes& shapes_;
   const Tokenizer* tokenizer_;
+  ShapePlans plans_;
+  int64_t steps_;                         // of the run
   Saver saver_;
   std::unique_ptr<Save> pending_;         // goes out with the next step
   int64_t pending_step_ = 0;
   std::unique_ptr<MetricsLog> log_;
   std::unique_ptr<TensorBoardLog> board_;
   std::unique_ptr<Progress> progress_;
-  std::vector<double> step_seconds_;      // of steps without a save
+  std::vector<double> step_seconds_;      // of steps without a save, of the longest shape so far
+  int64_t longest_ = 0;                   // tokens a step
   std::vector<Span> typical_spans_;
   int64_t process_bytes_ = 0;             // resident beyond the allocator's, at most
   double last_loss_ = 0, last_valid_loss_ = -1;

@@ -1,15 +1,15 @@
 #include "train/step.h"
 
-#include "optim/rate.h"
 #include "schedule/base_pass.h"
 
 namespace megalith {
 
-StepOutcome train_step(Engine& engine, const Plan& plan, const Dataset& data, const TrainSettings& settings, int64_t step,
-                       PartSink* save) {
+StepOutcome train_step(Engine& engine, ShapePlans& plans, const Dataset& data, const TrainSettings& settings, int64_t step,
+                       double lr, PartSink* save) {
   const Batch batch = data.train_batch(step, settings.batch);
+  const Plan& plan = plans.at(data.shape(step, settings.batch));
   const Schedule& schedule = save ? plan.step_with_save : plan.step;
-  return engine.run(schedule, {&batch, step, learning_rate(settings, step), save});
+  return engine.run(schedule, {&batch, step, lr, save});
 }
 
 double validate(Engine& engine, const Plan& plan, const Dataset& data, int64_t batches) {

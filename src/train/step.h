@@ -3,12 +3,13 @@
 #include "data/dataset.h"
 #include "engine/engine.h"
 #include "planner/plan.h"
+#include "planner/shape_plans.h"
 
 namespace megalith {
 
 // `step` counts from 0. `save`, where given, receives the state left by the step before while this one computes.
-StepOutcome train_step(Engine& engine, const Plan& plan, const Dataset& data, const TrainSettings& settings, int64_t step,
-                       PartSink* save);
+StepOutcome train_step(Engine& engine, ShapePlans& plans, const Dataset& data, const TrainSettings& settings, int64_t step,
+                       double lr, PartSink* save);
 
 // Mean loss over the held-out sequences, at most `batches` batches of them (0: all).
 double validate(Engine& engine, const Plan& plan, const Dataset& data, int64_t batches);

@@ -15,6 +15,7 @@
 #include "report/html.h"
 #include "train/load_model.h"
 #include "train/loop.h"
+#include "train/prepare_curriculum.h"
 #include "train/prepare_data.h"
 #include "train/run_directory.h"
 
@@ -53,7 +54,7 @@ void complete_shape(Config& config, const std::filesystem::path& folder, const T
   check_model(config);
 }
 
-void restore(Engine& engine, LoopState& state, const Found& checkpoint) {
+void restore(Engine& engine, Dataset& data, LoopState& state, const Found& checkpoint) {
   load_parameters(engine.model(), checkpoint.dir);
   load_optimizer(engine.model(), checkpoint.dir);
   nlohmann::json saved = read_state(checkpoint.dir);
@@ -61,6 +62,7 @@ void restore(Engine& engine, LoopState& state, const Found& checkpoint) {
   state.tokens = saved.at("tokens").get<int64_t>();
   state.skipped = saved.at("skipped").get<int64_t>();
   state.skipped_in_a_row = saved.at("skipped_in_a_row").get<int64_t>();
+  if (saved.contains("order")) data.restore_order(saved["order"]);
   engine.restore({saved.at("updates").get<int64_t>(),
                   {saved.at("loss_scale").get<double>(), saved.at("loss_scale_good_steps").get<int64_t>()}});
 }
@@ -86,6 +88,10 @@ TrainResult train(Config config) {
   complete_shape(config, folder, tokenizer.get());
   at::set_num_threads(static_cast<int>(config.train.threads > 0 ? config.train.threads : usable_cores()));
   auto data = prepare_data(config, run, tokenizer.get(), say);
+  const StepShapes shapes(config);
+  if (config.token_dropping.on())
+    data->drop_tokens(config.token_dropping.layers_of(config.model.shape.layers), config.token_dropping.keep_special);
+  data->follow(shapes, prepare_filters(config, run, *data));
 
   Plan plan = make_plan(config);
   config.train.micro_batch = plan.micro_batch;
@@ -100,7 +106,7 @@ TrainResult train(Config config) {
   if (const BlockStore* store = engine.model().store())
     say(fmt::format("{} of state in {} ({})", show(Bytes(store->bytes())), config.memory.spill, describe(store->way())));
   LoopState state;
-  if (checkpoint) restore(engine, state, *checkpoint);
+  if (checkpoint) restore(engine, *data, state, *checkpoint);
   else if (!folder.empty()) start_from(engine.model(), folder);
   else engine.model().initialise(config.run.seed);
 
@@ -109,7 +115,7 @@ TrainResult train(Config config) {
                   show_count(parameter_count(config.model.shape)), config.train.batch * config.data.sequence,
                   plan.micros == 1 ? "one micro-batch" : fmt::format("{} micro-batches", plan.micros),
                   plan.threads, show_seconds(plan.predicted.seconds), show(plan.predicted_peak()), show(plan.budget)));
-  TrainResult result = TrainingLoop(config, plan, run, engine, *data, tokenizer.get()).run(state);
+  TrainResult result = TrainingLoop(config, plan, run, engine, *data, shapes, tokenizer.get()).run(state);
   set_allocation_budget(Bytes(0));
   return result;
 }

@@ -17,7 +17,7 @@ def finished(space, run="runs/example"):
 
 def every_example_is_here(space):
     names = {p.name for p in EXAMPLES.glob("*.yaml")}
-    tested = {"quickstart.yaml", "gpt2-124m.yaml", "finetune.yaml", "bert.yaml"}
+    tested = {"quickstart.yaml", "gpt2-124m.yaml", "finetune.yaml", "bert.yaml", "efficient.yaml"}
     assert names == tested, f"examples without a test: {names - tested}; tests without an example: {tested - names}"
 
 
@@ -42,5 +42,14 @@ def bert(space):
     return finished(space)
 
 
+def efficient(space):
+    few = [o for o in FEW if not o.startswith("train.steps")]
+    space.run("train", EXAMPLES / "efficient.yaml", "data.train=[text.txt]", SMALL_TOKENIZER, *few, "train.tokens=200",
+              "checkpoint.every=never", timeout=300)
+    rows = support.metrics(space / "runs/example")
+    assert rows[0]["length"] == 64 and rows[0]["difficulty"]["rarity"] == 10, rows[0]
+    return finished(space)
+
+
 if __name__ == "__main__":
-    support.run_cases([every_example_is_here, quickstart_and_going_on_from_its_checkpoint, gpt2_124m, bert])
+    support.run_cases([every_example_is_here, quickstart_and_going_on_from_its_checkpoint, gpt2_124m, bert, efficient])

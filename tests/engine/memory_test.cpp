@@ -21,6 +21,7 @@ struct Case {
   bool prefix = false;
   OptimizerKind optimizer = OptimizerKind::adamw;
   int64_t head_size = 0;  // with biases, as the two come together in the models that have either
+  int64_t kept = 0;       // tokens in all layers but the first and the last
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -51,7 +52,10 @@ TEST_P(PeakMemory, IsWithinAFifthOfThePrediction) {
   const int64_t before = allocated_memory().live;
   auto engine = make_engine(shape, settings);
   double targets = static_cast<double>(batch.target_count()) / static_cast<double>(batch.targets.size());
-  auto facts = block_facts(shape, {c.sequences / c.micros, c.length, targets, c.micros}, c.precision);
+  MicroBatchShape micro{c.sequences / c.micros, c.length, targets, c.micros, c.kept, {}};
+  for (int64_t layer = 1; layer + 1 < c.layers; layer++) micro.dropping_layers.push_back(layer);
+  batch.dropping = {c.kept, micro.dropping_layers, {}};
+  auto facts = block_facts(shape, micro, c.precision);
   for (size_t b = 0; b < facts.size(); b++)
     facts[b].optimizer_bytes = engine->model().optimizer_bytes(static_cast<BlockId>(b));
   Schedule step = training_step(facts, c.micros);
@@ -105,6 +109,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"LlamaWideHeads", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, {}, true, false, kAdamW, 128},
                     Case{"LlamaNarrowHeads", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, {}, true, false, kAdamW, 16},
                     Case{"LlamaWideHeadsDropout", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, kAll, true, false, kAdamW, 128},
+                    Case{"Gpt2Dropping", Arch::gpt2, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 256},
+                    Case{"LlamaDropping", Arch::llama, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 256},
+                    Case{"BertDropping", Arch::bert, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 128},
+                    Case{"Gpt2DroppingMicros", Arch::gpt2, 8, 128, 4, 256, 6, 300, kFp32, kResidual, true, false, kAdamW, 0, 40},
                     Case{"Gpt2Bf16", Arch::gpt2, 4, 128, 1, 256, 2, 300, kBf16},
                     Case{"LlamaBf16", Arch::llama, 4, 128, 1, 256, 2, 300, kBf16},
                     Case{"BertBf16", Arch::bert, 4, 128, 1, 256, 2, 300, kBf16}),

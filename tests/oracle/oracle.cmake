@@ -11,6 +11,12 @@ if(ORACLE_PYTHON)
                      $<TARGET_FILE:probe>)
     set_tests_properties(oracle.transformers.${arch} PROPERTIES TIMEOUT 600)
   endforeach()
+  foreach(arch gpt2 llama bert)
+    add_test(NAME oracle.token_dropping.${arch}
+             COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/oracle/token_dropping_agreement.py ${arch}
+                     $<TARGET_FILE:probe>)
+    set_tests_properties(oracle.token_dropping.${arch} PROPERTIES TIMEOUT 600)
+  endforeach()
   add_test(NAME oracle.generation
            COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/oracle/generation_agreement.py
                    $<TARGET_FILE:generation_probe>)

@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "memory/allocator.h"
 #include "model/facts.h"
+#include "model/token_dropping.h"
 #include "schedule/base_pass.h"
 #include "train/load_model.h"
 
@@ -55,6 +56,7 @@ int main(int argc, char** argv) {
     for (int64_t id : row) batch.targets.push_back(id);
   if (job.contains("prefix")) batch.prefix = job["prefix"].get<std::vector<int64_t>>();
   const int32_t micros = job.value("micros", 1);
+  if (job.contains("kept")) batch.dropping = {job["kept"].get<int64_t>(), job["dropping_layers"].get<std::vector<int64_t>>(), {}};
 
   Engine engine(shape, settings, 1, true);
   load_parameters(engine.model(), folder);
@@ -83,7 +85,17 @@ int main(int argc, char** argv) {
   }
   for (BlockId b = 0; b < static_cast<BlockId>(engine.model().size()); b++) engine.model().clear_gradient(b);
 
-  nlohmann::json out{{"loss", outcome.loss}, {"losses", nlohmann::json::array()}, {"norms", nlohmann::json::array()}};
+  nlohmann::json rows = nlohmann::json::object();  // that each layer kept in step 0, as the reference needs them
+  Pass pass;
+  pass.sequences = batch.sequences;
+  pass.length = batch.length;
+  pass.seed = 1;
+  pass.dropping = batch.dropping;
+  for (int64_t layer : batch.dropping.layers) {
+    at::Tensor kept = kept_rows(pass, layer);
+    rows[std::to_string(layer)] = std::vector<int64_t>(kept.const_data_ptr<int64_t>(), kept.const_data_ptr<int64_t>() + kept.numel());
+  }
+  nlohmann::json out{{"rows", rows}, {"loss", outcome.loss}, {"losses", nlohmann::json::array()}, {"norms", nlohmann::json::array()}};
   for (int i = 0; i < (argc > 4 ? std::atoi(argv[4]) : 0); i++) {
     StepOutcome o = engine.run(step, input);
     out["losses"].push_back(o.loss);

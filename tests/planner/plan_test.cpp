@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "memory/allocator.h"
 #include "planner/calibration.h"
+#include "planner/shape_plans.h"
 
 namespace megalith {
 namespace {
@@ -86,6 +87,35 @@ TEST_F(Planner, ADamagedCacheIsMeasuredAgain) {
   std::filesystem::create_directories(calibration_file().parent_path());
   std::ofstream(calibration_file()) << "{\"broken";
   EXPECT_GT(calibrate({config.model.shape, {4, 32}}, 2, folder).flops, 0);
+}
+
+TEST_F(Planner, ShorterStepsAndDroppedTokensArePlannedAsTheyAre) {
+  config.model.shape.layers = 4;
+  config.train.micro_batch = 16;
+  const Plan whole = make_plan(config);
+  ShapePlans plans(config, whole);
+  EXPECT_EQ(&plans.at({64, 1, 64, 0}), &whole);
+  const Plan& half = plans.at({64, 1, 32, 0});
+  EXPECT_EQ(&plans.at({64, 1, 32, 0}), &half);
+  EXPECT_EQ(half.micros, whole.micros);
+  EXPECT_LT(half.predicted.seconds, 0.7 * whole.predicted.seconds);
+  EXPECT_LT(half.predicted.peak_bytes, whole.predicted.peak_bytes);
+  const Plan& cut = plans.at({64, 2, 32, 0});  // as many tokens, in shorter sequences
+  EXPECT_EQ(cut.micro_batch, 32);
+  EXPECT_EQ(cut.blocks[1].output_bytes, whole.blocks[1].output_bytes);
+
+  config.token_dropping.pacing = {.from = 8, .to = 64, .step = 8, .over = 100};
+  const Plan also_whole = make_plan(config);  // in the end nothing is dropped
+  EXPECT_EQ(also_whole.predicted.peak_bytes, whole.predicted.peak_bytes);
+  ShapePlans dropping(config, also_whole);
+  EXPECT_EQ(&dropping.at({64, 1, 64, 64}), &also_whole);
+  const Plan& few = dropping.at({64, 1, 64, 16});
+  EXPECT_LT(few.blocks[2].forward_flop, 0.3 * whole.blocks[2].forward_flop);
+  EXPECT_EQ(few.blocks[1].forward_flop, whole.blocks[1].forward_flop);  // the first layer sees all
+  EXPECT_LT(few.predicted.peak_bytes, whole.predicted.peak_bytes);
+  config.token_dropping.pacing.to = 32;
+  const Plan always = make_plan(config);  // the saved memory is in the plan
+  EXPECT_LT(always.predicted.peak_bytes, whole.predicted.peak_bytes);
 }
 
 }  // namespace

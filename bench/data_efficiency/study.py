@@ -1,0 +1,150 @@
+"""Does a curriculum, or token dropping, or both, reach the same loss with less? Books, one small model, several budgets.
+
+    python3 bench/data_efficiency/study.py --megalith build/megalith --corpus DIR [--tokens 10M] [--fractions 1,0.67,0.5]
+        [--seeds 1,2] [--out runs/data_efficiency] [--smoke]
+
+DIR holds books.txt.gz (documents separated by <|endoftext|> on a line of its own). Five books are held out. Runs that are
+done are not repeated, so an interrupted study goes on. Writes results.json, results.md and chart.svg into --out.
+"""
+import argparse
+import gzip
+import json
+import pathlib
+import statistics
+import subprocess
+
+SEPARATOR = "<|endoftext|>"
+HELD_OUT = 5
+MODEL = "{arch: llama, layers: 6, hidden: 192, heads: 6, context: 256, tied: true}"  # 4.1M parameters with a vocabulary of 4,096
+COLOURS = {"baseline": "#555555", "curriculum": "#4477aa", "dropping": "#cc6677", "both": "#228833"}
+
+
+def split(corpus, folder, few):
+    """Every n-th book is held out, so that authors at both ends of the alphabet are."""
+    train, valid = folder / "train.txt", folder / "valid.txt"
+    if not (train.exists() and valid.exists()):
+        text = gzip.open(corpus / "books.txt.gz", "rt", encoding="utf-8").read()
+        books = [b for b in text.split(f"\n{SEPARATOR}\n") if b.strip()]
+        if few:
+            books = [book[:60_000] for book in books[:10]]
+        every = len(books) // HELD_OUT
+        held = set(range(every // 2, len(books), every)[:HELD_OUT])
+        join = f"\n{SEPARATOR}\n".join
+        valid.write_text(join(books[i] for i in sorted(held)), encoding="utf-8")
+        train.write_text(join(b for i, b in enumerate(books) if i not in held), encoding="utf-8")
+    return train, valid
+
+
+def settings(variant, fraction, tokens, batch, train, valid, folder, looks):
+    """One run. The peak rate grows as the data shrink, as the reference has it; limits end after two fifths of the budget
+    (curriculum) and after three fifths (dropping)."""
+    budget = int(tokens * fraction)
+    steps = budget // (batch * 256)
+    lines = {
+        "model": MODEL,
+        "data": f"{{train: {train}, valid: {valid}, separator: '{SEPARATOR}', sequence: 256, cache: {folder / 'tokens'}, "
+                f"tokenizer: {folder / 'tokenizer'}}}",
+        "train": f"{{tokens: {budget}, schedule_by: {'layer_tokens' if variant in ('dropping', 'both') else 'tokens'}, batch: {batch}, "
+                 f"lr: {0.002 / fraction:.6f}, min_lr: 0.0001, warmup: {max(2, steps // 20)}, "
+                 f"eval_every: {max(1, steps // looks)}, eval_batches: 40, log_every: 1000000}}",
+        "checkpoint": "{every: never}",
+    }
+    if variant in ("curriculum", "both"):
+        over = int(0.4 * budget)
+        lines["curriculum"] = (f"[{{metric: length, apply: truncate, from: 64, to: 256, step: 16, over: {over} tokens}}, "
+                               f"{{metric: rarity, unit: percentile, from: 10, to: 100, over: {over} tokens, pacing: root 2}}]")
+    if variant in ("dropping", "both"):
+        lines["token_dropping"] = f"{{from: 128, to: 256, step: 16, over: {int(0.6 * budget)} tokens}}"
+    return "".join(f"{key}: {value}\n" for key, value in lines.items())
+
+
+def run(megalith, folder, name, yaml, seed):
+    path, directory = folder / f"{name}.yaml", folder / "runs" / name
+    summary = directory / "summary.json"
+    if not (summary.exists() and json.loads(summary.read_text())["state"] == "finished"):
+        path.write_text(yaml)
+        subprocess.run([megalith, "train", path, f"run.dir={directory}", f"run.seed={seed}"], check=True)
+    rows = [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
+    seconds, curve = 0.0, []
+    for row in rows:
+        seconds += row["step_s"]
+        if "valid_loss" in row:
+            curve.append({"tokens": row["tokens"], "seconds": seconds, "valid_loss": row["valid_loss"]})
+    return {"steps": len(rows), "tokens": rows[-1]["tokens"], "layer_tokens": rows[-1].get("layer_tokens", rows[-1]["tokens"]),
+            "seconds": seconds, "valid_loss": rows[-1]["valid_loss"], "curve": curve}
+
+
+def reached(curve, loss, what):
+    """How much of tokens or seconds a run needed to get to a loss; None if it never did."""
+    return next((point[what] for point in curve if point["valid_loss"] <= loss), None)
+
+
+def table(results, fractions):
+    base = results["baseline"]["1"]
+    goal, tokens, seconds = (statistics.mean(r[k] for r in base) for k in ("valid_loss", "tokens", "seconds"))
+    text = "| run | data | validation loss, mean (each seed) | against baseline | tokens | layer-tokens | time |\n|---|---|---|---|---|---|---|\n"
+    for variant, by_fraction in results.items():
+        for fraction in fractions:
+            runs = by_fraction.get(fraction)
+            if not runs:
+                continue
+            losses = [r["valid_loss"] for r in runs]
+            mean = lambda key: statistics.mean(r[key] for r in runs)
+            text += (f"| {variant} | {float(fraction):.0%} | {statistics.mean(losses):.4f} ({', '.join(f'{x:.4f}' for x in losses)}) | "
+                     f"{statistics.mean(losses) - goal:+.4f} | {mean('tokens') / tokens:.2f}× | {mean('layer_tokens') / tokens:.2f}× | "
+                     f"{mean('seconds') / seconds:.2f}× |\n")
+    return f"Baseline: validation loss {goal:.4f} after {tokens / 1e6:.2f}M tokens, {seconds:.0f} s.\n\n{text}"
+
+
+def chart(results, what, title, offset):
+    """Validation loss against tokens or seconds, the first seed of every run."""
+    curves = [(v, f, runs[0]["curve"]) for v, by in results.items() for f, runs in by.items() if runs[0]["curve"]]
+    right = max(p[what] for _, _, c in curves for p in c)
+    losses = [p["valid_loss"] for _, _, c in curves for p in c[len(c) // 4:]]
+    low, high = min(losses), max(losses)
+    svg = f'<g transform="translate(0,{offset})"><text x="60" y="16">validation loss against {title}</text>'
+    for variant, fraction, curve in curves:
+        points = " ".join(f"{60 + 620 * p[what] / right:.1f},{30 + 220 * (high - min(p['valid_loss'], high)) / max(high - low, 1e-9):.1f}" for p in curve)
+        dash = {"1": "", "0.67": ' stroke-dasharray="6 3"'}.get(fraction, ' stroke-dasharray="2 3"')
+        svg += f'<polyline points="{points}" fill="none" stroke="{COLOURS[variant]}" stroke-width="1.6"{dash}><title>{variant} {fraction}</title></polyline>'
+    svg += f'<text x="4" y="36">{high:.2f}</text><text x="4" y="252">{low:.2f}</text><text x="680" y="268" text-anchor="end">{right:.3g}</text>'
+    return svg + "</g>"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--megalith", default="build/megalith", type=pathlib.Path)
+    parser.add_argument("--corpus", required=True, type=pathlib.Path)
+    parser.add_argument("--out", default="runs/data_efficiency", type=pathlib.Path)
+    parser.add_argument("--tokens", default="10M")
+    parser.add_argument("--fractions", default="1,0.67,0.5")
+    parser.add_argument("--seeds", default="1,2")
+    parser.add_argument("--variants", default="baseline,curriculum,dropping,both")
+    parser.add_argument("--batch", default=16, type=int)
+    parser.add_argument("--smoke", action="store_true", help="ten books and 100,000 tokens: does it run")
+    args = parser.parse_args()
+    tokens = 100_000 if args.smoke else int(float(args.tokens.rstrip("M")) * 1e6)
+    folder = args.out.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    megalith = args.megalith.resolve()
+    train, valid = split(args.corpus, folder, args.smoke)
+    if not (folder / "tokenizer").exists():
+        subprocess.run([megalith, "tokenizer", "train", "--vocab", "4096", "--out", folder / "tokenizer", train], check=True)
+    results = {}
+    for variant in args.variants.split(","):
+        for fraction in args.fractions.split(",") if variant != "baseline" else dict.fromkeys(["1", *args.fractions.split(",")]):
+            for seed in args.seeds.split(","):
+                yaml = settings(variant, float(fraction), tokens, args.batch, train, valid, folder, 2 if args.smoke else 20)
+                outcome = run(megalith, folder, f"{variant}-{fraction}-{seed}", yaml, seed)
+                results.setdefault(variant, {}).setdefault(fraction, []).append(outcome)
+                (folder / "results.json").write_text(json.dumps(results))
+    text = table(results, args.fractions.split(","))
+    (folder / "results.md").write_text(text)
+    legend = "".join(f'<text x="{60 + 130 * i}" y="590" fill="{c}">{v}</text>' for i, (v, c) in enumerate(COLOURS.items()))
+    (folder / "chart.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 700 600" font-family="sans-serif" font-size="12">'
+                                      + chart(results, "tokens", "tokens", 0) + chart(results, "seconds", "seconds of training", 290)
+                                      + legend + "</svg>\n")
+    print(text)
+
+
+main()

@@ -1,0 +1,189 @@
+#include "config/curriculum_option.h"
+
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "config/pacing_text.h"
+
+namespace megalith {
+namespace {
+
+// One mapping of the list; every refusal names its place and key.
+class Reader {
+ public:
+  Reader(const Yaml& map, size_t number) : map_(map), name_(fmt::format("curriculum[{}]", number)) {}
+
+  CurriculumSettings read() {
+    if (map_.kind != Yaml::Kind::map) refuse(map_, "", std::string(curriculum_form()));
+    for (const auto& [key, value] : map_.entries) {
+      given_.insert(key);
+      take(key, value);
+    }
+    need("metric");
+    settle_hold();
+    settle_pacing();
+    settle_length();
+    return entry_;
+  }
+
+ private:
+  [[noreturn]] void refuse(const Yaml& value, const std::string& key, const std::string& expected,
+                           const std::string& got = "", const std::string& hint = "") const {
+    throw UserError({value.where, key.empty() ? name_ : name_ + "." + key, expected,
+                     got.empty() ? value.describe() : got, hint});
+  }
+  bool has(const std::string& key) const { return given_.contains(key); }
+  void need(const std::string& key) const {
+    if (!has(key)) refuse(map_, key, "it", "nothing", std::string(curriculum_form()));
+  }
+  void must_not(const std::string& key, const std::string& when) const {
+    if (has(key)) refuse(map_, key, "nothing " + when, "it", "remove it");
+  }
+
+  template <class Enum>
+  void choose(const std::string& key, const Yaml& value, Enum& into) const {
+    constexpr auto names = names_of(Enum{});
+    for (size_t i = 0; i < names.size(); i++)
+      if (value.kind == Yaml::Kind::scalar && value.text == names[i]) return void(into = static_cast<Enum>(i));
+    refuse(value, key, fmt::format("{}", fmt::join(names, ", ")));
+  }
+  void number(const std::string& key, const Yaml& value, double& into, const Range& range) const {
+    auto read = read_number(value, range);
+    if (!read) {
+      auto count = read_count(value, range);  // 1k
+      if (count) read = static_cast<double>(*count);
+    }
+    if (!read) refuse(value, key, fmt::format("a number {}", range.describe()));
+    into = *read;
+  }
+  void text(const std::string& key, const Yaml& value, std::string& into) const {
+    if (!is_text(value) || value.text.empty()) refuse(value, key, "a text");
+    into = value.text;
+  }
+
+  void take(const std::string& key, const Yaml& value) {
+    PacingSettings& pacing = entry_.pacing;
+    if (key == "metric") text(key, value, entry_.metric);
+    else if (key == "file") text(key, value, entry_.file);
+    else if (key == "checkpoint") text(key, value, entry_.checkpoint);
+    else if (key == "apply") choose(key, value, entry_.apply);
+    else if (key == "unit") choose(key, value, entry_.unit);
+    else if (key == "hold") choose(key, value, entry_.hold);
+    else if (key == "from") number(key, value, pacing.from, {});
+    else if (key == "to") number(key, value, pacing.to, {});
+    else if (key == "step") number(key, value, pacing.step, above(0));
+    else if (key == "over") {
+      auto span = read_span(value);
+      if (!span) refuse(value, key, "a number of steps or tokens, such as 5000 steps or 20M tokens");
+      std::tie(pacing.over, pacing.unit) = *span;
+    } else if (key == "pacing") {
+      if (!read_pacing(value, pacing))
+        refuse(value, key, "linear, root NUMBER, or a table [[0, VALUE], [BEGIN, VALUE], ...] in which both rise");
+    } else {
+      refuse(value, key, std::string(curriculum_form()), "a key that is unknown");
+    }
+  }
+
+  void settle_hold() {
+    if (entry_.apply == CurriculumApply::filter) must_not("hold", "where apply is filter: no sequence gets shorter");
+    if (entry_.apply != CurriculumApply::reshape) return;
+    if (has("hold") && entry_.hold != Hold::tokens)
+      refuse(map_, "hold", "tokens where apply is reshape: a sample is cut, nothing of it is left out", "sequences",
+             "use apply: truncate");
+    entry_.hold = Hold::tokens;
+  }
+
+  void settle_pacing() {
+    PacingSettings& pacing = entry_.pacing;
+    if (!has("step")) pacing.step = entry_.changes_length() ? 8 : entry_.unit == DifficultyUnit::percentile ? 1 : 0;
+    if (!pacing.table.empty()) {
+      for (const char* key : {"from", "to", "step"}) must_not(key, "beside a table, which has the values");
+      if (has("over") && pacing.over != 0) refuse(map_, "over", "steps or tokens alone beside a table", "a number");
+      pacing.from = pacing.table.front().value;
+      pacing.to = pacing.table.back().value;
+      pacing.step = 0;
+      pacing.over = pacing.table.back().begin;
+    } else {
+      for (const char* key : {"from", "to", "over"}) need(key);
+      if (pacing.over == 0) refuse(map_, "over", "a number of them", "none", "for example 5000 steps");
+    }
+    if (pacing.from > pacing.to)
+      refuse(map_, "from", fmt::format("at most to ({})", write_number(pacing.to)), write_number(pacing.from));
+    if (entry_.unit == DifficultyUnit::percentile) {
+      if (pacing.from <= 0) refuse(map_, "from", "a percentile above 0", write_number(pacing.from));
+      if (pacing.to > 100) refuse(map_, "to", "a percentile up to 100", write_number(pacing.to));
+    }
+  }
+
+  void settle_length() {
+    const bool loss = entry_.metric == "loss" && entry_.file.empty();
+    if (!loss) must_not("checkpoint", "unless metric is loss");
+    if (!entry_.changes_length()) {
+      if (loss) need("checkpoint");
+      return;
+    }
+    if (entry_.metric != "length")
+      refuse(map_, "metric", fmt::format("length, as apply is {}", name_of(entry_.apply)), entry_.metric,
+             "use apply: filter");
+    must_not("file", "where apply changes the length");
+    if (entry_.unit == DifficultyUnit::percentile) refuse(map_, "unit", "value, in tokens", "percentile");
+    auto whole = [&](const char* key, double value) {
+      if (value < 1 || value != std::floor(value))
+        refuse(map_, key, "a whole number of tokens from 1", write_number(value));
+    };
+    whole("from", entry_.pacing.from);
+    whole("to", entry_.pacing.to);
+    for (const auto& point : entry_.pacing.table) whole("pacing", point.value);
+    if (entry_.pacing.table.empty()) whole("step", entry_.pacing.step);
+  }
+
+  const Yaml& map_;
+  std::string name_;
+  std::set<std::string> given_;
+  CurriculumSettings entry_;
+};
+
+std::string write(const CurriculumSettings& entry) {
+  std::string text = fmt::format("{{metric: {}, apply: {}", quote_yaml(entry.metric), name_of(entry.apply));
+  if (!entry.file.empty()) text += ", file: " + quote_yaml(entry.file);
+  if (!entry.checkpoint.empty()) text += ", checkpoint: " + quote_yaml(entry.checkpoint);
+  if (entry.unit != DifficultyUnit::value) text += fmt::format(", unit: {}", name_of(entry.unit));
+  if (entry.changes_length()) text += fmt::format(", hold: {}", name_of(entry.hold));
+  const PacingSettings& pacing = entry.pacing;
+  if (pacing.table.empty()) {
+    text += fmt::format(", from: {}, to: {}", write_number(pacing.from), write_number(pacing.to));
+    if (pacing.step > 0) text += fmt::format(", step: {}", write_number(pacing.step));
+  }
+  return text + fmt::format(", over: {}, pacing: {}}}", write_span(pacing), write_pacing(pacing));
+}
+
+}  // namespace
+
+std::string_view curriculum_form() {
+  return "{metric: NAME, apply: truncate | reshape | filter, from: A, to: B, over: N steps | N tokens}, and where "
+         "wanted step, pacing, unit, hold, file, checkpoint";
+}
+
+Entry curriculum_option() {
+  Entry e = entry("curriculum", OptionType::curriculum, {}, "none: every sample, whole, from the start",
+                  "What is easy first: a list of metrics, each with how its limit grows. truncate and reshape shorten "
+                  "sequences (metric length); filter admits samples up to the limit.");
+  e.set = [](Config& c, const Yaml& value) {
+    if (value.kind != Yaml::Kind::list) return false;
+    std::vector<CurriculumSettings> entries;
+    for (size_t i = 0; i < value.items.size(); i++) entries.push_back(Reader(value.items[i], i).read());
+    c.curriculum = std::move(entries);
+    return true;
+  };
+  e.get = [](const Config& c) {
+    std::vector<std::string> entries;
+    for (const CurriculumSettings& entry : c.curriculum) entries.push_back(write(entry));
+    return fmt::format("[{}]", fmt::join(entries, ", "));
+  };
+  return e;
+}
+
+}  // namespace megalith

@@ -1,0 +1,79 @@
+#include "data/curriculum.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace megalith {
+namespace {
+
+class Admission {
+ public:
+  Admission(const Filter& filter, const StepShapes& progress)
+      : pacing_(filter.settings.pacing),
+        percentile_(filter.settings.unit == DifficultyUnit::percentile),
+        progress_(progress) {
+    while (progress_.before(last_, pacing_.unit()) < pacing_.settled()) last_ = std::max<int64_t>(1, 2 * last_);
+  }
+
+  // The first step, not before `earliest`, whose limit admits a value; kNever.
+  int64_t step_of(double value, int64_t earliest) const {
+    if (admits(earliest, value)) return earliest;
+    int64_t refused = earliest, admitted = std::max(last_, earliest);
+    if (!admits(admitted, value)) return kNever;
+    while (admitted - refused > 1) {
+      const int64_t middle = refused + (admitted - refused) / 2;
+      (admits(middle, value) ? admitted : refused) = middle;
+    }
+    return admitted;
+  }
+
+ private:
+  // A percentile's value is the share of samples before it: below the limit, so that 1% of 50 samples is one.
+  bool admits(int64_t step, double value) const {
+    const double limit = pacing_.at(progress_.before(step, pacing_.unit()));
+    return percentile_ ? value < limit : value <= limit;
+  }
+
+  Pacing pacing_;
+  bool percentile_;
+  const StepShapes& progress_;
+  int64_t last_ = 0;  // at this step the pacing has settled
+};
+
+void raise(std::vector<int64_t>& steps, const Filter& filter, int64_t begin, const StepShapes& progress) {
+  const Admission admission(filter, progress);
+  std::span<const double> values = std::span(filter.values).subspan(static_cast<size_t>(begin), steps.size());
+  std::vector<int64_t> easiest_first(steps.size());
+  std::iota(easiest_first.begin(), easiest_first.end(), int64_t{0});
+  std::ranges::stable_sort(easiest_first, {}, [&](int64_t i) { return values[static_cast<size_t>(i)]; });
+  int64_t step = 0;
+  for (size_t rank = 0; rank < easiest_first.size(); rank++) {
+    const auto sample = static_cast<size_t>(easiest_first[rank]);
+    const double value = filter.settings.unit == DifficultyUnit::percentile
+                             ? 100.0 * static_cast<double>(rank) / static_cast<double>(steps.size())
+                             : values[sample];
+    if (step != kNever) step = admission.step_of(value, step);
+    steps[sample] = std::max(steps[sample], step);
+  }
+}
+
+}  // namespace
+
+std::vector<int64_t> admission_steps(std::span<const Filter> filters, int64_t begin, int64_t count,
+                                     const StepShapes& progress) {
+  std::vector<int64_t> steps(static_cast<size_t>(count), 0);
+  for (const Filter& filter : filters) raise(steps, filter, begin, progress);
+  if (std::ranges::find(steps, 0) == steps.end()) {
+    const Filter& first = filters.front();
+    throw UserError({"", "curriculum",
+                     fmt::format("samples that the first step admits (from: {})", first.settings.pacing.from),
+                     fmt::format("none of {}; the easiest has {} {}", count, first.settings.metric,
+                                 *std::ranges::min_element(first.values)),
+                     "raise from, or use unit: percentile"});
+  }
+  return steps;
+}
+
+}  // namespace megalith

@@ -1,0 +1,51 @@
+// Single training samples of a data set, in the order of the data: what metrics are computed from.
+#include <xxhash.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/dataset.h"
+
+namespace megalith {
+
+const Dataset::Part& Dataset::part_of(int64_t sample) const {
+  auto after = std::ranges::upper_bound(parts_, sample, {}, &Part::first_sample);
+  return *std::prev(after);
+}
+
+void Dataset::sample_tokens(int64_t sample, std::span<int64_t> out) const {
+  const Part& part = part_of(sample);
+  const int64_t begin = (sample - part.first_sample) * sequence_;
+  part.stream.copy(begin, out);
+  check(part.stream, begin, out);
+}
+
+int64_t Dataset::longest_document(int64_t sample) const {
+  const Part& part = part_of(sample);
+  const int64_t begin = (sample - part.first_sample) * sequence_;
+  int64_t longest = 0;
+  for (int64_t p = begin; p < begin + sequence_;) {
+    const int64_t end = std::min(part.stream.document_end(p), begin + sequence_);
+    longest = std::max(longest, end - p);
+    p = end;
+  }
+  return longest;
+}
+
+// From the sizes and the tokens at up to 1,024 places: a change of the text shows, and a terabyte is not read.
+std::string Dataset::fingerprint() const {
+  constexpr int64_t kPlaces = 1024, kTokens = 64;
+  std::vector<int64_t> facts{sequence_, samples_};
+  for (const Part& part : parts_) {
+    const int64_t tokens = part.order.samples() * sequence_, places = std::min(kPlaces, tokens / kTokens);
+    facts.push_back(part.order.samples());
+    for (int64_t i = 0; i < places; i++) {
+      facts.resize(facts.size() + kTokens);
+      part.stream.copy(static_cast<int64_t>(static_cast<__int128>(tokens - kTokens) * i / std::max<int64_t>(1, places - 1)),
+                       std::span(facts).last(kTokens));
+    }
+  }
+  return fmt::format("{:016x}", XXH3_64bits(facts.data(), facts.size() * sizeof facts[0]));
+}
+
+}  // namespace megalith

@@ -1,0 +1,136 @@
+#include "data/metric_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "data/deepspeed_index.h"
+
+namespace megalith {
+namespace {
+
+constexpr std::string_view kOurs = "{\"megalith_metric\":";
+
+std::string header(const MetricSubject& subject) {
+  return nlohmann::ordered_json{{"megalith_metric", 1},
+                                {"metric", subject.metric},
+                                {"samples", subject.samples},
+                                {"data", subject.data}}
+             .dump() +
+         '\n';
+}
+
+[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& expected, const std::string& got,
+                         const std::string& hint = "") {
+  throw UserError({path.string(), "curriculum", expected, got, hint});
+}
+
+std::vector<double> read_ours(const std::filesystem::path& path, std::string_view text, const MetricSubject& subject) {
+  const size_t line = text.find('\n');
+  const nlohmann::json there = nlohmann::json::parse(text.substr(0, line), nullptr, false);
+  if (line == std::string_view::npos || !there.is_object()) refuse(path, "a metric file", "a torn one");
+  const std::string hint = "run `megalith analyze` on this configuration again";
+  if (there.value("samples", int64_t{0}) != subject.samples || there.value("data", "") != subject.data)
+    refuse(path, fmt::format("values of these data ({} samples, {})", subject.samples, subject.data),
+           fmt::format("those of others ({}, {})", there.value("samples", int64_t{0}), there.value("data", "")), hint);
+  text.remove_prefix(line + 1);
+  std::vector<double> values(static_cast<size_t>(subject.samples));
+  if (text.size() != values.size() * sizeof(double)) refuse(path, "a whole metric file", "a torn one", hint);
+  std::memcpy(values.data(), text.data(), text.size());
+  return values;
+}
+
+std::vector<double> read_lines(const std::filesystem::path& path, std::string_view text) {
+  std::vector<double> values;
+  for (int64_t number = 1; !text.empty(); number++) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    double value = 0;
+    auto [stopped, error] = std::from_chars(line.data(), line.data() + line.size(), value);
+    if (error != std::errc() || stopped != line.data() + line.size())
+      refuse(fmt::format("{}:{}", path.string(), number), "one number a line", '"' + std::string(line.substr(0, 40)) + '"');
+    values.push_back(value);
+  }
+  return values;
+}
+
+std::vector<double> read_any(const std::filesystem::path& path, const MetricSubject& subject) {
+  if (is_deepspeed_index(path)) return read_deepspeed_values(path);
+  MappedFile file(path);
+  if (file.text().starts_with(kOurs)) return read_ours(path, file.text(), subject);
+  return read_lines(path, file.text());
+}
+
+}  // namespace
+
+std::vector<double> read_metric(const std::filesystem::path& path, const MetricSubject& subject) {
+  std::vector<double> values = read_any(path, subject);
+  if (static_cast<int64_t>(values.size()) != subject.samples)
+    refuse(path, fmt::format("one number for each of the {} training samples", subject.samples),
+           fmt::to_string(values.size()), "it was made for other data, another data.sequence or data.valid_fraction");
+  for (size_t i = 0; i < values.size(); i++)
+    if (!std::isfinite(values[i]))
+      refuse(path, "finite numbers", fmt::format("{} for sample {}", values[i], i));
+  return values;
+}
+
+bool has_metric(const std::filesystem::path& path, const MetricSubject& subject) {
+  if (!std::filesystem::exists(path)) return false;
+  MappedFile file(path);
+  const std::string head = header(subject);
+  return file.text().starts_with(head) &&
+         file.text().size() == head.size() + static_cast<size_t>(subject.samples) * sizeof(double);
+}
+
+MetricWriter::MetricWriter(std::filesystem::path path, const MetricSubject& subject)
+    : path_(std::move(path)), aside_(path_.string() + ".part"), samples_(subject.samples) {
+  const std::string head = header(subject);
+  fd_ = ::open(aside_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd_ < 0) throw UserError({aside_.string(), "", "a file that can be written", std::strerror(errno), ""});
+  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+    ::close(fd_);
+    throw UserError({aside_.string(), "", "a file that no other process writes", "one that is", "wait for it"});
+  }
+  const std::string there = read_file(aside_);
+  if (there.starts_with(head))
+    done_ = std::min(samples_, static_cast<int64_t>((there.size() - head.size()) / sizeof(double)));
+  const auto size = static_cast<off_t>(head.size() + static_cast<size_t>(done_) * sizeof(double));
+  const bool fresh = !there.starts_with(head);
+  if ((fresh && (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, head.data(), head.size(), 0) != std::ssize(head))) ||
+      ::ftruncate(fd_, size) != 0 || ::lseek(fd_, size, SEEK_SET) != size)
+    throw Fault(fmt::format("{}: {}", aside_.string(), std::strerror(errno)));
+}
+
+MetricWriter::~MetricWriter() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void MetricWriter::add(std::span<const double> values) {
+  MEGALITH_ASSERT(done_ + std::ssize(values) <= samples_, "more values than samples");
+  const auto* bytes = reinterpret_cast<const char*>(values.data());
+  for (size_t written = 0; written < values.size_bytes();) {
+    const ssize_t n = ::write(fd_, bytes + written, values.size_bytes() - written);
+    if (n < 0 && errno != EINTR) throw Fault(fmt::format("{}: {}", aside_.string(), std::strerror(errno)));
+    if (n > 0) written += static_cast<size_t>(n);
+  }
+  done_ += std::ssize(values);
+}
+
+void MetricWriter::finish() {
+  MEGALITH_ASSERT(done_ == samples_, "{} of {} values", done_, samples_);
+  if (::fsync(fd_) != 0) throw Fault(fmt::format("{}: {}", aside_.string(), std::strerror(errno)));
+  std::filesystem::rename(aside_, path_);
+  sync_directory(path_.parent_path().empty() ? "." : path_.parent_path());
+}
+
+}  // namespace megalith

@@ -1,0 +1,117 @@
+#include "data/step_shapes.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace megalith {
+
+StepShapes::StepShapes(int64_t batch, int64_t sequence) : batch_(batch), sequence_(sequence) {
+  lay_out();
+}
+
+StepShapes::StepShapes(const Config& config)
+    : batch_(config.train.batch), sequence_(config.data.sequence), layers_(config.model.shape.layers) {
+  for (const CurriculumSettings& entry : config.curriculum) {
+    if (!entry.changes_length()) continue;
+    apply_ = entry.apply;
+    hold_ = entry.hold;
+    length_.emplace(entry.pacing);
+  }
+  if (config.token_dropping.on()) {
+    kept_.emplace(config.token_dropping.pacing);
+    dropping_layers_ = static_cast<int64_t>(config.token_dropping.layers_of(layers_).size());
+  }
+  lay_out();
+}
+
+StepShape StepShapes::shape_at(int64_t steps, int64_t tokens) const {
+  auto value = [&](const Pacing& pacing) {
+    return static_cast<int64_t>(pacing.at(pacing.unit() == Counted::steps ? steps : tokens));
+  };
+  const int64_t length = length_ ? value(*length_) : sequence_;
+  const int64_t fit = sequence_ / length;  // so many micro-batches of the usual size stay so many
+  StepShape shape{batch_, 1, length, kept_ ? value(*kept_) : 0};
+  if (hold_ == Hold::tokens) (apply_ == CurriculumApply::truncate ? shape.samples : shape.pieces) *= fit;
+  return shape;
+}
+
+int64_t StepShapes::visits_of(const StepShape& shape) const {
+  const int64_t dropped = shape.kept() > 0 ? shape.length - shape.kept() : 0;
+  return shape.tokens() * layers_ - shape.sequences() * dropped * dropping_layers_;
+}
+
+// From one change of shape to the next: lengths never fall, so the step of a change is found by halving.
+void StepShapes::lay_out() {
+  segments_.push_back({0, shape_at(0, 0), 0, 0, 0});
+  for (;;) {
+    const Segment now = segments_.back();
+    auto tokens_at = [&](int64_t step) { return now.tokens_before + (step - now.first_step) * now.shape.tokens(); };
+    auto differs = [&](int64_t step) { return shape_at(step, tokens_at(step)) != now.shape; };
+    auto settled = [&](const std::optional<Pacing>& pacing, int64_t step) {
+      return !pacing || (pacing->unit() == Counted::steps ? step : tokens_at(step)) >= pacing->settled();
+    };
+    int64_t same = now.first_step, other = same;
+    for (int64_t stride = 1;; stride *= 2) {  // the first step that is known to differ
+      other = same + stride;
+      if (differs(other)) break;
+      if (settled(length_, other) && settled(kept_, other)) return;
+      same = other;
+    }
+    while (other - same > 1) {
+      const int64_t middle = same + (other - same) / 2;
+      (differs(middle) ? other : same) = middle;
+    }
+    const int64_t steps = other - now.first_step;
+    segments_.push_back({other, shape_at(other, tokens_at(other)), now.samples_before + steps * now.shape.samples,
+                         tokens_at(other), now.visits_before + steps * visits_of(now.shape)});
+  }
+}
+
+const StepShapes::Segment& StepShapes::segment(int64_t step) const {
+  MEGALITH_ASSERT(step >= 0, "step {}", step);
+  return *std::prev(std::ranges::upper_bound(segments_, step, {}, &Segment::first_step));
+}
+
+StepShape StepShapes::shape(int64_t step) const {
+  return segment(step).shape;
+}
+
+int64_t StepShapes::samples_before(int64_t step) const {
+  const Segment& s = segment(step);
+  return s.samples_before + (step - s.first_step) * s.shape.samples;
+}
+
+int64_t StepShapes::tokens_before(int64_t step) const {
+  const Segment& s = segment(step);
+  return s.tokens_before + (step - s.first_step) * s.shape.tokens();
+}
+
+double StepShapes::layer_tokens_before(int64_t step) const {
+  const Segment& s = segment(step);
+  return static_cast<double>(s.visits_before + (step - s.first_step) * visits_of(s.shape)) /
+         static_cast<double>(layers_);
+}
+
+double StepShapes::full_steps_before(int64_t step, Counted by) const {
+  const auto a_step = static_cast<double>(batch_ * sequence_);
+  if (by == Counted::steps) return static_cast<double>(step);
+  return (by == Counted::tokens ? static_cast<double>(tokens_before(step)) : layer_tokens_before(step)) / a_step;
+}
+
+int64_t StepShapes::steps_for(int64_t full_steps, Counted by) const {
+  const auto wanted = static_cast<double>(full_steps);
+  int64_t few = 0, enough = 1;
+  while (full_steps_before(enough, by) < wanted) few = enough, enough *= 2;
+  while (enough - few > 1) {
+    const int64_t middle = few + (enough - few) / 2;
+    (full_steps_before(middle, by) < wanted ? few : enough) = middle;
+  }
+  return enough;
+}
+
+int64_t StepShapes::before(int64_t step, Counted unit) const {
+  return unit == Counted::steps ? step : tokens_before(step);
+}
+
+}  // namespace megalith

@@ -1,0 +1,117 @@
+#include "report/analysis_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace megalith {
+namespace {
+
+constexpr size_t kBins = 20;
+
+std::string html_text(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '<') out += "&lt;";
+    else if (c == '>') out += "&gt;";
+    else if (c == '&') out += "&amp;";
+    else out += c;
+  }
+  return out;
+}
+
+std::string bars(const MetricSummary& s) {
+  const int64_t most = std::max<int64_t>(1, *std::ranges::max_element(s.histogram));
+  const double width = (s.high - s.low) / static_cast<double>(kBins);
+  std::string svg = R"(<svg viewBox="0 0 640 180" role="img">)";
+  for (size_t i = 0; i < s.histogram.size(); i++) {
+    const double height = 150.0 * static_cast<double>(s.histogram[i]) / static_cast<double>(most);
+    const double from = s.low + width * static_cast<double>(i);
+    svg += fmt::format(R"(<rect x="{}" y="{:.1f}" width="30" height="{:.1f}"><title>{:.6g} to {:.6g}: {}</title></rect>)",
+                       i * 32, 155 - height, height, from, from + width, s.histogram[i]);
+  }
+  return svg + fmt::format(R"(<text x="0" y="174">{:.6g}</text><text x="640" y="174" text-anchor="end">{:.6g}</text></svg>)",
+                           s.low, s.high);
+}
+
+std::string examples(const char* title, const std::vector<MetricExample>& list) {
+  std::string out = fmt::format("<h3>{}</h3><table><tr><th>sample</th><th>value</th><th>text</th></tr>", title);
+  for (const MetricExample& e : list)
+    out += fmt::format("<tr><td>{}</td><td>{:.6g}</td><td>{}</td></tr>", e.sample, e.value, html_text(e.text));
+  return out + "</table>";
+}
+
+}  // namespace
+
+MetricSummary summarise_metric(const std::string& metric, std::span<const double> values, int64_t count) {
+  MetricSummary s{.metric = metric, .samples = std::ssize(values)};
+  std::vector<int64_t> rising(values.size());
+  std::iota(rising.begin(), rising.end(), int64_t{0});
+  std::ranges::stable_sort(rising, {}, [&](int64_t i) { return values[static_cast<size_t>(i)]; });
+  auto at = [&](size_t rank) { return values[static_cast<size_t>(rising[rank])]; };
+  for (int percent : {0, 1, 5, 25, 50, 75, 95, 99, 100})
+    s.percentiles.emplace_back(percent, at((values.size() - 1) * static_cast<size_t>(percent) / 100));
+  s.mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  s.low = at(0);
+  s.high = at(values.size() - 1);
+  s.histogram.resize(kBins);
+  for (double value : values) {
+    const double place = s.high > s.low ? (value - s.low) / (s.high - s.low) * static_cast<double>(kBins) : 0;
+    s.histogram[std::min(kBins - 1, static_cast<size_t>(place))]++;
+  }
+  const auto shown = std::min(values.size(), static_cast<size_t>(count));
+  for (size_t i = 0; i < shown; i++) {
+    s.easiest.push_back({rising[i], at(i), ""});
+    s.hardest.push_back({rising[values.size() - 1 - i], at(values.size() - 1 - i), ""});
+  }
+  return s;
+}
+
+std::string metric_table(const MetricSummary& s) {
+  static constexpr const char* kEighths[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  const int64_t most = std::max<int64_t>(1, *std::ranges::max_element(s.histogram));
+  std::string picture, numbers;
+  for (int64_t n : s.histogram) picture += kEighths[n == 0 ? 0 : 1 + (n * 7) / most];
+  for (auto [percent, value] : s.percentiles) numbers += fmt::format("  {}%: {:.6g}", percent, value);
+  std::string text = fmt::format("{}: {} samples, mean {:.6g}\n {}\n  {:.6g} |{}| {:.6g}\n", s.metric, s.samples, s.mean, numbers,
+                                 s.low, picture, s.high);
+  auto line = [](const char* kind, const MetricExample& e) {
+    return fmt::format("  {} {:.6g} (sample {}): {}\n", kind, e.value, e.sample, e.text);
+  };
+  if (!s.easiest.empty()) text += line("easiest", s.easiest.front()) + line("hardest", s.hardest.front());
+  return text;
+}
+
+nlohmann::json to_json(const MetricSummary& s) {
+  auto list = [](const std::vector<MetricExample>& all) {
+    nlohmann::json out = nlohmann::json::array();
+    for (const MetricExample& e : all) out.push_back({{"sample", e.sample}, {"value", e.value}, {"text", e.text}});
+    return out;
+  };
+  nlohmann::json percentiles;
+  for (auto [percent, value] : s.percentiles) percentiles[fmt::to_string(percent)] = value;
+  return {{"samples", s.samples}, {"mean", s.mean}, {"percentiles", percentiles}, {"low", s.low}, {"high", s.high},
+          {"histogram", s.histogram}, {"easiest", list(s.easiest)}, {"hardest", list(s.hardest)}};
+}
+
+std::string analysis_page(std::span<const MetricSummary> summaries, const std::string& title) {
+  std::string page = fmt::format(
+      "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{0}: difficulty</title>"
+      "<style>body{{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em}}"
+      "svg{{max-width:40em;width:100%}}rect{{fill:#4477aa}}text{{font-size:13px}}"
+      "table{{border-collapse:collapse}}td,th{{padding:.2em .6em;text-align:left;vertical-align:top;border-bottom:1px solid #ccc}}"
+      "</style><h1>{0}: how difficult are its samples</h1>",
+      html_text(title));
+  for (const MetricSummary& s : summaries) {
+    page += fmt::format("<h2>{}</h2><p>{} samples, mean {:.6g}</p>{}<table><tr>", html_text(s.metric), s.samples, s.mean, bars(s));
+    for (auto [percent, value] : s.percentiles) page += fmt::format("<th>{}%</th>", percent);
+    page += "</tr><tr>";
+    for (auto [percent, value] : s.percentiles) page += fmt::format("<td>{:.6g}</td>", value);
+    page += "</tr></table>" + examples("Easiest", s.easiest) + examples("Hardest", s.hardest);
+  }
+  return page + "</html>\n";
+}
+
+}  // namespace megalith

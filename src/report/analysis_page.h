@@ -1,0 +1,33 @@
+// What a metric's values look like: for the terminal, as JSON and as a page that needs nothing else.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace megalith {
+
+struct MetricExample {
+  int64_t sample = 0;
+  double value = 0;
+  std::string text;
+};
+
+struct MetricSummary {
+  std::string metric;
+  int64_t samples = 0;
+  double mean = 0;
+  std::vector<std::pair<int, double>> percentiles;  // 0, 1, 5, 25, 50, 75, 95, 99, 100
+  double low = 0, high = 0;                         // ends of the histogram
+  std::vector<int64_t> histogram;                   // 20 bins of equal width
+  std::vector<MetricExample> easiest, hardest;
+};
+
+// Everything but the examples' texts; `examples` of each kind.
+MetricSummary summarise_metric(const std::string& metric, std::span<const double> values, int64_t examples);
+
+std::string metric_table(const MetricSummary& summary);  // a few lines of text
+nlohmann::json to_json(const MetricSummary& summary);
+std::string analysis_page(std::span<const MetricSummary> summaries, const std::string& title);
+
+}  // namespace megalith

@@ -1,0 +1,87 @@
+#include <gtest/gtest.h>
+
+#include "config/errors.h"
+#include "config/parse.h"
+#include "config/resolved.h"
+
+namespace megalith {
+namespace {
+
+Config parse(const std::string& rest) {
+  return parse_config("model: {arch: gpt2, layers: 4, hidden: 8, heads: 2}\n" + rest, "run.yaml", "run");
+}
+std::string refusal(const std::string& entry) {
+  return complaint([&] { parse("curriculum: [" + entry + "]"); });
+}
+
+TEST(CurriculumKeys, AreReadAndWrittenBackEqual) {
+  const Config config = parse(R"(
+curriculum:
+  - {metric: length, apply: truncate, from: 64, to: 256, over: 20M tokens, pacing: root 2}
+  - {metric: rarity, apply: filter, unit: percentile, from: 1, to: 100, step: 2, over: 5000 steps}
+  - {metric: mine, file: "a b.txt", pacing: [[0, 0.5], [1k, 2]], over: steps}
+token_dropping: {layers: [1, 3], from: 64, to: 256, over: 100 steps, pacing: root 3}
+)");
+  ASSERT_EQ(config.curriculum.size(), 3u);
+  const CurriculumSettings &length = config.curriculum[0], &rarity = config.curriculum[1], &mine = config.curriculum[2];
+  EXPECT_EQ(length.pacing, (PacingSettings{64, 256, 8, 20'000'000, Counted::tokens, 2, {}}));
+  EXPECT_EQ(length.hold, Hold::sequences);
+  EXPECT_EQ(rarity.pacing, (PacingSettings{1, 100, 2, 5000, Counted::steps, 1, {}}));
+  EXPECT_EQ(rarity.unit, DifficultyUnit::percentile);
+  EXPECT_EQ(mine.pacing, (PacingSettings{0.5, 2, 0, 1000, Counted::steps, 1, {{0, 0.5}, {1000, 2}}}));
+  EXPECT_EQ(mine.apply, CurriculumApply::filter);
+  EXPECT_EQ(config.token_dropping.layers_of(4), (std::vector<int64_t>{1, 3}));
+  EXPECT_EQ(config.token_dropping.pacing, (PacingSettings{64, 256, 16, 100, Counted::steps, 3, {}}));
+  EXPECT_EQ(parse_config(to_yaml(config), "again.yaml", "run"), config);
+  EXPECT_EQ(parse("token_dropping: {from: 8, to: 256, over: 1 steps}").token_dropping.layers_of(4), (std::vector<int64_t>{1, 2}));
+}
+
+TEST(CurriculumKeys, ReshapeHoldsTokens) {
+  EXPECT_EQ(parse("curriculum: [{metric: length, apply: reshape, from: 8, to: 256, over: 9 steps}]").curriculum[0].hold,
+            Hold::tokens);
+}
+
+TEST(CurriculumKeys, AreRefusedByName) {
+  EXPECT_EQ(refusal("{metric: length, apply: truncate, from: 300, to: 256, over: 1 steps}"),
+            "run.yaml:2: curriculum[0].from: expected at most to (256), got 300");
+  EXPECT_EQ(refusal("{metric: rarity, unit: percentile, from: 1, to: 101, over: 1 steps}"),
+            "run.yaml:2: curriculum[0].to: expected a percentile up to 100, got 101");
+  EXPECT_EQ(refusal("{metric: length, apply: truncate, from: 8, to: 512, over: 1 steps}"),
+            "run.yaml:2: curriculum: expected lengths up to data.sequence (256), got to: 512");
+  EXPECT_EQ(refusal("{metric: rarity, apply: truncate, from: 8, to: 16, over: 1 steps}"),
+            "run.yaml:2: curriculum[0].metric: expected length, as apply is truncate, got rarity; use apply: filter");
+  for (const char* entry :
+       {"{from: 1, to: 2, over: 3 steps}", "{metric: a, from: 1, to: 2}", "{metric: a, from: 1, to: 2, over: 3 days}",
+        "{metric: a, from: 1, to: 2, over: 3 steps, pacing: cubic}", "{metric: a, from: nan, to: 2, over: 3 steps}",
+        "{metric: a, from: 1, to: 2, over: 3 steps, hold: tokens}", "{metric: a, from: 1, to: 2, over: 3 steps, typo: 1}",
+        "{metric: a, pacing: [[1, 2]]}", "{metric: a, pacing: [[0, 2], [5, 1]]}", "{metric: a, from: 1, pacing: [[0, 2]]}",
+        "{metric: length, apply: truncate, from: 1.5, to: 8, over: 3 steps}", "{metric: loss, from: 1, to: 2, over: 3 steps}",
+        "{metric: length, apply: reshape, hold: sequences, from: 8, to: 16, over: 1 steps}", "length"})
+    EXPECT_NE(refusal(entry).find("run.yaml:2: curriculum[0]"), std::string::npos) << entry << refusal(entry);
+  EXPECT_NE(refusal("{metric: length, apply: truncate, from: 8, to: 9, over: 1 steps}, {metric: length, apply: truncate, from: "
+                    "8, to: 9, over: 1 steps}")
+                .find("one entry at most"),
+            std::string::npos);
+}
+
+TEST(TokenDroppingKeys, AreRefusedByName) {
+  auto said = [](const std::string& keys) { return complaint([&] { parse("token_dropping: {" + keys + "}"); }); };
+  EXPECT_EQ(said("from: 64, to: 512, over: 9 steps"),
+            "run.yaml:2: token_dropping.to: expected at most data.sequence (256), got 512");
+  EXPECT_EQ(said("from: 64, to: 32, over: 9 steps"),
+            "run.yaml:2: token_dropping.to: expected at least token_dropping.from (64), got 32");
+  EXPECT_EQ(said("layers: [1, 4], from: 64, to: 128, over: 9 steps"),
+            "run.yaml:2: token_dropping.layers: expected layers from 0 to 3, got 4");
+  EXPECT_NE(said("from: 64").find("token_dropping.from: expected 0 unless token_dropping.over is given"), std::string::npos);
+  for (const char* bad : {"over: 9", "over: 9 layers", "layers: [2, 1], over: 9 steps", "layers: last, over: 9 steps"})
+    EXPECT_NE(said(bad).find("token_dropping."), std::string::npos) << bad;
+}
+
+TEST(ScheduleBy, IsTokensWhereTheLengthIsGivenInTokens) {
+  EXPECT_EQ(parse("train: {tokens: 1M}").train.schedule_by, Counted::tokens);
+  EXPECT_EQ(parse("train: {steps: 10}").train.schedule_by, Counted::steps);
+  EXPECT_EQ(parse("train: {tokens: 1M, schedule_by: layer_tokens}").train.schedule_by, Counted::layer_tokens);
+}
+
+}  // namespace
+}  // namespace megalith

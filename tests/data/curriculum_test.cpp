@@ -1,0 +1,183 @@
+// Batches of a data set that follows a curriculum.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <set>
+
+#include "base/error.h"
+#include "data/dataset.h"
+
+namespace megalith {
+namespace {
+
+// Tokens that count up: a token is its own position in the stream. 300 samples of 20 tokens.
+std::unique_ptr<Dataset> counting(uint64_t seed = 1, size_t sets = 1, ObjectiveSettings objective = {}) {
+  std::vector<TrainingSet> train(sets);
+  for (size_t set = 0; set < sets; set++) {
+    std::vector<int64_t> ids(6001);
+    std::iota(ids.begin(), ids.end(), static_cast<int64_t>(set) * 10000);
+    train[set].sources.push_back(std::make_unique<MemorySource>(std::move(ids)));
+    train[set].weight = set == 0 ? 1 : 2;
+  }
+  DataSettings settings;
+  settings.sequence = 20;
+  settings.valid_fraction = 0;
+  VocabularyFacts vocabulary;
+  vocabulary.vocab_size = 30000;
+  vocabulary.mask_token = 29999;
+  return std::make_unique<Dataset>(std::move(train), TokenSources{}, settings, objective, vocabulary, seed, 6);
+}
+
+Config settings_of(std::vector<CurriculumSettings> entries) {
+  Config config;
+  config.data.sequence = 20;
+  config.train.batch = 6;
+  config.model.shape.layers = 2;
+  config.curriculum = std::move(entries);
+  return config;
+}
+CurriculumSettings length(CurriculumApply apply, Hold hold) {
+  return {.metric = "length", .apply = apply, .hold = hold, .pacing = {.from = 3, .to = 20, .step = 1, .over = 40}};
+}
+CurriculumSettings filter(const std::string& name, DifficultyUnit unit, double from, double to, int64_t over, double root = 1) {
+  return {.metric = name, .unit = unit, .pacing = {.from = from, .to = to, .step = 0, .over = over, .root = root}};
+}
+
+TEST(Curriculum, TruncatedSequencesAreTheBeginningsOfSamples) {
+  for (Hold hold : {Hold::sequences, Hold::tokens}) {
+    auto data = counting();
+    const StepShapes progress(settings_of({length(CurriculumApply::truncate, hold)}));
+    data->follow(progress, {});
+    for (int64_t step : {0, 1, 20, 39, 40, 41}) {
+      const Batch batch = data->train_batch(step, 6);
+      ASSERT_EQ(batch.length, progress.shape(step).length);
+      ASSERT_EQ(batch.sequences, hold == Hold::tokens ? 6 * (20 / batch.length) : 6);
+      std::set<int64_t> begins;
+      for (int64_t row = 0; row < batch.sequences; row++) {
+        const int64_t begin = batch.ids[static_cast<size_t>(row * batch.length)];
+        EXPECT_EQ(begin % 20, 0);
+        EXPECT_TRUE(begins.insert(begin).second);
+        for (int64_t p = 0; p < batch.length; p++) {
+          EXPECT_EQ(batch.ids[static_cast<size_t>(row * batch.length + p)], begin + p);
+          EXPECT_EQ(batch.targets[static_cast<size_t>(row * batch.length + p)], begin + p + 1);
+        }
+      }
+    }
+  }
+}
+
+TEST(Curriculum, ReshapedSamplesKeepTheirTokens) {
+  auto data = counting();
+  const StepShapes progress(settings_of({length(CurriculumApply::reshape, Hold::tokens)}));
+  data->follow(progress, {});
+  for (int64_t step = 0; step < 45; step++) {
+    const Batch batch = data->train_batch(step, 6);
+    const int64_t pieces = 20 / batch.length;
+    ASSERT_EQ(batch.sequences, 6 * pieces);
+    for (int64_t row = 0; row < batch.sequences; row++) {
+      const int64_t begin = batch.ids[static_cast<size_t>(row * batch.length)];
+      if (row % pieces > 0) EXPECT_EQ(begin, batch.ids[static_cast<size_t>(row * batch.length - 1)] + 1);
+      if (20 % batch.length == 0 && row % pieces == 0) EXPECT_EQ(begin % 20, 0);
+      for (int64_t p = 0; p < batch.length; p++)
+        EXPECT_EQ(batch.targets[static_cast<size_t>(row * batch.length + p)], begin + p + 1);
+    }
+  }
+}
+
+TEST(Curriculum, PiecesOfASampleAreMaskedEachInItsOwnWay) {
+  auto data = counting(1, 1, {.kind = Objective::masked, .mask_fraction = 0.5});
+  CurriculumSettings entry = length(CurriculumApply::reshape, Hold::tokens);
+  entry.pacing.from = 10;
+  data->follow(StepShapes(settings_of({entry})), {});
+  const Batch batch = data->train_batch(0, 6);
+  int different = 0;
+  for (int64_t row = 0; row < batch.sequences; row += 2)
+    for (size_t p = 0; p < 10; p++)
+      different += (batch.targets[static_cast<size_t>(row * 10) + p] == kNoTarget) !=
+                   (batch.targets[static_cast<size_t>(row * 10) + 10 + p] == kNoTarget);
+  EXPECT_GT(different, 5);
+}
+
+// Every batch holds only what all metrics admit at its step, worked out here from the formulas.
+TEST(Curriculum, SamplesAreAdmittedWhenAllMetricsAdmitThem) {
+  for (size_t sets : {1u, 2u}) {
+    auto data = counting(3, sets);
+    ASSERT_EQ(data->samples(), static_cast<int64_t>(300 * sets));
+    std::vector<double> a(300 * sets), b(300 * sets);
+    for (size_t i = 0; i < a.size(); i++) {
+      a[i] = static_cast<double>((i * 37) % 101);
+      b[i] = static_cast<double>((i * i) % 97) / 7;
+    }
+    CurriculumSettings by_tokens = filter("b", DifficultyUnit::percentile, 50, 100, 4000, 2);
+    by_tokens.pacing.unit = Counted::tokens;
+    const std::vector<Filter> filters{{filter("a", DifficultyUnit::value, 20, 90, 60), a}, {by_tokens, b}};
+    const StepShapes progress(settings_of({length(CurriculumApply::truncate, Hold::sequences)}));
+    data->follow(progress, filters);
+    std::set<int64_t> seen;
+    for (int64_t step = 0; step < 300; step++) {
+      const Batch batch = data->train_batch(step, 6);
+      const double limit_a = Pacing(filters[0].settings.pacing).at(step);
+      const double limit_b = Pacing(by_tokens.pacing).at(progress.tokens_before(step));
+      for (int64_t row = 0; row < batch.sequences; row++) {
+        const int64_t token = batch.ids[static_cast<size_t>(row * batch.length)], set = token / 10000;
+        const int64_t sample = set * 300 + token % 10000 / 20;
+        EXPECT_LE(a[static_cast<size_t>(sample)], limit_a);
+        int64_t easier = 0;  // in its set
+        for (int64_t i = set * 300; i < set * 300 + 300; i++)
+          easier += b[static_cast<size_t>(i)] < b[static_cast<size_t>(sample)] ||
+                    (b[static_cast<size_t>(i)] == b[static_cast<size_t>(sample)] && i < sample);
+        EXPECT_LT(100.0 * static_cast<double>(easier) / 300, limit_b);
+        seen.insert(sample);
+      }
+    }
+    const auto admitted = static_cast<size_t>(std::ranges::count_if(a, [](double v) { return v <= 90; }));
+    EXPECT_EQ(seen.size(), admitted);
+  }
+}
+
+TEST(Curriculum, ResumesFromItsStateAndDoesNotDependOnHowABatchIsCut) {
+  std::vector<double> values(300);
+  for (size_t i = 0; i < values.size(); i++) values[i] = static_cast<double>(i % 60);
+  const std::vector<Filter> filters{{filter("v", DifficultyUnit::percentile, 10, 100, 50), values}};
+  const StepShapes progress(settings_of({length(CurriculumApply::truncate, Hold::tokens)}));
+  auto whole = counting();
+  whole->follow(progress, filters);
+  std::vector<Batch> batches;
+  nlohmann::json state;
+  for (int64_t step = 0; step < 60; step++) {
+    if (step == 23) state = whole->order_state(23);
+    batches.push_back(whole->train_batch(step, 6));
+  }
+  auto resumed = counting();
+  resumed->follow(progress, filters);
+  resumed->restore_order(state);
+  for (int64_t step = 23; step < 60; step++) {
+    const Batch batch = resumed->train_batch(step, 6), &expected = batches[static_cast<size_t>(step)];
+    EXPECT_EQ(batch.ids, expected.ids);
+    for (int64_t ranks : {1, 2, 3}) {  // shares of ranks, one after the other, are the batch
+      std::vector<int64_t> joined;
+      for (int64_t rank = 0; rank < ranks; rank++) {
+        const int64_t each = batch.sequences / ranks;
+        const Batch part = batch.slice(rank * each, each);
+        joined.insert(joined.end(), part.ids.begin(), part.ids.end());
+      }
+      EXPECT_EQ(joined, expected.ids);
+    }
+  }
+}
+
+TEST(Curriculum, AFirstStepThatAdmitsNothingIsRefused) {
+  auto data = counting();
+  const std::vector<Filter> filters{{filter("rarity", DifficultyUnit::value, 1, 9, 10), std::vector<double>(300, 5.0)}};
+  try {
+    data->follow(StepShapes(settings_of({})), filters);
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(),
+                 "curriculum: expected samples that the first step admits (from: 1), got none of 300; the easiest has "
+                 "rarity 5; raise from, or use unit: percentile");
+  }
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,87 @@
+"""DeepSpeed's own scheduler and index files against ours, through `megalith config from-deepspeed`.
+
+    deepspeed_agreement.py MEGALITH PACING_MAIN
+
+Exit code 77: the package is not there.
+"""
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy
+    import torch
+    from deepspeed.runtime.data_pipeline.curriculum_scheduler import CurriculumScheduler
+    from deepspeed.runtime.data_pipeline.data_sampling.indexed_dataset import MMapIndexedDataset, MMapIndexedDatasetBuilder
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+MEGALITH, PACING = sys.argv[1:3]
+STEPS = 400
+
+
+def schedules():
+    yield "fixed_linear", 64, 1024, {"total_curriculum_step": 300, "difficulty_step": 8}
+    yield "fixed_linear", 16, 1008, {"total_curriculum_step": 77, "difficulty_step": 16}
+    for root in (2, 3, 5):
+        yield "fixed_root", 8, 1024, {"total_curriculum_step": 300, "difficulty_step": 8, "root_degree": root}
+    yield "fixed_root", 1, 100, {"total_curriculum_step": 123, "difficulty_step": 1, "root_degree": 2}
+    yield "fixed_discrete", 8, 1024, {"difficulty": [8, 64, 512, 1024], "max_step": [5, 10, 200]}
+
+
+def compare_schedules(folder):
+    for kind, low, high, settings in schedules():
+        theirs = {"min_difficulty": low, "max_difficulty": high, "schedule_type": kind, "schedule_config": settings}
+        tree = {"train_batch_size": 8, "data_efficiency": {"enabled": True, "seed": 5, "data_sampling": {
+            "enabled": True, "num_epochs": 3, "curriculum_learning": {"enabled": True, "curriculum_metrics": {"seqlen": theirs}}}}}
+        (folder / "ds.json").write_text(json.dumps(tree))
+        out = json.loads(subprocess.run([MEGALITH, "--json", "config", "from-deepspeed", folder / "ds.json"], check=True,
+                                        capture_output=True, text=True).stdout)
+        assert any("train_batch_size" in note for note in out["notes"]) and "seed: 5" in out["yaml"], out
+        (folder / "run.yaml").write_text("model: {arch: gpt2, layers: 2, hidden: 8, heads: 2}\ndata: {sequence: 1024}\n" + out["yaml"])
+        lines = subprocess.run([PACING, "pacing", folder / "run.yaml", str(STEPS)], check=True, capture_output=True, text=True).stdout
+        ours = [json.loads(line)[0] for line in lines.splitlines()]
+        reference = CurriculumScheduler(theirs)
+        for step in range(STEPS):
+            assert ours[step] == reference.get_difficulty(step), (kind, settings, step, ours[step], reference.get_difficulty(step))
+        print(f"{kind} {settings}: {STEPS} steps equal")
+    # Named differences. A beginning that is no multiple of the step: theirs was 0 below one step and is the next multiple
+    # in later versions, ours is the beginning itself. An end that is none: theirs is not reached at total_curriculum_step.
+    odd = {"min_difficulty": 10, "max_difficulty": 100, "schedule_type": "fixed_linear",
+           "schedule_config": {"total_curriculum_step": 90, "difficulty_step": 64}}
+    assert CurriculumScheduler(odd).get_difficulty(0) in (0, 64) and CurriculumScheduler(odd).get_difficulty(90) == 64
+
+
+def compare_index_files(folder):
+    rng = random.Random(4)
+    for kind, values in (("int", [rng.randrange(50) for _ in range(300)]), ("float", [rng.randrange(5000) / 64 for _ in range(300)])):
+        subprocess.run([PACING, "index", folder, kind], input=json.dumps(values), check=True, text=True)
+        if kind == "float":  # which theirs cannot hold
+            values = [int(v * 1_000_000) for v in values]
+        read = MMapIndexedDataset(str(folder / f"{kind}_sample_to_metric"), skip_warmup=True)
+        assert [read[i].tolist() for i in range(len(read))] == [[v] for v in values]
+        distinct = MMapIndexedDataset(str(folder / f"{kind}_index_to_metric"), skip_warmup=True)
+        samples = MMapIndexedDataset(str(folder / f"{kind}_index_to_sample"), skip_warmup=True)
+        assert [distinct[i].tolist()[0] for i in range(len(distinct))] == sorted(set(values))
+        for i in range(len(distinct)):
+            assert samples[i].tolist() == [s for s, v in enumerate(values) if v == distinct[i].tolist()[0]]
+    for dtype in (numpy.uint8, numpy.int16, numpy.int32, numpy.int64, numpy.uint16, numpy.uint32):
+        values = [rng.randrange(100) for _ in range(200)]
+        prefix = folder / f"theirs_{numpy.dtype(dtype).name}_sample_to_metric"
+        builder = MMapIndexedDatasetBuilder(str(prefix) + ".bin", dtype=dtype)
+        for value in values:
+            builder.add_item(torch.tensor([value], dtype=torch.int64))
+        builder.end_document()
+        builder.finalize(str(prefix) + ".idx")
+        out = subprocess.run([PACING, "values", prefix, "200"], check=True, capture_output=True, text=True).stdout
+        assert json.loads(out) == values, dtype
+    print("index files: ours read by theirs, theirs by ours, equal")
+
+
+with tempfile.TemporaryDirectory() as name:
+    compare_schedules(pathlib.Path(name))
+    compare_index_files(pathlib.Path(name))

@@ -1,0 +1,90 @@
+#include "data/metric_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "data/deepspeed_index.h"
+
+namespace megalith {
+namespace {
+
+class MetricFile : public testing::Test {
+ protected:
+  MetricFile() {
+    std::string name = (std::filesystem::temp_directory_path() / "megalith_metric_XXXXXX").string();
+    dir_ = mkdtemp(name.data());
+  }
+  ~MetricFile() override { std::filesystem::remove_all(dir_); }
+  std::string complaint(const std::filesystem::path& path, int64_t samples = 3, const std::string& data = "d") {
+    try {
+      read_metric(path, {"m", samples, data});
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+  std::filesystem::path text(const std::string& content) {
+    write_file_atomically(dir_ / "values.txt", content);
+    return dir_ / "values.txt";
+  }
+  std::filesystem::path dir_;
+};
+
+TEST_F(MetricFile, IsWrittenAsideAndGoneOnFrom) {
+  const MetricSubject subject{"m", 5, "d"};
+  const std::filesystem::path path = dir_ / "m.metric";
+  {
+    MetricWriter writer(path, subject);
+    writer.add(std::vector<double>{1, 2.5, -3});
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_FALSE(has_metric(path, subject));
+  std::ofstream(path.string() + ".part", std::ios::app) << "torn";  // half a number
+  {
+    MetricWriter other(dir_ / "n.metric", {"n", 5, "d"});
+    EXPECT_EQ(other.done(), 0);
+  }
+  MetricWriter writer(path, subject);
+  EXPECT_EQ(writer.done(), 3);
+  writer.add(std::vector<double>{4, 5e300});
+  writer.finish();
+  EXPECT_TRUE(has_metric(path, subject));
+  EXPECT_FALSE(has_metric(path, {"m", 5, "e"}));
+  EXPECT_EQ(read_metric(path, subject), (std::vector<double>{1, 2.5, -3, 4, 5e300}));
+  EXPECT_EQ(complaint(path, 5, "e"),
+            path.string() + ": curriculum: expected values of these data (5 samples, e), got those of others (5, d); "
+                            "run `megalith analyze` on this configuration again");
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 8);
+  EXPECT_NE(complaint(path, 5).find("a torn one"), std::string::npos);
+}
+
+TEST_F(MetricFile, OfTheUserIsOneNumberALine) {
+  EXPECT_EQ(read_metric(text("1\n2.5\r\n-3e4"), {"m", 3, ""}), (std::vector<double>{1, 2.5, -3e4}));
+  EXPECT_NE(complaint(text("1\n2\n")).find("one number for each of the 3 training samples, got 2"), std::string::npos);
+  EXPECT_NE(complaint(text("1\nx\n3\n")).find("values.txt:2: curriculum: expected one number a line, got \"x\""),
+            std::string::npos);
+  EXPECT_NE(complaint(text("1\nnan\n3\n")).find("expected finite numbers, got nan for sample 1"), std::string::npos);
+}
+
+TEST_F(MetricFile, GoesToDeepSpeedsIndexAndBack) {
+  for (std::vector<double> values : {std::vector<double>{3, 1, 2, 1, 9}, {0.5, 1.25, -2, 0.5, 7}}) {
+    const double scale = write_deepspeed_index(dir_, "m", values);
+    EXPECT_EQ(scale, values[0] == 3 ? 1 : 1e6);
+    for (double& value : values) value *= scale;
+    EXPECT_EQ(read_metric(dir_ / "m_sample_to_metric", {"m", 5, ""}), values);
+    EXPECT_EQ(read_metric(dir_ / "m_sample_to_metric.idx", {"m", 5, ""}), values);
+    EXPECT_EQ(read_deepspeed_values(dir_ / "m_index_to_metric").size(), 4u);
+  }
+  EXPECT_NE(complaint(dir_ / "m_index_to_sample", 5).find("one number a sample, got 2 for sample 1"), std::string::npos);
+  std::filesystem::resize_file(dir_ / "m_sample_to_metric.idx", 60);
+  EXPECT_NE(complaint(dir_ / "m_sample_to_metric", 5).find("a torn one"), std::string::npos);
+  write_file_atomically(dir_ / "m_sample_to_metric.idx", std::string(200, 'x'));
+  EXPECT_NE(complaint(dir_ / "m_sample_to_metric", 5).find("something else"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace megalith
