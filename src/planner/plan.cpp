@@ -1,6 +1,7 @@
 #include "planner/plan.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <limits>
 
@@ -200,6 +201,44 @@ void lay_out(Plan& plan, const Config& config) {
 
 Plan with_shape(Plan plan, const Config& config) {
   plan.micro_batch = config.train.batch / plan.micros;
+  lay_out(plan, config);
+  plan.predicted = simulate(plan.step, predict_costs(plan.step, plan.speeds));
+  return plan;
+}
+
+int32_t window_by_measurement(const Plan& plan, std::span<const Span> measured) {
+  // How much longer than predicted the ops of each lane took.
+  std::array<double, kLanes> took{}, predicted{};
+  const std::vector<Cost> costs = predict_costs(plan.step, plan.speeds);
+  for (size_t op = 0; op < costs.size(); op++) {
+    const auto lane = static_cast<size_t>(plan.step.ops[op].lane);
+    took[lane] += measured[op].end - measured[op].start;
+    predicted[lane] += costs[op].seconds;
+  }
+  const auto fits = [&](const Strategy& strategy) {
+    return most_memory(plan.blocks, plan.micros, strategy) <= room_for_tensors(plan.budget, plan.process);
+  };
+  std::vector<std::pair<int32_t, double>> seconds;  // by window
+  Strategy strategy = plan.strategy;
+  for (strategy.window = 1; strategy.window <= kLargestWindow; strategy.window++) {
+    if (strategy.window != plan.strategy.window && !fits(strategy)) continue;
+    const Schedule step = training_schedule(plan.blocks, plan.micros, strategy);
+    std::vector<Cost> scaled = predict_costs(step, plan.speeds);
+    for (size_t op = 0; op < scaled.size(); op++) {
+      const auto lane = static_cast<size_t>(step.ops[op].lane);
+      if (predicted[lane] > 0) scaled[op].seconds *= took[lane] / predicted[lane];
+    }
+    seconds.emplace_back(strategy.window, simulate(step, scaled).seconds);
+  }
+  double best = std::numeric_limits<double>::infinity();
+  for (const auto& [window, s] : seconds) best = std::min(best, s);
+  for (const auto& [window, s] : seconds)
+    if (s <= best * kAsGood) return window;
+  return plan.strategy.window;
+}
+
+Plan with_window(Plan plan, const Config& config, int32_t window) {
+  plan.strategy.window = window;
   lay_out(plan, config);
   plan.predicted = simulate(plan.step, predict_costs(plan.step, plan.speeds));
   return plan;

@@ -2,6 +2,7 @@
 // predicted time and memory.
 #pragma once
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,11 @@ Plan make_plan(const Config& config);
 // The same plan, cut into as many micro-batches, for steps of another shape: `config` is the plan's own but for
 // data.sequence, train.batch and what token_dropping keeps in the end.
 Plan with_shape(Plan plan, const Config& config);
+
+// Of a plan that spills: the smallest window that fits and is as fast as any, judged by how long each lane's ops took
+// in a step that ran (`measured`, of plan.step) instead of by calibration. The window changes no number.
+int32_t window_by_measurement(const Plan& plan, std::span<const Span> measured);
+Plan with_window(Plan plan, const Config& config, int32_t window);
 
 nlohmann::json to_json(const Plan& plan, const Config& config);  // plan.json
 

@@ -15,6 +15,7 @@ class ShapePlans {
 
   // Made when it is first asked for, then kept: there are as many as a curriculum has different lengths.
   const Plan& at(const StepShape& shape);
+  void forget() { made_.clear(); }  // when the whole plan has changed
 
  private:
   const Config& config_;

@@ -13,7 +13,6 @@
 namespace megalith {
 namespace {
 
-constexpr int32_t kWindows = 4;                       // turns ahead worth trying: beyond them the disk is the limit
 constexpr int64_t kWorthSpilling = int64_t{1} << 20;  // bytes: smaller blocks stay
 
 Schedule place(Schedule step, const Strategy& strategy) {
@@ -126,7 +125,7 @@ std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, 
 
   const PlacementPath path(blocks);
   const int32_t first = memory.window > 0 ? static_cast<int32_t>(memory.window) : 1;
-  const int32_t last = memory.window > 0 ? first : kWindows;
+  const int32_t last = memory.window > 0 ? first : kLargestWindow;
   std::vector<std::vector<Keep>> keeps{keep_as_told(blocks, memory)};
   if (open) keeps.push_back(recompute_all(blocks));
   for (int32_t window = first; window <= last; window++) {

@@ -12,6 +12,8 @@
 
 namespace megalith {
 
+inline constexpr int32_t kLargestWindow = 4;  // worth trying: beyond it the disk is the limit
+
 struct Strategy {
   ComputeOrder order = ComputeOrder::by_micro;
   std::vector<Keep> keep;             // by block; empty: all keep all

@@ -43,7 +43,7 @@ double save_delay(const Schedule& schedule, const std::vector<Span>& spans) {
 TrainingLoop::TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine,
                            const Dataset& data, const StepShapes& shapes, const Tokenizer* tokenizer)
     : config_(config), plan_(plan), run_(run), engine_(engine), data_(data), shapes_(shapes),
-      tokenizer_(tokenizer), plans_(config, plan),
+      tokenizer_(tokenizer), plans_(config_, plan_),
       steps_(shapes.steps_for(config.train.steps, config.train.schedule_by)),
       saver_(run.checkpoints(), engine.model(), tokenizer, config.checkpoint.keep) {}
 
@@ -87,6 +87,7 @@ void TrainingLoop::steps(LoopState& state) {
     StepMetrics metrics = one_step(state);
     const bool last = state.step == steps_;
     interrupted_ = !last && signals.stop_requested();
+    if (!last && !interrupted_) choose_window();
     if (last || due(config_.train.eval_every, state)) look(metrics, last);  // interrupted or not: metrics stay exact
     log_->append(metrics);
     board_->append(metrics);
@@ -101,6 +102,19 @@ void TrainingLoop::steps(LoopState& state) {
       pending_step_ = state.step;
     }
   }
+}
+
+void TrainingLoop::choose_window() {
+  constexpr size_t kEnough = 3;  // the first one warms up
+  if (!plan_.strategy.spills() || config_.memory.window > 0 || window_chosen_ || step_seconds_.size() < kEnough) return;
+  window_chosen_ = true;
+  const int32_t window = window_by_measurement(plan_, typical_spans_);
+  if (window == plan_.strategy.window) return;
+  log::info("window {} instead of {}: that is what the first steps' times say", window, plan_.strategy.window);
+  plan_ = with_window(std::move(plan_), config_, window);
+  plans_.forget();
+  step_seconds_.clear();  // of another schedule
+  typical_spans_.clear();
 }
 
 StepMetrics TrainingLoop::one_step(LoopState& state) {

@@ -40,10 +40,11 @@ class TrainingLoop {
   nlohmann::json write_summary(const LoopState& state, const std::string& how, double seconds);
   void describe_shape(StepMetrics& metrics, int64_t step) const;
   void observe(const StepOutcome& outcome, const StepShape& shape, double seconds, bool saving);
+  void choose_window();                                // from what the first steps took
   bool due(int64_t every, const LoopState& state) const { return every > 0 && state.step % every == 0; }
 
   const Config& config_;
-  const Plan& plan_;
+  Plan plan_;                             // its window may be chosen again
   const RunDirectory& run_;
   Engine& engine_;
   const Dataset& data_;
@@ -64,6 +65,7 @@ class TrainingLoop {
   double last_loss_ = 0, last_valid_loss_ = -1;
   std::string last_checkpoint_;
   bool interrupted_ = false;
+  bool window_chosen_ = false;            // from measurements
 };
 
 }  // namespace megalith
