@@ -1,0 +1,106 @@
+#include "planner/strategy.h"
+
+#include <gtest/gtest.h>
+
+#include "config/presets.h"
+#include "model/facts.h"
+#include "schedule/checker.h"
+#include "schedule/save_pass.h"
+#include "schedule/spill_pass.h"
+
+namespace megalith {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+std::vector<BlockFacts> facts_of(const char* preset, int64_t sequences, int64_t length, int64_t micros) {
+  ModelShape shape = find_preset(preset).shape;
+  fill_defaults(shape);
+  auto blocks = block_facts(shape, {sequences, length, 1.0, micros}, Precision::fp32);
+  for (BlockFacts& block : blocks) {
+    block.optimizer_bytes = 8 * block.parameters;
+    block.stream_bytes = 12 * kMiB;
+  }
+  return blocks;
+}
+
+TEST(Strategy, WhatFitsAsItIsIsLeftAsItIs) {
+  const auto blocks = facts_of("gpt2-124m", 4, 256, 1);
+  MemorySettings memory;
+  memory.spill = "disk";
+  const auto found = fitting_strategies(blocks, 1, {memory, 64 * 1024 * kMiB});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_FALSE(found.front().spills());
+  EXPECT_FALSE(found.front().recomputes());
+}
+
+TEST(Strategy, EveryBudgetIsKeptAndMoreMemoryMovesLess) {
+  const auto blocks = facts_of("gpt2-355m", 2, 256, 4);
+  MemorySettings memory;
+  memory.spill = "disk";
+  int64_t before = std::numeric_limits<int64_t>::max();
+  bool partial = false;
+  for (int64_t room : {700, 900, 1200, 2000, 3000, 4000, 5000}) {
+    const auto found = fitting_strategies(blocks, 4, {memory, room * kMiB});
+    ASSERT_FALSE(found.empty()) << room;
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (const Strategy& strategy : found) {
+      const Schedule step = with_save(training_schedule(blocks, 4, strategy));
+      const auto problems = check(step, Bytes(room * kMiB));
+      EXPECT_TRUE(problems.empty()) << room << ": " << problems.front().reason;
+      const DiskTraffic traffic = disk_traffic(training_schedule(blocks, 4, strategy));
+      least = std::min(least, traffic.read + traffic.written);
+      const auto in_memory = std::count(strategy.placement.begin(), strategy.placement.end(), Placement::memory);
+      partial |= strategy.spills() && in_memory > 1 && in_memory < std::ssize(strategy.placement);
+    }
+    EXPECT_LE(least, before) << room;
+    before = least;
+  }
+  EXPECT_TRUE(partial) << "some budgets hold a part of the blocks";
+}
+
+TEST(Strategy, AnythingAwayMovesThirtySixBytesAParameter) {
+  const auto blocks = facts_of("llama-110m", 1, 256, 4);
+  MemorySettings memory;
+  memory.spill = "disk";
+  const Strategy tightest = tightest_strategy(blocks, {memory, 0});
+  const Schedule step = training_schedule(blocks, 4, tightest);
+  int64_t parameters = 0;
+  for (size_t b = 1; b + 1 < blocks.size(); b++) parameters += blocks[b].parameters;
+  DiskTraffic layers;
+  for (const Op& op : step.ops)
+    if (op.block > 0 && op.block + 1 < static_cast<BlockId>(blocks.size())) {
+      const DiskTraffic one = disk_traffic(step, op);
+      layers.read += one.read;
+      layers.written += one.written;
+    }
+  EXPECT_EQ(layers.read, 20 * parameters);     // p, g, m, v; p again for backward
+  EXPECT_EQ(layers.written, 16 * parameters);  // p, m, v; g
+}
+
+TEST(Strategy, WithoutADiskLayersAreRecomputedUntilItFits) {
+  const auto blocks = facts_of("gpt2-124m", 16, 256, 1);
+  Strategy plain;
+  const int64_t all = most_memory(blocks, 1, plain);
+  MemorySettings memory;
+  const auto found = fitting_strategies(blocks, 1, {memory, all * 3 / 4});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_LE(most_memory(blocks, 1, found.front()), all * 3 / 4);
+  const auto recomputed = std::count(found.front().keep.begin(), found.front().keep.end(), Keep::input);
+  EXPECT_GT(recomputed, 0);
+  EXPECT_LT(recomputed, 12) << "no more than need be";
+  memory.recompute = Recompute::none;
+  EXPECT_TRUE(fitting_strategies(blocks, 1, {memory, all * 3 / 4}).empty()) << "what was asked for is kept";
+}
+
+TEST(Strategy, IsSaidInWords) {
+  Strategy strategy;
+  EXPECT_EQ(describe(strategy), "");
+  strategy.keep = {Keep::all, Keep::input, Keep::input, Keep::all};
+  strategy.placement = {Placement::memory, Placement::away, Placement::away, Placement::moments_away};
+  strategy.window = 2;
+  EXPECT_EQ(describe(strategy), "full recompute, 2 of 4 blocks on disk, moments of 1 on disk, window 2");
+}
+
+}  // namespace
+}  // namespace megalith
