@@ -62,7 +62,7 @@ void ModelState::renew(BlockId id, Lane lane, const Optimizer* optimizer) {
   else renew_whole(state, id, lane, *optimizer);
   state.pending.reset();
   if (state.placement == Placement::away) bind(state);
-  else state.gradients.zero_();
+  else zero(state.gradients);
 }
 
 void ModelState::renew_streaming(State& state, BlockId id, Lane lane, const Optimizer& optimizer) {
@@ -149,7 +149,7 @@ void ModelState::clear(BlockId id) {
   State& state = state_of(id);
   MemoryScope scope(AllocationKind::gradients);
   state.gradients = buffer(state, at::kFloat);
-  state.gradients.zero_();
+  zero(state.gradients);
   bind(state);
 }
 
@@ -167,7 +167,7 @@ void ModelState::leave_pending(const Update& update) {
 
 void ModelState::forget_gradients() {
   for (State& state : blocks_)
-    if (state.placement == Placement::moments_away) state.gradients.zero_();
+    if (state.placement == Placement::moments_away) zero(state.gradients);
 }
 
 void ModelState::read_parameters(BlockId id, Lane lane, const PieceWork& look) {

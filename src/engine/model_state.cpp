@@ -3,6 +3,8 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/zeros.h>
 
+#include <cstring>
+
 #include "base/error.h"
 #include "base/philox.h"
 #include "memory/allocator.h"
@@ -197,6 +199,14 @@ void ModelState::update(BlockId id, const Optimizer& optimizer, const Update& up
   clear_gradient(id);
 }
 
-void ModelState::clear_gradient(BlockId id) { state_of(id).gradients.zero_(); }
+void ModelState::zero(const at::Tensor& flat) {
+  // memset writes whole cache lines without reading them first, which LibTorch's fill does not.
+  float* data = flat.mutable_data_ptr<float>();
+  at::parallel_for(0, flat.numel(), int64_t{1} << 18, [&](int64_t begin, int64_t end) {
+    std::memset(data + begin, 0, static_cast<size_t>(end - begin) * sizeof(float));
+  });
+}
+
+void ModelState::clear_gradient(BlockId id) { zero(state_of(id).gradients); }
 
 }  // namespace megalith

@@ -106,6 +106,7 @@ class ModelState {
   void allocate(State& state);
   void open_store(const Residence& residence);
   void bind(State& state);
+  static void zero(const at::Tensor& flat);
   at::Tensor buffer(const State& state, at::ScalarType type) const;  // flat, uninitialised, fit for the disk
   ParameterSlice slice(State& state, size_t parameter) const;
   void apply(State& state, const Optimizer& optimizer, const Update& update);

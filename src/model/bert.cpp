@@ -60,13 +60,12 @@ class BertLayer : public Block {
 
   at::Tensor forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape) override {
     if (tape) tape->keep(x_NC);
-    at::Tensor sum1_NC = from_heads_.forward(attention_.forward(to_qkv_.forward(x_NC), pass, tape));
-    drop1_.drop(sum1_NC, pass);
-    sum1_NC.add_(x_NC);
+    at::Tensor o_NC = attention_.forward(to_qkv_.forward(x_NC), pass, tape);
+    at::Tensor sum1_NC = drop1_.add(x_NC, pass, [&](const at::Tensor& onto) { return from_heads_.forward(o_NC, onto); });
+    o_NC.reset();
     at::Tensor mid_NC = norm1_.forward(sum1_NC).y_NC;
-    at::Tensor sum2_NC = feed_forward_.forward(mid_NC, tape);
-    drop2_.drop(sum2_NC, pass);
-    sum2_NC.add_(mid_NC);
+    at::Tensor sum2_NC =
+        drop2_.add(mid_NC, pass, [&](const at::Tensor& onto) { return feed_forward_.forward(mid_NC, tape, onto); });
     at::Tensor y_NC = norm2_.forward(sum2_NC).y_NC;
     if (tape) {
       tape->keep(std::move(sum1_NC));

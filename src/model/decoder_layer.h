@@ -15,12 +15,12 @@ class DecoderLayer : public Block {
 
   at::Tensor forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape) override {
     if (tape) tape->keep(x_NC);
-    at::Tensor mid_NC = from_heads_.forward(attention_.forward(to_qkv_.forward(norm1_.forward(x_NC).y_NC), pass, tape));
-    drop1_.drop(mid_NC, pass);
-    mid_NC.add_(x_NC);
-    at::Tensor y_NC = feed_forward_.forward(norm2_.forward(mid_NC).y_NC, tape);
-    drop2_.drop(y_NC, pass);
-    y_NC.add_(mid_NC);
+    at::Tensor o_NC = attention_.forward(to_qkv_.forward(norm1_.forward(x_NC).y_NC), pass, tape);
+    at::Tensor mid_NC = drop1_.add(x_NC, pass, [&](const at::Tensor& onto) { return from_heads_.forward(o_NC, onto); });
+    o_NC.reset();
+    at::Tensor y_NC = drop2_.add(mid_NC, pass, [&](const at::Tensor& onto) {
+      return feed_forward_.forward(norm2_.forward(mid_NC).y_NC, tape, onto);
+    });
     if (tape) tape->keep(std::move(mid_NC));
     return y_NC;
   }
@@ -31,7 +31,7 @@ class DecoderLayer : public Block {
       at::Tensor mid_NC = tape.take();
       Normed normed = norm2_.forward(mid_NC);
       at::Tensor gn_NC = feed_forward_.backward(drop2_.backward(g_NC, pass), normed.y_NC, tape);
-      g_mid_NC = norm2_.backward(gn_NC, mid_NC, normed).add_(g_NC);
+      g_mid_NC = norm2_.backward(gn_NC, mid_NC, normed, g_NC);
     }
     at::Tensor o_NC = tape.take(), g_out_NC = drop1_.backward(g_mid_NC, pass);
     from_heads_.add_gradients(o_NC, g_out_NC);
@@ -39,7 +39,7 @@ class DecoderLayer : public Block {
     at::Tensor x_NC = tape.take();
     Normed normed = norm1_.forward(x_NC);
     to_qkv_.add_gradients(normed.y_NC, g_qkv_NX);
-    return norm1_.backward(to_qkv_.input_gradient(g_qkv_NX), x_NC, normed).add_(g_mid_NC);
+    return norm1_.backward(to_qkv_.input_gradient(g_qkv_NX), x_NC, normed, g_mid_NC);
   }
 
  protected:

@@ -58,6 +58,15 @@ INSTANTIATE_TEST_SUITE_P(OddAndEven, RmsNormSizes,
                          testing::Values(std::pair{1, 4}, std::pair{3, 7}, std::pair{63, 64}, std::pair{64, 65},
                                          std::pair{65, 33}, std::pair{200, 768}, std::pair{2, 5001}));
 
+TEST(RmsNorm, TheResidualsShareIsAdded) {
+  for (auto type : {at::kFloat, at::kDouble}) {
+    at::Tensor x = normal({70, 33}, 1, type), w = normal({33}, 2, type), g = normal({70, 33}, 3, type);
+    at::Tensor onto = normal({70, 33}, 4, type), rstd = std::get<1>(rms_norm(x, w, kEps));
+    at::Tensor alone = std::get<0>(rms_norm_backward(g, x, rstd, w));
+    EXPECT_TRUE(std::get<0>(rms_norm_backward(g, x, rstd, w, onto)).equal(alone.add_(onto)));
+  }
+}
+
 TEST(RmsNorm, DoubleRunsTheAtenFormExactly) {
   at::Tensor x = normal({5, 11}, 1), w = normal({11}, 2), g = normal({5, 11}, 3);
   Reference wanted = reference(x, w, g);

@@ -42,6 +42,12 @@ void row_backward(const float* g, const float* x, const float* w, float rstd, fl
   }
 }
 
+MEGALITH_VECTORISED
+void row_add(float* to, const float* from, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; i++) to[i] += from[i];
+}
+
 constexpr int64_t kRowsAChunk = 64;  // weight-gradient partial sums are added in this order on any thread count
 
 }  // namespace
@@ -59,17 +65,25 @@ std::tuple<at::Tensor, at::Tensor> rms_norm(const at::Tensor& x_NC, const at::Te
 }
 
 std::tuple<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& g_NC, const at::Tensor& x_NC,
-                                                     const at::Tensor& rstd_N, const at::Tensor& w_C) {
-  if (!is_plain_float(g_NC) || !is_plain_float(x_NC) || !is_plain_float(w_C)) return rms_norm_backward_aten(g_NC, x_NC, rstd_N, w_C);
+                                                     const at::Tensor& rstd_N, const at::Tensor& w_C,
+                                                     const at::Tensor& onto_NC) {
+  if (!is_plain_float(g_NC) || !is_plain_float(x_NC) || !is_plain_float(w_C) ||
+      (onto_NC.defined() && !is_plain_float(onto_NC))) {
+    auto [gx_NC, gw_C] = rms_norm_backward_aten(g_NC, x_NC, rstd_N, w_C);
+    return {onto_NC.defined() ? gx_NC.add_(onto_NC) : gx_NC, gw_C};
+  }
   int64_t rows = x_NC.size(0), n = x_NC.size(1), chunks = (rows + kRowsAChunk - 1) / kRowsAChunk;
   at::Tensor gx_NC = at::empty_like(x_NC), partial = at::zeros({chunks, n}, x_NC.options());
   const float *g = g_NC.const_data_ptr<float>(), *x = x_NC.const_data_ptr<float>();
   const float *w = w_C.const_data_ptr<float>(), *rstd = rstd_N.const_data_ptr<float>();
+  const float* onto = onto_NC.defined() ? onto_NC.const_data_ptr<float>() : nullptr;
   float *gx = gx_NC.mutable_data_ptr<float>(), *gw = partial.mutable_data_ptr<float>();
   at::parallel_for(0, chunks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; c++)
-      for (int64_t r = c * kRowsAChunk; r < std::min(rows, (c + 1) * kRowsAChunk); r++)
+      for (int64_t r = c * kRowsAChunk; r < std::min(rows, (c + 1) * kRowsAChunk); r++) {
         row_backward(g + r * n, x + r * n, w, rstd[r], gx + r * n, gw + c * n, n);
+        if (onto) row_add(gx + r * n, onto + r * n, n);
+      }
   });
   return {gx_NC, at::sum(partial, {0})};
 }

@@ -11,15 +11,26 @@ struct DropPlace {
   int64_t layer = 0;
   int64_t place = 0;  // tells the places of one layer apart; below 4
 
+  bool drops(const Pass& pass) const { return probability > 0 && pass.dropout; }
+
+  // residual + dropped branch: `branch(onto)` computes the branch, added to `onto` where that is defined.
+  template <class Branch>
+  at::Tensor add(const at::Tensor& residual_NC, const Pass& pass, const Branch& branch) const {
+    if (!drops(pass)) return branch(residual_NC);
+    at::Tensor y_NC = branch(at::Tensor());
+    drop(y_NC, pass);
+    return y_NC.add_(residual_NC);
+  }
+
   // Drops elements of x_NC in place; nothing when the pass does not train.
   void drop(at::Tensor& x_NC, const Pass& pass) const {
-    if (probability <= 0 || !pass.dropout) return;
+    if (!drops(pass)) return;
     kernels::dropout_in_place(x_NC, {pass.seed, use, static_cast<uint64_t>(layer * 4 + place), pass.step,
                                      pass.first_sequence * pass.length * x_NC.size(-1), probability});
   }
   // The gradient's way back; a copy only where something drops.
   at::Tensor backward(const at::Tensor& g_NC, const Pass& pass) const {
-    if (probability <= 0 || !pass.dropout) return g_NC;
+    if (!drops(pass)) return g_NC;
     at::Tensor g = g_NC.clone();
     drop(g, pass);
     return g;

@@ -5,9 +5,9 @@
 
 namespace megalith {
 
-at::Tensor GeluFeedForward::forward(const at::Tensor& x_NC, Tape* tape) const {
+at::Tensor GeluFeedForward::forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_NC) const {
   at::Tensor h_NF = up.forward(x_NC);
-  at::Tensor y_NC = down.forward(kernels::gelu(h_NF, form));
+  at::Tensor y_NC = down.forward(kernels::gelu(h_NF, form), onto_NC);
   if (tape) tape->keep(std::move(h_NF));
   return y_NC;
 }
@@ -21,9 +21,9 @@ at::Tensor GeluFeedForward::backward(const at::Tensor& g_NC, const at::Tensor& x
   return up.input_gradient(g_NF);
 }
 
-at::Tensor SwigluFeedForward::forward(const at::Tensor& x_NC, Tape* tape) const {
+at::Tensor SwigluFeedForward::forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_NC) const {
   at::Tensor gate_up_N2F = gate_up.forward(x_NC);
-  at::Tensor y_NC = down.forward(kernels::swiglu(gate_up_N2F));
+  at::Tensor y_NC = down.forward(kernels::swiglu(gate_up_N2F), onto_NC);
   if (tape) tape->keep(std::move(gate_up_N2F));
   return y_NC;
 }

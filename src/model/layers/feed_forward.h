@@ -11,7 +11,8 @@ struct GeluFeedForward {
   Linear up, down;
   kernels::GeluForm form = kernels::GeluForm::tanh;
 
-  at::Tensor forward(const at::Tensor& x_NC, Tape* tape) const;
+  // `onto_NC`, where given, is added: a residual.
+  at::Tensor forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_NC = {}) const;
   // `x_NC` is forward's input.
   at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, Tape& tape) const;
 };
@@ -19,7 +20,7 @@ struct GeluFeedForward {
 struct SwigluFeedForward {
   Linear gate_up, down;
 
-  at::Tensor forward(const at::Tensor& x_NC, Tape* tape) const;
+  at::Tensor forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_NC = {}) const;
   at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, Tape& tape) const;
 };
 

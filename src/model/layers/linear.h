@@ -20,7 +20,8 @@ struct Linear {
   Weight bias;  // undefined value: none
   MatrixOrder order = MatrixOrder::out_in;
 
-  at::Tensor forward(const at::Tensor& x_NI) const;
+  // `onto_NO`, where given, is added: a residual.
+  at::Tensor forward(const at::Tensor& x_NI, const at::Tensor& onto_NO = {}) const;
   at::Tensor input_gradient(const at::Tensor& g_NO) const;
   void add_gradients(const at::Tensor& x_NI, const at::Tensor& g_NO) const;
 };

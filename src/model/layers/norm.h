@@ -17,15 +17,17 @@ struct LayerNorm {
   Weight weight, bias;
   double eps = 1e-5;
   Normed forward(const at::Tensor& x_NC) const;
-  // Gradient of the input; adds the parameters' gradients.
-  at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Normed& normed) const;
+  // Gradient of the input, plus `onto_NC` where given (the residual's share); adds the parameters' gradients.
+  at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Normed& normed,
+                      const at::Tensor& onto_NC = {}) const;
 };
 
 struct RmsNorm {
   Weight weight;
   double eps = 1e-5;
   Normed forward(const at::Tensor& x_NC) const;
-  at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Normed& normed) const;
+  at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Normed& normed,
+                      const at::Tensor& onto_NC = {}) const;
 };
 
 }  // namespace megalith

@@ -1,10 +1,8 @@
 #include "model/layers/vocabulary_loss.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/index_select.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/nonzero.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
@@ -13,6 +11,7 @@
 
 #include "data/batch.h"
 #include "model/kernels/cross_entropy.h"
+#include "model/kernels/product.h"
 
 namespace megalith {
 
@@ -39,10 +38,7 @@ LossSums VocabularyLoss::run(const at::Tensor& x_RC, const at::Tensor& targets_R
   for (int64_t r = 0; r < rows; r += chunk) {
     const int64_t n = std::min(chunk, rows - r);
     at::Tensor x = x_RC.narrow(0, r, n), logits_nV = buffer.narrow(0, 0, n), loss_n = losses.narrow(0, 0, n);
-    if (bias.value.defined())
-      at::addmm_out(logits_nV, bias.value, x, table.value.t());
-    else
-      at::mm_out(logits_nV, x, table.value.t());
+    kernels::product_into(x, table.value.t(), logits_nV, bias.value);
     at::Tensor scores = wide ? logits_nV : logits_nV.to(loss_type);
     kernels::cross_entropy(scores, targets_R.narrow(0, r, n), loss_n, gx_RC != nullptr, scale);
     if (each_R) each_R->narrow(0, r, n).copy_(loss_n);
@@ -51,7 +47,7 @@ LossSums VocabularyLoss::run(const at::Tensor& x_RC, const at::Tensor& targets_R
     if (!gx_RC) continue;
     if (!wide) logits_nV.copy_(scores);
     at::Tensor gx = gx_RC->narrow(0, r, n);
-    at::mm_out(gx, logits_nV, table.value);
+    kernels::product_into(logits_nV, table.value, gx);
     Linear{table, bias, MatrixOrder::out_in}.add_gradients(x, logits_nV);
   }
   return sums;

@@ -1,0 +1,142 @@
+#include "model/kernels/product.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "model/kernels/blas.h"
+#include "model/kernels/simd.h"
+
+namespace megalith::kernels {
+namespace {
+
+constexpr int64_t kRowTile = 8, kColumnTile = 48;  // of the library's kernel for AVX-512; others divide them
+constexpr int64_t kWorthThreads = int64_t{1} << 20;  // multiply-adds
+
+// A matrix or the transpose of one, as the library takes it.
+struct Operand {
+  Matrix<const float> matrix{};
+  Transpose turn = Transpose::no;
+
+  // Its block from (row, column) on.
+  Matrix<const float> from(int64_t row, int64_t column) const {
+    return {matrix.data + (turn == Transpose::no ? row * matrix.stride + column : column * matrix.stride + row),
+            matrix.stride};
+  }
+};
+
+bool plain(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kFloat && x.dim() == 2; }
+bool by_rows(const at::Tensor& x) { return x.stride(1) == 1 && x.stride(0) >= std::max<int64_t>(1, x.size(1)); }
+bool by_columns(const at::Tensor& x) { return x.stride(0) == 1 && x.stride(1) >= std::max<int64_t>(1, x.size(0)); }
+bool takes(const at::Tensor& x) { return plain(x) && x.numel() > 0 && (by_rows(x) || by_columns(x)); }
+
+Operand operand(const at::Tensor& x) {
+  const float* data = x.const_data_ptr<float>();
+  return by_rows(x) ? Operand{{data, x.stride(0)}, Transpose::no} : Operand{{data, x.stride(1)}, Transpose::yes};
+}
+
+MEGALITH_VECTORISED
+void row_sum(const float* a, const float* b, float* out, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; i++) out[i] = a[i] + b[i];
+}
+
+// What is in c before the product comes on top.
+struct Start {
+  bool itself = false;
+  const float* row = nullptr;
+  Matrix<const float> other{nullptr, 0};
+};
+
+void run(const at::Tensor& a_MK, const at::Tensor& b_KN, const at::Tensor& c_MN, const Start& start) {
+  const Operand a = operand(a_MK), b = operand(b_KN);
+  const Matrix<float> c{c_MN.mutable_data_ptr<float>(), c_MN.stride(0)};
+  const int64_t m = c_MN.size(0), n = c_MN.size(1), k = a_MK.size(1);
+  const Grid grid = cut(m, n, k, at::in_parallel_region() ? 1 : at::get_num_threads());
+  auto block = [&](int64_t index) {
+    const int64_t row = index / grid.columns * grid.row_step, column = index % grid.columns * grid.column_step;
+    const int64_t rows = std::min(grid.row_step, m - row), columns = std::min(grid.column_step, n - column);
+    if (rows <= 0 || columns <= 0) return;
+    const Matrix<float> to{c.data + row * c.stride + column, c.stride};
+    for (int64_t r = 0; r < rows && (start.row || start.other.data); r++) {
+      float* out = to.data + r * to.stride;
+      const float* other = start.other.data ? start.other.data + (row + r) * start.other.stride + column : nullptr;
+      if (start.row && other)
+        row_sum(start.row + column, other, out, columns);
+      else
+        std::memcpy(out, other ? other : start.row + column, static_cast<size_t>(columns) * sizeof(float));
+    }
+    multiply(rows, columns, k, a.from(row, 0), a.turn, b.from(0, column), b.turn, to,
+             start.itself || start.row || start.other.data);
+  };
+  const int64_t blocks = grid.rows * grid.columns;
+  if (blocks == 1) return block(0);
+  at::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) block(i);
+  });
+}
+
+}  // namespace
+
+Grid cut(int64_t m, int64_t n, int64_t k, int64_t threads) {
+  Grid best{1, 1, m, n};
+  if (threads <= 1 || m * n * k < kWorthThreads) return best;
+  // Every block packs its rows of a and its columns of b: a is packed once for every column of blocks.
+  double least = 0;
+  for (int64_t rows = 1; rows <= threads; rows++) {
+    if (threads % rows != 0) continue;
+    const int64_t columns = threads / rows;
+    auto step = [](int64_t size, int64_t parts, int64_t tile) {
+      const int64_t even = (size + parts - 1) / parts;
+      return parts == 1 ? size : (even + tile - 1) / tile * tile;
+    };
+    const Grid grid{rows, columns, step(m, rows, kRowTile), step(n, columns, kColumnTile)};
+    // The largest block is what everybody waits for; packing an element costs about as much as eight multiply-adds.
+    const auto work = static_cast<double>(grid.row_step * grid.column_step);
+    const double cost = work * static_cast<double>(k) + 8.0 * static_cast<double>((grid.row_step + grid.column_step) * k);
+    if (least == 0 || cost < least) {
+      least = cost;
+      best = grid;
+    }
+  }
+  return best;
+}
+
+at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN, const at::Tensor& row_N, const at::Tensor& onto_MN) {
+  if (takes(a_MK) && takes(b_KN) && (!row_N.defined() || row_N.is_contiguous()) &&
+      (!onto_MN.defined() || (plain(onto_MN) && by_rows(onto_MN)))) {
+    at::Tensor c_MN = at::empty({a_MK.size(0), b_KN.size(1)}, a_MK.options());
+    Start start;
+    if (row_N.defined()) start.row = row_N.const_data_ptr<float>();
+    if (onto_MN.defined()) start.other = {onto_MN.const_data_ptr<float>(), onto_MN.stride(0)};
+    run(a_MK, b_KN, c_MN, start);
+    return c_MN;
+  }
+  at::Tensor c_MN = row_N.defined() ? at::addmm(row_N, a_MK, b_KN) : at::mm(a_MK, b_KN);
+  return onto_MN.defined() ? c_MN.add_(onto_MN) : c_MN;
+}
+
+void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, at::Tensor& c_MN, const at::Tensor& row_N) {
+  if (takes(a_MK) && takes(b_KN) && plain(c_MN) && by_rows(c_MN) && (!row_N.defined() || row_N.is_contiguous())) {
+    Start start;
+    if (row_N.defined()) start.row = row_N.const_data_ptr<float>();
+    run(a_MK, b_KN, c_MN, start);
+  } else if (row_N.defined()) {
+    at::addmm_out(c_MN, row_N, a_MK, b_KN);
+  } else {
+    at::mm_out(c_MN, a_MK, b_KN);
+  }
+}
+
+void product_added(const at::Tensor& a_MK, const at::Tensor& b_KN, const at::Tensor& c_MN) {
+  if (takes(a_MK) && takes(b_KN) && plain(c_MN) && by_rows(c_MN))
+    run(a_MK, b_KN, c_MN, {.itself = true});
+  else
+    c_MN.addmm_(a_MK, b_KN);
+}
+
+}  // namespace megalith::kernels
