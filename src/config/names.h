@@ -25,6 +25,9 @@ constexpr std::array<std::string_view, 4> names_of(Decay) {
 constexpr std::array<std::string_view, 3> names_of(Precision) {
   return {"fp32", "bf16", "fp16"};
 }
+constexpr std::array<std::string_view, 3> names_of(Packing) {
+  return {"fp32", "bf16", "int8"};
+}
 constexpr std::array<std::string_view, 5> names_of(Recompute) {
   return {"auto", "none", "selective", "full", "every"};
 }
