@@ -36,7 +36,8 @@ def deepspeed(a, model, folder, what):
                 process.stdin.flush()
             line = process.stdout.readline()
             if not line:
-                raise RuntimeError(log_path.read_text().strip().splitlines()[-1:] or ["ended without a word"])
+                log.flush()
+                raise RuntimeError((log_path.read_text().strip().splitlines() or ["ended without a word"])[-1])
             return json.loads(line)
 
         try:
@@ -46,13 +47,19 @@ def deepspeed(a, model, folder, what):
             process.stdin.close()
             process.wait()
         except (RuntimeError, BrokenPipeError) as error:
-            process.kill()
-            process.wait()
             return {"missing": str(error)}
         finally:
+            process.kill()  # nothing where it has ended
+            process.wait()
             memory = watch.stop()
     step = statistics.median(last["seconds"])
     return {"step_s": step, "tokens_per_s": a.tokens / step, "loss": last["loss"], "memory": memory}
+
+
+def say(program, row):
+    show([(program, f"not measured: {row['missing']}" if "missing" in row else
+           f"{row['tokens_per_s']:.1f} tokens/s, {row['memory']['peak_bytes'] / MIB:.0f} MiB resident")])
+    return row
 
 
 def ours(a, model, folder):
@@ -87,12 +94,10 @@ def main():
         if a.only != "ours":
             for what in ("optimizer", "parameters"):
                 (folder / what).mkdir()
-                rows[f"DeepSpeed, {what} on disk"] = deepspeed(a, model, folder / what, what)
+                program = f"DeepSpeed, {'optimizer and ' if what == 'parameters' else ''}{what} on disk"
+                rows[program] = say(program, deepspeed(a, model, folder / what, what))
         if a.only != "deepspeed":
-            rows["Megalith"] = ours(a, model, folder)
-    for program, row in rows.items():
-        show([(program, f"not measured: {row['missing']}" if "missing" in row else
-               f"{row['tokens_per_s']:.1f} tokens/s, {row['memory']['peak_bytes'] / MIB:.0f} MiB resident")])
+            rows["Megalith"] = say("Megalith", ours(a, model, folder))
     result = {"parameters": model.parameters(), "tokens": a.tokens, "programs": rows}
     peers = [row for program, row in rows.items() if program != "Megalith" and "missing" not in row]
     if peers and "Megalith" in rows:

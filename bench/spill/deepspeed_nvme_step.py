@@ -21,10 +21,12 @@ from workloads import BETAS, CLIP, EPS, LR, WEIGHT_DECAY, Workload
 
 
 def config_of(work, folder, parameters):
+    # Its buffers must hold the largest parameter, the token table; larger ones only cost it memory.
+    largest = work.vocab * work.hidden
     on_disk = {"device": "nvme", "nvme_path": folder, "pin_memory": False}
-    zero = {"stage": 3, "offload_optimizer": dict(on_disk, buffer_count=4), "sub_group_size": 10**8}
+    zero = {"stage": 3, "offload_optimizer": dict(on_disk, buffer_count=4), "sub_group_size": largest}
     if parameters:
-        zero["offload_param"] = dict(on_disk, buffer_count=5, buffer_size=2 * 10**8)
+        zero["offload_param"] = dict(on_disk, buffer_count=5, buffer_size=int(1.01 * largest))
     return {
         "train_batch_size": work.batch, "train_micro_batch_size_per_gpu": work.batch, "gradient_clipping": CLIP,
         "zero_optimization": zero, "steps_per_print": 10**9,

@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import statistics
 import struct
 import subprocess
@@ -23,6 +24,7 @@ THREADS = len(os.sched_getaffinity(0))
 MIB, GIB = 1 << 20, 1 << 30
 
 sys.path.insert(0, str(HERE.parent))
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that children, cgroups and scratch folders go too
 
 
 @dataclass(frozen=True)
