@@ -44,7 +44,7 @@ def settings(variant, fraction, tokens, batch, train, valid, folder, smoke):
         "model": MODEL,
         "data": f"{{train: {train}, valid: {valid}, separator: '{SEPARATOR}', sequence: 256, cache: {folder / 'tokens'}, "
                 f"tokenizer: {folder / 'tokenizer'}}}",
-        "train": f"{{tokens: {budget}, schedule_by: {'layer_tokens' if variant in ('dropping', 'both') else 'tokens'}, batch: {batch}, "
+        "train": f"{{tokens: {budget}, schedule_by: tokens, batch: {batch}, "
                  f"lr: {0.002 / fraction:.6f}, min_lr: 0.0001, warmup: {max(2, steps // 20)}, "
                  f"eval_every: {max(1, steps // (2 if smoke else 20))}, eval_batches: {4 if smoke else 40}, log_every: 1000000}}",
         "checkpoint": "{every: never}",
