@@ -26,7 +26,7 @@ def split(corpus, folder, few):
         text = gzip.open(corpus / "books.txt.gz", "rt", encoding="utf-8").read()
         books = [b for b in text.split(f"\n{SEPARATOR}\n") if b.strip()]
         if few:
-            books = [book[:60_000] for book in books[:10]]
+            books = [book[:20_000] for book in books[:10]]
         every = len(books) // HELD_OUT
         held = set(range(every // 2, len(books), every)[:HELD_OUT])
         join = f"\n{SEPARATOR}\n".join
@@ -35,7 +35,7 @@ def split(corpus, folder, few):
     return train, valid
 
 
-def settings(variant, fraction, tokens, batch, train, valid, folder, looks):
+def settings(variant, fraction, tokens, batch, train, valid, folder, smoke):
     """One run. The peak rate grows as the data shrink, as the reference has it; limits end after two fifths of the budget
     (curriculum) and after three fifths (dropping)."""
     budget = int(tokens * fraction)
@@ -44,9 +44,9 @@ def settings(variant, fraction, tokens, batch, train, valid, folder, looks):
         "model": MODEL,
         "data": f"{{train: {train}, valid: {valid}, separator: '{SEPARATOR}', sequence: 256, cache: {folder / 'tokens'}, "
                 f"tokenizer: {folder / 'tokenizer'}}}",
-        "train": f"{{tokens: {budget}, schedule_by: {'layer_tokens' if variant in ('dropping', 'both') else 'tokens'}, batch: {batch}, "
+        "train": f"{{tokens: {budget}, schedule_by: tokens, batch: {batch}, "
                  f"lr: {0.002 / fraction:.6f}, min_lr: 0.0001, warmup: {max(2, steps // 20)}, "
-                 f"eval_every: {max(1, steps // looks)}, eval_batches: 40, log_every: 1000000}}",
+                 f"eval_every: {max(1, steps // (2 if smoke else 20))}, eval_batches: {4 if smoke else 40}, log_every: 1000000}}",
         "checkpoint": "{every: never}",
     }
     if variant in ("curriculum", "both"):
@@ -121,9 +121,10 @@ def main():
     parser.add_argument("--seeds", default="1,2")
     parser.add_argument("--variants", default="baseline,curriculum,dropping,both")
     parser.add_argument("--batch", default=16, type=int)
-    parser.add_argument("--smoke", action="store_true", help="ten books and 100,000 tokens: does it run")
+    parser.add_argument("--smoke", action="store_true", help="pieces of ten books, 16,000 tokens, batches of 4: does it run")
     args = parser.parse_args()
-    tokens = 100_000 if args.smoke else int(float(args.tokens.rstrip("M")) * 1e6)
+    tokens = 16_000 if args.smoke else int(float(args.tokens.rstrip("M")) * 1e6)
+    batch = 4 if args.smoke else args.batch
     folder = args.out.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     megalith = args.megalith.resolve()
@@ -134,7 +135,7 @@ def main():
     for variant in args.variants.split(","):
         for fraction in args.fractions.split(",") if variant != "baseline" else dict.fromkeys(["1", *args.fractions.split(",")]):
             for seed in args.seeds.split(","):
-                yaml = settings(variant, float(fraction), tokens, args.batch, train, valid, folder, 2 if args.smoke else 20)
+                yaml = settings(variant, float(fraction), tokens, batch, train, valid, folder, args.smoke)
                 outcome = run(megalith, folder, f"{variant}-{fraction}-{seed}", yaml, seed)
                 results.setdefault(variant, {}).setdefault(fraction, []).append(outcome)
                 (folder / "results.json").write_text(json.dumps(results))

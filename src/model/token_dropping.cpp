@@ -40,8 +40,8 @@ Pass pass_of_rows(const Pass& pass, const at::Tensor& rows_K) {
   Pass kept = pass;
   kept.length = K;
   kept.dropping = {};
-  kept.ids_N = pass.ids_N.index_select(0, rows_K);
-  kept.targets_N.reset();  // of the head, which drops nothing
+  kept.ids_N.reset();  // of the embedding and the head, which drop nothing
+  kept.targets_N.reset();
   kept.positions_N.resize(static_cast<size_t>(B * K));
   for (int64_t k = 0; k < B * K; k++) kept.positions_N[static_cast<size_t>(k)] = positions[static_cast<size_t>(rows[k])];
   // How many kept rows of a sequence come before position `t` of it.
