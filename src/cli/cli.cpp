@@ -62,6 +62,7 @@ int run_command_line(int argc, char** argv) {
   app.add_flag("--json", context.json, "print one JSON object on stdout, everything else on stderr");
   app.set_version_flag("--version", MEGALITH_VERSION);
   add_train(app, context);
+  add_outlook(app, context);
   add_text(app, context);
   add_model(app, context);
   add_reference(app, context);
