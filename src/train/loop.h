@@ -36,6 +36,7 @@ class TrainingLoop {
   void look(StepMetrics& metrics, bool last);          // validation and sample
   void save_now(const LoopState& state);               // with nothing else going on
   nlohmann::json state_json(const LoopState& state) const;
+  nlohmann::json measured() const;
   nlohmann::json write_summary(const LoopState& state, const std::string& how, double seconds);
   void observe(const StepOutcome& outcome, double seconds, bool saving);
   bool due(int64_t every, const LoopState& state) const { return every > 0 && state.step % every == 0; }
@@ -54,6 +55,8 @@ class TrainingLoop {
   std::unique_ptr<Progress> progress_;
   std::vector<double> step_seconds_;      // of steps without a save
   std::vector<Span> typical_spans_;
+  std::vector<double> op_seconds_;        // by op of a step without a save, summed over op_steps_ steps
+  int64_t op_steps_ = 0;
   int64_t process_bytes_ = 0;             // resident beyond the allocator's, at most
   double last_loss_ = 0, last_valid_loss_ = -1;
   std::string last_checkpoint_;
