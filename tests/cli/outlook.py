@@ -97,7 +97,7 @@ def simulate_draws_one_step(space):
     done = space.run("simulate", "run.yaml", *settings, "--svg", "step.svg", "--trace", "step.json", "--json")
     figures = done.json
     assert figures["strategy"]["blocks_away"] > 0, figures["strategy"]
-    for text in ("compute |", "read    |", "write   |", "step time", "bound by", "peak memory", "read lane"):
+    for text in ("compute |", "read    |", "write   |", "step time", "bound by", "peak memory", "read  lane"):
         assert text in done.stderr, done.stderr
     picture = xml.parse(space / "step.svg").getroot()
     titles = [t.text for t in picture.iter("{http://www.w3.org/2000/svg}title")]
