@@ -63,6 +63,7 @@ int run_command_line(int argc, char** argv) {
   app.set_version_flag("--version", MEGALITH_VERSION);
   add_train(app, context);
   add_analyze(app, context);
+  add_outlook(app, context);
   add_text(app, context);
   add_model(app, context);
   add_reference(app, context);

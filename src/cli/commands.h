@@ -21,6 +21,7 @@ struct CommandContext {
 
 void add_train(CLI::App& app, CommandContext& context);       // train, report
 void add_analyze(CLI::App& app, CommandContext& context);     // analyze
+void add_outlook(CLI::App& app, CommandContext& context);     // memory, simulate
 void add_text(CLI::App& app, CommandContext& context);        // tokenize, shards, tokenizer train
 void add_model(CLI::App& app, CommandContext& context);       // import, export, checkpoint verify, and these two:
 void add_generate(CLI::App& app, CommandContext& context);

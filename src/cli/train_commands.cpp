@@ -1,28 +1,12 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "config/options.h"
-#include "config/parse.h"
+#include "cli/run_file.h"
 #include "report/html.h"
 #include "train/train.h"
 
 namespace megalith {
 namespace {
-
-// What is found out only when the run begins (data, folders, memory) is still a mistake in a file: say in which.
-TrainResult train_from(const std::string& path, const std::vector<std::string>& overrides) {
-  Config config = load_config(path, overrides);
-  try {
-    return train(std::move(config));
-  } catch (const UserError& error) {
-    if (!error.parts.where.empty() || !(find_option(error.parts.key) || is_section(error.parts.key))) throw;
-    UserError::Parts parts = error.parts;
-    parts.where = path;
-    for (const std::string& text : overrides)
-      if (parts.key.starts_with(text.substr(0, text.find('=')))) parts.where = "command line";
-    throw UserError(std::move(parts));
-  }
-}
 
 // Two or three lines for people; a run that failed has said why already.
 std::string how_it_ended(const nlohmann::json& summary) {
@@ -45,13 +29,10 @@ std::string how_it_ended(const nlohmann::json& summary) {
 void add_train(CLI::App& app, CommandContext& context) {
   {
     CLI::App* command = app.add_subcommand("train", "train a model; run again: resume");
-    auto path = std::make_shared<std::string>();
-    auto overrides = std::make_shared<std::vector<std::string>>();
-    command->add_option("RUN.yaml", *path, "the run's settings")->required();
-    command->add_option("key=value", *overrides, "settings that replace the file's (values are YAML)");
-    command->callback([=, &context] {
-      context.action = [=, &context] {
-        TrainResult result = train_from(*path, *overrides);
+    auto [path, overrides] = add_run_file(*command);
+    command->callback([path = path, overrides = overrides, &context] {
+      context.action = [path, overrides, &context] {
+        TrainResult result = from_run_file(*path, *overrides, [](Config config) { return train(std::move(config)); });
         const nlohmann::json& s = result.summary;
         print(context, how_it_ended(s));
         return CommandResult{result.code, s};

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
@@ -149,7 +150,8 @@ double disk_write_speed(const std::filesystem::path& directory) {
 // Named measurements of this machine, read from and written to the cache file.
 class Measurements {
  public:
-  explicit Measurements(std::string machine) : machine_(std::move(machine)), path_(calibration_file()) {
+  Measurements(std::string machine, bool may_measure)
+      : machine_(std::move(machine)), path_(calibration_file()), may_measure_(may_measure) {
     if (path_.empty() || !std::filesystem::exists(path_)) return;
     all_ = nlohmann::json::parse(read_file(path_), nullptr, /*allow_exceptions=*/false);
     if (!all_.is_object()) all_ = nlohmann::json::object();
@@ -158,11 +160,16 @@ class Measurements {
     nlohmann::json& mine = all_[machine_];
     if (mine.is_object() && mine.contains(name) && mine[name].is_number() && mine[name].get<double>() > 0)
       return mine[name].get<double>();
+    if (!may_measure_) {
+      complete_ = false;
+      return 1;
+    }
     double value = measure();
     mine[name] = value;
     changed_ = true;
     return value;
   }
+  bool complete() const { return complete_; }  // nothing was missing
   // A cache that cannot be written is no reason to stop.
   void save() {
     if (!changed_ || path_.empty()) return;
@@ -178,7 +185,7 @@ class Measurements {
   std::string machine_;
   std::filesystem::path path_;
   nlohmann::json all_ = nlohmann::json::object();
-  bool changed_ = false;
+  bool may_measure_ = true, changed_ = false, complete_ = true;
 };
 
 // The folder itself, or what of its path there is already: a prediction makes no folders.
@@ -206,25 +213,14 @@ void add_spill_speeds(MachineSpeeds& speeds, const std::filesystem::path& spill,
   speeds.spill_core_s = get("core", &DiskSpeed::core_s);
 }
 
-}  // namespace
-
-std::filesystem::path calibration_file() {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
-    return std::filesystem::path(cache) / "megalith" / "calibration.json";
-  if (const char* home = std::getenv("HOME"); home && *home)
-    return std::filesystem::path(home) / ".cache" / "megalith" / "calibration.json";
-  return {};
-}
-
-MachineSpeeds calibrate(const Workload& work, int64_t threads, const std::filesystem::path& disk,
-                        const std::filesystem::path& spill) {
+MachineSpeeds gather(const Workload& work, int64_t threads, const std::filesystem::path& disk,
+                     const std::filesystem::path& spill, Measurements& known) {
   c10::InferenceMode no_graph;
-  Measurements known(fmt::format("{}, {} threads", processor_name(), threads));
   MachineSpeeds speeds;
   speeds.cores = static_cast<int32_t>(threads);
   speeds.memory_bandwidth = known.get("memory", memory_speed);
   speeds.disk_write = known.get("disk write " + std::filesystem::absolute(disk).root_path().string(),
-                                [&] { return disk_write_speed(disk); });
+                                [&] { return disk_write_speed(existing_part(disk)); });
   if (speeds.disk_write <= 0) speeds.disk_write = 100e6;  // a directory that cannot be written is found out later
   speeds.disk_read = speeds.disk_write;
   if (!spill.empty()) add_spill_speeds(speeds, spill, known);
@@ -244,10 +240,52 @@ MachineSpeeds calibrate(const Workload& work, int64_t threads, const std::filesy
   count(facts[1], layer_s, static_cast<double>(work.shape.layers));
   count(facts.back(), head_s, 1);
   speeds.flops = flop / seconds;
+  return speeds;
+}
+
+std::string machine_name(int64_t threads) { return fmt::format("{}, {} threads", processor_name(), threads); }
+
+}  // namespace
+
+std::filesystem::path calibration_file() {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
+    return std::filesystem::path(cache) / "megalith" / "calibration.json";
+  if (const char* home = std::getenv("HOME"); home && *home)
+    return std::filesystem::path(home) / ".cache" / "megalith" / "calibration.json";
+  return {};
+}
+
+MachineSpeeds calibrate(const Workload& work, int64_t threads, const std::filesystem::path& disk,
+                        const std::filesystem::path& spill) {
+  Measurements known(machine_name(threads), /*may_measure=*/true);
+  const MachineSpeeds speeds = gather(work, threads, disk, spill, known);
   known.save();
   release_cached_memory();
   reset_memory_peak();
   return speeds;
+}
+
+std::optional<MachineSpeeds> known_speeds(const Workload& work, int64_t threads, const std::filesystem::path& disk,
+                                          const std::filesystem::path& spill) {
+  Measurements known(machine_name(threads), /*may_measure=*/false);
+  const MachineSpeeds speeds = gather(work, threads, disk, spill, known);
+  return known.complete() ? std::optional(speeds) : std::nullopt;
+}
+
+void start_matrix_library() {
+  {
+    c10::InferenceMode no_graph;
+    const at::Tensor a = at::ones({512, 512});
+    at::mm(a, a);
+  }
+  release_cached_memory();
+}
+
+MachineSpeeds typical_speeds(int64_t threads) {
+  const auto cores = static_cast<double>(threads);
+  return {.flops = 50e9 * cores, .memory_bandwidth = 10e9, .disk_read = 1e9, .disk_write = 1e9, .spill_read = 2e9,
+          .spill_write = 1.5e9, .spill_mixed = 2e9, .spill_core_s = 0.1e-9, .op_overhead_s = 20e-6, .commit_s = 0,
+          .cores = static_cast<int32_t>(threads)};
 }
 
 }  // namespace megalith

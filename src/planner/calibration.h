@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 #include "config/config.h"
 #include "model/facts.h"
@@ -23,6 +24,16 @@ struct Workload {
 // measured (five seconds) unless it is empty. Neither has to exist yet.
 MachineSpeeds calibrate(const Workload& work, int64_t threads, const std::filesystem::path& disk,
                         const std::filesystem::path& spill = {});
+
+// The same without measuring: empty when the cache file lacks any of them.
+std::optional<MachineSpeeds> known_speeds(const Workload& work, int64_t threads, const std::filesystem::path& disk,
+                                          const std::filesystem::path& spill = {});
+
+// Of ordinary machines with that many cores: enough to compare strategies by, not to promise times.
+MachineSpeeds typical_speeds(int64_t threads);
+
+// A product, so that threads and buffers of the matrix library exist: what the process takes then counts them.
+void start_matrix_library();
 
 // Where measurements are kept: $XDG_CACHE_HOME/megalith, ~/.cache/megalith or, without a home, nowhere.
 std::filesystem::path calibration_file();

@@ -15,6 +15,7 @@
 #include "schedule/checker.h"
 #include "schedule/save_pass.h"
 #include "schedule/spill_pass.h"
+#include "schedule/step_json.h"
 
 namespace megalith {
 namespace {
@@ -116,17 +117,17 @@ int64_t room_for_tensors(Bytes budget, Bytes process) {
 }
 
 // Single settings that would make it fit, with what the run would then take.
-std::vector<std::string> ways_to_fit(const Config& config, Bytes process) {
-  std::vector<std::string> ways;
+std::vector<Way> ways_to_fit(const Config& config, Bytes process) {
+  std::vector<Way> ways;
   const auto try_with = [&](const std::string& say, const std::function<void(Config&)>& change) {
     Config changed = config;
     change(changed);
     const int64_t micro = changed.train.micro_batch > 0 ? changed.train.micro_batch : 1;
     const auto blocks = facts_for(changed, micro);
     const int64_t bytes = most_memory(blocks, micros_of(changed, micro), tightest_strategy(blocks, {changed.memory, 0}));
-    const int64_t all = static_cast<int64_t>(static_cast<double>(bytes) / kCounted) + kUncounted + process.value;
+    const Bytes all = process_with(bytes, process);
     const Bytes budget = config.memory.ram ? *config.memory.ram : usable_memory();
-    if (all <= budget.value) ways.push_back(fmt::format("{} ({})", say, show(Bytes(all))));
+    if (all <= budget) ways.push_back({say, all});
   };
   if (config.train.micro_batch > 1) try_with("train.micro_batch=auto", [](Config& c) { c.train.micro_batch = 0; });
   if (config.memory.recompute != Recompute::automatic)
@@ -148,20 +149,21 @@ std::string table_of(const MemoryUse& use, Bytes process) {
 }
 
 [[noreturn]] void refuse(const Plan& plan, const Config& config) {
+  Shortfall why{plan.micro_batch, plan.budget, plan.process, {}, {}, {}, ways_to_fit(config, plan.process)};
   const auto blocks = facts_for(config, plan.micro_batch);
-  const Strategy tightest = tightest_strategy(blocks, {config.memory, 0});
-  const Schedule step = training_schedule(blocks, plan.micros, tightest);
-  const MemoryUse at_peak = memory_in_order(step);
-  const std::vector<std::string> ways = ways_to_fit(config, plan.process);
-  const std::string how = describe(tightest);
-  const int64_t least = static_cast<int64_t>(static_cast<double>(most_memory(blocks, plan.micros, tightest)) / kCounted) +
-                        kUncounted + plan.process.value;
-  throw UserError({"", "memory.ram",
-                   fmt::format("at least {}{} ({})", show(Bytes(least)), how.empty() ? "" : " with " + how,
-                               table_of(at_peak, plan.process)),
-                   show(plan.budget),
-                   ways.empty() ? "use a smaller model or data.sequence, or more memory"
-                                : fmt::format("what would make it fit: {}", fmt::join(ways, "; "))});
+  why.tightest = tightest_strategy(blocks, {config.memory, 0});
+  why.step = training_schedule(blocks, plan.micros, why.tightest);
+  why.least = process_with(most_memory(blocks, plan.micros, why.tightest), plan.process);
+  const std::string how = describe(why.tightest);
+  std::vector<std::string> ways;
+  for (const Way& way : why.ways) ways.push_back(fmt::format("{} ({})", way.setting, show(way.bytes)));
+  UserError::Parts what{"", "memory.ram",
+                        fmt::format("at least {}{} ({})", show(why.least), how.empty() ? "" : " with " + how,
+                                    table_of(memory_in_order(why.step), plan.process)),
+                        show(plan.budget),
+                        ways.empty() ? "use a smaller model or data.sequence, or more memory"
+                                     : fmt::format("what would make it fit: {}", fmt::join(ways, "; "))};
+  throw DoesNotFit(std::move(what), std::move(why));
 }
 
 // The fastest of those that fit; of those about as fast, the first (which moves and keeps least).
@@ -244,9 +246,14 @@ Plan with_window(Plan plan, const Config& config, int32_t window) {
   return plan;
 }
 
-Plan make_plan(const Config& config) {
+Bytes process_with(int64_t tensors, Bytes process) {
+  return Bytes(static_cast<int64_t>(static_cast<double>(tensors) / kCounted) + kUncounted) + process;
+}
+
+Plan make_plan(const Config& config, Measuring measuring) {
   Plan plan;
   plan.threads = config.train.threads > 0 ? config.train.threads : usable_cores();
+  start_matrix_library();
   plan.process = resident_memory();
   plan.budget = config.memory.ram ? *config.memory.ram : usable_memory();
   plan.micro_batch = config.train.micro_batch > 0
@@ -256,7 +263,14 @@ Plan make_plan(const Config& config) {
   plan.blocks = facts_for(config, plan.micro_batch);
   if (fitting_strategies(plan.blocks, plan.micros, {config.memory, room_for_tensors(plan.budget, plan.process)}).empty())
     refuse(plan, config);
-  plan.speeds = calibrate(workload(config, plan.micro_batch), plan.threads, config.run.dir, config.memory.spill);
+  const Workload work = workload(config, plan.micro_batch);
+  if (measuring == Measuring::allowed) {
+    plan.speeds = calibrate(work, plan.threads, config.run.dir, config.memory.spill);
+  } else {
+    const auto known = known_speeds(work, plan.threads, config.run.dir, config.memory.spill);
+    plan.measured = known.has_value();
+    plan.speeds = known.value_or(typical_speeds(plan.threads));
+  }
   // Again now that the matrix library has its buffers: what it keeps is the process's own, too.
   plan.process = std::max(plan.process, resident_memory());
   const auto strategies =
@@ -307,7 +321,11 @@ nlohmann::json to_json(const Plan& plan, const Config& config) {
           {"predicted",
            {{"step_s", plan.predicted.seconds},
             {"peak_bytes", plan.predicted_peak().value},
-            {"memory", memory_by_kind(plan.predicted.at_peak, plan.process)}}},
+            {"memory", memory_by_kind(plan.predicted.at_peak, plan.process)},
+            {"stalls", stalls_json(plan.predicted.stalls)},
+            {"busy_s", busy_json(plan.step, plan.predicted.busy)}}},
+          {"limits", limits_json(plan.step, plan.speeds)},
+          {"disk_bytes_by_lane", traffic_json(plan.step)},
           {"machine", {{"cpu", processor_name()}, {"cores", plan.threads}}}};
 }
 

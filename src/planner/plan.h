@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "config/config.h"
 #include "planner/strategy.h"
 #include "schedule/costs.h"
@@ -25,15 +26,41 @@ struct Plan {
   Strategy strategy;            // what brings it within the budget
   Schedule step, step_with_save, final_save;
   Schedule evaluation, evaluation_of_one;  // of as many micro-batches as a step has, of one
+  bool measured = true;         // the speeds are this machine's; false: typical ones, time is not predicted by them
   Simulation predicted;         // of `step`
   std::vector<std::string> adapted;  // what was changed to make it fit, a line each
   Bytes predicted_peak() const { return Bytes(predicted.peak_bytes) + process; }
 };
 
+// A single setting that would make a run fit, and what the process would then take.
+struct Way {
+  std::string setting;  // key=value
+  Bytes bytes;
+};
+
+// Why a run does not fit, in figures.
+struct Shortfall {
+  int64_t micro_batch = 1;
+  Bytes budget, process;
+  Bytes least;               // of the whole process, by the strategy that needs least
+  Strategy tightest;
+  Schedule step;             // by that strategy
+  std::vector<Way> ways;
+};
+
+struct DoesNotFit : UserError {
+  DoesNotFit(Parts what, Shortfall why) : UserError(std::move(what)), shortfall(std::move(why)) {}
+  Shortfall shortfall;
+};
+
+// Whether speeds that no run has measured yet may be measured (some seconds).
+enum class Measuring : uint8_t { allowed, forbidden };
+
 // Chooses what is `auto` in the config. What changes the numbers (the micro-batch) follows from shapes and budget
 // alone; what does not (recomputation, spilling, the window) is the fastest by simulation of what fits. Checks the
-// schedules and simulates the step. UserError with a breakdown and the settings that would help when nothing fits.
-Plan make_plan(const Config& config);
+// schedules and simulates the step. DoesNotFit, with a breakdown and the settings that would help, when nothing fits.
+// Forbidden to measure, it takes typical speeds where a measurement is missing, and says so in `measured`.
+Plan make_plan(const Config& config, Measuring measuring = Measuring::allowed);
 
 // The same plan, cut into as many micro-batches, for steps of another shape: `config` is the plan's own but for
 // data.sequence, train.batch and what token_dropping keeps in the end.
@@ -45,6 +72,9 @@ int32_t window_by_measurement(const Plan& plan, std::span<const Span> measured);
 Plan with_window(Plan plan, const Config& config, int32_t window);
 
 nlohmann::json to_json(const Plan& plan, const Config& config);  // plan.json
+
+// The whole process when its tensors take at most `tensors` bytes: with alignment and what no schedule counts.
+Bytes process_with(int64_t tensors, Bytes process);
 
 // Bytes by the kinds that reports show.
 nlohmann::json memory_by_kind(const MemoryUse& use, Bytes process);

@@ -12,6 +12,7 @@
 #include "optim/rate.h"
 #include "report/html.h"
 #include "schedule/draw.h"
+#include "schedule/step_json.h"
 #include "train/generate.h"
 #include "train/signals.h"
 #include "train/step.h"
@@ -178,6 +179,12 @@ void TrainingLoop::observe(const StepOutcome& outcome, const StepShape& shape, d
     const double usual = median({step_seconds_.end() - std::min<ptrdiff_t>(33, std::ssize(step_seconds_)), step_seconds_.end()});
     if (typical_spans_.empty() || std::abs(seconds - usual) <= std::abs(step_seconds(typical_spans_) - usual))
       typical_spans_ = outcome.spans;
+    // Means of ops, of all such steps but the first, which finds cold caches.
+    if (op_steps_ == 1 && step_seconds_.size() == 2) op_steps_ = 0;
+    const std::vector<double> seconds_of = op_seconds(outcome.spans);
+    if (op_steps_ == 0) op_seconds_.assign(seconds_of.size(), 0);
+    for (size_t i = 0; i < seconds_of.size(); i++) op_seconds_[i] += seconds_of[i];
+    op_steps_++;
   }
   if (process_bytes_ != 0 && step_seconds_.size() % 64 != 0) return;  // asking the kernel costs milliseconds
   AllocatedMemory now = allocated_memory();
@@ -220,8 +227,20 @@ nlohmann::json TrainingLoop::state_json(const LoopState& state) const {
   return json;
 }
 
+// As in plan.json's "predicted"; "ops" has both sides.
+nlohmann::json TrainingLoop::measured() const {
+  const AllocatedMemory memory = allocated_memory();
+  nlohmann::json kinds;
+  for (int k = 0; k < kAllocationKinds; k++) kinds[std::string(name(static_cast<AllocationKind>(k)))] = memory.at_peak[k];
+  kinds["process"] = process_bytes_;
+  return {{"step_s", median(step_seconds_)},
+          {"peak_bytes", memory.peak + process_bytes_},
+          {"memory", kinds},
+          {"stalls", stalls_json(stalls(plan_.step, typical_spans_))},
+          {"busy_s", busy_json(plan_.step, busy_seconds(plan_.step, typical_spans_))}};
+}
+
 nlohmann::json TrainingLoop::write_summary(const LoopState& state, const std::string& how, double seconds) {
-  AllocatedMemory memory = allocated_memory();
   nlohmann::json summary{{"state", how},
                          {"steps", state.step},
                          {"tokens", state.tokens},
@@ -232,12 +251,10 @@ nlohmann::json TrainingLoop::write_summary(const LoopState& state, const std::st
                          {"report", run_.file("report.html").string()}};
   if (last_valid_loss_ >= 0) summary["valid_loss"] = last_valid_loss_;
   if (!step_seconds_.empty()) {
-    nlohmann::json kinds;
-    for (int k = 0; k < kAllocationKinds; k++) kinds[std::string(name(static_cast<AllocationKind>(k)))] = memory.at_peak[k];
-    kinds["process"] = process_bytes_;
-    summary["measured"] = {{"step_s", median(step_seconds_)},
-                           {"peak_bytes", memory.peak + process_bytes_},
-                           {"memory", kinds}};
+    summary["measured"] = measured();
+    std::vector<double> usual = op_seconds_;
+    for (double& op : usual) op /= static_cast<double>(op_steps_);
+    summary["ops"] = ops_json(plan_.step, op_seconds(plan_.predicted.spans), usual);
     write_file_atomically(run_.file("trace.json"), trace_json({{"predicted", &plan_.step, plan_.predicted.spans},
                                                                {"measured", &plan_.step, typical_spans_}}));
     write_file_atomically(run_.file("summary.json"), summary.dump(1));

@@ -37,6 +37,7 @@ class TrainingLoop {
   void look(StepMetrics& metrics, bool last);          // validation and sample
   void save_now(const LoopState& state);               // with nothing else going on
   nlohmann::json state_json(const LoopState& state) const;
+  nlohmann::json measured() const;
   nlohmann::json write_summary(const LoopState& state, const std::string& how, double seconds);
   void describe_shape(StepMetrics& metrics, int64_t step) const;
   void observe(const StepOutcome& outcome, const StepShape& shape, double seconds, bool saving);
@@ -61,6 +62,8 @@ class TrainingLoop {
   std::vector<double> step_seconds_;      // of steps without a save, of the longest shape so far
   int64_t longest_ = 0;                   // tokens a step
   std::vector<Span> typical_spans_;
+  std::vector<double> op_seconds_;        // by op of a step without a save, summed over op_steps_ steps
+  int64_t op_steps_ = 0;
   int64_t process_bytes_ = 0;             // resident beyond the allocator's, at most
   double last_loss_ = 0, last_valid_loss_ = -1;
   std::string last_checkpoint_;

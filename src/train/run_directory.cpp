@@ -37,9 +37,10 @@ RunDirectory::~RunDirectory() {
   if (lock_ >= 0) ::close(lock_);
 }
 
-std::optional<Config> RunDirectory::saved_config() const {
-  if (!std::filesystem::exists(file("config.yaml"))) return std::nullopt;
-  return parse_config(read_file(file("config.yaml")), file("config.yaml").string(), path_.filename().string());
+std::optional<Config> saved_config(const std::filesystem::path& run_dir) {
+  const std::filesystem::path file = run_dir / "config.yaml";
+  if (!std::filesystem::exists(file)) return std::nullopt;
+  return parse_config(read_file(file), file.string(), run_dir.filename().string());
 }
 
 void RunDirectory::save_config(const Config& config) const { write_file_atomically(file("config.yaml"), to_yaml(config)); }

@@ -1,20 +1,16 @@
 #include "train/train.h"
 
-#include <ATen/Parallel.h>
-
 #include "base/files.h"
 #include "base/log.h"
-#include "checkpoint/hf_config.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
 #include "config/check.h"
 #include "config/unavailable.h"
 #include "memory/allocator.h"
-#include "memory/machine.h"
-#include "planner/plan.h"
 #include "report/html.h"
 #include "train/load_model.h"
 #include "train/loop.h"
+#include "train/outlook.h"
 #include "train/prepare_curriculum.h"
 #include "train/prepare_data.h"
 #include "train/run_directory.h"
@@ -23,36 +19,6 @@ namespace megalith {
 namespace {
 
 void say(const std::string& line) { log::info("{}", line); }
-
-// The folder whose weights a new run begins with; empty where it makes its own. Asked before anything takes time.
-std::filesystem::path folder_to_start_from(const Config& config) {
-  if (config.model.from.empty()) return {};
-  try {
-    return find_model_folder(config.model.from, say);
-  } catch (const UserError& error) {
-    UserError::Parts parts = error.parts;
-    parts.key = "model.from";
-    throw UserError(std::move(parts));
-  }
-}
-
-// The shape may come from a folder, its vocabulary from the tokenizer; after this the config is complete.
-void complete_shape(Config& config, const std::filesystem::path& folder, const Tokenizer* tokenizer) {
-  ModelShape& shape = config.model.shape;
-  if (!config.model.from.empty()) {
-    Dropout dropout = shape.dropout;
-    shape = read_hf_config(folder);
-    if (dropout.any()) shape.dropout = dropout;
-  }
-  if (shape.vocab == 0 && tokenizer) shape.vocab = tokenizer->vocab_size();
-  if (shape.vocab == 0)
-    throw UserError({"", "model.vocab", "the size of the vocabulary", "nothing",
-                     "there is no tokenizer to take it from: set model.vocab or data.tokenizer"});
-  if (tokenizer && tokenizer->vocab_size() > shape.vocab)
-    throw UserError({"", "model.vocab", fmt::format("at least the tokenizer's {} tokens", tokenizer->vocab_size()),
-                     std::to_string(shape.vocab), "leave model.vocab out to take the tokenizer's size"});
-  check_model(config);
-}
 
 void restore(Engine& engine, Dataset& data, LoopState& state, const Found& checkpoint) {
   load_parameters(engine.model(), checkpoint.dir);
@@ -78,24 +44,21 @@ TrainResult train(Config config) {
 
   auto checkpoint = latest_valid(run.checkpoints(), [](const std::string& message) { log::warn("{}", message); });
   if (checkpoint)
-    if (auto saved = run.saved_config()) config = continue_config(*saved, config);
+    if (auto saved = saved_config(run.path())) config = continue_config(*saved, config);
   if (!checkpoint && !list_checkpoints(run.checkpoints()).empty())
     log::warn("no checkpoint in {} is valid: the run begins again from step 0", run.checkpoints().string());
   if (!checkpoint) std::filesystem::remove(run.file("tokenizer.json"));  // of a run that never saved
 
-  const std::filesystem::path folder = checkpoint ? checkpoint->dir : folder_to_start_from(config);
+  const std::filesystem::path folder = checkpoint ? checkpoint->dir : folder_to_start_from(config, say);
   auto tokenizer = prepare_tokenizer(config, run, say);
-  complete_shape(config, folder, tokenizer.get());
-  at::set_num_threads(static_cast<int>(config.train.threads > 0 ? config.train.threads : usable_cores()));
+  complete_shape(config, folder, tokenizer ? tokenizer->vocab_size() : 0);
   auto data = prepare_data(config, run, tokenizer.get(), say);
   const StepShapes shapes(config);
   if (config.token_dropping.on())
     data->drop_tokens(config.token_dropping.layers_of(config.model.shape.layers), config.token_dropping.keep_special);
   data->follow(shapes, prepare_filters(config, run, *data));
 
-  Plan plan = make_plan(config);
-  config.train.micro_batch = plan.micro_batch;
-  config.train.threads = plan.threads;
+  const Plan plan = plan_run(config, Measuring::allowed);
   run.save_config(config);
   write_file_atomically(run.file("plan.json"), to_json(plan, config).dump(1));
   set_allocation_budget(Bytes(plan.budget.value - plan.process.value));

@@ -1,0 +1,156 @@
+// memory and simulate: what a run needs and what its step looks like; nothing is trained, nothing left behind.
+#include <unistd.h>
+
+#include <sys/ioctl.h>
+
+#include "base/files.h"
+#include "cli/commands.h"
+#include "cli/run_file.h"
+#include "planner/memory_table.h"
+#include "schedule/draw.h"
+#include "schedule/draw_svg.h"
+#include "schedule/limits.h"
+#include "schedule/memory_curve.h"
+#include "schedule/step_json.h"
+#include "train/outlook.h"
+
+namespace megalith {
+namespace {
+
+std::string model_line(const Config& config) {
+  return fmt::format("{}, {} parameters", name(config.model.shape.arch), show_count(parameter_count(config.model.shape)));
+}
+
+std::string step_line(const Config& config, int64_t micro_batch) {
+  const int64_t micros = config.train.batch / micro_batch;
+  return fmt::format("{} tokens a step in {}", config.train.batch * config.data.sequence,
+                     micros == 1 ? "one micro-batch" : fmt::format("{} micro-batches", micros));
+}
+
+std::string lines(const std::vector<std::string>& notes) {
+  std::string text;
+  for (const std::string& note : notes) text += note + "\n";
+  return text;
+}
+
+CommandResult memory(const CommandContext& context, Config config) {
+  Prospect prospect = look_ahead(std::move(config));
+  MemoryTable table;
+  int64_t micro_batch = 1;
+  try {
+    const Plan plan = plan_run(prospect.config, Measuring::forbidden);
+    micro_batch = plan.micro_batch;
+    table = memory_table(plan);
+    if (!plan.measured && !table.strategy.empty())
+      prospect.notes.push_back("chosen by the speeds of an ordinary machine: this one has not been measured yet (simulate does)");
+  } catch (const DoesNotFit& error) {
+    micro_batch = error.shortfall.micro_batch;
+    table = memory_table(error.shortfall);
+  }
+  print(context, fmt::format("{}, {}\n{}\n{}", model_line(prospect.config), step_line(prospect.config, micro_batch), show(table),
+                             lines(prospect.notes)));
+  nlohmann::json json = to_json(table);
+  json["micro_batch"] = micro_batch;
+  json["notes"] = prospect.notes;
+  return {table.fits ? ExitCode::done : ExitCode::user, std::move(json)};
+}
+
+int terminal_columns() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 100;
+  return std::clamp<int>(size.ws_col, 60, 160);
+}
+
+struct Files {
+  std::string svg, trace;  // empty: not asked for
+};
+
+double peak_moment(const Plan& plan) {
+  for (const MemoryPoint& point : memory_over_time(plan.step, plan.predicted.spans))
+    if (point.use.total() == plan.predicted.peak_bytes) return point.seconds;
+  return 0;
+}
+
+std::string figures(const Plan& plan, const Config& config) {
+  const Simulation& step = plan.predicted;
+  const auto useful = useful_seconds(plan.step, plan.speeds);
+  const double tokens = static_cast<double>(config.train.batch * config.data.sequence);
+  std::string text = fmt::format("step time    {}, {:.0f} tokens/s\n", show_seconds(step.seconds), tokens / step.seconds);
+  const Resource bound = binding(useful);
+  text += fmt::format("bound by     {}, at {:.0f}% of the limit", name(bound), 100 * useful[static_cast<size_t>(bound)] / step.seconds);
+  for (size_t r = 0; r < kResources; r++)
+    if (useful[r] > 0 && static_cast<Resource>(r) != bound)
+      text += fmt::format("; {} {:.0f}%", name(static_cast<Resource>(r)), 100 * useful[r] / step.seconds);
+  text += '\n';
+  text += fmt::format("peak memory  {} at {}{} of {}\n", show(plan.predicted_peak()), show_seconds(peak_moment(plan)),
+                      step.peak_op == kNoOp ? "" : ", in " + describe(plan.step, step.peak_op), show(plan.budget));
+  const auto traffic = traffic_by_lane(plan.step);
+  for (size_t l = 0; l < kLanes; l++)
+    if (traffic[l].read + traffic[l].written > 0)
+      text += fmt::format("{:<5} lane   {} read, {} written\n", name(static_cast<Lane>(l)), show(Bytes(traffic[l].read)),
+                          show(Bytes(traffic[l].written)));
+  // Other lanes wait for work; what the computing waits for is time lost.
+  bool any = false;
+  for (const Stall& stall : step.stalls) {
+    if (stall.lane != Lane::compute || stall.seconds < 0.001 * step.seconds) continue;
+    text += fmt::format("{} compute waits {} ({:.1f}%) for {}\n", any ? "            " : "stalls      ", show_seconds(stall.seconds),
+                        100 * stall.seconds / step.seconds, name(stall.waited_for));
+    any = true;
+  }
+  if (!any) text += "stalls       none: computing never waits\n";
+  return text;
+}
+
+CommandResult simulate_run(const CommandContext& context, Config config, const Files& files) {
+  Prospect prospect = look_ahead(std::move(config));
+  const Plan plan = plan_run(prospect.config, Measuring::allowed);
+  const std::string what = fmt::format("{}, {}", model_line(prospect.config), step_line(prospect.config, plan.micro_batch));
+  const std::string how = describe(plan.strategy);
+  print(context, fmt::format("{}\n{}{}\n{}\n{}", what, lines(prospect.notes), lines(plan.adapted),
+                             draw_timeline(plan.step, plan.predicted.spans, terminal_columns()),
+                             figures(plan, prospect.config)));
+  if (!files.svg.empty()) {
+    const std::string subtitle = fmt::format("one step, predicted: {}{}{}", show_seconds(plan.predicted.seconds),
+                                             how.empty() ? "" : "; ", how);
+    write_file_atomically(files.svg, draw_svg({what, subtitle, &plan.step, plan.predicted.spans, plan.process.value, plan.budget.value}));
+    print(context, fmt::format("picture      {}\n", files.svg));
+  }
+  if (!files.trace.empty()) {
+    write_file_atomically(files.trace, trace_json({{"predicted", &plan.step, plan.predicted.spans}}));
+    print(context, fmt::format("trace        {}\n", files.trace));
+  }
+  nlohmann::json json = to_json(plan, prospect.config);
+  json["predicted"]["peak_at_s"] = peak_moment(plan);
+  json["ops"] = ops_json(plan.step, op_seconds(plan.predicted.spans));
+  json["notes"] = prospect.notes;
+  return {ExitCode::done, std::move(json)};
+}
+
+}  // namespace
+
+void add_outlook(CLI::App& app, CommandContext& context) {
+  {
+    CLI::App* command = app.add_subcommand("memory", "what a run needs how much memory and disk for; nothing is trained");
+    const RunFile file = add_run_file(*command);
+    command->callback([file, &context] {
+      context.action = [file, &context] {
+        return from_run_file(*file.path, *file.overrides, [&](Config config) { return memory(context, std::move(config)); });
+      };
+    });
+  }
+  {
+    CLI::App* command = app.add_subcommand("simulate", "one step's timeline, predicted; nothing is trained");
+    const RunFile file = add_run_file(*command);
+    auto files = std::make_shared<Files>();
+    command->add_option("--svg", files->svg, "write the picture of lanes and memory to this file");
+    command->add_option("--trace", files->trace, "write the timeline to this file, for ui.perfetto.dev");
+    command->callback([file, files, &context] {
+      context.action = [file, files, &context] {
+        return from_run_file(*file.path, *file.overrides,
+                             [&](Config config) { return simulate_run(context, std::move(config), *files); });
+      };
+    });
+  }
+}
+
+}  // namespace megalith

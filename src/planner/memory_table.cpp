@@ -1,0 +1,96 @@
+#include "planner/memory_table.h"
+
+#include <fmt/format.h>
+
+#include "memory/spill_file.h"
+
+namespace megalith {
+namespace {
+
+constexpr int64_t kFloatBytes = 4;
+
+MemoryUse plain_peak(const Schedule& step) { return memory_in_order(training_schedule(step.blocks, step.micros, {})); }
+
+// Each array begins at a chunk of its file.
+int64_t whole_chunks(int64_t bytes) { return (bytes + kSpillChunk - 1) / kSpillChunk * kSpillChunk; }
+
+}  // namespace
+
+MemoryUse on_disk(const Schedule& step) {
+  MemoryUse use;
+  for (size_t b = 0; b < step.blocks.size(); b++) {
+    const BlockFacts& block = step.blocks[b];
+    const Placement placed = step.placed(static_cast<BlockId>(b));
+    const int64_t values = whole_chunks(kFloatBytes * block.parameters);
+    if (placed == Placement::away) use[MemoryKind::parameters] += values;
+    if (placed == Placement::away) use[MemoryKind::gradients] += values;
+    if (placed != Placement::memory && block.optimizer_streams) {
+      const int64_t arrays = block.parameters > 0 ? block.optimizer_bytes / (kFloatBytes * block.parameters) : 0;
+      use[MemoryKind::optimizer] += arrays * values;
+    }
+  }
+  return use;
+}
+
+MemoryTable memory_table(const Plan& plan) {
+  const Bytes most = process_with(most_memory(plan.blocks, plan.micros, plan.strategy), plan.process);
+  return {plain_peak(plan.step), plan.predicted.at_peak, on_disk(plan.step), plan.process, plan.budget, most, true,
+          describe(plan.strategy), {}};
+}
+
+MemoryTable memory_table(const Shortfall& why) {
+  return {plain_peak(why.step), memory_in_order(why.step), on_disk(why.step), why.process, why.budget, why.least, false,
+          describe(why.tightest), why.ways};
+}
+
+std::string show(const MemoryTable& t) {
+  const auto cell = [](int64_t bytes) { return bytes > 0 ? show(Bytes(bytes)) : std::string("-"); };
+  const auto row = [](std::string_view what, const std::string& a, const std::string& b, const std::string& c) {
+    return fmt::format("  {:<22}{:>12}{:>14}{:>12}\n", what, a, b, c);
+  };
+  const bool adapted = !t.strategy.empty();
+  std::string text = row("", "unadapted", t.fits ? "planned" : "at least", "on disk");
+  for (size_t k = 0; k < kMemoryKinds; k++) {
+    const auto kind = static_cast<MemoryKind>(k);
+    if (t.plain[kind] + t.planned[kind] + t.disk[kind] > 0)
+      text += row(name(kind), cell(t.plain[kind]), cell(t.planned[kind]), cell(t.disk[kind]));
+  }
+  text += row("process", cell(t.process.value), cell(t.process.value), "-");
+  text += row("sum at the peak", cell(t.plain.total() + t.process.value), cell(t.planned.total() + t.process.value),
+              cell(t.disk.total()));
+  text += row("at most, with a save", "", show(t.most), "");
+  text += row("budget", "", show(t.budget), "");
+  text += '\n';
+  if (t.fits) {
+    text += adapted ? fmt::format("fits: {}\n", t.strategy) : "fits with everything in memory and nothing recomputed\n";
+    return text;
+  }
+  text += fmt::format("does not fit: {} short{}\n", show(t.most - t.budget), adapted ? " even with " + t.strategy : "");
+  for (const Way& way : t.ways) text += fmt::format("  {:<32} would fit, with {}\n", way.setting, show(way.bytes));
+  text += fmt::format("  {:<32} would fit\n", fmt::format("memory.ram={}MiB", (t.most.value >> 20) + 1));
+  return text;
+}
+
+nlohmann::json to_json(const MemoryTable& t) {
+  const auto kinds = [&](const MemoryUse& use, bool with_process) {
+    nlohmann::json all;
+    for (size_t k = 0; k < kMemoryKinds; k++) all[std::string(name(static_cast<MemoryKind>(k)))] = use.bytes[k];
+    if (with_process) all["process"] = t.process.value;
+    return all;
+  };
+  nlohmann::json ways = nlohmann::json::array();
+  for (const Way& way : t.ways) ways.push_back({{"setting", way.setting}, {"bytes", way.bytes.value}});
+  return {{"fits", t.fits},
+          {"budget_bytes", t.budget.value},
+          {"most_bytes", t.most.value},
+          {"unadapted", kinds(t.plain, true)},
+          {"planned", kinds(t.planned, true)},
+          {"planned_bytes", t.planned.total() + t.process.value},
+          {"unadapted_bytes", t.plain.total() + t.process.value},
+          {"disk", kinds(t.disk, false)},
+          {"disk_bytes", t.disk.total()},
+          {"strategy", t.strategy},
+          {"ways", ways}};
+}
+
+}  // namespace megalith

@@ -1,0 +1,33 @@
+// What a run needs how much of, by kind, in memory and on disk: what `megalith memory` prints.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "planner/plan.h"
+#include "schedule/memory.h"
+
+namespace megalith {
+
+struct MemoryTable {
+  MemoryUse plain;     // at the peak of a step with everything in memory and nothing recomputed
+  MemoryUse planned;   // at the peak of the step that will run; of one that does not fit, by what needs least
+  MemoryUse disk;      // in spill files
+  Bytes process, budget;
+  Bytes most;          // of the whole process, saves included, whatever runs at once
+  bool fits = true;
+  std::string strategy;         // what was adapted, as a line
+  std::vector<Way> ways;        // single settings that would make it fit
+};
+
+MemoryTable memory_table(const Plan& plan);
+MemoryTable memory_table(const Shortfall& shortfall);
+
+// Bytes that a schedule's spilled blocks have on disk.
+MemoryUse on_disk(const Schedule& step);
+
+std::string show(const MemoryTable& table);          // rows for people
+nlohmann::json to_json(const MemoryTable& table);
+
+}  // namespace megalith

@@ -1,0 +1,103 @@
+// One step in figures: what bounds it, what waits for what, every kind of op predicted and measured.
+
+const causes = {
+  renew: "pending updates and parameters from disk", fetch: "parameters from disk", stow: "gradients to disk",
+  save: "the checkpoint being written", update: "updates",
+};
+
+// predicted -> measured as a share, coloured by how far off it is.
+function ratioCell(before, after) {
+  if (!isNumber(before) || !isNumber(after) || before <= 0) return "<td>–</td>";
+  const ratio = after / before, tone = ratio > 0.77 && ratio < 1.3 ? "--good" : "--warn";
+  return `<td><span class="off" style="--tone:var(${tone})">${ratio.toFixed(2)}×</span></td>`;
+}
+const secondsCell = (v) => `<td>${isNumber(v) ? show.seconds(v) : "–"}</td>`;
+
+function drawBounds() {
+  const limits = plan.limits, ops = summary.ops ?? [];
+  const rows = Object.entries(limits?.seconds ?? {}).filter(([, s]) => isNumber(s) && s > 0);
+  const step = first(measured.step_s, predicted.step_s);
+  if (rows.length === 0 || !isNumber(step)) {
+    fill("bounds", bar("What bounds the step") + absent(lacking("plan.json", "The plan names no limits.")));
+    return;
+  }
+  const share = (seconds) => Math.round(100 * seconds / step);
+  const most = limits.seconds[limits.bound_by];
+  fill("bounds", bar("What bounds the step", `${esc(limits.bound_by)}, at ${share(most)}% of the limit`));
+  const bars = rows.map(([name, seconds]) =>
+    `<tr><td>${esc(name)}</td><td>${show.seconds(seconds)}</td><td>${show.count(plan.tokens_per_step / seconds)}</td>` +
+    `<td><b>${share(seconds)}%</b></td></tr><tr class="bars"><td colspan="4"><div class="before" style="width:100%">` +
+    `<div style="width:${Math.min(100, share(seconds))}%;margin:0"></div></div></td></tr>`).join("");
+  fill("bounds", `<table><tr><th></th><th>alone it would take</th><th>tokens/s</th><th>reached</th></tr>${bars}</table>`);
+  const again = ops.filter((o) => o.op === "recompute").reduce((sum, o) => sum + (o.measured_s ?? 0), 0);
+  fill("bounds", `<p class="why">Of useful work only, at the speeds this machine was measured to reach: products on the cores, ` +
+    `passes over memory, bytes that must cross the disk.` +
+    (again > 0 ? ` Recomputation takes ${show.seconds(again)} a step and is not counted as useful.` : "") +
+    (share(most) > 105 ? " More than 100% means that the machine was busier when it was measured than in the run." : "") + `</p>`);
+}
+
+function drawTraffic() {
+  const lanes = Object.entries(plan.disk_bytes_by_lane ?? {}), step = first(measured.step_s, predicted.step_s);
+  if (lanes.length === 0 || !isNumber(step)) return;
+  const sum = (key) => lanes.reduce((all, [, l]) => all + l[key], 0);
+  const row = (name, read, written, kind = "") => `<tr class="${kind}"><td>${esc(name)}</td><td>${show.bytes(read)}</td>` +
+    `<td>${show.bytes(written)}</td><td>${show.bytes((read + written) / step)}/s</td></tr>`;
+  fill("stalls", `<table class="apart"><tr><th>over the disk, a step</th><th>read</th><th>written</th><th>together</th></tr>` +
+    lanes.map(([name, l]) => row(`${name} lane`, l.read_bytes, l.written_bytes)).join("") +
+    (lanes.length > 1 ? row("sum", sum("read_bytes"), sum("written_bytes"), "sum") : "") + `</table>`);
+}
+
+function drawStalls() {
+  const before = predicted.stalls, after = summary.measured?.stalls;
+  fill("stalls", bar("Stalls", "a lane was free and its next op waited"));
+  if (!before && !after) {
+    fill("stalls", absent(lacking("summary.json", "Nothing was recorded about waiting.")));
+    return;
+  }
+  const key = (s) => `${s.lane}\n${s.waited_for}`, all = new Map();
+  for (const [side, list] of [["before", before ?? []], ["after", after ?? []]])
+    for (const s of list) all.set(key(s), { ...s, ...all.get(key(s)), [side]: s.seconds });
+  const step = first(measured.step_s, predicted.step_s), worth = 0.001 * step;
+  const rows = [...all.values()].filter((s) => Math.max(s.before ?? 0, s.after ?? 0) > worth)
+    .sort((a, b) => (b.lane === "compute") - (a.lane === "compute") || (b.after ?? b.before ?? 0) - (a.after ?? a.before ?? 0));
+  const table = (list) => `<table><tr><th>lane, waiting for</th><th>predicted</th><th>measured</th><th>of the step</th></tr>` +
+    list.map((s) => `<tr><td>${esc(s.lane)}: ${esc(s.waited_for)}${causes[s.waited_for] ? `<br>${faint(causes[s.waited_for])}` : ""}</td>` +
+      secondsCell(s.before ?? 0) + secondsCell(after ? s.after ?? 0 : undefined) +
+      `<td>${show.digits(100 * (s.after ?? s.before) / step || 0, 2)}%</td></tr>`).join("") + `</table>`;
+  const own = rows.filter((s) => s.lane === "compute"), others = rows.filter((s) => s.lane !== "compute");
+  fill("stalls", own.length ? table(own) : absent("The compute lane never waited for long."));
+  if (others.length)
+    fill("stalls", `<details><summary>${others.length} of other lanes, which wait for work</summary>${table(others)}</details>`);
+}
+
+function drawOps() {
+  const ops = summary.ops ?? [];
+  fill("ops", bar("Ops", "of a step, predicted and measured (mean)"));
+  if (ops.length === 0) {
+    fill("ops", absent(lacking("summary.json", "No op was recorded.")));
+    return;
+  }
+  const place = (o) => o.block === undefined ? "" : /^layer \d/.test(o.block) ? "layers" : o.block;
+  const groups = new Map();
+  for (const o of ops) {
+    const key = `${o.op}\n${place(o)}`;
+    const g = groups.get(key) ?? groups.set(key, { op: o.op, block: place(o), count: 0, predicted_s: 0, measured_s: 0, of: [] }).get(key);
+    g.count += o.count;
+    g.predicted_s += o.predicted_s;
+    g.measured_s += o.measured_s ?? 0;
+    g.of.push(o);
+  }
+  const most = Math.max(...[...groups.values()].flatMap((g) => [g.predicted_s, g.measured_s]));
+  const length = (v) => `style="width:${px(100 * v / most)}%"`;
+  const head = `<tr><th>op</th><th>block</th><th>ops</th><th>predicted</th><th>measured</th><th>ratio</th><th></th></tr>`;
+  const row = (o, bars) => `<tr><td>${swatch(opColour(o.op), "box")}${esc(o.op)}</td><td>${esc(o.block ?? "")}</td><td>${show.whole(o.count)}</td>` +
+    secondsCell(o.predicted_s) + secondsCell(o.measured_s) + ratioCell(o.predicted_s, o.measured_s) +
+    `<td class="both">${bars ? `<div class="before" ${length(o.predicted_s)}></div><div ${length(o.measured_s)}></div>` : ""}</td></tr>`;
+  const sorted = [...groups.values()].sort((a, b) => b.measured_s - a.measured_s);
+  const shown = sorted.filter((g) => Math.max(g.predicted_s, g.measured_s) > 0.002 * most), rest = sorted.length - shown.length;
+  fill("ops", `<div class="scroll"><table class="ops">${head}${shown.map((g) => row(g, true)).join("")}</table></div>` +
+    (rest > 0 ? `<p class="why">${rest} more are too short to matter.</p>` : ""));
+  if (ops.length > shown.length)
+    fill("ops", `<details><summary>all of them, block by block</summary><div class="scroll"><table class="ops">${head}` +
+      ops.map((o) => row(o, false)).join("") + `</table></div></details>`);
+}

@@ -1,0 +1,48 @@
+#include "schedule/limits.h"
+
+#include <algorithm>
+
+#include "schedule/base_pass.h"
+
+namespace megalith {
+namespace {
+
+// As much as can be of reads and writes side by side, the rest alone.
+double disk_seconds(const DiskTraffic& traffic, const MachineSpeeds& speeds) {
+  const auto read = static_cast<double>(traffic.read), written = static_cast<double>(traffic.written);
+  const double both = std::min(read, written);
+  const auto seconds = [](double bytes, double speed) { return bytes > 0 ? bytes / speed : 0; };
+  return seconds(2 * both, speeds.spill_mixed) + seconds(read - both, speeds.spill_read) +
+         seconds(written - both, speeds.spill_write);
+}
+
+}  // namespace
+
+std::array<double, kResources> useful_seconds(const Schedule& step, const MachineSpeeds& speeds) {
+  const Schedule plain = training_step(step.blocks, step.micros);
+  std::array<double, kResources> useful{};
+  for (const Cost& cost : predict_costs(plain, speeds))
+    useful[static_cast<size_t>(Resource::memory)] += cost.seconds * cost.share[static_cast<size_t>(Resource::memory)];
+  double flop = 0;
+  for (const BlockFacts& block : step.blocks) flop += (block.forward_flop + block.backward_flop) * step.micros;
+  useful[static_cast<size_t>(Resource::cores)] = flop / speeds.flops;
+  useful[static_cast<size_t>(Resource::disk)] = disk_seconds(disk_traffic(step), speeds);
+  return useful;
+}
+
+Resource binding(const std::array<double, kResources>& useful) {
+  return static_cast<Resource>(std::max_element(useful.begin(), useful.end()) - useful.begin());
+}
+
+std::array<DiskTraffic, kLanes> traffic_by_lane(const Schedule& step) {
+  std::array<DiskTraffic, kLanes> lanes{};
+  for (const Op& op : step.ops) {
+    const DiskTraffic one = disk_traffic(step, op);
+    DiskTraffic& lane = lanes[static_cast<size_t>(op.lane)];
+    lane.read += one.read;
+    lane.written += one.written;
+  }
+  return lanes;
+}
+
+}  // namespace megalith

@@ -1,0 +1,93 @@
+#include "planner/memory_table.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "engine/engine.h"
+#include "memory/allocator.h"
+#include "memory/spill_file.h"
+#include "planner/calibration.h"
+
+namespace megalith {
+namespace {
+
+struct Table : testing::Test {
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "/table-XXXXXX";
+    folder = mkdtemp(pattern.data());
+    setenv("XDG_CACHE_HOME", folder.c_str(), 1);
+    install_allocator();
+    config.run.dir = folder;
+    config.model.shape = {Arch::gpt2, 6, 256, 4, 4, 1024, 2000, 64};
+    config.model.shape.tied = true;
+    config.data.sequence = 64;
+    config.train.batch = 16;
+    config.train.micro_batch = 8;
+    config.train.threads = 1;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+
+  // What is nowhere measured yet is not measured for a table.
+  Plan plan() const { return make_plan(config, Measuring::forbidden); }
+  // A budget between what must be there and all of it.
+  void budget(double share) {
+    const Plan whole = plan();
+    const double tensors = static_cast<double>(memory_table(whole).plain.total());
+    config.memory.ram = process_with(static_cast<int64_t>(share * tensors), whole.process);
+  }
+
+  std::string folder;
+  Config config;
+};
+
+TEST_F(Table, WithoutAdaptingItIsThePlainStepAndNothingIsOnDisk) {
+  const Plan whole = plan();
+  EXPECT_FALSE(whole.measured);
+  const MemoryTable table = memory_table(whole);
+  EXPECT_TRUE(table.fits);
+  EXPECT_EQ(table.plain.bytes, table.planned.bytes);
+  EXPECT_EQ(table.disk.total(), 0);
+  EXPECT_LE(table.planned.total() + table.process.value, table.most.value);
+  EXPECT_FALSE(std::filesystem::exists(calibration_file()));
+}
+
+TEST_F(Table, WhatIsOnDiskIsWhatTheStoreTakes) {
+  budget(0.5);
+  config.memory.spill = folder + "/spill";
+  config.memory.recompute = Recompute::none;
+  const Plan spilled = plan();
+  ASSERT_TRUE(spilled.strategy.spills());
+  const MemoryTable table = memory_table(spilled);
+  EXPECT_GT(table.disk.total(), 0);
+  EXPECT_LT(table.planned.total(), table.plain.total());
+  EXPECT_LE(table.most, *config.memory.ram);
+  Engine engine(config.model.shape, config.train, 1, true, {spilled.strategy.placement, config.memory.spill});
+  // Up to a chunk an array: alignment between parameters.
+  EXPECT_NEAR(static_cast<double>(engine.model().store()->bytes()), static_cast<double>(table.disk.total()),
+              static_cast<double>(4 * spilled.blocks.size() * kSpillChunk));
+  EXPECT_GE(engine.model().store()->bytes(), table.disk.total());
+}
+
+TEST_F(Table, AShortfallNamesSettingsEachOfWhichFits) {
+  budget(0.6);
+  config.memory.recompute = Recompute::none;
+  try {
+    plan();
+    FAIL() << "fits";
+  } catch (const DoesNotFit& error) {
+    const MemoryTable table = memory_table(error.shortfall);
+    EXPECT_FALSE(table.fits);
+    EXPECT_GT(table.most, table.budget);
+    EXPECT_FALSE(table.ways.empty());
+    for (const Way& way : table.ways) {
+      EXPECT_LE(way.bytes, table.budget) << way.setting;
+      EXPECT_NE(show(table).find(way.setting), std::string::npos);
+    }
+    EXPECT_EQ(to_json(table).at("ways").size(), table.ways.size());
+  }
+}
+
+}  // namespace
+}  // namespace megalith
