@@ -116,6 +116,7 @@ void TrainingLoop::choose_window() {
   plans_.forget();
   step_seconds_.clear();  // of another schedule
   typical_spans_.clear();
+  op_steps_ = 0;
 }
 
 StepMetrics TrainingLoop::one_step(LoopState& state) {
@@ -172,6 +173,7 @@ void TrainingLoop::observe(const StepOutcome& outcome, const StepShape& shape, d
     longest_ = shape.tokens();
     step_seconds_.clear();
     typical_spans_.clear();
+    op_steps_ = 0;
   }
   if (!saving && shape.tokens() == longest_) {
     step_seconds_.push_back(seconds);

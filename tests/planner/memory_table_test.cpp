@@ -56,7 +56,7 @@ TEST_F(Table, WithoutAdaptingItIsThePlainStepAndNothingIsOnDisk) {
 TEST_F(Table, WhatIsOnDiskIsWhatTheStoreTakes) {
   budget(0.5);
   config.memory.spill = folder + "/spill";
-  config.memory.recompute = Recompute::none;
+  config.memory.recompute = Recompute::full;
   const Plan spilled = plan();
   ASSERT_TRUE(spilled.strategy.spills());
   const MemoryTable table = memory_table(spilled);
