@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "memory/allocator.h"
+#include "memory/disk_speed.h"
 
 namespace megalith {
 namespace {
@@ -14,7 +15,6 @@ constexpr int64_t kFloat = sizeof(float);
 constexpr int64_t kChunk = kSpillChunk / kFloat;  // elements
 constexpr int64_t kSlots = 4;                     // chunks of an array in memory while it streams
 constexpr int64_t kAhead = 2;                     // of them on their way in; the others are worked on or on their way out
-constexpr int kDepth = 16;                        // requests in flight on a lane
 
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -57,7 +57,7 @@ BlockStore::BlockStore(const std::filesystem::path& folder, const std::vector<St
     places.gradient.file = gradients_.get();
     for (Extent& slot : places.slots) slot.file = optimizer_.get();
   }
-  for (auto& queue : queues_) queue = make_disk_queue(folder_.way(), kDepth);
+  for (auto& queue : queues_) queue = make_disk_queue(folder_.way(), kSpillDepth);
 }
 
 void BlockStore::read(Lane lane, const Extent& from, float* buffer) {

@@ -79,16 +79,10 @@ std::vector<Keep> keep_as_told(const std::vector<BlockFacts>& blocks, const Memo
 std::optional<Strategy> with_least_recompute(const std::vector<BlockFacts>& blocks, int32_t micros, Strategy strategy,
                                              int64_t room) {
   // How much of the room is left for what layers keep follows from trying: in 64ths of the room.
-  std::optional<std::vector<Keep>> best;
-  const auto keep_at = [&](size_t reserved) {
-    return choose_keep(blocks, micros, strategy.order, room * static_cast<int64_t>(64 - reserved) / 64);
-  };
-  const auto fits = [&](size_t reserved) {
-    strategy.keep = keep_at(reserved);
-    return !strategy.keep.empty() && most_memory(blocks, micros, strategy) <= room;
-  };
-  for (size_t reserved = 0; reserved < 64; reserved++)
-    if (fits(reserved)) return strategy;
+  for (int64_t left = 64; left > 0; left--) {
+    strategy.keep = choose_keep(blocks, micros, strategy.order, room * left / 64);
+    if (!strategy.keep.empty() && most_memory(blocks, micros, strategy) <= room) return strategy;
+  }
   return std::nullopt;
 }
 

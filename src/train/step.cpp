@@ -1,7 +1,5 @@
 #include "train/step.h"
 
-#include "schedule/base_pass.h"
-
 namespace megalith {
 
 StepOutcome train_step(Engine& engine, ShapePlans& plans, const Dataset& data, const TrainSettings& settings, int64_t step,
