@@ -14,7 +14,7 @@
 #include "schedule/base_pass.h"
 #include "schedule/checker.h"
 #include "schedule/save_pass.h"
-#include "schedule/spill_pass.h"
+#include "schedule/residency_pass.h"
 #include "schedule/step_json.h"
 
 namespace megalith {

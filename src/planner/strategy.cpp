@@ -8,7 +8,7 @@
 #include "schedule/order.h"
 #include "schedule/recompute_choice.h"
 #include "schedule/save_pass.h"
-#include "schedule/spill_pass.h"
+#include "schedule/residency_pass.h"
 
 namespace megalith {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kWorthSpilling = int64_t{1} << 20;  // bytes: smaller blocks stay
 
 Schedule place(Schedule step, const Strategy& strategy) {
-  return strategy.spills() ? with_spill(std::move(step), strategy.placement, strategy.window) : step;
+  return strategy.spills() ? with_residency(std::move(step), strategy.placement, strategy.window) : step;
 }
 
 // Blocks in the order in which they leave memory: the last layers first (the first layers are what a step begins

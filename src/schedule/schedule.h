@@ -30,11 +30,21 @@ enum class OpKind : uint8_t {
   drop,       // spilled block: forgets its parameters; the disk has them
   clear,      // spilled block: an empty gradient to add to
   stow,       // spilled block: its gradient goes out to the disk, where the next renew finds it
+  gather,     // sliced block: its whole parameters from the slices of all ranks that hold it
+  reduce,     // block: its gradient summed over those ranks; of a sliced block, this rank's slice of the sum
+  total,      // what the step's losses and norms add up to over all ranks
+  send,       // block, micro: its activation, to the rank that has the next block
+  receive,    // block, micro: the activation of a block that is elsewhere
+  send_back,  // block, micro: the gradient of the activation of a block that is elsewhere, to the rank that has it
+  receive_back,  // block, micro: the gradient of its activation, from the rank that has the next block
+  lend,       // embedding: its table, to the rank that has the tied head; both ranks have the op
+  collect,    // embedding: what that head added to the table's gradient, back; both ranks have the op
   save,       // block: its parts go out to the checkpoint being written
   commit,     // makes the checkpoint being written durable and visible
 };
 
-enum class Lane : uint8_t { compute, read, write, net, update };
+// `net` receives and exchanges with all; `send` is apart from it so that two ranks may send to each other.
+enum class Lane : uint8_t { compute, read, write, net, send };
 inline constexpr int kLanes = 5;
 
 struct Op {
@@ -88,10 +98,31 @@ enum class Keep : uint8_t {
   none,   // not even that: the recomputation of the block before it makes it
 };
 
+// How the state of a block is divided among the ranks that hold it and work on other sequences with it.
+struct Sharding {
+  int32_t replicas = 1;  // that many ranks
+  int32_t zero = 0;      // sliced over them: 1 optimizer state, 2 gradients too, 3 parameters too
+  bool slices() const { return replicas > 1 && zero > 0; }
+};
+
+// Which blocks are on which stage of the pipeline, and which stage this rank is.
+struct Stages {
+  std::vector<int32_t> of;  // by block; empty: there is one stage
+  int32_t here = 0;
+};
+
+// How a run is divided among ranks, seen from one of them.
+struct Division {
+  int32_t ranks = 1;  // of the whole run
+  Sharding sharding;
+  Stages stages;
+};
+
 struct Schedule {
   std::vector<BlockFacts> blocks;
   std::vector<Placement> placement;  // by block; empty: all in memory
   std::vector<Keep> keep;            // by block; empty: all of them all
+  Division division;
   int32_t micros = 1;
   bool training = true;              // false: forward passes only (validation)
   std::vector<Op> ops;               // in a valid order: `after` names earlier ops only
@@ -100,6 +131,30 @@ struct Schedule {
     return placement.empty() ? Placement::memory : placement[static_cast<size_t>(block)];
   }
   Keep keeps(BlockId block) const { return keep.empty() ? Keep::all : keep[static_cast<size_t>(block)]; }
+  BlockId head() const { return static_cast<BlockId>(blocks.size()) - 1; }
+  int32_t stage(BlockId block) const {
+    return division.stages.of.empty() ? 0 : division.stages.of[static_cast<size_t>(block)];
+  }
+  bool holds(BlockId block) const { return stage(block) == division.stages.here; }
+  // Its state is sliced over the ranks that hold it, each of which updates its slice.
+  bool slices() const { return division.sharding.slices(); }
+  bool replicated() const { return division.sharding.replicas > 1; }
+  // Whether its whole parameters, its whole gradient stay in memory from step to step.
+  bool parameters_stay(BlockId block) const {
+    return holds(block) && placed(block) != Placement::away && !(slices() && division.sharding.zero >= 3);
+  }
+  bool gradient_stays(BlockId block) const {
+    return holds(block) && placed(block) != Placement::away && !(slices() && division.sharding.zero >= 2);
+  }
+  // What this rank has of a block's parameters (elements, without the gaps) and optimizer state; at most: slices differ
+  // by a few elements.
+  int64_t slice_elements(BlockId block) const;
+  int64_t optimizer_slice_bytes(BlockId block) const;
+  // Block whose table a tied head multiplies with; kNoBlock: the head is not tied.
+  BlockId tied_table() const { return blocks.empty() ? kNoBlock : blocks.back().tied_to; }
+  // The table is on another rank than the head, which borrows it.
+  bool table_is_lent() const { return tied_table() != kNoBlock && stage(tied_table()) != stage(head()); }
+  bool borrows(BlockId block) const { return table_is_lent() && block == tied_table() && holds(head()); }
 };
 
 std::string_view name(OpKind kind);

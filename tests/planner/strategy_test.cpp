@@ -6,7 +6,7 @@
 #include "model/facts.h"
 #include "schedule/checker.h"
 #include "schedule/save_pass.h"
-#include "schedule/spill_pass.h"
+#include "schedule/residency_pass.h"
 
 namespace megalith {
 namespace {

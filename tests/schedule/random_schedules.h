@@ -6,7 +6,7 @@
 
 #include "schedule/base_pass.h"
 #include "schedule/save_pass.h"
-#include "schedule/spill_pass.h"
+#include "schedule/residency_pass.h"
 
 namespace megalith {
 
@@ -43,7 +43,7 @@ inline std::vector<BlockFacts> make_blocks(int32_t count, bool tied) {
 // The same step with its updates on a lane of their own, as a pass may place them: more that can race.
 inline Schedule with_updates_aside(Schedule step) {
   for (Op& op : step.ops)
-    if (op.kind == OpKind::update) op.lane = Lane::update;
+    if (op.kind == OpKind::update) op.lane = Lane::send;
   return step;
 }
 
@@ -75,10 +75,10 @@ inline Schedule random_spilled(Random& random, std::vector<BlockFacts> blocks, i
   switch (pick(random, 0, 5)) {
     case 0: return with_save(renew_only(std::move(blocks), placement));
     case 1:
-      return with_spill(evaluation_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1))),
+      return with_residency(evaluation_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1))),
                         placement, window);
-    case 2: return with_save(with_spill(random_step(random, std::move(blocks), micros), placement, window));
-    default: return with_spill(random_step(random, std::move(blocks), micros), placement, window);
+    case 2: return with_save(with_residency(random_step(random, std::move(blocks), micros), placement, window));
+    default: return with_residency(random_step(random, std::move(blocks), micros), placement, window);
   }
 }
 
