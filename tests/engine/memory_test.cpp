@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 Case packed(std::string name, Arch arch, Packing state) {
-  return {name, arch, 8, 128, 1, 256, 4, 300, kFp32, {}, true, false, kAdamW, 0, state};
+  return {name, arch, 8, 128, 1, 256, 4, 300, kFp32, {}, true, false, kAdamW, 0, 0, state};
 }
 
 INSTANTIATE_TEST_SUITE_P(Packed, PeakMemory,
