@@ -25,6 +25,18 @@ class DecoderLayer : public Block {
     return y_NC;
   }
 
+  void remake(const at::Tensor& x_NC, const Pass& pass, Tape& tape) override {
+    if (tape.empty()) {
+      tape.keep(x_NC);
+      attention_.forward(to_qkv_.forward(norm1_.forward(x_NC).y_NC), pass, &tape);
+    }
+    at::Tensor mid_NC = drop1_.add(tape.first(), pass, [&](const at::Tensor& onto) {
+      return from_heads_.forward(tape.last(), onto);
+    });
+    feed_forward_.remake(norm2_.forward(mid_NC).y_NC, tape);
+    tape.keep(std::move(mid_NC));
+  }
+
   at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape& tape) override {
     at::Tensor g_mid_NC;
     {
