@@ -64,8 +64,9 @@ class BertLayer : public Block {
   }
 
   void remake(const at::Tensor& x_NC, const Pass& pass, Tape& tape) override {
-    if (tape.empty()) attend(x_NC, pass, &tape);
-    feed(tape.first(), tape.last(), pass, &tape);
+    const bool kept = !tape.empty();
+    at::Tensor in_NC = kept ? tape.first() : x_NC, o_NC = kept ? tape.last() : attend(x_NC, pass, &tape);
+    feed(in_NC, std::move(o_NC), pass, &tape);
   }
 
   at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape& tape) override {
@@ -83,13 +84,14 @@ class BertLayer : public Block {
   }
 
  private:
+  // The heads' output.
   at::Tensor attend(const at::Tensor& x_NC, const Pass& pass, Tape* tape) {
     if (tape) tape->keep(x_NC);
     return attention_.forward(to_qkv_.forward(x_NC), pass, tape);
   }
 
   // The sum that the second norm takes: it is on the tape, too.
-  at::Tensor feed(at::Tensor x_NC, at::Tensor o_NC, const Pass& pass, Tape* tape) {
+  at::Tensor feed(const at::Tensor& x_NC, at::Tensor o_NC, const Pass& pass, Tape* tape) {
     at::Tensor sum1_NC = drop1_.add(x_NC, pass, [&](const at::Tensor& onto) { return from_heads_.forward(o_NC, onto); });
     o_NC.reset();
     at::Tensor mid_NC = norm1_.forward(sum1_NC).y_NC;
