@@ -187,40 +187,27 @@ void ModelState::write_parameters(BlockId id, const PieceWork& fill) {
                  });
 }
 
-void ModelState::read_optimizer(BlockId id, Lane lane, const PieceWork& look) {
-  State& state = state_of(id);
-  if (!training_) return;
-  if (state.optimizer.defined() && !packs()) {
-    for (const NamedPart& part : optimizer_state(id)) look(part);
-    return;
-  }
-  MEGALITH_ASSERT(!state.pending, "{} has an update to be made", state.block->spec().name);
-  for (size_t k = 0; k < static_cast<size_t>(slot_arrays_); k++) {
-    if (state.optimizer.defined())
-      for (int64_t chunk = 0; chunk < state.layout->chunks(); chunk++) each_part(state, k, chunk, record(state, k, chunk), look);
-    else
-      store_->stream(lane, {{store_->slots(id)[k], true, false}}, [&](int64_t chunk, std::span<std::byte* const> records) {
-        each_part(state, k, chunk, records[0], look);
-      });
-  }
-}
+void ModelState::read_optimizer(BlockId id, Lane lane, const PieceWork& look) { walk_optimizer(id, lane, false, look); }
+void ModelState::write_optimizer(BlockId id, const PieceWork& fill) { walk_optimizer(id, Lane::compute, true, fill); }
 
-void ModelState::write_optimizer(BlockId id, const PieceWork& fill) {
+void ModelState::walk_optimizer(BlockId id, Lane lane, bool fills, const PieceWork& work) {
   State& state = state_of(id);
   if (!training_) return;
   if (state.optimizer.defined() && !packs()) {
-    for (const NamedPart& part : optimizer_state(id)) fill(part);
+    for (const NamedPart& part : optimizer_state(id)) work(part);
     return;
   }
   for (size_t k = 0; k < static_cast<size_t>(slot_arrays_); k++) {
-    if (state.optimizer.defined())
-      for (int64_t chunk = 0; chunk < state.layout->chunks(); chunk++) each_part(state, k, chunk, record(state, k, chunk), fill);
-    else
-      store_->stream(Lane::compute, {{store_->slots(id)[k], false, true}},
-                     [&](int64_t chunk, std::span<std::byte* const> records) {
-                       std::fill_n(records[0], state.layout->record_bytes(chunk), std::byte{0});  // gaps, too
-                       each_part(state, k, chunk, records[0], fill);
-                     });
+    if (state.optimizer.defined()) {
+      for (int64_t chunk = 0; chunk < state.layout->chunks(); chunk++)
+        each_part(state, k, chunk, record(state, k, chunk), work);
+      continue;
+    }
+    MEGALITH_ASSERT(fills || !state.pending, "{} has an update to be made", state.block->spec().name);
+    store_->stream(lane, {{store_->slots(id)[k], !fills, fills}}, [&](int64_t chunk, std::span<std::byte* const> records) {
+      if (fills) std::fill_n(records[0], state.layout->record_bytes(chunk), std::byte{0});  // gaps, too
+      each_part(state, k, chunk, records[0], work);
+    });
   }
 }
 

@@ -123,6 +123,7 @@ class ModelState {
   void apply_chunk(State& state, int64_t chunk, float* value, const float* gradient, std::span<std::byte* const> records,
                    const Optimizer& optimizer, const Update& update);
   void each_part(State& state, size_t slot, int64_t chunk, std::byte* record, const PieceWork& work);
+  void walk_optimizer(BlockId id, Lane lane, bool fills, const PieceWork& work);
   void renew_whole(State& state, BlockId id, Lane lane, const Optimizer& optimizer);
   void renew_streaming(State& state, BlockId id, Lane lane, const Optimizer& optimizer);
   void fill_computing(State& state, int64_t begin, std::span<const float> values);
