@@ -18,6 +18,7 @@ std::string_view name(Thing thing) {
     case Thing::stowed_gradient: return "gradient on disk";
     case Thing::activation: return "activation";
     case Thing::saved: return "what forward kept";
+    case Thing::attention: return "what attention kept";
     case Thing::output_gradient: return "gradient of the output";
     case Thing::aside: return "gradient kept aside";
     case Thing::slice: return "slice of the parameters";
@@ -29,6 +30,12 @@ std::string_view name(Thing thing) {
     case Thing::checkpoint: return "checkpoint";
   }
   return "unknown thing";
+}
+
+// Whether a block's input stays after its forward, as it is.
+bool keeps_input(const Schedule& schedule, BlockId block) {
+  if (!schedule.training || schedule.keeps(block) == Keep::none) return false;
+  return schedule.keeps(block) == Keep::input || !schedule.blocks[block].packs_input;
 }
 
 }  // namespace
@@ -61,16 +68,18 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
       break;
     case OpKind::forward:
       add(needs, Thing::parameters, b);
-      if (b > 0) add(schedule.training && schedule.keeps(b) != Keep::none ? needs : takes, Thing::activation, b - 1, m);
+      if (b > 0) add(keeps_input(schedule, b) ? needs : takes, Thing::activation, b - 1, m);
       if (b < head) add(makes, Thing::activation, b, m);
       if (b == head) score();
       if (schedule.training && schedule.keeps(b) == Keep::all) add(makes, Thing::saved, b, m);
+      if (schedule.training && schedule.keeps(b) == Keep::attention) add(makes, Thing::attention, b, m);
       break;
     case OpKind::recompute:
       add(needs, Thing::parameters, b);
-      if (b > 0) add(needs, Thing::activation, b - 1, m);
+      if (b > 0) add(schedule.blocks[b].packs_input ? takes : needs, Thing::activation, b - 1, m);
+      if (schedule.keeps(b) == Keep::attention) add(needs, Thing::attention, b, m);
       add(makes, Thing::saved, b, m);
-      if (b + 1 < head && schedule.keeps(b + 1) == Keep::none) add(makes, Thing::activation, b, m);
+      if (schedule.output_again(b)) add(makes, Thing::activation, b, m);
       break;
     case OpKind::loss:
       add(needs, Thing::parameters, b);
@@ -82,9 +91,10 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
       break;
     case OpKind::backward:
       if (schedule.blocks[b].backward_uses_parameters) add(needs, Thing::parameters, b);
+      if (schedule.keeps(b) == Keep::attention) add(takes, Thing::attention, b, m);
       add(takes, Thing::saved, b, m);
       add(takes, Thing::output_gradient, b, m);
-      if (b > 0) add(takes, Thing::activation, b - 1, m);
+      if (b > 0 && !schedule.blocks[b].packs_input) add(takes, Thing::activation, b - 1, m);
       if (b > 0) add(makes, Thing::output_gradient, b - 1, m);
       add(adds, Thing::gradient, b, m);
       if (has_table) add(makes, Thing::aside, b, m);

@@ -18,6 +18,7 @@ enum class Thing : uint8_t {
   stowed_gradient,  // block: on disk, where it waits for its update
   activation,       // block, micro: its output, the next block's input, kept until that block's backward
   saved,            // block, micro: what forward keeps for backward
+  attention,        // block, micro: the part of it that a layer keeps which makes the rest again
   output_gradient,  // block, micro: gradient of its output
   aside,            // block, micro: gradients kept until fold
   slice,            // block: this rank's slice of its parameters, up to date and in memory
@@ -28,7 +29,7 @@ enum class Thing : uint8_t {
   written,          // block: its parts in the checkpoint being written
   checkpoint,       // durable and visible
 };
-inline constexpr int kThings = 18;
+inline constexpr int kThings = 19;
 
 enum class Touch : uint8_t {
   needs,    // reads what must be there

@@ -75,11 +75,10 @@ void StepWriter::loss(MicroId micro) {
 void StepWriter::recompute(BlockId block, MicroId micro) {
   if (step_.keeps(block) == Keep::all) return;
   const bool input_again = step_.keeps(block) == Keep::none;
-  const bool output_again = block + 1 < head_ && step_.keeps(block + 1) == Keep::none;
   std::vector<OpId> after;
   if (input_again) after.push_back(recomputed_[at(block - 1, micro)]);
   // The activation that it makes again was the next block's, which took it.
-  if (output_again) after.push_back(forward_[at(block + 1, micro)]);
+  if (step_.output_again(block)) after.push_back(forward_[at(block + 1, micro)]);
   if (after.empty()) after.push_back(forward_[at(block, micro)]);
   recomputed_[at(block, micro)] = add({.kind = OpKind::recompute, .block = block, .micro = micro, .after = std::move(after)});
 }
@@ -90,8 +89,8 @@ void StepWriter::backward(BlockId block, MicroId micro) {
         {.kind = OpKind::receive_back, .block = block, .micro = micro, .lane = Lane::net, .after = one_ahead()});
   std::vector<OpId> after{output_gradient_[at(block, micro)], forward_[at(block, micro)]};
   if (added_[block] != kNoOp) after.push_back(added_[block]);
-  const bool next_recomputed_after = block + 1 < head_ && step_.keeps(block + 1) == Keep::none;
-  if (step_.keeps(block) != Keep::all && !next_recomputed_after) after.push_back(recomputed_[at(block, micro)]);
+  // (Where the next block was recomputed after it, the order is given.)
+  if (step_.keeps(block) != Keep::all && !step_.output_again(block)) after.push_back(recomputed_[at(block, micro)]);
   const OpId op = add({.kind = OpKind::backward, .block = block, .micro = micro, .after = std::move(after)});
   added_[block] = op;
   if (block == 0) return;
@@ -180,10 +179,14 @@ Schedule empty_step(std::vector<BlockFacts> blocks, int32_t micros, bool trainin
   if (step.keep.empty()) return step;
   MEGALITH_ASSERT(step.keep.size() == step.blocks.size() && step.keep.front() == Keep::all && step.keep.back() == Keep::all,
                   "embedding and head keep all they need");
-  for (BlockId block = 1; block < head; block++)
+  for (BlockId block = 1; block < head; block++) {
+    const Keep before = step.keeps(block - 1);
+    MEGALITH_ASSERT(step.keeps(block) != Keep::attention || !step.blocks[block].packs_input,
+                    "{} would make half of it again from rounded numbers", step.blocks[block].name);
     MEGALITH_ASSERT(step.keeps(block) != Keep::none ||
-                        (step.keeps(block - 1) != Keep::all && step.stage(block) == step.stage(block - 1)),
+                        ((before == Keep::input || before == Keep::none) && step.stage(block) == step.stage(block - 1)),
                     "nothing makes the input of {} again", step.blocks[block].name);
+  }
   return step;
 }
 
