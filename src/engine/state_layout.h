@@ -1,5 +1,6 @@
 // Where a block's optimizer state lies, one number an element, packed: the same in memory and on disk. A slot is a row
-// of records, one for every chunk of the flat buffer: the chunk's numbers, then the scales of its pieces.
+// of records, one for every chunk of what this rank updates of the flat buffer: the chunk's numbers, then the scales of
+// its pieces.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -14,9 +15,21 @@ namespace megalith {
 // elements with a common scale ends where a chunk ends.
 inline constexpr int64_t kStateChunk = int64_t{1} << 18;
 
+// Elements [begin, end) of a block's flat buffer.
+struct FlatRange {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+};
+
+// What of a parameter lies in a range: elements [begin, begin + count) of it, from `at` on inside the range.
+struct Overlap {
+  int64_t begin = 0, count = 0, at = 0;
+};
+Overlap overlap(const ParameterSpec& parameter, const FlatRange& range);
+
 class StateLayout {
  public:
-  StateLayout(const BlockSpec& spec, Packing packing);
+  StateLayout(const BlockSpec& spec, Packing packing, const FlatRange& range);
 
   // What of a parameter lies in a chunk.
   struct Piece {
@@ -30,7 +43,7 @@ class StateLayout {
   const std::vector<Piece>& pieces(int64_t chunk) const { return chunks_[static_cast<size_t>(chunk)]; }
   int64_t chunks() const { return static_cast<int64_t>(chunks_.size()); }
   int64_t chunk_size(int64_t chunk) const;  // elements
-  int64_t elements() const { return flat_size_; }
+  int64_t elements() const { return size_; }
   int64_t scales(size_t parameter) const { return scales_[parameter]; }
 
   Packing packing() const { return packing_; }
@@ -43,7 +56,7 @@ class StateLayout {
 
  private:
   Packing packing_;
-  int64_t flat_size_;
+  int64_t size_;                            // elements of the range
   int64_t most_scales_ = 0;                 // of a chunk
   std::vector<std::vector<Piece>> chunks_;
   std::vector<int64_t> scales_;             // by parameter
