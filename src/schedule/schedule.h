@@ -50,6 +50,12 @@ struct Op {
 
 enum class BlockKind : uint8_t { embedding, layer, head };
 
+// What a block sends to the ranks that it shares its work with along one axis, a micro-batch.
+struct ExchangeFacts {
+  int64_t calls = 0;
+  int64_t bytes = 0;  // that this rank sends
+};
+
 // What passes, checker and simulator need to know of a block, in bytes and floating-point operations.
 struct BlockFacts {
   std::string name;                  // "embedding", "layer 3", "head"
@@ -67,6 +73,7 @@ struct BlockFacts {
   int64_t output_bytes = 0;          // the activation handed to the next block
   int64_t workspace_bytes = 0;       // largest temporaries while it runs
   int64_t aside_bytes = 0;           // gradients kept aside by one backward until fold
+  ExchangeFacts tensor_forward, tensor_backward, context_forward, context_backward;
   // The block's own:
   int64_t compute_copy_bytes = 0;    // parameters kept a second time, in the precision of the computation
   int64_t save_workspace_bytes = 0;  // staging while its parts go out to a checkpoint
