@@ -73,6 +73,12 @@ struct ForwardPart {
   int64_t touched_bytes = 0;
 };
 
+// What a block sends to the ranks that it shares its work with along one axis, a micro-batch.
+struct ExchangeFacts {
+  int64_t calls = 0;
+  int64_t bytes = 0;  // that this rank sends
+};
+
 // What passes, checker and simulator need to know of a block, in bytes and floating-point operations.
 struct BlockFacts {
   std::string name;                  // "embedding", "layer 3", "head"
@@ -96,6 +102,7 @@ struct BlockFacts {
   // Parts of forward that can be left out when it is made again:
   ForwardPart attention;             // up to the heads' output
   ForwardPart output;                // what nothing but the output needs
+  ExchangeFacts tensor_forward, tensor_backward, context_forward, context_backward;
   // The block's own:
   int64_t compute_copy_bytes = 0;    // parameters kept a second time, in the precision of the computation
   int64_t save_workspace_bytes = 0;  // staging while its parts go out to a checkpoint
