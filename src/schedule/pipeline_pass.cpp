@@ -191,7 +191,8 @@ Schedule pipeline_step(std::vector<BlockFacts> blocks, int32_t micros, PipelineO
   const std::vector<Piece> pieces = pieces_of(empty);
   const int32_t stages = 1 + *std::max_element(empty.division.stages.of.begin(), empty.division.stages.of.end());
   StepWriter step(std::move(empty));
-  for (const Task& task : Play(pieces, stages, micros, order).run()[static_cast<size_t>(here)]) {
+  const std::vector<std::vector<Task>> tasks = Play(pieces, stages, micros, order).run();
+  for (const Task& task : tasks[static_cast<size_t>(here)]) {
     const Piece& piece = pieces[task.piece];
     if (task.back) step.backward_through(piece.first, piece.last, task.micro, task.micro + 1 == micros);
     else step.forward_through(piece.first, piece.last, task.micro);

@@ -87,7 +87,9 @@ void StepWriter::backward(BlockId block, MicroId micro) {
   if (!step_.holds(block + 1))
     output_gradient_[at(block, micro)] = add(
         {.kind = OpKind::receive_back, .block = block, .micro = micro, .lane = Lane::net, .after = one_ahead()});
-  std::vector<OpId> after{output_gradient_[at(block, micro)], forward_[at(block, micro)]};
+  std::vector<OpId> after{output_gradient_[at(block, micro)]};
+  // What is received says nothing of what was done here.
+  if (!step_.holds(block + 1) && step_.keeps(block) == Keep::all) after.push_back(forward_[at(block, micro)]);
   if (added_[block] != kNoOp) after.push_back(added_[block]);
   // (Where the next block was recomputed after it, the order is given.)
   if (step_.keeps(block) != Keep::all && !step_.output_again(block)) after.push_back(recomputed_[at(block, micro)]);
@@ -145,7 +147,7 @@ void StepWriter::backward_through(BlockId first, BlockId last, MicroId micro, bo
 
 Schedule StepWriter::finish() {
   std::vector<OpId> sums = norms_;
-  if (scored_ != kNoOp) sums.push_back(scored_);
+  if (!step_.training && scored_ != kNoOp) sums.push_back(scored_);  // else the head's norm follows it
   // A borrowed table goes when the last one has looked at it.
   if (!step_.training && step_.borrows(step_.tied_table()))
     add({.kind = OpKind::drop, .block = step_.tied_table(), .after = {scored_}});

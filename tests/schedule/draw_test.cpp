@@ -26,7 +26,7 @@ TEST(Draw, EachLaneIsARowInProportionToTime) {
   EXPECT_EQ(draw_timeline(drawn(), spans, 40),
             "compute |FFFFFFLLLLLLLLLLLL......|  75 %\n"
             "write   |SSSSSSSSS...............|  38 %\n"
-            "update  |..................UUUUUU|  25 %\n"
+            "send    |..................UUUUUU|  25 %\n"
             "         0                    2 s\n"
             "         . idle  F forward  L loss\n"
             "         U update  S save\n");
