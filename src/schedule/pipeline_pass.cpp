@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -38,6 +39,7 @@ struct Task {
   size_t piece = 0;
   MicroId micro = 0;
   bool back = false;
+  double start = 0;
 };
 
 // What every stage does when, found by playing the step: a stage that is free takes what can go back before what can go
@@ -110,7 +112,9 @@ class Play {
         best_rank = rank;
       };
       if (can_back(p, now)) offer(true, back_[p]);
-      if (in_flight < limit(stage) && can_forward(p, now)) offer(false, forward_[p]);
+      // What has begun may always go on: the limit is for what a stage lets in.
+      const bool lets_in = p < static_cast<size_t>(stages_);
+      if ((!lets_in || in_flight < limit(stage)) && can_forward(p, now)) offer(false, forward_[p]);
     }
     return best;
   }
@@ -122,6 +126,7 @@ class Play {
     (task.back ? back_ : forward_)[task.piece]++;
     free_at_[stage] = ends;
     tasks_[stage].push_back(task);
+    tasks_[stage].back().start = now;
   }
 
   double next_event(double now) const {
@@ -192,7 +197,15 @@ Schedule pipeline_step(std::vector<BlockFacts> blocks, int32_t micros, PipelineO
   const int32_t stages = 1 + *std::max_element(empty.division.stages.of.begin(), empty.division.stages.of.end());
   StepWriter step(std::move(empty));
   const std::vector<std::vector<Task>> tasks = Play(pieces, stages, micros, order).run();
+  std::map<std::tuple<BlockId, MicroId, bool>, double> starts;  // by a task's first block (back: its last)
+  for (const std::vector<Task>& of_stage : tasks)
+    for (const Task& task : of_stage)
+      starts[{task.back ? pieces[task.piece].last : pieces[task.piece].first, task.micro, task.back}] = task.start;
+  step.hold_sends([&](OpKind kind, BlockId block, MicroId micro) {
+    return kind == OpKind::send ? starts.at({block + 1, micro, false}) : starts.at({block, micro, true});
+  });
   for (const Task& task : tasks[static_cast<size_t>(here)]) {
+    step.send_due(task.start);
     const Piece& piece = pieces[task.piece];
     if (task.back) step.backward_through(piece.first, piece.last, task.micro, task.micro + 1 == micros);
     else step.forward_through(piece.first, piece.last, task.micro);

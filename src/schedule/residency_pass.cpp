@@ -122,10 +122,11 @@ class Resident {
     std::vector<OpId> room;  // what was dropped when that turn ended makes room
     if (after != kNoOp) room.push_back(last_on_compute_);
     if (last_drop_[stay.block] != kNoOp) room.push_back(last_drop_[stay.block]);
-    if (step_.placed(stay.block) != Placement::memory) {
-      const OpKind kind = renewed(s) ? OpKind::fetch : OpKind::renew;
-      came_[s] = add({.kind = kind, .block = stay.block, .lane = Lane::read, .after = room});
-      if (kind == OpKind::renew) renewed_[stay.block] = came_[s];
+    if (!renewed(s) && step_.placed(stay.block) != Placement::memory) {
+      came_[s] = renewed_[stay.block] = add({.kind = OpKind::renew, .block = stay.block, .lane = Lane::read, .after = room});
+      room = {came_[s]};
+    } else if (step_.placed(stay.block) == Placement::away) {
+      came_[s] = add({.kind = OpKind::fetch, .block = stay.block, .lane = Lane::read, .after = room});
       room = {came_[s]};
     }
     if (step_.slices()) came_[s] = add({.kind = OpKind::gather, .block = stay.block, .lane = Lane::net, .after = room});

@@ -1,5 +1,6 @@
 #include "schedule/step_writer.h"
 
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -43,6 +44,19 @@ void StepWriter::take_in(BlockId block, MicroId micro) {
       {.kind = OpKind::receive, .block = block - 1, .micro = micro, .lane = Lane::net, .after = one_ahead()});
 }
 
+void StepWriter::send(OpKind kind, BlockId block, MicroId micro, OpId made) {
+  Op op{.kind = kind, .block = block, .micro = micro, .lane = Lane::send, .after = {made}};
+  if (receiver_time_) held_[{receiver_time_(kind, block, micro), block, micro}] = std::move(op);
+  else add(std::move(op));
+}
+
+void StepWriter::send_due(double now) {
+  while (!held_.empty() && std::get<0>(held_.begin()->first) <= now) {
+    add(std::move(held_.begin()->second));
+    held_.erase(held_.begin());
+  }
+}
+
 void StepWriter::forward(BlockId block, MicroId micro) {
   take_in(block, micro);
   std::vector<OpId> after;
@@ -55,7 +69,7 @@ void StepWriter::forward(BlockId block, MicroId micro) {
   forward_[at(block, micro)] = op;
   if (block == head_) scored_ = op;
   if (block < head_ && !step_.holds(block + 1))
-    add({.kind = OpKind::send, .block = block, .micro = micro, .lane = Lane::send, .after = {op}});
+    send(OpKind::send, block, micro, op);
 }
 
 void StepWriter::loss(MicroId micro) {
@@ -69,7 +83,7 @@ void StepWriter::loss(MicroId micro) {
   const OpId id = add(std::move(op));
   scored_ = added_[head_] = output_gradient_[at(head_ - 1, micro)] = id;
   if (!step_.holds(head_ - 1))
-    add({.kind = OpKind::send_back, .block = head_ - 1, .micro = micro, .lane = Lane::send, .after = {id}});
+    send(OpKind::send_back, head_ - 1, micro, id);
 }
 
 void StepWriter::recompute(BlockId block, MicroId micro) {
@@ -98,15 +112,12 @@ void StepWriter::backward(BlockId block, MicroId micro) {
   if (block == 0) return;
   output_gradient_[at(block - 1, micro)] = op;
   if (!step_.holds(block - 1))
-    add({.kind = OpKind::send_back, .block = block - 1, .micro = micro, .lane = Lane::send, .after = {op}});
+    send(OpKind::send_back, block - 1, micro, op);
 }
 
 void StepWriter::norm(BlockId block) {
   const BlockId table = step_.tied_table();
-  if (block == head_ && step_.borrows(table)) {
-    add({.kind = OpKind::drop, .block = table, .after = {scored_}});
-    add({.kind = OpKind::collect, .block = table, .lane = Lane::send, .after = {scored_}});
-  }
+  if (block == head_ && step_.borrows(table)) add({.kind = OpKind::drop, .block = table, .after = {scored_}});
   if (block == table) {
     if (step_.table_is_lent())
       added_[block] = add({.kind = OpKind::collect, .block = table, .lane = Lane::net, .after = {added_[block], lent_}});
@@ -146,11 +157,14 @@ void StepWriter::backward_through(BlockId first, BlockId last, MicroId micro, bo
 }
 
 Schedule StepWriter::finish() {
+  send_due(std::numeric_limits<double>::infinity());
   std::vector<OpId> sums = norms_;
   if (!step_.training && scored_ != kNoOp) sums.push_back(scored_);  // else the head's norm follows it
-  // A borrowed table goes when the last one has looked at it.
-  if (!step_.training && step_.borrows(step_.tied_table()))
-    add({.kind = OpKind::drop, .block = step_.tied_table(), .after = {scored_}});
+  if (step_.borrows(step_.tied_table())) {
+    // After everything else that is sent: its owner takes it when it has gone back itself.
+    if (step_.training) add({.kind = OpKind::collect, .block = step_.tied_table(), .lane = Lane::send, .after = {scored_}});
+    else add({.kind = OpKind::drop, .block = step_.tied_table(), .after = {scored_}});
+  }
   if (step_.division.ranks > 1) sums = {add({.kind = OpKind::total, .after = std::move(sums)})};
   if (!step_.training) return std::move(step_);
   const OpId clip = add({.kind = OpKind::clip, .after = std::move(sums)});

@@ -2,6 +2,9 @@
 // What a rank does not have itself it receives, and what the next one needs it sends: whoever writes an order says
 // only which block takes which micro-batch when.
 #pragma once
+#include <functional>
+#include <map>
+#include <tuple>
 #include <vector>
 
 #include "schedule/schedule.h"
@@ -27,9 +30,17 @@ class StepWriter {
   // And back, chains of layers that are made again included; `last_micro`: norms follow.
   void backward_through(BlockId first, BlockId last, MicroId micro, bool last_micro);
 
+  // Where ranks take what they are sent in another order than it is made: sends are held back until `send_due` says that
+  // the receiver's time for them has come. `time` gives that time; all ranks must go by the same clock, so that nobody
+  // waits for a send that stands behind one that nobody takes yet.
+  using ReceiverTime = std::function<double(OpKind send, BlockId block, MicroId micro)>;
+  void hold_sends(ReceiverTime time) { receiver_time_ = std::move(time); }
+  void send_due(double now);
+
   Schedule finish();
 
  private:
+  void send(OpKind kind, BlockId block, MicroId micro, OpId made);
   size_t at(BlockId block, MicroId micro) const {
     return static_cast<size_t>(block) * static_cast<size_t>(step_.micros) + static_cast<size_t>(micro);
   }
@@ -47,6 +58,8 @@ class StepWriter {
   OpId last_ = kNoOp, before_last_ = kNoOp;  // on the compute lane
   OpId lent_ = kNoOp, cleared_ = kNoOp;      // of a table that is lent
   std::vector<OpId> norms_;
+  ReceiverTime receiver_time_;
+  std::map<std::tuple<double, BlockId, MicroId>, Op> held_;  // by the receiver's time
 };
 
 // A step without ops; asserts that blocks, what they keep and how they are divided fit each other.
