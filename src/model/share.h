@@ -1,7 +1,8 @@
-// What a rank holds of a micro-batch.
+// What a rank holds of a micro-batch, and the way to all of it.
 #pragma once
 #include <algorithm>
 
+#include "model/exchange.h"
 #include "model/pass.h"
 
 namespace megalith {
@@ -28,5 +29,10 @@ void for_each_row_run(const Pass& pass, const Run& run) {
     }
   }
 }
+
+// The activation of the whole micro-batch, of which x_SC is here, in the order of the batch; and what is here of such.
+// Without a split both are the same tensor.
+at::Tensor gather_whole(const at::Tensor& x_SC, const Pass& pass, const Ranks& ranks);
+at::Tensor rows_here(const at::Tensor& whole, const Pass& pass, const Split& split);
 
 }  // namespace megalith
