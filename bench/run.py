@@ -253,8 +253,22 @@ def save(arguments):
 
 
 def steps(arguments):
+    """Each workload's row is kept as soon as it is measured: they may be measured one at a time, on one machine."""
     peers = [p for p in arguments.peers.split(",") if p]
-    return [measure(WORKLOADS[name], ["Megalith", *peers], arguments.rounds) for name in arguments.workload or WORKLOADS]
+    rows = []
+    for name in arguments.workload or WORKLOADS:
+        rows.append(measure(WORKLOADS[name], ["Megalith", *peers], arguments.rounds))
+        if not arguments.least:
+            write("step", with_rows_of_other_workloads(rows))
+    return with_rows_of_other_workloads(rows) if not arguments.least else rows
+
+
+def with_rows_of_other_workloads(rows):
+    path = RESULTS / "step.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    before = known.get("step", []) if known.get("processor") == processor() else []
+    by_name = {row["workload"]: row for row in before + rows}
+    return [by_name[name] for name in WORKLOADS if name in by_name]
 
 
 def processor():
@@ -262,6 +276,12 @@ def processor():
         if line.startswith("model name"):
             return line.split(":", 1)[1].strip()
     return platform.processor()
+
+
+def write(what, result):
+    RESULTS.mkdir(exist_ok=True)
+    document = {"date": time.strftime("%Y-%m-%d"), "processor": processor(), "threads": THREADS, what: result}
+    (RESULTS / f"{what}.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
 def main():
@@ -281,11 +301,7 @@ def main():
             if ratio < arguments.least:
                 sys.exit(f"{row['workload']}: {ratio:.2f} times the best peer, expected at least {arguments.least}")
         return
-    RESULTS.mkdir(exist_ok=True)
-    document = {
-        "date": time.strftime("%Y-%m-%d"), "processor": processor(), "threads": THREADS, arguments.what: result,
-    }
-    (RESULTS / f"{arguments.what}.json").write_text(json.dumps(document, indent=1) + "\n")
+    write(arguments.what, result)
 
 
 if __name__ == "__main__":

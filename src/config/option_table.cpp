@@ -140,14 +140,14 @@ Entry ram() {
 // A word, or the length of chains: `4` and `every 4` mean the same.
 Entry recompute() {
   Entry e = entry("memory.recompute", OptionType::count, between(1, kLayers), "auto",
-                  "Which activations are computed again in the backward pass instead of being kept: none, those of all "
-                  "layers (full), those of all layers with only every K-th layer's input kept (K, or every K); auto "
-                  "recomputes as little as memory allows.");
-  e.words = {"auto", "none", "full"};
+                  "Which activations are computed again in the backward pass instead of being kept: none, those of the "
+                  "layers' feed-forward halves (selective), those of all layers (full), those of all layers with only "
+                  "every K-th layer's input kept (K, or every K); auto recomputes as little as memory allows.");
+  e.words = {"auto", "none", "selective", "full"};
   e.unit = "layers";
   e.set = [range = e.range](Config& c, const Yaml& value) {
     if (value.kind != Yaml::Kind::scalar) return false;
-    for (Recompute word : {Recompute::automatic, Recompute::none, Recompute::full})
+    for (Recompute word : {Recompute::automatic, Recompute::none, Recompute::selective, Recompute::full})
       if (value.text == name_of(word)) {
         c.memory.recompute = word;
         c.memory.recompute_every = 0;
@@ -346,6 +346,14 @@ std::vector<Option> train_options() {
       count_or("auto", 0, "train.threads", FIELD(train.threads), between(1, 4096), "auto",
                "Compute threads; auto takes the machine's cores, once for the whole run."),
       choice("train.optimizer", FIELD(train.optimizer), "adamw", "Optimizer."),
+      choice("train.optimizer_state", FIELD(train.optimizer_state), "fp32",
+             "How the optimizer's state is kept between updates: 4, 2 or 1 bytes a number (int8 with a scale for every "
+             "256), rounded at random so that small changes are not lost.")
+          .when("train.optimizer is adamw, lion, or sgd with momentum (adafactor's own is small)",
+                [](const Config& c) {
+                  return c.train.optimizer != OptimizerKind::adafactor &&
+                         (c.train.optimizer != OptimizerKind::sgd || c.train.momentum > 0);
+                }),
       number("train.lr", FIELD(train.lr), above(0), "0.0003", "Learning rate after warm-up.").free(),
       number("train.min_lr", FIELD(train.min_lr), from(0), "train.lr / 10",
              "Learning rate at the end of a cosine or linear decay.")
@@ -446,6 +454,13 @@ std::vector<Option> layout_options() {
           .free()
           .when("memory.spill is given", [](const Config& c) { return !c.memory.spill.empty(); }),
       recompute().free(),
+      choice("memory.activations", FIELD(train.activations), "fp32",
+             "How activations are kept from the forward to the backward pass: 4, 2 or 1 bytes a number (int8 with a scale "
+             "for every 128). Losses of a step stay exact, gradients take the rounding.")
+          .when("train.precision is fp32 (16-bit activations are kept as they are) and memory.recompute is not selective",
+                [](const Config& c) {
+                  return c.train.precision == Precision::fp32 && c.memory.recompute != Recompute::selective;
+                }),
       count_or("never", -1, "checkpoint.every", FIELD(checkpoint.every), between(0, 9e18), "200",
                "Steps between checkpoints; 0 saves only at the end.")
           .in("steps")

@@ -69,7 +69,7 @@ Engine::Engine(const ModelShape& shape, const TrainSettings& settings, uint64_t 
     : settings_(settings),
       seed_(seed),
       optimizer_(training ? make_optimizer(settings) : nullptr),
-      model_(shape, settings.precision, optimizer_.get(), residence) {
+      model_(shape, settings.precision, optimizer_.get(), residence, settings.optimizer_state) {
   if (settings.precision != Precision::fp16) counters_.loss_scale.scale = 1;
 }
 
@@ -103,7 +103,7 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
     MEGALITH_ASSERT(each * schedule.micros == input.batch->sequences, "micro-batches are equal cuts");
     MemoryScope scope(AllocationKind::activations);
     run.micros.push_back({pass_for(input.batch->slice(m * each, each), input.step, schedule.training), {}, {}, {}, {}, {}});
-    run.micros.back().tapes.resize(schedule.blocks.size());
+    run.micros.back().tapes.assign(schedule.blocks.size(), Tape(settings_.activations));
     run.micros.back().inputs.resize(schedule.blocks.size());
   }
   run.outcome.spans = lanes_.run(schedule, [&](OpId id) {
@@ -171,16 +171,17 @@ void Engine::forward(const Schedule& schedule, BlockId block, Run& run, MicroId 
   }
   const Keep keep = schedule.keeps(block);
   if (schedule.training && keep == Keep::input) micro.inputs[b] = micro.activation;
-  Tape* tape = schedule.training && keep == Keep::all ? &micro.tapes[b] : nullptr;
+  Tape* tape = schedule.training && (keep == Keep::all || keep == Keep::attention) ? &micro.tapes[b] : nullptr;
   micro.activation = model_.block(block).forward(micro.activation, micro.pass, tape);
+  if (tape && keep == Keep::attention) tape->shorten(kAttentionTape);
 }
 
 void Engine::recompute(const Schedule& schedule, BlockId block, Run& run, MicroId number) {
   Run::Micro& micro = run.micros[static_cast<size_t>(number)];
   const auto b = static_cast<size_t>(block);
   at::Tensor x_NC = std::move(micro.inputs[b]);
-  at::Tensor y_NC = model_.block(block).forward(x_NC, micro.pass, &micro.tapes[b]);
-  if (b + 2 < model_.size() && schedule.keeps(block + 1) == Keep::none) micro.inputs[b + 1] = std::move(y_NC);
+  if (schedule.output_again(block)) micro.inputs[b + 1] = model_.block(block).forward(x_NC, micro.pass, &micro.tapes[b]);
+  else model_.block(block).remake(x_NC, micro.pass, micro.tapes[b]);
 }
 
 void Engine::clip(Run& run) {
@@ -203,7 +204,7 @@ void Engine::clip(Run& run) {
   }
   // As torch.nn.utils.clip_grad_norm_ scales: max_norm / (norm + 1e-6), at most 1.
   double clip = settings_.clip > 0 ? std::min(1.0, settings_.clip / (norm + 1e-6)) : 1.0;
-  run.update = {run.input.lr, clip / scale, ++counters_.updates};
+  run.update = {run.input.lr, clip / scale, ++counters_.updates, seed_};
   model_.leave_pending(run.update);
 }
 

@@ -11,16 +11,7 @@
 namespace megalith {
 namespace {
 
-// What of a parameter lies in a chunk of the flat buffer.
-struct Overlap {
-  int64_t begin = 0, count = 0;  // inside the parameter
-  int64_t at = 0;                // inside the chunk
-};
-
-Overlap overlap(const ParameterSpec& p, int64_t chunk_begin, int64_t chunk_count) {
-  const int64_t first = std::max(p.offset, chunk_begin), last = std::min(p.offset + p.size(), chunk_begin + chunk_count);
-  return last <= first ? Overlap{} : Overlap{first - p.offset, last - first, first - chunk_begin};
-}
+float* as_floats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
 
 std::span<float> cut(float* data, int64_t offset, int64_t count) { return {data + offset, static_cast<size_t>(count)}; }
 
@@ -30,24 +21,23 @@ void ModelState::open_store(const Residence& residence) {
   std::vector<StoredBlock> stored;
   bool any = false;
   for (const State& state : blocks_) {
-    const int64_t flat = state.block->spec().flat_size;
+    const int64_t own = state.own.size();
     StoredBlock& block = stored.emplace_back();
-    if (state.placement == Placement::memory) continue;
+    if (state.placement == Placement::memory || !state.held) continue;
     any = true;
-    if (state.placement == Placement::away) block.parameters = flat;
-    if (state.placement == Placement::away && training_) block.gradient = flat;
-    if (training_ && elementwise()) block.slots.assign(static_cast<size_t>(slot_arrays_), flat);
+    if (state.placement == Placement::away) block.parameters.elements = own;
+    if (state.placement == Placement::away && training_) block.gradient.elements = own;
+    if (training_ && elementwise()) block.slots.assign(static_cast<size_t>(slot_arrays_), stored_slot(*state.layout));
   }
   if (any) store_ = std::make_unique<BlockStore>(residence.spill, stored);
 }
 
-at::Tensor ModelState::buffer(const State& state, at::ScalarType type) const {
-  const int64_t flat = state.block->spec().flat_size;
-  return type == at::kFloat ? disk_buffer(flat) : at::empty({flat}, at::TensorOptions().dtype(type));
+at::Tensor ModelState::buffer(int64_t elements, at::ScalarType type) {
+  return type == at::kFloat ? disk_buffer(elements) : at::empty({elements}, at::TensorOptions().dtype(type));
 }
 
 void ModelState::fill_computing(State& state, int64_t begin, std::span<const float> values) {
-  if (compute_type_ == at::kFloat) return;
+  if (compute_type_ == at::kFloat || slices()) return;  // sliced: gather does
   const auto count = static_cast<int64_t>(values.size());
   state.computing.narrow(0, begin, count).copy_(at::from_blob(const_cast<float*>(values.data()), {count}, at::kFloat));
 }
@@ -62,37 +52,32 @@ void ModelState::renew(BlockId id, Lane lane, const Optimizer* optimizer) {
   else renew_whole(state, id, lane, *optimizer);
   state.pending.reset();
   if (state.placement == Placement::away) bind(state);
-  else zero(state.gradients);
+  else clear_gradient(id);
 }
 
 void ModelState::renew_streaming(State& state, BlockId id, Lane lane, const Optimizer& optimizer) {
   const bool away = state.placement == Placement::away, wide = compute_type_ == at::kFloat;
+  // The slice of a sliced block comes whole, as the float32 it is saved and gathered from.
+  const bool keeps_values = wide || slices();
   if (away) {
     MemoryScope scope(AllocationKind::parameters);
-    state.computing = buffer(state, compute_type_);
-    if (wide) state.values = state.computing;
+    if (keeps_values) state.values = buffer(state.own.size(), at::kFloat);
+    if (!slices()) state.computing = wide ? state.values : buffer(state.own.size(), compute_type_);
   }
   // Arrays: the optimizer's, then what else is on disk.
   std::vector<BlockStore::Array> arrays;
   for (const BlockStore::Extent& slot : store_->slots(id)) arrays.push_back({slot, true, true});
   const size_t values = arrays.size();
   if (away) {
-    arrays.push_back({store_->parameters(id), true, true, wide ? state.values.mutable_data_ptr<float>() : nullptr});
+    arrays.push_back({store_->parameters(id), true, true, keeps_values ? state.values.mutable_data_ptr<float>() : nullptr});
     arrays.push_back({store_->gradient(id), true, false});
   }
-  store_->stream(lane, arrays, [&](int64_t begin, int64_t count, std::span<float* const> chunk) {
-    float* value = away ? chunk[values] : state.values.mutable_data_ptr<float>() + begin;
-    const float* gradient = away ? chunk[values + 1] : state.gradients.const_data_ptr<float>() + begin;
-    const std::vector<ParameterSpec>& parameters = state.block->spec().parameters;
-    for (size_t i = 0; i < parameters.size(); i++) {
-      const Overlap o = overlap(parameters[i], begin, count);
-      if (o.count == 0) continue;
-      ParameterSlice slice{&state.facts[i], o.begin, cut(value, o.at, o.count),
-                           {gradient + o.at, static_cast<size_t>(o.count)}, {}};
-      for (size_t k = 0; k < values; k++) slice.slots.push_back(cut(chunk[k], o.at, o.count));
-      optimizer.apply(slice, *state.pending, {});
-    }
-    fill_computing(state, begin, cut(value, 0, count));
+  store_->stream(lane, arrays, [&](int64_t number, std::span<std::byte* const> chunk) {
+    const int64_t begin = number * kStateChunk;
+    float* value = away ? as_floats(chunk[values]) : state.values.mutable_data_ptr<float>() + begin;
+    const float* gradient = away ? as_floats(chunk[values + 1]) : state.sum.const_data_ptr<float>() + begin;
+    apply_chunk(state, number, value, gradient, chunk.first(values), optimizer, *state.pending);
+    fill_computing(state, begin, cut(value, 0, state.layout->chunk_size(number)));
   });
 }
 
@@ -101,21 +86,21 @@ void ModelState::renew_whole(State& state, BlockId id, Lane lane, const Optimize
   const bool away = state.placement == Placement::away;
   if (away) {
     MemoryScope scope(AllocationKind::staging);
-    state.values = buffer(state, at::kFloat);
-    state.gradients = buffer(state, at::kFloat);
+    state.values = buffer(state.own.size(), at::kFloat);
+    state.sum = buffer(state.own.size(), at::kFloat);
     store_->read(lane, store_->parameters(id), state.values.mutable_data_ptr<float>());
-    store_->read(lane, store_->gradient(id), state.gradients.mutable_data_ptr<float>());
+    store_->read(lane, store_->gradient(id), state.sum.mutable_data_ptr<float>());
   }
   apply(state, optimizer, *state.pending);
   if (compute_type_ == at::kFloat) {
     state.computing = state.values;
   } else {
-    if (away) state.computing = buffer(state, compute_type_);
+    if (away) state.computing = buffer(state.own.size(), compute_type_);
     state.computing.copy_(state.values);
   }
   if (!away) return;
   store_->write(lane, store_->parameters(id), state.values.const_data_ptr<float>());
-  state.gradients.reset();
+  state.sum.reset();
   if (compute_type_ != at::kFloat) state.values.reset();
 }
 
@@ -123,16 +108,17 @@ void ModelState::fetch(BlockId id, Lane lane) {
   State& state = state_of(id);
   MEGALITH_ASSERT(state.placement == Placement::away && !state.computing.defined() && !state.pending, "{}",
                   state.block->spec().name);
+  const bool wide = compute_type_ == at::kFloat;
   {
     MemoryScope scope(AllocationKind::parameters);
-    state.computing = buffer(state, compute_type_);
+    if (wide || slices()) state.values = buffer(state.own.size(), at::kFloat);
+    if (!slices()) state.computing = wide ? state.values : buffer(state.own.size(), compute_type_);
   }
-  if (compute_type_ == at::kFloat) {
-    state.values = state.computing;
+  if (wide || slices()) {
     store_->read(lane, store_->parameters(id), state.values.mutable_data_ptr<float>());
   } else {
-    store_->stream(lane, {{store_->parameters(id), true, false}}, [&](int64_t begin, int64_t count, std::span<float* const> chunk) {
-      fill_computing(state, begin, cut(chunk[0], 0, count));
+    store_->stream(lane, {{store_->parameters(id), true, false}}, [&](int64_t number, std::span<std::byte* const> chunk) {
+      fill_computing(state, number * kStateChunk, cut(as_floats(chunk[0]), 0, state.layout->chunk_size(number)));
     });
   }
   bind(state);
@@ -141,93 +127,103 @@ void ModelState::fetch(BlockId id, Lane lane) {
 void ModelState::drop(BlockId id) {
   State& state = state_of(id);
   state.computing.reset();
-  state.values.reset();
+  if (state.placement == Placement::away) state.values.reset();  // else they are the slice that stays
   bind(state);
 }
 
 void ModelState::clear(BlockId id) {
   State& state = state_of(id);
   MemoryScope scope(AllocationKind::gradients);
-  state.gradients = buffer(state, at::kFloat);
+  state.gradients = buffer(state.block->spec().flat_size, at::kFloat);
+  if (!slices()) state.sum = state.gradients;
   zero(state.gradients);
   bind(state);
 }
 
 void ModelState::stow(BlockId id, Lane lane) {
   State& state = state_of(id);
-  store_->write(lane, store_->gradient(id), state.gradients.const_data_ptr<float>());
+  store_->write(lane, store_->gradient(id), state.sum.const_data_ptr<float>());
+  state.sum.reset();
+  if (slices()) return;  // the whole one went when it was summed
   state.gradients.reset();
   bind(state);
 }
 
 void ModelState::leave_pending(const Update& update) {
   for (State& state : blocks_)
-    if (state.placement != Placement::memory) state.pending = update;
+    if (state.held && state.placement != Placement::memory) state.pending = update;
 }
 
 void ModelState::forget_gradients() {
   for (State& state : blocks_)
-    if (state.placement == Placement::moments_away) zero(state.gradients);
+    if (state.placement == Placement::moments_away && state.gradient_stays) zero(state.gradients);
 }
 
 void ModelState::read_parameters(BlockId id, Lane lane, const PieceWork& look) {
   State& state = state_of(id);
+  if (!state.held) return;
   if (state.placement != Placement::away) {
-    for (const NamedPart& part : parameters(id)) look(part);
+    const std::vector<NamedPart> parts = parameters(id);
+    for (size_t p = 0; p < parts.size(); p++) hand_on(state, p, parts[p], false, look);
     return;
   }
   MEGALITH_ASSERT(!state.pending, "{} has an update to be made", state.block->spec().name);
-  store_->stream(lane, {{store_->parameters(id), true, false}}, [&](int64_t begin, int64_t count, std::span<float* const> chunk) {
-    for (const ParameterSpec& p : state.block->spec().parameters)
-      if (Overlap o = overlap(p, begin, count); o.count > 0) look({p.name, p.shape, cut(chunk[0], o.at, o.count), o.begin});
+  store_->stream(lane, {{store_->parameters(id), true, false}}, [&](int64_t number, std::span<std::byte* const> chunk) {
+    for (const StateLayout::Piece& piece : state.layout->pieces(number)) {
+      const ParameterSpec& p = state.block->spec().parameters[piece.parameter];
+      hand_on(state, piece.parameter, {p.name, p.whole_shape, cut(as_floats(chunk[0]), piece.at, piece.count), piece.begin},
+              false, look);
+    }
   });
 }
 
 void ModelState::write_parameters(BlockId id, const PieceWork& fill) {
   State& state = state_of(id);
+  if (!state.held) return;
   if (state.placement != Placement::away) {
-    for (const NamedPart& part : parameters(id)) fill(part);
-    if (compute_type_ != at::kFloat) state.computing.copy_(state.values);
+    const std::vector<NamedPart> parts = parameters(id);
+    for (size_t p = 0; p < parts.size(); p++) hand_on(state, p, parts[p], true, fill);
+    if (compute_type_ != at::kFloat && !slices()) state.computing.copy_(state.values);
     return;
   }
   store_->stream(Lane::compute, {{store_->parameters(id), false, true}},
-                 [&](int64_t begin, int64_t count, std::span<float* const> chunk) {
-                   std::fill(chunk[0], chunk[0] + count, 0.0f);  // gaps between parameters
-                   for (const ParameterSpec& p : state.block->spec().parameters)
-                     if (Overlap o = overlap(p, begin, count); o.count > 0)
-                       fill({p.name, p.shape, cut(chunk[0], o.at, o.count), o.begin});
+                 [&](int64_t number, std::span<std::byte* const> chunk) {
+                   // Gaps between parameters are zero.
+                   std::ranges::fill(cut(as_floats(chunk[0]), 0, state.layout->chunk_size(number)), 0.0f);
+                   for (const StateLayout::Piece& piece : state.layout->pieces(number)) {
+                     const ParameterSpec& p = state.block->spec().parameters[piece.parameter];
+                     hand_on(state, piece.parameter,
+                             {p.name, p.whole_shape, cut(as_floats(chunk[0]), piece.at, piece.count), piece.begin}, true, fill);
+                   }
                  });
 }
 
-void ModelState::read_optimizer(BlockId id, Lane lane, const PieceWork& look) {
-  State& state = state_of(id);
-  if (state.optimizer.defined() || !training_) {
-    for (const NamedPart& part : optimizer_state(id)) look(part);
-    return;
-  }
-  MEGALITH_ASSERT(!state.pending, "{} has an update to be made", state.block->spec().name);
-  for (size_t k = 0; k < store_->slots(id).size(); k++)
-    store_->stream(lane, {{store_->slots(id)[k], true, false}}, [&](int64_t begin, int64_t count, std::span<float* const> chunk) {
-      for (size_t i = 0; i < state.facts.size(); i++)
-        if (Overlap o = overlap(state.block->spec().parameters[i], begin, count); o.count > 0)
-          look({state.slots[i][k].name, state.slots[i][k].shape, cut(chunk[0], o.at, o.count), o.begin});
-    });
-}
+void ModelState::read_optimizer(BlockId id, Lane lane, const PieceWork& look) { walk_optimizer(id, lane, false, look); }
+void ModelState::write_optimizer(BlockId id, const PieceWork& fill) { walk_optimizer(id, Lane::compute, true, fill); }
 
-void ModelState::write_optimizer(BlockId id, const PieceWork& fill) {
+void ModelState::walk_optimizer(BlockId id, Lane lane, bool fills, const PieceWork& work) {
   State& state = state_of(id);
-  if (state.optimizer.defined() || !training_) {
-    for (const NamedPart& part : optimizer_state(id)) fill(part);
+  if (!training_ || !state.held) return;
+  if (state.optimizer.defined() && !packs()) {
+    const std::vector<NamedPart> parts = optimizer_state(id);
+    for (size_t i = 0; i < parts.size(); i++) {
+      if (elementwise()) hand_on(state, i / static_cast<size_t>(slot_arrays_), parts[i], fills, work);
+      else if (fills || first_of_replicas()) work(parts[i]);
+    }
     return;
   }
-  for (size_t k = 0; k < store_->slots(id).size(); k++)
-    store_->stream(Lane::compute, {{store_->slots(id)[k], false, true}},
-                   [&](int64_t begin, int64_t count, std::span<float* const> chunk) {
-                     std::fill(chunk[0], chunk[0] + count, 0.0f);
-                     for (size_t i = 0; i < state.facts.size(); i++)
-                       if (Overlap o = overlap(state.block->spec().parameters[i], begin, count); o.count > 0)
-                         fill({state.slots[i][k].name, state.slots[i][k].shape, cut(chunk[0], o.at, o.count), o.begin});
-                   });
+  for (size_t k = 0; k < static_cast<size_t>(slot_arrays_); k++) {
+    if (state.optimizer.defined()) {
+      for (int64_t chunk = 0; chunk < state.layout->chunks(); chunk++)
+        each_part(state, k, chunk, record(state, k, chunk), fills, work);
+      continue;
+    }
+    MEGALITH_ASSERT(fills || !state.pending, "{} has an update to be made", state.block->spec().name);
+    store_->stream(lane, {{store_->slots(id)[k], !fills, fills}}, [&](int64_t chunk, std::span<std::byte* const> records) {
+      if (fills) std::fill_n(records[0], state.layout->record_bytes(chunk), std::byte{0});  // gaps, too
+      each_part(state, k, chunk, records[0], fills, work);
+    });
+  }
 }
 
 }  // namespace megalith

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -16,6 +17,9 @@ std::span<float> floats(const at::Tensor& flat, int64_t offset, int64_t size) {
   if (!flat.defined()) return {};
   return {flat.mutable_data_ptr<float>() + offset, static_cast<size_t>(size)};
 }
+
+PartType part_type(Packing packing) { return packing == Packing::bf16 ? PartType::bf16 : PartType::u8; }
+const std::string kScaleSuffix = ".scale";
 
 // Deviates are made in whole Philox blocks, four elements each, so that any cut gives the same values. `begin`: of
 // `out` inside the parameter.
@@ -41,24 +45,49 @@ at::ScalarType compute_type(Precision precision) {
   return at::kFloat;
 }
 
-ModelState::ModelState(const ModelShape& shape, Precision precision, const Optimizer* optimizer, const Residence& residence)
-    : shape_(shape), compute_type_(compute_type(precision)), training_(optimizer != nullptr) {
+ModelState::ModelState(const ModelShape& shape, Precision precision, const Optimizer* optimizer, const Residence& residence,
+                       Packing packing, const ModelPart& part)
+    : shape_(shape),
+      part_(part),
+      compute_type_(compute_type(precision)),
+      training_(optimizer != nullptr),
+      packing_(packing) {
   if (optimizer && optimizer->statistics_rounds() == 0)
     slot_arrays_ = static_cast<int>(optimizer->slots({"any", {1, 1}, true}).size());
-  for (auto& block : make_blocks(shape)) {
+  MEGALITH_ASSERT(!optimizer || !packs() || elementwise(), "only an elementwise optimizer's state is packed");
+  int64_t number = 0;  // of the parameter in the model
+  for (auto& block : make_blocks(shape, part.ranks)) {
+    const auto id = static_cast<BlockId>(blocks_.size());
     State& state = blocks_.emplace_back();
     state.block = std::move(block);
-    if (!residence.placement.empty()) state.placement = residence.placement.at(blocks_.size() - 1);
+    if (!residence.placement.empty()) state.placement = residence.placement.at(static_cast<size_t>(id));
+    divide(state, id);
+    state.layout.emplace(state.block->spec(), packing_, state.own);
     if (optimizer) lay_out_optimizer(state, *optimizer);
+    for (ParameterFacts& facts : state.facts) facts.number = number++;
     allocate(state);
   }
   for (State& state : blocks_) bind(state);
   open_store(residence);
 }
 
+void ModelState::divide(State& state, BlockId id) {
+  const Division& division = part_.division;
+  const int64_t flat = state.block->spec().flat_size;
+  state.held = division.stages.of.empty() || division.stages.of.at(static_cast<size_t>(id)) == division.stages.here;
+  const bool away = state.placement == Placement::away;
+  state.parameters_stay = state.held && !away && !(slices() && division.sharding.zero >= 3);
+  state.gradient_stays = state.held && !away && !(slices() && division.sharding.zero >= 2);
+  if (!state.held) return;
+  const std::vector<int64_t> cuts = even_cuts(flat, division.sharding.replicas);
+  const auto place = static_cast<size_t>(part_.replica);
+  state.counted = {cuts[place], cuts[place + 1]};
+  state.own = slices() ? state.counted : FlatRange{0, flat};
+}
+
 void ModelState::lay_out_optimizer(State& state, const Optimizer& optimizer) {
   const BlockSpec& spec = state.block->spec();
-  int64_t total = elementwise() ? slot_arrays_ * spec.flat_size : 0;
+  int64_t total = 0;
   for (const ParameterSpec& p : spec.parameters) {
     state.facts.push_back({p.name, p.shape, p.decays});
     auto& slots = state.slots.emplace_back();
@@ -67,9 +96,12 @@ void ModelState::lay_out_optimizer(State& state, const Optimizer& optimizer) {
     for (size_t k = 0; k < wanted.size(); k++) {
       const std::string name = p.name + "." + wanted[k].name;
       if (elementwise()) {
-        slots.push_back({name, p.shape, static_cast<int64_t>(k) * spec.flat_size + p.offset, p.size()});
+        const Overlap here = overlap(p, state.own);
+        slots.push_back({name, p.whole_shape, static_cast<int64_t>(k) * state.own.size() + here.at, here.count});
         continue;
       }
+      // An optimizer that looks at rows and columns has whole parameters.
+      MEGALITH_ASSERT(!slices() && !p.is_cut(), "{} is divided among ranks", p.name);
       std::vector<int64_t> shape = wanted[k].extent == SlotExtent::element ? p.shape
                                    : wanted[k].extent == SlotExtent::row   ? std::vector<int64_t>{p.shape.front()}
                                                                            : std::vector<int64_t>{p.shape.back()};
@@ -83,21 +115,26 @@ void ModelState::lay_out_optimizer(State& state, const Optimizer& optimizer) {
 }
 
 void ModelState::allocate(State& state) {
-  const int64_t flat = state.block->spec().flat_size;
+  if (!state.held) return;
+  const int64_t flat = state.block->spec().flat_size, own = state.own.size();
   const auto type = at::TensorOptions().dtype(at::kFloat);
   if (state.placement != Placement::away) {
     MemoryScope scope(AllocationKind::parameters);
-    state.values = at::zeros({flat}, type);
-    state.computing = compute_type_ == at::kFloat ? state.values : at::zeros({flat}, type.dtype(compute_type_));
+    if (state.parameters_stay) state.computing = at::zeros({flat}, type.dtype(compute_type_));
+    const bool within = state.parameters_stay && compute_type_ == at::kFloat;
+    state.values = within ? state.computing.narrow(0, state.own.begin, own) : at::zeros({own}, type);
   }
   if (!training_) return;
   if (state.placement != Placement::away) {
     MemoryScope scope(AllocationKind::gradients);
-    state.gradients = at::zeros({flat}, type);
+    if (state.gradient_stays) state.gradients = at::zeros({flat}, type);
+    state.sum = state.gradient_stays ? state.gradients.narrow(0, state.own.begin, own) : at::zeros({own}, type);
   }
   if (state.placement == Placement::memory || !elementwise()) {
     MemoryScope scope(AllocationKind::optimizer);
-    state.optimizer = at::zeros({state.optimizer_size}, type);
+    if (!elementwise()) state.optimizer = at::zeros({state.optimizer_size}, type);
+    else if (packs()) state.optimizer = at::zeros({slot_arrays_ * state.layout->slot_bytes()}, type.dtype(at::kByte));
+    else state.optimizer = at::zeros({slot_arrays_ * own}, type);
   }
 }
 
@@ -128,45 +165,60 @@ void ModelState::initialise(uint64_t seed) {
 
 void ModelState::empty_optimizer() {
   for (BlockId id = 0; id < static_cast<BlockId>(blocks_.size()); id++)
-    write_optimizer(id, [](const NamedPart& piece) { std::fill(piece.values.begin(), piece.values.end(), 0.0f); });
+    write_optimizer(id, [](const NamedPart& piece) { std::ranges::fill(piece.bytes(), std::byte{0}); });
 }
 
 void ModelState::values_changed() {
   if (compute_type_ == at::kFloat) return;
   for (State& state : blocks_)
-    if (state.values.defined()) state.computing.copy_(state.values);
+    if (state.values.defined() && state.parameters_stay) state.computing.narrow(0, state.own.begin, state.own.size()).copy_(state.values);
 }
 
 std::vector<NamedPart> ModelState::parameters(BlockId id) {
   State& state = state_of(id);
   std::vector<NamedPart> parts;
-  for (const ParameterSpec& p : state.block->spec().parameters)
-    parts.push_back({p.name, p.shape, floats(state.values, p.offset, p.size())});
+  for (const ParameterSpec& p : state.block->spec().parameters) {
+    const Overlap here = overlap(p, state.own);
+    parts.push_back({p.name, p.whole_shape, floats(state.values, here.at, here.count), here.begin});
+  }
   return parts;
 }
 
 std::vector<NamedPart> ModelState::gradients(BlockId id) {
   State& state = state_of(id);
   std::vector<NamedPart> parts;
-  for (const ParameterSpec& p : state.block->spec().parameters)
-    parts.push_back({p.name, p.shape, floats(state.gradients, p.offset, p.size())});
+  for (const ParameterSpec& p : state.block->spec().parameters) {
+    const Overlap here = overlap(p, state.own);
+    parts.push_back({p.name, p.whole_shape, floats(state.sum, here.at, here.count), here.begin});
+  }
   return parts;
 }
 
 std::vector<NamedPart> ModelState::optimizer_state(BlockId id) {
   State& state = state_of(id);
   std::vector<NamedPart> parts;
-  for (const auto& slots : state.slots)
-    for (const Slot& slot : slots) parts.push_back({slot.name, slot.shape, floats(state.optimizer, slot.offset, slot.size)});
+  for (size_t p = 0; p < state.slots.size(); p++)
+    for (const Slot& slot : state.slots[p]) {
+      if (!packs()) {
+        parts.push_back({slot.name, slot.shape, floats(state.optimizer, slot.offset, slot.size),
+                         elementwise() ? overlap(state.block->spec().parameters[p], state.own).begin : 0});
+        continue;
+      }
+      parts.push_back({slot.name, slot.shape, {}, 0, part_type(packing_)});
+      if (state.layout->scales(p) > 0) parts.push_back({slot.name + kScaleSuffix, {state.layout->scales(p)}, {}});
+    }
   return parts;
 }
 
-int64_t ModelState::optimizer_bytes(BlockId id) const { return state_of(id).optimizer_size * int64_t{sizeof(float)}; }
+int64_t ModelState::optimizer_bytes(BlockId id) const {
+  const State& state = state_of(id);
+  return elementwise() ? slot_arrays_ * state.layout->slot_bytes() : state.optimizer_size * int64_t{sizeof(float)};
+}
 
 ParameterSlice ModelState::slice(State& state, size_t parameter) const {
-  const ParameterSpec& p = state.block->spec().parameters[parameter];
-  ParameterSlice s{&state.facts[parameter], 0, floats(state.values, p.offset, p.size()),
-                   floats(state.gradients, p.offset, p.size()), {}};
+  const Overlap here = overlap(state.block->spec().parameters[parameter], state.own);
+  ParameterSlice s{&state.facts[parameter], here.begin, floats(state.values, here.at, here.count),
+                   floats(state.sum, here.at, here.count), {}};
   for (const Slot& slot : state.slots[parameter]) s.slots.push_back(floats(state.optimizer, slot.offset, slot.size));
   return s;
 }
@@ -174,14 +226,85 @@ ParameterSlice ModelState::slice(State& state, size_t parameter) const {
 double ModelState::gradient_squares(BlockId id) const {
   const State& state = state_of(id);
   double sum = 0;
-  for (const ParameterSpec& p : state.block->spec().parameters)
-    sum += sum_of_squares(floats(state.gradients, p.offset, p.size()));
+  for (const ParameterSpec& p : state.block->spec().parameters) {
+    const Overlap here = overlap(p, state.counted);
+    if (here.count == 0 || !counts(p)) continue;
+    sum += sum_of_squares(floats(state.sum, state.counted.begin - state.own.begin + here.at, here.count));
+  }
   return sum;
 }
 
+bool ModelState::counts(const ParameterSpec& p) const { return p.is_cut() || part_.ranks.split.tensor_rank == 0; }
+
+void ModelState::hand_on(const State& state, size_t parameter, NamedPart piece, bool fills, const PieceWork& work) const {
+  const ParameterSpec& p = state.block->spec().parameters[parameter];
+  const int64_t size = piece.type == PartType::f32 ? 4 : piece.type == PartType::bf16 ? 2 : 1;
+  const auto cut = [&](int64_t first, int64_t count) {  // elements of the piece
+    NamedPart part = piece;
+    if (piece.type == PartType::f32) part.values = piece.values.subspan(static_cast<size_t>(first), static_cast<size_t>(count));
+    else part.packed = piece.packed.subspan(static_cast<size_t>(first * size), static_cast<size_t>(count * size));
+    return part;
+  };
+  int64_t first = 0, last = static_cast<int64_t>(piece.bytes().size()) / size;
+  if (!fills) {
+    if (!counts(p)) return;
+    const Overlap counted = overlap(p, state.counted);
+    first = std::max(first, counted.begin - piece.begin);
+    last = std::min(last, counted.begin + counted.count - piece.begin);
+  }
+  if (first >= last) return;
+  for_each_run(p, piece.begin + first, piece.begin + last, [&](int64_t whole, int64_t here, int64_t count) {
+    NamedPart run = cut(here - piece.begin, count);
+    run.begin = whole;
+    work(run);
+  });
+}
+
+std::byte* ModelState::record(State& state, size_t slot, int64_t chunk) const {
+  return static_cast<std::byte*>(state.optimizer.mutable_data_ptr()) +
+         static_cast<int64_t>(slot) * state.layout->slot_bytes() + state.layout->record_offset(chunk);
+}
+
+void ModelState::apply_chunk(State& state, int64_t chunk, float* value, const float* gradient,
+                             std::span<std::byte* const> records, const Optimizer& optimizer, const Update& update) {
+  for (const StateLayout::Piece& piece : state.layout->pieces(chunk)) {
+    const auto count = static_cast<size_t>(piece.count);
+    PackedSlice slice{&state.facts[piece.parameter], piece.begin, {value + piece.at, count}, {gradient + piece.at, count}, {}};
+    for (std::byte* record : records) slice.slots.push_back(state.layout->slot(chunk, piece, record));
+    apply_packed(optimizer, packing_, slice, update);
+  }
+}
+
+void ModelState::each_part(State& state, size_t slot, int64_t chunk, std::byte* record, bool fills, const PieceWork& work) {
+  for (const StateLayout::Piece& piece : state.layout->pieces(chunk)) {
+    const Slot& part = state.slots[piece.parameter][slot];
+    const PackedSlot at = state.layout->slot(chunk, piece, record);
+    const auto count = static_cast<size_t>(piece.count), scales = static_cast<size_t>(piece.scales);
+    if (packs()) {
+      const size_t bytes = count * static_cast<size_t>(packed_bytes(packing_));
+      hand_on(state, piece.parameter, {part.name, part.shape, {}, piece.begin, part_type(packing_), {at.numbers, bytes}}, fills, work);
+    } else {
+      hand_on(state, piece.parameter, {part.name, part.shape, {reinterpret_cast<float*>(at.numbers), count}, piece.begin}, fills, work);
+    }
+    // (Scales are of whole parameters: blocks of elements with a common scale are not cut.)
+    if (scales > 0 && (fills || first_of_replicas()))
+      work({part.name + kScaleSuffix, {state.layout->scales(piece.parameter)}, {at.scales, scales}, piece.first_scale});
+  }
+}
+
 void ModelState::apply(State& state, const Optimizer& optimizer, const Update& update) {
+  if (packs()) {
+    std::vector<std::byte*> records(static_cast<size_t>(slot_arrays_));
+    for (int64_t chunk = 0; chunk < state.layout->chunks(); chunk++) {
+      for (size_t k = 0; k < records.size(); k++) records[k] = record(state, k, chunk);
+      apply_chunk(state, chunk, state.values.mutable_data_ptr<float>() + chunk * kStateChunk,
+                  state.sum.const_data_ptr<float>() + chunk * kStateChunk, records, optimizer, update);
+    }
+    return;
+  }
   for (size_t i = 0; i < state.facts.size(); i++) {
     ParameterSlice whole = slice(state, i);
+    if (whole.values.empty()) continue;
     std::vector<std::vector<double>> statistics;
     for (int round = 0; round < optimizer.statistics_rounds(); round++) {
       std::vector<double> sums(static_cast<size_t>(optimizer.statistics_size(state.facts[i], round)), 0.0);
@@ -195,7 +318,7 @@ void ModelState::apply(State& state, const Optimizer& optimizer, const Update& u
 void ModelState::update(BlockId id, const Optimizer& optimizer, const Update& update) {
   State& state = state_of(id);
   apply(state, optimizer, update);
-  if (compute_type_ != at::kFloat) state.computing.copy_(state.values);
+  if (compute_type_ != at::kFloat && !slices()) state.computing.copy_(state.values);  // sliced: gather brings all
   clear_gradient(id);
 }
 
@@ -207,6 +330,8 @@ void ModelState::zero(const at::Tensor& flat) {
   });
 }
 
-void ModelState::clear_gradient(BlockId id) { zero(state_of(id).gradients); }
+void ModelState::clear_gradient(BlockId id) {
+  if (state_of(id).gradient_stays) zero(state_of(id).gradients);
+}
 
 }  // namespace megalith

@@ -11,19 +11,26 @@
 #include <string>
 #include <vector>
 
+#include "comm/channel.h"
 #include "config/config.h"
 #include "engine/block_store.h"
+#include "engine/state_layout.h"
 #include "model/block.h"
 #include "optim/optimizer.h"
 
 namespace megalith {
 
+enum class PartType : uint8_t { f32, bf16, u8 };
+
 // A tensor by name, or a piece of one: what checkpoints are made of.
 struct NamedPart {
   std::string name;
   std::vector<int64_t> shape;  // of the whole tensor
-  std::span<float> values;     // empty where the part is not in memory
+  std::span<float> values;     // empty where the part is not in memory, or of another type
   int64_t begin = 0;           // first element of the piece
+  PartType type = PartType::f32;
+  std::span<std::byte> packed = {};  // the piece's elements where they are not float32
+  std::span<std::byte> bytes() const { return type == PartType::f32 ? std::as_writable_bytes(values) : packed; }
 };
 
 // Which blocks' state is on disk, and where. Empty: everything stays in memory.
@@ -32,11 +39,19 @@ struct Residence {
   std::filesystem::path spill;       // folder
 };
 
+// What one of several ranks has of a model.
+struct ModelPart {
+  Division division;
+  int32_t replica = 0;  // which of division.sharding.replicas ranks it is
+  Ranks ranks;          // with whom it shares the work inside blocks
+};
+
 class ModelState {
  public:
   // `optimizer` null: parameters only (generation, evaluation). `precision`: what blocks compute in; master
-  // values are always float32.
-  ModelState(const ModelShape& shape, Precision precision, const Optimizer* optimizer, const Residence& residence = {});
+  // values are always float32. `packing`: how an elementwise optimizer's state is kept. `part`: what this rank has of it.
+  ModelState(const ModelShape& shape, Precision precision, const Optimizer* optimizer, const Residence& residence = {},
+             Packing packing = Packing::fp32, const ModelPart& part = {});
 
   // Fresh weights: every element is a function of (seed, parameter, index). Empty optimizer state.
   void initialise(uint64_t seed);
@@ -48,15 +63,19 @@ class ModelState {
   EmbeddingBlock& embedding() { return static_cast<EmbeddingBlock&>(*blocks_.front().block); }
   HeadBlock& head() { return static_cast<HeadBlock&>(*blocks_.back().block); }
   Placement placement(BlockId id) const { return blocks_[static_cast<size_t>(id)].placement; }
+  bool holds(BlockId id) const { return state_of(id).held; }
+  bool slices() const { return part_.division.sharding.slices(); }
 
-  // Views of what is in memory, and the names and shapes of all.
+  // Views of what this rank has in memory, and the names and shapes of all; packed state has no views.
   std::vector<NamedPart> parameters(BlockId id);
   std::vector<NamedPart> gradients(BlockId id);
   std::vector<NamedPart> optimizer_state(BlockId id);
   int64_t optimizer_bytes(BlockId id) const;
 
-  // Every piece of every part in order, wherever it is: to look at, or to be filled. Of a spilled block pieces are
-  // staging buffers; nothing may be pending. `lane`: whose thread calls.
+  // Every piece of every part in order, wherever it is: to look at, or to be filled. Of what several ranks have, each
+  // looks at pieces of its own, and all together at all; each fills all that it has. Packed numbers come as they are
+  // kept, their scales as a part of their own (NAME.scale). Of a spilled block pieces are staging buffers; nothing may
+  // be pending. `lane`: whose thread calls.
   using PieceWork = std::function<void(const NamedPart&)>;
   void read_parameters(BlockId id, Lane lane, const PieceWork& look);
   void read_optimizer(BlockId id, Lane lane, const PieceWork& look);
@@ -65,7 +84,8 @@ class ModelState {
   // Call when the float32 values in memory were written through parameters().
   void values_changed();
 
-  double gradient_squares(BlockId id) const;  // sum over the block, fixed order
+  // Sum over the block, fixed order; of what several ranks have, over the part that is this one's to count.
+  double gradient_squares(BlockId id) const;
   void update(BlockId id, const Optimizer& optimizer, const Update& update);
   void clear_gradient(BlockId id);
 
@@ -75,6 +95,13 @@ class ModelState {
   void drop(BlockId id);
   void clear(BlockId id);
   void stow(BlockId id, Lane lane);
+  // Of blocks that several ranks have: what the ops of the same names do. `replicas` are the ranks that have the same
+  // blocks, `tensor` those that share their insides (null: none).
+  void gather(BlockId id, Channel& replicas);
+  void reduce(BlockId id, Channel& replicas, Channel* tensor);
+  // A table that another rank owns, or lends: `peer` is the other's place on `pair`.
+  void lend(BlockId id, Channel& pair, int peer);
+  void collect(BlockId id, Channel& pair, int peer);
   // The update that the gradients of all spilled blocks wait for; their next renew makes it.
   void leave_pending(const Update& update);
   void forget_gradients();  // of a step that is skipped
@@ -91,11 +118,17 @@ class ModelState {
   struct State {
     std::unique_ptr<Block> block;
     Placement placement = Placement::memory;
-    at::Tensor values;     // float32 master; undefined while away and, in 16 bits, always then
-    at::Tensor computing;  // the same tensor, or a 16-bit copy
-    at::Tensor gradients;  // float32; undefined without optimizer
-    at::Tensor optimizer;  // float32; undefined while it is on disk
-    int64_t optimizer_size = 0;
+    bool held = true;              // else another stage of the pipeline has it
+    bool parameters_stay = true, gradient_stays = true;  // whole, from step to step
+    FlatRange own, counted;        // what this rank updates; what it counts and saves, a part of that
+    // In float32 `values` lie within `computing` and `sum` within `gradients` wherever those stay.
+    at::Tensor computing;  // the whole block, in the type of the computation; undefined while it is elsewhere
+    at::Tensor values;     // own range, float32 master; undefined while away and, in 16 bits, always then
+    at::Tensor gradients;  // the whole block, float32; undefined without optimizer
+    at::Tensor sum;        // own range of the gradient, summed over all ranks that hold the block
+    at::Tensor optimizer;  // own range, float32, or bytes where packed; undefined while it is on disk
+    int64_t optimizer_size = 0;              // elements, of an optimizer that is not elementwise
+    std::optional<StateLayout> layout;       // chunks of the flat buffers; of an elementwise optimizer, the slots' records
     std::vector<ParameterFacts> facts;       // by parameter
     std::vector<std::vector<Slot>> slots;    // by parameter
     std::optional<Update> pending;           // spilled: what its gradient waits for
@@ -103,21 +136,35 @@ class ModelState {
   State& state_of(BlockId id) { return blocks_[static_cast<size_t>(id)]; }
   const State& state_of(BlockId id) const { return blocks_[static_cast<size_t>(id)]; }
   void lay_out_optimizer(State& state, const Optimizer& optimizer);
+  void divide(State& state, BlockId id);
   void allocate(State& state);
   void open_store(const Residence& residence);
   void bind(State& state);
   static void zero(const at::Tensor& flat);
-  at::Tensor buffer(const State& state, at::ScalarType type) const;  // flat, uninitialised, fit for the disk
+  static at::Tensor buffer(int64_t elements, at::ScalarType type);  // flat, uninitialised, fit for the disk
   ParameterSlice slice(State& state, size_t parameter) const;
   void apply(State& state, const Optimizer& optimizer, const Update& update);
+  std::byte* record(State& state, size_t slot, int64_t chunk) const;  // in memory
+  void apply_chunk(State& state, int64_t chunk, float* value, const float* gradient, std::span<std::byte* const> records,
+                   const Optimizer& optimizer, const Update& update);
+  void each_part(State& state, size_t slot, int64_t chunk, std::byte* record, bool fills, const PieceWork& work);
+  void walk_optimizer(BlockId id, Lane lane, bool fills, const PieceWork& work);
   void renew_whole(State& state, BlockId id, Lane lane, const Optimizer& optimizer);
   void renew_streaming(State& state, BlockId id, Lane lane, const Optimizer& optimizer);
   void fill_computing(State& state, int64_t begin, std::span<const float> values);
+  bool counts(const ParameterSpec& parameter) const;  // not another rank of the tensor axis
+  // A piece of a parameter, `begin` counted in the part that is here, handed on as runs of the whole parameter. Unless it
+  // is to be filled, only what this rank counts.
+  void hand_on(const State& state, size_t parameter, NamedPart piece, bool fills, const PieceWork& work) const;
+  bool first_of_replicas() const { return part_.replica == 0 && part_.ranks.split.tensor_rank == 0; }
   bool elementwise() const { return slot_arrays_ >= 0; }
+  bool packs() const { return packing_ != Packing::fp32; }
 
   ModelShape shape_;
+  ModelPart part_;
   at::ScalarType compute_type_;
   bool training_ = false;
+  Packing packing_ = Packing::fp32;
   int slot_arrays_ = -1;  // optimizer state is this many flat arrays, laid out like the parameters; -1: another form
   std::vector<State> blocks_;
   std::unique_ptr<BlockStore> store_;  // null: nothing is spilled

@@ -6,8 +6,8 @@
 
 namespace megalith {
 
-std::unique_ptr<Block> make_gpt2_block(const ModelShape& shape, BlockSpec spec);
-std::unique_ptr<Block> make_llama_block(const ModelShape& shape, BlockSpec spec);
-std::unique_ptr<Block> make_bert_block(const ModelShape& shape, BlockSpec spec);
+std::unique_ptr<Block> make_gpt2_block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks);
+std::unique_ptr<Block> make_llama_block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks);
+std::unique_ptr<Block> make_bert_block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks);
 
 }  // namespace megalith

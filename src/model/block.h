@@ -1,4 +1,5 @@
-// A block computes on views of flat buffers that the engine owns. It knows nothing of schedules, ranks or disks.
+// A block computes on views of flat buffers that the engine owns. It knows nothing of schedules or disks, and of other
+// ranks only those that it shares its work with.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -7,23 +8,32 @@
 
 #include "config/model_shape.h"
 #include "model/block_spec.h"
+#include "model/exchange.h"
 #include "model/layers/linear.h"
 #include "model/pass.h"
 #include "model/tape.h"
 
 namespace megalith {
 
+// Tensors that the attention half of every layer puts on the tape, before all others: the layer's input, q k v,
+// log-sum-exp, the heads' output.
+inline constexpr size_t kAttentionTape = 4;
+
 class Block {
  public:
-  Block(const ModelShape& shape, BlockSpec spec) : shape_(shape), spec_(std::move(spec)) {}
+  Block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks)
+      : shape_(shape), spec_(std::move(spec)), ranks_(ranks) {}
   virtual ~Block() = default;
 
   // Points the weights at the flat buffers: `values` in the compute type, `gradients` in float32 (undefined when
   // not training). The tensors are borrowed views; bind again when the buffers move.
   void bind(const at::Tensor& values, const at::Tensor& gradients);
 
-  // Activation in, activation out, both [N, hidden]. With a tape, leaves there what backward needs.
+  // Activation in, activation out, both [pass.rows(), hidden]. With a tape, leaves there what backward needs.
   virtual at::Tensor forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape) = 0;
+  // Forward again, for the tape alone: what only the output needs is left out. From the input, or, where the tape has
+  // a layer's first kAttentionTape tensors, from those.
+  virtual void remake(const at::Tensor& x_NC, const Pass& pass, Tape& tape) { forward(x_NC, pass, &tape); }
   // Gradient of the output in, of the input out; adds the parameters' gradients.
   virtual at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape& tape) = 0;
 
@@ -38,6 +48,7 @@ class Block {
 
   ModelShape shape_;
   BlockSpec spec_;
+  Ranks ranks_;
 
  private:
   at::Tensor values_, gradients_;
@@ -52,6 +63,7 @@ class EmbeddingBlock : public Block {
   virtual void fold() = 0;
 };
 
+// Of the rows of a rank of the context axis; the same on all ranks of the tensor axis.
 struct LossSums {
   double loss = 0;        // sum over the targets, not scaled
   int64_t targets = 0;
@@ -66,14 +78,15 @@ class HeadBlock : public Block {
   virtual void tie(const Weight& table) = 0;
   // Loss and, in one go, the gradient of x and of the parameters, scaled by pass.gradient_scale.
   virtual LossSums loss_and_gradient(const at::Tensor& x_NC, const Pass& pass, at::Tensor& gx_NC) = 0;
-  // Loss alone; `each_N`, where given, receives every position's loss (0 without target).
+  // Loss alone; `each_N`, where given, receives the loss of every position here (0 without target).
   virtual LossSums loss(const at::Tensor& x_NC, const Pass& pass, at::Tensor* each_N = nullptr) = 0;
-  virtual at::Tensor logits(const at::Tensor& x_RC) = 0;  // of a few rows
+  virtual at::Tensor logits(const at::Tensor& x_RC) = 0;  // of a few rows; not where the vocabulary is split
 
   at::Tensor forward(const at::Tensor&, const Pass&, Tape*) final;   // a head has no output activation
   at::Tensor backward(const at::Tensor&, const Pass&, Tape&) final;  // loss_and_gradient has done it
 };
 
-std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape);
+// Blocks of a rank; the exchanges that `ranks` names must outlive them.
+std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, const Ranks& ranks = {});
 
 }  // namespace megalith

@@ -25,95 +25,123 @@ ParameterSpec joined(ParameterSpec parameter) {
   return parameter;
 }
 
+// Along the tensor axis: what a rank has of a parameter whose given dimension is `parts` equal parts (q, k, v), each cut
+// over the ranks.
+class Cutter {
+ public:
+  explicit Cutter(const Split& split) : ranks_(split.tensor), rank_(split.tensor_rank) {}
+
+  ParameterSpec rows(ParameterSpec p, int64_t parts = 1) const { return cut(std::move(p), 0, parts); }
+  ParameterSpec columns(ParameterSpec p, int64_t parts = 1) const { return cut(std::move(p), 1, parts); }
+
+ private:
+  ParameterSpec cut(ParameterSpec p, size_t dimension, int64_t parts) const {
+    if (ranks_ == 1) return p;
+    const int64_t each = p.shape[dimension] / parts;
+    p.cut.dimension = dimension;
+    p.shape[dimension] = 0;
+    for (int64_t part = 0; part < parts; part++) {
+      p.cut.ranges.push_back({part * each + cut_point(each, ranks_, rank_), part * each + cut_point(each, ranks_, rank_ + 1)});
+      p.shape[dimension] += p.cut.ranges.back().end - p.cut.ranges.back().begin;
+    }
+    return p;
+  }
+  int64_t ranks_, rank_;
+};
+
 BlockSpec block(std::string name, BlockKind kind, int64_t layer, std::vector<ParameterSpec> parameters) {
   return {std::move(name), kind, layer, std::move(parameters), 0};
 }
 
-std::vector<BlockSpec> gpt2_blocks(const ModelShape& s) {
+std::vector<BlockSpec> gpt2_blocks(const ModelShape& s, const Cutter& own) {
   const int64_t C = s.hidden, F = s.ffn;
   const double residual_std = kInitialStd / std::sqrt(2.0 * static_cast<double>(s.layers));
   std::vector<BlockSpec> blocks;
   blocks.push_back(block("embedding", BlockKind::embedding, -1,
-                         {matrix("transformer.wte.weight", {s.vocab, C}),
+                         {own.rows(matrix("transformer.wte.weight", {s.vocab, C})),
                           matrix("transformer.wpe.weight", {s.context, C})}));
   for (int64_t i = 0; i < s.layers; i++) {
     std::string p = fmt::format("transformer.h.{}.", i);
-    blocks.push_back(block(fmt::format("layer {}", i), BlockKind::layer, i,
-                           {ones(p + "ln_1.weight", C), zeros(p + "ln_1.bias", C),
-                            matrix(p + "attn.c_attn.weight", {C, 3 * C}), zeros(p + "attn.c_attn.bias", 3 * C),
-                            matrix(p + "attn.c_proj.weight", {C, C}, residual_std), zeros(p + "attn.c_proj.bias", C),
-                            ones(p + "ln_2.weight", C), zeros(p + "ln_2.bias", C),
-                            matrix(p + "mlp.c_fc.weight", {C, F}), zeros(p + "mlp.c_fc.bias", F),
-                            matrix(p + "mlp.c_proj.weight", {F, C}, residual_std), zeros(p + "mlp.c_proj.bias", C)}));
+    blocks.push_back(block(
+        fmt::format("layer {}", i), BlockKind::layer, i,
+        {ones(p + "ln_1.weight", C), zeros(p + "ln_1.bias", C),
+         own.columns(matrix(p + "attn.c_attn.weight", {C, 3 * C}), 3), own.rows(zeros(p + "attn.c_attn.bias", 3 * C), 3),
+         own.rows(matrix(p + "attn.c_proj.weight", {C, C}, residual_std)), zeros(p + "attn.c_proj.bias", C),
+         ones(p + "ln_2.weight", C), zeros(p + "ln_2.bias", C),
+         own.columns(matrix(p + "mlp.c_fc.weight", {C, F})), own.rows(zeros(p + "mlp.c_fc.bias", F)),
+         own.rows(matrix(p + "mlp.c_proj.weight", {F, C}, residual_std)), zeros(p + "mlp.c_proj.bias", C)}));
   }
   blocks.push_back(block("head", BlockKind::head, -1,
                          {ones("transformer.ln_f.weight", C), zeros("transformer.ln_f.bias", C)}));
-  if (!s.tied) blocks.back().parameters.push_back(matrix("lm_head.weight", {s.vocab, C}));
+  if (!s.tied) blocks.back().parameters.push_back(own.rows(matrix("lm_head.weight", {s.vocab, C})));
   return blocks;
 }
 
-std::vector<BlockSpec> llama_blocks(const ModelShape& s) {
+std::vector<BlockSpec> llama_blocks(const ModelShape& s, const Cutter& own) {
   const int64_t C = s.hidden, F = s.ffn, Q = s.attention_width(), KV = s.kv_heads * s.head_dim();
   std::vector<BlockSpec> blocks;
-  blocks.push_back(block("embedding", BlockKind::embedding, -1, {matrix("model.embed_tokens.weight", {s.vocab, C})}));
+  blocks.push_back(block("embedding", BlockKind::embedding, -1,
+                         {own.rows(matrix("model.embed_tokens.weight", {s.vocab, C}))}));
   for (int64_t i = 0; i < s.layers; i++) {
     std::string p = fmt::format("model.layers.{}.", i);
     std::vector<ParameterSpec> parameters{ones(p + "input_layernorm.weight", C),
-                                          matrix(p + "self_attn.q_proj.weight", {Q, C}),
-                                          joined(matrix(p + "self_attn.k_proj.weight", {KV, C})),
-                                          joined(matrix(p + "self_attn.v_proj.weight", {KV, C}))};
+                                          own.rows(matrix(p + "self_attn.q_proj.weight", {Q, C})),
+                                          joined(own.rows(matrix(p + "self_attn.k_proj.weight", {KV, C}))),
+                                          joined(own.rows(matrix(p + "self_attn.v_proj.weight", {KV, C})))};
     auto add = [&](ParameterSpec parameter) { parameters.push_back(std::move(parameter)); };
     if (s.qkv_bias) {
-      add(zeros(p + "self_attn.q_proj.bias", Q));
-      add(joined(zeros(p + "self_attn.k_proj.bias", KV)));
-      add(joined(zeros(p + "self_attn.v_proj.bias", KV)));
+      add(own.rows(zeros(p + "self_attn.q_proj.bias", Q)));
+      add(joined(own.rows(zeros(p + "self_attn.k_proj.bias", KV))));
+      add(joined(own.rows(zeros(p + "self_attn.v_proj.bias", KV))));
     }
-    add(matrix(p + "self_attn.o_proj.weight", {C, Q}));
+    add(own.columns(matrix(p + "self_attn.o_proj.weight", {C, Q})));
     if (s.output_bias) add(zeros(p + "self_attn.o_proj.bias", C));
     add(ones(p + "post_attention_layernorm.weight", C));
-    add(matrix(p + "mlp.gate_proj.weight", {F, C}));
-    add(joined(matrix(p + "mlp.up_proj.weight", {F, C})));
-    add(matrix(p + "mlp.down_proj.weight", {C, F}));
+    add(own.rows(matrix(p + "mlp.gate_proj.weight", {F, C})));
+    add(joined(own.rows(matrix(p + "mlp.up_proj.weight", {F, C}))));
+    add(own.columns(matrix(p + "mlp.down_proj.weight", {C, F})));
     blocks.push_back(block(fmt::format("layer {}", i), BlockKind::layer, i, std::move(parameters)));
   }
   blocks.push_back(block("head", BlockKind::head, -1, {ones("model.norm.weight", C)}));
-  if (!s.tied) blocks.back().parameters.push_back(matrix("lm_head.weight", {s.vocab, C}));
+  if (!s.tied) blocks.back().parameters.push_back(own.rows(matrix("lm_head.weight", {s.vocab, C})));
   return blocks;
 }
 
-std::vector<BlockSpec> bert_blocks(const ModelShape& s) {
+std::vector<BlockSpec> bert_blocks(const ModelShape& s, const Cutter& own) {
   const int64_t C = s.hidden, F = s.ffn;
   std::vector<BlockSpec> blocks;
   const std::string e = "bert.embeddings.";
   blocks.push_back(block("embedding", BlockKind::embedding, -1,
-                         {matrix(e + "word_embeddings.weight", {s.vocab, C}),
+                         {own.rows(matrix(e + "word_embeddings.weight", {s.vocab, C})),
                           matrix(e + "position_embeddings.weight", {s.context, C}),
                           matrix(e + "token_type_embeddings.weight", {s.token_types, C}),
                           ones(e + "LayerNorm.weight", C), zeros(e + "LayerNorm.bias", C)}));
   for (int64_t i = 0; i < s.layers; i++) {
     std::string p = fmt::format("bert.encoder.layer.{}.", i);
     blocks.push_back(block(fmt::format("layer {}", i), BlockKind::layer, i,
-                           {matrix(p + "attention.self.query.weight", {C, C}),
-                            joined(matrix(p + "attention.self.key.weight", {C, C})),
-                            joined(matrix(p + "attention.self.value.weight", {C, C})),
-                            zeros(p + "attention.self.query.bias", C),
-                            joined(zeros(p + "attention.self.key.bias", C)),
-                            joined(zeros(p + "attention.self.value.bias", C)),
-                            matrix(p + "attention.output.dense.weight", {C, C}),
+                           {own.rows(matrix(p + "attention.self.query.weight", {C, C})),
+                            joined(own.rows(matrix(p + "attention.self.key.weight", {C, C}))),
+                            joined(own.rows(matrix(p + "attention.self.value.weight", {C, C}))),
+                            own.rows(zeros(p + "attention.self.query.bias", C)),
+                            joined(own.rows(zeros(p + "attention.self.key.bias", C))),
+                            joined(own.rows(zeros(p + "attention.self.value.bias", C))),
+                            own.columns(matrix(p + "attention.output.dense.weight", {C, C})),
                             zeros(p + "attention.output.dense.bias", C),
                             ones(p + "attention.output.LayerNorm.weight", C),
                             zeros(p + "attention.output.LayerNorm.bias", C),
-                            matrix(p + "intermediate.dense.weight", {F, C}), zeros(p + "intermediate.dense.bias", F),
-                            matrix(p + "output.dense.weight", {C, F}), zeros(p + "output.dense.bias", C),
+                            own.rows(matrix(p + "intermediate.dense.weight", {F, C})),
+                            own.rows(zeros(p + "intermediate.dense.bias", F)),
+                            own.columns(matrix(p + "output.dense.weight", {C, F})), zeros(p + "output.dense.bias", C),
                             ones(p + "output.LayerNorm.weight", C), zeros(p + "output.LayerNorm.bias", C)}));
   }
   const std::string h = "cls.predictions.";
+  // The transform is whole on every rank: each takes its own rows through it.
   blocks.push_back(block("head", BlockKind::head, -1,
                          {matrix(h + "transform.dense.weight", {C, C}), zeros(h + "transform.dense.bias", C),
                           ones(h + "transform.LayerNorm.weight", C), zeros(h + "transform.LayerNorm.bias", C),
                           // Where transformers computes with it: untied, the decoder has a bias of its own.
-                          zeros(h + (s.tied ? "bias" : "decoder.bias"), s.vocab)}));
-  if (!s.tied) blocks.back().parameters.push_back(matrix(h + "decoder.weight", {s.vocab, C}));
+                          own.rows(zeros(h + (s.tied ? "bias" : "decoder.bias"), s.vocab))}));
+  if (!s.tied) blocks.back().parameters.push_back(own.rows(matrix(h + "decoder.weight", {s.vocab, C})));
   return blocks;
 }
 
@@ -132,6 +160,9 @@ void lay_out(BlockSpec& block) {
 int64_t ParameterSpec::size() const {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
+int64_t ParameterSpec::whole_size() const {
+  return std::accumulate(whole_shape.begin(), whole_shape.end(), int64_t{1}, std::multiplies<>());
+}
 
 const ParameterSpec& BlockSpec::parameter(const std::string& suffix) const {
   for (const ParameterSpec& p : parameters)
@@ -141,10 +172,12 @@ const ParameterSpec& BlockSpec::parameter(const std::string& suffix) const {
   throw Bug("unreachable");
 }
 
-std::vector<BlockSpec> list_blocks(const ModelShape& shape) {
-  std::vector<BlockSpec> blocks = shape.arch == Arch::gpt2    ? gpt2_blocks(shape)
-                                  : shape.arch == Arch::llama ? llama_blocks(shape)
-                                                              : bert_blocks(shape);
+std::vector<BlockSpec> list_blocks(const ModelShape& shape, const Split& split) {
+  check_split(shape, split);
+  const Cutter own(split);
+  std::vector<BlockSpec> blocks = shape.arch == Arch::gpt2    ? gpt2_blocks(shape, own)
+                                  : shape.arch == Arch::llama ? llama_blocks(shape, own)
+                                                              : bert_blocks(shape, own);
   for (BlockSpec& b : blocks) lay_out(b);
   return blocks;
 }

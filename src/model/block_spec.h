@@ -1,26 +1,51 @@
 // A model as a list of blocks, each a list of parameters in one flat buffer: names and shapes are Hugging Face's.
 // Everything else (buffers, checkpoints, shards, the optimizer) follows from this list.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "config/model_shape.h"
+#include "config/split.h"
 #include "schedule/schedule.h"
 
 namespace megalith {
 
+// Which part of a whole parameter a rank of the tensor axis holds: of one dimension, one or more ranges, one after the
+// other (GPT-2's q, k, v in one matrix are three).
+struct ParameterCut {
+  struct Range {
+    int64_t begin, end;
+    bool operator==(const Range&) const = default;
+  };
+  size_t dimension = 0;
+  std::vector<Range> ranges;   // rising; empty: all of it
+};
+
 struct ParameterSpec {
   std::string name;            // Hugging Face's
-  std::vector<int64_t> shape;  // Hugging Face's, so also its element order
+  std::vector<int64_t> shape;  // Hugging Face's, so also its element order; where it is cut, of the part that is here
   double initial_std = 0;      // > 0: normal with this deviation; 0: constant `initial`
   double initial = 0;
   bool decays = false;         // takes weight decay: matrices and tables do, norms and biases do not
   bool joins_previous = false; // follows the parameter before it without a gap, so that both together are one
                                // larger matrix (q, k, v; gate, up)
   int64_t offset = 0;          // elements from the start of the block's flat buffer; set by list_blocks
-  int64_t size() const;
+  std::vector<int64_t> whole_shape = shape;  // Hugging Face's, however it is cut
+  ParameterCut cut;
+
+  int64_t size() const;        // elements here
+  int64_t whole_size() const;
+  // Whether every rank of the tensor axis has its own part. A parameter that is not cut is on all of them the same, and
+  // the gradient that each has is a share: the gradient is their sum. (Of one rank: all of it.)
+  bool is_cut() const { return !cut.ranges.empty(); }
 };
+
+// Elements [begin, end) of the part that is here, as runs that are contiguous in the whole parameter, in rising order:
+// run(first element in the whole, first element here, elements).
+template <class Run>
+void for_each_run(const ParameterSpec& parameter, int64_t begin, int64_t end, const Run& run);
 
 struct BlockSpec {
   std::string name;            // "embedding", "layer 3", "head"
@@ -31,9 +56,29 @@ struct BlockSpec {
   const ParameterSpec& parameter(const std::string& suffix) const;  // the one whose name ends so
 };
 
-std::vector<BlockSpec> list_blocks(const ModelShape& shape);
+std::vector<BlockSpec> list_blocks(const ModelShape& shape, const Split& split = {});
 
 // Alignment of parameters inside flat buffers, in elements: 64 bytes of float32.
 inline constexpr int64_t kFlatAlign = 16;
+
+template <class Run>
+void for_each_run(const ParameterSpec& parameter, int64_t begin, int64_t end, const Run& run) {
+  if (begin >= end) return;
+  if (!parameter.is_cut()) return run(begin, begin, end - begin);
+  // The part as rows of ranges: all dimensions after the one that is cut belong to an element of it.
+  int64_t inner = 1;
+  for (size_t d = parameter.cut.dimension + 1; d < parameter.shape.size(); d++) inner *= parameter.shape[d];
+  const int64_t here = inner * parameter.shape[parameter.cut.dimension];
+  const int64_t whole = inner * parameter.whole_shape[parameter.cut.dimension];
+  for (int64_t row = begin / here; row * here < end; row++) {
+    int64_t at = row * here;  // where the range begins, here
+    for (const ParameterCut::Range& range : parameter.cut.ranges) {
+      const int64_t size = inner * (range.end - range.begin);
+      const int64_t from = std::max(begin, at), to = std::min(end, at + size);
+      if (from < to) run(row * whole + inner * range.begin + from - at, from, to - from);
+      at += size;
+    }
+  }
+}
 
 }  // namespace megalith

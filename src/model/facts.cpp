@@ -1,8 +1,10 @@
 #include "model/facts.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "model/layers/vocabulary_loss.h"
+#include "model/packed_rows.h"
 
 namespace megalith {
 namespace {
@@ -21,6 +23,39 @@ int64_t parameter_elements(const BlockSpec& spec) {
   return sum;
 }
 
+// How numbers are kept for backward.
+struct Kept {
+  int64_t e;  // bytes of a number as it is computed with
+  Packing packing;
+  bool packs() const { return packing != Packing::fp32; }
+  int64_t row(int64_t width) const { return packs() ? packed_row_bytes(packing, width) : e * width; }
+  int64_t more(int64_t width) const { return e * width - row(width); }  // of a row that is unpacked
+};
+
+// A rank's share: of heads, widths and vocabulary along the tensor axis, of positions along the context axis.
+struct Share {
+  const ModelShape& s;
+  const Split& split;
+  MicroBatchShape m;
+  int64_t e;  // bytes of an element
+  Kept kept;
+
+  int64_t C = s.hidden, F = s.ffn / split.tensor, D = s.head_dim(), H = s.heads / split.tensor,
+          A = H * D, KV = s.kv_heads / split.tensor * D, X = A + 2 * KV;
+  int64_t V = cut_point(s.vocab, split.tensor, split.tensor_rank + 1) - cut_point(s.vocab, split.tensor, split.tensor_rank);
+  int64_t N = m.sequences * context_length(m.length, split.context, split.context_rank);
+  int64_t S = mine(N);  // rows between products
+
+  bool shares_rows() const { return split.tensor > 1; }
+  int64_t mine(int64_t rows) const {
+    return cut_point(rows, split.tensor, split.tensor_rank + 1) - cut_point(rows, split.tensor, split.tensor_rank);
+  }
+  // All rows together, of which this rank has its share: what it sends to the others; as much as it sends of all rows'
+  // sums to those who have them.
+  int64_t gather_bytes(int64_t rows) const { return e * mine(rows) * (split.tensor - 1) * C; }
+  int64_t sum_bytes(int64_t rows) const { return e * (rows - mine(rows)) * C; }
+};
+
 // Workspace is what a layer's backward has alive besides its saved tensors, the gradient that comes in and the one
 // that goes out (which takes its place only at the end: one C less until then). Backward's exceeds forward's. Counts
 // follow the code of decoder_layer.h, bert.cpp and layers/ line by line: a tensor lives to the end of its scope.
@@ -29,112 +64,204 @@ int64_t parameter_elements(const BlockSpec& spec) {
 int64_t product_bytes(int64_t e, int64_t rows, int64_t columns) { return e < 4 ? 6 * rows * columns : 0; }
 
 // While the feed-forward half goes back: the norm's output, what dropout copies, and the gradient of the activations
-// (which then takes the place of the pre-activation, or gives it its own).
-int64_t feed_forward_workspace(const ModelShape& s, const MicroBatchShape& m, int64_t e) {
-  const int64_t N = m.tokens(), C = s.hidden, F = s.ffn;
-  const int64_t around = e * N * (s.dropout.residual > 0 ? C : 0);  // the norm's output takes the outgoing gradient's place
+// (which then takes the place of the pre-activation, or gives it its own). Where rows are shared, all rows of the norm's
+// output, of the gradient, and of a summand of the input's gradient.
+int64_t feed_forward_workspace(const Share& r) {
+  const auto& [s, e, N, S, C, F] = std::tie(r.s, r.e, r.N, r.S, r.C, r.F);
+  const int64_t gathered = r.shares_rows() ? 2 * e * N * C : 0;
+  const int64_t around = gathered + e * S * (s.dropout.residual > 0 ? C : 0);  // the norm's output takes the outgoing gradient's place
   const int64_t down = e * N * F + product_bytes(e, F, C);
-  if (s.arch != Arch::llama) return around + std::max(down, e * N * C);
+  const int64_t summed = r.shares_rows() ? e * (N * (C - (s.arch == Arch::llama ? 2 : 1) * F) + S * C) : 0;
+  const int64_t up = std::max(e * N * C, summed);
+  if (s.arch != Arch::llama) return around + std::max(down, up);
   const int64_t swiglu = e < 4 ? e * N * 9 * F : 0;  // its ATen form has a handful of terms
-  return around + std::max({swiglu, down, product_bytes(e, 2 * F, C), e * N * C});
+  return around + std::max({swiglu, down, product_bytes(e, 2 * F, C), up});
+}
+
+// What attention has besides its inputs, its output's gradient and that of q, k, v, while it goes back.
+int64_t context_workspace(const Share& r) {
+  if (r.split.context == 1) return 0;
+  if (r.split.form == ContextForm::ulysses)  // heads of gradient and output; then q, k, v's gradient on its way
+    return r.e * r.N * (2 * r.A + r.X);
+  return 4 * r.N * 2 * r.KV * 3;  // keys and values here and coming, and their gradients
 }
 
 // While the attention half goes back; the feed-forward's pre-activation and one kept sum are gone by then.
-int64_t attention_workspace(const ModelShape& s, const MicroBatchShape& m, int64_t e) {
-  const int64_t N = m.tokens(), C = s.hidden, A = s.attention_width(), X = A + 2 * s.kv_heads * s.head_dim();
-  const int64_t gone = (s.arch == Arch::llama ? 2 : 1) * s.ffn + C;
-  // Gradients of the stream (BERT's post-norm form keeps more of them) and of the heads' output.
-  const int64_t around = (s.arch == Arch::bert ? 4 : 1) * C + (s.dropout.residual > 0 ? C : 0) + A - gone;
+int64_t attention_workspace(const Share& r) {
+  const auto& [s, e, N, S, C, A, X] = std::tie(r.s, r.e, r.N, r.S, r.C, r.A, r.X);
+  const int64_t gone = N * (s.arch == Arch::llama ? 2 : 1) * r.F + S * C;
+  // Gradients of the stream (BERT's post-norm form keeps more of them), without the outgoing one's place.
+  const int64_t stream = S * (s.arch == Arch::bert ? 3 : 0) * C - gone;
+  // Of the heads' input: dropout's copy, or all rows.
+  const int64_t output = r.shares_rows() ? N * C : s.dropout.residual > 0 ? S * C : 0;
   // 16 bits: q, k, v, the output and its gradient, and the gradients of q, k, v, in float32.
   const int64_t wide = e < 4 ? 4 * N * 2 * (X + A) : 0;
-  return e * N * (around - C + X) + std::max(wide, product_bytes(e, C, X));
+  const int64_t heads = e * (stream + output + N * (A + X)) + std::max({wide, product_bytes(e, C, X), context_workspace(r)});
+  // Where rows are shared: all rows of the norm's output, then of a summand of the input's gradient, and its share.
+  const int64_t summed = r.shares_rows() ? e * (stream + output + N * C + 2 * S * C) : 0;
+  return std::max(heads, summed);
 }
 
-void layer_facts(BlockFacts& f, const BlockSpec& spec, const ModelShape& s, const MicroBatchShape& m, int64_t e) {
-  const int64_t N = m.tokens(), C = s.hidden, F = s.ffn, A = s.attention_width(), X = A + 2 * s.kv_heads * s.head_dim();
+// Forward gathers rows and adds up rows twice; backward gathers the norm's output and the gradient, and adds up, twice.
+// Of the ring, keys and values go round once forward, and backward with their gradients, those one turn longer. Of
+// Ulysses' form, q, k, v and the output are exchanged forward; gradient and output, and q, k, v's gradient backward.
+void layer_exchanges(BlockFacts& f, const Share& r) {
+  if (r.split.tensor > 1) {
+    const int64_t gather = r.gather_bytes(r.N), sum = r.sum_bytes(r.N);
+    f.tensor_forward = {4, 2 * gather + 2 * sum};
+    f.tensor_backward = {6, 4 * gather + 2 * sum};
+  }
+  const int64_t n = r.split.context;
+  if (n == 1) return;
+  if (r.split.form == ContextForm::ulysses) {
+    // To heads: of each other rank's heads, the rows here; back: of the heads here, each other rank's rows.
+    const int64_t here = r.N, others = r.m.tokens() - r.N;
+    const int64_t out_qkv = r.e * here * r.X / n * (n - 1), out_o = r.e * here * r.A / n * (n - 1);
+    const int64_t back_qkv = r.e * others * r.X / n, back_o = r.e * others * r.A / n;
+    f.context_forward = {2, out_qkv + back_o};
+    f.context_backward = {3, 2 * out_o + back_qkv};
+    return;
+  }
+  int64_t turned = 0, all = 0;  // rows that pass here on their way, all but the last rank's, and all
+  for (int64_t turn = 0; turn < n; turn++) {
+    const int64_t source = ((r.split.context_rank - turn) % n + n) % n;
+    const int64_t rows = r.m.sequences * context_length(r.m.length, n, source);
+    all += rows;
+    if (turn + 1 < n) turned += rows;
+  }
+  f.context_forward = {n - 1, r.e * turned * 2 * r.KV};
+  f.context_backward = {2 * n - 1, r.e * turned * 2 * r.KV + 4 * all * 2 * r.KV};
+}
+
+void layer_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
+  const auto& [s, e, N, S, C, F, A, X] = std::tie(r.s, r.e, r.N, r.S, r.C, r.F, r.A, r.X);
   const int64_t pre_activation = s.arch == Arch::llama ? 2 * F : F;
   const double products = 2.0 * static_cast<double>(N) * matrix_elements(spec);
   const double seen = s.arch == Arch::bert ? 1.0 : 0.5;  // the share of key positions that a query sees
-  const double scores = 4.0 * static_cast<double>(N * m.length * A) * seen;
+  const double scores = 4.0 * static_cast<double>(N * r.m.length * A) * seen;
   f.forward_flop = products + scores;
   f.backward_flop = 2 * products + 2.5 * scores;
-  // Passes over memory besides the products: two norms, two additions, the activation, the heads' layout.
-  f.forward_touched_bytes = e * N * (10 * C + 2 * X + 2 * pre_activation + F);
-  f.backward_touched_bytes = e * N * (20 * C + 4 * X + 4 * pre_activation + 2 * F);
+  // Passes over memory besides the products: two norms, two additions, the activation, the heads' layout; all rows
+  // gathered and summands added up.
+  const int64_t shared = r.shares_rows() ? e * N * C : 0;
+  f.forward_touched_bytes = e * S * 10 * C + e * N * (2 * X + 2 * pre_activation + F) + 6 * shared;
+  f.backward_touched_bytes = e * S * 20 * C + e * N * (4 * X + 4 * pre_activation + 2 * F) + 10 * shared;
   const int64_t kept_sums = s.arch == Arch::bert ? 2 : 1;
-  f.saved_bytes = e * N * (X + A + pre_activation + kept_sums * C) + 4 * N * s.heads;
-  f.output_bytes = e * N * C;
-  f.workspace_bytes = std::max(feed_forward_workspace(s, m, e), attention_workspace(s, m, e));
+  const Kept& kept = r.kept;
+  f.packs_input = kept.packs();
+  f.attention_saved_bytes = N * (kept.row(X) + kept.row(A)) + (f.packs_input ? S * kept.row(C) : 0) + 4 * N * r.H;
+  f.saved_bytes = f.attention_saved_bytes + N * kept.row(pre_activation) + S * kept_sums * kept.row(C);
+  f.attention = {2.0 * static_cast<double>(N * C * X) + scores, e * (S * 3 * C + N * 2 * X)};
+  // BERT's second norm needs the sum that the last product adds to.
+  if (s.arch != Arch::bert) f.output = {2.0 * static_cast<double>(N * F * C), e * (S * 2 * C + N * (pre_activation + F))};
+  f.output_bytes = e * S * C;
+  // Packed, tensors are there unpacked while they are used; in the attention half those that are gone were smaller.
+  const int64_t feed_forward = N * kept.more(pre_activation) + S * kept_sums * kept.more(C);
+  f.workspace_bytes = std::max(feed_forward_workspace(r) + feed_forward,
+                               attention_workspace(r) + feed_forward + N * (kept.more(X) + kept.more(A)));
+  layer_exchanges(f, r);
+  if (!kept.packs()) return;
+  const int64_t packing = 2 * f.saved_bytes + e * (N * (X + A + pre_activation) + S * (1 + kept_sums) * C);
+  f.forward_touched_bytes += packing;
+  f.backward_touched_bytes += packing;
 }
 
-// A layer that drops: its work is that of the rows it keeps, which are copied there and back.
-void dropping_facts(BlockFacts& f, const BlockSpec& spec, const ModelShape& s, const MicroBatchShape& m, int64_t e) {
-  MicroBatchShape kept = m;
-  kept.length = m.kept;
-  layer_facts(f, spec, s, kept, e);
-  const int64_t all = e * m.tokens() * s.hidden, rows = e * kept.tokens() * s.hidden;
-  f.forward_touched_bytes += 2 * all + 4 * rows;
-  f.backward_touched_bytes += 2 * all + 4 * rows;
-  f.output_bytes = all;
+// A layer that drops: its work is that of the rows it keeps, which are copied there and back; of ranks that share rows,
+// through all rows.
+void dropping_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
+  MicroBatchShape fewer = r.m;
+  fewer.length = r.m.kept;
+  const Share kept{r.s, r.split, fewer, r.e, r.kept};
+  layer_facts(f, spec, kept);
+  const bool split = r.split.any();
+  const int64_t e = r.e, C = r.C, here = e * r.S * C, rows = e * kept.S * C;
+  const int64_t all = split ? e * r.m.tokens() * C : here, all_kept = split ? e * kept.m.tokens() * C : rows;
+  f.forward_touched_bytes += 2 * all + 4 * all_kept;
+  f.backward_touched_bytes += 2 * all + 4 * all_kept;
+  f.output_bytes = here;
   // The tape has the input's rows in place of the input, which is counted as the block before's until this goes back.
-  f.saved_bytes = std::max<int64_t>(0, f.saved_bytes + rows - all);
-  f.workspace_bytes += 2 * rows + all;
+  if (!f.packs_input) {
+    f.saved_bytes = std::max<int64_t>(0, f.saved_bytes + rows - here);
+    f.attention_saved_bytes = std::max<int64_t>(0, f.attention_saved_bytes + rows - here);
+  }
+  f.workspace_bytes += 2 * all_kept + (split ? 2 : 1) * all;
+  auto add = [](ExchangeFacts& to, int64_t bytes) { to = {to.calls + 2, to.bytes + bytes}; };
+  for (auto* to : {&f.tensor_forward, &f.tensor_backward})
+    if (r.split.tensor > 1) add(*to, r.gather_bytes(r.N) + kept.gather_bytes(kept.N));
+  for (auto* to : {&f.context_forward, &f.context_backward})
+    if (r.split.context > 1) add(*to, e * (r.N + kept.N) * C * (r.split.context - 1));
 }
 
-// What dropout copies, BERT's norm again and its gradient, rows in the gradient's type.
-int64_t embedding_workspace(const ModelShape& s, int64_t N, int64_t e) {
-  const int64_t copies = (s.dropout.embedding > 0 ? 1 : 0) + (s.arch == Arch::bert ? 2 : 0);
-  return e * N * copies * s.hidden + (e < 4 ? 4 * N * s.hidden : 0);
+// What dropout copies, BERT's norm again and its gradient, rows in the gradient's type; of a table that is split, all
+// rows of the gradient, and those of the ids here.
+int64_t embedding_workspace(const Share& r) {
+  const int64_t copies = (r.s.dropout.embedding > 0 ? 1 : 0) + (r.s.arch == Arch::bert ? 2 : 0);
+  const int64_t gathered = r.shares_rows() ? r.e * (r.N + (r.N + r.split.tensor - 1) / r.split.tensor) * r.C : 0;
+  return r.e * r.S * copies * r.C + (r.e < 4 ? 4 * r.N * r.C / r.split.tensor : 0) + gathered;
 }
 
-void head_facts(BlockFacts& f, const ModelShape& s, const MicroBatchShape& m, int64_t e) {
-  const int64_t N = m.tokens(), C = s.hidden;
-  const auto rows = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(N) * m.target_fraction + 0.999));
-  const int64_t chunk = std::min(rows, VocabularyLoss::chunk_rows(s.vocab, C));
+void embedding_facts(BlockFacts& f, const Share& r) {
+  const auto& [s, e, N, S, C] = std::tie(r.s, r.e, r.N, r.S, r.C);
+  f.backward_uses_parameters = s.arch == Arch::bert;  // its norm's
+  f.output_bytes = e * S * C;
+  f.forward_touched_bytes = e * (r.shares_rows() ? 3 * N + 3 * S : 4 * N) * C;
+  f.backward_touched_bytes = e * (r.shares_rows() ? 4 * N + 4 * S : 6 * N) * C;
+  f.saved_bytes = s.arch == Arch::bert ? S * r.kept.row(C) : 0;
+  f.workspace_bytes = embedding_workspace(r) + (s.arch == Arch::bert ? S * r.kept.more(C) : 0);
+  f.aside_bytes = s.tied ? 4 * std::min(N, (r.V + r.m.micros - 1) / r.m.micros) * C : 0;
+  if (!r.shares_rows()) return;
+  f.tensor_forward = {1, r.sum_bytes(N)};
+  f.tensor_backward = {1, r.gather_bytes(N)};
+}
+
+void head_facts(BlockFacts& f, const Share& r) {
+  const auto& [s, e, N, S, C, V] = std::tie(r.s, r.e, r.N, r.S, r.C, r.V);
+  const auto rows = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(N) * r.m.target_fraction + 0.999));
+  const int64_t chunk = std::min(rows, VocabularyLoss::chunk_rows(s.vocab, C)), mine = r.mine(rows);
   const double transform = s.arch == Arch::bert ? static_cast<double>(C * C) : 0;
-  f.forward_flop = 2.0 * static_cast<double>(rows) * (static_cast<double>(s.vocab * C) + transform);
+  f.forward_flop = 2.0 * (static_cast<double>(rows) * static_cast<double>(V * C) + static_cast<double>(mine) * transform);
   f.backward_flop = 2 * f.forward_flop;
-  f.forward_touched_bytes = e * rows * (2 * s.vocab + 6 * C);
-  f.backward_touched_bytes = e * rows * (2 * s.vocab + 8 * C);
+  f.forward_touched_bytes = e * (rows * 2 * V + mine * 6 * C);
+  f.backward_touched_bytes = e * (rows * 2 * V + mine * 8 * C);
   f.output_bytes = 0;
-  // Around a chunk of logits: the rows selected (where not all are), normed and their gradient; BERT's transform.
+  // Around a chunk of logits: the rows selected (where not all are), normed and their gradient; BERT's transform; where
+  // rows are shared, all rows normed and of a summand of their gradient.
   const int64_t around = (rows < N ? 3 : 2) + (s.arch == Arch::bert ? 2 : 0);
-  const int64_t logits = (e < 4 ? e + 4 : e) * chunk * s.vocab + product_bytes(e, s.vocab, C);
-  // All but the end happens before the outgoing gradient, [N, C], is there.
-  const int64_t at_logits = logits + e * (around * rows - N) * C;
-  const int64_t at_end = e * (around + (s.arch == Arch::bert ? 3 : 1)) * rows * C;
+  const int64_t gathered = r.shares_rows() ? 2 * rows : 0;
+  const int64_t logits = (e < 4 ? e + 4 : e) * chunk * V + product_bytes(e, V, C);
+  // All but the end happens before the outgoing gradient, [S, C], is there.
+  const int64_t at_logits = logits + e * (gathered + (around - (gathered ? 1 : 0)) * mine - S) * C;
+  const int64_t at_end = e * (gathered + (around + (s.arch == Arch::bert ? 3 : 1)) * mine) * C;
   f.workspace_bytes = std::max(at_logits, at_end) + 4 * chunk;
+  if (!r.shares_rows()) return;
+  const int64_t chunks = (rows + chunk - 1) / chunk, sums = rows * 3 * 8 * (r.split.tensor - 1);
+  f.tensor_forward = {1 + chunks, r.gather_bytes(rows) + sums};
+  f.tensor_backward = {1, r.sum_bytes(rows)};
 }
 
 }  // namespace
 
-std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchShape& micro, Precision precision) {
-  const int64_t e = precision == Precision::fp32 ? 4 : 2, N = micro.tokens(), C = shape.hidden;
+std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchShape& micro, Precision precision,
+                                    Packing packing, const Split& split) {
+  const int64_t e = precision == Precision::fp32 ? 4 : 2;
+  const Share share{shape, split, micro, e, {e, packing}};
   std::vector<BlockFacts> facts;
-  for (const BlockSpec& spec : list_blocks(shape)) {
+  for (const BlockSpec& spec : list_blocks(shape, split)) {
     BlockFacts f;
     f.name = spec.name;
     f.kind = spec.kind;
     f.parameters = parameter_elements(spec);
     f.compute_copy_bytes = precision == Precision::fp32 ? 0 : 2 * spec.flat_size;
     switch (spec.kind) {
-      case BlockKind::embedding:
-        f.backward_uses_parameters = shape.arch == Arch::bert;  // its norm's
-        f.output_bytes = e * N * C;
-        f.forward_touched_bytes = e * N * 4 * C;
-        f.backward_touched_bytes = e * N * 6 * C;
-        f.saved_bytes = shape.arch == Arch::bert ? e * N * C : 0;
-        f.workspace_bytes = embedding_workspace(shape, N, e);
-        f.aside_bytes = shape.tied ? 4 * std::min(N, (shape.vocab + micro.micros - 1) / micro.micros) * C : 0;
-        break;
+      case BlockKind::embedding: embedding_facts(f, share); break;
       case BlockKind::layer:
         if (micro.kept > 0 && std::ranges::binary_search(micro.dropping_layers, spec.layer))
-          dropping_facts(f, spec, shape, micro, e);
+          dropping_facts(f, spec, share);
         else
-          layer_facts(f, spec, shape, micro, e);
+          layer_facts(f, spec, share);
         break;
       case BlockKind::head:
-        head_facts(f, shape, micro, e);
+        head_facts(f, share);
         if (shape.tied) f.tied_to = 0;
         break;
     }

@@ -1,6 +1,4 @@
 // GPT-2: learned positions, LayerNorm, GELU (tanh form), biases everywhere.
-#include <ATen/ops/embedding.h>
-
 #include "model/archs.h"
 #include "model/decoder_head.h"
 #include "model/decoder_layer.h"
@@ -16,7 +14,7 @@ class Gpt2Embedding : public EmbeddingBlock {
   using EmbeddingBlock::EmbeddingBlock;
 
   at::Tensor forward(const at::Tensor&, const Pass& pass, Tape*) override {
-    at::Tensor x_NC = at::embedding(tokens_.value, pass.ids_N);
+    at::Tensor x_NC = tokens_.forward(pass);
     add_positions(positions_, x_NC, pass);
     dropout_.drop(x_NC, pass);
     return x_NC;
@@ -25,20 +23,20 @@ class Gpt2Embedding : public EmbeddingBlock {
   at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape&) override {
     at::Tensor g = dropout_.backward(g_NC, pass);
     add_position_gradient(positions_, g, pass);
-    tokens_gradient_.add(tokens_, pass.ids_N, g);
+    tokens_.backward(g, pass);
     return {};
   }
 
-  Weight table() const override { return tokens_; }
-  void fold() override { tokens_gradient_.fold(tokens_); }
+  Weight table() const override { return tokens_.weight; }
+  void fold() override { tokens_.fold(); }
 
  private:
   void wire() override {
-    tokens_ = weight("wte.weight");
+    tokens_.weight = weight("wte.weight");
     positions_ = weight("wpe.weight");
   }
-  Weight tokens_, positions_;
-  TableGradient tokens_gradient_{shape_.tied};
+  TokenTable tokens_{shape_, ranks_};
+  Weight positions_;
   DropPlace dropout_{shape_.dropout.embedding, RandomUse::embedding_dropout};
 };
 
@@ -54,8 +52,8 @@ class Gpt2Layer : public DecoderLayer<LayerNorm, GeluFeedForward> {
     norm1_ = {weight("ln_1.weight"), weight("ln_1.bias"), shape_.norm_eps};
     norm2_ = {weight("ln_2.weight"), weight("ln_2.bias"), shape_.norm_eps};
     to_qkv_ = linear("attn.c_attn");
-    from_heads_ = linear("attn.c_proj");
-    feed_forward_ = {linear("mlp.c_fc"), linear("mlp.c_proj"), kernels::GeluForm::tanh};
+    from_heads_ = {linear("attn.c_proj"), shares_};
+    feed_forward_ = {linear("mlp.c_fc"), {linear("mlp.c_proj"), shares_}, kernels::GeluForm::tanh};
   }
 };
 
@@ -69,13 +67,13 @@ class Gpt2Head : public DecoderHead<LayerNorm> {
 
 }  // namespace
 
-std::unique_ptr<Block> make_gpt2_block(const ModelShape& shape, BlockSpec spec) {
+std::unique_ptr<Block> make_gpt2_block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks) {
   switch (spec.kind) {
-    case BlockKind::embedding: return std::make_unique<Gpt2Embedding>(shape, std::move(spec));
-    case BlockKind::layer: return std::make_unique<Dropping<Gpt2Layer>>(shape, std::move(spec));
+    case BlockKind::embedding: return std::make_unique<Gpt2Embedding>(shape, std::move(spec), ranks);
+    case BlockKind::layer: return std::make_unique<Dropping<Gpt2Layer>>(shape, std::move(spec), ranks);
     case BlockKind::head: break;
   }
-  return std::make_unique<Gpt2Head>(shape, std::move(spec));
+  return std::make_unique<Gpt2Head>(shape, std::move(spec), ranks);
 }
 
 }  // namespace megalith

@@ -1,10 +1,15 @@
 // What a block needs to know of the micro-batch that goes through it, besides the activation.
+//
+// Where blocks are split over ranks, a pass still speaks of whole sequences; `runs`, `first_row` and `last_row` say what
+// is here (model/share.h). N are the rows that a rank of the context axis holds, B * length_here; between the products
+// of a layer, a rank of the tensor axis holds rows [first_row, last_row) of those.
 #pragma once
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <vector>
 
+#include "config/split.h"
 #include "data/batch.h"
 #include "model/key_value_cache.h"
 
@@ -16,10 +21,14 @@ enum class Visibility { causal, all, prefix };
 struct Pass {
   int64_t sequences = 0;           // B
   int64_t length = 0;              // T
-  at::Tensor ids_N;                // int64, N = B * T
+  std::vector<PositionRun> runs;   // of each sequence, what is here, rising; empty: all of it
+  int64_t first_row = 0;
+  int64_t last_row = -1;           // -1: N
+  at::Tensor ids_N;                // int64
   at::Tensor targets_N;            // int64, kNoTarget where there is none; undefined outside of training and evaluation
   Visibility visibility = Visibility::causal;
   std::vector<int64_t> prefix_B;   // Visibility::prefix
+  // Of whole sequences, also where not all of them is here:
   at::Tensor document_begin_N;     // int64: where in its sequence each position's document begins, which is all it
                                    // sees and where its positions count from; undefined: sequences are whole
   std::vector<int64_t> positions_N;  // where tokens stand, if that does not follow from the order: tokens were dropped
@@ -31,7 +40,14 @@ struct Pass {
   double gradient_scale = 1;       // of each target's loss: 1 / targets of the whole step, times the loss scale
   KeyValueCache* cache = nullptr;  // borrowed; null outside of generation
 
-  int64_t tokens() const { return sequences * length; }
+  int64_t length_here() const {
+    if (runs.empty()) return length;
+    int64_t sum = 0;
+    for (const PositionRun& run : runs) sum += run.size();
+    return sum;
+  }
+  int64_t tokens() const { return sequences * length_here(); }  // N
+  int64_t rows() const { return (last_row < 0 ? tokens() : last_row) - first_row; }
 };
 
 }  // namespace megalith

@@ -36,8 +36,11 @@ at::Tensor kept_rows(const Pass& pass, int64_t layer) {
 Pass pass_of_rows(const Pass& pass, const at::Tensor& rows_K) {
   const int64_t B = pass.sequences, T = pass.length, K = rows_K.numel() / B;
   const auto* rows = rows_K.const_data_ptr<int64_t>();
-  const std::vector<int64_t> positions = positions_of(pass);
+  const std::vector<int64_t> positions = positions_of_whole(pass);
   Pass kept = pass;
+  kept.runs.clear();
+  kept.first_row = 0;
+  kept.last_row = -1;
   kept.length = K;
   kept.dropping = {};
   kept.ids_N.reset();  // of the embedding and the head, which drop nothing

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/pass.h"
+#include "model/share.h"
 #include "model/tape.h"
 
 namespace megalith {
@@ -20,10 +20,11 @@ bool drops_tokens(const Pass& pass, int64_t layer);
 at::Tensor kept_rows(const Pass& pass, int64_t layer);
 
 // The pass as the layer sees it: only these rows, in their order, at their true positions; prefixes and documents are
-// those of the kept tokens.
+// those of the kept tokens. Of whole sequences.
 Pass pass_of_rows(const Pass& pass, const at::Tensor& rows_K);
 
-// A layer that can drop. Nothing of it is on the tape but what the layer itself leaves there, of the kept rows.
+// A layer that can drop. Nothing of it is on the tape but what the layer itself leaves there, of the kept rows. Where
+// rows are split over ranks, those that are kept are shared out evenly again.
 template <class Layer>
 class Dropping : public Layer {
  public:
@@ -31,16 +32,35 @@ class Dropping : public Layer {
 
   at::Tensor forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape) override {
     if (!drops_tokens(pass, this->spec_.layer)) return Layer::forward(x_NC, pass, tape);
+    return on_kept_rows(x_NC, pass, [&](const at::Tensor& x_KC, const Pass& kept) { return Layer::forward(x_KC, kept, tape); });
+  }
+
+  void remake(const at::Tensor& x_NC, const Pass& pass, Tape& tape) override {
+    if (!drops_tokens(pass, this->spec_.layer)) return Layer::remake(x_NC, pass, tape);
+    const Ranks& ranks = this->ranks_;
     const at::Tensor rows_K = kept_rows(pass, this->spec_.layer);
-    at::Tensor y_KC = Layer::forward(x_NC.index_select(0, rows_K), pass_of_rows(pass, rows_K), tape);
-    return x_NC.clone().index_copy_(0, rows_K, y_KC);
+    Pass kept = pass_of_rows(pass, rows_K);
+    hold_share(kept, ranks.split);
+    at::Tensor x_KC;
+    if (tape.empty()) x_KC = gather_whole(x_NC, pass, ranks).index_select(0, rows_here(rows_K, kept, ranks.split));
+    Layer::remake(x_KC, kept, tape);
   }
 
   at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape& tape) override {
     if (!drops_tokens(pass, this->spec_.layer)) return Layer::backward(g_NC, pass, tape);
-    const at::Tensor rows_K = kept_rows(pass, this->spec_.layer);
-    at::Tensor gx_KC = Layer::backward(g_NC.index_select(0, rows_K), pass_of_rows(pass, rows_K), tape);
-    return g_NC.clone().index_copy_(0, rows_K, gx_KC);
+    return on_kept_rows(g_NC, pass, [&](const at::Tensor& g_KC, const Pass& kept) { return Layer::backward(g_KC, kept, tape); });
+  }
+
+ private:
+  // What `work` makes of the rows that are kept, among the others as they are.
+  template <class Work>
+  at::Tensor on_kept_rows(const at::Tensor& x_NC, const Pass& pass, const Work& work) const {
+    const Ranks& ranks = this->ranks_;
+    const at::Tensor rows_K = kept_rows(pass, this->spec_.layer), whole = gather_whole(x_NC, pass, ranks);
+    Pass kept = pass_of_rows(pass, rows_K);
+    hold_share(kept, ranks.split);
+    const at::Tensor y_KC = gather_whole(work(whole.index_select(0, rows_here(rows_K, kept, ranks.split)), kept), kept, ranks);
+    return rows_here(whole.clone().index_copy_(0, rows_K, y_KC), pass, ranks.split);
   }
 };
 

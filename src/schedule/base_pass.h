@@ -1,4 +1,5 @@
-// Writes the compute order of one rank that holds the whole model in memory.
+// Writes the compute order of a rank that holds all blocks, or its part of them where it takes all micro-batches block by
+// block; and of validation.
 #pragma once
 #include <vector>
 
@@ -15,10 +16,10 @@ enum class ComputeOrder : uint8_t {
 // the head, whose forward and backward are one op (`loss`). `keep`: by block, what it keeps for backward; empty:
 // all. Whatever the order, gradients add up in the order of the micro-batches: the numbers are the same.
 Schedule training_step(std::vector<BlockFacts> blocks, int32_t micros, ComputeOrder order = ComputeOrder::by_micro,
-                       std::vector<Keep> keep = {});
+                       std::vector<Keep> keep = {}, Division division = {});
 
 // Forward passes only; `forward` of the head gives the loss.
 Schedule evaluation_step(std::vector<BlockFacts> blocks, int32_t micros,
-                         ComputeOrder order = ComputeOrder::by_micro);
+                         ComputeOrder order = ComputeOrder::by_micro, Division division = {});
 
 }  // namespace megalith

@@ -19,10 +19,17 @@ std::vector<Op> ops_of_step(const Schedule& schedule, bool saves) {
   auto add = [&](OpKind kind, BlockId block = kNoBlock, MicroId micro = kNoMicro) {
     ops.push_back({.kind = kind, .block = block, .micro = micro, .after = {}});
   };
-  const BlockId head = static_cast<BlockId>(schedule.blocks.size()) - 1;
+  const BlockId head = schedule.head();
   if (schedule.micros > 0) add(OpKind::count);
   for (MicroId micro = 0; micro < schedule.micros; micro++) {
     for (BlockId block = 0; block <= head; block++) {
+      if (block < head && schedule.stage(block) != schedule.stage(block + 1)) {
+        if (schedule.holds(block)) add(OpKind::send, block, micro);
+        if (schedule.holds(block + 1)) add(OpKind::receive, block, micro);
+        if (schedule.training && schedule.holds(block)) add(OpKind::receive_back, block, micro);
+        if (schedule.training && schedule.holds(block + 1)) add(OpKind::send_back, block, micro);
+      }
+      if (!schedule.holds(block)) continue;
       if (!schedule.training) {
         add(OpKind::forward, block, micro);
       } else if (block == head) {
@@ -35,18 +42,26 @@ std::vector<Op> ops_of_step(const Schedule& schedule, bool saves) {
     }
   }
   for (BlockId block = 0; block <= head; block++) {
+    if (!schedule.holds(block)) continue;
     const Placement placed = schedule.placed(block);
     if (placed != Placement::memory) add(OpKind::renew, block);
     if (schedule.training) {
       add(OpKind::norm, block);
+      if (schedule.replicated()) add(OpKind::reduce, block);
       if (placed == Placement::memory) add(OpKind::update, block);
-      if (placed == Placement::away) add(OpKind::clear, block);
+      if (!schedule.gradient_stays(block)) add(OpKind::clear, block);
       if (placed == Placement::away) add(OpKind::stow, block);
     }
     if (saves) add(OpKind::save, block);
   }
-  if (schedule.training && schedule.blocks[head].tied_to != kNoBlock)
-    add(OpKind::fold, schedule.blocks[head].tied_to);
+  const BlockId table = schedule.tied_table();
+  if (schedule.micros > 0 && schedule.table_is_lent() && (schedule.holds(table) || schedule.borrows(table))) {
+    add(OpKind::lend, table);
+    if (schedule.training) add(OpKind::collect, table);
+    if (schedule.training && schedule.borrows(table)) add(OpKind::clear, table);
+  }
+  if (schedule.training && table != kNoBlock && schedule.holds(table)) add(OpKind::fold, table);
+  if (schedule.division.ranks > 1 && schedule.micros > 0) add(OpKind::total);
   if (schedule.training) add(OpKind::clip);
   if (saves) add(OpKind::commit);
   return ops;
@@ -55,9 +70,11 @@ std::vector<Op> ops_of_step(const Schedule& schedule, bool saves) {
 // How often these are done is the plan's choice: that parameters are there when needed, never twice and never at
 // the end is what the things they make and take tell.
 bool as_often_as_needed(const Schedule& schedule, const Op& op) {
-  const auto blocks = static_cast<BlockId>(schedule.blocks.size());
-  return (op.kind == OpKind::fetch || op.kind == OpKind::drop) && op.micro == kNoMicro && op.block >= 0 &&
-         op.block < blocks && schedule.placed(op.block) == Placement::away;
+  if (op.micro != kNoMicro || op.block < 0 || op.block > schedule.head()) return false;
+  if (op.kind == OpKind::fetch) return schedule.holds(op.block) && schedule.placed(op.block) == Placement::away;
+  if (op.kind == OpKind::gather) return schedule.holds(op.block) && schedule.slices();
+  return op.kind == OpKind::drop && !schedule.parameters_stay(op.block) &&
+         (schedule.holds(op.block) || schedule.borrows(op.block));
 }
 
 class Checker {
@@ -119,6 +136,9 @@ class Checker {
       report(kNoOp, "{} blocks are placed, the model has {}", schedule_.placement.size(), count);
     if (!schedule_.keep.empty() && schedule_.keep.size() != count)
       report(kNoOp, "it is said of {} blocks what they keep, the model has {}", schedule_.keep.size(), count);
+    const std::vector<int32_t>& stages = schedule_.division.stages.of;
+    if (!stages.empty() && stages.size() != count)
+      report(kNoOp, "{} blocks have a stage, the model has {}", stages.size(), count);
     if (schedule_.micros < 0) report(kNoOp, "a step over {} micro-batches cannot be", schedule_.micros);
     if (schedule_.training && schedule_.micros == 0)
       report(kNoOp, "a step over 0 micro-batches trains nothing");
@@ -175,7 +195,7 @@ class Checker {
 
   void check_presence(OpId op, const Effect& effect, State& state) {
     auto thing = [&] { return describe(schedule_, effect); };
-    const int32_t whole = contributions(schedule_, effect.thing);
+    const int32_t whole = contributions(schedule_, effect);
     if (effect.touch == Touch::makes) {
       if (state.present) report(op, "makes the {} a second time", thing());
       state.present = true;

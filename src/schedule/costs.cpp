@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "schedule/spill_pass.h"
+#include "schedule/residency_pass.h"
 
 namespace megalith {
 namespace {
@@ -47,16 +47,29 @@ Cost stream(const MachineSpeeds& speeds, const DiskTraffic& traffic, double touc
   return cost;
 }
 
+// One thread that exchanges bytes with other ranks through the host's memory.
+Cost exchange(const MachineSpeeds& speeds, double bytes) {
+  const double memory_s = bytes / speeds.memory_bandwidth, core_s = memory_s * speeds.cores;
+  Cost cost{.seconds = core_s + speeds.op_overhead_s, .share = {}};
+  if (cost.seconds > 0) cost.share = {memory_s / cost.seconds, memory_s / cost.seconds, 0};
+  return cost;
+}
+
 Cost predict(const Schedule& schedule, const Op& op, const MachineSpeeds& speeds) {
   static const BlockFacts none;
   const BlockFacts& block = op.block == kNoBlock ? none : schedule.blocks[op.block];
-  const double parameter_bytes = kFloatBytes * static_cast<double>(block.parameters);
-  const auto state_bytes = static_cast<double>(block.optimizer_bytes);
+  const double whole_bytes = kFloatBytes * static_cast<double>(block.parameters);
+  const double parameter_bytes = op.block == kNoBlock ? 0 : kFloatBytes * static_cast<double>(schedule.slice_elements(op.block));
+  const double state_bytes = op.block == kNoBlock ? 0 : static_cast<double>(schedule.optimizer_slice_bytes(op.block));
+  const double replicas = schedule.division.sharding.replicas;
   const auto forward_bytes = static_cast<double>(block.forward_touched_bytes);
   const auto backward_bytes = static_cast<double>(block.backward_touched_bytes);
   switch (op.kind) {
-    case OpKind::forward:
-    case OpKind::recompute: return compute(speeds, block.forward_flop, forward_bytes);
+    case OpKind::forward: return compute(speeds, block.forward_flop, forward_bytes);
+    case OpKind::recompute: {
+      const ForwardPart again = block.again(schedule.keeps(op.block), schedule.output_again(op.block));
+      return compute(speeds, again.flop, static_cast<double>(again.touched_bytes));
+    }
     case OpKind::loss:
       return compute(speeds, block.forward_flop + block.backward_flop, forward_bytes + backward_bytes);
     case OpKind::backward: return compute(speeds, block.backward_flop, backward_bytes);
@@ -72,10 +85,20 @@ Cost predict(const Schedule& schedule, const Op& op, const MachineSpeeds& speeds
       const DiskTraffic traffic = disk_traffic(schedule, op);
       return stream(speeds, traffic, op.kind == OpKind::renew ? 4 * parameter_bytes + 2 * state_bytes : 0);
     }
-    case OpKind::clear: return compute(speeds, 0, parameter_bytes);
+    case OpKind::clear: return compute(speeds, 0, whole_bytes);
+    // Each rank adds up its part of all ranks' gradients and, where they stay whole, writes the sum to all.
+    case OpKind::reduce: return exchange(speeds, whole_bytes * (schedule.slices() ? 1 + 1 / replicas : 2));
+    case OpKind::gather: return exchange(speeds, 2 * whole_bytes * (1 - 1 / replicas));
+    case OpKind::receive:
+    case OpKind::receive_back: return exchange(speeds, 2 * static_cast<double>(block.output_bytes));
+    case OpKind::lend:
+    case OpKind::collect: return exchange(speeds, 2 * whole_bytes);
     case OpKind::save: return write_out(speeds, parameter_bytes + state_bytes);
     case OpKind::commit: return {.seconds = speeds.commit_s + speeds.op_overhead_s, .share = {}};
     case OpKind::count:
+    case OpKind::total:
+    case OpKind::send:  // the receiver copies
+    case OpKind::send_back:
     case OpKind::drop:
     case OpKind::clip: return {.seconds = speeds.op_overhead_s, .share = {}};
   }

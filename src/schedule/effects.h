@@ -18,14 +18,18 @@ enum class Thing : uint8_t {
   stowed_gradient,  // block: on disk, where it waits for its update
   activation,       // block, micro: its output, the next block's input, kept until that block's backward
   saved,            // block, micro: what forward keeps for backward
+  attention,        // block, micro: the part of it that a layer keeps which makes the rest again
   output_gradient,  // block, micro: gradient of its output
   aside,            // block, micro: gradients kept until fold
+  slice,            // block: this rank's slice of its parameters, up to date and in memory
+  sum,              // block: its gradient summed over the ranks that hold it
   norm,             // block: sum of squares
+  totals,           // of losses and norms, over all ranks
   scale,            // of the step's updates
   written,          // block: its parts in the checkpoint being written
   checkpoint,       // durable and visible
 };
-inline constexpr int kThings = 15;
+inline constexpr int kThings = 19;
 
 enum class Touch : uint8_t {
   needs,    // reads what must be there
@@ -52,7 +56,7 @@ bool there_on_entry(const Schedule& schedule, const Effect& effect);
 // Whether it may be there when the step has ended: the model's state and the step's results.
 bool there_on_exit(const Schedule& schedule, const Effect& effect);
 // Contributions that make it whole; 0 for what nobody adds to.
-int32_t contributions(const Schedule& schedule, Thing thing);
+int32_t contributions(const Schedule& schedule, const Effect& effect);
 
 // Dense numbering of all things of a schedule, for tables.
 size_t thing_count(const Schedule& schedule);

@@ -4,7 +4,7 @@
 
 #include "schedule/costs.h"
 #include "schedule/schedule.h"
-#include "schedule/spill_pass.h"
+#include "schedule/residency_pass.h"
 
 namespace megalith {
 

@@ -23,18 +23,36 @@ int64_t computing_bytes(const BlockFacts& block) {
   return block.compute_copy_bytes > 0 ? block.compute_copy_bytes : kFloatBytes * block.parameters;
 }
 
+// Of what backward needs: what a layer keeps of it all along, and what it makes again.
+int64_t kept_part(const Schedule& schedule, BlockId block) {
+  return schedule.keeps(block) == Keep::attention ? schedule.blocks[block].attention_saved_bytes : 0;
+}
+int64_t other_part(const Schedule& schedule, BlockId block) {
+  return schedule.blocks[block].saved_bytes - kept_part(schedule, block);
+}
+
 // What a thing occupies while it is there; nothing for what is resident or too small to count.
 Amount amount(const Schedule& schedule, const Effect& effect) {
   switch (effect.thing) {
     case Thing::activation:
     case Thing::output_gradient: return {MemoryKind::activations, schedule.blocks[effect.block].output_bytes};
-    case Thing::saved: return {MemoryKind::saved, schedule.blocks[effect.block].saved_bytes};
+    case Thing::attention: return {MemoryKind::saved, kept_part(schedule, effect.block)};
+    case Thing::saved: return {MemoryKind::saved, other_part(schedule, effect.block)};
     case Thing::parameters:
-      if (schedule.placed(effect.block) != Placement::away) return {};
+      if (schedule.parameters_stay(effect.block)) return {};
       return {MemoryKind::parameters, computing_bytes(schedule.blocks[effect.block])};
-    case Thing::gradient:
+    case Thing::slice:
       if (schedule.placed(effect.block) != Placement::away) return {};
+      return {MemoryKind::parameters, kFloatBytes * schedule.slice_elements(effect.block)};
+    case Thing::gradient:
+      if (schedule.gradient_stays(effect.block)) return {};
       return {MemoryKind::gradients, kFloatBytes * schedule.blocks[effect.block].parameters};
+    case Thing::tied_gradient:  // else a part of the block's gradient
+      if (!schedule.borrows(effect.block)) return {};
+      return {MemoryKind::gradients, kFloatBytes * schedule.blocks[effect.block].parameters};
+    case Thing::sum:
+      if (!schedule.slices() || schedule.placed(effect.block) != Placement::away) return {};
+      return {MemoryKind::gradients, kFloatBytes * schedule.slice_elements(effect.block)};
     case Thing::aside: return {MemoryKind::aside, schedule.blocks[effect.block].aside_bytes};
     default: return {};
   }
@@ -45,7 +63,7 @@ int64_t workspace(const Schedule& schedule, const Op& op) {
     case OpKind::forward:
       // What is not kept is there all the same while the op runs.
       if (schedule.training && schedule.keeps(op.block) != Keep::all)
-        return schedule.blocks[op.block].workspace_bytes + schedule.blocks[op.block].saved_bytes;
+        return schedule.blocks[op.block].workspace_bytes + other_part(schedule, op.block);
       [[fallthrough]];
     case OpKind::loss:
     case OpKind::recompute:
@@ -86,10 +104,18 @@ MemoryUse resident(const Schedule& schedule) {
   for (size_t b = 0; b < schedule.blocks.size(); b++) {
     const BlockFacts& block = schedule.blocks[b];
     const Placement placed = schedule.placed(static_cast<BlockId>(b));
-    if (placed == Placement::memory || !block.optimizer_streams) use[MemoryKind::optimizer] += block.optimizer_bytes;
+    const auto id = static_cast<BlockId>(b);
+    if (!schedule.holds(id)) continue;
+    const int64_t slice = kFloatBytes * schedule.slice_elements(id);
+    if (placed == Placement::memory || !block.optimizer_streams)
+      use[MemoryKind::optimizer] += schedule.optimizer_slice_bytes(id);
     if (placed == Placement::away) continue;
-    use[MemoryKind::parameters] += block.parameters * kFloatBytes + block.compute_copy_bytes;
-    if (schedule.training) use[MemoryKind::gradients] += block.parameters * kFloatBytes;
+    // The master values: whole or a slice, and apart from what is computed with unless they lie within it.
+    if (schedule.parameters_stay(id)) use[MemoryKind::parameters] += computing_bytes(block);
+    if (!schedule.parameters_stay(id) || block.compute_copy_bytes > 0) use[MemoryKind::parameters] += slice;
+    if (!schedule.training) continue;
+    // Of gradients that do not stay whole, the slice of the sum has a place of its own.
+    use[MemoryKind::gradients] += schedule.gradient_stays(id) ? block.parameters * kFloatBytes : slice;
   }
   return use;
 }

@@ -21,17 +21,23 @@ Schedule with_save(Schedule step) {
     ops.push_back(std::move(op));
     return static_cast<OpId>(ops.size()) - 1;
   };
-  size_t left = saves.size();
+  size_t left = 0;
+  for (BlockId block = 0; block <= step.head(); block++) left += step.holds(block);
   const auto save = [&](size_t block, std::vector<OpId> after) {
     Op op = save_of(block);
     op.after = std::move(after);
     saves[block] = add(std::move(op));
-    if (--left == 0) add({.kind = OpKind::commit, .lane = Lane::write, .after = saves});
+    if (--left > 0) return;
+    Op commit{.kind = OpKind::commit, .lane = Lane::write, .after = {}};
+    for (OpId saved : saves)
+      if (saved != kNoOp) commit.after.push_back(saved);
+    add(std::move(commit));
   };
   // What is in memory goes out at once, before its update overwrites it; what is spilled when renew has made the
   // update that the step before left pending.
   for (size_t block = 0; block < saves.size(); block++)
-    if (step.placed(static_cast<BlockId>(block)) == Placement::memory) save(block, {});
+    if (step.holds(static_cast<BlockId>(block)) && step.placed(static_cast<BlockId>(block)) == Placement::memory)
+      save(block, {});
   for (Op& op : step.ops) {
     MEGALITH_ASSERT(op.kind != OpKind::save && op.kind != OpKind::commit, "the step saves already");
     for (OpId& after : op.after) after = place[after];
@@ -45,9 +51,10 @@ Schedule with_save(Schedule step) {
   return step;
 }
 
-Schedule save_only(std::vector<BlockFacts> blocks) {
+Schedule save_only(std::vector<BlockFacts> blocks, Division division) {
   Schedule nothing;
   nothing.blocks = std::move(blocks);
+  nothing.division = std::move(division);
   nothing.micros = 0;
   nothing.training = false;
   return with_save(std::move(nothing));

@@ -4,6 +4,33 @@
 
 namespace megalith {
 
+namespace {
+
+int64_t share(int64_t whole, const Sharding& sharding) {
+  return sharding.slices() ? (whole + sharding.replicas - 1) / sharding.replicas : whole;
+}
+
+}  // namespace
+
+int64_t Schedule::slice_elements(BlockId block) const {
+  return share(blocks[static_cast<size_t>(block)].parameters, division.sharding);
+}
+
+int64_t Schedule::optimizer_slice_bytes(BlockId block) const {
+  return share(blocks[static_cast<size_t>(block)].optimizer_bytes, division.sharding);
+}
+
+ForwardPart BlockFacts::again(Keep keep, bool with_output) const {
+  ForwardPart part{forward_flop, forward_touched_bytes};
+  const auto leave_out = [&](const ForwardPart& other) {
+    part.flop -= other.flop;
+    part.touched_bytes -= other.touched_bytes;
+  };
+  if (keep == Keep::attention) leave_out(attention);
+  if (!with_output) leave_out(output);
+  return part;
+}
+
 std::string_view name(OpKind kind) {
   switch (kind) {
     case OpKind::count: return "count";
@@ -20,6 +47,15 @@ std::string_view name(OpKind kind) {
     case OpKind::drop: return "drop";
     case OpKind::clear: return "clear";
     case OpKind::stow: return "stow";
+    case OpKind::gather: return "gather";
+    case OpKind::reduce: return "reduce";
+    case OpKind::total: return "total";
+    case OpKind::send: return "send";
+    case OpKind::receive: return "receive";
+    case OpKind::send_back: return "send back";
+    case OpKind::receive_back: return "receive back";
+    case OpKind::lend: return "lend";
+    case OpKind::collect: return "collect";
     case OpKind::save: return "save";
     case OpKind::commit: return "commit";
   }
@@ -32,7 +68,7 @@ std::string_view name(Lane lane) {
     case Lane::read: return "read";
     case Lane::write: return "write";
     case Lane::net: return "net";
-    case Lane::update: return "update";
+    case Lane::send: return "send";
   }
   return "unknown lane";
 }

@@ -19,7 +19,7 @@ enum class OpKind : uint8_t {
   count,      // number of target tokens of the whole step: what losses are divided by
   forward,    // block, micro: takes the activation of block - 1, leaves its own and what backward needs
   loss,       // last block, micro: forward and backward in one, so that logits never exist as a whole
-  recompute,  // block, micro: forward again, for what backward needs and was not kept
+  recompute,  // block, micro: forward again, as far as backward needs what was not kept
   backward,   // block, micro: takes the gradient of its output, adds to its parameters' gradient
   fold,       // block: adds gradients kept aside (tied embeddings: ids and rows) after all others
   norm,       // block: sum of squares of its gradient
@@ -30,11 +30,21 @@ enum class OpKind : uint8_t {
   drop,       // spilled block: forgets its parameters; the disk has them
   clear,      // spilled block: an empty gradient to add to
   stow,       // spilled block: its gradient goes out to the disk, where the next renew finds it
+  gather,     // sliced block: its whole parameters from the slices of all ranks that hold it
+  reduce,     // block: its gradient summed over those ranks; of a sliced block, this rank's slice of the sum
+  total,      // what the step's losses and norms add up to over all ranks
+  send,       // block, micro: its activation, to the rank that has the next block
+  receive,    // block, micro: the activation of a block that is elsewhere
+  send_back,  // block, micro: the gradient of the activation of a block that is elsewhere, to the rank that has it
+  receive_back,  // block, micro: the gradient of its activation, from the rank that has the next block
+  lend,       // embedding: its table, to the rank that has the tied head; both ranks have the op
+  collect,    // embedding: what that head added to the table's gradient, back; both ranks have the op
   save,       // block: its parts go out to the checkpoint being written
   commit,     // makes the checkpoint being written durable and visible
 };
 
-enum class Lane : uint8_t { compute, read, write, net, update };
+// `net` receives and exchanges with all; `send` is apart from it so that two ranks may send to each other.
+enum class Lane : uint8_t { compute, read, write, net, send };
 inline constexpr int kLanes = 5;
 
 struct Op {
@@ -50,6 +60,25 @@ struct Op {
 
 enum class BlockKind : uint8_t { embedding, layer, head };
 
+// What a layer keeps from forward to backward.
+enum class Keep : uint8_t {
+  all,        // what backward needs
+  attention,  // its input and what the attention half leaves: the feed-forward half is made again before backward
+  input,      // its input: forward is made again
+  none,       // not even that: the recomputation of the block before it makes it
+};
+
+struct ForwardPart {
+  double flop = 0;
+  int64_t touched_bytes = 0;
+};
+
+// What a block sends to the ranks that it shares its work with along one axis, a micro-batch.
+struct ExchangeFacts {
+  int64_t calls = 0;
+  int64_t bytes = 0;  // that this rank sends
+};
+
 // What passes, checker and simulator need to know of a block, in bytes and floating-point operations.
 struct BlockFacts {
   std::string name;                  // "embedding", "layer 3", "head"
@@ -57,21 +86,31 @@ struct BlockFacts {
   BlockId tied_to = kNoBlock;        // head: block whose table it multiplies with and adds gradients to
   int64_t parameters = 0;            // elements owned by this block
   int64_t optimizer_bytes = 0;       // of this block's optimizer state
+  int64_t optimizer_disk_bytes = 0;  // the room it takes where it is away: whole chunks
   bool optimizer_streams = true;     // it has one number an element, which can be away; else it stays in memory
   // A micro-batch's costs:
   double forward_flop = 0;           // multiply and add count as two
   double backward_flop = 0;
   int64_t forward_touched_bytes = 0; // memory traffic besides the matrix products
   int64_t backward_touched_bytes = 0;
-  int64_t saved_bytes = 0;           // kept from forward to backward, its input excluded
+  int64_t saved_bytes = 0;           // what backward needs of forward, its input excluded
+  int64_t attention_saved_bytes = 0; // of these: what the attention half leaves
+  bool packs_input = false;          // a packed copy of the input is among them, and the input itself goes
   int64_t output_bytes = 0;          // the activation handed to the next block
   int64_t workspace_bytes = 0;       // largest temporaries while it runs
   int64_t aside_bytes = 0;           // gradients kept aside by one backward until fold
+  // Parts of forward that can be left out when it is made again:
+  ForwardPart attention;             // up to the heads' output
+  ForwardPart output;                // what nothing but the output needs
+  ExchangeFacts tensor_forward, tensor_backward, context_forward, context_backward;
   // The block's own:
   int64_t compute_copy_bytes = 0;    // parameters kept a second time, in the precision of the computation
   int64_t save_workspace_bytes = 0;  // staging while its parts go out to a checkpoint
   int64_t stream_bytes = 0;          // staging while its state streams from and to the disk
   bool backward_uses_parameters = true;
+
+  // Of forward made again by a layer that kept so much; `with_output`: the next one's input is wanted, too.
+  ForwardPart again(Keep keep, bool with_output) const;
 };
 
 // Where a block's state lives between its uses.
@@ -81,17 +120,31 @@ enum class Placement : uint8_t {
   away,          // parameters and gradient, too
 };
 
-// What a layer keeps from forward to backward.
-enum class Keep : uint8_t {
-  all,    // what backward needs
-  input,  // its input: forward is made again before backward
-  none,   // not even that: the recomputation of the block before it makes it
+// How the state of a block is divided among the ranks that hold it and work on other sequences with it.
+struct Sharding {
+  int32_t replicas = 1;  // that many ranks
+  int32_t zero = 0;      // sliced over them: 1 optimizer state, 2 gradients too, 3 parameters too
+  bool slices() const { return replicas > 1 && zero > 0; }
+};
+
+// Which blocks are on which stage of the pipeline, and which stage this rank is.
+struct Stages {
+  std::vector<int32_t> of;  // by block; empty: there is one stage
+  int32_t here = 0;
+};
+
+// How a run is divided among ranks, seen from one of them.
+struct Division {
+  int32_t ranks = 1;  // of the whole run
+  Sharding sharding;
+  Stages stages;
 };
 
 struct Schedule {
   std::vector<BlockFacts> blocks;
   std::vector<Placement> placement;  // by block; empty: all in memory
   std::vector<Keep> keep;            // by block; empty: all of them all
+  Division division;
   int32_t micros = 1;
   bool training = true;              // false: forward passes only (validation)
   std::vector<Op> ops;               // in a valid order: `after` names earlier ops only
@@ -100,6 +153,34 @@ struct Schedule {
     return placement.empty() ? Placement::memory : placement[static_cast<size_t>(block)];
   }
   Keep keeps(BlockId block) const { return keep.empty() ? Keep::all : keep[static_cast<size_t>(block)]; }
+  BlockId head() const { return static_cast<BlockId>(blocks.size()) - 1; }
+  int32_t stage(BlockId block) const {
+    return division.stages.of.empty() ? 0 : division.stages.of[static_cast<size_t>(block)];
+  }
+  bool holds(BlockId block) const { return stage(block) == division.stages.here; }
+  // Its state is sliced over the ranks that hold it, each of which updates its slice.
+  bool slices() const { return division.sharding.slices(); }
+  bool replicated() const { return division.sharding.replicas > 1; }
+  // Whether its whole parameters, its whole gradient stay in memory from step to step.
+  bool parameters_stay(BlockId block) const {
+    return holds(block) && placed(block) != Placement::away && !(slices() && division.sharding.zero >= 3);
+  }
+  bool gradient_stays(BlockId block) const {
+    return holds(block) && placed(block) != Placement::away && !(slices() && division.sharding.zero >= 2);
+  }
+  // What this rank has of a block's parameters (elements, without the gaps) and optimizer state; at most: slices differ
+  // by a few elements.
+  int64_t slice_elements(BlockId block) const;
+  int64_t optimizer_slice_bytes(BlockId block) const;
+  // Block whose table a tied head multiplies with; kNoBlock: the head is not tied.
+  BlockId tied_table() const { return blocks.empty() ? kNoBlock : blocks.back().tied_to; }
+  // The table is on another rank than the head, which borrows it.
+  bool table_is_lent() const { return tied_table() != kNoBlock && stage(tied_table()) != stage(head()); }
+  bool borrows(BlockId block) const { return table_is_lent() && block == tied_table() && holds(head()); }
+  // Whether a block's recomputation makes its output again, as the input that the next one did not keep.
+  bool output_again(BlockId block) const {
+    return static_cast<size_t>(block) + 2 < blocks.size() && keeps(block + 1) == Keep::none;
+  }
 };
 
 std::string_view name(OpKind kind);

@@ -8,7 +8,7 @@
 #include "schedule/checker.h"
 #include "schedule/recompute_choice.h"
 #include "schedule/save_pass.h"
-#include "schedule/spill_pass.h"
+#include "schedule/residency_pass.h"
 
 namespace megalith {
 namespace {
@@ -60,12 +60,14 @@ Tensors all_state(Engine& engine, const std::vector<BlockFacts>& blocks, const s
 
 constexpr Placement M = Placement::memory, O = Placement::moments_away, A = Placement::away;
 
+constexpr int kSelective = -1;
+
 struct Mode {
   const char* name;
   std::vector<Placement> placement;
   ComputeOrder order;
   int32_t window;
-  int every;  // layers in a chain; 0: no recomputation
+  int every;  // layers in a chain; 0: no recomputation; kSelective: of the feed-forward halves
 };
 
 const std::vector<Mode>& modes() {
@@ -77,6 +79,8 @@ const std::vector<Mode>& modes() {
       {"mixed", {O, M, A, O, M}, ComputeOrder::by_block, 2, 1},
       {"in memory, full recompute", {M, M, M, M, M}, ComputeOrder::by_micro, 1, 1},
       {"in memory by block, chains", {M, M, M, M, M}, ComputeOrder::by_block, 1, 3},
+      {"in memory, selective", {M, M, M, M, M}, ComputeOrder::by_micro, 1, kSelective},
+      {"mixed, selective", {O, M, A, O, A}, ComputeOrder::by_block, 2, kSelective},
   };
   return all;
 }
@@ -108,8 +112,10 @@ TEST_F(Spill, EveryModeGivesTheLossesAndTheStateOfARunInMemory) {
 
     for (const Mode& mode : modes()) {
       SCOPED_TRACE(fmt::format("{} {} {}", name(c.arch), mode.name, static_cast<int>(c.optimizer)));
-      const auto keep = mode.every > 0 ? recompute_every(blocks, mode.every) : std::vector<Keep>();
-      const Schedule step = with_spill(training_step(blocks, 3, mode.order, keep), mode.placement, mode.window);
+      const auto keep = mode.every == kSelective ? recompute_feed_forward(blocks)
+                        : mode.every > 0         ? recompute_every(blocks, mode.every)
+                                                 : std::vector<Keep>();
+      const Schedule step = with_residency(training_step(blocks, 3, mode.order, keep), mode.placement, mode.window);
       const auto problems = check(step);
       ASSERT_TRUE(problems.empty()) << problems.front().reason;
       auto engine = engine_with(shape, settings, mode.placement);
@@ -127,8 +133,8 @@ TEST_F(Spill, ValidationAndGenerationInBetweenChangeNothingAndSeeTheUpdatedModel
   const auto blocks = facts_of(shape, batch, 2, Precision::fp32);
   const std::vector<Placement> placement{A, A, O, A, M};
   auto memory = engine_with(shape, settings_with(), {}), disk = engine_with(shape, settings_with(), placement);
-  const Schedule plain = training_step(blocks, 2), step = with_spill(training_step(blocks, 2, ComputeOrder::by_block), placement, 2);
-  const Schedule evaluation = with_spill(evaluation_step(blocks, 2, ComputeOrder::by_block), placement, 1);
+  const Schedule plain = training_step(blocks, 2), step = with_residency(training_step(blocks, 2, ComputeOrder::by_block), placement, 2);
+  const Schedule evaluation = with_residency(evaluation_step(blocks, 2, ComputeOrder::by_block), placement, 1);
   for (int i = 0; i < 4; i++) {
     EXPECT_EQ(memory->run(plain, {&batch, i, 0.01, nullptr}).loss, disk->run(step, {&batch, i, 0.01, nullptr}).loss);
     if (i == 1) {
@@ -155,7 +161,7 @@ TEST_F(Spill, ASkippedStepLeavesNothingPending) {
     counters.loss_scale.scale = 16777216;
     engine->restore(counters);
   }
-  const Schedule step = with_spill(training_step(blocks, 1), placement, 2);
+  const Schedule step = with_residency(training_step(blocks, 1), placement, 2);
   int skipped = 0;
   for (int i = 0; i < 30; i++) {
     const StepOutcome a = memory->run(training_step(blocks, 1), {&batch, i, 0.01, nullptr});
@@ -187,7 +193,7 @@ TEST_F(Spill, ASaveWritesTheStateThatTheStepBeforeLeft) {
   const std::vector<Placement> placement{A, A, M, O, A};
   auto memory = engine_with(shape, settings_with(), {}), disk = engine_with(shape, settings_with(), placement);
   const Schedule plain = training_step(blocks, 2);
-  const Schedule step = with_spill(training_step(blocks, 2, ComputeOrder::by_block, recompute_all(blocks)), placement, 2);
+  const Schedule step = with_residency(training_step(blocks, 2, ComputeOrder::by_block, recompute_all(blocks)), placement, 2);
   for (int i = 0; i < 2; i++) {
     memory->run(plain, {&batch, i, 0.01, nullptr});
     disk->run(step, {&batch, i, 0.01, nullptr});

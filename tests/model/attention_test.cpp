@@ -5,8 +5,12 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "model/support.h"
@@ -154,6 +158,91 @@ TEST_P(AttentionKernel, AgreesWithPlainSoftmaxAttentionInFloat64) {
     const double tolerance = type == at::kFloat ? 3e-6 : 1e-12;
     expect_close(compute(c, in), reference(c, in.q, in.k, in.v, in.g), tolerance, tolerance);
   }
+}
+
+// The same with heads, queries and keys in pieces, the last keys first: how it runs on ranks that have one piece each.
+Computed compute_in_pieces(const Case& c, const Inputs& in) {
+  const int64_t KV = in.k.size(1), group = c.heads / KV;
+  Computed out{at::zeros_like(in.q), at::empty({c.sequences, c.heads, c.queries}, in.q.options()), at::zeros_like(in.q),
+               at::zeros_like(in.k), at::zeros_like(in.v)};
+  const Sight whole = sight_of(c);
+  struct Piece {
+    int64_t begin, size;
+  };
+  auto pieces = [](int64_t n, int64_t count) {
+    std::vector<Piece> all;
+    for (int64_t i = 0; i < count; i++)
+      if (n * (i + 1) / count > n * i / count) all.push_back({n * i / count, n * (i + 1) / count - n * i / count});
+    return all;
+  };
+  for (const Piece& kv : pieces(KV, 2))
+    for (const Piece& queries : pieces(c.queries, 2)) {
+      auto of_q = [&](const at::Tensor& x) {
+        return x.narrow(1, kv.begin * group, kv.size * group).narrow(2, queries.begin, queries.size);
+      };
+      at::Tensor lse = at::full({c.sequences, kv.size * group, queries.size}, -INFINITY, in.q.options());
+      auto for_each_piece = [&](const auto& work) {
+        auto all = pieces(c.keys, 3);
+        for (auto keys = all.rbegin(); keys != all.rend(); ++keys) {
+          Sight sight;
+          for (int64_t b = 0; b < c.sequences; b++)
+            for (int64_t i = queries.begin; i < queries.begin + queries.size; i++) {
+              const auto at = static_cast<size_t>(b * c.queries + i);
+              sight.begin.push_back(std::clamp<int64_t>(whole.begin[at] - keys->begin, 0, keys->size));
+              sight.end.push_back(std::clamp<int64_t>(whole.end[at] - keys->begin, 0, keys->size));
+            }
+          ScoreDropout dropout(dropout_of(c));
+          dropout.heads = c.heads, dropout.first_head = kv.begin * group;
+          dropout.queries = c.queries, dropout.first_query = queries.begin;
+          dropout.keys = c.keys, dropout.first_key = keys->begin;
+          work([&, keys](const at::Tensor& x) { return x.narrow(1, kv.begin, kv.size).narrow(2, keys->begin, keys->size); },
+               sight, dropout);
+        }
+      };
+      for_each_piece([&](const auto& of_k, const Sight& sight, const ScoreDropout& dropout) {
+        attention_onto(of_q(in.q), of_k(in.k), of_k(in.v), sight, dropout, of_q(out.o), lse);
+      });
+      for_each_piece([&](const auto& of_k, const Sight& sight, const ScoreDropout& dropout) {
+        attention_backward_onto(of_q(in.g), of_q(in.q), of_k(in.k), of_k(in.v), of_q(out.o), lse, sight, dropout,
+                                of_q(out.gq), of_k(out.gk), of_k(out.gv));
+      });
+      of_q(out.lse.unsqueeze(-1)).squeeze(-1).copy_(lse);
+    }
+  return out;
+}
+
+TEST_P(AttentionKernel, ComesOutTheSameInPieces) {
+  const Case& c = GetParam();
+  for (auto type : {at::kFloat, at::kDouble}) {
+    Inputs in = inputs(c, type);
+    const double tolerance = type == at::kFloat ? 3e-6 : 1e-12;
+    expect_close(compute_in_pieces(c, in), reference(c, in.q, in.k, in.v, in.g), tolerance, tolerance);
+  }
+}
+
+TEST(AttentionKernelSight, QueriesThatSeeNothingHaveNoOutputAndNoGradient) {
+  Case c{"", 2, 4, 130, 90, 4, Kind::all, {}, 0, 0, 2};
+  Inputs in = inputs(c, at::kFloat);
+  Sight sight = sight_of(c);
+  auto blind = [&](int64_t i) { return i % 130 < 70 || i % 3 == 0; };  // a whole tile, and some
+  for (int64_t i = 0; i < 260; i++)
+    if (blind(i)) sight.begin[static_cast<size_t>(i)] = sight.end[static_cast<size_t>(i)] = 40;
+  at::Tensor o = at::full_like(in.q, 7), gq = at::full_like(in.q, 7), gk = at::full_like(in.k, 7), gv = gk.clone();
+  at::Tensor lse = attention(in.q, in.k, in.v, sight, {}, o);
+  attention_backward(in.g, in.q, in.k, in.v, o, lse, sight, {}, gq, gk, gv);
+  auto all_zero = [](const at::Tensor& x) { return testing_support::dot(x, x) == 0; };
+  for (int64_t b = 0; b < 2; b++)
+    for (int64_t i = 0; i < 130; i++) {
+      EXPECT_EQ(blind(b * 130 + i), all_zero(o[b].select(1, i)));
+      EXPECT_EQ(blind(b * 130 + i), all_zero(gq[b].select(1, i)));
+      EXPECT_EQ(blind(b * 130 + i), lse[b][0][i].item<float>() == -INFINITY);
+    }
+  // The others, and the keys, as if the blind were not there.
+  for (int64_t i = 0; i < 260; i++)
+    if (blind(i)) in.g[i / 130].select(1, i % 130).zero_();
+  Computed without = compute(c, in);
+  EXPECT_LT(distance(gk, without.gk), 1e-6);
+  EXPECT_LT(distance(gv, without.gv), 1e-6);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -103,7 +103,7 @@ TEST(BasePass, NoDependencyFollowsFromTheOthers) {
   Random random(4);
   for (int i = 0; i < 60; i++) {
     const Schedule schedule = random_schedule(random);
-    if (!schedule.placement.empty()) continue;  // with_spill names what lanes give anyway, and makes room
+    if (!schedule.placement.empty()) continue;  // with_residency names what lanes give anyway, and makes room
     for (size_t op = 0; op < schedule.ops.size(); op++) {
       for (OpId after : schedule.ops[op].after) {
         EXPECT_LT(after, static_cast<OpId>(op)) << "only earlier ops are named";

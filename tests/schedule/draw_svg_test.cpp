@@ -22,7 +22,7 @@ Drawn drawn(int64_t budget) {
   auto blocks = make_blocks(5, true);
   blocks[1].name = "layer <0> & \"more\"";
   Drawn d;
-  d.step = with_spill(training_step(blocks, 2, ComputeOrder::by_block), std::vector<Placement>(5, Placement::away), 2);
+  d.step = with_residency(training_step(blocks, 2, ComputeOrder::by_block), std::vector<Placement>(5, Placement::away), 2);
   d.simulated = simulate(d.step, predict_costs(d.step, speeds));
   d.svg = draw_svg({"a <title>", "sub & title", &d.step, d.simulated.spans, 1000, budget});
   return d;

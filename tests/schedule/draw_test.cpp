@@ -18,7 +18,7 @@ Schedule drawn() {
           .ops = {{.kind = OpKind::forward, .block = 0, .micro = 0, .after = {}},
                   {.kind = OpKind::loss, .block = 1, .micro = 0, .after = {0}},
                   {.kind = OpKind::save, .block = 0, .lane = Lane::write, .after = {}},
-                  {.kind = OpKind::update, .block = 0, .lane = Lane::update, .after = {1, 2}}}};
+                  {.kind = OpKind::update, .block = 0, .lane = Lane::send, .after = {1, 2}}}};
 }
 
 TEST(Draw, EachLaneIsARowInProportionToTime) {
@@ -26,7 +26,7 @@ TEST(Draw, EachLaneIsARowInProportionToTime) {
   EXPECT_EQ(draw_timeline(drawn(), spans, 40),
             "compute |FFFFFFLLLLLLLLLLLL......|  75 %\n"
             "write   |SSSSSSSSS...............|  38 %\n"
-            "update  |..................UUUUUU|  25 %\n"
+            "send    |..................UUUUUU|  25 %\n"
             "         0                    2 s\n"
             "         . idle  F forward  L loss\n"
             "         U update  S save\n");

@@ -76,7 +76,7 @@ TEST(Lanes, ComputeIsTheCallersThreadAndTheOthersStayFromRunToRun) {
     });
   }
   EXPECT_EQ(ids[0][Lane::compute], std::this_thread::get_id());
-  EXPECT_NE(ids[0][Lane::write], ids[0][Lane::update]);
+  EXPECT_NE(ids[0][Lane::write], ids[0][Lane::send]);
   EXPECT_EQ(ids[0], ids[1]);
 }
 

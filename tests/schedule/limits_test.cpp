@@ -19,7 +19,7 @@ TEST(Limits, RecomputationAndSpillingDoNotAddUsefulWork) {
   const auto plain = useful_seconds(training_step(blocks, 3), kSpeeds);
   const Schedule again = training_step(blocks, 3, ComputeOrder::by_block, recompute_all(blocks));
   EXPECT_EQ(useful_seconds(again, kSpeeds), plain);
-  const auto spilled = useful_seconds(with_spill(again, std::vector<Placement>(6, Placement::away), 2), kSpeeds);
+  const auto spilled = useful_seconds(with_residency(again, std::vector<Placement>(6, Placement::away), 2), kSpeeds);
   EXPECT_EQ(spilled[kCores], plain[kCores]);
   EXPECT_EQ(plain[kDisk], 0);
   EXPECT_DOUBLE_EQ(plain[kCores], 6 * 3 * 6e6 / 1e9);
@@ -29,7 +29,7 @@ TEST(Limits, TheDiskMustMove36BytesAParameterAtTheMixedSpeed) {
   // By hand: renew reads p, g, m, v and writes p, m, v; layers and head are fetched again for backward unless they stay;
   // every gradient goes out. The embedding's backward needs no parameters.
   const auto blocks = make_blocks(8, false);
-  const Schedule step = with_spill(training_step(blocks, 2, ComputeOrder::by_block), std::vector<Placement>(8, Placement::away), 1);
+  const Schedule step = with_residency(training_step(blocks, 2, ComputeOrder::by_block), std::vector<Placement>(8, Placement::away), 1);
   int64_t read = 0, written = 0;
   for (const Op& op : step.ops) {
     if (op.kind == OpKind::renew) read += 16 * blocks[op.block].parameters, written += 12 * blocks[op.block].parameters;
@@ -49,7 +49,7 @@ TEST(Limits, NoStepIsFasterThanItsUsefulProducts) {
   for (int i = 0; i < 100; i++) {
     auto blocks = make_blocks(pick(random, 3, 7), pick(random, 0, 1) == 1);
     const auto placement = random_placement(random, blocks.size());
-    const Schedule step = with_spill(random_step(random, blocks, pick(random, 1, 4)), placement, pick(random, 1, 3));
+    const Schedule step = with_residency(random_step(random, blocks, pick(random, 1, 4)), placement, pick(random, 1, 3));
     const auto useful = useful_seconds(step, kSpeeds);
     const double seconds = simulate(step, predict_costs(step, kSpeeds)).seconds;
     EXPECT_GE(seconds * (1 + 1e-9), useful[kCores]);

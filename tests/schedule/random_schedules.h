@@ -6,7 +6,7 @@
 
 #include "schedule/base_pass.h"
 #include "schedule/save_pass.h"
-#include "schedule/spill_pass.h"
+#include "schedule/residency_pass.h"
 
 namespace megalith {
 
@@ -30,6 +30,9 @@ inline std::vector<BlockFacts> make_blocks(int32_t count, bool tied) {
     block.forward_touched_bytes = 3000;
     block.backward_touched_bytes = 5000;
     block.saved_bytes = b == count - 1 ? 0 : 701;
+    block.attention_saved_bytes = b == count - 1 ? 0 : 307;
+    block.attention = {7e5, 1100};
+    block.output = {5e5, 700};
     block.output_bytes = b == count - 1 ? 0 : 101;
     block.workspace_bytes = 31;
     block.aside_bytes = tied && b == 0 ? 13 : 0;
@@ -43,7 +46,7 @@ inline std::vector<BlockFacts> make_blocks(int32_t count, bool tied) {
 // The same step with its updates on a lane of their own, as a pass may place them: more that can race.
 inline Schedule with_updates_aside(Schedule step) {
   for (Op& op : step.ops)
-    if (op.kind == OpKind::update) op.lane = Lane::update;
+    if (op.kind == OpKind::update) op.lane = Lane::send;
   return step;
 }
 
@@ -56,16 +59,18 @@ inline std::vector<Placement> random_placement(Random& random, size_t blocks) {
   return placement;
 }
 
-// Layers that keep all, their input, or nothing where the layer before can make it.
-inline std::vector<Keep> random_keep(Random& random, size_t blocks) {
-  std::vector<Keep> keep(blocks, Keep::all);
-  for (size_t b = 1; b + 1 < blocks; b++)
-    keep[b] = static_cast<Keep>(pick(random, 0, b > 1 && keep[b - 1] != Keep::all ? 2 : 1));
+// Layers that keep all, their attention half, their input, or nothing where the layer before can make it.
+inline std::vector<Keep> random_keep(Random& random, const std::vector<BlockFacts>& blocks) {
+  std::vector<Keep> keep(blocks.size(), Keep::all);
+  for (size_t b = 1; b + 1 < blocks.size(); b++) {
+    keep[b] = static_cast<Keep>(pick(random, 0, keep[b - 1] == Keep::input || keep[b - 1] == Keep::none ? 3 : 2));
+    if (keep[b] == Keep::attention && blocks[b].packs_input) keep[b] = Keep::input;
+  }
   return keep;
 }
 
 inline Schedule random_step(Random& random, std::vector<BlockFacts> blocks, int32_t micros) {
-  auto keep = pick(random, 0, 1) == 1 ? random_keep(random, blocks.size()) : std::vector<Keep>();
+  auto keep = pick(random, 0, 1) == 1 ? random_keep(random, blocks) : std::vector<Keep>();
   return training_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1)), std::move(keep));
 }
 
@@ -75,16 +80,18 @@ inline Schedule random_spilled(Random& random, std::vector<BlockFacts> blocks, i
   switch (pick(random, 0, 5)) {
     case 0: return with_save(renew_only(std::move(blocks), placement));
     case 1:
-      return with_spill(evaluation_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1))),
+      return with_residency(evaluation_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1))),
                         placement, window);
-    case 2: return with_save(with_spill(random_step(random, std::move(blocks), micros), placement, window));
-    default: return with_spill(random_step(random, std::move(blocks), micros), placement, window);
+    case 2: return with_save(with_residency(random_step(random, std::move(blocks), micros), placement, window));
+    default: return with_residency(random_step(random, std::move(blocks), micros), placement, window);
   }
 }
 
 inline Schedule random_schedule(Random& random) {
   auto blocks = make_blocks(pick(random, 2, 7), pick(random, 0, 1) == 1);
   const int32_t micros = pick(random, 1, 5);
+  if (pick(random, 0, 3) == 0)
+    for (size_t b = 1; b + 1 < blocks.size(); b++) blocks[b].packs_input = true;
   if (pick(random, 0, 1) == 1) return random_spilled(random, std::move(blocks), micros);
   switch (pick(random, 0, 9)) {
     case 0: return evaluation_step(std::move(blocks), micros);

@@ -47,7 +47,7 @@ TEST(Simulator, OpsOnDifferentResourcesDoNotDisturbEachOther) {
 }
 
 TEST(Simulator, TwoOpsOnOneResourceRunAtHalfSpeedUntilOneEnds) {
-  const Simulation s = run({{Lane::compute, {1, kMemory}}, {Lane::update, {3, kMemory}}});
+  const Simulation s = run({{Lane::compute, {1, kMemory}}, {Lane::send, {3, kMemory}}});
   EXPECT_DOUBLE_EQ(s.spans[0].end, 2);  // both at half speed for 2 s; then 2 s are left, at full speed
   EXPECT_DOUBLE_EQ(s.spans[1].end, 4);
   EXPECT_DOUBLE_EQ(s.slowed[static_cast<size_t>(Resource::memory)], 2);  // each lost 1 s
@@ -60,7 +60,7 @@ TEST(Simulator, ResourcesAreSharedInProportionToDemand) {
 }
 
 TEST(Simulator, TheScarcestResourceSetsTheSpeed) {
-  const Simulation s = run({{Lane::compute, {1, {0.5, 1, 0}}}, {Lane::update, {1, {0.7, 0.5, 0}}}});
+  const Simulation s = run({{Lane::compute, {1, {0.5, 1, 0}}}, {Lane::send, {1, {0.7, 0.5, 0}}}});
   // cores 1.2, memory 1.5: both use both, so both run at 1 / 1.5.
   EXPECT_DOUBLE_EQ(s.seconds, 1.5);
   EXPECT_DOUBLE_EQ(s.slowed[static_cast<size_t>(Resource::cores)], 0);

@@ -37,18 +37,22 @@ Heads<Scalar> writing(at::Tensor& x) {
   return {x.mutable_data_ptr<Scalar>(), x.stride(0), x.stride(1), x.stride(2)};
 }
 
-// A run of queries of one sequence, and the keys that any of them sees.
+// A run of queries of one sequence, and the keys that any of them sees: [first_key, last_key).
 struct QueryTile {
-  int64_t sequence, begin, rows, first_key, last_key;  // keys [first_key, last_key)
+  int64_t sequence, begin, rows;
+  int64_t first_key = std::numeric_limits<int64_t>::max(), last_key = 0;
 };
 
 std::vector<QueryTile> query_tiles(const Sight& sight, int64_t sequences, int64_t queries) {
   std::vector<QueryTile> tiles;
   for (int64_t b = 0; b < sequences; b++)
     for (int64_t begin = 0; begin < queries; begin += kQueries) {
-      const int64_t rows = std::min(kQueries, queries - begin);
-      const auto first = sight.begin.begin() + b * queries + begin, last = sight.end.begin() + b * queries + begin;
-      tiles.push_back({b, begin, rows, *std::min_element(first, first + rows), *std::max_element(last, last + rows)});
+      QueryTile& tile = tiles.emplace_back(QueryTile{b, begin, std::min(kQueries, queries - begin)});
+      for (int64_t q = b * queries + begin; q < b * queries + begin + tile.rows; q++) {
+        if (sight.begin[q] >= sight.end[q]) continue;
+        tile.first_key = std::min(tile.first_key, sight.begin[q]);
+        tile.last_key = std::max(tile.last_key, sight.end[q]);
+      }
     }
   return tiles;
 }
@@ -95,6 +99,10 @@ double row_dot(const double* a, const double* b, int64_t n) {
   return sum;
 }
 
+// Log-sum-exp of no scores.
+template <class Scalar>
+constexpr Scalar kNothing = -std::numeric_limits<Scalar>::infinity();
+
 // Zeros outside of what a query sees.
 template <class Scalar>
 void hide(Scalar* row, Range seen, int64_t keys) {
@@ -120,13 +128,16 @@ struct Sizes {
         D(q.size(3)),
         scale(static_cast<Scalar>(1.0 / std::sqrt(static_cast<double>(q.size(3))))) {}
   int64_t group() const { return H / KV; }
-  // Of a query's first score, in [B, H, Tq, Tk].
-  int64_t element(int64_t b, int64_t h, int64_t query) const { return ((b * H + h) * Tq + query) * Tk; }
+  // Of a query's first score, among all scores.
+  int64_t element(const ScoreDropout& of, int64_t b, int64_t h, int64_t query) const {
+    const int64_t heads = of.heads ? of.heads : H, queries = of.queries ? of.queries : Tq, keys = of.keys ? of.keys : Tk;
+    return ((b * heads + of.first_head + h) * queries + of.first_query + query) * keys + of.first_key;
+  }
 };
 
 template <class Scalar>
 void forward(const at::Tensor& q4, const at::Tensor& k4, const at::Tensor& v4, const Sight& sight,
-             const DropoutSite& dropout, at::Tensor& o4, at::Tensor& lse_BHT) {
+             const ScoreDropout& dropout, bool onto, at::Tensor& o4, at::Tensor& lse_BHT) {
   const Sizes<Scalar> size(q4, k4);
   const auto q = reading<Scalar>(q4), k = reading<Scalar>(k4), v = reading<Scalar>(v4);
   const auto o = writing<Scalar>(o4);
@@ -141,8 +152,18 @@ void forward(const at::Tensor& q4, const at::Tensor& k4, const at::Tensor& v4, c
       const QueryTile& tile = tiles[static_cast<size_t>(w) % tiles.size()];
       const int64_t b = tile.sequence, h = w / static_cast<int64_t>(tiles.size()), kv = h / size.group();
       const Matrix<Scalar> out = o.at(b, h, tile.begin);
+      Scalar* tile_lse = lse + (b * size.H + h) * size.Tq + tile.begin;
       std::fill(sum.begin(), sum.end(), Scalar(0));
-      std::fill(largest.begin(), largest.end(), -std::numeric_limits<Scalar>::infinity());
+      std::fill(largest.begin(), largest.end(), kNothing<Scalar>);
+      for (int64_t r = 0; r < tile.rows; r++) {
+        if (onto) {  // what was seen before is like one key with this score
+          largest[r] = tile_lse[r];
+          sum[r] = largest[r] == kNothing<Scalar> ? Scalar(0) : Scalar(1);
+        } else if (tile.first_key >= tile.last_key) {
+          std::fill_n(out.data + r * out.stride, size.D, Scalar(0));
+        }
+      }
+      bool begun = onto;  // `out` holds something to add to
       for (int64_t key = tile.first_key; key < tile.last_key; key += kKeys) {
         const int64_t keys = std::min(kKeys, tile.last_key - key);
         multiply(tile.rows, keys, size.D, q.at(b, h, tile.begin), Transpose::no, k.at(b, kv, key), Transpose::yes,
@@ -155,20 +176,23 @@ void forward(const at::Tensor& q4, const at::Tensor& k4, const at::Tensor& v4, c
           // The largest score so far grows: what was summed before shrinks by as much.
           const Scalar before = largest[r];
           largest[r] = std::max(before, row_max(row + seen.begin, seen.size()) * size.scale);
-          const Scalar shrink = key == tile.first_key ? Scalar(0) : std::exp(before - largest[r]);
+          const Scalar shrink = begun ? std::exp(before - largest[r]) : Scalar(0);
           sum[r] = sum[r] * shrink + row_exp(row + seen.begin, seen.size(), size.scale, largest[r]);
-          if (key > tile.first_key && shrink != 1) row_scale(out.data + r * out.stride, size.D, shrink);
+          if (begun && shrink != 1) row_scale(out.data + r * out.stride, size.D, shrink);
           if (dropout.probability > 0) {
-            dropout_factors(dropout, size.element(b, h, tile.begin + r) + key + seen.begin, seen.size(), keep.data());
+            dropout_factors(dropout, size.element(dropout, b, h, tile.begin + r) + key + seen.begin, seen.size(),
+                            keep.data());
             multiply_by(row + seen.begin, keep.data(), seen.size());
           }
         }
         multiply(tile.rows, size.D, keys, {scores.data(), keys}, Transpose::no, v.at(b, kv, key), Transpose::no, out,
-                 key > tile.first_key);
+                 begun);
+        begun = true;
       }
       for (int64_t r = 0; r < tile.rows; r++) {
-        row_scale(out.data + r * out.stride, size.D, 1 / sum[r]);
-        lse[(b * size.H + h) * size.Tq + tile.begin + r] = largest[r] + std::log(sum[r]);
+        const bool saw = sum[r] > 0;
+        if (saw) row_scale(out.data + r * out.stride, size.D, 1 / sum[r]);
+        tile_lse[r] = saw ? largest[r] + std::log(sum[r]) : kNothing<Scalar>;
       }
     }
   });
@@ -178,8 +202,8 @@ void forward(const at::Tensor& q4, const at::Tensor& k4, const at::Tensor& v4, c
 // one order. Fewer of those than threads leaves threads idle.
 template <class Scalar>
 void backward(const at::Tensor& g4, const at::Tensor& q4, const at::Tensor& k4, const at::Tensor& v4,
-              const at::Tensor& o4, const at::Tensor& lse_BHT, const Sight& sight, const DropoutSite& dropout,
-              at::Tensor& gq4, at::Tensor& gk4, at::Tensor& gv4) {
+              const at::Tensor& o4, const at::Tensor& lse_BHT, const Sight& sight, const ScoreDropout& dropout,
+              bool onto, at::Tensor& gq4, at::Tensor& gk4, at::Tensor& gv4) {
   const Sizes<Scalar> size(q4, k4);
   const auto q = reading<Scalar>(q4), k = reading<Scalar>(k4), v = reading<Scalar>(v4), g = reading<Scalar>(g4),
              o = reading<Scalar>(o4);
@@ -194,7 +218,7 @@ void backward(const at::Tensor& g4, const at::Tensor& q4, const at::Tensor& k4, 
     for (int64_t task = first; task < last; task++) {
       const int64_t b = task / size.KV, kv = task % size.KV;
       const QueryTile* tiles = &all_tiles[static_cast<size_t>(b * per_sequence)];
-      std::fill(begun.begin(), begun.end(), 0);
+      std::fill(begun.begin(), begun.end(), onto);
       for (int64_t i = 0; i < size.group(); i++)
         for (int64_t t = 0; t < size.Tq; t++)  // sum over keys of p dp, dropout included
           delta[i * size.Tq + t] = row_dot(g.at(b, kv * size.group() + i, t).data,
@@ -202,7 +226,7 @@ void backward(const at::Tensor& g4, const at::Tensor& q4, const at::Tensor& k4, 
       for (int64_t key = 0; key < size.Tk; key += kKeys) {
         const int64_t key_end = std::min(size.Tk, key + kKeys);
         const auto to_k = gk.at(b, kv, key), to_v = gv.at(b, kv, key);
-        for (int64_t t = 0; t < key_end - key; t++) {
+        for (int64_t t = 0; t < key_end - key && !onto; t++) {
           std::fill_n(to_k.data + t * to_k.stride, size.D, Scalar(0));
           std::fill_n(to_v.data + t * to_v.stride, size.D, Scalar(0));
         }
@@ -223,7 +247,7 @@ void backward(const at::Tensor& g4, const at::Tensor& q4, const at::Tensor& k4, 
               const Range seen = visible(sight, b * size.Tq + query, from, keys);
               Scalar *s = p.data + r * keys + seen.begin, *dp = ds.data + r * keys + seen.begin;
               if (dropout.probability > 0) {
-                dropout_factors(dropout, size.element(b, h, query) + from + seen.begin, seen.size(), keep.data());
+                dropout_factors(dropout, size.element(dropout, b, h, query) + from + seen.begin, seen.size(), keep.data());
                 multiply_by(dp, keep.data(), seen.size());
               }
               row_backward(s, dp, seen.size(), size.scale, lse[(b * size.H + h) * size.Tq + query],
@@ -241,11 +265,36 @@ void backward(const at::Tensor& g4, const at::Tensor& q4, const at::Tensor& k4, 
           }
         }
       }
+      for (size_t n = 0; n < begun.size(); n++) {  // queries that see nothing
+        const QueryTile& tile = tiles[n % static_cast<size_t>(per_sequence)];
+        const auto to_q = gq.at(b, kv * size.group() + static_cast<int64_t>(n) / per_sequence, tile.begin);
+        for (int64_t r = 0; r < tile.rows && !begun[n]; r++) std::fill_n(to_q.data + r * to_q.stride, size.D, Scalar(0));
+      }
     }
   });
 }
 
 bool is_wide(const at::Tensor& x) { return x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble; }
+
+void forward_wide(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Sight& sight,
+                  const ScoreDropout& dropout, bool onto, at::Tensor& o, at::Tensor& lse_BHT) {
+  MEGALITH_ASSERT(static_cast<int64_t>(sight.begin.size()) == q.size(0) * q.size(2), "a range of keys for every query");
+  MEGALITH_ASSERT(is_wide(q));
+  if (q.scalar_type() == at::kFloat)
+    forward<float>(q, k, v, sight, dropout, onto, o, lse_BHT);
+  else
+    forward<double>(q, k, v, sight, dropout, onto, o, lse_BHT);
+}
+
+void backward_wide(const at::Tensor& g, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                   const at::Tensor& o, const at::Tensor& lse_BHT, const Sight& sight, const ScoreDropout& dropout,
+                   bool onto, at::Tensor& gq, at::Tensor& gk, at::Tensor& gv) {
+  MEGALITH_ASSERT(is_wide(q));
+  if (q.scalar_type() == at::kFloat)
+    backward<float>(g, q, k, v, o, lse_BHT, sight, dropout, onto, gq, gk, gv);
+  else
+    backward<double>(g, q, k, v, o, lse_BHT, sight, dropout, onto, gq, gk, gv);
+}
 
 at::Tensor widened(const at::Tensor& x) { return x.to(at::kFloat); }
 at::Tensor wide_like(const at::Tensor& x) { return at::empty(x.sizes(), x.options().dtype(at::kFloat)); }
@@ -253,35 +302,40 @@ at::Tensor wide_like(const at::Tensor& x) { return at::empty(x.sizes(), x.option
 }  // namespace
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Sight& sight,
-                     const DropoutSite& dropout, at::Tensor o) {
-  MEGALITH_ASSERT(static_cast<int64_t>(sight.begin.size()) == q.size(0) * q.size(2), "a range of keys for every query");
+                     const ScoreDropout& dropout, at::Tensor o) {
   if (!is_wide(q)) {
     at::Tensor wide = wide_like(o), lse = attention(widened(q), widened(k), widened(v), sight, dropout, wide);
     o.copy_(wide);
     return lse;
   }
   at::Tensor lse_BHT = at::empty({q.size(0), q.size(1), q.size(2)}, q.options());
-  if (q.scalar_type() == at::kFloat)
-    forward<float>(q, k, v, sight, dropout, o, lse_BHT);
-  else
-    forward<double>(q, k, v, sight, dropout, o, lse_BHT);
+  forward_wide(q, k, v, sight, dropout, false, o, lse_BHT);
   return lse_BHT;
+}
+
+void attention_onto(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Sight& sight,
+                    const ScoreDropout& dropout, at::Tensor o, at::Tensor lse_BHT) {
+  forward_wide(q, k, v, sight, dropout, true, o, lse_BHT);
 }
 
 void attention_backward(const at::Tensor& g, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                         const at::Tensor& o, const at::Tensor& lse_BHT, const Sight& sight,
-                        const DropoutSite& dropout, at::Tensor gq, at::Tensor gk, at::Tensor gv) {
+                        const ScoreDropout& dropout, at::Tensor gq, at::Tensor gk, at::Tensor gv) {
   if (!is_wide(q)) {
     at::Tensor wq = wide_like(gq), wk = wide_like(gk), wv = wide_like(gv);
     attention_backward(widened(g), widened(q), widened(k), widened(v), widened(o), lse_BHT, sight, dropout, wq, wk, wv);
     gq.copy_(wq);
     gk.copy_(wk);
     gv.copy_(wv);
-  } else if (q.scalar_type() == at::kFloat) {
-    backward<float>(g, q, k, v, o, lse_BHT, sight, dropout, gq, gk, gv);
   } else {
-    backward<double>(g, q, k, v, o, lse_BHT, sight, dropout, gq, gk, gv);
+    backward_wide(g, q, k, v, o, lse_BHT, sight, dropout, false, gq, gk, gv);
   }
+}
+
+void attention_backward_onto(const at::Tensor& g, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                             const at::Tensor& o, const at::Tensor& lse_BHT, const Sight& sight,
+                             const ScoreDropout& dropout, at::Tensor gq, at::Tensor gk, at::Tensor gv) {
+  backward_wide(g, q, k, v, o, lse_BHT, sight, dropout, true, gq, gk, gv);
 }
 
 }  // namespace megalith::kernels

@@ -12,19 +12,36 @@ namespace megalith::kernels {
 
 // Which keys each query sees: one contiguous range, whatever the rule behind it (causal, prefix, documents, ...).
 struct Sight {
-  std::vector<int64_t> begin, end;  // sequences x queries: keys [begin, end) of the query's sequence, never empty
+  std::vector<int64_t> begin, end;  // sequences x queries: keys [begin, end) of the query's sequence; may be empty
+};
+
+// Dropout of scores, keyed by their place among all scores [sequences, heads, queries, keys], of which the tensors at
+// hand may be a part. 0 heads, queries or keys: as many as the tensors have.
+struct ScoreDropout : DropoutSite {
+  ScoreDropout(const DropoutSite& site = {}) : DropoutSite(site) {}
+  int64_t heads = 0, first_head = 0;
+  int64_t queries = 0, first_query = 0;
+  int64_t keys = 0, first_key = 0;
 };
 
 // q and o are [B, H, Tq, D], k and v [B, KV, Tk, D]: views with any strides but the last, which is 1. Query head h
 // reads key head h / (H / KV). lse_BHT is the log-sum-exp of the scaled scores, float32 (float64 for float64).
-// Dropout: probability 0 is none; first_element is that of sequence 0, head 0, on scores [B, H, Tq, Tk].
-// Writes o; returns lse_BHT. 16-bit operands are computed in float32.
+// Dropout: probability 0 is none; first_element is that of sequence 0 among all scores.
+// Writes o; returns lse_BHT. 16-bit operands are computed in float32. A query that sees nothing has o = 0 and the
+// log-sum-exp minus infinity.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Sight& sight,
-                     const DropoutSite& dropout, at::Tensor o);
+                     const ScoreDropout& dropout, at::Tensor o);
+// More keys for queries that have seen others: o and lse_BHT become those of all. Not for 16 bits.
+void attention_onto(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Sight& sight,
+                    const ScoreDropout& dropout, at::Tensor o, at::Tensor lse_BHT);
 // Writes gq, gk, gv, of the shapes of q, k, v.
 void attention_backward(const at::Tensor& g, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                         const at::Tensor& o, const at::Tensor& lse_BHT, const Sight& sight,
-                        const DropoutSite& dropout, at::Tensor gq, at::Tensor gk, at::Tensor gv);
+                        const ScoreDropout& dropout, at::Tensor gq, at::Tensor gk, at::Tensor gv);
+// The same for some of the keys that o and lse_BHT are of: adds to gq, gk, gv. Not for 16 bits.
+void attention_backward_onto(const at::Tensor& g, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                             const at::Tensor& o, const at::Tensor& lse_BHT, const Sight& sight,
+                             const ScoreDropout& dropout, at::Tensor gq, at::Tensor gk, at::Tensor gv);
 
 // The same in plain ATen, all scores at once: the kernel's oracle, and what other devices run. No dropout.
 std::tuple<at::Tensor, at::Tensor> attention_aten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

@@ -1,15 +1,9 @@
-// How our kernels reach the machine's vector units: plain loops in free functions, compiled for three levels of
-// x86-64, the best of which is chosen when the program starts. Instruction sets are asked, never assumed.
+// Functions that our kernels' vectorised loops (base/vectorised.h) share.
 #pragma once
 #include <bit>
 #include <cstdint>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define MEGALITH_VECTORISED \
-  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), optimize("O3")))
-#else
-#define MEGALITH_VECTORISED
-#endif
+#include "base/vectorised.h"
 
 namespace megalith::kernels {
 

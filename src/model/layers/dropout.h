@@ -1,7 +1,7 @@
 // The places of a model that drop, numbered so that no two share random numbers.
 #pragma once
 #include "model/kernels/dropout.h"
-#include "model/pass.h"
+#include "model/share.h"
 
 namespace megalith {
 
@@ -25,8 +25,11 @@ struct DropPlace {
   // Drops elements of x_NC in place; nothing when the pass does not train.
   void drop(at::Tensor& x_NC, const Pass& pass) const {
     if (!drops(pass)) return;
-    kernels::dropout_in_place(x_NC, {pass.seed, use, static_cast<uint64_t>(layer * 4 + place), pass.step,
-                                     pass.first_sequence * pass.length * x_NC.size(-1), probability});
+    for_each_row_run(pass, [&](int64_t row, int64_t global_row, int64_t rows) {
+      at::Tensor x = x_NC.narrow(0, row, rows);
+      kernels::dropout_in_place(x, {pass.seed, use, static_cast<uint64_t>(layer * 4 + place), pass.step,
+                                    global_row * x_NC.size(-1), probability});
+    });
   }
   // The gradient's way back; a copy only where something drops.
   at::Tensor backward(const at::Tensor& g_NC, const Pass& pass) const {

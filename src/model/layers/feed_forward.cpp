@@ -5,11 +5,11 @@
 
 namespace megalith {
 
-at::Tensor GeluFeedForward::forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_NC) const {
+at::Tensor GeluFeedForward::forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_SC) const {
   at::Tensor h_NF = up.forward(x_NC);
-  at::Tensor y_NC = down.forward(kernels::gelu(h_NF, form), onto_NC);
+  at::Tensor y_SC = down.forward(kernels::gelu(h_NF, form), onto_SC);
   if (tape) tape->keep(std::move(h_NF));
-  return y_NC;
+  return y_SC;
 }
 
 at::Tensor GeluFeedForward::backward(const at::Tensor& g_NC, const at::Tensor& x_NC, Tape& tape) const {
@@ -21,11 +21,11 @@ at::Tensor GeluFeedForward::backward(const at::Tensor& g_NC, const at::Tensor& x
   return up.input_gradient(g_NF);
 }
 
-at::Tensor SwigluFeedForward::forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_NC) const {
+at::Tensor SwigluFeedForward::forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_SC) const {
   at::Tensor gate_up_N2F = gate_up.forward(x_NC);
-  at::Tensor y_NC = down.forward(kernels::swiglu(gate_up_N2F), onto_NC);
+  at::Tensor y_SC = down.forward(kernels::swiglu(gate_up_N2F), onto_SC);
   if (tape) tape->keep(std::move(gate_up_N2F));
-  return y_NC;
+  return y_SC;
 }
 
 at::Tensor SwigluFeedForward::backward(const at::Tensor& g_NC, const at::Tensor& x_NC, Tape& tape) const {

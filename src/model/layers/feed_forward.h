@@ -7,20 +7,28 @@
 
 namespace megalith {
 
+// Along the tensor axis each rank has some columns of the wide layer. Input and the gradients that backward takes are of
+// all rows; the output is my share of the rows, and the gradient of the input that backward gives a summand of it, of
+// all rows.
 struct GeluFeedForward {
-  Linear up, down;
+  Linear up;
+  DeepLinear down;
   kernels::GeluForm form = kernels::GeluForm::tanh;
 
-  // `onto_NC`, where given, is added: a residual.
-  at::Tensor forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_NC = {}) const;
+  // `onto_SC`, where given, is added: a residual.
+  at::Tensor forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_SC = {}) const;
+  // What forward leaves on the tape, without its result.
+  void remake(const at::Tensor& x_NC, Tape& tape) const { tape.keep(up.forward(x_NC)); }
   // `x_NC` is forward's input.
   at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, Tape& tape) const;
 };
 
 struct SwigluFeedForward {
-  Linear gate_up, down;
+  Linear gate_up;
+  DeepLinear down;
 
-  at::Tensor forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_NC = {}) const;
+  at::Tensor forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_SC = {}) const;
+  void remake(const at::Tensor& x_NC, Tape& tape) const { tape.keep(gate_up.forward(x_NC)); }
   at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, Tape& tape) const;
 };
 

@@ -35,4 +35,17 @@ void Linear::add_gradients(const at::Tensor& x_NI, const at::Tensor& g_NO) const
   if (bias.value.defined()) bias.grad.add_(at::sum(g_NO, {0}, false, bias.grad.scalar_type()));
 }
 
+at::Tensor DeepLinear::forward(const at::Tensor& x_NI, const at::Tensor& onto_SO) const {
+  if (!shares.ranks) return Linear::forward(x_NI, onto_SO);
+  at::Tensor y_SO = shares.sum(Linear{weight, {}, order}.forward(x_NI));
+  if (bias.value.defined()) y_SO.add_(bias.value);
+  return onto_SO.defined() ? y_SO.add_(onto_SO) : y_SO;
+}
+
+void DeepLinear::add_gradients(const at::Tensor& x_NI, const at::Tensor& g_NO) const {
+  if (!shares.ranks || !weight.grad.defined()) return Linear::add_gradients(x_NI, g_NO);
+  Linear{weight, {}, order}.add_gradients(x_NI, g_NO);
+  if (bias.value.defined()) bias.grad.add_(at::sum(shares.mine(g_NO), {0}, false, bias.grad.scalar_type()));
+}
+
 }  // namespace megalith

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "model/layers/matrix_order.h"
+#include "model/layers/row_shares.h"
 
 namespace megalith {
 
@@ -23,6 +24,16 @@ struct Linear {
   // `onto_NO`, where given, is added: a residual.
   at::Tensor forward(const at::Tensor& x_NI, const at::Tensor& onto_NO = {}) const;
   at::Tensor input_gradient(const at::Tensor& g_NO) const;
+  void add_gradients(const at::Tensor& x_NI, const at::Tensor& g_NO) const;
+};
+
+// A Linear whose input, and so the depth of its product, may be cut over the ranks of the tensor axis. The output is my
+// share of the rows; bias and residual are added to that. (One whose output is cut is a plain Linear on all rows.)
+struct DeepLinear : Linear {
+  RowShares shares;
+
+  at::Tensor forward(const at::Tensor& x_NI, const at::Tensor& onto_SO = {}) const;
+  // Gradients of all rows' output; the bias's gradient is that of my share.
   void add_gradients(const at::Tensor& x_NI, const at::Tensor& g_NO) const;
 };
 

@@ -2,8 +2,11 @@
 
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/nonzero.h>
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
@@ -29,6 +32,11 @@ void add_rows(const at::Tensor& to_XC, const at::Tensor& from_NC, int64_t rows, 
       }
     });
   });
+}
+
+// Whether all rows of whole sequences are here, at positions that count from 0.
+bool all_in_order(const Pass& pass) {
+  return !pass.document_begin_N.defined() && !pass.cache && pass.runs.empty() && pass.rows() == pass.tokens();
 }
 
 }  // namespace
@@ -62,9 +70,25 @@ void TableGradient::fold(const Weight& table) {
   rows_.reset();
 }
 
+at::Tensor TokenTable::forward(const Pass& pass) const {
+  if (!shares_.ranks) return at::embedding(weight.value, pass.ids_N);
+  const at::Tensor ids_N = pass.ids_N - first_id_, inside_N = ids_N.clamp(0, weight.value.size(0) - 1);
+  at::Tensor x_NC = at::embedding(weight.value, inside_N);
+  x_NC.masked_fill_(ids_N.ne(inside_N).unsqueeze(-1), 0);
+  return shares_.sum(std::move(x_NC));
+}
+
+void TokenTable::backward(const at::Tensor& g_SC, const Pass& pass) {
+  if (!shares_.ranks) return gradient_.add(weight, pass.ids_N, g_SC);
+  const at::Tensor ids_N = pass.ids_N - first_id_;
+  const at::Tensor mine = at::nonzero(ids_N.ge(0).logical_and(ids_N.lt(weight.value.size(0)))).squeeze(-1);
+  const at::Tensor g_NC = shares_.gather(g_SC, pass.tokens());
+  gradient_.add(weight, at::index_select(ids_N, 0, mine), at::index_select(g_NC, 0, mine));
+}
+
 void add_positions(const Weight& positions, at::Tensor& x_NC, const Pass& pass) {
-  if (pass.document_begin_N.defined() || pass.cache) {
-    x_NC.add_(at::embedding(positions.value, at::tensor(positions_of(pass))));
+  if (!all_in_order(pass)) {
+    x_NC.add_(at::embedding(positions.value, at::tensor(positions_of(pass)).narrow(0, pass.first_row, pass.rows())));
   } else {  // the same rows for every sequence
     x_NC.view({pass.sequences, pass.length, x_NC.size(1)})
         .add_(positions.value.narrow(0, 0, pass.length));
@@ -72,9 +96,9 @@ void add_positions(const Weight& positions, at::Tensor& x_NC, const Pass& pass) 
 }
 
 void add_position_gradient(const Weight& positions, const at::Tensor& g_NC, const Pass& pass) {
-  if (pass.document_begin_N.defined()) {
+  if (!all_in_order(pass)) {
     const std::vector<int64_t> place = positions_of(pass);
-    add_rows(positions.grad, g_NC, pass.tokens(), [&](int64_t n) { return place[static_cast<size_t>(n)]; });
+    add_rows(positions.grad, g_NC, pass.rows(), [&](int64_t n) { return place[static_cast<size_t>(pass.first_row + n)]; });
   } else {
     at::Tensor g_BTC = g_NC.view({pass.sequences, pass.length, g_NC.size(1)});
     positions.grad.narrow(0, 0, pass.length).add_(g_BTC.sum({0}, false, positions.grad.scalar_type()));

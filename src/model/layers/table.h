@@ -1,8 +1,9 @@
-// Rows of a table by id, and the gradient's way back.
+// Rows of a table by id or position, and the gradient's way back.
 #pragma once
 #include <vector>
 
 #include "model/layers/linear.h"
+#include "model/layers/row_shares.h"
 #include "model/pass.h"
 
 namespace megalith {
@@ -24,7 +25,27 @@ class TableGradient {
   at::Tensor rows_;             // [capacity, C] in the gradient's type, grown by doubling
 };
 
-// Learned positions: x[n] += table[position of n], and the gradient's way back.
+// Tokens to rows. Along the tensor axis each rank has some ids: every row comes from the one rank that has its id.
+class TokenTable {
+ public:
+  TokenTable(const ModelShape& shape, const Ranks& ranks)
+      : shares_{ranks.tensor},
+        first_id_(cut_point(shape.vocab, ranks.split.tensor, ranks.split.tensor_rank)),
+        gradient_(shape.tied) {}
+
+  at::Tensor forward(const Pass& pass) const;  // [pass.rows(), C]
+  void backward(const at::Tensor& g_SC, const Pass& pass);
+  void fold() { gradient_.fold(weight); }
+
+  Weight weight;  // of the ids that are here
+
+ private:
+  RowShares shares_;
+  int64_t first_id_;
+  TableGradient gradient_;
+};
+
+// Learned positions: x[n] += table[position of n], and the gradient's way back, for the rows of x that are here.
 void add_positions(const Weight& positions, at::Tensor& x_NC, const Pass& pass);
 void add_position_gradient(const Weight& positions, const at::Tensor& g_NC, const Pass& pass);
 

@@ -1,4 +1,4 @@
-#include "schedule/spill_pass.h"
+#include "schedule/residency_pass.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,22 +11,23 @@ namespace {
 
 constexpr int64_t kFloatBytes = 4;
 
-// Which spilled blocks' parameters an op of the step takes.
-std::vector<BlockId> spilled_needs(const Schedule& step, const Op& op) {
+// Which blocks' parameters an op of the step takes that are not there when the step begins. What is borrowed from
+// another rank comes by itself.
+std::vector<BlockId> coming_needs(const Schedule& step, const Op& op) {
   std::vector<BlockId> blocks;
   for (const Effect& effect : effects(step, op))
-    if (effect.thing == Thing::parameters && effect.touch == Touch::needs &&
-        step.placed(effect.block) != Placement::memory)
+    if (effect.thing == Thing::parameters && effect.touch == Touch::needs && step.holds(effect.block) &&
+        (step.placed(effect.block) != Placement::memory || step.slices()))
       blocks.push_back(effect.block);
   return blocks;
 }
 
-// Which block's gradient an op of the step adds to, where that block is away.
-std::vector<BlockId> spilled_adds(const Schedule& step, const Op& op) {
+// Which block's gradient an op of the step adds to, where that gradient is not whole in memory all the time.
+std::vector<BlockId> passing_adds(const Schedule& step, const Op& op) {
   std::vector<BlockId> blocks;
   for (const Effect& effect : effects(step, op))
     if ((effect.thing == Thing::gradient || effect.thing == Thing::tied_gradient) && effect.touch == Touch::adds &&
-        step.placed(effect.block) == Placement::away)
+        step.holds(effect.block) && !step.gradient_stays(effect.block))
       blocks.push_back(effect.block);
   return blocks;
 }
@@ -38,9 +39,9 @@ struct Stay {
   std::vector<OpId> uses;  // ops of the step before the pass
 };
 
-class Spiller {
+class Resident {
  public:
-  Spiller(Schedule step, int32_t window) : step_(std::move(step)), window_(window) {}
+  Resident(Schedule step, int32_t window) : step_(std::move(step)), window_(window) {}
 
   Schedule run() {
     find_stays();
@@ -57,9 +58,10 @@ class Spiller {
     int32_t turn = -1;
     std::vector<BlockId> before;
     for (OpId op = 0; op < static_cast<OpId>(step_.ops.size()); op++) {
-      const std::vector<BlockId> needs = spilled_needs(step_, step_.ops[op]);
+      const std::vector<BlockId> needs = coming_needs(step_, step_.ops[op]);
       if (needs.empty()) continue;
-      MEGALITH_ASSERT(step_.ops[op].lane == Lane::compute, "parameters are used on the compute lane");
+      MEGALITH_ASSERT(step_.ops[op].lane == Lane::compute || step_.ops[op].kind == OpKind::lend,
+                      "parameters are used on the compute lane");
       if (needs != before) {
         turn++;
         turn_ends_.push_back(op);
@@ -67,7 +69,7 @@ class Spiller {
       }
       turn_ends_.back() = op;
       for (BlockId block : needs) {
-        const bool goes = step_.placed(block) == Placement::away;
+        const bool goes = !step_.parameters_stay(block);
         const bool known = open[block] >= 0;
         if (!known || (goes && turn - stays_[open[block]].last_turn > window_)) {
           open[block] = static_cast<int32_t>(stays_.size());
@@ -95,11 +97,12 @@ class Spiller {
       const OpId after = may_begin_after(stays_[s]);
       if (after == kNoOp) come_first.push_back(s);
       else come_after[after].push_back(s);
-      if (step_.placed(stays_[s].block) == Placement::away) go_after[stays_[s].uses.back()].push_back(s);
+      if (!step_.parameters_stay(stays_[s].block)) go_after[stays_[s].uses.back()].push_back(s);
     }
     came_.assign(stays_.size(), kNoOp);
     cleared_.assign(step_.blocks.size(), kNoOp);
     place_.assign(count, kNoOp);
+    renewed_.assign(step_.blocks.size(), kNoOp);
     last_drop_.assign(step_.blocks.size(), kNoOp);
     for (size_t s : come_first) bring(s, kNoOp);
     for (OpId op = 0; op < static_cast<OpId>(count); op++) {
@@ -116,11 +119,17 @@ class Spiller {
 
   void bring(size_t s, OpId after) {
     const Stay& stay = stays_[s];
-    Op op{.kind = renewed(s) ? OpKind::fetch : OpKind::renew, .block = stay.block, .lane = Lane::read, .after = {}};
-    // What was dropped when that turn ended makes room.
-    if (after != kNoOp) op.after.push_back(last_on_compute_);
-    if (last_drop_[stay.block] != kNoOp) op.after.push_back(last_drop_[stay.block]);
-    came_[s] = add(std::move(op));
+    std::vector<OpId> room;  // what was dropped when that turn ended makes room
+    if (after != kNoOp) room.push_back(last_on_compute_);
+    if (last_drop_[stay.block] != kNoOp) room.push_back(last_drop_[stay.block]);
+    if (!renewed(s) && step_.placed(stay.block) != Placement::memory) {
+      came_[s] = renewed_[stay.block] = add({.kind = OpKind::renew, .block = stay.block, .lane = Lane::read, .after = room});
+      room = {came_[s]};
+    } else if (step_.placed(stay.block) == Placement::away) {
+      came_[s] = add({.kind = OpKind::fetch, .block = stay.block, .lane = Lane::read, .after = room});
+      room = {came_[s]};
+    }
+    if (step_.slices()) came_[s] = add({.kind = OpKind::gather, .block = stay.block, .lane = Lane::net, .after = room});
   }
 
   bool renewed(size_t s) const {
@@ -139,33 +148,40 @@ class Spiller {
     Op op = step_.ops[old];
     const bool spilled = op.block != kNoBlock && step_.placed(op.block) != Placement::memory;
     if (op.kind == OpKind::update && spilled) return;  // the next step's renew makes it
-    for (BlockId block : spilled_adds(step_, op))
+    const std::vector<BlockId> adds = passing_adds(step_, op);
+    for (BlockId block : adds)
       if (cleared_[block] == kNoOp) clear(block);
     for (OpId& after : op.after) after = place_[after];
-    for (BlockId block : spilled_needs(step_, op)) op.after.push_back(came_[stay_at(block, old)]);
-    for (BlockId block : spilled_adds(step_, op))
-      if (cleared_[block] != kNoOp) op.after.push_back(cleared_[block]);
+    for (BlockId block : coming_needs(step_, op)) op.after.push_back(came_[stay_at(block, old)]);
+    for (BlockId block : adds) op.after.push_back(cleared_[block]);
     // Of a block whose moments are away renew leaves an empty gradient.
     if (op.kind == OpKind::backward && !step_.blocks[op.block].backward_uses_parameters && spilled &&
         step_.placed(op.block) == Placement::moments_away)
       op.after.push_back(came_[first_stay(op.block)]);
-    const bool norm = op.kind == OpKind::norm;
+    if (op.kind == OpKind::reduce && spilled && !step_.gradient_stays(op.block) &&
+        step_.placed(op.block) == Placement::moments_away)
+      op.after.push_back(renewed_[op.block]);  // which takes the sum of the step before
+    const OpKind kind = op.kind;
     const BlockId block = op.block;
     place_[old] = add(std::move(op));
     if (step_.ops[old].lane == Lane::compute) last_on_compute_ = place_[old];
-    if (norm && step_.placed(block) == Placement::away) stow(block, place_[old]);
+    if (kind == OpKind::norm && step_.placed(block) == Placement::away)
+      stow(block, place_[old]);
+    if (kind == OpKind::reduce && step_.slices() && !step_.gradient_stays(block)) gone_.push_back(place_[old]);
   }
 
   // At most two gradients at a time: the one that is made and the one that goes out.
   void clear(BlockId block) {
     Op op{.kind = OpKind::clear, .block = block, .after = {}};
-    op.after.push_back(came_[first_stay(block)]);  // after renew, which reads the gradient of the step before
-    if (stows_.size() >= 2) op.after.push_back(stows_[stows_.size() - 2]);
+    // After renew, which reads the gradient of the step before.
+    if (step_.placed(block) != Placement::memory) op.after.push_back(renewed_[block]);
+    if (gone_.size() >= 2) op.after.push_back(gone_[gone_.size() - 2]);
     cleared_[block] = last_on_compute_ = add(std::move(op));
   }
 
   void stow(BlockId block, OpId norm) {
-    stows_.push_back(add({.kind = OpKind::stow, .block = block, .lane = Lane::write, .after = {norm}}));
+    const OpId op = add({.kind = OpKind::stow, .block = block, .lane = Lane::write, .after = {norm}});
+    if (!step_.slices()) gone_.push_back(op);  // of a sliced block reduce frees it
   }
 
   size_t first_stay(BlockId block) const {
@@ -188,31 +204,34 @@ class Spiller {
   std::vector<OpId> turn_ends_;         // by turn: its last op, before the pass
   std::vector<Op> ops_;                 // the result's
   std::vector<OpId> place_;             // by op before the pass: where it stands now
-  std::vector<OpId> came_;              // by stay: renew or fetch
-  std::vector<OpId> cleared_, last_drop_;  // by block
-  std::vector<OpId> stows_;
+  std::vector<OpId> came_;              // by stay: its last op, renew, fetch or gather
+  std::vector<OpId> cleared_, renewed_, last_drop_;  // by block
+  std::vector<OpId> gone_;              // ops that free the gradients that do not stay
   OpId last_on_compute_ = kNoOp;
 };
 
 }  // namespace
 
-Schedule with_spill(Schedule step, std::vector<Placement> placement, int32_t window) {
-  MEGALITH_ASSERT(window >= 1 && placement.size() == step.blocks.size() && step.placement.empty());
+Schedule with_residency(Schedule step, std::vector<Placement> placement, int32_t window) {
+  MEGALITH_ASSERT(window >= 1 && step.placement.empty());
+  MEGALITH_ASSERT(placement.empty() || placement.size() == step.blocks.size());
   for (const Op& op : step.ops)
     MEGALITH_ASSERT(op.kind != OpKind::save, "saves are placed after spilling: they follow renew");
-  if (std::all_of(placement.begin(), placement.end(), [](Placement p) { return p == Placement::memory; })) return step;
-  step.placement = std::move(placement);
-  return Spiller(std::move(step), window).run();
+  const bool all_stay = std::all_of(placement.begin(), placement.end(), [](Placement p) { return p == Placement::memory; });
+  if (all_stay && !step.slices()) return step;
+  if (!all_stay) step.placement = std::move(placement);
+  return Resident(std::move(step), window).run();
 }
 
-Schedule renew_only(std::vector<BlockFacts> blocks, std::vector<Placement> placement) {
+Schedule renew_only(std::vector<BlockFacts> blocks, std::vector<Placement> placement, Division division) {
   Schedule step;
   step.blocks = std::move(blocks);
   step.placement = std::move(placement);
+  step.division = std::move(division);
   step.micros = 0;
   step.training = false;
   for (BlockId block = 0; block < static_cast<BlockId>(step.blocks.size()); block++) {
-    if (step.placed(block) == Placement::memory) continue;
+    if (step.placed(block) == Placement::memory || !step.holds(block)) continue;
     step.ops.push_back({.kind = OpKind::renew, .block = block, .lane = Lane::read, .after = {}});
     // Before the next one comes in.
     const auto renewed = static_cast<OpId>(step.ops.size()) - 1;
@@ -226,7 +245,8 @@ DiskTraffic disk_traffic(const Schedule& schedule, const Op& op) {
   if (op.block == kNoBlock || schedule.placed(op.block) == Placement::memory) return {};
   const BlockFacts& block = schedule.blocks[op.block];
   const bool away = schedule.placed(op.block) == Placement::away;
-  const int64_t values = kFloatBytes * block.parameters, state = block.optimizer_streams ? block.optimizer_bytes : 0;
+  const int64_t values = kFloatBytes * schedule.slice_elements(op.block);
+  const int64_t state = block.optimizer_streams ? schedule.optimizer_slice_bytes(op.block) : 0;
   switch (op.kind) {
     case OpKind::renew: return away ? DiskTraffic{2 * values + state, values + state} : DiskTraffic{state, state};
     case OpKind::fetch: return {values, 0};

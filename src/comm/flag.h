@@ -1,0 +1,34 @@
+// A counter in shared memory that one side raises and others, in any process of the host, wait for.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "comm/patience.h"
+
+namespace megalith {
+
+// All zero is a valid beginning. Counts wrap around: only differences below 2^31 are compared.
+struct alignas(64) Flag {
+  std::atomic<uint32_t> count;
+  std::atomic<uint32_t> sleepers;
+
+  bool reached(uint32_t target) const {
+    return static_cast<int32_t>(count.load(std::memory_order_acquire) - target) >= 0;
+  }
+  // What was written before is visible to whoever sees the new count.
+  void raise(uint32_t to);
+  // Sleeps until the count is no longer what it was, someone raises it, or a moment (20 ms) has passed.
+  void sleep(uint32_t target);
+};
+static_assert(std::atomic<uint32_t>::is_always_lock_free);
+
+inline void await(Flag& flag, uint32_t target, const WaitControl& control, const char* what,
+                  const std::string& channel, int peer) {
+  if (flag.reached(target)) return;
+  Patience patience(control, what, channel, peer);
+  while (!flag.reached(target)) {
+    if (!patience.looks_again()) flag.sleep(target);
+  }
+}
+
+}  // namespace megalith

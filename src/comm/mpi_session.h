@@ -1,0 +1,67 @@
+// MPI as this program uses it: messages between ranks, never a call that blocks. So one lock around every call is
+// enough for any number of threads (MPI_THREAD_SERIALIZED), waits back off as all others do, and they can be stopped.
+#pragma once
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/patience.h"
+
+namespace megalith {
+
+class MpiSession {
+ public:
+  MpiSession();  // MPI_Init_thread. Throws Fault
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  int largest_tag() const { return largest_tag_; }
+
+  // A send is done when the receiver has begun to take it and the memory may be used again.
+  MPI_Request send(const void* data, int64_t bytes, int to, int tag);
+  MPI_Request receive(void* data, int64_t bytes, int from, int tag);
+  bool done(MPI_Request& request);  // true for MPI_REQUEST_NULL
+  bool drop_done(std::vector<MPI_Request>& requests);  // whether any was
+  void forget(MPI_Request& request);
+
+  // Every rank's `bytes` bytes, by rank.
+  void all_gather(const void* mine, void* all, int bytes, const WaitControl& control);
+  void barrier(const WaitControl& control);
+  // The orderly end; blocks until all ranks come.
+  void finalize();
+
+ private:
+  void wait(MPI_Request& request, const WaitControl& control, const char* what);
+  void check(int result, const char* call) const;
+
+  std::mutex lock_;
+  MPI_Comm ranks_ = MPI_COMM_NULL;
+  int rank_ = 0, size_ = 1, largest_tag_ = 0;
+};
+
+// Requests that belong together. What is still under way when it ends (a stopped wait) is forgotten.
+class Transfers {
+ public:
+  explicit Transfers(MpiSession& session) : session_(session) {}
+  ~Transfers();
+  Transfers(const Transfers&) = delete;
+  Transfers& operator=(const Transfers&) = delete;
+
+  // In pieces, so that waits see that something moves.
+  void send(std::span<const std::byte> data, int to, int tag);
+  void receive(std::span<std::byte> data, int from, int tag);
+  void wait(const WaitControl& control, const char* what, const std::string& channel, int peer);
+
+ private:
+  MpiSession& session_;
+  std::vector<MPI_Request> under_way_;
+};
+
+}  // namespace megalith

@@ -1,0 +1,81 @@
+// The part of ModelState that exchanges with the ranks that have the same blocks.
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+#include "base/error.h"
+#include "engine/model_state.h"
+#include "memory/allocator.h"
+
+namespace megalith {
+namespace {
+
+Buffer buffer_of(const at::Tensor& flat, int64_t begin, int64_t count) {
+  const Element element = flat.scalar_type() == at::kFloat ? Element::float32
+                          : flat.scalar_type() == at::kHalf ? Element::float16
+                                                            : Element::bfloat16;
+  return {static_cast<std::byte*>(flat.mutable_data_ptr()) + begin * flat.element_size(), count, element};
+}
+
+Buffer buffer_of(const at::Tensor& flat) { return buffer_of(flat, 0, flat.numel()); }
+
+std::span<std::byte> bytes_of(const at::Tensor& flat) {
+  return {static_cast<std::byte*>(flat.mutable_data_ptr()), static_cast<size_t>(flat.nbytes())};
+}
+
+}  // namespace
+
+void ModelState::gather(BlockId id, Channel& replicas) {
+  State& state = state_of(id);
+  const int64_t flat = state.block->spec().flat_size;
+  const bool within = state.parameters_stay && compute_type_ == at::kFloat;
+  if (!state.computing.defined()) {
+    MemoryScope scope(AllocationKind::parameters);
+    state.computing = at::empty({flat}, at::TensorOptions().dtype(compute_type_));
+  }
+  if (!within) state.computing.narrow(0, state.own.begin, state.own.size()).copy_(state.values);
+  if (state.placement == Placement::away) state.values.reset();
+  replicas.all_gather(buffer_of(state.computing), even_cuts(flat, replicas.size()));
+  if (!state.parameters_stay) bind(state);
+}
+
+void ModelState::reduce(BlockId id, Channel& replicas, Channel* tensor) {
+  State& state = state_of(id);
+  // What is the same on all ranks that share the inside of a block has a share of its gradient on each.
+  if (tensor)
+    for (const ParameterSpec& p : state.block->spec().parameters)
+      if (!p.is_cut()) tensor->all_reduce(buffer_of(state.gradients, p.offset, p.size()));
+  if (!slices()) return replicas.all_reduce(buffer_of(state.gradients));
+  replicas.reduce_scatter(buffer_of(state.gradients), even_cuts(state.gradients.numel(), replicas.size()));
+  if (state.gradient_stays) return;
+  const at::Tensor own = state.gradients.narrow(0, state.own.begin, state.own.size());
+  if (!state.sum.defined()) {
+    MemoryScope scope(AllocationKind::gradients);
+    state.sum = buffer(state.own.size(), at::kFloat);
+  }
+  state.sum.copy_(own);
+  state.gradients.reset();
+  bind(state);
+}
+
+void ModelState::lend(BlockId id, Channel& pair, int peer) {
+  State& state = state_of(id);
+  if (state.held) return pair.send(bytes_of(state.computing), peer);
+  MemoryScope scope(AllocationKind::parameters);
+  state.computing = at::empty({state.block->spec().flat_size}, at::TensorOptions().dtype(compute_type_));
+  pair.receive(bytes_of(state.computing), peer);
+  bind(state);
+}
+
+void ModelState::collect(BlockId id, Channel& pair, int peer) {
+  State& state = state_of(id);
+  if (!state.held) {
+    pair.send(bytes_of(state.gradients), peer);
+    state.gradients.reset();
+    return bind(state);
+  }
+  at::Tensor theirs = at::empty_like(state.gradients);
+  pair.receive(bytes_of(theirs), peer);
+  state.gradients.add_(theirs);
+}
+
+}  // namespace megalith

@@ -1,0 +1,62 @@
+#include "model/share.h"
+
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/tensor.h>
+
+#include "model/layers/row_shares.h"
+
+namespace megalith {
+namespace {
+
+// Rows of the whole micro-batch that a rank of the context axis holds, in its order.
+void append_rows(const Pass& pass, const std::vector<PositionRun>& runs, std::vector<int64_t>& rows) {
+  for (int64_t b = 0; b < pass.sequences; b++)
+    for (const PositionRun& run : runs)
+      for (int64_t t = run.begin; t < run.end; t++) rows.push_back(b * pass.length + t);
+}
+
+}  // namespace
+
+void hold_share(Pass& pass, const Split& split) {
+  pass.runs.clear();
+  if (split.context > 1) pass.runs = context_runs(pass.length, split.context, split.context_rank);
+  const int64_t rows = pass.tokens();
+  pass.first_row = cut_point(rows, split.tensor, split.tensor_rank);
+  pass.last_row = cut_point(rows, split.tensor, split.tensor_rank + 1);
+}
+
+Pass share_of(Pass whole, const Split& split) {
+  Pass pass = std::move(whole);
+  hold_share(pass, split);
+  if (pass.runs.empty()) return pass;
+  std::vector<int64_t> rows;
+  append_rows(pass, pass.runs, rows);
+  const at::Tensor here = at::tensor(rows, at::kLong);
+  pass.ids_N = at::index_select(pass.ids_N, 0, here);
+  if (pass.targets_N.defined()) pass.targets_N = at::index_select(pass.targets_N, 0, here);
+  return pass;
+}
+
+at::Tensor gather_whole(const at::Tensor& x_SC, const Pass& pass, const Ranks& ranks) {
+  at::Tensor x_NC = RowShares{ranks.tensor}.gather(x_SC, pass.tokens());
+  if (!ranks.context) return x_NC;
+  std::vector<int64_t> rows, cuts{0};  // of all ranks, one after the other
+  for (int64_t r = 0; r < ranks.context->size(); r++) {
+    append_rows(pass, context_runs(pass.length, ranks.context->size(), r), rows);
+    cuts.push_back(static_cast<int64_t>(rows.size()));
+  }
+  const at::Tensor by_rank = gather_rows(ranks.context, x_NC, cuts);
+  return at::empty_like(by_rank).index_copy_(0, at::tensor(rows, at::kLong), by_rank);
+}
+
+at::Tensor rows_here(const at::Tensor& whole, const Pass& pass, const Split& split) {
+  if (!split.any()) return whole;
+  std::vector<int64_t> rows;
+  for_each_row_run(pass, [&](int64_t, int64_t row, int64_t count) {
+    for (int64_t i = 0; i < count; i++) rows.push_back(row - pass.first_sequence * pass.length + i);
+  });
+  return at::index_select(whole, 0, at::tensor(rows, at::kLong));
+}
+
+}  // namespace megalith

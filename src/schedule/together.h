@@ -1,0 +1,24 @@
+// The schedules of all ranks, run abstractly side by side: do they meet?
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "schedule/checker.h"
+#include "schedule/schedule.h"
+
+namespace megalith {
+
+// A rank as the others see it. Ranks of one column are the stages of one pipeline; those of one stage in all columns hold
+// the same blocks.
+struct RankSchedule {
+  const Schedule* schedule = nullptr;  // borrowed
+  int32_t column = 0;
+};
+
+// What is wrong between ranks, given that each schedule alone is right (checker.h): an exchange that some rank does not
+// take part in, or takes part in out of turn, and ops that wait for each other in a circle. Ops that meet begin and end
+// together, so what this finds holds for any speed of any rank. Problem::op is kNoOp; the reason names ranks and ops.
+std::vector<Problem> check_together(std::span<const RankSchedule> ranks);
+
+}  // namespace megalith

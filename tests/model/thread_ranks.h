@@ -1,0 +1,188 @@
+// Ranks that are threads of one process: an Exchange to test blocks with. Notices ranks that do not make the same calls,
+// and counts what each sends.
+#pragma once
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "model/exchange.h"
+
+namespace megalith::testing_support {
+
+// What the ranks of one axis have in common.
+class Meeting {
+ public:
+  explicit Meeting(int64_t size) : offers_(static_cast<size_t>(size)) {}
+
+  struct Offer {
+    std::string call;  // all ranks' must be equal
+    at::Tensor tensor;
+    std::vector<int64_t> cuts;
+  };
+
+  // Lays an offer on the table, waits for the others', looks at them, waits until all have looked.
+  template <class Look>
+  void meet(int64_t rank, Offer offer, const Look& look) {
+    const std::string call = offer.call;
+    offers_[static_cast<size_t>(rank)] = std::move(offer);
+    wait();
+    for (const Offer& other : offers_)
+      if (other.call != call) throw std::runtime_error("one rank calls " + call + ", another " + other.call);
+    look(offers_);
+    wait();
+  }
+  // A rank has failed: nobody shall wait for it.
+  void leave() {
+    std::lock_guard lock(mutex_);
+    broken_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  void wait() {
+    std::unique_lock lock(mutex_);
+    if (++arrived_ == offers_.size()) {
+      arrived_ = 0;
+      round_++;
+      changed_.notify_all();
+    }
+    const uint64_t until = round_ + (arrived_ == 0 ? 0 : 1);
+    changed_.wait(lock, [&] { return round_ >= until || broken_; });
+    if (round_ < until) throw std::runtime_error("another rank failed");
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Offer> offers_;
+  size_t arrived_ = 0;
+  uint64_t round_ = 0;
+  bool broken_ = false;
+};
+
+class ThreadExchange : public Exchange {
+ public:
+  ThreadExchange(Meeting& meeting, int64_t size, int64_t rank) : meeting_(meeting), size_(size), rank_(rank) {}
+  int64_t size() const override { return size_; }
+  int64_t rank() const override { return rank_; }
+
+  void all_gather(at::Tensor& whole, std::span<const int64_t> cuts) override {
+    count(slice(whole, cuts, rank_).nbytes() * static_cast<size_t>(size_ - 1));
+    meeting_.meet(rank_, offer("all_gather", whole, cuts), [&](const auto& offers) {
+      for (int64_t r = 0; r < size_; r++)
+        if (r != rank_) slice(whole, cuts, r).copy_(slice(of(offers, r).tensor, cuts, r));
+    });
+  }
+  void reduce_scatter(at::Tensor& whole, std::span<const int64_t> cuts) override {
+    count(whole.nbytes() - slice(whole, cuts, rank_).nbytes());
+    meeting_.meet(rank_, offer("reduce_scatter", whole, cuts), [&](const auto& offers) {
+      at::Tensor sum = wide(slice(of(offers, 0).tensor, cuts, rank_)).clone();
+      for (int64_t r = 1; r < size_; r++) sum.add_(wide(slice(of(offers, r).tensor, cuts, rank_)));
+      for (int64_t r = 0; r < size_; r++)  // nothing but my slice means anything afterwards
+        if (r != rank_) scrap_.push_back(slice(whole, cuts, r));
+      slice(whole, cuts, rank_).copy_(sum);
+    });
+    for (at::Tensor& other : scrap_) other.fill_(1e30);
+    scrap_.clear();
+  }
+  void all_reduce(at::Tensor& x) override {
+    count(x.nbytes() * static_cast<size_t>(size_ - 1));
+    at::Tensor sum;
+    meeting_.meet(rank_, offer("all_reduce", x, {}), [&](const auto& offers) {
+      sum = wide(of(offers, 0).tensor).clone();
+      for (int64_t r = 1; r < size_; r++) sum.add_(wide(of(offers, r).tensor));
+    });
+    x.copy_(sum);
+  }
+  void all_to_all(const at::Tensor& send, std::span<const int64_t> send_cuts, at::Tensor& receive,
+                  std::span<const int64_t> receive_cuts) override {
+    count(send.nbytes() - slice(send, send_cuts, rank_).nbytes());
+    Meeting::Offer mine{"all_to_all", send, {send_cuts.begin(), send_cuts.end()}};
+    meeting_.meet(rank_, std::move(mine), [&](const auto& offers) {
+      for (int64_t r = 0; r < size_; r++)
+        slice(receive, receive_cuts, r).copy_(slice(of(offers, r).tensor, of(offers, r).cuts, rank_));
+    });
+  }
+  void start_shift(const at::Tensor& send, at::Tensor& receive) override {
+    if (sending_.defined()) throw std::logic_error("a shift is on its way already");
+    count(send.nbytes());
+    sending_ = send;
+    receiving_ = receive;
+  }
+  void finish_shift() override {
+    meeting_.meet(rank_, {"shift", sending_, {}}, [&](const auto& offers) {
+      const at::Tensor& from = of(offers, (rank_ + size_ - 1) % size_).tensor;
+      if (from.sizes() != receiving_.sizes()) throw std::logic_error("a shift of another size than expected");
+      receiving_.copy_(from);
+    });
+    sending_.reset();
+    receiving_.reset();
+  }
+
+  int64_t calls = 0, bytes = 0;  // that this rank sent
+
+ private:
+  static const Meeting::Offer& of(const std::vector<Meeting::Offer>& offers, int64_t rank) {
+    return offers[static_cast<size_t>(rank)];
+  }
+  static at::Tensor slice(const at::Tensor& whole, std::span<const int64_t> cuts, int64_t rank) {
+    const auto r = static_cast<size_t>(rank);
+    return whole.narrow(0, cuts[r], cuts[r + 1] - cuts[r]);
+  }
+  static at::Tensor wide(const at::Tensor& x) { return x.to(c10::promoteTypes(x.scalar_type(), at::kFloat)); }
+  static Meeting::Offer offer(const std::string& call, const at::Tensor& x, std::span<const int64_t> cuts) {
+    EXPECT_TRUE(x.is_contiguous());
+    std::string text = call + " " + c10::toString(x.scalar_type()) + " " + std::to_string(x.numel());
+    for (int64_t cut : cuts) text += " " + std::to_string(cut);
+    return {text, x, {}};
+  }
+  void count(size_t sent) {
+    calls++;
+    bytes += static_cast<int64_t>(sent);
+  }
+  Meeting& meeting_;
+  int64_t size_, rank_;
+  at::Tensor sending_, receiving_;
+  std::vector<at::Tensor> scrap_;
+};
+
+// Runs work(ranks of this rank) on a thread for every rank of a split, context-major. The first exception comes out.
+inline void run_ranks(int64_t tensor, int64_t context, ContextForm form, const std::function<void(const Ranks&)>& work) {
+  std::vector<std::unique_ptr<Meeting>> rows, columns;
+  for (int64_t c = 0; c < context; c++) rows.push_back(std::make_unique<Meeting>(tensor));
+  for (int64_t t = 0; t < tensor; t++) columns.push_back(std::make_unique<Meeting>(context));
+  std::mutex mutex;
+  std::exception_ptr first;
+  std::vector<std::thread> threads;
+  for (int64_t c = 0; c < context; c++)
+    for (int64_t t = 0; t < tensor; t++)
+      threads.emplace_back([&, c, t] {
+        c10::InferenceMode no_graph;
+        at::set_num_threads(1);
+        Meeting &row = *rows[static_cast<size_t>(c)], &column = *columns[static_cast<size_t>(t)];
+        ThreadExchange by_tensor(row, tensor, t), by_context(column, context, c);
+        Ranks ranks{{tensor, t, context, c, form}, tensor > 1 ? &by_tensor : nullptr, context > 1 ? &by_context : nullptr};
+        try {
+          work(ranks);
+        } catch (...) {
+          {
+            std::lock_guard lock(mutex);
+            if (!first) first = std::current_exception();
+          }
+          for (auto& meeting : rows) meeting->leave();
+          for (auto& meeting : columns) meeting->leave();
+        }
+      });
+  for (std::thread& thread : threads) thread.join();
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace megalith::testing_support
