@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "config/nearest.h"
+#include "launch/supervisor.h"
 #include "memory/allocator.h"
 
 namespace megalith {
@@ -21,10 +22,12 @@ void print_json(const nlohmann::json& object) {
   std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
+// The rank's own end says it: once for all ranks.
 int fail(const CommandContext& context, ExitCode code, const char* kind, const std::string& message) {
-  std::fprintf(stderr, "%s%s\n", kind, message.c_str());
-  if (context.json) print_json({{"error", message}, {"exit_code", static_cast<int>(code)}});
-  return static_cast<int>(code);
+  const launch::Environment& ranks = context.rank->environment();
+  if (context.json && ranks.rank == 0 && ranks.role != launch::Role::supervised)
+    print_json({{"error", message}, {"exit_code", static_cast<int>(code)}});
+  return context.rank->end(code, kind + message);
 }
 
 // The first line of LibTorch's message: the rest is a stack.
@@ -45,23 +48,18 @@ std::string what_is_wrong(const CLI::App& app, int argc, char** argv, const CLI:
                      near.empty() ? "megalith --help lists them" : fmt::format("did you mean {}?", near));
 }
 
-}  // namespace
-
-void print(const CommandContext& context, const std::string& text) {
-  std::FILE* out = context.json ? stderr : stdout;
-  std::fwrite(text.data(), 1, text.size(), out);
-  std::fflush(out);
-}
-
-int run_command_line(int argc, char** argv) {
+int run_as(launch::RankProcess& rank, int argc, char** argv) {
   install_allocator();
   CLI::App app("Megalith trains transformer models that are too big for the machine at hand.", "megalith");
   app.require_subcommand(0, 1);
   app.fallthrough();
   CommandContext context;
+  context.rank = &rank;
+  context.command = launch::own_command(argc, argv);
   app.add_flag("--json", context.json, "print one JSON object on stdout, everything else on stderr");
   app.set_version_flag("--version", MEGALITH_VERSION);
   add_train(app, context);
+  add_submit(app, context);
   add_analyze(app, context);
   add_outlook(app, context);
   add_text(app, context);
@@ -72,7 +70,7 @@ int run_command_line(int argc, char** argv) {
   } catch (const CLI::Success& asked_for_help) {
     return app.exit(asked_for_help);
   } catch (const CLI::ParseError& error) {
-    return fail(context, ExitCode::user, "megalith: command line: ", what_is_wrong(app, argc, argv, error));
+    return fail(context, ExitCode::user, "command line: ", what_is_wrong(app, argc, argv, error));
   }
   log::start(/*quiet=*/false);
   if (!context.action) {
@@ -81,22 +79,41 @@ int run_command_line(int argc, char** argv) {
   }
   try {
     CommandResult result = context.action();
-    if (context.json) print_json(result.json);
-    return static_cast<int>(result.code);
+    if (!result.failure.empty()) return fail(context, result.code, "", result.failure);
+    if (context.json && !result.json.is_null() && rank.environment().rank == 0) print_json(result.json);
+    return rank.end(result.code, "");
   } catch (const UserError& error) {
-    return fail(context, ExitCode::user, "megalith: ", error.what());
+    return fail(context, ExitCode::user, "", error.what());
   } catch (const Interrupted& stopped) {
-    return fail(context, ExitCode::interrupted, "megalith: ", stopped.what());
+    return fail(context, ExitCode::interrupted, "", stopped.what());
   } catch (const Fault& fault) {
-    return fail(context, ExitCode::fault, "megalith: ", fault.what());
+    return fail(context, ExitCode::fault, "", fault.what());
   } catch (const std::filesystem::filesystem_error& error) {
-    return fail(context, ExitCode::fault, "megalith: ", error.what());
+    return fail(context, ExitCode::fault, "", error.what());
   } catch (const std::bad_alloc&) {
-    return fail(context, ExitCode::fault, "megalith: ", "out of memory");
+    return fail(context, ExitCode::fault, "", "out of memory");
   } catch (const c10::Error& error) {
-    return fail(context, ExitCode::bug, "megalith: a bug of ours, please report it: ", first_line(error.what_without_backtrace()));
+    return fail(context, ExitCode::bug, "a bug of ours, please report it: ", first_line(error.what_without_backtrace()));
   } catch (const std::exception& error) {
-    return fail(context, ExitCode::bug, "megalith: a bug of ours, please report it: ", error.what());
+    return fail(context, ExitCode::bug, "a bug of ours, please report it: ", error.what());
+  }
+}
+
+}  // namespace
+
+void print(const CommandContext& context, const std::string& text) {
+  std::FILE* out = context.json ? stderr : stdout;
+  std::fwrite(text.data(), 1, text.size(), out);
+  std::fflush(out);
+}
+
+int run_command_line(int argc, char** argv) {
+  try {
+    launch::RankProcess rank(launch::environment());  // before there are threads
+    return run_as(rank, argc, argv);
+  } catch (const Fault& fault) {
+    std::fprintf(stderr, "megalith: %s\n", fault.what());
+    return static_cast<int>(ExitCode::fault);
   }
 }
 

@@ -3,23 +3,30 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
+#include "launch/rank_process.h"
 
 namespace megalith {
 
 // What a command gives back: how it ended and, for --json, one object.
 struct CommandResult {
   ExitCode code = ExitCode::done;
-  nlohmann::json json = nlohmann::json::object();
+  nlohmann::json json = nlohmann::json::object();  // null: printed already, by a rank
+  std::string failure;                             // what went wrong, where nobody has said it
 };
 
 struct CommandContext {
+  std::vector<std::string> command;        // this program and its arguments, to start it again
+  launch::RankProcess* rank = nullptr;     // this process as a rank; there is always one
   bool json = false;                       // stdout is for one JSON object; the rest goes to stderr
   std::function<CommandResult()> action;   // set by the command that was named
 };
 
 void add_train(CLI::App& app, CommandContext& context);       // train, report
+void add_submit(CLI::App& app, CommandContext& context);      // submit
 void add_analyze(CLI::App& app, CommandContext& context);     // analyze
 void add_outlook(CLI::App& app, CommandContext& context);     // memory, simulate
 void add_text(CLI::App& app, CommandContext& context);        // tokenize, shards, tokenizer train

@@ -1,6 +1,8 @@
 #include <memory>
 
+#include "cli/checks.h"
 #include "cli/commands.h"
+#include "cli/launch_commands.h"
 #include "cli/run_file.h"
 #include "report/html.h"
 #include "train/train.h"
@@ -30,8 +32,24 @@ void add_train(CLI::App& app, CommandContext& context) {
   {
     CLI::App* command = app.add_subcommand("train", "train a model; run again: resume");
     auto [path, overrides] = add_run_file(*command);
-    command->callback([path = path, overrides = overrides, &context] {
-      context.action = [path, overrides, &context] {
+    auto ranks = std::make_shared<int>(0);
+    auto hosts = std::make_shared<std::string>();
+    command->add_option("--ranks", *ranks, "start so many processes, watch them, start them again after a crash")
+        ->check(number_between(1));
+    command->add_option("--hosts", *hosts, "where: names with numbers of ranks, a:2,b:2, each reached by ssh; else this host")
+        ->needs("--ranks");
+    command->callback([path = path, overrides = overrides, ranks, hosts, &context] {
+      context.action = [path, overrides, ranks, hosts, &context] {
+        const launch::Environment& started = context.rank->environment();
+        if (started.role == launch::Role::joined && *ranks > 0)
+          throw UserError({"command line", "--ranks", fmt::format("nothing: mpirun or srun has started {} ranks", started.size),
+                           fmt::format("{}", *ranks), "leave it out"});
+        if (started.role == launch::Role::alone && (*ranks > 1 || !hosts->empty()))
+          return from_run_file(*path, *overrides, [&](const Config& config) {
+            return supervise_training(config, *ranks, *hosts, context.command);
+          });
+        if (started.several())
+          throw UserError({"command line", "--ranks", "1", fmt::format("{}", started.size), "this version does not have it yet"});
         TrainResult result = from_run_file(*path, *overrides, [](Config config) { return train(std::move(config)); });
         const nlohmann::json& s = result.summary;
         print(context, how_it_ended(s));

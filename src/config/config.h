@@ -16,6 +16,7 @@ struct RunSettings {
   std::string dir;        // run directory; default runs/NAME with NAME from the YAML file's name
   uint64_t seed = 1;
   int64_t restarts = 3;   // of a crashed multi-rank run
+  int64_t watchdog = 0;   // seconds an op of several ranks may take; 0 = auto, -1 = off
   bool operator==(const RunSettings&) const = default;
 };
 

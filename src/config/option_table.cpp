@@ -182,6 +182,23 @@ Entry pipeline_schedule() {
   return e;
 }
 
+Entry watchdog() {
+  auto field = FIELD(run.watchdog);
+  Entry e = count_or("auto", 0, "run.watchdog", field, between(1, kMany), "auto",
+                     "Several ranks: how long one op or exchange may take before the run is stopped with a table of what "
+                     "every rank is in. auto is 20 times the predicted step, a minute at least.");
+  e.words.push_back("off");
+  e.set = [plain = std::move(e.set)](Config& c, const Yaml& value) {
+    if (value.kind != Yaml::Kind::scalar || value.text != "off") return plain(c, value);
+    c.run.watchdog = -1;
+    return true;
+  };
+  e.get = [plain = std::move(e.get)](const Config& c) {
+    return c.run.watchdog < 0 ? std::optional<std::string>("off") : plain(c);
+  };
+  return e;
+}
+
 std::vector<Option> run_options() {
   return {
       text("run.dir", FIELD(run.dir), "runs/NAME, NAME being the YAML file's name",
@@ -193,6 +210,7 @@ std::vector<Option> run_options() {
       count("run.restarts", FIELD(run.restarts), between(0, kMany), "3",
             "How often a crashed run of several ranks is started again.")
           .free(),
+      watchdog().in("seconds").free(),
   };
 }
 

@@ -1,0 +1,14 @@
+// Commands that start other processes of this program.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "config/config.h"
+
+namespace megalith {
+
+// `train --ranks N`: this process becomes the supervisor of ranks that run `command`.
+CommandResult supervise_training(const Config& config, int ranks, const std::string& hosts, std::vector<std::string> command);
+
+}  // namespace megalith

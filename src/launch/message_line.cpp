@@ -1,0 +1,68 @@
+#include "launch/message_line.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace megalith::launch {
+namespace {
+
+constexpr size_t kTooMuch = 16 << 20;  // bytes that the other side has not taken: it is not there any more
+
+}  // namespace
+
+MessageLine::MessageLine(int socket) : socket_(socket) {
+  ::fcntl(socket_, F_SETFL, ::fcntl(socket_, F_GETFL) | O_NONBLOCK);
+}
+
+MessageLine::MessageLine(MessageLine&& other) noexcept
+    : socket_(std::exchange(other.socket_, -1)), open_(std::exchange(other.open_, false)),
+      incoming_(std::move(other.incoming_)), outgoing_(std::move(other.outgoing_)) {}
+
+MessageLine::~MessageLine() { close(); }
+
+void MessageLine::close() {
+  if (socket_ >= 0) ::close(std::exchange(socket_, -1));
+  open_ = false;
+}
+
+void MessageLine::send(const nlohmann::json& message) {
+  if (!open_) return;
+  outgoing_ += message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  flush();
+}
+
+void MessageLine::flush() {
+  while (open_ && !outgoing_.empty()) {
+    const ssize_t sent = ::send(socket_, outgoing_.data(), outgoing_.size(), MSG_NOSIGNAL);
+    if (sent > 0) outgoing_.erase(0, static_cast<size_t>(sent));
+    else if (errno == EAGAIN) break;
+    else if (errno != EINTR) open_ = false;
+  }
+  if (outgoing_.size() > kTooMuch) open_ = false;
+}
+
+std::vector<nlohmann::json> MessageLine::receive() {
+  std::vector<nlohmann::json> messages;
+  char buffer[65536];
+  while (open_) {
+    const ssize_t got = ::recv(socket_, buffer, sizeof buffer, 0);
+    if (got > 0) incoming_.append(buffer, static_cast<size_t>(got));
+    else if (got == 0) open_ = false;
+    else if (errno == EAGAIN) break;
+    else if (errno != EINTR) open_ = false;
+  }
+  for (size_t end; (end = incoming_.find('\n')) != std::string::npos; incoming_.erase(0, end + 1)) {
+    nlohmann::json message = nlohmann::json::parse(incoming_.begin(), incoming_.begin() + static_cast<ptrdiff_t>(end), nullptr, false);
+    if (message.is_object()) messages.push_back(std::move(message));
+    else open_ = false;  // not one of ours
+  }
+  if (incoming_.size() > kTooMuch) open_ = false;
+  flush();
+  return messages;
+}
+
+}  // namespace megalith::launch

@@ -1,0 +1,31 @@
+// JSON messages over a stream socket, one a line; never blocks.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace megalith::launch {
+
+class MessageLine {
+ public:
+  explicit MessageLine(int socket);  // owns it
+  ~MessageLine();
+  MessageLine(MessageLine&& other) noexcept;
+  MessageLine& operator=(MessageLine&&) = delete;
+  MessageLine(const MessageLine&) = delete;
+
+  int socket() const { return socket_; }
+  bool open() const { return open_; }  // false once the other side is gone or broken
+  // What does not fit into the socket now goes out with a later call.
+  void send(const nlohmann::json& message);
+  std::vector<nlohmann::json> receive();
+  void close();
+
+ private:
+  void flush();
+  int socket_ = -1;
+  bool open_ = true;
+  std::string incoming_, outgoing_;
+};
+
+}  // namespace megalith::launch

@@ -1,0 +1,112 @@
+#include "launch/mpirun.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+
+#include "base/error.h"
+
+namespace megalith::launch {
+
+std::vector<HostSlots> parse_hosts(const std::string& text) {
+  std::vector<HostSlots> hosts;
+  std::istringstream list(text);
+  for (std::string item; std::getline(list, item, ',');) {
+    HostSlots host{item.substr(0, item.find(':')), 1};
+    const std::string slots = item.size() > host.host.size() ? item.substr(host.host.size() + 1) : "1";
+    auto [end, error] = std::from_chars(slots.data(), slots.data() + slots.size(), host.slots);
+    if (host.host.empty() || error != std::errc() || end != slots.data() + slots.size() || host.slots < 1)
+      throw UserError({"command line", "--hosts", "names with numbers of ranks, as in a:2,b:2", item, ""});
+    hosts.push_back(host);
+  }
+  return hosts;
+}
+
+std::string find_mpirun() {
+  std::istringstream folders(std::getenv("PATH") ? std::getenv("PATH") : "");
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (std::string file = folder + "/mpirun"; ::access(file.c_str(), X_OK) == 0) return file;
+  throw UserError({"", "mpirun", "OpenMPI's mpirun in PATH, which starts the ranks", "none",
+                   "install it (Debian: apt install openmpi-bin)"});
+}
+
+std::vector<std::string> mpirun_command(const std::string& mpirun, const MpirunCall& call) {
+  // Threads of ranks are ours to place. More ranks than cores are allowed: whoever asks for them knows.
+  std::vector<std::string> words{mpirun, "-np", fmt::format("{}", call.ranks), "--bind-to", "none", "--oversubscribe"};
+  if (!call.hosts.empty()) {
+    std::string list;
+    for (const HostSlots& host : call.hosts) list += fmt::format("{}{}:{}", list.empty() ? "" : ",", host.host, host.slots);
+    words.insert(words.end(), {"--host", list});
+  }
+  for (const auto& [name, value] : call.environment) words.insert(words.end(), {"-x", name});
+  words.insert(words.end(), call.command.begin(), call.command.end());
+  return words;
+}
+
+std::vector<std::pair<std::string, std::string>> mpirun_environment(const MpirunCall& call, bool root,
+                                                                    bool (*is_set)(const std::string&)) {
+  std::vector<std::pair<std::string, std::string>> settings{
+      {"OMPI_MCA_mpi_yield_when_idle", "1"},            // a rank that waits leaves its core to one that computes
+      {"OMPI_MCA_orte_tmpdir_base", call.folder.string()},
+      {"OMPI_MCA_odls_base_num_threads", "0"},          // ranks are the main thread's children: it ends last
+  };
+  if (!call.several_hosts) {
+    settings.insert(settings.end(), {{"OMPI_MCA_pml", "ob1"},
+                                     {"OMPI_MCA_btl", "self,vader"},
+                                     {"OMPI_MCA_oob_tcp_if_include", "127.0.0.0/8"}});
+  }
+  if (root) settings.insert(settings.end(), {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}});
+  std::erase_if(settings, [&](const auto& setting) { return is_set(setting.first); });
+  settings.insert(settings.end(), call.environment.begin(), call.environment.end());
+  return settings;
+}
+
+std::string MpirunSays::take(const std::string& text) {
+  std::string ranks;
+  line_ += text;
+  for (size_t end; (end = line_.find('\n')) != std::string::npos; line_.erase(0, end + 1)) {
+    const std::string line = line_.substr(0, end + 1);
+    // Its paragraphs stand between lines of dashes, its remarks begin with [host:pid].
+    const bool dashes = line.size() > 60 && line.find_first_not_of('-') == line.size() - 1;
+    int pid = 0, length = 0;
+    const bool remark = std::sscanf(line.c_str(), "[%*[^]:]:%d] %n", &pid, &length) == 1 && length > 0;
+    if (dashes || in_banner_ || remark) own_ += line;
+    else ranks += line;
+    if (dashes) in_banner_ = !in_banner_;
+  }
+  return ranks;
+}
+
+std::string MpirunSays::rest() { return in_banner_ ? "" : std::exchange(line_, ""); }
+
+std::optional<MpirunSays::Death> MpirunSays::death() const {
+  const size_t at = own_.find("noticed that process rank");
+  if (at == std::string::npos) return std::nullopt;
+  Death death;
+  int pid = 0;
+  char host[256] = {};
+  if (std::sscanf(own_.c_str() + at, "noticed that process rank %d with PID %d on node %255s exited on signal %d",
+                  &death.rank, &pid, host, &death.signal) != 4)
+    return std::nullopt;
+  death.host = host;
+  return death;
+}
+
+std::string MpirunSays::first_words() const {
+  std::string words;
+  std::istringstream lines(own_);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t begin = line.find_first_not_of(" -");
+    if (begin == std::string::npos) {
+      if (!words.empty()) break;
+      continue;
+    }
+    words += (words.empty() ? "" : " ") + line.substr(line.find_first_not_of(' '));
+  }
+  return words;
+}
+
+}  // namespace megalith::launch

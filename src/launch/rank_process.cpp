@@ -1,0 +1,92 @@
+#include "launch/rank_process.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "launch/host_link.h"
+#include "launch/process.h"
+#include "launch/rank_view.h"
+#include "launch/warden.h"
+
+namespace megalith::launch {
+namespace {
+
+void redirect(int fd, const char* path, int flags) {
+  const int file = ::open(path, flags | O_CLOEXEC, 0644);
+  if (file < 0) return;
+  ::dup2(file, fd);
+  ::close(file);
+}
+
+}  // namespace
+
+std::string SupervisorAddress::text() const {
+  return nlohmann::json{{"token", token}, {"host", host}, {"addresses", addresses}, {"port", port}}.dump();
+}
+
+SupervisorAddress SupervisorAddress::parse(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  MEGALITH_ASSERT(json.is_object(), "{} is {}", kSupervisorVariable, text);
+  return {json.at("token"), json.at("host"), json.at("addresses"), json.at("port")};
+}
+
+RankProcess::RankProcess(const Environment& environment) : environment_(environment) {
+  if (environment_.role == Role::supervised) join_supervisor();
+  else page_ = std::make_unique<StatusPage>();
+}
+
+void RankProcess::join_supervisor() {
+  // The launcher's children end with it, whatever happens to it.
+  const std::string parent = process_name(::getppid());
+  if (parent == "mpirun" || parent == "orterun" || parent == "orted") ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+
+  const SupervisorAddress supervisor = SupervisorAddress::parse(std::getenv(kSupervisorVariable));
+  const std::filesystem::path folder = host_folder_path(supervisor.token);
+  const bool away = supervisor.host != host_identity();
+  if (away && environment_.local_rank == 0) {
+    HostFolder made(supervisor.token);
+    fork_warden(connect_to_supervisor(supervisor), made, WardenPlace::away, /*detached=*/true);
+  }
+  std::filesystem::create_directories(folder);
+  page_ = std::make_unique<StatusPage>(page_file(folder, environment_.rank), environment_.rank);
+  for (const char* name : {"OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_osc_sm_backing_directory",
+                           "OMPI_MCA_osc_rdma_backing_directory"})
+    ::setenv(name, folder.c_str(), /*overwrite=*/0);
+
+  const char* terminal = std::getenv(kTerminalVariable);
+  if (terminal && !away && environment_.rank == 0) redirect(STDERR_FILENO, terminal, O_WRONLY | O_NOCTTY);
+}
+
+void RankProcess::log_to(const std::filesystem::path& run_dir) {
+  if (!environment_.several() || environment_.rank == 0) return;
+  std::error_code error;
+  std::filesystem::create_directories(run_dir, error);
+  const std::string file = (run_dir / fmt::format("log-{}.txt", environment_.rank)).string();
+  std::fflush(nullptr);
+  redirect(STDOUT_FILENO, file.c_str(), O_WRONLY | O_CREAT | O_APPEND);
+  redirect(STDERR_FILENO, file.c_str(), O_WRONLY | O_CREAT | O_APPEND);
+  logging_ = true;
+}
+
+int RankProcess::end(ExitCode code, const std::string& message) {
+  page_->end(code, message);
+  if (!message.empty()) {
+    // Without a supervisor nobody sorts out who says the same. Rank 0 goes first: the others' launcher ends them
+    // before they repeat it.
+    if (environment_.role == Role::joined && environment_.rank > 0) ::sleep(1);
+    const std::string who = environment_.several() ? fmt::format("rank {}: ", environment_.rank) : "";
+    if (environment_.role != Role::supervised || logging_) std::fprintf(stderr, "megalith: %s%s\n", who.c_str(), message.c_str());
+  }
+  const bool orderly = code == ExitCode::interrupted && message.empty();
+  return environment_.role == Role::supervised && orderly ? 0 : static_cast<int>(code);
+}
+
+}  // namespace megalith::launch

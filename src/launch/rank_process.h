@@ -1,0 +1,47 @@
+// This process as one rank of a run: where it reports, how it ends, where its output goes.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "launch/environment.h"
+#include "launch/status_page.h"
+
+namespace megalith::launch {
+
+// How a rank finds its supervisor, in one environment variable.
+struct SupervisorAddress {
+  std::string token;                   // of this start of the run
+  std::string host;                    // host_identity() of the supervisor
+  std::vector<std::string> addresses;  // of it, for other hosts; empty: one host only
+  int port = 0;
+  std::string text() const;
+  static SupervisorAddress parse(const std::string& text);  // Bug when it is none of ours
+};
+
+class RankProcess {
+ public:
+  // To be made before MPI starts and before there are threads. A process alone has a page that nobody reads.
+  // Under a supervisor: makes the page, dies with its launcher, keeps OpenMPI's shared memory where the supervisor
+  // removes it, and on another host than the supervisor's starts that host's warden (the first rank there does).
+  explicit RankProcess(const Environment& environment);
+
+  const Environment& environment() const { return environment_; }
+  StatusPage& page() { return *page_; }
+
+  // From now on: rank 0 speaks for all, the others' output goes to log-RANK.txt in the run directory.
+  void log_to(const std::filesystem::path& run_dir);
+
+  // The last thing a rank does. Says what went wrong (`message`, empty where all is said): to the supervisor, which
+  // prints it once; without one on stderr. Returns what the process must exit with: under a supervisor an
+  // interrupted rank leaves with 0, as mpirun would kill the others for any other number.
+  int end(ExitCode code, const std::string& message);
+
+ private:
+  void join_supervisor();
+  Environment environment_;
+  std::unique_ptr<StatusPage> page_;
+  bool logging_ = false;
+};
+
+}  // namespace megalith::launch

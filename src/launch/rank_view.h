@@ -1,0 +1,55 @@
+// One rank as the supervisor knows it: its status page, its process, its host. Travels between hosts as JSON.
+#pragma once
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/status_page.h"
+
+namespace megalith::launch {
+
+struct LaneView {
+  Lane lane{};
+  std::string op;          // kind
+  BlockId block = kNoBlock;
+  MicroId micro = kNoMicro;
+  uint64_t entered = 0;    // another number: another op
+  double for_s = 0;        // so long already
+  double predicted_s = 0;
+  std::string exchange;    // empty: it waits for nobody
+  std::vector<int> peers;  // ranks it waits for
+  int more_peers = 0;      // of them that are not listed
+};
+
+enum class Life { running, stopped, dead };
+
+struct RankView {
+  int rank = 0;
+  std::string host;
+  pid_t pid = 0;
+  Life life = Life::running;
+  RankState state = RankState::starting;
+  int code = 0;             // once it has ended
+  double ended_ago_s = 0;
+  std::string message;      // of a failure
+  int64_t step = 0, checkpoint = -1;
+  double step_predicted_s = 0;
+  std::vector<LaneView> lanes;  // busy ones
+
+  bool ended() const { return state == RankState::finished || state == RankState::failed; }
+  bool crashed() const { return life == Life::dead && !ended(); }
+};
+
+nlohmann::json to_json(const RankView& view);
+RankView rank_view(const nlohmann::json& json);
+
+// The ranks of this host, from the pages in a folder; sorted by rank.
+std::vector<RankView> look_at_ranks(const std::filesystem::path& folder);
+std::filesystem::path page_file(const std::filesystem::path& folder, int rank);
+
+std::string describe(const LaneView& lane);  // "backward of block 3, micro-batch 1, in all-reduce with ranks 1, 2"
+std::string list_ranks(const std::vector<int>& ranks);  // "rank 3", "ranks 0, 1 and 4", "ranks 0 to 7"
+
+}  // namespace megalith::launch

@@ -1,0 +1,72 @@
+#include "launch/supervisor.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <numeric>
+
+#include "base/log.h"
+#include "launch/attempt.h"
+
+namespace megalith::launch {
+namespace {
+
+int slurm_nodes() {
+  const char* nodes = std::getenv("SLURM_JOB_ID") ? std::getenv("SLURM_JOB_NUM_NODES") : nullptr;
+  return nodes ? std::atoi(nodes) : 1;
+}
+
+int slots(const std::vector<HostSlots>& hosts) {
+  return std::accumulate(hosts.begin(), hosts.end(), 0, [](int sum, const HostSlots& host) { return sum + host.slots; });
+}
+
+// How a run that cannot go on ends.
+Ending give_up(const Job& job, const std::string& message) {
+  const std::string checkpoint = job.last_checkpoint();
+  if (checkpoint.empty()) return {ExitCode::fault, message + "; there is no checkpoint to go on from"};
+  return {ExitCode::fault_resumable, message + "; the same command goes on from " + checkpoint};
+}
+
+}  // namespace
+
+Ending supervise(Job job) {
+  remove_left_over_folders();
+  StopRequests requests;
+  for (int64_t restarts = 0;; restarts++) {
+    const bool several_hosts = job.hosts.size() > 1 || (job.hosts.empty() && slurm_nodes() > 1);
+    Outcome outcome = Attempt({job.command, job.ranks, job.hosts, several_hosts, job.watchdog, job.run_dir}, requests).run();
+    switch (outcome.kind) {
+      case Outcome::Kind::ended: return {outcome.code, ""};
+      case Outcome::Kind::stopped: return {ExitCode::interrupted, outcome.message};
+      case Outcome::Kind::not_started: throw UserError({"", "--ranks", "ranks that can be started", outcome.message, ""});
+      case Outcome::Kind::hung: return give_up(job, outcome.message);
+      case Outcome::Kind::failed:
+        if (outcome.code == ExitCode::fault || outcome.code == ExitCode::fault_resumable) return give_up(job, outcome.message);
+        return {outcome.code, outcome.message};
+      case Outcome::Kind::crashed: break;
+    }
+    if (restarts >= job.restarts)
+      return give_up(job, fmt::format("{}; started again {} times already (run.restarts)", outcome.message, restarts));
+    if (!outcome.hosts_left.empty()) {
+      job.hosts = outcome.hosts_left;
+      const int ranks = job.layout_for(slots(job.hosts));
+      if (ranks == 0)
+        return give_up(job, fmt::format("{}; the layout needs more than the {} ranks that are left", outcome.message, slots(job.hosts)));
+      job.ranks = ranks;
+    }
+    const std::string checkpoint = job.last_checkpoint();
+    log::warn("{}; starting again on {} ranks {} (restart {} of {})", outcome.message, job.ranks,
+              checkpoint.empty() ? "from the beginning, as there is no checkpoint yet" : "from " + checkpoint, restarts + 1,
+              job.restarts);
+  }
+}
+
+std::string own_path() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+
+std::vector<std::string> own_command(int argc, char** argv) {
+  std::vector<std::string> command{own_path()};
+  command.insert(command.end(), argv + 1, argv + argc);
+  return command;
+}
+
+}  // namespace megalith::launch

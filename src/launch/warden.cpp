@@ -1,0 +1,141 @@
+#include "launch/warden.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <map>
+
+#include "base/error.h"
+#include "launch/message_line.h"
+#include "launch/process.h"
+#include "launch/rank_view.h"
+
+namespace megalith::launch {
+namespace {
+
+constexpr int kLook_ms = 50;
+constexpr double kTell_s = 0.25;      // between messages when nothing changes
+constexpr double kSilence_s = 20;     // of a supervisor far away, until it is taken for gone
+constexpr double kOrderly_s = 4;      // for a launcher to clear up after itself
+
+class Warden {
+ public:
+  Warden(int socket, const HostFolder& folder, WardenPlace place) : line_(socket), folder_(folder), place_(place) {}
+
+  void run() {
+    double told = 0, heard = monotonic_seconds();
+    while (line_.open()) {
+      look();
+      const double now = monotonic_seconds();
+      std::string changes;
+      for (const RankView& rank : ranks_)
+        changes += fmt::format("{} {} {};", rank.rank, static_cast<int>(rank.life), static_cast<int>(rank.state));
+      if (changes != changes_ || now - told >= kTell_s) {
+        tell();
+        changes_ = changes;
+        told = now;
+      }
+      pollfd wait{line_.socket(), POLLIN, 0};
+      ::poll(&wait, 1, kLook_ms);
+      for (const nlohmann::json& message : line_.receive()) {
+        heard = monotonic_seconds();
+        obey(message);
+      }
+      if (place_ == WardenPlace::away && now - heard > kSilence_s) break;
+    }
+    clear_up();
+  }
+
+ private:
+  void look() {
+    ranks_ = look_at_ranks(folder_.path());
+    for (const RankView& rank : ranks_) {
+      if (rank.life == Life::dead) continue;
+      // The launcher of a host far away is the daemon above its ranks.
+      if (auto stat = process_stat(rank.pid); stat && place_ == WardenPlace::away && process_name(stat->parent) == "orted")
+        launcher_ = stat->parent;
+    }
+  }
+
+  void tell() {
+    nlohmann::json ranks = nlohmann::json::array();
+    for (const RankView& rank : ranks_) ranks.push_back(to_json(rank));
+    line_.send({{"ranks", std::move(ranks)}});
+  }
+
+  void obey(const nlohmann::json& message) {
+    if (message.contains("launcher")) launcher_ = message["launcher"];
+    if (!message.contains("signal")) return;
+    for (const RankView& rank : ranks_)
+      if (rank.life != Life::dead) ::kill(rank.pid, message["signal"].get<int>());
+  }
+
+  bool all_gone() {
+    look();
+    bool gone = launcher_ == 0 || is_dead(process_stat(launcher_));
+    for (const RankView& rank : ranks_) gone = gone && rank.life == Life::dead;
+    return gone;
+  }
+
+  void clear_up() {
+    const double until = monotonic_seconds() + kOrderly_s;
+    // Beside the supervisor the launcher has a death signal, and takes a second one for impatience.
+    if (place_ == WardenPlace::away && launcher_ != 0) ::kill(launcher_, SIGTERM);
+    while (!all_gone()) {
+      for (const RankView& rank : ranks_)
+        if (rank.life != Life::dead) ::kill(rank.pid, SIGKILL);
+      if (monotonic_seconds() > until && launcher_ != 0) ::kill(launcher_, SIGKILL);
+      ::usleep(20000);
+    }
+    folder_.remove();
+  }
+
+  MessageLine line_;
+  const HostFolder& folder_;
+  WardenPlace place_;
+  pid_t launcher_ = 0;
+  std::vector<RankView> ranks_;
+  std::string changes_;
+};
+
+// Descriptors of the process that forked: an open pipe or terminal would keep others waiting for its end.
+void close_others(int socket, int lock) {
+  const int null = ::open("/dev/null", O_RDWR);
+  for (int fd = 0; fd <= 2; fd++)
+    if (null >= 0) ::dup2(null, fd);
+  const int most = static_cast<int>(::sysconf(_SC_OPEN_MAX));
+  for (int fd = 3; fd < std::min(most, 4096); fd++)
+    if (fd != socket && fd != lock) ::close(fd);
+}
+
+}  // namespace
+
+void run_warden(int socket, const HostFolder& folder, WardenPlace place) {
+  ::setsid();
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);  // the line's end is what ends it
+  close_others(socket, folder.lock());
+  try {
+    Warden(socket, folder, place).run();
+  } catch (const std::exception&) {  // nowhere to say it: the supervisor sees that the warden is gone
+    ::_exit(static_cast<int>(ExitCode::bug));
+  }
+  ::_exit(0);
+}
+
+pid_t fork_warden(int socket, const HostFolder& folder, WardenPlace place, bool detached) {
+  const pid_t pid = ::fork();
+  if (pid < 0) throw Fault(fmt::format("fork: {}", std::strerror(errno)));
+  if (pid > 0) {
+    if (detached) ::waitpid(pid, nullptr, 0);
+    return pid;
+  }
+  if (detached && ::fork() != 0) ::_exit(0);
+  run_warden(socket, folder, place);
+}
+
+}  // namespace megalith::launch

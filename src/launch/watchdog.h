@@ -1,0 +1,32 @@
+// Notices an op that takes far longer than predicted.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "launch/rank_view.h"
+
+namespace megalith::launch {
+
+class Watchdog {
+ public:
+  explicit Watchdog(int64_t seconds) : seconds_(seconds) {}  // run.watchdog
+
+  // To be called again and again, `passed_s` after the call before. Says which op is overdue, once there is one.
+  // Time counts only while somebody looks: a run that was suspended as a whole has not hung.
+  std::optional<std::string> look(const std::vector<RankView>& ranks, double passed_s);
+
+  double limit_s(const RankView& rank, const LaneView& lane) const;
+
+ private:
+  struct Watched {
+    uint64_t entered = 0;
+    double for_s = 0;
+  };
+  int64_t seconds_;
+  std::map<std::pair<int, Lane>, Watched> watched_;
+};
+
+}  // namespace megalith::launch
