@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "comm/world.h"
 #include "config/config.h"
 
 namespace megalith {
@@ -13,7 +14,8 @@ struct TrainResult {
 };
 
 // Trains, or goes on where the run directory's newest valid checkpoint left off. Throws UserError for what the
-// user must change; faults end with a code that says whether there is a checkpoint to go on from.
-TrainResult train(Config config);
+// user must change; faults end with a code that says whether there is a checkpoint to go on from. `world`: the ranks of
+// this run, all of which call this (borrowed; null: this process is alone). Rank 0 writes what the run leaves.
+TrainResult train(Config config, World* world = nullptr);
 
 }  // namespace megalith
