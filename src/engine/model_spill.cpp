@@ -41,6 +41,14 @@ void ModelState::open_store(const Residence& residence) {
   if (any) store_ = std::make_unique<BlockStore>(residence.spill, stored);
 }
 
+// Ops of one block that nothing orders (its gradient is stowed while its parameters are dropped, cleared while they are
+// fetched) are still about one object: they take turns here.
+void ModelState::rebind(State& state, const std::function<void()>& change) {
+  std::lock_guard turn(binding_);
+  change();
+  bind(state);
+}
+
 at::Tensor ModelState::buffer(const State& state, at::ScalarType type) const {
   const int64_t flat = state.block->spec().flat_size;
   return type == at::kFloat ? disk_buffer(flat) : at::empty({flat}, at::TensorOptions().dtype(type));
@@ -61,15 +69,14 @@ void ModelState::renew(BlockId id, Lane lane, const Optimizer* optimizer) {
   if (elementwise()) renew_streaming(state, id, lane, *optimizer);
   else renew_whole(state, id, lane, *optimizer);
   state.pending.reset();
-  if (state.placement == Placement::away) bind(state);
-  else zero(state.gradients);
+  if (state.placement != Placement::away) zero(state.gradients);
 }
 
 void ModelState::renew_streaming(State& state, BlockId id, Lane lane, const Optimizer& optimizer) {
   const bool away = state.placement == Placement::away, wide = compute_type_ == at::kFloat;
   if (away) {
     MemoryScope scope(AllocationKind::parameters);
-    state.computing = buffer(state, compute_type_);
+    rebind(state, [&] { state.computing = buffer(state, compute_type_); });
     if (wide) state.values = state.computing;
   }
   // Arrays: the optimizer's, then what else is on disk.
@@ -115,8 +122,8 @@ void ModelState::renew_whole(State& state, BlockId id, Lane lane, const Optimize
   }
   if (!away) return;
   store_->write(lane, store_->parameters(id), state.values.const_data_ptr<float>());
-  state.gradients.reset();
   if (compute_type_ != at::kFloat) state.values.reset();
+  rebind(state, [&] { state.gradients.reset(); });
 }
 
 void ModelState::fetch(BlockId id, Lane lane) {
@@ -125,7 +132,7 @@ void ModelState::fetch(BlockId id, Lane lane) {
                   state.block->spec().name);
   {
     MemoryScope scope(AllocationKind::parameters);
-    state.computing = buffer(state, compute_type_);
+    rebind(state, [&] { state.computing = buffer(state, compute_type_); });
   }
   if (compute_type_ == at::kFloat) {
     state.values = state.computing;
@@ -135,29 +142,27 @@ void ModelState::fetch(BlockId id, Lane lane) {
       fill_computing(state, begin, cut(chunk[0], 0, count));
     });
   }
-  bind(state);
 }
 
 void ModelState::drop(BlockId id) {
   State& state = state_of(id);
-  state.computing.reset();
-  state.values.reset();
-  bind(state);
+  rebind(state, [&] {
+    state.computing.reset();
+    state.values.reset();
+  });
 }
 
 void ModelState::clear(BlockId id) {
   State& state = state_of(id);
   MemoryScope scope(AllocationKind::gradients);
-  state.gradients = buffer(state, at::kFloat);
+  rebind(state, [&] { state.gradients = buffer(state, at::kFloat); });
   zero(state.gradients);
-  bind(state);
 }
 
 void ModelState::stow(BlockId id, Lane lane) {
   State& state = state_of(id);
   store_->write(lane, store_->gradient(id), state.gradients.const_data_ptr<float>());
-  state.gradients.reset();
-  bind(state);
+  rebind(state, [&] { state.gradients.reset(); });
 }
 
 void ModelState::leave_pending(const Update& update) {
