@@ -54,6 +54,10 @@ class Philox {
     return {c0, c1, c2, c3};
   }
 
+  // What block(index) is computed from, for loops that make many at once.
+  uint64_t key() const { return key_; }
+  uint64_t stream() const { return stream_; }
+
   // The index-th 32-bit number of the stream: lane index % 4 of block index / 4.
   uint32_t bits(uint64_t index) const { return block(index / 4)[index % 4]; }
 

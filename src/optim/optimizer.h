@@ -16,6 +16,7 @@ struct ParameterFacts {
   std::string name;
   std::vector<int64_t> shape;
   bool decays = true;  // false for norms and biases: no weight decay
+  int64_t number = 0;  // in the model: keys random rounding
 };
 
 // How much state a slot has: one float an element, or one a row or column of a matrix.
@@ -24,6 +25,7 @@ enum class SlotExtent { element, row, column };
 struct SlotSpec {
   std::string name;  // "exp_avg": the tensor is saved as <parameter>.<name>
   SlotExtent extent = SlotExtent::element;
+  bool negative = true;  // false: its numbers are never below zero
 };
 
 struct ParameterSlice {
@@ -38,6 +40,7 @@ struct Update {
   double lr = 0;
   double gradient_scale = 1;  // clipping, loss scale: multiplies every gradient element first
   int64_t step = 1;           // number of this update, from 1; skipped steps do not count
+  uint64_t seed = 0;          // with step: keys random rounding
 };
 
 class Optimizer {
