@@ -133,7 +133,7 @@ void WeightSource::check_matches(const std::vector<TensorSpec>& expected) {
     if (there.shape != spec.shape)
       misshapen.push_back(
           fmt::format("{} {} instead of {}", stored, show_shape(there.shape), show_shape(spec.shape)));
-    else if (!is_float(there.dtype))
+    else if (!is_float(there.dtype) && there.dtype != spec.dtype)
       misshapen.push_back(fmt::format("{} of {}", stored, safetensors_name(there.dtype)));
     found[spec.name] = stored;
     used.insert(stored);
@@ -161,13 +161,25 @@ void WeightSource::check_matches(const std::vector<TensorSpec>& expected) {
                    fmt::format("{}", fmt::join(got, "; ")), "these weights belong to another model"});
 }
 
-void WeightSource::read_f32(const std::string& name, int64_t element_offset, std::span<float> out) const {
+const std::string& WeightSource::stored_name(const std::string& name) const {
   auto renamed = stored_as_.find(name);
   const std::string& stored = renamed == stored_as_.end() ? name : renamed->second;
-  auto file = file_by_name_.find(stored);
-  if (file == file_by_name_.end())
-    throw UserError({dir_.string(), name, "a tensor of this name", "none", ""});
-  files_[file->second].read_f32(stored, element_offset, out);
+  if (!file_by_name_.contains(stored)) throw UserError({dir_.string(), name, "a tensor of this name", "none", ""});
+  return stored;
+}
+
+void WeightSource::read_f32(const std::string& name, int64_t element_offset, std::span<float> out) const {
+  const std::string& stored = stored_name(name);
+  files_[file_by_name_.at(stored)].read_f32(stored, element_offset, out);
+}
+
+void WeightSource::read_exactly(const std::string& name, DType dtype, int64_t element_offset,
+                                std::span<std::byte> out) const {
+  const std::string& stored = stored_name(name);
+  if (const DType there = spec_of(stored).dtype; there != dtype)
+    throw UserError({dir_.string(), stored, std::string(safetensors_name(dtype)), std::string(safetensors_name(there)),
+                     "keep the form that the checkpoint was written in"});
+  files_[file_by_name_.at(stored)].read_bytes(stored, element_offset, out);
 }
 
 nlohmann::json read_state(const fs::path& checkpoint) {

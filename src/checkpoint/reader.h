@@ -25,19 +25,22 @@ class WeightSource {
   bool has(const std::string& name) const;
 
   // UserError listing what is missing, too much or of another shape, unless the folder holds exactly these
-  // tensors. Element types may differ. Tolerated, and from then on read under the expected name: a missing or
-  // extra leading "transformer.", "bert." or "model.", LayerNorm.gamma/beta, a tied head stored in place of
-  // or beside the table it is tied to (beside: with equal values). Passed over: buffers and heads that are no
-  // parameters of ours.
+  // tensors. Types of floating-point numbers may differ. Tolerated, and from then on read under the expected
+  // name: a missing or extra leading "transformer.", "bert." or "model.", LayerNorm.gamma/beta, a tied head
+  // stored in place of or beside the table it is tied to (beside: with equal values). Passed over: buffers and
+  // heads that are no parameters of ours.
   void check_matches(const std::vector<TensorSpec>& expected);
 
   // Elements [element_offset, + out.size()) of a tensor stored as float64/32/16 or bfloat16. Thread-safe.
   void read_f32(const std::string& name, int64_t element_offset, std::span<float> out) const;
+  // Elements as they are stored, from element_offset on. UserError unless they are of this type.
+  void read_exactly(const std::string& name, DType dtype, int64_t element_offset, std::span<std::byte> out) const;
 
  private:
   explicit WeightSource(std::filesystem::path dir) : dir_(std::move(dir)) {}
   void add_file(const std::filesystem::path& path);
   const TensorSpec& spec_of(const std::string& stored) const;
+  const std::string& stored_name(const std::string& name) const;  // UserError where there is none
   bool same_values(const std::string& a, const std::string& b) const;
 
   std::filesystem::path dir_;

@@ -78,7 +78,7 @@ struct TrainSettings {
   int64_t micro_batch = 0;         // sequences at once; 0 = auto
   int64_t threads = 0;             // compute threads; 0 = the machine's cores
   OptimizerKind optimizer = OptimizerKind::adamw;
-  Packing optimizer_state = Packing::fp32;  // what is kept of it between updates
+  Packing optimizer_state = Packing::fp32;  // how its state is kept between updates
   double lr = 3e-4;
   double min_lr = 3e-5;            // where cosine and linear decay end
   int64_t warmup = 0;              // steps
@@ -89,7 +89,6 @@ struct TrainSettings {
   double weight_decay = 0.1;
   double clip = 1.0;               // global gradient norm; 0 = no clipping
   Precision precision = Precision::fp32;
-  Packing activations = Packing::fp32;  // memory.activations: what is kept of them from forward to backward
   int64_t eval_every = 200;        // steps; 0 = only at the end
   int64_t eval_batches = 20;       // batches a validation; 0 = all of the validation data
   int64_t log_every = 1;           // steps between plain log lines (metrics.jsonl has every step)

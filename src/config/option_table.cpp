@@ -328,6 +328,14 @@ std::vector<Option> train_options() {
       count_or("auto", 0, "train.threads", FIELD(train.threads), between(1, 4096), "auto",
                "Compute threads; auto takes the machine's cores, once for the whole run."),
       choice("train.optimizer", FIELD(train.optimizer), "adamw", "Optimizer."),
+      choice("train.optimizer_state", FIELD(train.optimizer_state), "fp32",
+             "How the optimizer's state is kept between updates: 4, 2 or 1 bytes a number (int8 with a scale for every "
+             "256), rounded at random so that small changes are not lost.")
+          .when("train.optimizer is adamw, lion, or sgd with momentum (adafactor's own is small)",
+                [](const Config& c) {
+                  return c.train.optimizer != OptimizerKind::adafactor &&
+                         (c.train.optimizer != OptimizerKind::sgd || c.train.momentum > 0);
+                }),
       number("train.lr", FIELD(train.lr), above(0), "0.0003", "Learning rate after warm-up.").free(),
       number("train.min_lr", FIELD(train.min_lr), from(0), "train.lr / 10",
              "Learning rate at the end of a cosine or linear decay.")

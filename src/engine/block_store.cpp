@@ -12,7 +12,7 @@ namespace megalith {
 namespace {
 
 constexpr int64_t kFloat = sizeof(float);
-constexpr int64_t kChunk = kSpillChunk / kFloat;  // elements
+static_assert(kStateChunk * kFloat == kSpillChunk, "float32 arrays fill the units of their files");
 constexpr int64_t kSlots = 4;                     // chunks of an array in memory while it streams
 constexpr int64_t kAhead = 2;                     // of them on their way in; the others are worked on or on their way out
 
@@ -34,24 +34,39 @@ at::Tensor disk_buffer(int64_t elements) {
   return whole.narrow(0, skip / kFloat, elements);
 }
 
+int64_t StoredArray::chunks() const { return (elements + kStateChunk - 1) / kStateChunk; }
+
+int64_t StoredArray::chunk_bytes(int64_t chunk) const {
+  return round_up(element_bytes * std::min(kStateChunk, elements - chunk * kStateChunk) + chunk_extra, kDiskAlign);
+}
+
+int64_t StoredArray::chunk_stride() const { return round_up(element_bytes * kStateChunk + chunk_extra, kDiskAlign); }
+
+StoredArray stored_slot(const StateLayout& layout) {
+  return {layout.elements(), packed_bytes(layout.packing()), layout.scale_bytes()};
+}
+
 BlockStore::BlockStore(const std::filesystem::path& folder, const std::vector<StoredBlock>& blocks) : folder_(folder) {
+  int64_t optimizer_unit = kDiskAlign;  // bytes: a chunk of any slot fits
+  for (const StoredBlock& block : blocks)
+    for (const StoredArray& slot : block.slots) optimizer_unit = std::max(optimizer_unit, slot.chunk_stride());
   int64_t parameters = 0, gradients = 0, optimizer = 0;  // bytes of each file
-  const auto place = [](int64_t& end, int64_t elements) {
-    Extent extent{nullptr, end, elements};
-    end += round_up(elements * kFloat, kSpillChunk);
+  const auto place = [](int64_t& end, const StoredArray& array, int64_t unit) {
+    Extent extent{nullptr, end, array};
+    end += array.chunks() * unit;
     return extent;
   };
   for (const StoredBlock& block : blocks) {
     Places& places = places_.emplace_back();
-    places.parameters = place(parameters, block.parameters);
-    places.gradient = place(gradients, block.gradient);
-    for (int64_t elements : block.slots) places.slots.push_back(place(optimizer, elements));
+    places.parameters = place(parameters, block.parameters, kSpillChunk);
+    places.gradient = place(gradients, block.gradient, kSpillChunk);
+    for (const StoredArray& slot : block.slots) places.slots.push_back(place(optimizer, slot, optimizer_unit));
   }
   bytes_ = parameters + gradients + optimizer;
   folder_.require(bytes_);
   if (parameters > 0) parameters_ = folder_.make("parameters", parameters);
   if (gradients > 0) gradients_ = folder_.make("gradients", gradients);
-  if (optimizer > 0) optimizer_ = folder_.make("optimizer", optimizer);
+  if (optimizer > 0) optimizer_ = folder_.make("optimizer", optimizer, optimizer_unit);
   for (Places& places : places_) {
     places.parameters.file = parameters_.get();
     places.gradient.file = gradients_.get();
@@ -61,32 +76,40 @@ BlockStore::BlockStore(const std::filesystem::path& folder, const std::vector<St
 }
 
 void BlockStore::read(Lane lane, const Extent& from, float* buffer) {
-  queue(lane).wait(queue(lane).read(*from.file, from.offset, bytes_of(buffer, padded(from.elements))));
+  queue(lane).wait(queue(lane).read(*from.file, from.offset, bytes_of(buffer, padded(from.array.elements))));
 }
 
 void BlockStore::write(Lane lane, const Extent& to, const float* buffer) {
-  const auto bytes = bytes_of(const_cast<float*>(buffer), padded(to.elements));
+  const auto bytes = bytes_of(const_cast<float*>(buffer), padded(to.array.elements));
   queue(lane).wait(queue(lane).write(*to.file, to.offset, bytes));
 }
 
-int64_t BlockStore::staging_bytes(int64_t staged_arrays, int64_t elements) {
-  return staged_arrays * std::min(kSlots, (elements + kChunk - 1) / kChunk) * kSpillChunk;
+int64_t BlockStore::staging_bytes(const std::vector<StoredArray>& staged) {
+  int64_t bytes = 0;
+  for (const StoredArray& array : staged) bytes += std::min(kSlots, array.chunks()) * array.chunk_stride();
+  return bytes;
 }
 
 void BlockStore::stream(Lane lane, const std::vector<Array>& arrays, const ChunkWork& work) {
   MEGALITH_ASSERT(!arrays.empty());
-  const int64_t elements = arrays.front().extent.elements, chunks = (elements + kChunk - 1) / kChunk;
+  const int64_t chunks = arrays.front().extent.array.chunks();
   MemoryScope scope(AllocationKind::staging);
   std::vector<at::Tensor> staging(arrays.size());
   std::vector<std::vector<DiskQueue::Ticket>> coming(kSlots), going(kSlots);
   for (size_t a = 0; a < arrays.size(); a++) {
-    MEGALITH_ASSERT(arrays[a].extent.elements == elements, "arrays stream in step");
-    if (!arrays[a].whole) staging[a] = disk_buffer(std::min(chunks, kSlots) * kChunk);
+    const StoredArray& array = arrays[a].extent.array;
+    MEGALITH_ASSERT(array.elements == arrays.front().extent.array.elements, "arrays stream in step");
+    if (!arrays[a].whole) staging[a] = disk_buffer(std::min(chunks, kSlots) * array.chunk_stride() / kFloat);
   }
-  const auto at = [&](size_t a, int64_t chunk) {
-    return arrays[a].whole ? arrays[a].whole + chunk * kChunk : staging[a].mutable_data_ptr<float>() + chunk % kSlots * kChunk;
+  const auto bytes = [&](size_t a, int64_t chunk) {
+    const StoredArray& array = arrays[a].extent.array;
+    std::byte* first = reinterpret_cast<std::byte*>(arrays[a].whole ? arrays[a].whole : staging[a].mutable_data_ptr<float>());
+    const int64_t place = arrays[a].whole ? chunk : chunk % kSlots;
+    return std::span(first + place * array.chunk_stride(), static_cast<size_t>(array.chunk_bytes(chunk)));
   };
-  const auto size = [&](int64_t chunk) { return std::min(kChunk, elements - chunk * kChunk); };
+  const auto on_disk = [&](size_t a, int64_t chunk) {
+    return arrays[a].extent.offset + chunk * arrays[a].extent.file->unit();
+  };
   DiskQueue& disk = queue(lane);
   const auto settle = [&](std::vector<DiskQueue::Ticket>& tickets) {
     for (DiskQueue::Ticket ticket : tickets) disk.wait(ticket);
@@ -96,21 +119,19 @@ void BlockStore::stream(Lane lane, const std::vector<Array>& arrays, const Chunk
     settle(going[chunk % kSlots]);  // of the chunk that was in this place
     for (size_t a = 0; a < arrays.size(); a++)
       if (arrays[a].reads)
-        coming[chunk % kSlots].push_back(disk.read(*arrays[a].extent.file, arrays[a].extent.offset + chunk * kSpillChunk,
-                                                   bytes_of(at(a, chunk), padded(size(chunk)))));
+        coming[chunk % kSlots].push_back(disk.read(*arrays[a].extent.file, on_disk(a, chunk), bytes(a, chunk)));
   };
   try {
-    std::vector<float*> pointers(arrays.size());
+    std::vector<std::byte*> pointers(arrays.size());
     for (int64_t chunk = 0; chunk < std::min(kAhead, chunks); chunk++) come(chunk);
     for (int64_t chunk = 0; chunk < chunks; chunk++) {
       if (chunk + kAhead < chunks) come(chunk + kAhead);
       settle(coming[chunk % kSlots]);
-      for (size_t a = 0; a < arrays.size(); a++) pointers[a] = at(a, chunk);
-      work(chunk * kChunk, size(chunk), pointers);
+      for (size_t a = 0; a < arrays.size(); a++) pointers[a] = bytes(a, chunk).data();
+      work(chunk, pointers);
       for (size_t a = 0; a < arrays.size(); a++)
         if (arrays[a].writes)
-          going[chunk % kSlots].push_back(disk.write(*arrays[a].extent.file, arrays[a].extent.offset + chunk * kSpillChunk,
-                                                     bytes_of(at(a, chunk), padded(size(chunk)))));
+          going[chunk % kSlots].push_back(disk.write(*arrays[a].extent.file, on_disk(a, chunk), bytes(a, chunk)));
     }
     disk.wait_all();
   } catch (...) {

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/state_layout.h"
 #include "memory/disk_queue.h"
 #include "memory/spill_file.h"
 #include "memory/spill_folder.h"
@@ -17,11 +18,23 @@
 
 namespace megalith {
 
-// Elements (float32) of a block on disk, per kind; 0: not there.
+// One array of a block on disk: chunks of kStateChunk elements, each with some bytes of its own behind it.
+struct StoredArray {
+  int64_t elements = 0;        // 0: not there
+  int64_t element_bytes = 4;
+  int64_t chunk_extra = 0;     // bytes
+  int64_t chunks() const;
+  int64_t chunk_bytes(int64_t chunk) const;  // as transferred: padded
+  int64_t chunk_stride() const;              // bytes of a whole chunk, padded
+  int64_t disk_bytes() const { return chunks() * chunk_stride(); }
+};
+
+StoredArray stored_slot(const StateLayout& layout);
+
+// Of a block on disk, by kind.
 struct StoredBlock {
-  int64_t parameters = 0;
-  int64_t gradient = 0;
-  std::vector<int64_t> slots;  // optimizer state, one number an element
+  StoredArray parameters, gradient;  // float32
+  std::vector<StoredArray> slots;    // optimizer state, one number an element
 };
 
 // A flat float32 buffer that whole transfers of `elements` fit into, wherever the allocator puts it: a view, aligned
@@ -35,14 +48,14 @@ class BlockStore {
 
   struct Extent {
     SpillFile* file = nullptr;
-    int64_t offset = 0;    // bytes, a multiple of kSpillChunk
-    int64_t elements = 0;  // as asked for, not padded
+    int64_t offset = 0;  // bytes, a multiple of the file's unit: every chunk begins a unit
+    StoredArray array;
   };
   Extent parameters(BlockId block) const { return places_[static_cast<size_t>(block)].parameters; }
   Extent gradient(BlockId block) const { return places_[static_cast<size_t>(block)].gradient; }
   const std::vector<Extent>& slots(BlockId block) const { return places_[static_cast<size_t>(block)].slots; }
 
-  // Whole extents; `buffer` is a disk_buffer's.
+  // Whole extents of float32; `buffer` is a disk_buffer's.
   void read(Lane lane, const Extent& from, float* buffer);
   void write(Lane lane, const Extent& to, const float* buffer);
 
@@ -53,11 +66,11 @@ class BlockStore {
     bool writes = false;    // and go out after it
     float* whole = nullptr; // where all of it is in memory (a disk_buffer); null: through staging buffers
   };
-  // Calls `work(begin, count, pointers)` for every chunk in order, with a pointer to its elements for every array,
-  // while the next chunks come in and the last go out.
-  using ChunkWork = std::function<void(int64_t begin, int64_t count, std::span<float* const> arrays)>;
+  // Calls `work(chunk, pointers)` for every chunk in order, with a pointer to its bytes for every array, while the next
+  // chunks come in and the last go out.
+  using ChunkWork = std::function<void(int64_t chunk, std::span<std::byte* const> arrays)>;
   void stream(Lane lane, const std::vector<Array>& arrays, const ChunkWork& work);
-  static int64_t staging_bytes(int64_t staged_arrays, int64_t elements);  // that stream takes
+  static int64_t staging_bytes(const std::vector<StoredArray>& staged);  // that stream takes
 
   const DiskWay& way() const { return folder_.way(); }
   int64_t bytes() const { return bytes_; }  // on disk

@@ -69,7 +69,7 @@ Engine::Engine(const ModelShape& shape, const TrainSettings& settings, uint64_t 
     : settings_(settings),
       seed_(seed),
       optimizer_(training ? make_optimizer(settings) : nullptr),
-      model_(shape, settings.precision, optimizer_.get(), residence) {
+      model_(shape, settings.precision, optimizer_.get(), residence, settings.optimizer_state) {
   if (settings.precision != Precision::fp16) counters_.loss_scale.scale = 1;
 }
 
@@ -203,7 +203,7 @@ void Engine::clip(Run& run) {
   }
   // As torch.nn.utils.clip_grad_norm_ scales: max_norm / (norm + 1e-6), at most 1.
   double clip = settings_.clip > 0 ? std::min(1.0, settings_.clip / (norm + 1e-6)) : 1.0;
-  run.update = {run.input.lr, clip / scale, ++counters_.updates};
+  run.update = {run.input.lr, clip / scale, ++counters_.updates, seed_};
   model_.leave_pending(run.update);
 }
 

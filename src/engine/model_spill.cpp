@@ -11,16 +11,7 @@
 namespace megalith {
 namespace {
 
-// What of a parameter lies in a chunk of the flat buffer.
-struct Overlap {
-  int64_t begin = 0, count = 0;  // inside the parameter
-  int64_t at = 0;                // inside the chunk
-};
-
-Overlap overlap(const ParameterSpec& p, int64_t chunk_begin, int64_t chunk_count) {
-  const int64_t first = std::max(p.offset, chunk_begin), last = std::min(p.offset + p.size(), chunk_begin + chunk_count);
-  return last <= first ? Overlap{} : Overlap{first - p.offset, last - first, first - chunk_begin};
-}
+float* as_floats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
 
 std::span<float> cut(float* data, int64_t offset, int64_t count) { return {data + offset, static_cast<size_t>(count)}; }
 
@@ -34,9 +25,9 @@ void ModelState::open_store(const Residence& residence) {
     StoredBlock& block = stored.emplace_back();
     if (state.placement == Placement::memory) continue;
     any = true;
-    if (state.placement == Placement::away) block.parameters = flat;
-    if (state.placement == Placement::away && training_) block.gradient = flat;
-    if (training_ && elementwise()) block.slots.assign(static_cast<size_t>(slot_arrays_), flat);
+    if (state.placement == Placement::away) block.parameters.elements = flat;
+    if (state.placement == Placement::away && training_) block.gradient.elements = flat;
+    if (training_ && elementwise()) block.slots.assign(static_cast<size_t>(slot_arrays_), stored_slot(*state.layout));
   }
   if (any) store_ = std::make_unique<BlockStore>(residence.spill, stored);
 }
@@ -87,19 +78,12 @@ void ModelState::renew_streaming(State& state, BlockId id, Lane lane, const Opti
     arrays.push_back({store_->parameters(id), true, true, wide ? state.values.mutable_data_ptr<float>() : nullptr});
     arrays.push_back({store_->gradient(id), true, false});
   }
-  store_->stream(lane, arrays, [&](int64_t begin, int64_t count, std::span<float* const> chunk) {
-    float* value = away ? chunk[values] : state.values.mutable_data_ptr<float>() + begin;
-    const float* gradient = away ? chunk[values + 1] : state.gradients.const_data_ptr<float>() + begin;
-    const std::vector<ParameterSpec>& parameters = state.block->spec().parameters;
-    for (size_t i = 0; i < parameters.size(); i++) {
-      const Overlap o = overlap(parameters[i], begin, count);
-      if (o.count == 0) continue;
-      ParameterSlice slice{&state.facts[i], o.begin, cut(value, o.at, o.count),
-                           {gradient + o.at, static_cast<size_t>(o.count)}, {}};
-      for (size_t k = 0; k < values; k++) slice.slots.push_back(cut(chunk[k], o.at, o.count));
-      optimizer.apply(slice, *state.pending, {});
-    }
-    fill_computing(state, begin, cut(value, 0, count));
+  store_->stream(lane, arrays, [&](int64_t number, std::span<std::byte* const> chunk) {
+    const int64_t begin = number * kStateChunk;
+    float* value = away ? as_floats(chunk[values]) : state.values.mutable_data_ptr<float>() + begin;
+    const float* gradient = away ? as_floats(chunk[values + 1]) : state.gradients.const_data_ptr<float>() + begin;
+    apply_chunk(state, number, value, gradient, chunk.first(values), optimizer, *state.pending);
+    fill_computing(state, begin, cut(value, 0, state.layout->chunk_size(number)));
   });
 }
 
@@ -138,8 +122,8 @@ void ModelState::fetch(BlockId id, Lane lane) {
     state.values = state.computing;
     store_->read(lane, store_->parameters(id), state.values.mutable_data_ptr<float>());
   } else {
-    store_->stream(lane, {{store_->parameters(id), true, false}}, [&](int64_t begin, int64_t count, std::span<float* const> chunk) {
-      fill_computing(state, begin, cut(chunk[0], 0, count));
+    store_->stream(lane, {{store_->parameters(id), true, false}}, [&](int64_t number, std::span<std::byte* const> chunk) {
+      fill_computing(state, number * kStateChunk, cut(as_floats(chunk[0]), 0, state.layout->chunk_size(number)));
     });
   }
 }
@@ -182,9 +166,11 @@ void ModelState::read_parameters(BlockId id, Lane lane, const PieceWork& look) {
     return;
   }
   MEGALITH_ASSERT(!state.pending, "{} has an update to be made", state.block->spec().name);
-  store_->stream(lane, {{store_->parameters(id), true, false}}, [&](int64_t begin, int64_t count, std::span<float* const> chunk) {
-    for (const ParameterSpec& p : state.block->spec().parameters)
-      if (Overlap o = overlap(p, begin, count); o.count > 0) look({p.name, p.shape, cut(chunk[0], o.at, o.count), o.begin});
+  store_->stream(lane, {{store_->parameters(id), true, false}}, [&](int64_t number, std::span<std::byte* const> chunk) {
+    for (const StateLayout::Piece& piece : state.layout->pieces(number)) {
+      const ParameterSpec& p = state.block->spec().parameters[piece.parameter];
+      look({p.name, p.shape, cut(as_floats(chunk[0]), piece.at, piece.count), piece.begin});
+    }
   });
 }
 
@@ -196,43 +182,38 @@ void ModelState::write_parameters(BlockId id, const PieceWork& fill) {
     return;
   }
   store_->stream(Lane::compute, {{store_->parameters(id), false, true}},
-                 [&](int64_t begin, int64_t count, std::span<float* const> chunk) {
-                   std::fill(chunk[0], chunk[0] + count, 0.0f);  // gaps between parameters
-                   for (const ParameterSpec& p : state.block->spec().parameters)
-                     if (Overlap o = overlap(p, begin, count); o.count > 0)
-                       fill({p.name, p.shape, cut(chunk[0], o.at, o.count), o.begin});
+                 [&](int64_t number, std::span<std::byte* const> chunk) {
+                   // Gaps between parameters are zero.
+                   std::ranges::fill(cut(as_floats(chunk[0]), 0, state.layout->chunk_size(number)), 0.0f);
+                   for (const StateLayout::Piece& piece : state.layout->pieces(number)) {
+                     const ParameterSpec& p = state.block->spec().parameters[piece.parameter];
+                     fill({p.name, p.shape, cut(as_floats(chunk[0]), piece.at, piece.count), piece.begin});
+                   }
                  });
 }
 
-void ModelState::read_optimizer(BlockId id, Lane lane, const PieceWork& look) {
-  State& state = state_of(id);
-  if (state.optimizer.defined() || !training_) {
-    for (const NamedPart& part : optimizer_state(id)) look(part);
-    return;
-  }
-  MEGALITH_ASSERT(!state.pending, "{} has an update to be made", state.block->spec().name);
-  for (size_t k = 0; k < store_->slots(id).size(); k++)
-    store_->stream(lane, {{store_->slots(id)[k], true, false}}, [&](int64_t begin, int64_t count, std::span<float* const> chunk) {
-      for (size_t i = 0; i < state.facts.size(); i++)
-        if (Overlap o = overlap(state.block->spec().parameters[i], begin, count); o.count > 0)
-          look({state.slots[i][k].name, state.slots[i][k].shape, cut(chunk[0], o.at, o.count), o.begin});
-    });
-}
+void ModelState::read_optimizer(BlockId id, Lane lane, const PieceWork& look) { walk_optimizer(id, lane, false, look); }
+void ModelState::write_optimizer(BlockId id, const PieceWork& fill) { walk_optimizer(id, Lane::compute, true, fill); }
 
-void ModelState::write_optimizer(BlockId id, const PieceWork& fill) {
+void ModelState::walk_optimizer(BlockId id, Lane lane, bool fills, const PieceWork& work) {
   State& state = state_of(id);
-  if (state.optimizer.defined() || !training_) {
-    for (const NamedPart& part : optimizer_state(id)) fill(part);
+  if (!training_) return;
+  if (state.optimizer.defined() && !packs()) {
+    for (const NamedPart& part : optimizer_state(id)) work(part);
     return;
   }
-  for (size_t k = 0; k < store_->slots(id).size(); k++)
-    store_->stream(Lane::compute, {{store_->slots(id)[k], false, true}},
-                   [&](int64_t begin, int64_t count, std::span<float* const> chunk) {
-                     std::fill(chunk[0], chunk[0] + count, 0.0f);
-                     for (size_t i = 0; i < state.facts.size(); i++)
-                       if (Overlap o = overlap(state.block->spec().parameters[i], begin, count); o.count > 0)
-                         fill({state.slots[i][k].name, state.slots[i][k].shape, cut(chunk[0], o.at, o.count), o.begin});
-                   });
+  for (size_t k = 0; k < static_cast<size_t>(slot_arrays_); k++) {
+    if (state.optimizer.defined()) {
+      for (int64_t chunk = 0; chunk < state.layout->chunks(); chunk++)
+        each_part(state, k, chunk, record(state, k, chunk), work);
+      continue;
+    }
+    MEGALITH_ASSERT(fills || !state.pending, "{} has an update to be made", state.block->spec().name);
+    store_->stream(lane, {{store_->slots(id)[k], !fills, fills}}, [&](int64_t chunk, std::span<std::byte* const> records) {
+      if (fills) std::fill_n(records[0], state.layout->record_bytes(chunk), std::byte{0});  // gaps, too
+      each_part(state, k, chunk, records[0], work);
+    });
+  }
 }
 
 }  // namespace megalith

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -16,6 +17,9 @@ std::span<float> floats(const at::Tensor& flat, int64_t offset, int64_t size) {
   if (!flat.defined()) return {};
   return {flat.mutable_data_ptr<float>() + offset, static_cast<size_t>(size)};
 }
+
+PartType part_type(Packing packing) { return packing == Packing::bf16 ? PartType::bf16 : PartType::u8; }
+const std::string kScaleSuffix = ".scale";
 
 // Deviates are made in whole Philox blocks, four elements each, so that any cut gives the same values. `begin`: of
 // `out` inside the parameter.
@@ -41,15 +45,20 @@ at::ScalarType compute_type(Precision precision) {
   return at::kFloat;
 }
 
-ModelState::ModelState(const ModelShape& shape, Precision precision, const Optimizer* optimizer, const Residence& residence)
-    : shape_(shape), compute_type_(compute_type(precision)), training_(optimizer != nullptr) {
+ModelState::ModelState(const ModelShape& shape, Precision precision, const Optimizer* optimizer, const Residence& residence,
+                       Packing packing)
+    : shape_(shape), compute_type_(compute_type(precision)), training_(optimizer != nullptr), packing_(packing) {
   if (optimizer && optimizer->statistics_rounds() == 0)
     slot_arrays_ = static_cast<int>(optimizer->slots({"any", {1, 1}, true}).size());
+  MEGALITH_ASSERT(!optimizer || !packs() || elementwise(), "only an elementwise optimizer's state is packed");
+  int64_t number = 0;  // of the parameter in the model
   for (auto& block : make_blocks(shape)) {
     State& state = blocks_.emplace_back();
     state.block = std::move(block);
     if (!residence.placement.empty()) state.placement = residence.placement.at(blocks_.size() - 1);
+    state.layout.emplace(state.block->spec(), packing_);
     if (optimizer) lay_out_optimizer(state, *optimizer);
+    for (ParameterFacts& facts : state.facts) facts.number = number++;
     allocate(state);
   }
   for (State& state : blocks_) bind(state);
@@ -58,7 +67,7 @@ ModelState::ModelState(const ModelShape& shape, Precision precision, const Optim
 
 void ModelState::lay_out_optimizer(State& state, const Optimizer& optimizer) {
   const BlockSpec& spec = state.block->spec();
-  int64_t total = elementwise() ? slot_arrays_ * spec.flat_size : 0;
+  int64_t total = 0;
   for (const ParameterSpec& p : spec.parameters) {
     state.facts.push_back({p.name, p.shape, p.decays});
     auto& slots = state.slots.emplace_back();
@@ -97,7 +106,9 @@ void ModelState::allocate(State& state) {
   }
   if (state.placement == Placement::memory || !elementwise()) {
     MemoryScope scope(AllocationKind::optimizer);
-    state.optimizer = at::zeros({state.optimizer_size}, type);
+    if (!elementwise()) state.optimizer = at::zeros({state.optimizer_size}, type);
+    else if (packs()) state.optimizer = at::zeros({slot_arrays_ * state.layout->slot_bytes()}, type.dtype(at::kByte));
+    else state.optimizer = at::zeros({slot_arrays_ * flat}, type);
   }
 }
 
@@ -128,7 +139,7 @@ void ModelState::initialise(uint64_t seed) {
 
 void ModelState::empty_optimizer() {
   for (BlockId id = 0; id < static_cast<BlockId>(blocks_.size()); id++)
-    write_optimizer(id, [](const NamedPart& piece) { std::fill(piece.values.begin(), piece.values.end(), 0.0f); });
+    write_optimizer(id, [](const NamedPart& piece) { std::ranges::fill(piece.bytes(), std::byte{0}); });
 }
 
 void ModelState::values_changed() {
@@ -156,12 +167,22 @@ std::vector<NamedPart> ModelState::gradients(BlockId id) {
 std::vector<NamedPart> ModelState::optimizer_state(BlockId id) {
   State& state = state_of(id);
   std::vector<NamedPart> parts;
-  for (const auto& slots : state.slots)
-    for (const Slot& slot : slots) parts.push_back({slot.name, slot.shape, floats(state.optimizer, slot.offset, slot.size)});
+  for (size_t p = 0; p < state.slots.size(); p++)
+    for (const Slot& slot : state.slots[p]) {
+      if (!packs()) {
+        parts.push_back({slot.name, slot.shape, floats(state.optimizer, slot.offset, slot.size)});
+        continue;
+      }
+      parts.push_back({slot.name, slot.shape, {}, 0, part_type(packing_)});
+      if (state.layout->scales(p) > 0) parts.push_back({slot.name + kScaleSuffix, {state.layout->scales(p)}, {}});
+    }
   return parts;
 }
 
-int64_t ModelState::optimizer_bytes(BlockId id) const { return state_of(id).optimizer_size * int64_t{sizeof(float)}; }
+int64_t ModelState::optimizer_bytes(BlockId id) const {
+  const State& state = state_of(id);
+  return elementwise() ? slot_arrays_ * state.layout->slot_bytes() : state.optimizer_size * int64_t{sizeof(float)};
+}
 
 ParameterSlice ModelState::slice(State& state, size_t parameter) const {
   const ParameterSpec& p = state.block->spec().parameters[parameter];
@@ -179,7 +200,47 @@ double ModelState::gradient_squares(BlockId id) const {
   return sum;
 }
 
+std::byte* ModelState::record(State& state, size_t slot, int64_t chunk) const {
+  return static_cast<std::byte*>(state.optimizer.mutable_data_ptr()) +
+         static_cast<int64_t>(slot) * state.layout->slot_bytes() + state.layout->record_offset(chunk);
+}
+
+void ModelState::apply_chunk(State& state, int64_t chunk, float* value, const float* gradient,
+                             std::span<std::byte* const> records, const Optimizer& optimizer, const Update& update) {
+  for (const StateLayout::Piece& piece : state.layout->pieces(chunk)) {
+    const auto count = static_cast<size_t>(piece.count);
+    PackedSlice slice{&state.facts[piece.parameter], piece.begin, {value + piece.at, count}, {gradient + piece.at, count}, {}};
+    for (std::byte* record : records) slice.slots.push_back(state.layout->slot(chunk, piece, record));
+    apply_packed(optimizer, packing_, slice, update);
+  }
+}
+
+void ModelState::each_part(State& state, size_t slot, int64_t chunk, std::byte* record, const PieceWork& work) {
+  for (const StateLayout::Piece& piece : state.layout->pieces(chunk)) {
+    const Slot& part = state.slots[piece.parameter][slot];
+    const PackedSlot at = state.layout->slot(chunk, piece, record);
+    const auto count = static_cast<size_t>(piece.count), scales = static_cast<size_t>(piece.scales);
+    if (packs()) {
+      const size_t bytes = count * static_cast<size_t>(packed_bytes(packing_));
+      work({part.name, part.shape, {}, piece.begin, part_type(packing_), {at.numbers, bytes}});
+    } else {
+      work({part.name, part.shape, {reinterpret_cast<float*>(at.numbers), count}, piece.begin});
+    }
+    if (scales > 0)
+      work({part.name + kScaleSuffix, {state.layout->scales(piece.parameter)}, {at.scales, scales}, piece.first_scale});
+  }
+}
+
 void ModelState::apply(State& state, const Optimizer& optimizer, const Update& update) {
+  if (packs()) {
+    std::vector<std::byte*> records(static_cast<size_t>(slot_arrays_));
+    for (int64_t chunk = 0; chunk < state.layout->chunks(); chunk++) {
+      for (size_t k = 0; k < records.size(); k++) records[k] = record(state, k, chunk);
+      apply_chunk(state, chunk, state.values.mutable_data_ptr<float>() + chunk * kStateChunk,
+                  state.gradients.const_data_ptr<float>() + chunk * kStateChunk, records, optimizer, update);
+    }
+    return;
+  }
   for (size_t i = 0; i < state.facts.size(); i++) {
     ParameterSlice whole = slice(state, i);
     std::vector<std::vector<double>> statistics;

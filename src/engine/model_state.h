@@ -14,17 +14,23 @@
 
 #include "config/config.h"
 #include "engine/block_store.h"
+#include "engine/state_layout.h"
 #include "model/block.h"
 #include "optim/optimizer.h"
 
 namespace megalith {
 
+enum class PartType : uint8_t { f32, bf16, u8 };
+
 // A tensor by name, or a piece of one: what checkpoints are made of.
 struct NamedPart {
   std::string name;
   std::vector<int64_t> shape;  // of the whole tensor
-  std::span<float> values;     // empty where the part is not in memory
+  std::span<float> values;     // empty where the part is not in memory, or of another type
   int64_t begin = 0;           // first element of the piece
+  PartType type = PartType::f32;
+  std::span<std::byte> packed = {};  // the piece's elements where they are not float32
+  std::span<std::byte> bytes() const { return type == PartType::f32 ? std::as_writable_bytes(values) : packed; }
 };
 
 // Which blocks' state is on disk, and where. Empty: everything stays in memory.
@@ -36,8 +42,9 @@ struct Residence {
 class ModelState {
  public:
   // `optimizer` null: parameters only (generation, evaluation). `precision`: what blocks compute in; master
-  // values are always float32.
-  ModelState(const ModelShape& shape, Precision precision, const Optimizer* optimizer, const Residence& residence = {});
+  // values are always float32. `packing`: how an elementwise optimizer's state is kept.
+  ModelState(const ModelShape& shape, Precision precision, const Optimizer* optimizer, const Residence& residence = {},
+             Packing packing = Packing::fp32);
 
   // Fresh weights: every element is a function of (seed, parameter, index). Empty optimizer state.
   void initialise(uint64_t seed);
@@ -50,14 +57,15 @@ class ModelState {
   HeadBlock& head() { return static_cast<HeadBlock&>(*blocks_.back().block); }
   Placement placement(BlockId id) const { return blocks_[static_cast<size_t>(id)].placement; }
 
-  // Views of what is in memory, and the names and shapes of all.
+  // Views of what is in memory, and the names and shapes of all; packed state has no views.
   std::vector<NamedPart> parameters(BlockId id);
   std::vector<NamedPart> gradients(BlockId id);
   std::vector<NamedPart> optimizer_state(BlockId id);
   int64_t optimizer_bytes(BlockId id) const;
 
-  // Every piece of every part in order, wherever it is: to look at, or to be filled. Of a spilled block pieces are
-  // staging buffers; nothing may be pending. `lane`: whose thread calls.
+  // Every piece of every part in order, wherever it is: to look at, or to be filled. Packed numbers come as they are
+  // kept, their scales as a part of their own (NAME.scale). Of a spilled block pieces are staging buffers; nothing may
+  // be pending. `lane`: whose thread calls.
   using PieceWork = std::function<void(const NamedPart&)>;
   void read_parameters(BlockId id, Lane lane, const PieceWork& look);
   void read_optimizer(BlockId id, Lane lane, const PieceWork& look);
@@ -95,8 +103,9 @@ class ModelState {
     at::Tensor values;     // float32 master; undefined while away and, in 16 bits, always then
     at::Tensor computing;  // the same tensor, or a 16-bit copy
     at::Tensor gradients;  // float32; undefined without optimizer
-    at::Tensor optimizer;  // float32; undefined while it is on disk
-    int64_t optimizer_size = 0;
+    at::Tensor optimizer;  // float32, or bytes where packed; undefined while it is on disk
+    int64_t optimizer_size = 0;              // elements, of an optimizer that is not elementwise
+    std::optional<StateLayout> layout;       // chunks of the flat buffers; of an elementwise optimizer, the slots' records
     std::vector<ParameterFacts> facts;       // by parameter
     std::vector<std::vector<Slot>> slots;    // by parameter
     std::optional<Update> pending;           // spilled: what its gradient waits for
@@ -112,14 +121,21 @@ class ModelState {
   at::Tensor buffer(const State& state, at::ScalarType type) const;  // flat, uninitialised, fit for the disk
   ParameterSlice slice(State& state, size_t parameter) const;
   void apply(State& state, const Optimizer& optimizer, const Update& update);
+  std::byte* record(State& state, size_t slot, int64_t chunk) const;  // in memory
+  void apply_chunk(State& state, int64_t chunk, float* value, const float* gradient, std::span<std::byte* const> records,
+                   const Optimizer& optimizer, const Update& update);
+  void each_part(State& state, size_t slot, int64_t chunk, std::byte* record, const PieceWork& work);
+  void walk_optimizer(BlockId id, Lane lane, bool fills, const PieceWork& work);
   void renew_whole(State& state, BlockId id, Lane lane, const Optimizer& optimizer);
   void renew_streaming(State& state, BlockId id, Lane lane, const Optimizer& optimizer);
   void fill_computing(State& state, int64_t begin, std::span<const float> values);
   bool elementwise() const { return slot_arrays_ >= 0; }
+  bool packs() const { return packing_ != Packing::fp32; }
 
   ModelShape shape_;
   at::ScalarType compute_type_;
   bool training_ = false;
+  Packing packing_ = Packing::fp32;
   int slot_arrays_ = -1;  // optimizer state is this many flat arrays, laid out like the parameters; -1: another form
   std::vector<State> blocks_;
   std::unique_ptr<BlockStore> store_;  // null: nothing is spilled

@@ -33,19 +33,20 @@ DiskQueue::Ticket DiskQueue::write(SpillFile& file, int64_t offset, std::span<co
 
 DiskQueue::Ticket DiskQueue::add(SpillFile& file, int64_t offset, std::byte* data, int64_t length,
                                  bool write) {
+  const int64_t unit = file.unit();
   MEGALITH_ASSERT(
-      offset >= 0 && offset % kSpillChunk == 0 && length % kDiskAlign == 0 && offset + length <= file.bytes(),
+      offset >= 0 && offset % unit == 0 && length % kDiskAlign == 0 && offset + length <= file.bytes(),
       "offset {}, length {}, file of {}", offset, length, file.bytes());
   MEGALITH_ASSERT(reinterpret_cast<uintptr_t>(data) % kDiskAlign == 0);
-  for (int64_t at = 0; at < length && !write; at += kSpillChunk)
-    MEGALITH_ASSERT(file.written_length(offset + at) == std::min(kSpillChunk, length - at),
+  for (int64_t at = 0; at < length && !write; at += unit)
+    MEGALITH_ASSERT(file.written_length(offset + at) == std::min(unit, length - at),
                     "{}, chunk at {}: {} bytes written, {} wanted", file.path().string(), offset + at,
-                    file.written_length(offset + at), std::min(kSpillChunk, length - at));
+                    file.written_length(offset + at), std::min(unit, length - at));
   const Ticket ticket = next_ticket_++;
   if (length == 0) return ticket;
-  for (int64_t at = 0; at < length; at += kSpillChunk)
-    waiting_.push_back({ticket, &file, write, offset + at, data + at, std::min(kSpillChunk, length - at), 0});
-  tickets_[ticket].requests = (length + kSpillChunk - 1) / kSpillChunk;
+  for (int64_t at = 0; at < length; at += unit)
+    waiting_.push_back({ticket, &file, write, offset + at, data + at, std::min(unit, length - at), 0});
+  tickets_[ticket].requests = (length + unit - 1) / unit;
   start_more();
   return ticket;
 }

@@ -29,7 +29,7 @@ class DiskQueue {
   DiskQueue& operator=(const DiskQueue&) = delete;
 
   using Ticket = int64_t;
-  // `offset` is a multiple of kSpillChunk, the length and the address are multiples of kDiskAlign.
+  // `offset` is a multiple of the file's unit, the length and the address are multiples of kDiskAlign.
   Ticket read(SpillFile& file, int64_t offset, std::span<std::byte> into);
   // Checksums are taken as chunks start: `from` must not change before wait.
   Ticket write(SpillFile& file, int64_t offset, std::span<const std::byte> from);

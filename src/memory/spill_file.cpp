@@ -41,9 +41,9 @@ int take_space(int descriptor, int64_t bytes, int64_t free) {
 
 }  // namespace
 
-SpillFile::SpillFile(std::filesystem::path path, int64_t bytes, const DiskWay& way)
-    : path_(std::move(path)), bytes_((bytes + kDiskAlign - 1) / kDiskAlign * kDiskAlign) {
-  MEGALITH_ASSERT(bytes > 0);
+SpillFile::SpillFile(std::filesystem::path path, int64_t bytes, const DiskWay& way, int64_t unit)
+    : path_(std::move(path)), bytes_((bytes + kDiskAlign - 1) / kDiskAlign * kDiskAlign), unit_(unit) {
+  MEGALITH_ASSERT(bytes > 0 && unit > 0 && unit % kDiskAlign == 0);
   const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | (way.direct ? O_DIRECT : 0);
   descriptor_ = ::open(path_.c_str(), flags, 0600);
   if (descriptor_ < 0)
@@ -64,7 +64,7 @@ SpillFile::SpillFile(std::filesystem::path path, int64_t bytes, const DiskWay& w
                      free >= 0 ? show(Bytes(free)) + " free" : "how much is free is not known"),
          "free some space or choose another disk"});
   }
-  written_.resize(static_cast<size_t>((bytes_ + kSpillChunk - 1) / kSpillChunk));
+  written_.resize(static_cast<size_t>((bytes_ + unit_ - 1) / unit_));
 }
 
 SpillFile::~SpillFile() {
@@ -72,15 +72,15 @@ SpillFile::~SpillFile() {
 }
 
 void SpillFile::remember(int64_t offset, std::span<const std::byte> chunk) {
-  written_[static_cast<size_t>(offset / kSpillChunk)] = {hash_of(chunk), static_cast<int64_t>(chunk.size())};
+  written_[static_cast<size_t>(offset / unit_)] = {hash_of(chunk), static_cast<int64_t>(chunk.size())};
 }
 
 int64_t SpillFile::written_length(int64_t offset) const {
-  return written_[static_cast<size_t>(offset / kSpillChunk)].length;
+  return written_[static_cast<size_t>(offset / unit_)].length;
 }
 
 void SpillFile::check(int64_t offset, std::span<const std::byte> chunk) const {
-  const Written& written = written_[static_cast<size_t>(offset / kSpillChunk)];
+  const Written& written = written_[static_cast<size_t>(offset / unit_)];
   const uint64_t hash = hash_of(chunk);
   if (hash != written.hash)
     throw Fault(fmt::format(

@@ -11,7 +11,7 @@
 namespace megalith {
 
 inline constexpr int64_t kDiskAlign = 4096;      // offset, length and address of every transfer are multiples
-inline constexpr int64_t kSpillChunk = 1 << 20;  // unit of checksums and of one disk request
+inline constexpr int64_t kSpillChunk = 1 << 20;  // usual unit of checksums and of one disk request
 
 // Scratch: no run ever reads another's. So the file's name is taken away as soon as it is open, and the
 // kernel frees the space with the last descriptor, whatever ends the process; there is nothing to clean up,
@@ -23,14 +23,16 @@ inline constexpr int64_t kSpillChunk = 1 << 20;  // unit of checksums and of one
 class SpillFile {
  public:
   // Takes the space of `bytes` now, rounded up to kDiskAlign. UserError (memory.spill) when the disk has no
-  // room for it or the folder cannot be written, Fault when the disk fails.
-  SpillFile(std::filesystem::path path, int64_t bytes, const DiskWay& way);
+  // room for it or the folder cannot be written, Fault when the disk fails. `unit`: bytes of a chunk, a multiple
+  // of kDiskAlign.
+  SpillFile(std::filesystem::path path, int64_t bytes, const DiskWay& way, int64_t unit = kSpillChunk);
   ~SpillFile();
   SpillFile(const SpillFile&) = delete;
   SpillFile& operator=(const SpillFile&) = delete;
 
   const std::filesystem::path& path() const { return path_; }  // as it was called while it had a name
   int64_t bytes() const { return bytes_; }
+  int64_t unit() const { return unit_; }
   int descriptor() const { return descriptor_; }
 
   // Called by queues. `offset` is a chunk's beginning, `chunk` the part of it that is transferred.
@@ -47,6 +49,7 @@ class SpillFile {
   };
   std::filesystem::path path_;
   int64_t bytes_ = 0;
+  int64_t unit_ = kSpillChunk;
   int descriptor_ = -1;
   std::vector<Written> written_;  // by chunk
 };

@@ -104,8 +104,8 @@ void SpillFolder::require(int64_t bytes) const {
            "free some space or choose another disk");
 }
 
-std::unique_ptr<SpillFile> SpillFolder::make(std::string_view name, int64_t bytes) const {
-  return std::make_unique<SpillFile>(folder_ / fmt::format("{}{}", name, kSpillSuffix), bytes, way_);
+std::unique_ptr<SpillFile> SpillFolder::make(std::string_view name, int64_t bytes, int64_t unit) const {
+  return std::make_unique<SpillFile>(folder_ / fmt::format("{}{}", name, kSpillSuffix), bytes, way_, unit);
 }
 
 }  // namespace megalith

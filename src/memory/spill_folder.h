@@ -27,7 +27,7 @@ class SpillFolder {
   // To be asked before anything is made: UserError that says how much is needed and how much is free.
   void require(int64_t bytes) const;
   // A file of this name's own; see SpillFile for what it throws. The files do not need the folder any more.
-  std::unique_ptr<SpillFile> make(std::string_view name, int64_t bytes) const;
+  std::unique_ptr<SpillFile> make(std::string_view name, int64_t bytes, int64_t unit = kSpillChunk) const;
 
  private:
   void lock();

@@ -33,7 +33,9 @@ class AdamW final : public Optimizer {
   explicit AdamW(const TrainSettings& s)
       : beta1_(s.beta1), beta2_(s.beta2), eps_(s.eps), decay_(s.weight_decay) {}
 
-  std::vector<SlotSpec> slots(const ParameterFacts&) const override { return {{"exp_avg"}, {"exp_avg_sq", SlotExtent::element, /*negative=*/false}}; }
+  std::vector<SlotSpec> slots(const ParameterFacts&) const override {
+    return {{"exp_avg"}, {"exp_avg_sq", SlotExtent::element, /*negative=*/false}};
+  }
 
   void apply(const ParameterSlice& slice, const Update& update,
              const std::vector<std::vector<double>>&) const override {

@@ -24,10 +24,7 @@ MemoryUse on_disk(const Schedule& step) {
     const int64_t values = whole_chunks(kFloatBytes * block.parameters);
     if (placed == Placement::away) use[MemoryKind::parameters] += values;
     if (placed == Placement::away) use[MemoryKind::gradients] += values;
-    if (placed != Placement::memory && block.optimizer_streams) {
-      const int64_t arrays = block.parameters > 0 ? block.optimizer_bytes / (kFloatBytes * block.parameters) : 0;
-      use[MemoryKind::optimizer] += arrays * values;
-    }
+    if (placed != Placement::memory) use[MemoryKind::optimizer] += block.optimizer_disk_bytes;
   }
   return use;
 }

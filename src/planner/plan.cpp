@@ -48,33 +48,40 @@ Workload workload(const Config& config, int64_t micro_batch) {
   return {config.model.shape, micro_shape(config, micro_batch), config.train.precision, config.objective.kind};
 }
 
-// What the engine's streaming of a block takes: see engine/model_spill.cpp.
-void describe_streaming(std::vector<BlockFacts>& facts, const std::vector<BlockSpec>& specs, const Optimizer& optimizer,
-                        const Workload& work) {
-  const bool whole = optimizer.statistics_rounds() > 0, narrow = work.precision != Precision::fp32;
-  for (size_t b = 0; b < facts.size(); b++) {
-    facts[b].optimizer_streams = !whole;
-    const auto slots = whole ? 0 : static_cast<int64_t>(optimizer.slots({"any", {1, 1}, true}).size());
-    const int64_t arrays = slots + 1 + (narrow ? 1 : 0);  // and the gradient; 16 bits: and the master
-    facts[b].stream_bytes = whole ? (narrow ? 8 : 4) * specs[b].flat_size : BlockStore::staging_bytes(arrays, specs[b].flat_size);
-  }
+// Optimizer state of one number an element, and what the engine's streaming of a block takes: see engine/model_spill.cpp.
+void describe_streaming(BlockFacts& f, const BlockSpec& spec, int64_t slots, Packing packing, bool narrow) {
+  const StateLayout layout(spec, packing);
+  const StoredArray slot = stored_slot(layout);
+  f.optimizer_bytes = slots * layout.slot_bytes();
+  f.optimizer_disk_bytes = slots * slot.disk_bytes();
+  std::vector<StoredArray> staged(static_cast<size_t>(slots), slot);
+  for (int i = 0; i < (narrow ? 2 : 1); i++) staged.push_back({spec.flat_size});  // the gradient; 16 bits: and the master
+  f.stream_bytes = BlockStore::staging_bytes(staged);
+}
+
+// State of another form, of an optimizer that looks at whole parameters: it stays in memory, and so does a block while
+// it is updated.
+void describe_whole(BlockFacts& f, const BlockSpec& spec, const Optimizer& optimizer, bool narrow) {
+  f.optimizer_streams = false;
+  f.stream_bytes = (narrow ? 8 : 4) * spec.flat_size;
+  for (const ParameterSpec& p : spec.parameters)
+    for (const SlotSpec& slot : optimizer.slots({p.name, p.shape, p.decays}))
+      f.optimizer_bytes += 4 * (slot.extent == SlotExtent::element ? p.size()
+                                : slot.extent == SlotExtent::row   ? p.shape.front()
+                                                                   : p.shape.back());
 }
 
 std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch) {
-  const ModelShape& shape = config.model.shape;
   const Workload work = workload(config, micro_batch);
   auto facts = block_facts(work.shape, work.micro, work.precision);
-  auto optimizer = make_optimizer(config.train);
-  auto specs = list_blocks(shape);
-  for (size_t b = 0; b < facts.size(); b++)
-    for (const ParameterSpec& p : specs[b].parameters)
-      for (const SlotSpec& slot : optimizer->slots({p.name, p.shape, p.decays})) {
-        int64_t elements = slot.extent == SlotExtent::element ? p.size()
-                           : slot.extent == SlotExtent::row   ? p.shape.front()
-                                                              : p.shape.back();
-        facts[b].optimizer_bytes += 4 * elements;
-      }
-  describe_streaming(facts, specs, *optimizer, work);
+  const auto optimizer = make_optimizer(config.train);
+  const auto specs = list_blocks(config.model.shape);
+  const auto slots = static_cast<int64_t>(optimizer->slots({"any", {1, 1}, true}).size());
+  const bool narrow = work.precision != Precision::fp32;
+  for (size_t b = 0; b < facts.size(); b++) {
+    if (optimizer->statistics_rounds() > 0) describe_whole(facts[b], specs[b], *optimizer, narrow);
+    else describe_streaming(facts[b], specs[b], slots, config.train.optimizer_state, narrow);
+  }
   return facts;
 }
 
@@ -134,6 +141,8 @@ std::vector<Way> ways_to_fit(const Config& config, Bytes process) {
     try_with("memory.recompute=auto", [](Config& c) { c.memory.recompute = Recompute::automatic; });
   if (config.memory.spill.empty()) try_with("memory.spill=DIRECTORY", [](Config& c) { c.memory.spill = "."; });
   if (config.memory.window > 1) try_with("memory.window=1", [](Config& c) { c.memory.window = 1; });
+  if (config.train.optimizer_state == Packing::fp32 && config.train.optimizer != OptimizerKind::adafactor)
+    try_with("train.optimizer_state=int8", [](Config& c) { c.train.optimizer_state = Packing::int8; });
   if (config.train.optimizer == OptimizerKind::adamw)
     try_with("train.optimizer=adafactor", [](Config& c) { c.train.optimizer = OptimizerKind::adafactor; });
   return ways;

@@ -57,6 +57,7 @@ struct BlockFacts {
   BlockId tied_to = kNoBlock;        // head: block whose table it multiplies with and adds gradients to
   int64_t parameters = 0;            // elements owned by this block
   int64_t optimizer_bytes = 0;       // of this block's optimizer state
+  int64_t optimizer_disk_bytes = 0;  // the room it takes where it is away: whole chunks
   bool optimizer_streams = true;     // it has one number an element, which can be away; else it stays in memory
   // A micro-batch's costs:
   double forward_flop = 0;           // multiply and add count as two

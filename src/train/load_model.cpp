@@ -6,6 +6,7 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
 #include "text/tokenizer.h"
+#include "train/saver.h"
 
 namespace megalith {
 namespace {
@@ -16,10 +17,13 @@ void read_all(ModelState& model, WeightSource source, const PartsOf& parts_of, c
   std::vector<TensorSpec> expected;
   const auto blocks = static_cast<BlockId>(model.size());
   for (BlockId b = 0; b < blocks; b++)
-    for (const NamedPart& part : parts_of(b)) expected.push_back({part.name, DType::f32, part.shape});
+    for (const NamedPart& part : parts_of(b)) expected.push_back({part.name, dtype_of(part.type), part.shape});
   source.check_matches(expected);
   for (BlockId b = 0; b < blocks; b++)
-    write(b, [&](const NamedPart& piece) { source.read_f32(piece.name, piece.begin, piece.values); });
+    write(b, [&](const NamedPart& piece) {
+      if (piece.type == PartType::f32) source.read_f32(piece.name, piece.begin, piece.values);
+      else source.read_exactly(piece.name, dtype_of(piece.type), piece.begin, piece.packed);
+    });
 }
 
 }  // namespace

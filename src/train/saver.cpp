@@ -14,11 +14,20 @@ template <class PartsOf>
 std::vector<TensorSpec> specs(ModelState& model, const PartsOf& parts_of) {
   std::vector<TensorSpec> out;
   for (BlockId b = 0; b < static_cast<BlockId>(model.size()); b++)
-    for (const NamedPart& part : parts_of(b)) out.push_back({part.name, DType::f32, part.shape});
+    for (const NamedPart& part : parts_of(b)) out.push_back({part.name, dtype_of(part.type), part.shape});
   return out;
 }
 
 }  // namespace
+
+DType dtype_of(PartType type) {
+  switch (type) {
+    case PartType::bf16: return DType::bf16;
+    case PartType::u8: return DType::u8;
+    case PartType::f32: break;
+  }
+  return DType::f32;
+}
 
 Save::Save(std::filesystem::path dir, std::vector<FileSpec> files,
            std::vector<std::pair<std::string, std::string>> small_files, nlohmann::json state)
@@ -45,7 +54,7 @@ void Save::write(Kind, const NamedPart& part) {
   auto found = std::lower_bound(file_of_.begin(), file_of_.end(), std::pair(part.name, std::string()));
   MEGALITH_ASSERT(found != file_of_.end() && found->first == part.name, "{} is in no file", part.name);
   try {
-    writer_->write(found->second, part.name, part.begin, std::as_bytes(part.values));
+    writer_->write(found->second, part.name, part.begin, part.bytes());
   } catch (const Fault& fault) {
     give_up(fault);
   }

@@ -14,6 +14,8 @@ namespace megalith {
 
 inline constexpr int64_t kShardLimit = int64_t{5} << 30;  // bytes a file of weights, as Hugging Face splits
 
+DType dtype_of(PartType type);  // as files have it
+
 // One checkpoint being written. A fault of the disk ends it with a warning; the run goes on and the checkpoints
 // before it stay as they are.
 class Save final : public PartSink {

@@ -4,6 +4,7 @@ is said.  spill.py BINARY"""
 import os
 import random
 import re
+import shutil
 import signal
 import time
 
@@ -85,6 +86,33 @@ def kills_while_spilling(space):
     return f"{hits} kills"
 
 
+def moments_in_fewer_bytes(space):
+    """Packed, the optimizer's state streams, is saved and goes on as in memory."""
+    prepare(space)
+    sizes = {}
+    for form in ("bf16", "int8"):
+        option = f"train.optimizer_state={form}"
+        space.train("run", f"run.dir=runs/{form}", option)
+        process = space.start("train", "run.yaml", "run.dir=runs/killed", option, tight(space, more=12), "memory.spill=spill")
+        file = space / "runs/killed/metrics.jsonl"
+        wait_for(lambda: file.exists() and file.read_text().count("\n") > 4, "a checkpoint")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        said = space.train("run", "run.dir=runs/killed", "train.optimizer_state=fp32", expect=2).stderr
+        assert "train.optimizer_state" in said, said
+        said = space.train("run", "run.dir=runs/killed", option, tight(space, more=12), "memory.spill=spill").stderr
+        assert "on disk" in said and "resuming at step" in said, said
+        assert_same_run(space / "runs/killed", space / f"runs/{form}", form)
+        shutil.rmtree(space / "runs/killed")
+        files = (space / f"runs/{form}/checkpoints").rglob("optimizer-*.safetensors")
+        sizes[form] = sum(f.stat().st_size for f in files)
+    whole = sum(f.stat().st_size for f in (space / "runs/memory/checkpoints").rglob("optimizer-*.safetensors"))
+    assert sizes["bf16"] < 0.51 * whole and sizes["int8"] < 0.27 * whole, (sizes, whole)
+    said = space.train("run", "run.dir=runs/no", "train.optimizer=adafactor", "train.optimizer_state=int8", expect=2).stderr
+    assert "train.optimizer_state" in said and "adafactor" in said, said
+    return f"{sizes} of {whole}"
+
+
 def spill_files_of(pid):
     """The open files of a process that have our suffix: they have no name any more."""
     found = []
@@ -142,4 +170,4 @@ def refusals(space):
     assert "memory.spill" in said, said
 
 
-run_cases([every_mode_is_as_in_memory, kills_while_spilling, a_flipped_bit_is_caught, refusals])
+run_cases([every_mode_is_as_in_memory, kills_while_spilling, moments_in_fewer_bytes, a_flipped_bit_is_caught, refusals])

@@ -22,6 +22,7 @@ struct Case {
   OptimizerKind optimizer = OptimizerKind::adamw;
   int64_t head_size = 0;  // with biases, as the two come together in the models that have either
   int64_t kept = 0;       // tokens in all layers but the first and the last
+  Packing state = Packing::fp32;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -46,6 +47,7 @@ TEST_P(PeakMemory, IsWithinAFifthOfThePrediction) {
   fill_defaults(shape);
   TrainSettings settings = settings_with(c.optimizer);
   settings.precision = c.precision;
+  settings.optimizer_state = c.state;
   Batch batch = random_batch(shape, c.sequences, c.length);
   if (c.prefix) batch.prefix.assign(static_cast<size_t>(c.sequences), c.length / 2);
 
@@ -117,6 +119,16 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"LlamaBf16", Arch::llama, 4, 128, 1, 256, 2, 300, kBf16},
                     Case{"BertBf16", Arch::bert, 4, 128, 1, 256, 2, 300, kBf16}),
     [](const auto& test) { return test.param.name; });
+
+Case packed(std::string name, Arch arch, Packing state) {
+  return {name, arch, 8, 128, 1, 256, 4, 300, kFp32, {}, true, false, kAdamW, 0, 0, state};
+}
+
+INSTANTIATE_TEST_SUITE_P(Packed, PeakMemory,
+                         testing::Values(packed("Gpt2State16", Arch::gpt2, Packing::bf16),
+                                         packed("Gpt2State8", Arch::gpt2, Packing::int8),
+                                         packed("LlamaState8", Arch::llama, Packing::int8)),
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace megalith

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <limits>
 
 #include "engine/engine.h"
 #include "memory/allocator.h"
@@ -54,20 +55,31 @@ TEST_F(Table, WithoutAdaptingItIsThePlainStepAndNothingIsOnDisk) {
 }
 
 TEST_F(Table, WhatIsOnDiskIsWhatTheStoreTakes) {
-  budget(0.5);
-  config.memory.spill = folder + "/spill";
   config.memory.recompute = Recompute::full;
-  const Plan spilled = plan();
-  ASSERT_TRUE(spilled.strategy.spills());
-  const MemoryTable table = memory_table(spilled);
-  EXPECT_GT(table.disk.total(), 0);
-  EXPECT_LT(table.planned.total(), table.plain.total());
-  EXPECT_LE(table.most, *config.memory.ram);
-  Engine engine(config.model.shape, config.train, 1, true, {spilled.strategy.placement, config.memory.spill});
-  // Up to a chunk an array: alignment between parameters.
-  EXPECT_NEAR(static_cast<double>(engine.model().store()->bytes()), static_cast<double>(table.disk.total()),
-              static_cast<double>(4 * spilled.blocks.size() * kSpillChunk));
-  EXPECT_GE(engine.model().store()->bytes(), table.disk.total());
+  int64_t moments = std::numeric_limits<int64_t>::max();
+  for (Packing state : {Packing::fp32, Packing::bf16, Packing::int8}) {
+    config.train.optimizer_state = state;
+    config.memory.spill.clear();
+    config.memory.ram.reset();
+    budget(0.5);
+    config.memory.spill = folder + "/spill";
+    const Plan spilled = plan();
+    ASSERT_TRUE(spilled.strategy.spills());
+    const MemoryTable table = memory_table(spilled);
+    EXPECT_GT(table.disk.total(), 0);
+    EXPECT_LT(table.planned.total(), table.plain.total());
+    EXPECT_LE(table.most, *config.memory.ram);
+    EXPECT_LT(table.plain[MemoryKind::optimizer], moments);
+    moments = table.plain[MemoryKind::optimizer];
+    Engine engine(config.model.shape, config.train, 1, true, {spilled.strategy.placement, config.memory.spill});
+    // Up to a chunk an array: alignment between parameters.
+    EXPECT_NEAR(static_cast<double>(engine.model().store()->bytes()), static_cast<double>(table.disk.total()),
+                static_cast<double>(4 * spilled.blocks.size() * kSpillChunk));
+    EXPECT_GE(engine.model().store()->bytes(), table.disk.total());
+    int64_t bytes = 0;
+    for (BlockId b = 0; b < static_cast<BlockId>(spilled.blocks.size()); b++) bytes += engine.model().optimizer_bytes(b);
+    EXPECT_EQ(table.plain[MemoryKind::optimizer], bytes);
+  }
 }
 
 TEST_F(Table, AShortfallNamesSettingsEachOfWhichFits) {

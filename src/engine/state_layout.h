@@ -1,0 +1,52 @@
+// Where a block's optimizer state lies, one number an element, packed: the same in memory and on disk. A slot is a row
+// of records, one for every chunk of the flat buffer: the chunk's numbers, then the scales of its pieces.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/block_spec.h"
+#include "optim/packed_state.h"
+
+namespace megalith {
+
+// Elements of a chunk: what streams through memory at a time. Part of what packed numbers depend on: a block of
+// elements with a common scale ends where a chunk ends.
+inline constexpr int64_t kStateChunk = int64_t{1} << 18;
+
+class StateLayout {
+ public:
+  StateLayout(const BlockSpec& spec, Packing packing);
+
+  // What of a parameter lies in a chunk.
+  struct Piece {
+    size_t parameter = 0;
+    int64_t begin = 0, count = 0;  // elements, inside the parameter
+    int64_t at = 0;                // first element inside the chunk
+    int64_t scales = 0;            // how many,
+    int64_t scale_at = 0;          // from here on inside the record,
+    int64_t first_scale = 0;       // and inside the parameter
+  };
+  const std::vector<Piece>& pieces(int64_t chunk) const { return chunks_[static_cast<size_t>(chunk)]; }
+  int64_t chunks() const { return static_cast<int64_t>(chunks_.size()); }
+  int64_t chunk_size(int64_t chunk) const;  // elements
+  int64_t elements() const { return flat_size_; }
+  int64_t scales(size_t parameter) const { return scales_[parameter]; }
+
+  Packing packing() const { return packing_; }
+  int64_t scale_bytes() const { return 4 * most_scales_; }  // room in every record
+  int64_t record_bytes(int64_t chunk) const { return packed_bytes(packing_) * chunk_size(chunk) + scale_bytes(); }
+  int64_t record_offset(int64_t chunk) const { return chunk * (packed_bytes(packing_) * kStateChunk + scale_bytes()); }
+  int64_t slot_bytes() const { return chunks() == 0 ? 0 : record_offset(chunks() - 1) + record_bytes(chunks() - 1); }
+  // A piece's part of a slot's record of its chunk.
+  PackedSlot slot(int64_t chunk, const Piece& piece, std::byte* record) const;
+
+ private:
+  Packing packing_;
+  int64_t flat_size_;
+  int64_t most_scales_ = 0;                 // of a chunk
+  std::vector<std::vector<Piece>> chunks_;
+  std::vector<int64_t> scales_;             // by parameter
+};
+
+}  // namespace megalith
