@@ -140,14 +140,14 @@ Entry ram() {
 // A word, or the length of chains: `4` and `every 4` mean the same.
 Entry recompute() {
   Entry e = entry("memory.recompute", OptionType::count, between(1, kLayers), "auto",
-                  "Which activations are computed again in the backward pass instead of being kept: none, those of all "
-                  "layers (full), those of all layers with only every K-th layer's input kept (K, or every K); auto "
-                  "recomputes as little as memory allows.");
-  e.words = {"auto", "none", "full"};
+                  "Which activations are computed again in the backward pass instead of being kept: none, those of the "
+                  "layers' feed-forward halves (selective), those of all layers (full), those of all layers with only "
+                  "every K-th layer's input kept (K, or every K); auto recomputes as little as memory allows.");
+  e.words = {"auto", "none", "selective", "full"};
   e.unit = "layers";
   e.set = [range = e.range](Config& c, const Yaml& value) {
     if (value.kind != Yaml::Kind::scalar) return false;
-    for (Recompute word : {Recompute::automatic, Recompute::none, Recompute::full})
+    for (Recompute word : {Recompute::automatic, Recompute::none, Recompute::selective, Recompute::full})
       if (value.text == name_of(word)) {
         c.memory.recompute = word;
         c.memory.recompute_every = 0;

@@ -171,16 +171,17 @@ void Engine::forward(const Schedule& schedule, BlockId block, Run& run, MicroId 
   }
   const Keep keep = schedule.keeps(block);
   if (schedule.training && keep == Keep::input) micro.inputs[b] = micro.activation;
-  Tape* tape = schedule.training && keep == Keep::all ? &micro.tapes[b] : nullptr;
+  Tape* tape = schedule.training && (keep == Keep::all || keep == Keep::attention) ? &micro.tapes[b] : nullptr;
   micro.activation = model_.block(block).forward(micro.activation, micro.pass, tape);
+  if (tape && keep == Keep::attention) tape->shorten(kAttentionTape);
 }
 
 void Engine::recompute(const Schedule& schedule, BlockId block, Run& run, MicroId number) {
   Run::Micro& micro = run.micros[static_cast<size_t>(number)];
   const auto b = static_cast<size_t>(block);
   at::Tensor x_NC = std::move(micro.inputs[b]);
-  at::Tensor y_NC = model_.block(block).forward(x_NC, micro.pass, &micro.tapes[b]);
-  if (b + 2 < model_.size() && schedule.keeps(block + 1) == Keep::none) micro.inputs[b + 1] = std::move(y_NC);
+  if (schedule.output_again(block)) micro.inputs[b + 1] = model_.block(block).forward(x_NC, micro.pass, &micro.tapes[b]);
+  else model_.block(block).remake(x_NC, micro.pass, micro.tapes[b]);
 }
 
 void Engine::clip(Run& run) {

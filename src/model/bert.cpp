@@ -59,19 +59,14 @@ class BertLayer : public Block {
   using Block::Block;
 
   at::Tensor forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape) override {
-    if (tape) tape->keep(x_NC);
-    at::Tensor o_NC = attention_.forward(to_qkv_.forward(x_NC), pass, tape);
-    at::Tensor sum1_NC = drop1_.add(x_NC, pass, [&](const at::Tensor& onto) { return from_heads_.forward(o_NC, onto); });
-    o_NC.reset();
-    at::Tensor mid_NC = norm1_.forward(sum1_NC).y_NC;
-    at::Tensor sum2_NC =
-        drop2_.add(mid_NC, pass, [&](const at::Tensor& onto) { return feed_forward_.forward(mid_NC, tape, onto); });
-    at::Tensor y_NC = norm2_.forward(sum2_NC).y_NC;
-    if (tape) {
-      tape->keep(std::move(sum1_NC));
-      tape->keep(std::move(sum2_NC));
-    }
-    return y_NC;
+    at::Tensor o_NC = attend(x_NC, pass, tape);
+    return norm2_.forward(feed(x_NC, std::move(o_NC), pass, tape)).y_NC;
+  }
+
+  void remake(const at::Tensor& x_NC, const Pass& pass, Tape& tape) override {
+    const bool kept = !tape.empty();
+    at::Tensor in_NC = kept ? tape.first() : x_NC, o_NC = kept ? tape.last() : attend(x_NC, pass, &tape);
+    feed(in_NC, std::move(o_NC), pass, &tape);
   }
 
   at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape& tape) override {
@@ -89,6 +84,26 @@ class BertLayer : public Block {
   }
 
  private:
+  // The heads' output.
+  at::Tensor attend(const at::Tensor& x_NC, const Pass& pass, Tape* tape) {
+    if (tape) tape->keep(x_NC);
+    return attention_.forward(to_qkv_.forward(x_NC), pass, tape);
+  }
+
+  // The sum that the second norm takes: it is on the tape, too.
+  at::Tensor feed(const at::Tensor& x_NC, at::Tensor o_NC, const Pass& pass, Tape* tape) {
+    at::Tensor sum1_NC = drop1_.add(x_NC, pass, [&](const at::Tensor& onto) { return from_heads_.forward(o_NC, onto); });
+    o_NC.reset();
+    at::Tensor mid_NC = norm1_.forward(sum1_NC).y_NC;
+    at::Tensor sum2_NC =
+        drop2_.add(mid_NC, pass, [&](const at::Tensor& onto) { return feed_forward_.forward(mid_NC, tape, onto); });
+    if (tape) {
+      tape->keep(std::move(sum1_NC));
+      tape->keep(sum2_NC);
+    }
+    return sum2_NC;
+  }
+
   void wire() override {
     to_qkv_ = {joined("self.query.weight", "self.value.weight"), joined("self.query.bias", "self.value.bias")};
     from_heads_ = {weight("attention.output.dense.weight"), weight("attention.output.dense.bias")};

@@ -14,8 +14,7 @@ class DecoderLayer : public Block {
   using Block::Block;
 
   at::Tensor forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape) override {
-    if (tape) tape->keep(x_NC);
-    at::Tensor o_NC = attention_.forward(to_qkv_.forward(norm1_.forward(x_NC).y_NC), pass, tape);
+    at::Tensor o_NC = attend(x_NC, pass, tape);
     at::Tensor mid_NC = drop1_.add(x_NC, pass, [&](const at::Tensor& onto) { return from_heads_.forward(o_NC, onto); });
     o_NC.reset();
     at::Tensor y_NC = drop2_.add(mid_NC, pass, [&](const at::Tensor& onto) {
@@ -23,6 +22,14 @@ class DecoderLayer : public Block {
     });
     if (tape) tape->keep(std::move(mid_NC));
     return y_NC;
+  }
+
+  void remake(const at::Tensor& x_NC, const Pass& pass, Tape& tape) override {
+    const bool kept = !tape.empty();
+    at::Tensor in_NC = kept ? tape.first() : x_NC, o_NC = kept ? tape.last() : attend(x_NC, pass, &tape);
+    at::Tensor mid_NC = drop1_.add(in_NC, pass, [&](const at::Tensor& onto) { return from_heads_.forward(o_NC, onto); });
+    feed_forward_.remake(norm2_.forward(mid_NC).y_NC, tape);
+    tape.keep(std::move(mid_NC));
   }
 
   at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape& tape) override {
@@ -43,6 +50,12 @@ class DecoderLayer : public Block {
   }
 
  protected:
+  // The heads' output.
+  at::Tensor attend(const at::Tensor& x_NC, const Pass& pass, Tape* tape) {
+    if (tape) tape->keep(x_NC);
+    return attention_.forward(to_qkv_.forward(norm1_.forward(x_NC).y_NC), pass, tape);
+  }
+
   Norm norm1_, norm2_;
   Linear to_qkv_, from_heads_;
   FeedForward feed_forward_;

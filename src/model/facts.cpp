@@ -63,6 +63,10 @@ void layer_facts(BlockFacts& f, const BlockSpec& spec, const ModelShape& s, cons
   f.backward_touched_bytes = e * N * (20 * C + 4 * X + 4 * pre_activation + 2 * F);
   const int64_t kept_sums = s.arch == Arch::bert ? 2 : 1;
   f.saved_bytes = e * N * (X + A + pre_activation + kept_sums * C) + 4 * N * s.heads;
+  f.attention_saved_bytes = e * N * (X + A) + 4 * N * s.heads;
+  f.attention = {2.0 * static_cast<double>(N * C * X) + scores, e * N * (3 * C + 2 * X)};
+  // BERT's second norm needs the sum that the last product adds to.
+  if (s.arch != Arch::bert) f.output = {2.0 * static_cast<double>(N * F * C), e * N * (2 * C + pre_activation + F)};
   f.output_bytes = e * N * C;
   f.workspace_bytes = std::max(feed_forward_workspace(s, m, e), attention_workspace(s, m, e));
 }
@@ -78,6 +82,7 @@ void dropping_facts(BlockFacts& f, const BlockSpec& spec, const ModelShape& s, c
   f.output_bytes = all;
   // The tape has the input's rows in place of the input, which is counted as the block before's until this goes back.
   f.saved_bytes = std::max<int64_t>(0, f.saved_bytes + rows - all);
+  f.attention_saved_bytes = std::max<int64_t>(0, f.attention_saved_bytes + rows - all);
   f.workspace_bytes += 2 * rows + all;
 }
 

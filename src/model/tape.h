@@ -20,8 +20,15 @@ class Tape {
     tensors_.pop_back();
     return tensor;
   }
+  // What was kept first and last, to look at.
+  const at::Tensor& first() const { return tensors_.front(); }
+  const at::Tensor& last() const { return tensors_.back(); }
+  // Forgets all but the first `count`.
+  void shorten(size_t count) {
+    MEGALITH_ASSERT(count <= tensors_.size(), "{} of {} tensors", count, tensors_.size());
+    tensors_.resize(count);
+  }
   bool empty() const { return tensors_.empty(); }
-  void clear() { tensors_.clear(); }
 
  private:
   std::vector<at::Tensor> tensors_;

@@ -36,6 +36,12 @@ class Dropping : public Layer {
     return x_NC.clone().index_copy_(0, rows_K, y_KC);
   }
 
+  void remake(const at::Tensor& x_NC, const Pass& pass, Tape& tape) override {
+    if (!drops_tokens(pass, this->spec_.layer)) return Layer::remake(x_NC, pass, tape);
+    const at::Tensor rows_K = kept_rows(pass, this->spec_.layer);
+    Layer::remake(tape.empty() ? x_NC.index_select(0, rows_K) : at::Tensor(), pass_of_rows(pass, rows_K), tape);
+  }
+
   at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape& tape) override {
     if (!drops_tokens(pass, this->spec_.layer)) return Layer::backward(g_NC, pass, tape);
     const at::Tensor rows_K = kept_rows(pass, this->spec_.layer);

@@ -94,7 +94,7 @@ int32_t micros_of(const Config& config, int64_t micro_batch) {
 bool fits_plainly(const Config& config, int64_t micro_batch, int64_t room) {
   Strategy plain;
   const auto blocks = facts_for(config, micro_batch);
-  if (config.memory.recompute == Recompute::full || config.memory.recompute == Recompute::every)
+  if (config.memory.recompute != Recompute::automatic)
     plain.keep = tightest_strategy(blocks, {{.recompute = config.memory.recompute,
                                              .recompute_every = config.memory.recompute_every}, room}).keep;
   return most_memory(blocks, micros_of(config, micro_batch), plain) <= room;

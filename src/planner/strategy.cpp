@@ -69,6 +69,7 @@ std::optional<size_t> smallest(size_t most, const std::function<bool(size_t)>& f
 
 std::vector<Keep> keep_as_told(const std::vector<BlockFacts>& blocks, const MemorySettings& memory) {
   switch (memory.recompute) {
+    case Recompute::selective: return recompute_feed_forward(blocks);
     case Recompute::full: return recompute_all(blocks);
     case Recompute::every: return recompute_every(blocks, memory.recompute_every);
     default: return {};
@@ -121,7 +122,7 @@ std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, 
   const int32_t first = memory.window > 0 ? static_cast<int32_t>(memory.window) : 1;
   const int32_t last = memory.window > 0 ? first : kLargestWindow;
   std::vector<std::vector<Keep>> keeps{keep_as_told(blocks, memory)};
-  if (open) keeps.push_back(recompute_all(blocks));
+  if (open) keeps.insert(keeps.end(), {recompute_feed_forward(blocks), recompute_all(blocks)});
   for (int32_t window = first; window <= last; window++) {
     Strategy strategy{ComputeOrder::by_block, {}, {}, window};
     for (const std::vector<Keep>& keep : keeps) {
@@ -156,12 +157,14 @@ std::string describe(const Strategy& strategy) {
   std::string text;
   const auto say = [&](std::string part) { text += (text.empty() ? "" : ", ") + part; };
   if (strategy.recomputes()) {
-    const auto all = std::count(strategy.keep.begin() + 1, strategy.keep.end() - 1, Keep::all);
-    const auto layers = static_cast<int64_t>(strategy.keep.size()) - 2;
-    const bool chains = std::count(strategy.keep.begin(), strategy.keep.end(), Keep::none) > 0;
-    if (all < layers)
-      say(all == 0 && !chains ? "full recompute"
-                              : fmt::format("{} of {} layers recomputed{}", layers - all, layers, chains ? " in chains" : ""));
+    const auto count = [&](Keep keep) { return std::count(strategy.keep.begin() + 1, strategy.keep.end() - 1, keep); };
+    const auto layers = static_cast<int64_t>(strategy.keep.size()) - 2, selective = count(Keep::attention);
+    const auto whole = count(Keep::input) + count(Keep::none);
+    const bool chains = count(Keep::none) > 0;
+    if (selective == layers) say("selective recompute");
+    else if (selective > 0) say(fmt::format("{} of {} layers recomputed selectively", selective, layers));
+    if (whole == layers && !chains) say("full recompute");
+    else if (whole > 0) say(fmt::format("{} of {} layers recomputed{}", whole, layers, chains ? " in chains" : ""));
   }
   if (strategy.spills()) {
     const auto away = std::count(strategy.placement.begin(), strategy.placement.end(), Placement::away);

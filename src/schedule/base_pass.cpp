@@ -37,11 +37,10 @@ class StepWriter {
   void recompute(BlockId block, MicroId micro) {
     if (step_.keeps(block) == Keep::all) return;
     const bool input_again = step_.keeps(block) == Keep::none;
-    const bool output_again = block + 1 < head_ && step_.keeps(block + 1) == Keep::none;
     std::vector<OpId> after;
     if (input_again) after.push_back(recomputed_[at(block - 1, micro)]);
     // The activation that it makes again was the next block's, which took it.
-    if (output_again) after.push_back(forward_[at(block + 1, micro)]);
+    if (step_.output_again(block)) after.push_back(forward_[at(block + 1, micro)]);
     if (after.empty()) after.push_back(forward_[at(block, micro)]);
     recomputed_[at(block, micro)] = add({.kind = OpKind::recompute, .block = block, .micro = micro, .after = std::move(after)});
   }
@@ -49,8 +48,8 @@ class StepWriter {
   void backward(BlockId block, MicroId micro) {
     std::vector<OpId> after{output_gradient_[at(block, micro)]};
     if (added_[block] != kNoOp) after.push_back(added_[block]);
-    const bool next_recomputed_after = block + 1 < head_ && step_.keeps(block + 1) == Keep::none;
-    if (step_.keeps(block) != Keep::all && !next_recomputed_after) after.push_back(recomputed_[at(block, micro)]);
+    // (Where the next block was recomputed after it, the order is given.)
+    if (step_.keeps(block) != Keep::all && !step_.output_again(block)) after.push_back(recomputed_[at(block, micro)]);
     const OpId op = add({.kind = OpKind::backward, .block = block, .micro = micro, .after = std::move(after)});
     added_[block] = op;
     if (block > 0) output_gradient_[at(block - 1, micro)] = op;

@@ -55,8 +55,11 @@ Cost predict(const Schedule& schedule, const Op& op, const MachineSpeeds& speeds
   const auto forward_bytes = static_cast<double>(block.forward_touched_bytes);
   const auto backward_bytes = static_cast<double>(block.backward_touched_bytes);
   switch (op.kind) {
-    case OpKind::forward:
-    case OpKind::recompute: return compute(speeds, block.forward_flop, forward_bytes);
+    case OpKind::forward: return compute(speeds, block.forward_flop, forward_bytes);
+    case OpKind::recompute: {
+      const ForwardPart again = block.again(schedule.keeps(op.block), schedule.output_again(op.block));
+      return compute(speeds, again.flop, static_cast<double>(again.touched_bytes));
+    }
     case OpKind::loss:
       return compute(speeds, block.forward_flop + block.backward_flop, forward_bytes + backward_bytes);
     case OpKind::backward: return compute(speeds, block.backward_flop, backward_bytes);

@@ -18,6 +18,7 @@ std::string_view name(Thing thing) {
     case Thing::stowed_gradient: return "gradient on disk";
     case Thing::activation: return "activation";
     case Thing::saved: return "what forward kept";
+    case Thing::attention: return "what attention kept";
     case Thing::output_gradient: return "gradient of the output";
     case Thing::aside: return "gradient kept aside";
     case Thing::norm: return "norm";
@@ -58,12 +59,14 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
       if (b < head) add(makes, Thing::activation, b, m);
       if (b == head) score();
       if (schedule.training && schedule.keeps(b) == Keep::all) add(makes, Thing::saved, b, m);
+      if (schedule.training && schedule.keeps(b) == Keep::attention) add(makes, Thing::attention, b, m);
       break;
     case OpKind::recompute:
       add(needs, Thing::parameters, b);
       if (b > 0) add(needs, Thing::activation, b - 1, m);
+      if (schedule.keeps(b) == Keep::attention) add(needs, Thing::attention, b, m);
       add(makes, Thing::saved, b, m);
-      if (b + 1 < head && schedule.keeps(b + 1) == Keep::none) add(makes, Thing::activation, b, m);
+      if (schedule.output_again(b)) add(makes, Thing::activation, b, m);
       break;
     case OpKind::loss:
       add(needs, Thing::parameters, b);
@@ -75,6 +78,7 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
       break;
     case OpKind::backward:
       if (schedule.blocks[b].backward_uses_parameters) add(needs, Thing::parameters, b);
+      if (schedule.keeps(b) == Keep::attention) add(takes, Thing::attention, b, m);
       add(takes, Thing::saved, b, m);
       add(takes, Thing::output_gradient, b, m);
       if (b > 0) add(takes, Thing::activation, b - 1, m);

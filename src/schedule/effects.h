@@ -18,6 +18,7 @@ enum class Thing : uint8_t {
   stowed_gradient,  // block: on disk, where it waits for its update
   activation,       // block, micro: its output, the next block's input, kept until that block's backward
   saved,            // block, micro: what forward keeps for backward
+  attention,        // block, micro: the part of it that a layer keeps which makes the rest again
   output_gradient,  // block, micro: gradient of its output
   aside,            // block, micro: gradients kept until fold
   norm,             // block: sum of squares
@@ -25,7 +26,7 @@ enum class Thing : uint8_t {
   written,          // block: its parts in the checkpoint being written
   checkpoint,       // durable and visible
 };
-inline constexpr int kThings = 15;
+inline constexpr int kThings = 16;
 
 enum class Touch : uint8_t {
   needs,    // reads what must be there

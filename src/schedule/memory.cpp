@@ -23,12 +23,21 @@ int64_t computing_bytes(const BlockFacts& block) {
   return block.compute_copy_bytes > 0 ? block.compute_copy_bytes : kFloatBytes * block.parameters;
 }
 
+// Of what backward needs: what a layer keeps of it all along, and what it makes again.
+int64_t kept_part(const Schedule& schedule, BlockId block) {
+  return schedule.keeps(block) == Keep::attention ? schedule.blocks[block].attention_saved_bytes : 0;
+}
+int64_t other_part(const Schedule& schedule, BlockId block) {
+  return schedule.blocks[block].saved_bytes - kept_part(schedule, block);
+}
+
 // What a thing occupies while it is there; nothing for what is resident or too small to count.
 Amount amount(const Schedule& schedule, const Effect& effect) {
   switch (effect.thing) {
     case Thing::activation:
     case Thing::output_gradient: return {MemoryKind::activations, schedule.blocks[effect.block].output_bytes};
-    case Thing::saved: return {MemoryKind::saved, schedule.blocks[effect.block].saved_bytes};
+    case Thing::attention: return {MemoryKind::saved, kept_part(schedule, effect.block)};
+    case Thing::saved: return {MemoryKind::saved, other_part(schedule, effect.block)};
     case Thing::parameters:
       if (schedule.placed(effect.block) != Placement::away) return {};
       return {MemoryKind::parameters, computing_bytes(schedule.blocks[effect.block])};
@@ -45,7 +54,7 @@ int64_t workspace(const Schedule& schedule, const Op& op) {
     case OpKind::forward:
       // What is not kept is there all the same while the op runs.
       if (schedule.training && schedule.keeps(op.block) != Keep::all)
-        return schedule.blocks[op.block].workspace_bytes + schedule.blocks[op.block].saved_bytes;
+        return schedule.blocks[op.block].workspace_bytes + other_part(schedule, op.block);
       [[fallthrough]];
     case OpKind::loss:
     case OpKind::recompute:

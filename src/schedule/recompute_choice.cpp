@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kUnits = 512;       // of memory in the table
 constexpr BlockId kLongestChain = 32;  // more layers at once would take more memory than their inputs save
 
-// A chain of recomputed layers first..last, or (all) one layer that keeps everything.
+// A chain of recomputed layers first..last, or one layer that keeps all or its attention half.
 struct Chain {
   int64_t kept = 0;       // bytes from forward to backward
   int64_t transient = 0;  // bytes while it goes back, besides
@@ -23,19 +23,29 @@ class Costs {
   Costs(const std::vector<BlockFacts>& blocks, int32_t micros, ComputeOrder order)
       : blocks_(blocks), micros_(micros), together_(order == ComputeOrder::by_block ? micros : 1) {}
 
-  Chain kept(BlockId block) const { return {together_ * (input(block) + blocks_[block].saved_bytes), 0, 0}; }
+  // `keep`: the first one's.
+  Chain of(BlockId first, BlockId last, Keep keep) const {
+    const BlockFacts& block = blocks_[first];
+    switch (keep) {
+      case Keep::all: return {together_ * (input(first) + block.saved_bytes), 0, 0};
+      case Keep::attention:
+        return {together_ * (input(first) + block.attention_saved_bytes), block.saved_bytes - block.attention_saved_bytes,
+                static_cast<double>(micros_) * block.again(keep, false).flop};
+      default: return recomputed(first, last);
+    }
+  }
 
+ private:
   Chain recomputed(BlockId first, BlockId last) const {
     Chain chain{together_ * input(first), blocks_[last].saved_bytes, 0};  // the last one goes micro-batch by micro-batch
     for (BlockId b = first; b <= last; b++) {
-      chain.flop += micros_ * blocks_[b].forward_flop;
+      chain.flop += static_cast<double>(micros_) * blocks_[b].again(Keep::input, b < last).flop;
       if (b > first) chain.transient += together_ * input(b);
       if (b < last) chain.transient += together_ * blocks_[b].saved_bytes;
     }
     return chain;
   }
 
- private:
   int64_t input(BlockId block) const { return blocks_[block - 1].output_bytes; }
   const std::vector<BlockFacts>& blocks_;
   const int64_t micros_, together_;
@@ -44,12 +54,18 @@ class Costs {
 struct Choice {
   double flop = std::numeric_limits<double>::infinity();
   BlockId last = kNoBlock;  // of the chain that begins here
-  bool all = false;         // it is one layer that keeps everything
+  Keep keep = Keep::all;    // the first one's
 };
 
 }  // namespace
 
 std::vector<Keep> recompute_all(const std::vector<BlockFacts>& blocks) { return recompute_every(blocks, 1); }
+
+std::vector<Keep> recompute_feed_forward(const std::vector<BlockFacts>& blocks) {
+  std::vector<Keep> keep(blocks.size(), Keep::attention);
+  keep.front() = keep.back() = Keep::all;
+  return keep;
+}
 
 std::vector<Keep> recompute_every(const std::vector<BlockFacts>& blocks, int64_t k) {
   MEGALITH_ASSERT(k >= 1);
@@ -67,7 +83,7 @@ KeepCost keep_cost(const std::vector<BlockFacts>& blocks, int32_t micros, Comput
   for (BlockId first = 1; first < head;) {
     BlockId last = first;
     while (last + 1 < head && keep[last + 1] == Keep::none) last++;
-    const Chain chain = keep[first] == Keep::all ? costs.kept(first) : costs.recomputed(first, last);
+    const Chain chain = costs.of(first, last, keep[first]);
     cost.bytes += chain.kept;
     cost.flop += chain.flop;
     transient = std::max(transient, chain.transient);
@@ -82,9 +98,11 @@ std::vector<Keep> choose_keep(const std::vector<BlockFacts>& blocks, int32_t mic
   const auto head = static_cast<BlockId>(blocks.size()) - 1;
   // Only one chain goes back at a time, so the largest of them counts: try every limit that matters.
   std::vector<int64_t> limits{0};
-  for (BlockId first = 1; first < head; first++)
+  for (BlockId first = 1; first < head; first++) {
+    limits.push_back(costs.of(first, first, Keep::attention).transient);
     for (BlockId last = first; last < std::min(head, first + kLongestChain); last++)
-      limits.push_back(costs.recomputed(first, last).transient);
+      limits.push_back(costs.of(first, last, Keep::input).transient);
+  }
   std::sort(limits.begin(), limits.end());
   limits.erase(std::unique(limits.begin(), limits.end()), limits.end());
 
@@ -98,20 +116,21 @@ std::vector<Keep> choose_keep(const std::vector<BlockFacts>& blocks, int32_t mic
     std::vector<std::vector<Choice>> table(static_cast<size_t>(head) + 1, std::vector<Choice>(static_cast<size_t>(units) + 1));
     for (Choice& done : table[static_cast<size_t>(head)]) done.flop = 0;
     for (BlockId first = head - 1; first >= 1; first--) {
-      const auto consider = [&](const Chain& chain, BlockId last, bool all) {
+      const auto consider = [&](BlockId last, Keep keep) {
+        const Chain chain = costs.of(first, last, keep);
+        if (chain.transient > limit) return false;
         const int64_t need = (chain.kept + unit - 1) / unit;
         for (int64_t u = need; u <= units; u++) {
           const double flop = chain.flop + table[static_cast<size_t>(last) + 1][static_cast<size_t>(u - need)].flop;
           Choice& choice = table[static_cast<size_t>(first)][static_cast<size_t>(u)];
-          if (flop < choice.flop) choice = {flop, last, all};
+          if (flop < choice.flop) choice = {flop, last, keep};
         }
+        return true;
       };
-      consider(costs.kept(first), first, true);
-      for (BlockId last = first; last < std::min(head, first + kLongestChain); last++) {
-        const Chain chain = costs.recomputed(first, last);
-        if (chain.transient > limit) break;
-        consider(chain, last, false);
-      }
+      consider(first, Keep::all);
+      consider(first, Keep::attention);
+      for (BlockId last = first; last < std::min(head, first + kLongestChain); last++)
+        if (!consider(last, Keep::input)) break;
     }
     if (table[1][static_cast<size_t>(units)].flop >= best_flop) continue;
     best_flop = table[1][static_cast<size_t>(units)].flop;
@@ -119,9 +138,8 @@ std::vector<Keep> choose_keep(const std::vector<BlockFacts>& blocks, int32_t mic
     int64_t left = units;
     for (BlockId first = 1; first < head;) {
       const Choice& choice = table[static_cast<size_t>(first)][static_cast<size_t>(left)];
-      const Chain chain = choice.all ? costs.kept(first) : costs.recomputed(first, choice.last);
-      for (BlockId b = first; b <= choice.last && !choice.all; b++) best[b] = b == first ? Keep::input : Keep::none;
-      left -= (chain.kept + unit - 1) / unit;
+      for (BlockId b = first; b <= choice.last; b++) best[b] = b == first ? choice.keep : Keep::none;
+      left -= (costs.of(first, choice.last, choice.keep).kept + unit - 1) / unit;
       first = choice.last + 1;
     }
   }

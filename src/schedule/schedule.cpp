@@ -4,6 +4,17 @@
 
 namespace megalith {
 
+ForwardPart BlockFacts::again(Keep keep, bool with_output) const {
+  ForwardPart part{forward_flop, forward_touched_bytes};
+  const auto leave_out = [&](const ForwardPart& other) {
+    part.flop -= other.flop;
+    part.touched_bytes -= other.touched_bytes;
+  };
+  if (keep == Keep::attention) leave_out(attention);
+  if (!with_output) leave_out(output);
+  return part;
+}
+
 std::string_view name(OpKind kind) {
   switch (kind) {
     case OpKind::count: return "count";

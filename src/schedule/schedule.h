@@ -19,7 +19,7 @@ enum class OpKind : uint8_t {
   count,      // number of target tokens of the whole step: what losses are divided by
   forward,    // block, micro: takes the activation of block - 1, leaves its own and what backward needs
   loss,       // last block, micro: forward and backward in one, so that logits never exist as a whole
-  recompute,  // block, micro: forward again, for what backward needs and was not kept
+  recompute,  // block, micro: forward again, as far as backward needs what was not kept
   backward,   // block, micro: takes the gradient of its output, adds to its parameters' gradient
   fold,       // block: adds gradients kept aside (tied embeddings: ids and rows) after all others
   norm,       // block: sum of squares of its gradient
@@ -50,6 +50,19 @@ struct Op {
 
 enum class BlockKind : uint8_t { embedding, layer, head };
 
+// What a layer keeps from forward to backward.
+enum class Keep : uint8_t {
+  all,        // what backward needs
+  attention,  // its input and what the attention half leaves: the feed-forward half is made again before backward
+  input,      // its input: forward is made again
+  none,       // not even that: the recomputation of the block before it makes it
+};
+
+struct ForwardPart {
+  double flop = 0;
+  int64_t touched_bytes = 0;
+};
+
 // What passes, checker and simulator need to know of a block, in bytes and floating-point operations.
 struct BlockFacts {
   std::string name;                  // "embedding", "layer 3", "head"
@@ -64,15 +77,22 @@ struct BlockFacts {
   double backward_flop = 0;
   int64_t forward_touched_bytes = 0; // memory traffic besides the matrix products
   int64_t backward_touched_bytes = 0;
-  int64_t saved_bytes = 0;           // kept from forward to backward, its input excluded
+  int64_t saved_bytes = 0;           // what backward needs of forward, its input excluded
+  int64_t attention_saved_bytes = 0; // of these: what the attention half leaves
   int64_t output_bytes = 0;          // the activation handed to the next block
   int64_t workspace_bytes = 0;       // largest temporaries while it runs
   int64_t aside_bytes = 0;           // gradients kept aside by one backward until fold
+  // Parts of forward that can be left out when it is made again:
+  ForwardPart attention;             // up to the heads' output
+  ForwardPart output;                // what nothing but the output needs
   // The block's own:
   int64_t compute_copy_bytes = 0;    // parameters kept a second time, in the precision of the computation
   int64_t save_workspace_bytes = 0;  // staging while its parts go out to a checkpoint
   int64_t stream_bytes = 0;          // staging while its state streams from and to the disk
   bool backward_uses_parameters = true;
+
+  // Of forward made again by a layer that kept so much; `with_output`: the next one's input is wanted, too.
+  ForwardPart again(Keep keep, bool with_output) const;
 };
 
 // Where a block's state lives between its uses.
@@ -80,13 +100,6 @@ enum class Placement : uint8_t {
   memory,        // all of it in memory
   moments_away,  // optimizer state on disk: it streams through memory when the update is made
   away,          // parameters and gradient, too
-};
-
-// What a layer keeps from forward to backward.
-enum class Keep : uint8_t {
-  all,    // what backward needs
-  input,  // its input: forward is made again before backward
-  none,   // not even that: the recomputation of the block before it makes it
 };
 
 struct Schedule {
@@ -101,6 +114,10 @@ struct Schedule {
     return placement.empty() ? Placement::memory : placement[static_cast<size_t>(block)];
   }
   Keep keeps(BlockId block) const { return keep.empty() ? Keep::all : keep[static_cast<size_t>(block)]; }
+  // Whether a block's recomputation makes its output again, as the input that the next one did not keep.
+  bool output_again(BlockId block) const {
+    return static_cast<size_t>(block) + 2 < blocks.size() && keeps(block + 1) == Keep::none;
+  }
 };
 
 std::string_view name(OpKind kind);

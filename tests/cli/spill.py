@@ -61,8 +61,9 @@ def every_mode_is_as_in_memory(space):
         assert peak <= int(re.search(r"=(\d+)MiB", budget).group(1)) << 20, f"{name}: {peak} bytes of {budget}"
         said.append(budget.removeprefix("memory.ram="))
     assert not os.path.exists(shm)
-    space.train("run", "run.dir=runs/recomputed", "memory.recompute=full")
-    assert_same_run(space / "runs/recomputed", space / "runs/memory", "recomputed in memory")
+    for what in ("selective", "full"):
+        space.train("run", f"run.dir=runs/{what}", f"memory.recompute={what}")
+        assert_same_run(space / f"runs/{what}", space / "runs/memory", f"recomputed in memory: {what}")
     return ", ".join(said)
 
 

@@ -23,6 +23,7 @@ struct Case {
   int64_t head_size = 0;  // with biases, as the two come together in the models that have either
   int64_t kept = 0;       // tokens in all layers but the first and the last
   Packing state = Packing::fp32;
+  Keep keep = Keep::all;  // every layer's
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -60,7 +61,9 @@ TEST_P(PeakMemory, IsWithinAFifthOfThePrediction) {
   auto facts = block_facts(shape, micro, c.precision);
   for (size_t b = 0; b < facts.size(); b++)
     facts[b].optimizer_bytes = engine->model().optimizer_bytes(static_cast<BlockId>(b));
-  Schedule step = training_step(facts, c.micros);
+  std::vector<Keep> keep(facts.size(), c.keep);
+  keep.front() = keep.back() = Keep::all;
+  Schedule step = training_step(facts, c.micros, ComputeOrder::by_micro, keep);
   MemoryLedger ledger(step);
   for (OpId op = 0; op < static_cast<OpId>(step.ops.size()); op++) ledger.start(op), ledger.finish(op);
   const MemoryBound bound = memory_bound(step, Order(step));
@@ -128,6 +131,19 @@ INSTANTIATE_TEST_SUITE_P(Packed, PeakMemory,
                          testing::Values(packed("Gpt2State16", Arch::gpt2, Packing::bf16),
                                          packed("Gpt2State8", Arch::gpt2, Packing::int8),
                                          packed("LlamaState8", Arch::llama, Packing::int8)),
+                         [](const auto& test) { return test.param.name; });
+
+Case recomputing(std::string name, Arch arch, Keep keep) {
+  return {name, arch, 8, 128, 1, 256, 8, 300, kFp32, {}, true, false, kAdamW, 0, 0, Packing::fp32, keep};
+}
+
+INSTANTIATE_TEST_SUITE_P(Recomputing, PeakMemory,
+                         testing::Values(recomputing("Gpt2Selective", Arch::gpt2, Keep::attention),
+                                         recomputing("LlamaSelective", Arch::llama, Keep::attention),
+                                         recomputing("BertSelective", Arch::bert, Keep::attention),
+                                         recomputing("Gpt2Full", Arch::gpt2, Keep::input),
+                                         recomputing("LlamaFull", Arch::llama, Keep::input),
+                                         recomputing("BertFull", Arch::bert, Keep::input)),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

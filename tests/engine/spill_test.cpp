@@ -60,12 +60,14 @@ Tensors all_state(Engine& engine, const std::vector<BlockFacts>& blocks, const s
 
 constexpr Placement M = Placement::memory, O = Placement::moments_away, A = Placement::away;
 
+constexpr int kSelective = -1;
+
 struct Mode {
   const char* name;
   std::vector<Placement> placement;
   ComputeOrder order;
   int32_t window;
-  int every;  // layers in a chain; 0: no recomputation
+  int every;  // layers in a chain; 0: no recomputation; kSelective: of the feed-forward halves
 };
 
 const std::vector<Mode>& modes() {
@@ -77,6 +79,8 @@ const std::vector<Mode>& modes() {
       {"mixed", {O, M, A, O, M}, ComputeOrder::by_block, 2, 1},
       {"in memory, full recompute", {M, M, M, M, M}, ComputeOrder::by_micro, 1, 1},
       {"in memory by block, chains", {M, M, M, M, M}, ComputeOrder::by_block, 1, 3},
+      {"in memory, selective", {M, M, M, M, M}, ComputeOrder::by_micro, 1, kSelective},
+      {"mixed, selective", {O, M, A, O, A}, ComputeOrder::by_block, 2, kSelective},
   };
   return all;
 }
@@ -108,7 +112,9 @@ TEST_F(Spill, EveryModeGivesTheLossesAndTheStateOfARunInMemory) {
 
     for (const Mode& mode : modes()) {
       SCOPED_TRACE(fmt::format("{} {} {}", name(c.arch), mode.name, static_cast<int>(c.optimizer)));
-      const auto keep = mode.every > 0 ? recompute_every(blocks, mode.every) : std::vector<Keep>();
+      const auto keep = mode.every == kSelective ? recompute_feed_forward(blocks)
+                        : mode.every > 0         ? recompute_every(blocks, mode.every)
+                                                 : std::vector<Keep>();
       const Schedule step = with_spill(training_step(blocks, 3, mode.order, keep), mode.placement, mode.window);
       const auto problems = check(step);
       ASSERT_TRUE(problems.empty()) << problems.front().reason;

@@ -31,7 +31,7 @@ class FakeBlocks {
       block.optimizer.assign(width, 2000 + b);
       block.micros.resize(static_cast<size_t>(schedule.micros));
       for (Micro& micro : block.micros) {
-        for (Buffer* buffer : {&micro.activation, &micro.saved, &micro.output_gradient, &micro.aside}) {
+        for (Buffer* buffer : {&micro.activation, &micro.saved, &micro.attention, &micro.output_gradient, &micro.aside}) {
           buffer->assign(width, 0);
         }
       }
@@ -62,6 +62,7 @@ class FakeBlocks {
         if (input != nullptr) result = hash(11, {&result, &input->activation});
         if (input != nullptr && (!schedule_.training || schedule_.keeps(op.block) == Keep::none)) w.clear(input->activation);
         if (schedule_.training && schedule_.keeps(op.block) == Keep::all) w.set(micro->saved, hash(12, {&result}));
+        if (schedule_.training && schedule_.keeps(op.block) == Keep::attention) w.set(micro->attention, hash(15, {&result}));
         if (op.block < head) {
           w.set(micro->activation, std::move(result));
         } else {
@@ -73,7 +74,9 @@ class FakeBlocks {
       case OpKind::recompute: {
         Buffer result = hash(10 + op.micro, {&block->parameters});
         if (input != nullptr) result = hash(11, {&result, &input->activation});
-        w.set(micro->saved, hash(12, {&result}));
+        // The rest that is made again is right only with the part that was kept.
+        const bool part = schedule_.keeps(op.block) == Keep::attention;
+        if (!part || micro->attention == hash(15, {&result})) w.set(micro->saved, hash(12, {&result}));
         if (op.block + 1 < head && schedule_.keeps(op.block + 1) == Keep::none) w.set(micro->activation, std::move(result));
         break;
       }
@@ -117,6 +120,7 @@ class FakeBlocks {
         if (input != nullptr) w.set(input->output_gradient, hash(34, {&result}));
         if (input != nullptr) w.clear(input->activation);
         w.clear(micro->saved);
+        w.clear(micro->attention);
         w.clear(micro->output_gradient);
         break;
       }
@@ -169,14 +173,14 @@ class FakeBlocks {
     for (const Block& b : blocks_) {
       all.insert(all.end(), {b.parameters, b.optimizer, b.gradient, b.table, b.norm, b.written, b.on_disk, b.stowed});
       for (const Micro& m : b.micros)
-        all.insert(all.end(), {m.activation, m.saved, m.output_gradient, m.aside});
+        all.insert(all.end(), {m.activation, m.saved, m.attention, m.output_gradient, m.aside});
     }
     return all;
   }
 
  private:
   struct Micro {
-    Buffer activation, saved, output_gradient, aside;
+    Buffer activation, saved, attention, output_gradient, aside;
   };
   struct Block {
     Buffer parameters, optimizer, gradient, table, norm, written;

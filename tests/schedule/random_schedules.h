@@ -30,6 +30,9 @@ inline std::vector<BlockFacts> make_blocks(int32_t count, bool tied) {
     block.forward_touched_bytes = 3000;
     block.backward_touched_bytes = 5000;
     block.saved_bytes = b == count - 1 ? 0 : 701;
+    block.attention_saved_bytes = b == count - 1 ? 0 : 307;
+    block.attention = {7e5, 1100};
+    block.output = {5e5, 700};
     block.output_bytes = b == count - 1 ? 0 : 101;
     block.workspace_bytes = 31;
     block.aside_bytes = tied && b == 0 ? 13 : 0;
@@ -56,11 +59,11 @@ inline std::vector<Placement> random_placement(Random& random, size_t blocks) {
   return placement;
 }
 
-// Layers that keep all, their input, or nothing where the layer before can make it.
+// Layers that keep all, their attention half, their input, or nothing where the layer before can make it.
 inline std::vector<Keep> random_keep(Random& random, size_t blocks) {
   std::vector<Keep> keep(blocks, Keep::all);
   for (size_t b = 1; b + 1 < blocks; b++)
-    keep[b] = static_cast<Keep>(pick(random, 0, b > 1 && keep[b - 1] != Keep::all ? 2 : 1));
+    keep[b] = static_cast<Keep>(pick(random, 0, keep[b - 1] == Keep::input || keep[b - 1] == Keep::none ? 3 : 2));
   return keep;
 }
 

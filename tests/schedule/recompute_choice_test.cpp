@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "schedule/checker.h"
 #include "schedule/random_schedules.h"
 
@@ -13,12 +15,15 @@ std::vector<BlockFacts> uneven_blocks(Random& random, int32_t count) {
   for (BlockFacts& block : blocks) {
     block.saved_bytes = pick(random, 100, 9000);
     block.output_bytes = pick(random, 50, 2000);
-    block.forward_flop = pick(random, 1, 1000);
+    block.attention_saved_bytes = pick(random, 0, static_cast<int32_t>(block.saved_bytes));
+    block.attention.flop = pick(random, 0, 400);
+    block.output.flop = pick(random, 0, 300);
+    block.forward_flop = block.attention.flop + block.output.flop + pick(random, 1, 400);
   }
   return blocks;
 }
 
-// All choices there are: each layer keeps all, its input, or (behind a recomputed one) nothing.
+// All choices there are: each layer keeps all, its attention half, its input, or (behind one that does not) nothing.
 void try_all(const std::vector<BlockFacts>& blocks, int32_t micros, ComputeOrder order, int64_t bytes, std::vector<Keep>& keep,
              size_t block, double& best) {
   if (block + 1 == blocks.size()) {
@@ -26,8 +31,8 @@ void try_all(const std::vector<BlockFacts>& blocks, int32_t micros, ComputeOrder
     if (cost.bytes <= bytes) best = std::min(best, cost.flop);
     return;
   }
-  for (Keep k : {Keep::all, Keep::input, Keep::none}) {
-    if (k == Keep::none && (block == 1 || keep[block - 1] == Keep::all)) continue;
+  for (Keep k : {Keep::all, Keep::attention, Keep::input, Keep::none}) {
+    if (k == Keep::none && keep[block - 1] != Keep::input && keep[block - 1] != Keep::none) continue;
     keep[block] = k;
     try_all(blocks, micros, order, bytes, keep, block + 1, best);
   }
@@ -36,9 +41,9 @@ void try_all(const std::vector<BlockFacts>& blocks, int32_t micros, ComputeOrder
 
 TEST(RecomputeChoice, IsTheBestOfAllChoicesThatFit) {
   Random random(11);
-  int fitting = 0, between = 0;
+  int fitting = 0, between = 0, halves = 0;
   for (int i = 0; i < 150; i++) {
-    const auto blocks = uneven_blocks(random, pick(random, 3, 9));
+    const auto blocks = uneven_blocks(random, pick(random, 3, 8));
     const int32_t micros = pick(random, 1, 3);
     const auto order = static_cast<ComputeOrder>(pick(random, 0, 1));
     const int64_t most = keep_cost(blocks, micros, order, std::vector<Keep>(blocks.size(), Keep::all)).bytes;
@@ -57,16 +62,25 @@ TEST(RecomputeChoice, IsTheBestOfAllChoicesThatFit) {
     try_all(blocks, micros, order, bytes - bytes * static_cast<int64_t>(blocks.size()) / 500, keep, 1, coarse);
     EXPECT_LE(cost.flop, coarse);
     between += cost.flop > 0;
+    halves += std::count(chosen.begin(), chosen.end(), Keep::attention) > 0;
     const auto problems = check(training_step(blocks, micros, order, chosen));
     EXPECT_TRUE(problems.empty()) << problems.front().reason;
   }
   EXPECT_GT(fitting, 60);
   EXPECT_GT(between, 30);
+  EXPECT_GT(halves, 10);
 }
 
 TEST(RecomputeChoice, WithRoomForAllNothingIsMadeAgain) {
   const auto blocks = make_blocks(12, true);
   EXPECT_EQ(choose_keep(blocks, 2, ComputeOrder::by_micro, 1 << 20), std::vector<Keep>(12, Keep::all));
+}
+
+TEST(RecomputeChoice, NothingIsMadeAgainThatNobodyNeeds) {
+  const BlockFacts block = make_blocks(3, false)[1];
+  EXPECT_EQ(block.again(Keep::none, true).flop, block.forward_flop);
+  EXPECT_EQ(block.again(Keep::input, false).flop, block.forward_flop - block.output.flop);
+  EXPECT_EQ(block.again(Keep::attention, false).flop, block.forward_flop - block.output.flop - block.attention.flop);
 }
 
 TEST(RecomputeChoice, EveryKthLayerKeepsItsInput) {

@@ -13,6 +13,8 @@ struct GeluFeedForward {
 
   // `onto_NC`, where given, is added: a residual.
   at::Tensor forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_NC = {}) const;
+  // What forward leaves on the tape, without its result.
+  void remake(const at::Tensor& x_NC, Tape& tape) const { tape.keep(up.forward(x_NC)); }
   // `x_NC` is forward's input.
   at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, Tape& tape) const;
 };
@@ -21,6 +23,7 @@ struct SwigluFeedForward {
   Linear gate_up, down;
 
   at::Tensor forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_NC = {}) const;
+  void remake(const at::Tensor& x_NC, Tape& tape) const { tape.keep(gate_up.forward(x_NC)); }
   at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, Tape& tape) const;
 };
 
