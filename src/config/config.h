@@ -89,6 +89,7 @@ struct TrainSettings {
   double weight_decay = 0.1;
   double clip = 1.0;               // global gradient norm; 0 = no clipping
   Precision precision = Precision::fp32;
+  Packing activations = Packing::fp32;  // memory.activations: how they are kept from forward to backward
   int64_t eval_every = 200;        // steps; 0 = only at the end
   int64_t eval_batches = 20;       // batches a validation; 0 = all of the validation data
   int64_t log_every = 1;           // steps between plain log lines (metrics.jsonl has every step)

@@ -436,6 +436,13 @@ std::vector<Option> layout_options() {
           .free()
           .when("memory.spill is given", [](const Config& c) { return !c.memory.spill.empty(); }),
       recompute().free(),
+      choice("memory.activations", FIELD(train.activations), "fp32",
+             "How activations are kept from the forward to the backward pass: 4, 2 or 1 bytes a number (int8 with a scale "
+             "for every 128). Losses of a step stay exact, gradients take the rounding.")
+          .when("train.precision is fp32 (16-bit activations are kept as they are) and memory.recompute is not selective",
+                [](const Config& c) {
+                  return c.train.precision == Precision::fp32 && c.memory.recompute != Recompute::selective;
+                }),
       count_or("never", -1, "checkpoint.every", FIELD(checkpoint.every), between(0, 9e18), "200",
                "Steps between checkpoints; 0 saves only at the end.")
           .in("steps")

@@ -103,7 +103,7 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
     MEGALITH_ASSERT(each * schedule.micros == input.batch->sequences, "micro-batches are equal cuts");
     MemoryScope scope(AllocationKind::activations);
     run.micros.push_back({pass_for(input.batch->slice(m * each, each), input.step, schedule.training), {}, {}, {}, {}, {}});
-    run.micros.back().tapes.resize(schedule.blocks.size());
+    run.micros.back().tapes.assign(schedule.blocks.size(), Tape(settings_.activations));
     run.micros.back().inputs.resize(schedule.blocks.size());
   }
   run.outcome.spans = lanes_.run(schedule, [&](OpId id) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/layers/vocabulary_loss.h"
+#include "model/packed_rows.h"
 
 namespace megalith {
 namespace {
@@ -50,7 +51,17 @@ int64_t attention_workspace(const ModelShape& s, const MicroBatchShape& m, int64
   return e * N * (around - C + X) + std::max(wide, product_bytes(e, C, X));
 }
 
-void layer_facts(BlockFacts& f, const BlockSpec& spec, const ModelShape& s, const MicroBatchShape& m, int64_t e) {
+// How numbers are kept for backward.
+struct Kept {
+  int64_t e;  // bytes of a number as it is computed with
+  Packing packing;
+  bool packs() const { return packing != Packing::fp32; }
+  int64_t row(int64_t width) const { return packs() ? packed_row_bytes(packing, width) : e * width; }
+  int64_t more(int64_t width) const { return e * width - row(width); }  // of a row that is unpacked
+};
+
+void layer_facts(BlockFacts& f, const BlockSpec& spec, const ModelShape& s, const MicroBatchShape& m, const Kept& kept) {
+  const int64_t e = kept.e;
   const int64_t N = m.tokens(), C = s.hidden, F = s.ffn, A = s.attention_width(), X = A + 2 * s.kv_heads * s.head_dim();
   const int64_t pre_activation = s.arch == Arch::llama ? 2 * F : F;
   const double products = 2.0 * static_cast<double>(N) * matrix_elements(spec);
@@ -62,27 +73,40 @@ void layer_facts(BlockFacts& f, const BlockSpec& spec, const ModelShape& s, cons
   f.forward_touched_bytes = e * N * (10 * C + 2 * X + 2 * pre_activation + F);
   f.backward_touched_bytes = e * N * (20 * C + 4 * X + 4 * pre_activation + 2 * F);
   const int64_t kept_sums = s.arch == Arch::bert ? 2 : 1;
-  f.saved_bytes = e * N * (X + A + pre_activation + kept_sums * C) + 4 * N * s.heads;
-  f.attention_saved_bytes = e * N * (X + A) + 4 * N * s.heads;
+  f.packs_input = kept.packs();
+  f.attention_saved_bytes = N * (kept.row(X) + kept.row(A) + (f.packs_input ? kept.row(C) : 0)) + 4 * N * s.heads;
+  f.saved_bytes = f.attention_saved_bytes + N * (kept.row(pre_activation) + kept_sums * kept.row(C));
   f.attention = {2.0 * static_cast<double>(N * C * X) + scores, e * N * (3 * C + 2 * X)};
   // BERT's second norm needs the sum that the last product adds to.
   if (s.arch != Arch::bert) f.output = {2.0 * static_cast<double>(N * F * C), e * N * (2 * C + pre_activation + F)};
   f.output_bytes = e * N * C;
   f.workspace_bytes = std::max(feed_forward_workspace(s, m, e), attention_workspace(s, m, e));
+  if (!kept.packs()) return;
+  // Tensors are there unpacked while they are used; in the attention half those that are gone were smaller. Forward
+  // has them all before they are packed, and the norm's output and the activation.
+  const int64_t feed_forward = N * (kept.more(pre_activation) + kept_sums * kept.more(C));
+  f.workspace_bytes = std::max({feed_forward_workspace(s, m, e) + feed_forward,
+                                attention_workspace(s, m, e) + feed_forward + N * (kept.more(X) + kept.more(A)),
+                                feed_forward + e * N * (F + (2 - kept_sums) * C)});
+  const int64_t packing = 2 * f.saved_bytes + e * N * (X + A + pre_activation + (1 + kept_sums) * C);
+  f.forward_touched_bytes += packing;
+  f.backward_touched_bytes += packing;
 }
 
 // A layer that drops: its work is that of the rows it keeps, which are copied there and back.
-void dropping_facts(BlockFacts& f, const BlockSpec& spec, const ModelShape& s, const MicroBatchShape& m, int64_t e) {
-  MicroBatchShape kept = m;
-  kept.length = m.kept;
-  layer_facts(f, spec, s, kept, e);
-  const int64_t all = e * m.tokens() * s.hidden, rows = e * kept.tokens() * s.hidden;
+void dropping_facts(BlockFacts& f, const BlockSpec& spec, const ModelShape& s, const MicroBatchShape& m, const Kept& kept) {
+  MicroBatchShape fewer = m;
+  fewer.length = m.kept;
+  layer_facts(f, spec, s, fewer, kept);
+  const int64_t all = kept.e * m.tokens() * s.hidden, rows = kept.e * fewer.tokens() * s.hidden;
   f.forward_touched_bytes += 2 * all + 4 * rows;
   f.backward_touched_bytes += 2 * all + 4 * rows;
   f.output_bytes = all;
   // The tape has the input's rows in place of the input, which is counted as the block before's until this goes back.
-  f.saved_bytes = std::max<int64_t>(0, f.saved_bytes + rows - all);
-  f.attention_saved_bytes = std::max<int64_t>(0, f.attention_saved_bytes + rows - all);
+  if (!f.packs_input) {
+    f.saved_bytes = std::max<int64_t>(0, f.saved_bytes + rows - all);
+    f.attention_saved_bytes = std::max<int64_t>(0, f.attention_saved_bytes + rows - all);
+  }
   f.workspace_bytes += 2 * rows + all;
 }
 
@@ -113,8 +137,10 @@ void head_facts(BlockFacts& f, const ModelShape& s, const MicroBatchShape& m, in
 
 }  // namespace
 
-std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchShape& micro, Precision precision) {
+std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchShape& micro, Precision precision,
+                                    Packing packing) {
   const int64_t e = precision == Precision::fp32 ? 4 : 2, N = micro.tokens(), C = shape.hidden;
+  const Kept kept{e, packing};
   std::vector<BlockFacts> facts;
   for (const BlockSpec& spec : list_blocks(shape)) {
     BlockFacts f;
@@ -128,15 +154,15 @@ std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchSha
         f.output_bytes = e * N * C;
         f.forward_touched_bytes = e * N * 4 * C;
         f.backward_touched_bytes = e * N * 6 * C;
-        f.saved_bytes = shape.arch == Arch::bert ? e * N * C : 0;
-        f.workspace_bytes = embedding_workspace(shape, N, e);
+        f.saved_bytes = shape.arch == Arch::bert ? N * kept.row(C) : 0;
+        f.workspace_bytes = embedding_workspace(shape, N, e) + (shape.arch == Arch::bert ? N * kept.more(C) : 0);
         f.aside_bytes = shape.tied ? 4 * std::min(N, (shape.vocab + micro.micros - 1) / micro.micros) * C : 0;
         break;
       case BlockKind::layer:
         if (micro.kept > 0 && std::ranges::binary_search(micro.dropping_layers, spec.layer))
-          dropping_facts(f, spec, shape, micro, e);
+          dropping_facts(f, spec, shape, micro, kept);
         else
-          layer_facts(f, spec, shape, micro, e);
+          layer_facts(f, spec, shape, micro, kept);
         break;
       case BlockKind::head:
         head_facts(f, shape, micro, e);

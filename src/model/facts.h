@@ -17,7 +17,9 @@ struct MicroBatchShape {
   int64_t tokens() const { return sequences * length; }
 };
 
-// One entry a block. optimizer_bytes is left 0: it is the optimizer's to say.
-std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchShape& micro, Precision precision);
+// One entry a block. optimizer_bytes is left 0: it is the optimizer's to say. `packing`: how activations are kept for
+// backward; other than as they are in float32 only.
+std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchShape& micro, Precision precision,
+                                    Packing packing = Packing::fp32);
 
 }  // namespace megalith

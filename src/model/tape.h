@@ -1,6 +1,6 @@
 // What one block's forward leaves for its backward, as a stack: backward takes tensors in the reverse order and
-// so frees each as soon as it is used. Activations are thus data that the engine can count, and later pack,
-// spill or rebuild, with no graph behind them.
+// so frees each as soon as it is used. Activations are thus data that the engine can count, pack and rebuild, with no
+// graph behind them. Matrices of float32 may be kept packed; what else there is (log-sum-exps) is kept as it is.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -8,30 +8,45 @@
 #include <vector>
 
 #include "base/error.h"
+#include "model/packed_rows.h"
 
 namespace megalith {
 
 class Tape {
  public:
-  void keep(at::Tensor tensor) { tensors_.push_back(std::move(tensor)); }
-  at::Tensor take() {
-    MEGALITH_ASSERT(!tensors_.empty(), "backward takes more than forward kept");
-    at::Tensor tensor = std::move(tensors_.back());
-    tensors_.pop_back();
-    return tensor;
+  explicit Tape(Packing packing = Packing::fp32) : packing_(packing) {}
+
+  void keep(at::Tensor tensor) {
+    const bool packs = packing_ != Packing::fp32 && can_pack(tensor);
+    kept_.push_back({packs, packs ? pack_rows(tensor, packing_) : PackedRows{std::move(tensor), {}}});
   }
-  // What was kept first and last, to look at.
-  const at::Tensor& first() const { return tensors_.front(); }
-  const at::Tensor& last() const { return tensors_.back(); }
+  at::Tensor take() {
+    MEGALITH_ASSERT(!kept_.empty(), "backward takes more than forward kept");
+    Kept kept = std::move(kept_.back());
+    kept_.pop_back();
+    return kept.packed ? unpack_rows(kept.rows) : std::move(kept.rows.numbers);
+  }
+  // What was kept first and last, to look at; of a tape that packs nothing.
+  const at::Tensor& first() const { return look(kept_.front()); }
+  const at::Tensor& last() const { return look(kept_.back()); }
   // Forgets all but the first `count`.
   void shorten(size_t count) {
-    MEGALITH_ASSERT(count <= tensors_.size(), "{} of {} tensors", count, tensors_.size());
-    tensors_.resize(count);
+    MEGALITH_ASSERT(count <= kept_.size(), "{} of {} tensors", count, kept_.size());
+    kept_.resize(count);
   }
-  bool empty() const { return tensors_.empty(); }
+  bool empty() const { return kept_.empty(); }
 
  private:
-  std::vector<at::Tensor> tensors_;
+  struct Kept {
+    bool packed = false;
+    PackedRows rows;
+  };
+  static const at::Tensor& look(const Kept& kept) {
+    MEGALITH_ASSERT(!kept.packed, "rounded numbers are backward's alone");
+    return kept.rows.numbers;
+  }
+  Packing packing_;
+  std::vector<Kept> kept_;
 };
 
 }  // namespace megalith

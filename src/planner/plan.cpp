@@ -73,7 +73,7 @@ void describe_whole(BlockFacts& f, const BlockSpec& spec, const Optimizer& optim
 
 std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch) {
   const Workload work = workload(config, micro_batch);
-  auto facts = block_facts(work.shape, work.micro, work.precision);
+  auto facts = block_facts(work.shape, work.micro, work.precision, config.train.activations);
   const auto optimizer = make_optimizer(config.train);
   const auto specs = list_blocks(config.model.shape);
   const auto slots = static_cast<int64_t>(optimizer->slots({"any", {1, 1}, true}).size());
@@ -143,6 +143,9 @@ std::vector<Way> ways_to_fit(const Config& config, Bytes process) {
   if (config.memory.window > 1) try_with("memory.window=1", [](Config& c) { c.memory.window = 1; });
   if (config.train.optimizer_state == Packing::fp32 && config.train.optimizer != OptimizerKind::adafactor)
     try_with("train.optimizer_state=int8", [](Config& c) { c.train.optimizer_state = Packing::int8; });
+  if (config.train.activations == Packing::fp32 && config.train.precision == Precision::fp32 &&
+      config.memory.recompute != Recompute::selective)
+    try_with("memory.activations=int8", [](Config& c) { c.train.activations = Packing::int8; });
   if (config.train.optimizer == OptimizerKind::adamw)
     try_with("train.optimizer=adafactor", [](Config& c) { c.train.optimizer = OptimizerKind::adafactor; });
   return ways;

@@ -122,7 +122,8 @@ std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, 
   const int32_t first = memory.window > 0 ? static_cast<int32_t>(memory.window) : 1;
   const int32_t last = memory.window > 0 ? first : kLargestWindow;
   std::vector<std::vector<Keep>> keeps{keep_as_told(blocks, memory)};
-  if (open) keeps.insert(keeps.end(), {recompute_feed_forward(blocks), recompute_all(blocks)});
+  if (open && !blocks[1].packs_input) keeps.push_back(recompute_feed_forward(blocks));
+  if (open) keeps.push_back(recompute_all(blocks));
   for (int32_t window = first; window <= last; window++) {
     Strategy strategy{ComputeOrder::by_block, {}, {}, window};
     for (const std::vector<Keep>& keep : keeps) {

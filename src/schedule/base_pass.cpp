@@ -102,9 +102,12 @@ Schedule empty_step(std::vector<BlockFacts> blocks, int32_t micros, bool trainin
   if (!keep.empty()) {
     MEGALITH_ASSERT(keep.size() == blocks.size() && keep.front() == Keep::all && keep.back() == Keep::all,
                     "embedding and head keep all they need");
-    for (BlockId block = 1; block < head; block++)
+    for (BlockId block = 1; block < head; block++) {
+      MEGALITH_ASSERT(keep[block] != Keep::attention || !blocks[block].packs_input,
+                      "{} would make half of it again from rounded numbers", blocks[block].name);
       MEGALITH_ASSERT(keep[block] != Keep::none || keep[block - 1] == Keep::input || keep[block - 1] == Keep::none,
                       "nothing makes the input of {} again", blocks[block].name);
+    }
   }
   Schedule step;
   step.blocks = std::move(blocks);

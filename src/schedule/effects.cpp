@@ -29,6 +29,12 @@ std::string_view name(Thing thing) {
   return "unknown thing";
 }
 
+// Whether a block's input stays after its forward, as it is.
+bool keeps_input(const Schedule& schedule, BlockId block) {
+  if (!schedule.training || schedule.keeps(block) == Keep::none) return false;
+  return schedule.keeps(block) == Keep::input || !schedule.blocks[block].packs_input;
+}
+
 }  // namespace
 
 std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
@@ -55,7 +61,7 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
       break;
     case OpKind::forward:
       add(needs, Thing::parameters, b);
-      if (b > 0) add(schedule.training && schedule.keeps(b) != Keep::none ? needs : takes, Thing::activation, b - 1, m);
+      if (b > 0) add(keeps_input(schedule, b) ? needs : takes, Thing::activation, b - 1, m);
       if (b < head) add(makes, Thing::activation, b, m);
       if (b == head) score();
       if (schedule.training && schedule.keeps(b) == Keep::all) add(makes, Thing::saved, b, m);
@@ -63,7 +69,7 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
       break;
     case OpKind::recompute:
       add(needs, Thing::parameters, b);
-      if (b > 0) add(needs, Thing::activation, b - 1, m);
+      if (b > 0) add(schedule.blocks[b].packs_input ? takes : needs, Thing::activation, b - 1, m);
       if (schedule.keeps(b) == Keep::attention) add(needs, Thing::attention, b, m);
       add(makes, Thing::saved, b, m);
       if (schedule.output_again(b)) add(makes, Thing::activation, b, m);
@@ -81,7 +87,7 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
       if (schedule.keeps(b) == Keep::attention) add(takes, Thing::attention, b, m);
       add(takes, Thing::saved, b, m);
       add(takes, Thing::output_gradient, b, m);
-      if (b > 0) add(takes, Thing::activation, b - 1, m);
+      if (b > 0 && !schedule.blocks[b].packs_input) add(takes, Thing::activation, b - 1, m);
       if (b > 0) add(makes, Thing::output_gradient, b - 1, m);
       add(adds, Thing::gradient, b, m);
       if (has_table) add(makes, Thing::aside, b, m);

@@ -27,7 +27,7 @@ class Costs {
   Chain of(BlockId first, BlockId last, Keep keep) const {
     const BlockFacts& block = blocks_[first];
     switch (keep) {
-      case Keep::all: return {together_ * (input(first) + block.saved_bytes), 0, 0};
+      case Keep::all: return {together_ * ((block.packs_input ? 0 : input(first)) + block.saved_bytes), 0, 0};
       case Keep::attention:
         return {together_ * (input(first) + block.attention_saved_bytes), block.saved_bytes - block.attention_saved_bytes,
                 static_cast<double>(micros_) * block.again(keep, false).flop};
@@ -50,6 +50,9 @@ class Costs {
   const std::vector<BlockFacts>& blocks_;
   const int64_t micros_, together_;
 };
+
+// The other half is made from it, so it must be as forward had it.
+bool can_keep_attention(const BlockFacts& block) { return !block.packs_input; }
 
 struct Choice {
   double flop = std::numeric_limits<double>::infinity();
@@ -99,7 +102,7 @@ std::vector<Keep> choose_keep(const std::vector<BlockFacts>& blocks, int32_t mic
   // Only one chain goes back at a time, so the largest of them counts: try every limit that matters.
   std::vector<int64_t> limits{0};
   for (BlockId first = 1; first < head; first++) {
-    limits.push_back(costs.of(first, first, Keep::attention).transient);
+    if (can_keep_attention(blocks[first])) limits.push_back(costs.of(first, first, Keep::attention).transient);
     for (BlockId last = first; last < std::min(head, first + kLongestChain); last++)
       limits.push_back(costs.of(first, last, Keep::input).transient);
   }
@@ -128,7 +131,7 @@ std::vector<Keep> choose_keep(const std::vector<BlockFacts>& blocks, int32_t mic
         return true;
       };
       consider(first, Keep::all);
-      consider(first, Keep::attention);
+      if (can_keep_attention(blocks[first])) consider(first, Keep::attention);
       for (BlockId last = first; last < std::min(head, first + kLongestChain); last++)
         if (!consider(last, Keep::input)) break;
     }

@@ -79,6 +79,7 @@ struct BlockFacts {
   int64_t backward_touched_bytes = 0;
   int64_t saved_bytes = 0;           // what backward needs of forward, its input excluded
   int64_t attention_saved_bytes = 0; // of these: what the attention half leaves
+  bool packs_input = false;          // a packed copy of the input is among them, and the input itself goes
   int64_t output_bytes = 0;          // the activation handed to the next block
   int64_t workspace_bytes = 0;       // largest temporaries while it runs
   int64_t aside_bytes = 0;           // gradients kept aside by one backward until fold

@@ -22,7 +22,7 @@ struct Case {
   OptimizerKind optimizer = OptimizerKind::adamw;
   int64_t head_size = 0;  // with biases, as the two come together in the models that have either
   int64_t kept = 0;       // tokens in all layers but the first and the last
-  Packing state = Packing::fp32;
+  Packing state = Packing::fp32, activations = Packing::fp32;
   Keep keep = Keep::all;  // every layer's
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
@@ -49,6 +49,7 @@ TEST_P(PeakMemory, IsWithinAFifthOfThePrediction) {
   TrainSettings settings = settings_with(c.optimizer);
   settings.precision = c.precision;
   settings.optimizer_state = c.state;
+  settings.activations = c.activations;
   Batch batch = random_batch(shape, c.sequences, c.length);
   if (c.prefix) batch.prefix.assign(static_cast<size_t>(c.sequences), c.length / 2);
 
@@ -58,7 +59,7 @@ TEST_P(PeakMemory, IsWithinAFifthOfThePrediction) {
   MicroBatchShape micro{c.sequences / c.micros, c.length, targets, c.micros, c.kept, {}};
   for (int64_t layer = 1; layer + 1 < c.layers; layer++) micro.dropping_layers.push_back(layer);
   batch.dropping = {c.kept, micro.dropping_layers, {}};
-  auto facts = block_facts(shape, micro, c.precision);
+  auto facts = block_facts(shape, micro, c.precision, c.activations);
   for (size_t b = 0; b < facts.size(); b++)
     facts[b].optimizer_bytes = engine->model().optimizer_bytes(static_cast<BlockId>(b));
   std::vector<Keep> keep(facts.size(), c.keep);
@@ -134,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(Packed, PeakMemory,
                          [](const auto& test) { return test.param.name; });
 
 Case recomputing(std::string name, Arch arch, Keep keep) {
-  return {name, arch, 8, 128, 1, 256, 8, 300, kFp32, {}, true, false, kAdamW, 0, 0, Packing::fp32, keep};
+  return {name, arch, 8, 128, 1, 256, 8, 300, kFp32, {}, true, false, kAdamW, 0, 0, Packing::fp32, Packing::fp32, keep};
 }
 
 INSTANTIATE_TEST_SUITE_P(Recomputing, PeakMemory,
@@ -145,6 +146,22 @@ INSTANTIATE_TEST_SUITE_P(Recomputing, PeakMemory,
                                          recomputing("LlamaFull", Arch::llama, Keep::input),
                                          recomputing("BertFull", Arch::bert, Keep::input)),
                          [](const auto& test) { return test.param.name; });
+
+Case packing(std::string name, Arch arch, Packing activations, Dropout dropout = {}, Keep keep = Keep::all, int64_t kept = 0) {
+  return {name, arch, 8, 128, 1, 256, 8, 300, kFp32, dropout, true, false, kAdamW, 0, kept, Packing::fp32, activations, keep};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    PackedActivations, PeakMemory,
+    testing::Values(packing("Gpt2Activations16", Arch::gpt2, Packing::bf16), packing("Gpt2Activations8", Arch::gpt2, Packing::int8),
+                    packing("Gpt2Activations8Dropout", Arch::gpt2, Packing::int8, kResidual),
+                    packing("Gpt2Activations8Full", Arch::gpt2, Packing::int8, {}, Keep::input),
+                    packing("Gpt2Activations8Dropping", Arch::gpt2, Packing::int8, {}, Keep::all, 64),
+                    packing("LlamaActivations16", Arch::llama, Packing::bf16),
+                    packing("LlamaActivations8", Arch::llama, Packing::int8),
+                    packing("BertActivations16", Arch::bert, Packing::bf16),
+                    packing("BertActivations8", Arch::bert, Packing::int8)),
+    [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace megalith

@@ -1,9 +1,11 @@
-// Optimizer state in fewer bytes: where bytes are changes nothing, and what the loss pays is little.
+// Optimizer state and activations in fewer bytes: where bytes are changes nothing, and what the loss pays is little.
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "engine/support.h"
+#include "schedule/checker.h"
+#include "schedule/recompute_choice.h"
 #include "schedule/save_pass.h"
 #include "schedule/spill_pass.h"
 
@@ -134,6 +136,70 @@ TEST_F(Packed, WhatIsSavedAndFilledInAgainGoesOnBitForBit) {
     }
 }
 
+TEST_F(Packed, RecomputationChangesNoBitOfPackedActivations) {
+  for (Arch arch : {Arch::gpt2, Arch::llama, Arch::bert})
+    for (Packing packing : {Packing::bf16, Packing::int8}) {
+      ModelShape shape = tiny(arch, {0.1, 0.1, 0});
+      shape.layers = 3;
+      TrainSettings settings = settings_with();
+      const Batch batch = random_batch(shape, 4, 16);
+      auto exact = engine_with(shape, settings, {});
+      const auto without = memorise(*exact, batch, step_of(shape, batch, 2), 5, 0.01);
+      settings.activations = packing;
+      const auto blocks = block_facts(shape, {2, 16}, Precision::fp32, packing);
+      auto reference = engine_with(shape, settings, {});
+      const auto wanted = memorise(*reference, batch, training_step(blocks, 2), 5, 0.01);
+      EXPECT_EQ(wanted.front(), without.front()) << "forward is exact";
+      EXPECT_NE(wanted, without);
+      for (int every : {1, 2})
+        for (ComputeOrder order : {ComputeOrder::by_micro, ComputeOrder::by_block}) {
+          const Schedule step = training_step(blocks, 2, order, recompute_every(blocks, every));
+          const auto problems = check(step);
+          ASSERT_TRUE(problems.empty()) << problems.front().reason;
+          auto engine = engine_with(shape, settings, {});
+          EXPECT_EQ(memorise(*engine, batch, step, 5, 0.01), wanted);
+        }
+    }
+}
+
+// Of the gradient of all parameters together, as a share of its norm.
+TEST_F(Packed, GradientsTakeTheRoundingOfActivations) {
+  for (Arch arch : {Arch::gpt2, Arch::llama, Arch::bert}) {
+    ModelShape shape = tiny(arch);
+    shape.layers = 4;
+    shape.hidden = 64;
+    shape.ffn = 256;
+    fill_defaults(shape);
+    const Batch batch = random_batch(shape, 8, 32);
+    auto exact = engine_with(shape, settings_with(), {});
+    memorise(*exact, batch, step_of(shape, batch, 1), 20, 0.003);  // past the first steps
+    const Tensors start = parameters(*exact);
+    exact->run(gradients_only(step_of(shape, batch, 1)), {&batch, 20, 0, nullptr});
+    const Tensors wanted = gradients(*exact);
+    std::printf("  %-6s", std::string(name(arch)).c_str());
+    double last = 0;
+    for (Packing packing : {Packing::bf16, Packing::int8}) {
+      TrainSettings settings = settings_with();
+      settings.activations = packing;
+      auto engine = engine_with(shape, settings, {});
+      for (BlockId b = 0; b < static_cast<BlockId>(engine->model().size()); b++)
+        for (const NamedPart& part : engine->model().parameters(b))
+          std::copy(start.at(part.name).begin(), start.at(part.name).end(), part.values.begin());
+      const Schedule step = training_step(block_facts(shape, {8, 32}, Precision::fp32, packing), 1);
+      engine->run(gradients_only(step), {&batch, 20, 0, nullptr});
+      Tensors off = gradients(*engine);
+      for (auto& [name, values] : off)
+        for (size_t i = 0; i < values.size(); i++) values[i] -= wanted.at(name)[i];
+      const double error = norm_of(off) / norm_of(wanted);
+      std::printf(" %s %.5f", packing == Packing::bf16 ? "bf16" : "int8", error);
+      EXPECT_GT(error, last);
+      EXPECT_LT(error, packing == Packing::bf16 ? 0.005 : 0.02);
+      last = error;
+    }
+    std::printf("\n");
+  }
+}
+
 // What a model loses that is trained for a few hundred steps, each on a batch of its own: sequences that follow a rule
 // (a token is a function of the two before it, one in eight is random), so that there is something to learn.
 Batch ruled_batch(const ModelShape& shape, int64_t step) {
@@ -185,8 +251,13 @@ TEST_F(Packed, TrainingPaysLittle) {
       TrainSettings packed = settings;
       packed.optimizer_state = packing;
       const double state = learned(shape, packed, kSteps);
-      std::printf("; %s state %+.4f", packing == Packing::bf16 ? "bf16" : "int8", state - exact);
+      packed = settings;
+      packed.activations = packing;
+      const double activations = learned(shape, packed, kSteps);
+      std::printf("; %s state %+.4f, activations %+.4f", packing == Packing::bf16 ? "bf16" : "int8", state - exact,
+                  activations - exact);
       EXPECT_NEAR(state, exact, 0.02 * exact);
+      EXPECT_NEAR(activations, exact, 0.02 * exact);
     }
     std::printf("\n");
   }

@@ -60,7 +60,8 @@ class FakeBlocks {
       case OpKind::forward: {
         Buffer result = hash(10 + op.micro, {&block->parameters});
         if (input != nullptr) result = hash(11, {&result, &input->activation});
-        if (input != nullptr && (!schedule_.training || schedule_.keeps(op.block) == Keep::none)) w.clear(input->activation);
+        const bool packed = schedule_.blocks[op.block].packs_input && schedule_.keeps(op.block) == Keep::all;
+        if (input != nullptr && (!schedule_.training || packed || schedule_.keeps(op.block) == Keep::none)) w.clear(input->activation);
         if (schedule_.training && schedule_.keeps(op.block) == Keep::all) w.set(micro->saved, hash(12, {&result}));
         if (schedule_.training && schedule_.keeps(op.block) == Keep::attention) w.set(micro->attention, hash(15, {&result}));
         if (op.block < head) {
@@ -74,6 +75,7 @@ class FakeBlocks {
       case OpKind::recompute: {
         Buffer result = hash(10 + op.micro, {&block->parameters});
         if (input != nullptr) result = hash(11, {&result, &input->activation});
+        if (schedule_.blocks[op.block].packs_input) w.clear(input->activation);
         // The rest that is made again is right only with the part that was kept.
         const bool part = schedule_.keeps(op.block) == Keep::attention;
         if (!part || micro->attention == hash(15, {&result})) w.set(micro->saved, hash(12, {&result}));
@@ -114,11 +116,12 @@ class FakeBlocks {
       case OpKind::backward: {
         Buffer result = hash(30, {&micro->saved, &micro->output_gradient});
         if (schedule_.blocks[op.block].backward_uses_parameters) result = hash(35, {&result, &block->parameters});
-        if (input != nullptr) result = hash(31, {&result, &input->activation});
+        const bool packed = schedule_.blocks[op.block].packs_input;
+        if (input != nullptr && !packed) result = hash(31, {&result, &input->activation});
         w.set(block->gradient, hash(32, {&block->gradient, &result}));
         if (owns_table) w.set(micro->aside, hash(33, {&result}));
         if (input != nullptr) w.set(input->output_gradient, hash(34, {&result}));
-        if (input != nullptr) w.clear(input->activation);
+        if (input != nullptr && !packed) w.clear(input->activation);
         w.clear(micro->saved);
         w.clear(micro->attention);
         w.clear(micro->output_gradient);

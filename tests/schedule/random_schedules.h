@@ -60,15 +60,17 @@ inline std::vector<Placement> random_placement(Random& random, size_t blocks) {
 }
 
 // Layers that keep all, their attention half, their input, or nothing where the layer before can make it.
-inline std::vector<Keep> random_keep(Random& random, size_t blocks) {
-  std::vector<Keep> keep(blocks, Keep::all);
-  for (size_t b = 1; b + 1 < blocks; b++)
+inline std::vector<Keep> random_keep(Random& random, const std::vector<BlockFacts>& blocks) {
+  std::vector<Keep> keep(blocks.size(), Keep::all);
+  for (size_t b = 1; b + 1 < blocks.size(); b++) {
     keep[b] = static_cast<Keep>(pick(random, 0, keep[b - 1] == Keep::input || keep[b - 1] == Keep::none ? 3 : 2));
+    if (keep[b] == Keep::attention && blocks[b].packs_input) keep[b] = Keep::input;
+  }
   return keep;
 }
 
 inline Schedule random_step(Random& random, std::vector<BlockFacts> blocks, int32_t micros) {
-  auto keep = pick(random, 0, 1) == 1 ? random_keep(random, blocks.size()) : std::vector<Keep>();
+  auto keep = pick(random, 0, 1) == 1 ? random_keep(random, blocks) : std::vector<Keep>();
   return training_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1)), std::move(keep));
 }
 
@@ -88,6 +90,8 @@ inline Schedule random_spilled(Random& random, std::vector<BlockFacts> blocks, i
 inline Schedule random_schedule(Random& random) {
   auto blocks = make_blocks(pick(random, 2, 7), pick(random, 0, 1) == 1);
   const int32_t micros = pick(random, 1, 5);
+  if (pick(random, 0, 3) == 0)
+    for (size_t b = 1; b + 1 < blocks.size(); b++) blocks[b].packs_input = true;
   if (pick(random, 0, 1) == 1) return random_spilled(random, std::move(blocks), micros);
   switch (pick(random, 0, 9)) {
     case 0: return evaluation_step(std::move(blocks), micros);

@@ -1,0 +1,92 @@
+#include "model/packed_rows.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+#include "model/kernels/simd.h"
+
+namespace megalith {
+namespace {
+
+constexpr int64_t kRows = 16;        // that a thread takes at once
+constexpr float kSmallest = 1e-30f;  // below it numbers are kept as zeros
+
+int64_t scales_of(int64_t width) { return (width + kScaleWidth - 1) / kScaleWidth; }
+
+MEGALITH_VECTORISED float largest(int64_t n, const float* __restrict x) {
+  uint32_t most = 0;  // positive floats have the order of their bits
+  for (int64_t i = 0; i < n; i++) most = std::max(most, std::bit_cast<uint32_t>(x[i]) & 0x7FFFFFFFu);
+  return std::bit_cast<float>(most);
+}
+
+MEGALITH_VECTORISED void encode(int64_t n, const float* __restrict x, float inverse, int8_t* __restrict out) {
+  for (int64_t i = 0; i < n; i++) {
+    const float scaled = std::min(std::max(x[i] * inverse, -127.0f), 127.0f);
+    out[i] = static_cast<int8_t>(static_cast<int32_t>(__builtin_rintf(scaled)));
+  }
+}
+
+MEGALITH_VECTORISED void decode(int64_t n, const int8_t* __restrict x, float scale, float* __restrict out) {
+  for (int64_t i = 0; i < n; i++) out[i] = static_cast<float>(x[i]) * scale;
+}
+
+// Calls work(first number, count, scale's place) for all that share a scale.
+template <class Work>
+void each_scale(int64_t rows, int64_t width, const Work& work) {
+  const int64_t scales = scales_of(width);
+  at::parallel_for(0, rows, kRows, [&](int64_t first, int64_t last) {
+    for (int64_t row = first; row < last; row++)
+      for (int64_t s = 0; s < scales; s++)
+        work(row * width + s * kScaleWidth, std::min(kScaleWidth, width - s * kScaleWidth), row * scales + s);
+  });
+}
+
+}  // namespace
+
+int64_t packed_row_bytes(Packing packing, int64_t width) {
+  switch (packing) {
+    case Packing::fp32: return 4 * width;
+    case Packing::bf16: return 2 * width;
+    case Packing::int8: return width + 4 * scales_of(width);
+  }
+  MEGALITH_ASSERT(false, "packing {}", static_cast<int>(packing));
+}
+
+bool can_pack(const at::Tensor& tensor) {
+  return tensor.dim() == 2 && tensor.scalar_type() == at::kFloat && tensor.is_contiguous();
+}
+
+PackedRows pack_rows(const at::Tensor& x_NC, Packing packing) {
+  MEGALITH_ASSERT(can_pack(x_NC) && packing != Packing::fp32);
+  if (packing == Packing::bf16) return {x_NC.to(at::kBFloat16), {}};
+  const int64_t rows = x_NC.size(0), width = x_NC.size(1);
+  PackedRows packed{at::empty({rows, width}, x_NC.options().dtype(at::kChar)), at::empty({rows, scales_of(width)}, x_NC.options())};
+  const float* from = x_NC.const_data_ptr<float>();
+  auto* to = packed.numbers.mutable_data_ptr<int8_t>();
+  auto* scales = packed.scales_NS.mutable_data_ptr<float>();
+  each_scale(rows, width, [&](int64_t first, int64_t count, int64_t scale) {
+    const float most = largest(count, from + first);
+    scales[scale] = most / 127;
+    encode(count, from + first, most > kSmallest ? 127 / most : 0, to + first);
+  });
+  return packed;
+}
+
+at::Tensor unpack_rows(const PackedRows& packed) {
+  if (!packed.scales_NS.defined()) return packed.numbers.to(at::kFloat);
+  const int64_t rows = packed.numbers.size(0), width = packed.numbers.size(1);
+  at::Tensor x_NC = at::empty({rows, width}, packed.scales_NS.options());
+  const auto* from = packed.numbers.const_data_ptr<int8_t>();
+  const auto* scales = packed.scales_NS.const_data_ptr<float>();
+  auto* to = x_NC.mutable_data_ptr<float>();
+  each_scale(rows, width, [&](int64_t first, int64_t count, int64_t scale) {
+    decode(count, from + first, scales[scale], to + first);
+  });
+  return x_NC;
+}
+
+}  // namespace megalith
