@@ -77,7 +77,18 @@ void Channel::State::meet() {
   mine().step.raise(++step);
   for (int p : local()) {
     if (p == place) continue;
-    await(blocks[static_cast<size_t>(p)]->step, step, world.waits, doing, name, members[static_cast<size_t>(p)]);
+    Flag& theirs = blocks[static_cast<size_t>(p)]->step;
+    const int rank = members[static_cast<size_t>(p)];
+    if (one_host()) {
+      await(theirs, step, world.waits, doing, name, rank);
+      continue;
+    }
+    if (theirs.reached(step)) continue;
+    Patience patience(world.waits, doing, name, rank);
+    while (!theirs.reached(step)) {
+      world.mpi->progress();  // what this rank sends to other hosts may be what its neighbour waits for
+      if (!patience.looks_again()) patience.nap();
+    }
   }
 }
 

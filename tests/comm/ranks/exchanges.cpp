@@ -12,7 +12,7 @@
 namespace megalith::testing_ranks {
 namespace {
 
-constexpr int64_t kSizes[] = {0, 1, 777, 5000, 300001, 2500000};
+constexpr int64_t kSizes[] = {0, 1, 777, 5000, 300001, 1200000};
 
 TEST(World, KnowsItsRanksAndHosts) {
   const char* promised = std::getenv("OMPI_COMM_WORLD_SIZE");
@@ -39,13 +39,15 @@ TEST(World, PassesTextsAround) {
 }
 
 TEST(Broadcast, GivesAllWhatTheRootHas) {
-  for (int root = 0; root < everyone().size(); root++) {
-    for (int64_t size : kSizes) {
+  for (int64_t size : kSizes) {
+    const auto mine = drawn(world().rank(), size, Element::byte, 3);
+    for (int root : {0, everyone().size() - 1}) {
+      const auto expected = drawn(root, size, Element::byte, 3);
       for (Memory memory : kMemories) {
         Values values(memory, size, Element::byte);
-        values.set(drawn(world().rank(), size, Element::byte, 3));
+        values.set(mine);
         everyone().broadcast(values.buffer(), root);
-        ASSERT_EQ(values.bytes(), drawn(root, size, Element::byte, 3));
+        ASSERT_EQ(values.bytes(), expected);
       }
     }
   }

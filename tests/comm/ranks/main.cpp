@@ -76,12 +76,15 @@ std::vector<std::byte> drawn(int rank, int64_t count, Element element, uint32_t 
   std::vector<std::byte> bytes(static_cast<size_t>(count * size_of(element)));
   for (int64_t i = 0; i < count; i++) {
     std::byte* to = bytes.data() + i * size_of(element);
-    const float value = draw(random);
     switch (element) {
       case Element::byte: *to = static_cast<std::byte>(random()); break;
-      case Element::float32: std::memcpy(to, &value, 4); break;
+      case Element::float32: {
+        const float value = draw(random);
+        std::memcpy(to, &value, 4);
+        break;
+      }
       case Element::float64: {
-        const double wide = static_cast<double>(value) + draw(random) * 1e-9;
+        const double wide = static_cast<double>(draw(random)) + draw(random) * 1e-9;
         std::memcpy(to, &wide, 8);
         break;
       }
