@@ -27,7 +27,7 @@ class FailFast : public testing::EmptyTestEventListener {
   }
 };
 
-// The conversions by way of their definition: exponents of 16-bit floats are cut off by scaling.
+// The value of finite bits, by the formats' definitions.
 float widen(uint16_t bits, Element element) {
   if (element == Element::bfloat16) return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
   const int exponent = (bits >> 10) & 31, mantissa = bits & 1023;
@@ -54,7 +54,6 @@ uint16_t narrow(float value, Element element) {
 
 World& world() { return *joined; }
 Channel& everyone() { return *all; }
-std::byte* region() { return mapped; }
 
 Values::Values(Memory memory, int64_t count, Element element) : count_(count), element_(element) {
   const int64_t bytes = count * size_of(element);
@@ -71,20 +70,25 @@ Values::Values(Memory memory, int64_t count, Element element) : count_(count), e
 }
 
 std::vector<std::byte> drawn(int rank, int64_t count, Element element, uint32_t seed) {
-  std::mt19937 random(seed * 1000 + static_cast<uint32_t>(rank));
-  std::uniform_real_distribution<float> draw(-1, 1);
+  uint64_t state = seed * uint64_t{1000} + static_cast<uint64_t>(rank);
+  const auto random = [&] {  // the high half of a multiplicative generator, well stirred
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<uint32_t>((state ^ state >> 29) >> 32);
+  };
+  const auto draw = [&] { return static_cast<float>(static_cast<int32_t>(random())) * 0x1p-31f; };
+  random();
   std::vector<std::byte> bytes(static_cast<size_t>(count * size_of(element)));
   for (int64_t i = 0; i < count; i++) {
     std::byte* to = bytes.data() + i * size_of(element);
     switch (element) {
       case Element::byte: *to = static_cast<std::byte>(random()); break;
       case Element::float32: {
-        const float value = draw(random);
+        const float value = draw();
         std::memcpy(to, &value, 4);
         break;
       }
       case Element::float64: {
-        const double wide = static_cast<double>(draw(random)) + draw(random) * 1e-9;
+        const double wide = static_cast<double>(draw()) + draw() * 1e-9;
         std::memcpy(to, &wide, 8);
         break;
       }
