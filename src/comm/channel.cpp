@@ -102,7 +102,8 @@ std::vector<std::byte*> Channel::State::post(const std::byte* data, int64_t byte
     MEGALITH_ASSERT(posted.bytes == bytes, "{} on channel {}: {} bytes here, {} at rank {}", doing, name, bytes,
                     posted.bytes, members[static_cast<size_t>(p)]);
     shared &= posted.offset >= 0;
-    if (shared) buffers[static_cast<size_t>(p)] = world.in_region_of(members[static_cast<size_t>(p)], posted.offset);
+    if (!shared) continue;
+    buffers[static_cast<size_t>(p)] = world.in_region_of(members[static_cast<size_t>(p)], posted.offset);
   }
   turn++;
   if (!shared) buffers.clear();

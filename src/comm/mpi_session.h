@@ -1,5 +1,5 @@
-// MPI as this program uses it: messages between ranks, never a call that blocks. So one lock around every call is
-// enough for any number of threads (MPI_THREAD_SERIALIZED), waits back off as all others do, and they can be stopped.
+// MPI as this program uses it: messages between ranks, never a call that blocks. So one lock around every call
+// is enough for any number of threads (MPI_THREAD_SERIALIZED), and waits back off and can be stopped as all others.
 #pragma once
 #include <mpi.h>
 

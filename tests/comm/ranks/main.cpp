@@ -94,8 +94,9 @@ std::vector<std::byte> drawn(int rank, int64_t count, Element element, uint32_t 
       }
       default: {  // any mantissa, magnitudes around one, now and then subnormal
         const uint32_t any = random();
-        const int mantissa_bits = element == Element::bfloat16 ? 7 : 10, bias = element == Element::bfloat16 ? 127 : 15;
-        const uint32_t exponent = any % 16 == 0 ? 0 : static_cast<uint32_t>(bias) - any % 8;
+        const int mantissa_bits = element == Element::bfloat16 ? 7 : 10;
+        const uint32_t bias = element == Element::bfloat16 ? 127 : 15;
+        const uint32_t exponent = any % 16 == 0 ? 0 : bias - any % 8;
         const auto bits = static_cast<uint16_t>((any >> 16 & 0x8000u) | exponent << mantissa_bits |
                                                 (any >> 8 & ((1u << mantissa_bits) - 1)));
         std::memcpy(to, &bits, 2);
@@ -145,8 +146,9 @@ int main(int argc, char** argv) {
   joined = World::join();
   const int fd = memfd_create("test-region", MFD_CLOEXEC);
   if (fd < 0 || ftruncate(fd, kRegion) != 0) return 1;
-  mapped = static_cast<std::byte*>(mmap(nullptr, kRegion, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0));
-  if (mapped == MAP_FAILED) return 1;
+  void* got = mmap(nullptr, kRegion, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (got == MAP_FAILED) return 1;
+  mapped = static_cast<std::byte*>(got);
   joined->share({fd, mapped, kRegion});
   std::vector<int> ranks;
   for (int rank = 0; rank < joined->size(); rank++) ranks.push_back(rank);
