@@ -36,6 +36,11 @@ struct Share {
   int64_t S = mine(N);  // rows between products
 
   bool shares_rows() const { return split.tensor > 1; }
+  // q, k, v and log-sum-exp as they are kept: Ulysses' form has some heads of all rows.
+  int64_t scored_bytes() const {
+    const int64_t row = e * X + 4 * H;
+    return split.form == ContextForm::ulysses ? m.tokens() * row / split.context : N * row;
+  }
   int64_t mine(int64_t rows) const {
     return cut_point(rows, split.tensor, split.tensor_rank + 1) - cut_point(rows, split.tensor, split.tensor_rank);
   }
@@ -136,7 +141,7 @@ void layer_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   f.forward_touched_bytes = e * S * 10 * C + e * N * (2 * X + 2 * pre_activation + F) + 6 * shared;
   f.backward_touched_bytes = e * S * 20 * C + e * N * (4 * X + 4 * pre_activation + 2 * F) + 10 * shared;
   const int64_t kept_sums = s.arch == Arch::bert ? 2 : 1;
-  f.saved_bytes = e * N * (X + A + pre_activation) + e * S * kept_sums * C + 4 * N * r.H;
+  f.saved_bytes = e * N * (A + pre_activation) + e * S * kept_sums * C + r.scored_bytes();
   f.output_bytes = e * S * C;
   f.workspace_bytes = std::max(feed_forward_workspace(r), attention_workspace(r));
   layer_exchanges(f, r);
@@ -157,7 +162,9 @@ void dropping_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   f.output_bytes = here;
   // The tape has the input's rows in place of the input, which is counted as the block before's until this goes back.
   f.saved_bytes = std::max<int64_t>(0, f.saved_bytes + rows - here);
-  f.workspace_bytes += 2 * all_kept + (split ? 2 : 1) * all;
+  // While the layer runs; else while all rows come together or, with those kept put back, apart again.
+  f.workspace_bytes += 2 * rows + all;
+  if (split) f.workspace_bytes = std::max({f.workspace_bytes, 2 * all + e * r.N * C, 2 * all + all_kept + rows});
   auto add = [](ExchangeFacts& to, int64_t bytes) { to = {to.calls + 2, to.bytes + bytes}; };
   for (auto* to : {&f.tensor_forward, &f.tensor_backward})
     if (r.split.tensor > 1) add(*to, r.gather_bytes(r.N) + kept.gather_bytes(kept.N));
@@ -170,7 +177,8 @@ void dropping_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
 int64_t embedding_workspace(const Share& r) {
   const int64_t copies = (r.s.dropout.embedding > 0 ? 1 : 0) + (r.s.arch == Arch::bert ? 2 : 0);
   const int64_t gathered = r.shares_rows() ? r.e * (r.N + (r.N + r.split.tensor - 1) / r.split.tensor) * r.C : 0;
-  return r.e * r.S * copies * r.C + (r.e < 4 ? 4 * r.N * r.C / r.split.tensor : 0) + gathered;
+  const int64_t positions = r.split.any() && r.s.arch != Arch::llama ? r.e * r.S * r.C : 0;  // looked up one by one
+  return std::max(positions, r.e * r.S * copies * r.C + (r.e < 4 ? 4 * r.N * r.C / r.split.tensor : 0) + gathered);
 }
 
 void embedding_facts(BlockFacts& f, const Share& r) {
