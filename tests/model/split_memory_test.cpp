@@ -81,7 +81,7 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
     whole.dropping = {c.kept, {1}, {}};
   }
   const Pass pass = share_of(whole, ranks.split);
-  const auto facts = block_facts(shape, micro, c.precision, ranks.split);
+  const auto facts = block_facts(shape, micro, c.precision, Packing::fp32, ranks.split);
   auto blocks = make_blocks(shape, ranks);
   std::vector<at::Tensor> buffers;
   for (auto& block : blocks) {

@@ -5,6 +5,7 @@ relative, every gradient |d| <= 1e-4 max(|g|, 1e-6 |all|), losses of all steps w
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,8 @@ MODELS = {
     "gpt2": "model: {arch: gpt2, layers: 5, hidden: 48, heads: 4, context: 32, dropout: {embedding: 0.1, residual: 0.1, attention: 0.1}}",
     "gpt2 untied": "model: {arch: gpt2, layers: 4, hidden: 48, heads: 4, context: 32, tied: false}",
     "llama": "model: {arch: llama, layers: 4, hidden: 64, heads: 8, kv_heads: 4, ffn: 96, context: 32}",
+    "wide llama": "model: {arch: llama, layers: 4, hidden: 512, heads: 8, kv_heads: 4, ffn: 1536, context: 32}",
+    "wide gpt2": "model: {arch: gpt2, layers: 4, hidden: 512, heads: 4, context: 32}",
     "bert": "model: {arch: bert, layers: 4, hidden: 48, heads: 4, ffn: 96, context: 32}\nobjective: masked",
 }
 
@@ -35,11 +38,11 @@ LAYOUTS = [
     layout(4, "bert", tensor=2, zero=2),
     layout(4, pipeline=2, zero=3),
     layout(4, "gpt2", pipeline=2, schedule="interleaved", interleave=2, tensor=2),
-    layout(8, "llama", pipeline=2, tensor=2, zero=3, spill=True),
+    layout(8, "wide llama", pipeline=2, tensor=2, zero=3, spill=True),
     layout(2),
     layout(3, batch=12),
     layout(4),
-    layout(8),
+    layout(8, batch=16),
     layout(2, zero=2),
     layout(2, zero=3),
     layout(4, "llama", zero=3),
@@ -66,12 +69,12 @@ LAYOUTS = [
     layout(8, "llama", tensor=2, context=2, zero=2),
     layout(8, "bert", pipeline=2, tensor=2, zero=1),
     layout(8, pipeline=2, context=2, zero=3),
-    layout(2, spill=True),
-    layout(2, zero=1, spill=True),
-    layout(2, "llama", zero=2, spill=True),
-    layout(4, pipeline=2, zero=3, spill=True),
-    layout(2, tensor=2, spill=True),
-    layout(4, "bert", pipeline=2, tensor=2, spill=True, recompute="full"),
+    layout(2, "wide gpt2", spill=True),
+    layout(2, "wide gpt2", zero=1, spill=True),
+    layout(2, "wide llama", zero=2, spill=True),
+    layout(4, "wide gpt2", pipeline=2, zero=3, spill=True),
+    layout(2, "wide llama", tensor=2, spill=True),
+    layout(4, "wide gpt2", pipeline=2, tensor=2, spill=True, recompute="full"),
     layout(4, "llama", zero=3, recompute="full"),
     layout(4, "gpt2", pipeline=2, zero=1, recompute="2"),
 ]
@@ -89,24 +92,34 @@ class Bench:
         self.program, self.folder, self.alone = program, folder, {}
         corpus(folder)
 
-    def train(self, name, ranks, model, batch=8, micro_batch=2, spill=False, recompute="none", **parallel):
+    def train(self, name, ranks, model, batch=8, micro_batch=2, spill=False, recompute="none", steps=STEPS, every=1, **parallel):
         run = self.folder / name
         yaml = self.folder / f"{name}.yaml"
         memory = {"recompute": recompute}
-        if spill:  # so little that something must go to disk, per rank of the host
-            memory |= {"spill": str(self.folder / f"spill-{name}"), "ram": f"{ranks * 170}MiB"}
+        command = [self.program, "train", str(yaml)] + (["--ranks", str(ranks)] if ranks > 1 else [])
+        if spill:
+            memory |= {"spill": str(self.folder / f"spill-{name}")}
         # Without clipping, a tenth of the first gradient is AdamW's first moment after one step.
-        yaml.write_text(
+        text = (
             f"run: {{dir: {run}}}\n{MODELS[model]}\n"
             f"data: {{train: [{self.folder}/text.txt], tokenizer: {{train: bpe, vocab: 321}}, sequence: 32, cache: {self.folder}/cache}}\n"
-            f"train: {{steps: {STEPS}, batch: {batch}, micro_batch: {micro_batch}, lr: 0.001, clip: 0, threads: 1, eval_every: 3, sample_tokens: 0, warmup: 0}}\n"
-            f"checkpoint: {{every: 1, keep: {STEPS}}}\n"
-            f"memory: {json.dumps(memory)}\nparallel: {json.dumps(parallel)}\n"
+            f"train: {{steps: {steps}, batch: {batch}, micro_batch: {micro_batch}, lr: 0.001, clip: 0, threads: 1, eval_every: 3, sample_tokens: 0, warmup: 0, decay: constant}}\n"
+            f"checkpoint: {{every: {every}, keep: {STEPS}}}\n"
+            f"parallel: {json.dumps(parallel)}\n"
         )
-        command = [self.program, "train", str(yaml)] + (["--ranks", str(ranks)] if ranks > 1 else [])
+        if spill:  # as little memory as the run says that it can do with: nearly everything is on disk
+            yaml.write_text(text + f"memory: {json.dumps(memory | {'ram': '8MiB'})}\n")
+            refused = subprocess.run(command, capture_output=True, text=True, timeout=300)
+            least = re.search(r"at least ([0-9.]+) MiB", refused.stderr)
+            assert refused.returncode == 2 and least, f"{name}: exit {refused.returncode}\n{refused.stderr[-2000:]}"
+            memory["ram"] = f"{ranks * (int(float(least[1])) + 3)}MiB"
+        yaml.write_text(text + f"memory: {json.dumps(memory)}\n")
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         if done.returncode != 0:
             raise AssertionError(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-3000:]}")
+        if spill:
+            strategy = json.loads((run / "plan.json").read_text())["strategy"]
+            assert strategy["blocks_away"] + strategy["blocks_with_moments_away"] > 0, f"{name} spills nothing: {strategy}"
         return run
 
     def compare(self, ranks, model, settings):
