@@ -6,10 +6,13 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/error.h"
+#include "engine/exchange_buffer.h"
 #include "memory/allocator.h"
+#include "model/share.h"
 
 namespace megalith {
 namespace {
@@ -31,11 +34,12 @@ void keep_to_one_thread() {
 // A block is in memory while this lives, for work without a schedule.
 class Present {
  public:
-  Present(ModelState& model, BlockId id, const Optimizer* optimizer) : model_(model), id_(id) {
+  Present(ModelState& model, BlockId id, const Optimizer* optimizer, Team* team) : model_(model), id_(id) {
     if (model.placement(id) != Placement::memory) model.renew(id, Lane::compute, optimizer);
+    if (model.slices()) model.gather(id, team->everyone());  // the replicas are all there are
   }
   ~Present() {
-    if (model_.placement(id_) == Placement::away) model_.drop(id_);
+    if (!model_.parameters_stay(id_)) model_.drop(id_);
   }
   Present(const Present&) = delete;
   Present& operator=(const Present&) = delete;
@@ -50,14 +54,15 @@ class Present {
 struct Engine::Run {
   struct Micro {
     Pass pass;
-    at::Tensor activation;         // output of the last block that ran forward
-    std::vector<at::Tensor> inputs;  // by block, of those that are recomputed
-    at::Tensor gradient;           // of the input of the last block that ran backward
-    std::vector<Tape> tapes;       // by block
+    std::vector<at::Tensor> activations;  // by block: its output, until the next one has taken it
+    std::vector<at::Tensor> inputs;       // by block, of those that are recomputed
+    std::vector<at::Tensor> gradients;    // by block: of its output
+    std::vector<Tape> tapes;              // by block
     LossSums sums;
   };
   const Schedule* schedule = nullptr;
   StepInput input;
+  Batch batch;                     // this rank's
   std::vector<Micro> micros;
   std::vector<double> squares;     // of the gradients, by block
   Update update;
@@ -65,11 +70,13 @@ struct Engine::Run {
 };
 
 Engine::Engine(const ModelShape& shape, const TrainSettings& settings, uint64_t seed, bool training,
-               const Residence& residence)
+               const Residence& residence, Team* team, const Division& division)
     : settings_(settings),
       seed_(seed),
+      team_(team),
       optimizer_(training ? make_optimizer(settings) : nullptr),
-      model_(shape, settings.precision, optimizer_.get(), residence, settings.optimizer_state) {
+      model_(shape, settings.precision, optimizer_.get(), residence, settings.optimizer_state,
+             team ? ModelPart{division, team->replicas_net().place(), team->inside()} : ModelPart{}) {
   if (settings.precision != Precision::fp16) counters_.loss_scale.scale = 1;
 }
 
@@ -89,7 +96,13 @@ Pass Engine::pass_for(const Batch& batch, int64_t step, bool training) const {
   pass.seed = seed_;
   pass.step = step;
   pass.first_sequence = batch.first_sequence;
-  return pass;
+  return team_ && team_->split().any() ? share_of(std::move(pass), team_->split()) : pass;
+}
+
+Batch Engine::part_of(const StepInput& input) const {
+  if (!team_ || input.same_for_all) return *input.batch;
+  const int64_t all = input.batch->sequences, each = team_->sequences_each(all);
+  return input.batch->slice(team_->sequences_begin(all), each);
 }
 
 StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
@@ -98,11 +111,14 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
   run.schedule = &schedule;
   run.input = input;
   run.squares.assign(schedule.blocks.size(), 0);
+  if (input.batch) run.batch = part_of(input);
   for (int32_t m = 0; m < schedule.micros; m++) {
-    int64_t each = input.batch->sequences / schedule.micros;
-    MEGALITH_ASSERT(each * schedule.micros == input.batch->sequences, "micro-batches are equal cuts");
+    int64_t each = run.batch.sequences / schedule.micros;
+    MEGALITH_ASSERT(each * schedule.micros == run.batch.sequences, "micro-batches are equal cuts");
     MemoryScope scope(AllocationKind::activations);
-    run.micros.push_back({pass_for(input.batch->slice(m * each, each), input.step, schedule.training), {}, {}, {}, {}, {}});
+    run.micros.push_back({pass_for(run.batch.slice(m * each, each), input.step, schedule.training), {}, {}, {}, {}, {}});
+    run.micros.back().activations.resize(schedule.blocks.size());
+    run.micros.back().gradients.resize(schedule.blocks.size());
     run.micros.back().tapes.assign(schedule.blocks.size(), Tape(settings_.activations));
     run.micros.back().inputs.resize(schedule.blocks.size());
   }
@@ -112,9 +128,12 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
     if (op.lane != Lane::compute) keep_to_one_thread();
     execute(run, op);
   });
-  for (const Run::Micro& micro : run.micros) {
-    run.outcome.loss += micro.sums.loss;
-    run.outcome.targets += micro.sums.targets;
+  if (!team_) {
+    for (const Run::Micro& micro : run.micros) {
+      run.outcome.loss += micro.sums.loss;
+      run.outcome.targets += micro.sums.targets;
+    }
+    run.outcome.stop = input.stop;
   }
   if (run.outcome.targets > 0) run.outcome.loss /= static_cast<double>(run.outcome.targets);
   return std::move(run.outcome);
@@ -133,14 +152,20 @@ void Engine::execute(Run& run, const Op& op) {
     }
     case OpKind::forward: forward(schedule, op.block, run, op.micro); break;
     case OpKind::loss: {
-      at::Tensor x_NC = std::move(micro->activation);
-      micro->sums = model_.head().loss_and_gradient(x_NC, micro->pass, micro->gradient);
+      const auto before = static_cast<size_t>(op.block) - 1;
+      at::Tensor x_NC = std::move(micro->activations[before]);
+      micro->sums = model_.head().loss_and_gradient(x_NC, micro->pass, micro->gradients[before]);
       break;
     }
     case OpKind::recompute: recompute(schedule, op.block, run, op.micro); break;
     case OpKind::backward: {
-      Tape& tape = micro->tapes[static_cast<size_t>(op.block)];
-      micro->gradient = model_.block(op.block).backward(micro->gradient, micro->pass, tape);
+      const auto b = static_cast<size_t>(op.block);
+      Tape& tape = micro->tapes[b];
+      // Held until it has gone back: its place is counted until then.
+      const at::Tensor g_NC = micro->gradients[b];
+      at::Tensor gx_NC = model_.block(op.block).backward(g_NC, micro->pass, tape);
+      micro->gradients[b].reset();
+      if (b > 0) micro->gradients[b - 1] = std::move(gx_NC);
       MEGALITH_ASSERT(tape.empty(), "{} left something on its tape", model_.block(op.block).spec().name);
       break;
     }
@@ -156,6 +181,15 @@ void Engine::execute(Run& run, const Op& op) {
     case OpKind::drop: model_.drop(op.block); break;
     case OpKind::clear: model_.clear(op.block); break;
     case OpKind::stow: model_.stow(op.block, op.lane); break;
+    case OpKind::gather: model_.gather(op.block, team_->replicas_net()); break;
+    case OpKind::reduce: model_.reduce(op.block, team_->replicas_net(), team_->tensor_net()); break;
+    case OpKind::total: total(run); break;
+    case OpKind::send:
+    case OpKind::receive:
+    case OpKind::send_back:
+    case OpKind::receive_back:
+    case OpKind::lend:
+    case OpKind::collect: exchange(run, op); break;
     case OpKind::save: save(op.block, *run.input.sink); break;
     case OpKind::commit: run.input.sink->commit(); break;
   }
@@ -165,14 +199,15 @@ void Engine::forward(const Schedule& schedule, BlockId block, Run& run, MicroId 
   Run::Micro& micro = run.micros[static_cast<size_t>(number)];
   const auto b = static_cast<size_t>(block);
   if (b + 1 == model_.size()) {
-    micro.sums = model_.head().loss(micro.activation, micro.pass);
-    micro.activation.reset();
+    micro.sums = model_.head().loss(micro.activations[b - 1], micro.pass);
+    micro.activations[b - 1].reset();
     return;
   }
   const Keep keep = schedule.keeps(block);
-  if (schedule.training && keep == Keep::input) micro.inputs[b] = micro.activation;
+  const at::Tensor x_NC = b > 0 ? std::move(micro.activations[b - 1]) : at::Tensor();
+  if (schedule.training && keep == Keep::input) micro.inputs[b] = x_NC;
   Tape* tape = schedule.training && (keep == Keep::all || keep == Keep::attention) ? &micro.tapes[b] : nullptr;
-  micro.activation = model_.block(block).forward(micro.activation, micro.pass, tape);
+  micro.activations[b] = model_.block(block).forward(x_NC, micro.pass, tape);
   if (tape && keep == Keep::attention) tape->shorten(kAttentionTape);
 }
 
@@ -184,12 +219,55 @@ void Engine::recompute(const Schedule& schedule, BlockId block, Run& run, MicroI
   else model_.block(block).remake(x_NC, micro.pass, micro.tapes[b]);
 }
 
+void Engine::total(Run& run) {
+  const bool counts = team_->counts_losses() && (!run.input.same_for_all || team_->mesh().first(Axis::data));
+  std::array<double, 4> sums{0, 0, 0, run.input.stop ? 1.0 : 0.0};  // loss, targets, squares of the gradient
+  for (const Run::Micro& micro : run.micros) {
+    sums[0] += counts ? micro.sums.loss : 0;
+    sums[1] += counts ? static_cast<double>(micro.sums.targets) : 0;
+  }
+  for (double s : run.squares) sums[2] += s;
+  team_->everyone().all_reduce(std::span<double>(sums));
+  run.outcome.loss = sums[0];
+  run.outcome.targets = static_cast<int64_t>(sums[1]);
+  run.squares.assign(1, sums[2]);
+  run.outcome.stop = sums[3] > 0;
+}
+
+void Engine::exchange(Run& run, const Op& op) {
+  const Schedule& schedule = *run.schedule;
+  const auto b = static_cast<size_t>(op.block);
+  Run::Micro* micro = op.micro == kNoMicro ? nullptr : &run.micros[static_cast<size_t>(op.micro)];
+  const auto taken = [&](at::Tensor& from, Channel& way, BlockId to) {
+    way.send(bytes_of(from), schedule.stage(to));
+    from.reset();
+  };
+  const auto received = [&](Channel& way, BlockId from) {
+    MemoryScope scope(AllocationKind::activations);
+    at::Tensor x = at::empty({micro->pass.rows(), model_.shape().hidden}, at::TensorOptions().dtype(compute_type(settings_.precision)));
+    way.receive(bytes_of(x), schedule.stage(from));
+    return x;
+  };
+  switch (op.kind) {
+    case OpKind::send: taken(micro->activations[b], team_->forward_way(), op.block + 1); break;
+    case OpKind::receive: micro->activations[b] = received(team_->forward_way(), op.block); break;
+    case OpKind::send_back: taken(micro->gradients[b], team_->backward_way(), op.block); break;
+    case OpKind::receive_back: micro->gradients[b] = received(team_->backward_way(), op.block + 1); break;
+    default: {
+      const int peer = schedule.stage(schedule.borrows(op.block) ? op.block : schedule.head());
+      if (op.kind == OpKind::lend) model_.lend(op.block, team_->table_way(), peer);
+      else model_.collect(op.block, team_->table_way(), peer);
+    }
+  }
+}
+
 void Engine::clip(Run& run) {
   double squares = 0;
   for (double s : run.squares) squares += s;
   const double scale = counters_.loss_scale.scale, norm = std::sqrt(squares) / scale;
-  double loss = 0;
-  for (const Run::Micro& m : run.micros) loss += m.sums.loss;
+  double loss = run.outcome.loss;  // of all ranks, where there are several
+  for (const Run::Micro& m : run.micros)
+    if (!team_) loss += m.sums.loss;
   run.outcome.gradient_norm = norm;
   run.outcome.loss_scale = scale;
   run.outcome.skipped = !std::isfinite(norm) || !std::isfinite(loss);
@@ -216,7 +294,7 @@ void Engine::save(BlockId block, PartSink& sink) {
 at::Tensor Engine::forward_alone(const Pass& pass) {
   at::Tensor x_NC;
   for (BlockId b = 0; b + 1 < static_cast<BlockId>(model_.size()); b++) {
-    Present present(model_, b, optimizer_.get());
+    Present present(model_, b, optimizer_.get(), team_);
     x_NC = model_.block(b).forward(x_NC, pass, nullptr);
   }
   return x_NC;
@@ -235,7 +313,7 @@ at::Tensor Engine::logits(const std::vector<int64_t>& ids, int64_t sequences, Ke
   if (cache) cache->advance(batch.length);
   if (last_only)
     x_NC = x_NC.view({sequences, batch.length, x_NC.size(1)}).select(1, batch.length - 1).contiguous();
-  Present table(model_, 0, optimizer_.get()), head(model_, static_cast<BlockId>(model_.size()) - 1, optimizer_.get());
+  Present table(model_, 0, optimizer_.get(), team_), head(model_, static_cast<BlockId>(model_.size()) - 1, optimizer_.get(), team_);
   return model_.head().logits(x_NC).to(at::kFloat);
 }
 
@@ -243,7 +321,7 @@ std::vector<float> Engine::losses(const Batch& batch) {
   c10::InferenceMode no_graph;
   Pass pass = pass_for(batch, 0, false);
   at::Tensor x_NC = forward_alone(pass), each_N;
-  Present table(model_, 0, optimizer_.get()), head(model_, static_cast<BlockId>(model_.size()) - 1, optimizer_.get());
+  Present table(model_, 0, optimizer_.get(), team_), head(model_, static_cast<BlockId>(model_.size()) - 1, optimizer_.get(), team_);
   model_.head().loss(x_NC, pass, &each_N);
   each_N = each_N.to(at::kFloat).contiguous();
   return {each_N.const_data_ptr<float>(), each_N.const_data_ptr<float>() + each_N.numel()};

@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "data/batch.h"
 #include "engine/model_state.h"
+#include "engine/team.h"
 #include "optim/loss_scale.h"
 #include "schedule/lanes.h"
 #include "schedule/schedule.h"
@@ -28,10 +29,12 @@ class PartSink {
 };
 
 struct StepInput {
-  const Batch* batch = nullptr;  // borrowed; null for a schedule without micro-batches
+  const Batch* batch = nullptr;  // borrowed; of all ranks; null for a schedule without micro-batches
   int64_t step = 0;              // from 0: keys dropout
   double lr = 0;
   PartSink* sink = nullptr;      // borrowed; needed by schedules that save
+  bool stop = false;             // this rank was asked to stop
+  bool same_for_all = false;     // every rank of the data axis takes the whole batch; it counts once
 };
 
 struct StepOutcome {
@@ -40,16 +43,18 @@ struct StepOutcome {
   double gradient_norm = 0;      // before clipping
   bool skipped = false;          // loss or gradient not finite: nothing was updated
   double loss_scale = 1;
+  bool stop = false;             // some rank was asked to stop
   std::vector<Span> spans;       // by op
 };
 
 class Engine {
  public:
-  // `training` false: no gradients, no optimizer. Schedules must place blocks as `residence` does.
+  // `training` false: no gradients, no optimizer. Schedules must place blocks as `residence` does, and divide the model
+  // as `division` does among the ranks of `team` (borrowed; null: there are no others).
   Engine(const ModelShape& shape, const TrainSettings& settings, uint64_t seed, bool training,
-         const Residence& residence = {});
+         const Residence& residence = {}, Team* team = nullptr, const Division& division = {});
 
-  // Runs a schedule of this model. Micro-batches are equal cuts of the batch.
+  // Runs a schedule of this model. Micro-batches are equal cuts of this rank's sequences of the batch.
   StepOutcome run(const Schedule& schedule, const StepInput& input);
 
   // Logits of the last position of every sequence, or of all positions. With a cache, `ids` continue it.
@@ -75,11 +80,15 @@ class Engine {
   void recompute(const Schedule& schedule, BlockId block, Run& run, MicroId micro);
   void clip(Run& run);
   void save(BlockId block, PartSink& sink);
+  void total(Run& run);
+  void exchange(Run& run, const Op& op);  // with the stages before and behind
+  Batch part_of(const StepInput& input) const;
   Pass pass_for(const Batch& batch, int64_t step, bool training) const;
   at::Tensor forward_alone(const Pass& pass);  // all blocks but the head, without a schedule
 
   TrainSettings settings_;
   uint64_t seed_;
+  Team* team_;  // null: this rank is alone
   std::unique_ptr<Optimizer> optimizer_;
   ModelState model_;
   Lanes lanes_;

@@ -2,28 +2,11 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
-#include "base/error.h"
+#include "engine/exchange_buffer.h"
 #include "engine/model_state.h"
 #include "memory/allocator.h"
 
 namespace megalith {
-namespace {
-
-Buffer buffer_of(const at::Tensor& flat, int64_t begin, int64_t count) {
-  const Element element = flat.scalar_type() == at::kFloat ? Element::float32
-                          : flat.scalar_type() == at::kHalf ? Element::float16
-                                                            : Element::bfloat16;
-  return {static_cast<std::byte*>(flat.mutable_data_ptr()) + begin * flat.element_size(), count, element};
-}
-
-Buffer buffer_of(const at::Tensor& flat) { return buffer_of(flat, 0, flat.numel()); }
-
-std::span<std::byte> bytes_of(const at::Tensor& flat) {
-  return {static_cast<std::byte*>(flat.mutable_data_ptr()), static_cast<size_t>(flat.nbytes())};
-}
-
-}  // namespace
-
 void ModelState::gather(BlockId id, Channel& replicas) {
   State& state = state_of(id);
   const int64_t flat = state.block->spec().flat_size;
@@ -44,6 +27,7 @@ void ModelState::reduce(BlockId id, Channel& replicas, Channel* tensor) {
   if (tensor)
     for (const ParameterSpec& p : state.block->spec().parameters)
       if (!p.is_cut()) tensor->all_reduce(buffer_of(state.gradients, p.offset, p.size()));
+  if (replicas.size() == 1) return;
   if (!slices()) return replicas.all_reduce(buffer_of(state.gradients));
   replicas.reduce_scatter(buffer_of(state.gradients), even_cuts(state.gradients.numel(), replicas.size()));
   if (state.gradient_stays) return;

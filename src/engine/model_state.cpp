@@ -304,7 +304,7 @@ void ModelState::apply(State& state, const Optimizer& optimizer, const Update& u
   }
   for (size_t i = 0; i < state.facts.size(); i++) {
     ParameterSlice whole = slice(state, i);
-    if (whole.values.empty()) continue;
+    if (whole.value.empty()) continue;
     std::vector<std::vector<double>> statistics;
     for (int round = 0; round < optimizer.statistics_rounds(); round++) {
       std::vector<double> sums(static_cast<size_t>(optimizer.statistics_size(state.facts[i], round)), 0.0);

@@ -65,6 +65,7 @@ class ModelState {
   Placement placement(BlockId id) const { return blocks_[static_cast<size_t>(id)].placement; }
   bool holds(BlockId id) const { return state_of(id).held; }
   bool slices() const { return part_.division.sharding.slices(); }
+  bool parameters_stay(BlockId id) const { return state_of(id).parameters_stay; }
 
   // Views of what this rank has in memory, and the names and shapes of all; packed state has no views.
   std::vector<NamedPart> parameters(BlockId id);

@@ -16,6 +16,7 @@
 #include "schedule/save_pass.h"
 #include "schedule/residency_pass.h"
 #include "schedule/step_json.h"
+#include "schedule/together.h"
 
 namespace megalith {
 namespace {
@@ -31,6 +32,9 @@ constexpr double kCounted = 0.985;
 // A window is larger than need be when a smaller one costs this little.
 constexpr double kAsGood = 1.01;
 
+// Sequences a step that a rank takes.
+int64_t rank_batch(const Config& config) { return config.train.batch / std::max<int64_t>(1, config.parallel.data); }
+
 MicroBatchShape micro_shape(const Config& config, int64_t sequences) {
   double targets = config.objective.kind == Objective::masked ? config.objective.mask_fraction : 1.0;
   // The steps that drop least are the largest.
@@ -39,7 +43,7 @@ MicroBatchShape micro_shape(const Config& config, int64_t sequences) {
   return {.sequences = sequences,
           .length = config.data.sequence,
           .target_fraction = targets,
-          .micros = config.train.batch / sequences,
+          .micros = rank_batch(config) / sequences,
           .kept = drops ? kept : 0,
           .dropping_layers = drops ? config.token_dropping.layers_of(config.model.shape.layers) : std::vector<int64_t>{}};
 }
@@ -50,7 +54,7 @@ Workload workload(const Config& config, int64_t micro_batch) {
 
 // Optimizer state of one number an element, and what the engine's streaming of a block takes: see engine/model_spill.cpp.
 void describe_streaming(BlockFacts& f, const BlockSpec& spec, int64_t slots, Packing packing, bool narrow) {
-  const StateLayout layout(spec, packing);
+  const StateLayout layout(spec, packing, {0, spec.flat_size});
   const StoredArray slot = stored_slot(layout);
   f.optimizer_bytes = slots * layout.slot_bytes();
   f.optimizer_disk_bytes = slots * slot.disk_bytes();
@@ -73,9 +77,11 @@ void describe_whole(BlockFacts& f, const BlockSpec& spec, const Optimizer& optim
 
 std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch) {
   const Workload work = workload(config, micro_batch);
-  auto facts = block_facts(work.shape, work.micro, work.precision, config.train.activations);
+  // Ranks that share blocks have equal parts, but for a row or a token here and there.
+  const Split split{.tensor = config.parallel.tensor, .context = config.parallel.context};
+  auto facts = block_facts(work.shape, work.micro, work.precision, config.train.activations, split);
   const auto optimizer = make_optimizer(config.train);
-  const auto specs = list_blocks(config.model.shape);
+  const auto specs = list_blocks(config.model.shape, split);
   const auto slots = static_cast<int64_t>(optimizer->slots({"any", {1, 1}, true}).size());
   const bool narrow = work.precision != Precision::fp32;
   for (size_t b = 0; b < facts.size(); b++) {
@@ -86,31 +92,63 @@ std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch) {
 }
 
 int32_t micros_of(const Config& config, int64_t micro_batch) {
-  return static_cast<int32_t>(config.train.batch / micro_batch);
+  return static_cast<int32_t>(rank_batch(config) / micro_batch);
+}
+
+PipelineOrder pipeline_order(const std::string& name) {
+  return name == "gpipe" ? PipelineOrder::gpipe : name == "interleaved" ? PipelineOrder::interleaved : PipelineOrder::one_f_one_b;
+}
+
+int32_t stages_of(const Config& config) { return static_cast<int32_t>(config.parallel.pipeline); }
+
+// What the ranks of a stage may choose from.
+StrategyLimits limits_of(const Config& config, const std::vector<BlockFacts>& blocks, int32_t stage, int64_t room) {
+  const ParallelSettings& p = config.parallel;
+  const int64_t data = std::max<int64_t>(1, p.data);
+  StrategyLimits limits{.memory = config.memory, .room = room, .pipeline = pipeline_order(p.schedule)};
+  limits.division.ranks = static_cast<int32_t>(data * p.pipeline * p.context * p.tensor);
+  limits.division.tensor = static_cast<int32_t>(p.tensor);
+  limits.division.sharding = {static_cast<int32_t>(data * p.context), static_cast<int32_t>(p.zero)};
+  const int32_t pieces = limits.pipeline == PipelineOrder::interleaved ? static_cast<int32_t>(p.interleave) : 1;
+  if (p.pipeline > 1) limits.division.stages = {balanced_stages(blocks, stages_of(config), pieces), stage};
+  return limits;
 }
 
 // Whether the step fits with that micro-batch, by a strategy that is always the same: memory follows from the order
 // alone, no speeds are needed.
 bool fits_plainly(const Config& config, int64_t micro_batch, int64_t room) {
-  Strategy plain;
   const auto blocks = facts_for(config, micro_batch);
-  if (config.memory.recompute != Recompute::automatic)
-    plain.keep = tightest_strategy(blocks, {{.recompute = config.memory.recompute,
-                                             .recompute_every = config.memory.recompute_every}, room}).keep;
-  return most_memory(blocks, micros_of(config, micro_batch), plain) <= room;
+  for (int32_t stage = 0; stage < stages_of(config); stage++) {
+    StrategyLimits limits = limits_of(config, blocks, stage, room);
+    Strategy plain = limits.plain();
+    limits.memory = {.recompute = config.memory.recompute, .recompute_every = config.memory.recompute_every};
+    if (config.memory.recompute != Recompute::automatic) plain.keep = tightest_strategy(blocks, limits).keep;
+    if (most_memory(blocks, micros_of(config, micro_batch), plain) > room) return false;
+  }
+  return true;
 }
 
-bool fits_tightly(const Config& config, int64_t micro_batch, int64_t room) {
+// Of the stage that needs most.
+int64_t least_memory(const Config& config, int64_t micro_batch) {
   const auto blocks = facts_for(config, micro_batch);
-  return most_memory(blocks, micros_of(config, micro_batch), tightest_strategy(blocks, {config.memory, room})) <= room;
+  int64_t most = 0;
+  for (int32_t stage = 0; stage < stages_of(config); stage++)
+    most = std::max(most, most_memory(blocks, micros_of(config, micro_batch),
+                                      tightest_strategy(blocks, limits_of(config, blocks, stage, 0))));
+  return most;
 }
+
+bool fits_tightly(const Config& config, int64_t micro_batch, int64_t room) { return least_memory(config, micro_batch) <= room; }
 
 // The largest that needs neither recomputation nor the disk, unless it has so few tokens that products get slow; then
 // the largest that fits with all of both.
 int64_t choose_micro_batch(const Config& config, int64_t room) {
   std::vector<int64_t> divisors;  // large to small
-  for (int64_t micro = config.train.batch; micro >= 1; micro--)
-    if (config.train.batch % micro == 0 && (micro * config.data.sequence <= kTokensEnough || micro == 1))
+  const int64_t batch = rank_batch(config);
+  // A pipeline wants several micro-batches a stage to be busy.
+  const int64_t largest = config.parallel.pipeline > 1 ? std::max<int64_t>(1, batch / (4 * config.parallel.pipeline)) : batch;
+  for (int64_t micro = largest; micro >= 1; micro--)
+    if (batch % micro == 0 && (micro * config.data.sequence <= kTokensEnough || micro == 1))
       divisors.push_back(micro);
   for (int64_t micro : divisors)
     if (micro * config.data.sequence >= kTokensFew && fits_plainly(config, micro, room)) return micro;
@@ -130,8 +168,7 @@ std::vector<Way> ways_to_fit(const Config& config, Bytes process) {
     Config changed = config;
     change(changed);
     const int64_t micro = changed.train.micro_batch > 0 ? changed.train.micro_batch : 1;
-    const auto blocks = facts_for(changed, micro);
-    const int64_t bytes = most_memory(blocks, micros_of(changed, micro), tightest_strategy(blocks, {changed.memory, 0}));
+    const int64_t bytes = least_memory(changed, micro);
     const Bytes all = process_with(bytes, process);
     const Bytes budget = config.memory.ram ? *config.memory.ram : usable_memory();
     if (all <= budget) ways.push_back({say, all});
@@ -163,7 +200,7 @@ std::string table_of(const MemoryUse& use, Bytes process) {
 [[noreturn]] void refuse(const Plan& plan, const Config& config) {
   Shortfall why{plan.micro_batch, plan.budget, plan.process, {}, {}, {}, ways_to_fit(config, plan.process)};
   const auto blocks = facts_for(config, plan.micro_batch);
-  why.tightest = tightest_strategy(blocks, {config.memory, 0});
+  why.tightest = tightest_strategy(blocks, limits_of(config, blocks, plan.stage, 0));
   why.step = training_schedule(blocks, plan.micros, why.tightest);
   why.least = process_with(most_memory(blocks, plan.micros, why.tightest), plan.process);
   const std::string how = describe(why.tightest);
@@ -179,7 +216,8 @@ std::string table_of(const MemoryUse& use, Bytes process) {
 }
 
 // The fastest of those that fit; of those about as fast, the first (which moves and keeps least).
-void choose_strategy(Plan& plan, const std::vector<Strategy>& strategies) {
+Strategy choose_strategy(const Plan& plan, const std::vector<Strategy>& strategies) {
+  if (strategies.size() == 1) return strategies.front();
   std::vector<Simulation> simulations;
   double best = std::numeric_limits<double>::infinity();
   for (const Strategy& strategy : strategies) {
@@ -188,15 +226,25 @@ void choose_strategy(Plan& plan, const std::vector<Strategy>& strategies) {
     best = std::min(best, simulations.back().seconds);
   }
   for (size_t i = 0; i < strategies.size(); i++)
-    if (simulations[i].seconds <= best * kAsGood) {
-      plan.strategy = strategies[i];
-      plan.predicted = std::move(simulations[i]);
-      return;
-    }
+    if (simulations[i].seconds <= best * kAsGood) return strategies[i];
+  return strategies.front();
 }
 
 void must_be_valid(const Schedule& schedule) {
   auto problems = check(schedule);
+  MEGALITH_ASSERT(problems.empty(), "{}", problems.front().reason);
+}
+
+// That the schedules of all ranks meet is proved before the first step. Ranks of the data, context and tensor axes have
+// the same schedule, so that two columns of stages stand for all.
+void must_meet(const Plan& plan, Schedule (*write)(const std::vector<BlockFacts>&, int32_t, const Strategy&)) {
+  if (plan.strategy.division.ranks == 1) return;
+  std::vector<Schedule> stages;
+  for (const Strategy& strategy : plan.stages) stages.push_back(write(plan.blocks, plan.micros, strategy));
+  std::vector<RankSchedule> ranks;
+  for (int32_t column = 0; column < std::min(2, plan.strategy.division.sharding.replicas); column++)
+    for (const Schedule& stage : stages) ranks.push_back({&stage, column});
+  const auto problems = check_together(ranks);
   MEGALITH_ASSERT(problems.empty(), "{}", problems.front().reason);
 }
 
@@ -209,12 +257,34 @@ void lay_out(Plan& plan, const Config& config) {
   plan.final_save = final_save_schedule(plan.blocks, plan.strategy);
   for (const Schedule* schedule : {&plan.step, &plan.step_with_save, &plan.evaluation, &plan.evaluation_of_one, &plan.final_save})
     must_be_valid(*schedule);
+  must_meet(plan, training_schedule);
+  must_meet(plan, evaluation_schedule);
+}
+
+// One strategy a stage, all of them in one order of computing; empty where some stage does not fit.
+std::vector<Strategy> choose_for_stages(Plan& plan, const Config& config, int64_t room) {
+  std::vector<Strategy> chosen;
+  bool by_block = false;
+  for (int32_t pass = 0; pass < 2; pass++) {
+    chosen.clear();
+    for (int32_t stage = 0; stage < stages_of(config); stage++) {
+      StrategyLimits limits = limits_of(config, plan.blocks, stage, room);
+      limits.by_block = by_block;
+      const auto strategies = fitting_strategies(plan.blocks, plan.micros, limits);
+      if (strategies.empty()) return {};
+      chosen.push_back(choose_strategy(plan, strategies));
+    }
+    const auto blockwise = std::count_if(chosen.begin(), chosen.end(), [](const Strategy& s) { return s.order == ComputeOrder::by_block; });
+    if (blockwise == 0 || blockwise == std::ssize(chosen)) break;
+    by_block = true;
+  }
+  return chosen;
 }
 
 }  // namespace
 
 Plan with_shape(Plan plan, const Config& config) {
-  plan.micro_batch = config.train.batch / plan.micros;
+  plan.micro_batch = rank_batch(config) / plan.micros;
   lay_out(plan, config);
   plan.predicted = simulate(plan.step, predict_costs(plan.step, plan.speeds));
   return plan;
@@ -252,7 +322,7 @@ int32_t window_by_measurement(const Plan& plan, std::span<const Span> measured) 
 }
 
 Plan with_window(Plan plan, const Config& config, int32_t window) {
-  plan.strategy.window = window;
+  plan.strategy.window = plan.stages[static_cast<size_t>(plan.stage)].window = window;
   lay_out(plan, config);
   plan.predicted = simulate(plan.step, predict_costs(plan.step, plan.speeds));
   return plan;
@@ -262,34 +332,42 @@ Bytes process_with(int64_t tensors, Bytes process) {
   return Bytes(static_cast<int64_t>(static_cast<double>(tensors) / kCounted) + kUncounted) + process;
 }
 
-Plan make_plan(const Config& config, Measuring measuring) {
+Plan make_plan(const Config& config, Measuring measuring, const Seat& seat) {
   Plan plan;
-  plan.threads = config.train.threads > 0 ? config.train.threads : usable_cores();
+  plan.stage = seat.stage;
+  plan.threads = config.train.threads > 0 ? config.train.threads : std::max<int64_t>(1, usable_cores() / seat.host_ranks);
   start_matrix_library();
-  plan.process = resident_memory();
-  plan.budget = config.memory.ram ? *config.memory.ram : usable_memory();
+  Agreed agreed{.speeds = {}, .process = resident_memory(), .budget = config.memory.ram ? *config.memory.ram : usable_memory()};
+  agreed.budget = Bytes(agreed.budget.value / seat.host_ranks);
+  const auto agree = [&] {
+    if (seat.agree) seat.agree(agreed);
+    plan.speeds = agreed.speeds;
+    plan.process = agreed.process;
+    plan.budget = agreed.budget;
+  };
+  agree();
   plan.micro_batch = config.train.micro_batch > 0
                          ? config.train.micro_batch
                          : choose_micro_batch(config, room_for_tensors(plan.budget, plan.process));
   plan.micros = micros_of(config, plan.micro_batch);
   plan.blocks = facts_for(config, plan.micro_batch);
-  if (fitting_strategies(plan.blocks, plan.micros, {config.memory, room_for_tensors(plan.budget, plan.process)}).empty())
-    refuse(plan, config);
+  if (!fits_tightly(config, plan.micro_batch, room_for_tensors(plan.budget, plan.process))) refuse(plan, config);
   const Workload work = workload(config, plan.micro_batch);
   if (measuring == Measuring::allowed) {
-    plan.speeds = calibrate(work, plan.threads, config.run.dir, config.memory.spill);
+    agreed.speeds = calibrate(work, plan.threads, config.run.dir, config.memory.spill);
   } else {
     const auto known = known_speeds(work, plan.threads, config.run.dir, config.memory.spill);
     plan.measured = known.has_value();
-    plan.speeds = known.value_or(typical_speeds(plan.threads));
+    agreed.speeds = known.value_or(typical_speeds(plan.threads));
   }
   // Again now that the matrix library has its buffers: what it keeps is the process's own, too.
-  plan.process = std::max(plan.process, resident_memory());
-  const auto strategies =
-      fitting_strategies(plan.blocks, plan.micros, {config.memory, room_for_tensors(plan.budget, plan.process)});
-  if (strategies.empty()) refuse(plan, config);
-  choose_strategy(plan, strategies);
+  agreed.process = std::max(agreed.process, resident_memory());
+  agree();
+  plan.stages = choose_for_stages(plan, config, room_for_tensors(plan.budget, plan.process));
+  if (plan.stages.empty()) refuse(plan, config);
+  plan.strategy = plan.stages[static_cast<size_t>(plan.stage)];
   lay_out(plan, config);
+  plan.predicted = simulate(plan.step, predict_costs(plan.step, plan.speeds));
   if (const std::string how = describe(plan.strategy); !how.empty())
     plan.adapted.push_back(fmt::format("to stay within {}: {}", show(plan.budget), how));
   return plan;

@@ -1,6 +1,7 @@
 // What a run will do and what it should take, decided before anything is allocated: micro-batch, schedules,
 // predicted time and memory.
 #pragma once
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -24,6 +25,8 @@ struct Plan {
   MachineSpeeds speeds;         // what times are predicted from
   std::vector<BlockFacts> blocks;
   Strategy strategy;            // what brings it within the budget
+  int32_t stage = 0;            // of the pipeline
+  std::vector<Strategy> stages; // by stage, this one's among them
   Schedule step, step_with_save, final_save;
   Schedule evaluation, evaluation_of_one;  // of as many micro-batches as a step has, of one
   bool measured = true;         // the speeds are this machine's; false: typical ones, time is not predicted by them
@@ -56,11 +59,26 @@ struct DoesNotFit : UserError {
 // Whether speeds that no run has measured yet may be measured (some seconds).
 enum class Measuring : uint8_t { allowed, forbidden };
 
+// What all ranks of a run must plan with alike.
+struct Agreed {
+  MachineSpeeds speeds;
+  Bytes process;  // of the rank that has most
+  Bytes budget;   // of a rank
+};
+
+// Which of several ranks plans.
+struct Seat {
+  int32_t stage = 0;       // of the pipeline
+  int32_t host_ranks = 1;  // that share the host's memory and cores
+  std::function<void(Agreed&)> agree;  // makes the figures of all ranks the same; empty: there are no others
+};
+
 // Chooses what is `auto` in the config. What changes the numbers (the micro-batch) follows from shapes and budget
 // alone; what does not (recomputation, spilling, the window) is the fastest by simulation of what fits. Checks the
 // schedules and simulates the step. DoesNotFit, with a breakdown and the settings that would help, when nothing fits.
 // Forbidden to measure, it takes typical speeds where a measurement is missing, and says so in `measured`.
-Plan make_plan(const Config& config, Measuring measuring = Measuring::allowed);
+// The layout in config.parallel is complete: `data` is a number.
+Plan make_plan(const Config& config, Measuring measuring = Measuring::allowed, const Seat& seat = {});
 
 // The same plan, cut into as many micro-batches, for steps of another shape: `config` is the plan's own but for
 // data.sequence, train.batch and what token_dropping keeps in the end.

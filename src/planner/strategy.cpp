@@ -15,8 +15,11 @@ namespace {
 
 constexpr int64_t kWorthSpilling = int64_t{1} << 20;  // bytes: smaller blocks stay
 
-Schedule place(Schedule step, const Strategy& strategy) {
-  return strategy.spills() ? with_residency(std::move(step), strategy.placement, strategy.window) : step;
+// A chain of layers that are made again in one go ends where a stage ends.
+std::vector<Keep> within_stages(std::vector<Keep> keep, const Stages& stages) {
+  for (size_t b = 1; b < keep.size() && !stages.of.empty(); b++)
+    if (keep[b] == Keep::none && stages.of[b] != stages.of[b - 1]) keep[b] = Keep::input;
+  return keep;
 }
 
 // Blocks in the order in which they leave memory: the last layers first (the first layers are what a step begins
@@ -90,15 +93,23 @@ std::optional<Strategy> with_least_recompute(const std::vector<BlockFacts>& bloc
 }  // namespace
 
 Schedule training_schedule(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy) {
-  return place(training_step(blocks, micros, strategy.order, strategy.keep), strategy);
+  Schedule step;
+  if (strategy.division.stages.of.empty()) {
+    step = training_step(blocks, micros, strategy.order, strategy.keep, strategy.division);
+  } else {
+    const PipelineOrder order = strategy.order == ComputeOrder::by_block ? PipelineOrder::breadth_first : strategy.pipeline;
+    step = pipeline_step(blocks, micros, order, within_stages(strategy.keep, strategy.division.stages), strategy.division);
+  }
+  return with_residency(std::move(step), strategy.placement, strategy.window);
 }
 
 Schedule evaluation_schedule(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy) {
-  return place(evaluation_step(blocks, micros, strategy.order), strategy);
+  return with_residency(evaluation_step(blocks, micros, strategy.order, strategy.division), strategy.placement, strategy.window);
 }
 
 Schedule final_save_schedule(const std::vector<BlockFacts>& blocks, const Strategy& strategy) {
-  return strategy.spills() ? with_save(renew_only(blocks, strategy.placement)) : save_only(blocks);
+  return strategy.spills() ? with_save(renew_only(blocks, strategy.placement, strategy.division))
+                           : save_only(blocks, strategy.division);
 }
 
 int64_t most_memory(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy) {
@@ -111,7 +122,7 @@ std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, 
   const bool open = memory.recompute == Recompute::automatic;
   std::vector<Strategy> found;
   const auto fits = [&](const Strategy& s) { return most_memory(blocks, micros, s) <= limits.room; };
-  Strategy plain;
+  Strategy plain = limits.plain();
   plain.keep = keep_as_told(blocks, memory);
   if (fits(plain)) return {plain};  // nothing is faster than memory, and no recomputation was asked for but this
   if (open)
@@ -125,7 +136,9 @@ std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, 
   if (open && !blocks[1].packs_input) keeps.push_back(recompute_feed_forward(blocks));
   if (open) keeps.push_back(recompute_all(blocks));
   for (int32_t window = first; window <= last; window++) {
-    Strategy strategy{ComputeOrder::by_block, {}, {}, window};
+    Strategy strategy = limits.plain();
+    strategy.order = ComputeOrder::by_block;
+    strategy.window = window;
     for (const std::vector<Keep>& keep : keeps) {
       strategy.keep = keep;
       const auto steps = smallest(path.length(), [&](size_t n) {
@@ -144,7 +157,7 @@ std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, 
 }
 
 Strategy tightest_strategy(const std::vector<BlockFacts>& blocks, const StrategyLimits& limits) {
-  Strategy strategy;
+  Strategy strategy = limits.plain();
   strategy.keep = limits.memory.recompute == Recompute::automatic ? recompute_all(blocks) : keep_as_told(blocks, limits.memory);
   if (limits.memory.spill.empty()) return strategy;
   const PlacementPath path(blocks);

@@ -8,6 +8,7 @@
 
 #include "config/config.h"
 #include "schedule/base_pass.h"
+#include "schedule/pipeline_pass.h"
 #include "schedule/schedule.h"
 
 namespace megalith {
@@ -19,6 +20,8 @@ struct Strategy {
   std::vector<Keep> keep;             // by block; empty: all keep all
   std::vector<Placement> placement;   // by block; empty: all in memory
   int32_t window = 1;
+  Division division;                  // given, as is the pipeline's order: with by_block it is breadth first
+  PipelineOrder pipeline = PipelineOrder::one_f_one_b;
 
   bool spills() const { return !placement.empty(); }
   bool recomputes() const { return !keep.empty(); }
@@ -36,6 +39,15 @@ int64_t most_memory(const std::vector<BlockFacts>& blocks, int32_t micros, const
 struct StrategyLimits {
   MemorySettings memory;
   int64_t room = 0;  // bytes for tensors
+  Division division = {};
+  PipelineOrder pipeline = PipelineOrder::one_f_one_b;
+  bool by_block = false;  // no other order: another stage of the pipeline has it
+
+  // Before anything is chosen. Parameters that are gathered for each use are gathered for all micro-batches at once.
+  Strategy plain() const {
+    const bool passing = by_block || (division.sharding.slices() && division.sharding.zero >= 3);
+    return {.order = passing ? ComputeOrder::by_block : ComputeOrder::by_micro, .division = division, .pipeline = pipeline};
+  }
 };
 
 // Every strategy worth a look that fits the room, none of which is better than another in all respects: those in

@@ -47,7 +47,7 @@ std::vector<Op> ops_of_step(const Schedule& schedule, bool saves) {
     if (placed != Placement::memory) add(OpKind::renew, block);
     if (schedule.training) {
       add(OpKind::norm, block);
-      if (schedule.replicated()) add(OpKind::reduce, block);
+      if (schedule.reduces()) add(OpKind::reduce, block);
       if (placed == Placement::memory) add(OpKind::update, block);
       if (!schedule.gradient_stays(block)) add(OpKind::clear, block);
       if (placed == Placement::away) add(OpKind::stow, block);

@@ -87,7 +87,9 @@ Cost predict(const Schedule& schedule, const Op& op, const MachineSpeeds& speeds
     }
     case OpKind::clear: return compute(speeds, 0, whole_bytes);
     // Each rank adds up its part of all ranks' gradients and, where they stay whole, writes the sum to all.
-    case OpKind::reduce: return exchange(speeds, whole_bytes * (schedule.slices() ? 1 + 1 / replicas : 2));
+    case OpKind::reduce:
+      if (replicas == 1) return {.seconds = speeds.op_overhead_s, .share = {}};  // norms and biases over the tensor axis
+      return exchange(speeds, whole_bytes * (schedule.slices() ? 1 + 1 / replicas : 2));
     case OpKind::gather: return exchange(speeds, 2 * whole_bytes * (1 - 1 / replicas));
     case OpKind::receive:
     case OpKind::receive_back: return exchange(speeds, 2 * static_cast<double>(block.output_bytes));

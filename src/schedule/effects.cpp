@@ -104,7 +104,7 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
       add(adds, Thing::tied_gradient, b);
       break;
     case OpKind::norm:
-      if (schedule.replicated()) add(needs, Thing::sum, b);
+      if (schedule.reduces()) add(needs, Thing::sum, b);
       else add_gradient(needs);
       add(makes, Thing::norm, b);
       break;
@@ -124,7 +124,7 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
       add(changes, home, b);
       if (schedule.slices() && schedule.parameters_stay(b)) add(changes, Thing::parameters, b);  // they lie in one place
       add(changes, Thing::optimizer, b);
-      if (schedule.replicated()) add(takes, Thing::sum, b);
+      if (schedule.reduces()) add(takes, Thing::sum, b);
       if (schedule.gradient_stays(b)) add_gradient(changes);  // to zero, for the next step
       break;
     case OpKind::renew:
@@ -152,7 +152,7 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
       break;
     case OpKind::stow:
       if (!schedule.slices()) add_gradient(takes);
-      if (schedule.replicated()) add(takes, Thing::sum, b);
+      if (schedule.reduces()) add(takes, Thing::sum, b);
       add(makes, Thing::stowed_gradient, b);
       break;
     case OpKind::send: add(takes, Thing::activation, b, m); break;

@@ -135,7 +135,8 @@ struct Stages {
 
 // How a run is divided among ranks, seen from one of them.
 struct Division {
-  int32_t ranks = 1;  // of the whole run
+  int32_t ranks = 1;   // of the whole run
+  int32_t tensor = 1;  // that share the inside of each block: of what is the same on all, each has a share of the gradient
   Sharding sharding;
   Stages stages;
 };
@@ -160,7 +161,8 @@ struct Schedule {
   bool holds(BlockId block) const { return stage(block) == division.stages.here; }
   // Its state is sliced over the ranks that hold it, each of which updates its slice.
   bool slices() const { return division.sharding.slices(); }
-  bool replicated() const { return division.sharding.replicas > 1; }
+  // Gradients are summed over ranks.
+  bool reduces() const { return division.sharding.replicas > 1 || division.tensor > 1; }
   // Whether its whole parameters, its whole gradient stay in memory from step to step.
   bool parameters_stay(BlockId block) const {
     return holds(block) && placed(block) != Placement::away && !(slices() && division.sharding.zero >= 3);

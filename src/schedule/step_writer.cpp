@@ -126,7 +126,7 @@ void StepWriter::norm(BlockId block) {
   // Summed over the ranks as soon as it is whole, while others are still computed; the norm of the sum there, too, so
   // that computing does not wait.
   Lane lane = Lane::compute;
-  if (step_.replicated()) {
+  if (step_.reduces()) {
     lane = Lane::net;
     added_[block] = add({.kind = OpKind::reduce, .block = block, .lane = lane, .after = {added_[block]}});
   }
