@@ -50,7 +50,10 @@ void add_train(CLI::App& app, CommandContext& context) {
           });
         if (started.several())
           throw UserError({"command line", "--ranks", "1", fmt::format("{}", started.size), "this version does not have it yet"});
-        TrainResult result = from_run_file(*path, *overrides, [](Config config) { return train(std::move(config)); });
+        TrainResult result = from_run_file(*path, *overrides, [&](Config config) {
+          context.rank->begin(config.run);
+          return train(std::move(config));
+        });
         const nlohmann::json& s = result.summary;
         print(context, how_it_ended(s));
         return CommandResult{result.code, s};

@@ -41,7 +41,6 @@ SupervisorAddress SupervisorAddress::parse(const std::string& text) {
 
 RankProcess::RankProcess(const Environment& environment) : environment_(environment) {
   if (environment_.role == Role::supervised) join_supervisor();
-  else page_ = std::make_unique<StatusPage>();
 }
 
 void RankProcess::join_supervisor() {
@@ -56,7 +55,7 @@ void RankProcess::join_supervisor() {
     HostFolder made(supervisor.token);
     fork_warden(connect_to_supervisor(supervisor), made, WardenPlace::away);
   }
-  make_page(folder);
+  share_page(folder);
   for (const char* name : {"OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_osc_sm_backing_directory",
                            "OMPI_MCA_osc_rdma_backing_directory"})
     ::setenv(name, folder.c_str(), /*overwrite=*/0);
@@ -65,9 +64,9 @@ void RankProcess::join_supervisor() {
   if (terminal && !away && environment_.rank == 0) redirect(STDERR_FILENO, terminal, O_WRONLY | O_NOCTTY);
 }
 
-void RankProcess::make_page(const std::filesystem::path& folder) {
+void RankProcess::share_page(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
-  page_ = std::make_unique<StatusPage>(page_file(folder, environment_.rank), environment_.rank);
+  page_.share(page_file(folder, environment_.rank), environment_.rank);
 }
 
 void RankProcess::begin(const RunSettings& run) {
@@ -76,7 +75,7 @@ void RankProcess::begin(const RunSettings& run) {
   std::error_code error;
   std::filesystem::create_directories(run_dir, error);
   if (environment_.role == Role::joined) {
-    make_page(host_folder_path(joined_token()));
+    share_page(host_folder_path(joined_token()));
     if (environment_.local_rank == 0) fork_host_watch(HostFolder(joined_token()), run.watchdog, run_dir / "log.txt");
   }
   if (environment_.rank == 0) return;
@@ -88,7 +87,7 @@ void RankProcess::begin(const RunSettings& run) {
 }
 
 int RankProcess::end(ExitCode code, const std::string& message) {
-  page_->end(code, message);
+  page_.end(code, message);
   if (!message.empty()) {
     // Without a supervisor nobody sorts out who says the same. Rank 0 goes first: the others' launcher ends them
     // before they repeat it.

@@ -1,8 +1,8 @@
 // This process as one rank of a run: where it reports, how it ends, where its output goes.
 #pragma once
 #include <filesystem>
-#include <memory>
 #include <string>
+#include <vector>
 
 #include "config/config.h"
 #include "launch/environment.h"
@@ -28,7 +28,7 @@ class RankProcess {
   explicit RankProcess(const Environment& environment);
 
   const Environment& environment() const { return environment_; }
-  StatusPage& page() { return *page_; }  // `begin` may make another
+  StatusPage& page() { return page_; }
 
   // Once the run's settings are known, and still before MPI and threads: rank 0 speaks for all from now on, the others'
   // output goes to log-RANK.txt in the run directory; without a supervisor the ranks of each host get a watch.
@@ -41,9 +41,9 @@ class RankProcess {
 
  private:
   void join_supervisor();
-  void make_page(const std::filesystem::path& folder);
+  void share_page(const std::filesystem::path& folder);
   Environment environment_;
-  std::unique_ptr<StatusPage> page_;
+  StatusPage page_;
   bool logging_ = false;
 };
 

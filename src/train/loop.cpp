@@ -7,7 +7,6 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "checkpoint/store.h"
-#include "launch/environment.h"
 #include "memory/allocator.h"
 #include "memory/machine.h"
 #include "optim/rate.h"
@@ -84,9 +83,7 @@ TrainResult TrainingLoop::run(LoopState state) {
 }
 
 void TrainingLoop::steps(LoopState& state) {
-  // Under a supervisor that one says it, once for all ranks.
-  const bool supervised = launch::environment().role == launch::Role::supervised;
-  StopSignals signals(supervised ? "" : "\nstopping after this step and saving; once more stops at once\n");
+  StopSignals signals("\nstopping after this step and saving; once more stops at once\n");
   while (state.step < steps_ && !interrupted_) {
     StepMetrics metrics = one_step(state);
     const bool last = state.step == steps_;

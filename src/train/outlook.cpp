@@ -2,15 +2,12 @@
 
 #include <ATen/Parallel.h>
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/files.h"
 #include "checkpoint/hf_config.h"
 #include "checkpoint/store.h"
 #include "config/check.h"
 #include "config/unavailable.h"
-#include "launch/environment.h"
 #include "memory/machine.h"
 #include "train/run_directory.h"
 
@@ -70,8 +67,7 @@ void complete_shape(Config& config, const std::filesystem::path& folder, int64_t
 }
 
 Plan plan_run(Config& config, Measuring measuring) {
-  const int64_t share = std::max<int64_t>(1, usable_cores() / launch::environment().local_size);  // of this rank
-  at::set_num_threads(static_cast<int>(config.train.threads > 0 ? config.train.threads : share));
+  at::set_num_threads(static_cast<int>(config.train.threads > 0 ? config.train.threads : usable_cores()));
   Plan plan = make_plan(config, measuring);
   config.train.micro_batch = plan.micro_batch;
   config.train.threads = plan.threads;

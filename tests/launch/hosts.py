@@ -1,11 +1,15 @@
 """Two hosts with two ranks each: network namespaces with a cable between them, names of their own, and TCP.
 hosts.py FAKE_RUN"""
 
+import contextlib
 import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
+import sys
+import threading
 
 from launching import Run, run_cases, skip, wait_for
 
@@ -20,18 +24,45 @@ def ip(*words):
     subprocess.run(["ip", *map(str, words)], check=True, capture_output=True)
 
 
+# What mpirun calls in place of ssh: hands HOST COMMAND to the test, as a process that this one starts would be the
+# supervisor's own, which nothing on another host is.
+AGENT = """#!{python}
+import socket, sys
+with socket.socket(socket.AF_UNIX) as line:
+    line.connect("{door}")
+    line.sendall("\\0".join(sys.argv[1:]).encode())
+    line.shutdown(socket.SHUT_WR)
+    line.recv(1)
+"""
+
+
 class Hosts:
-    """Hosts a and b. Within a, HOST is reached by a script instead of ssh."""
+    """Hosts a and b, with a cable between them."""
 
     def __init__(self, space):
         self.spaces = {host: f"megalith-{os.getpid()}-{host}" for host in "ab"}
         self.addresses = {"a": "10.201.77.1", "b": "10.201.77.2"}
-        self.agent = space.write(
-            "agent",
-            "#!/bin/sh\nhost=$1; shift\n"
-            f'exec ip netns exec megalith-{os.getpid()}-$host unshare --uts sh -c "hostname $host; $*"\n',
-        )
+        self.started = []
+        self.door = socket.socket(socket.AF_UNIX)
+        self.door.bind(str(space / "door"))
+        self.door.listen()
+        threading.Thread(target=self.serve, daemon=True).start()
+        self.agent = space.write("agent", AGENT.format(python=sys.executable, door=space / "door"))
         self.agent.chmod(0o755)
+
+    def serve(self):
+        with contextlib.suppress(OSError):  # closed at the end
+            while True:
+                line, _ = self.door.accept()
+                with line:
+                    words = b"".join(iter(lambda: line.recv(65536), b"")).decode().split("\0")
+                    command = [*self.on(words[0]), "sh", "-c", " ".join(words[1:])]
+                    self.started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd="/"))
+
+    def on(self, host):
+        """What makes a command run on a host."""
+        words = ["ip", "netns", "exec", self.spaces[host], "unshare", "--uts", "sh", "-c"]
+        return [*words, f'hostname {host}; exec "$0" "$@"']
 
     def __enter__(self):
         try:
@@ -54,6 +85,9 @@ class Hosts:
         return self
 
     def __exit__(self, *_):
+        self.door.close()
+        for process in self.started:
+            process.wait(60)
         for name in self.spaces.values():
             subprocess.run(["ip", "netns", "delete", name], capture_output=True)
             shutil.rmtree(f"/etc/netns/{name}", ignore_errors=True)
@@ -62,9 +96,8 @@ class Hosts:
         ip("-n", self.spaces["a"], "link", "set", "cable", "down")
 
     def run(self, space, *arguments, **options):
-        before = ["ip", "netns", "exec", self.spaces["a"], "unshare", "--uts", "sh", "-c", 'hostname a; exec "$0" "$@"']
         return Run(
-            space, "--hosts", "a:2,b:2", *arguments, ranks=4, before=before,
+            space, "--hosts", "a:2,b:2", *arguments, ranks=4, before=self.on("a"),
             environment={"OMPI_MCA_plm_rsh_agent": str(self.agent)}, **options,
         )  # fmt: skip
 

@@ -73,7 +73,7 @@ def shared_files(pid):
     found = {line.split(maxsplit=5)[5] for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines() if line.count("/")}
     for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         found.add(os.readlink(entry))
-    return {path for path in found if path.startswith(("/dev/shm/", "/tmp/ompi", "/tmp/pmix"))}
+    return {p for p in found if p.startswith(("/dev/shm/", "/tmp/ompi", "/tmp/pmix")) and not p.endswith(" (deleted)")}
 
 
 def processes(mark):
