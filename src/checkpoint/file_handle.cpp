@@ -26,6 +26,12 @@ FileHandle FileHandle::create(const std::filesystem::path& path) {
   return file;
 }
 
+FileHandle FileHandle::open_to_write(const std::filesystem::path& path) {
+  FileHandle file(::open(path.c_str(), O_RDWR | O_CLOEXEC), path);
+  if (file.fd_ < 0) file.fail("open", errno);
+  return file;
+}
+
 FileHandle::~FileHandle() {
   if (fd_ >= 0) ::close(fd_);
 }

@@ -16,6 +16,7 @@ class FileHandle {
   FileHandle() = default;
   static FileHandle open_to_read(const std::filesystem::path& path);  // UserError: missing, a directory, ...
   static FileHandle create(const std::filesystem::path& path);        // Fault; replaces what was there
+  static FileHandle open_to_write(const std::filesystem::path& path);  // Fault; what is there stays
   ~FileHandle();
   FileHandle(FileHandle&& other) noexcept;
   FileHandle& operator=(FileHandle&& other) noexcept;

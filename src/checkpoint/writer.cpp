@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -18,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t largest_extent = 8 << 20;     // bytes: a damaged place is named this precisely
+constexpr size_t least_extent = 4 << 10;       // bytes: a manifest names no shorter ones, but for whole files
 constexpr size_t worth_a_writeback = 1 << 20;  // bytes: below, the sync at a file's end does
 
 [[noreturn]] void fail(const fs::path& path, const char* verb, int error) {
@@ -51,6 +53,21 @@ CheckpointWriter::CheckpointWriter(fs::path final_dir, std::vector<FileSpec> fil
     abandon();
     throw;
   }
+}
+
+std::unique_ptr<CheckpointWriter> CheckpointWriter::join(const fs::path& aside, const std::vector<FileSpec>& files) {
+  std::unique_ptr<CheckpointWriter> writer(new CheckpointWriter);
+  writer->aside_ = aside;
+  for (const FileSpec& spec : files) {
+    OpenFile& file = writer->files_[spec.file];
+    file.handle = FileHandle::open_to_write(aside / spec.file);
+    file.size = std::ssize(build_safetensors_header(spec.tensors));
+    for (const TensorSpec& tensor : spec.tensors) {
+      file.tensors[tensor.name] = {tensor, file.size};
+      file.size += tensor.bytes();
+    }
+  }
+  return writer;
 }
 
 CheckpointWriter::~CheckpointWriter() {
@@ -112,12 +129,14 @@ void CheckpointWriter::write_extents(const std::string& name, OpenFile& file, in
   bool complete = bytes.empty() && file.size == 0;
   while (!bytes.empty()) {
     std::span<const std::byte> part = bytes.first(std::min(bytes.size(), largest_extent));
-    uint64_t hash = xxh3(part);
+    // Of runs too short to be an extent each (a matrix's columns), the hash is taken when all have been written.
+    const bool counts = part.size() >= least_extent || part.size() == static_cast<size_t>(file.size);
+    uint64_t hash = counts ? xxh3(part) : 0;
     file.handle.write_at(offset, part);
     if (part.size() >= worth_a_writeback) file.handle.start_writeback(offset, std::ssize(part));
     {
       std::lock_guard lock(mutex_);
-      manifest_.extents.push_back({name, offset, std::ssize(part), hash});
+      if (counts) manifest_.extents.push_back({name, offset, std::ssize(part), hash});
       file.written += std::ssize(part);
       complete = file.written == file.size;
     }
@@ -156,9 +175,58 @@ void CheckpointWriter::write(const std::string& file_name, const std::string& te
   guarded([&] { write_extents(file_name, found->second, offset + element_offset * size, bytes); });
 }
 
+std::string CheckpointWriter::finish_part() {
+  guarded([&] {
+    for (auto& [name, file] : files_) file.handle.sync();
+  });
+  std::lock_guard lock(mutex_);
+  nlohmann::json part{{"written", nlohmann::json::object()}, {"extents", nlohmann::json::array()}};
+  for (const auto& [name, file] : files_) part["written"][name] = file.written;
+  for (const Extent& extent : manifest_.extents)
+    part["extents"].push_back({extent.file, extent.offset, extent.length, extent.xxh3});
+  return part.dump();
+}
+
+void CheckpointWriter::add_part(std::string_view written) {
+  const nlohmann::json part = nlohmann::json::parse(written);
+  std::lock_guard lock(mutex_);
+  for (const auto& [name, bytes] : part.at("written").items()) files_.at(name).written += bytes.get<int64_t>();
+  for (const nlohmann::json& extent : part.at("extents"))
+    manifest_.extents.push_back({extent[0].get<std::string>(), extent[1].get<int64_t>(), extent[2].get<int64_t>(), extent[3].get<uint64_t>()});
+}
+
+// What lies between the extents, read back.
+void CheckpointWriter::hash_the_rest() {
+  std::sort(manifest_.extents.begin(), manifest_.extents.end(), [](const Extent& a, const Extent& b) {
+    return std::tie(a.file, a.offset) < std::tie(b.file, b.offset);
+  });
+  std::vector<Extent> rest;
+  std::vector<std::byte> bytes;
+  for (const auto& [name, file] : files_) {
+    const auto read_back = [&, &handle = file.handle, &file_name = name](int64_t from, int64_t to) {
+      for (; from < to; from += std::ssize(bytes)) {
+        bytes.resize(std::min(static_cast<size_t>(to - from), largest_extent));
+        handle.read_at(from, bytes);
+        rest.push_back({file_name, from, std::ssize(bytes), xxh3(bytes)});
+      }
+    };
+    int64_t end = 0;
+    for (const Extent& extent : manifest_.extents) {
+      if (extent.file != name) continue;
+      read_back(end, extent.offset);
+      end = extent.offset + extent.length;
+    }
+    read_back(end, file.size);
+  }
+  manifest_.extents.insert(manifest_.extents.end(), rest.begin(), rest.end());
+}
+
 void CheckpointWriter::commit(const nlohmann::json& state) {
   MEGALITH_ASSERT(!committed_);
   guarded([&] {
+    for (const auto& [name, file] : files_)
+      MEGALITH_ASSERT(file.written == file.size, "{}: {} of {} bytes were written", name, file.written, file.size);
+    hash_the_rest();
     std::string problem = manifest_.normalise();
     MEGALITH_ASSERT(problem.empty(), "{}", problem);
     if (!state.is_null())

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -50,6 +51,9 @@ class CheckpointWriter {
   // writer.
   CheckpointWriter(std::filesystem::path final_dir, std::vector<FileSpec> files,
                    std::vector<std::pair<std::string, std::string>> small_files);
+  // Writes its part of what another process began (with the same files, in this directory): what is said below of all
+  // calls then holds for all processes together. Whoever began it commits.
+  static std::unique_ptr<CheckpointWriter> join(const std::filesystem::path& aside, const std::vector<FileSpec>& files);
   ~CheckpointWriter();  // not committed: removes what was written
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
@@ -59,6 +63,11 @@ class CheckpointWriter {
   // first Fault spoils the writer: later calls throw it again.
   void write(const std::string& file, const std::string& tensor, int64_t element_offset,
              std::span<const std::byte> bytes);
+
+  // Of a writer that joined: makes what it wrote durable, and says what that was. For the one that began it.
+  std::string finish_part();
+  void add_part(std::string_view written);
+  const std::filesystem::path& aside() const { return aside_; }
 
   // state.json (left out when `state` is null), manifest.json, sync, rename; a directory of that name is
   // replaced. After it returns the checkpoint survives a crash. Asserts that every element was written.
@@ -73,6 +82,8 @@ class CheckpointWriter {
     int64_t written = 0;  // bytes; guarded by mutex_
     std::map<std::string, TensorEntry> tensors;
   };
+  CheckpointWriter() = default;
+  void hash_the_rest();
   void begin(const std::vector<FileSpec>& files,
              const std::vector<std::pair<std::string, std::string>>& small_files);
   void open(const FileSpec& spec);

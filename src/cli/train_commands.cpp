@@ -48,15 +48,16 @@ void add_train(CLI::App& app, CommandContext& context) {
           return from_run_file(*path, *overrides, [&](const Config& config) {
             return supervise_training(config, *ranks, *hosts, context.command);
           });
-        if (started.several())
-          throw UserError({"command line", "--ranks", "1", fmt::format("{}", started.size), "this version does not have it yet"});
+        std::unique_ptr<World> world;
         TrainResult result = from_run_file(*path, *overrides, [&](Config config) {
           context.rank->begin(config.run);
-          return train(std::move(config));
+          if (started.several()) world = World::join();
+          return train(std::move(config), world.get(), context.rank->page());
         });
+        if (world && (result.code == ExitCode::done || result.code == ExitCode::interrupted)) world->leave();
         const nlohmann::json& s = result.summary;
-        print(context, how_it_ended(s));
-        return CommandResult{result.code, s};
+        if (!world || world->rank() == 0) print(context, how_it_ended(s));
+        return CommandResult{result.code, s, result.failure};
       };
     });
   }

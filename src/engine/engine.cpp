@@ -135,7 +135,7 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
       run.outcome.loss += micro.sums.loss;
       run.outcome.targets += micro.sums.targets;
     }
-    run.outcome.stop = input.stop;
+    run.outcome.stop = input.stop_requested && input.stop_requested();
   }
   if (run.outcome.targets > 0) run.outcome.loss /= static_cast<double>(run.outcome.targets);
   return std::move(run.outcome);
@@ -223,7 +223,8 @@ void Engine::recompute(const Schedule& schedule, BlockId block, Run& run, MicroI
 
 void Engine::total(Run& run) {
   const bool counts = team_->counts_losses() && (!run.input.same_for_all || team_->mesh().first(Axis::data));
-  std::array<double, 4> sums{0, 0, 0, run.input.stop ? 1.0 : 0.0};  // loss, targets, squares of the gradient
+  // Loss, targets, squares of the gradient, who was asked to stop.
+  std::array<double, 4> sums{0, 0, 0, run.input.stop_requested && run.input.stop_requested() ? 1.0 : 0.0};
   for (const Run::Micro& micro : run.micros) {
     sums[0] += counts ? micro.sums.loss : 0;
     sums[1] += counts ? static_cast<double>(micro.sums.targets) : 0;

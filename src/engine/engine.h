@@ -34,7 +34,7 @@ struct StepInput {
   int64_t step = 0;              // from 0: keys dropout
   double lr = 0;
   PartSink* sink = nullptr;      // borrowed; needed by schedules that save
-  bool stop = false;             // this rank was asked to stop
+  std::function<bool()> stop_requested = {};  // of this rank; asked once, at the end
   bool same_for_all = false;     // every rank of the data axis takes the whole batch; it counts once
 };
 

@@ -13,12 +13,11 @@ void ModelState::gather(BlockId id, Channel& replicas) {
   const bool within = state.parameters_stay && compute_type_ == at::kFloat;
   if (!state.computing.defined()) {
     MemoryScope scope(AllocationKind::parameters);
-    state.computing = at::empty({flat}, at::TensorOptions().dtype(compute_type_));
+    rebind(state, [&] { state.computing = at::empty({flat}, at::TensorOptions().dtype(compute_type_)); });
   }
   if (!within) state.computing.narrow(0, state.own.begin, state.own.size()).copy_(state.values);
   if (state.placement == Placement::away) state.values.reset();
   replicas.all_gather(buffer_of(state.computing), even_cuts(flat, replicas.size()));
-  if (!state.parameters_stay) bind(state);
 }
 
 void ModelState::reduce(BlockId id, Channel& replicas, Channel* tensor) {
@@ -37,25 +36,22 @@ void ModelState::reduce(BlockId id, Channel& replicas, Channel* tensor) {
     state.sum = buffer(state.own.size(), at::kFloat);
   }
   state.sum.copy_(own);
-  state.gradients.reset();
-  bind(state);
+  rebind(state, [&] { state.gradients.reset(); });
 }
 
 void ModelState::lend(BlockId id, Channel& pair, int peer) {
   State& state = state_of(id);
   if (state.held) return pair.send(bytes_of(state.computing), peer);
   MemoryScope scope(AllocationKind::parameters);
-  state.computing = at::empty({state.block->spec().flat_size}, at::TensorOptions().dtype(compute_type_));
+  rebind(state, [&] { state.computing = at::empty({state.block->spec().flat_size}, at::TensorOptions().dtype(compute_type_)); });
   pair.receive(bytes_of(state.computing), peer);
-  bind(state);
 }
 
 void ModelState::collect(BlockId id, Channel& pair, int peer) {
   State& state = state_of(id);
   if (!state.held) {
     pair.send(bytes_of(state.gradients), peer);
-    state.gradients.reset();
-    return bind(state);
+    return rebind(state, [&] { state.gradients.reset(); });
   }
   at::Tensor theirs = at::empty_like(state.gradients);
   pair.receive(bytes_of(theirs), peer);

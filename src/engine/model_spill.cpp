@@ -32,6 +32,14 @@ void ModelState::open_store(const Residence& residence) {
   if (any) store_ = std::make_unique<BlockStore>(residence.spill, stored);
 }
 
+// Ops of one block that nothing orders (its gradient is stowed while its parameters are dropped, cleared while they are
+// fetched) are still about one object: they take turns here.
+void ModelState::rebind(State& state, const std::function<void()>& change) {
+  std::lock_guard turn(binding_);
+  change();
+  bind(state);
+}
+
 at::Tensor ModelState::buffer(int64_t elements, at::ScalarType type) {
   return type == at::kFloat ? disk_buffer(elements) : at::empty({elements}, at::TensorOptions().dtype(type));
 }
@@ -51,8 +59,7 @@ void ModelState::renew(BlockId id, Lane lane, const Optimizer* optimizer) {
   if (elementwise()) renew_streaming(state, id, lane, *optimizer);
   else renew_whole(state, id, lane, *optimizer);
   state.pending.reset();
-  if (state.placement == Placement::away) bind(state);
-  else clear_gradient(id);
+  if (state.placement != Placement::away) clear_gradient(id);
 }
 
 void ModelState::renew_streaming(State& state, BlockId id, Lane lane, const Optimizer& optimizer) {
@@ -62,7 +69,7 @@ void ModelState::renew_streaming(State& state, BlockId id, Lane lane, const Opti
   if (away) {
     MemoryScope scope(AllocationKind::parameters);
     if (keeps_values) state.values = buffer(state.own.size(), at::kFloat);
-    if (!slices()) state.computing = wide ? state.values : buffer(state.own.size(), compute_type_);
+    if (!slices()) rebind(state, [&] { state.computing = wide ? state.values : buffer(state.own.size(), compute_type_); });
   }
   // Arrays: the optimizer's, then what else is on disk.
   std::vector<BlockStore::Array> arrays;
@@ -102,6 +109,7 @@ void ModelState::renew_whole(State& state, BlockId id, Lane lane, const Optimize
   store_->write(lane, store_->parameters(id), state.values.const_data_ptr<float>());
   state.sum.reset();
   if (compute_type_ != at::kFloat) state.values.reset();
+  rebind(state, [] {});
 }
 
 void ModelState::fetch(BlockId id, Lane lane) {
@@ -112,7 +120,7 @@ void ModelState::fetch(BlockId id, Lane lane) {
   {
     MemoryScope scope(AllocationKind::parameters);
     if (wide || slices()) state.values = buffer(state.own.size(), at::kFloat);
-    if (!slices()) state.computing = wide ? state.values : buffer(state.own.size(), compute_type_);
+    if (!slices()) rebind(state, [&] { state.computing = wide ? state.values : buffer(state.own.size(), compute_type_); });
   }
   if (wide || slices()) {
     store_->read(lane, store_->parameters(id), state.values.mutable_data_ptr<float>());
@@ -121,32 +129,29 @@ void ModelState::fetch(BlockId id, Lane lane) {
       fill_computing(state, number * kStateChunk, cut(as_floats(chunk[0]), 0, state.layout->chunk_size(number)));
     });
   }
-  bind(state);
 }
 
 void ModelState::drop(BlockId id) {
   State& state = state_of(id);
-  state.computing.reset();
-  if (state.placement == Placement::away) state.values.reset();  // else they are the slice that stays
-  bind(state);
+  rebind(state, [&] {
+    state.computing.reset();
+    if (state.placement == Placement::away) state.values.reset();  // else they are the slice that stays
+  });
 }
 
 void ModelState::clear(BlockId id) {
   State& state = state_of(id);
   MemoryScope scope(AllocationKind::gradients);
-  state.gradients = buffer(state.block->spec().flat_size, at::kFloat);
+  rebind(state, [&] { state.gradients = buffer(state.block->spec().flat_size, at::kFloat); });
   if (!slices()) state.sum = state.gradients;
   zero(state.gradients);
-  bind(state);
 }
 
 void ModelState::stow(BlockId id, Lane lane) {
   State& state = state_of(id);
   store_->write(lane, store_->gradient(id), state.sum.const_data_ptr<float>());
   state.sum.reset();
-  if (slices()) return;  // the whole one went when it was summed
-  state.gradients.reset();
-  bind(state);
+  if (!slices()) rebind(state, [&] { state.gradients.reset(); });  // else the whole one went when it was summed
 }
 
 void ModelState::leave_pending(const Update& update) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -141,6 +142,7 @@ class ModelState {
   void allocate(State& state);
   void open_store(const Residence& residence);
   void bind(State& state);
+  void rebind(State& state, const std::function<void()>& change);  // of spilled blocks, on any lane
   static void zero(const at::Tensor& flat);
   static at::Tensor buffer(int64_t elements, at::ScalarType type);  // flat, uninitialised, fit for the disk
   ParameterSlice slice(State& state, size_t parameter) const;
@@ -169,6 +171,7 @@ class ModelState {
   int slot_arrays_ = -1;  // optimizer state is this many flat arrays, laid out like the parameters; -1: another form
   std::vector<State> blocks_;
   std::unique_ptr<BlockStore> store_;  // null: nothing is spilled
+  std::mutex binding_;                 // lanes change buffers of spilled blocks one at a time
 };
 
 at::ScalarType compute_type(Precision precision);

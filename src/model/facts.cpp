@@ -155,12 +155,15 @@ void layer_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   // BERT's second norm needs the sum that the last product adds to.
   if (s.arch != Arch::bert) f.output = {2.0 * static_cast<double>(N * F * C), e * (S * 2 * C + N * (pre_activation + F))};
   f.output_bytes = e * S * C;
-  // Packed, tensors are there unpacked while they are used; in the attention half those that are gone were smaller.
-  const int64_t feed_forward = N * kept.more(pre_activation) + S * kept_sums * kept.more(C);
-  f.workspace_bytes = std::max(feed_forward_workspace(r) + feed_forward,
-                               attention_workspace(r) + feed_forward + N * (kept.more(X) + kept.more(A)));
+  f.workspace_bytes = std::max(feed_forward_workspace(r), attention_workspace(r));
   layer_exchanges(f, r);
   if (!kept.packs()) return;
+  // Tensors are there unpacked while they are used; in the attention half those that are gone were smaller. Forward
+  // has them all before they are packed, and the norm's output and the activation.
+  const int64_t feed_forward = N * kept.more(pre_activation) + S * kept_sums * kept.more(C);
+  f.workspace_bytes = std::max({feed_forward_workspace(r) + feed_forward,
+                                attention_workspace(r) + feed_forward + N * (kept.more(X) + kept.more(A)),
+                                feed_forward + e * (N * F + S * (2 - kept_sums) * C)});
   const int64_t packing = 2 * f.saved_bytes + e * (N * (X + A + pre_activation) + S * (1 + kept_sums) * C);
   f.forward_touched_bytes += packing;
   f.backward_touched_bytes += packing;

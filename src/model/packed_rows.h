@@ -1,5 +1,5 @@
 // Matrices of activations in fewer bytes: bfloat16, or a byte a number with a float32 scale for every kScaleWidth
-// numbers of a row. Rounded to nearest: the error is at most 2^-9 of a number in bfloat16, 1/254 of the largest of
+// numbers of a row. Rounded to nearest: the error is at most 2^-8 of a number in bfloat16, 1/254 of the largest of
 // those that share the scale in a byte. A row's numbers depend on that row alone.
 #pragma once
 #include <ATen/core/Tensor.h>

@@ -176,7 +176,7 @@ std::vector<Way> ways_to_fit(const Config& config, Bytes process) {
   if (config.train.micro_batch > 1) try_with("train.micro_batch=auto", [](Config& c) { c.train.micro_batch = 0; });
   if (config.memory.recompute != Recompute::automatic)
     try_with("memory.recompute=auto", [](Config& c) { c.memory.recompute = Recompute::automatic; });
-  if (config.memory.spill.empty()) try_with("memory.spill=DIRECTORY", [](Config& c) { c.memory.spill = "."; });
+  if (config.memory.spill.empty()) try_with("memory.spill=DIRECTORY", [](Config& c) { c.memory.spill = std::string("."); });
   if (config.memory.window > 1) try_with("memory.window=1", [](Config& c) { c.memory.window = 1; });
   if (config.train.optimizer_state == Packing::fp32 && config.train.optimizer != OptimizerKind::adafactor)
     try_with("train.optimizer_state=int8", [](Config& c) { c.train.optimizer_state = Packing::int8; });

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "checkpoint/store.h"
+#include "launch/environment.h"
 #include "memory/allocator.h"
 #include "memory/machine.h"
 #include "optim/rate.h"
@@ -42,23 +43,29 @@ double save_delay(const Schedule& schedule, const std::vector<Span>& spans) {
 }  // namespace
 
 TrainingLoop::TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine,
-                           const Dataset& data, const StepShapes& shapes, const Tokenizer* tokenizer)
+                           const Dataset& data, const StepShapes& shapes, const Tokenizer* tokenizer,
+                           launch::StatusPage& page, Team* team)
     : config_(config), plan_(plan), run_(run), engine_(engine), data_(data), shapes_(shapes),
-      tokenizer_(tokenizer), plans_(config_, plan_),
+      tokenizer_(tokenizer), page_(page), team_(team), leads_(!team || team->first()), plans_(config_, plan_),
       steps_(shapes.steps_for(config.train.steps, config.train.schedule_by)),
-      saver_(run.checkpoints(), engine.model(), tokenizer, config.checkpoint.keep) {}
+      saver_(run.checkpoints(), engine.model(), tokenizer, config.checkpoint.keep, team) {}
 
 TrainResult TrainingLoop::run(LoopState state) {
-  if (state.step > 0) last_checkpoint_ = (run_.checkpoints() / checkpoint_name(state.step)).string();
+  if (state.step > 0) {
+    last_checkpoint_ = (run_.checkpoints() / checkpoint_name(state.step)).string();
+    page_.checkpoint(state.step);
+  }
   if (state.step >= steps_) {
     log::info("all {} steps are done already; raise train.steps to go on", steps_);
     return {ExitCode::done, write_summary(state, "finished", 0)};
   }
-  log_ = std::make_unique<MetricsLog>(run_.file("metrics.jsonl"), state.step);
-  board_ = std::make_unique<TensorBoardLog>(run_.file("tensorboard"), state.step);
+  if (leads_) {
+    log_ = std::make_unique<MetricsLog>(run_.file("metrics.jsonl"), state.step);
+    board_ = std::make_unique<TensorBoardLog>(run_.file("tensorboard"), state.step);
+  }
   Progress::Options shown{.steps = steps_, .first_step = state.step, .log_every = config_.train.log_every,
                           .budget_bytes = plan_.budget.value};
-  progress_ = std::make_unique<Progress>(shown);
+  if (leads_) progress_ = std::make_unique<Progress>(shown);
   reset_memory_peak();
   const auto began = std::chrono::steady_clock::now();
   TrainResult result;
@@ -73,9 +80,11 @@ TrainResult TrainingLoop::run(LoopState state) {
     how = "failed";
     bool resumable = !last_checkpoint_.empty();
     result.code = resumable ? ExitCode::fault_resumable : ExitCode::fault;
-    progress_->clear();
-    log::error("stopped after step {}: {}; {}", state.step, fault.what(),
-               resumable ? "the same command goes on from " + last_checkpoint_ : "there is no checkpoint to go on from");
+    if (progress_) progress_->clear();
+    // Of several ranks each says what went wrong when it ends, and the supervisor whether there is a checkpoint.
+    if (team_) result.failure = fmt::format("stopped after step {}: {}", state.step, fault.what());
+    else log::error("stopped after step {}: {}; {}", state.step, fault.what(),
+                    resumable ? "the same command goes on from " + last_checkpoint_ : "there is no checkpoint to go on from");
   }
   progress_.reset();
   result.summary = write_summary(state, how, seconds_since(began));
@@ -83,16 +92,21 @@ TrainResult TrainingLoop::run(LoopState state) {
 }
 
 void TrainingLoop::steps(LoopState& state) {
-  StopSignals signals("\nstopping after this step and saving; once more stops at once\n");
+  // Under a supervisor that one says it, once for all ranks.
+  const bool speaks = leads_ && launch::environment().role != launch::Role::supervised;
+  StopSignals signals(speaks ? "\nstopping after this step and saving; once more stops at once\n" : "");
+  page_.state(launch::RankState::training);
   while (state.step < steps_ && !interrupted_) {
-    StepMetrics metrics = one_step(state);
+    StepMetrics metrics = one_step(state, signals);
     const bool last = state.step == steps_;
-    interrupted_ = !last && signals.stop_requested();
+    interrupted_ = !last && stop_requested_;
     if (!last && !interrupted_) choose_window();
     if (last || due(config_.train.eval_every, state)) look(metrics, last);  // interrupted or not: metrics stay exact
-    log_->append(metrics);
-    board_->append(metrics);
-    progress_->step(metrics);
+    if (leads_) {
+      log_->append(metrics);
+      board_->append(metrics);
+      progress_->step(metrics);
+    }
     if (state.skipped_in_a_row >= config_.train.max_bad_steps)
       throw Fault(fmt::format("{} steps in a row had a loss or gradient that is not finite (train.max_bad_steps)",
                               state.skipped_in_a_row));
@@ -107,7 +121,8 @@ void TrainingLoop::steps(LoopState& state) {
 
 void TrainingLoop::choose_window() {
   constexpr size_t kEnough = 3;  // the first one warms up
-  if (!plan_.strategy.spills() || config_.memory.window > 0 || window_chosen_ || step_seconds_.size() < kEnough) return;
+  // Ranks that hold the same blocks must agree: theirs stays as it was planned.
+  if (team_ || !plan_.strategy.spills() || config_.memory.window > 0 || window_chosen_ || step_seconds_.size() < kEnough) return;
   window_chosen_ = true;
   const int32_t window = window_by_measurement(plan_, typical_spans_);
   if (window == plan_.strategy.window) return;
@@ -119,11 +134,14 @@ void TrainingLoop::choose_window() {
   op_steps_ = 0;
 }
 
-StepMetrics TrainingLoop::one_step(LoopState& state) {
+StepMetrics TrainingLoop::one_step(LoopState& state, const StopSignals& signals) {
   const auto began = std::chrono::steady_clock::now();
+  page_.step(state.step, plan_.predicted.seconds);
   StepMetrics metrics;
   metrics.lr = learning_rate(config_.train, shapes_.full_steps_before(state.step, config_.train.schedule_by));
-  const StepOutcome outcome = train_step(engine_, plans_, data_, config_.train, state.step, metrics.lr, pending_.get());
+  const StepOutcome outcome = train_step(engine_, plans_, data_, config_.train, state.step, metrics.lr, pending_.get(),
+                                         [&] { return signals.stop_requested(); });
+  stop_requested_ = outcome.stop;
   metrics.step_s = seconds_since(began);
   const StepShape shape = shapes_.shape(state.step);
   observe(outcome, shape, metrics.step_s, pending_ != nullptr);
@@ -132,7 +150,10 @@ StepMetrics TrainingLoop::one_step(LoopState& state) {
     // What updates waited for, or the whole slowdown where that is more: writing takes a share of the cores, too.
     metrics.save_s = save_delay(plan_.step_with_save, outcome.spans);
     if (!step_seconds_.empty()) metrics.save_s = std::max(*metrics.save_s, metrics.step_s - median(step_seconds_));
-    if (saver_.finish(*pending_, pending_step_)) last_checkpoint_ = pending_->dir().string();
+    if (saver_.finish(*pending_, pending_step_)) {
+      last_checkpoint_ = pending_->dir().string();
+      page_.checkpoint(pending_step_);
+    }
     pending_.reset();
   }
   state.step++;
@@ -195,11 +216,14 @@ void TrainingLoop::observe(const StepOutcome& outcome, const StepShape& shape, d
 
 void TrainingLoop::look(StepMetrics& metrics, bool last) {
   if (data_.valid_sequences() > 0) {
-    metrics.valid_loss = last_valid_loss_ = validate(engine_, plan_, data_, last ? 0 : config_.train.eval_batches);
-    progress_->note(fmt::format("step {}: validation loss {:.4f}, perplexity {:.2f}", metrics.step, last_valid_loss_,
+    metrics.valid_loss = last_valid_loss_ = validate(engine_, plan_, data_, last ? 0 : config_.train.eval_batches,
+                                                      team_ ? team_->mesh().size(Axis::data) : 1);
+    if (progress_) progress_->note(fmt::format("step {}: validation loss {:.4f}, perplexity {:.2f}", metrics.step, last_valid_loss_,
                                 std::exp(last_valid_loss_)));
   }
-  if (config_.train.sample_tokens > 0 && tokenizer_ && config_.model.shape.arch != Arch::bert) {
+  // Every rank with a copy of the model makes the same one; a model that is divided makes none.
+  const bool whole = !team_ || (team_->mesh().layout().data == team_->ranks());
+  if (config_.train.sample_tokens > 0 && tokenizer_ && config_.model.shape.arch != Arch::bert && whole) {
     const std::string& prompt = config_.train.sample_prompt;
     GenerateSettings settings{config_.train.sample_tokens, {0.8, 40, 0.95}, {}, config_.run.seed};
     metrics.sample = prompt + generate(engine_, *tokenizer_, {prompt}, settings).front().text;
@@ -207,11 +231,13 @@ void TrainingLoop::look(StepMetrics& metrics, bool last) {
 }
 
 void TrainingLoop::save_now(const LoopState& state) {
+  page_.state(interrupted_ ? launch::RankState::stopping : launch::RankState::saving);
   auto save = saver_.begin(state.step, state_json(state));
-  engine_.run(plan_.final_save, {nullptr, state.step, 0, save.get()});
+  engine_.run(plan_.final_save, {.step = state.step, .sink = save.get()});
   // Nothing follows that could save it again: what was trained since the checkpoint before is lost, so say so.
   if (!saver_.finish(*save, state.step)) throw Fault("its state could not be saved");
   last_checkpoint_ = save->dir().string();
+  page_.checkpoint(state.step);
 }
 
 nlohmann::json TrainingLoop::state_json(const LoopState& state) const {
@@ -252,6 +278,7 @@ nlohmann::json TrainingLoop::write_summary(const LoopState& state, const std::st
                          {"checkpoint", last_checkpoint_},
                          {"report", run_.file("report.html").string()}};
   if (last_valid_loss_ >= 0) summary["valid_loss"] = last_valid_loss_;
+  if (!leads_) return summary;
   if (!step_seconds_.empty()) {
     summary["measured"] = measured();
     std::vector<double> usual = op_seconds_;

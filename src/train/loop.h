@@ -4,6 +4,7 @@
 
 #include "data/dataset.h"
 #include "engine/engine.h"
+#include "launch/status_page.h"
 #include "planner/plan.h"
 #include "planner/shape_plans.h"
 #include "report/metrics.h"
@@ -12,6 +13,7 @@
 #include "text/tokenizer.h"
 #include "train/run_directory.h"
 #include "train/saver.h"
+#include "train/signals.h"
 #include "train/train.h"
 
 namespace megalith {
@@ -26,14 +28,14 @@ struct LoopState {
 
 class TrainingLoop {
  public:
-  // Borrows everything; `tokenizer` may be null.
+  // Borrows everything; `tokenizer` may be null, and `team` where there is one rank. Rank 0 alone writes and speaks.
   TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine, const Dataset& data,
-               const StepShapes& shapes, const Tokenizer* tokenizer);
+               const StepShapes& shapes, const Tokenizer* tokenizer, launch::StatusPage& page, Team* team = nullptr);
   TrainResult run(LoopState state);
 
  private:
   void steps(LoopState& state);
-  StepMetrics one_step(LoopState& state);
+  StepMetrics one_step(LoopState& state, const StopSignals& signals);
   void look(StepMetrics& metrics, bool last);          // validation and sample
   void save_now(const LoopState& state);               // with nothing else going on
   nlohmann::json state_json(const LoopState& state) const;
@@ -51,6 +53,9 @@ class TrainingLoop {
   const Dataset& data_;
   const StepShapes& shapes_;
   const Tokenizer* tokenizer_;
+  launch::StatusPage& page_;
+  Team* team_;
+  const bool leads_;
   ShapePlans plans_;
   int64_t steps_;                         // of the run
   Saver saver_;
@@ -68,6 +73,7 @@ class TrainingLoop {
   double last_loss_ = 0, last_valid_loss_ = -1;
   std::string last_checkpoint_;
   bool interrupted_ = false;
+  bool stop_requested_ = false;           // of some rank, when the last step ended
   bool window_chosen_ = false;            // from measurements
 };
 

@@ -66,11 +66,11 @@ void complete_shape(Config& config, const std::filesystem::path& folder, int64_t
   check_model(config);
 }
 
-Plan plan_run(Config& config, Measuring measuring) {
-  at::set_num_threads(static_cast<int>(config.train.threads > 0 ? config.train.threads : usable_cores()));
-  Plan plan = make_plan(config, measuring);
+Plan plan_run(Config& config, Measuring measuring, const Seat& seat) {
+  if (config.train.threads == 0) config.train.threads = std::max<int64_t>(1, usable_cores() / seat.host_ranks);
+  at::set_num_threads(static_cast<int>(config.train.threads));
+  Plan plan = make_plan(config, measuring, seat);
   config.train.micro_batch = plan.micro_batch;
-  config.train.threads = plan.threads;
   return plan;
 }
 

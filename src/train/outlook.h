@@ -19,7 +19,7 @@ std::filesystem::path folder_to_start_from(const Config& config, const std::func
 void complete_shape(Config& config, const std::filesystem::path& folder, int64_t vocab);
 
 // The plan, with what it decided written into the config. What `train` runs and what the others show.
-Plan plan_run(Config& config, Measuring measuring);
+Plan plan_run(Config& config, Measuring measuring, const Seat& seat = {});
 
 // What is known of a run that has not begun, or has stopped.
 struct Prospect {

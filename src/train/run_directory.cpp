@@ -16,7 +16,8 @@
 
 namespace megalith {
 
-RunDirectory::RunDirectory(const std::filesystem::path& path) : path_(path) {
+RunDirectory::RunDirectory(const std::filesystem::path& path, bool leads) : path_(path) {
+  if (!leads) return;
   std::error_code error;
   std::filesystem::create_directories(path_, error);
   auto refuse = [&](const std::string& reason) {

@@ -10,7 +10,8 @@ namespace megalith {
 class RunDirectory {
  public:
   // Makes the folder and takes a lock on it. UserError when it cannot be written or another process trains there.
-  explicit RunDirectory(const std::filesystem::path& path);
+  // A rank that does not lead looks on: the folder is another rank's.
+  explicit RunDirectory(const std::filesystem::path& path, bool leads = true);
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;

@@ -30,23 +30,78 @@ DType dtype_of(PartType type) {
 }
 
 Save::Save(std::filesystem::path dir, std::vector<FileSpec> files,
-           std::vector<std::pair<std::string, std::string>> small_files, nlohmann::json state)
-    : dir_(std::move(dir)), state_(std::move(state)) {
+           std::vector<std::pair<std::string, std::string>> small_files, nlohmann::json state, Team* team)
+    : dir_(std::move(dir)), state_(std::move(state)), team_(team) {
   for (const FileSpec& file : files)
     for (const TensorSpec& tensor : file.tensors) file_of_.emplace_back(tensor.name, file.file);
   std::sort(file_of_.begin(), file_of_.end());
+  if (team_) {
+    begin_together(std::move(files), std::move(small_files));
+    return;
+  }
   try {
     std::filesystem::create_directories(dir_.parent_path());
     writer_ = std::make_unique<CheckpointWriter>(dir_, std::move(files), std::move(small_files));
   } catch (const std::exception& fault) {
-    give_up(fault);
+    give_up(fault.what());
   }
 }
 
-void Save::give_up(const std::exception& fault) {
+// Rank 0 says where it writes, or nothing where it cannot; the others join it there.
+void Save::begin_together(std::vector<FileSpec> files, std::vector<std::pair<std::string, std::string>> small_files) {
+  std::string aside;
+  if (team_->first()) {
+    try {
+      std::filesystem::create_directories(dir_.parent_path());
+      writer_ = std::make_unique<CheckpointWriter>(dir_, files, std::move(small_files));
+      aside = writer_->aside().string();
+    } catch (const std::exception& fault) {
+      give_up(fault.what());
+    }
+  }
+  aside = team_->world().broadcast(aside, 0);
+  if (team_->first() || aside.empty()) return;
+  try {
+    writer_ = CheckpointWriter::join(aside, files);
+  } catch (const std::exception& fault) {
+    give_up(fault.what());
+  }
+}
+
+// Every rank's part, or why it has none; it counts when all have one.
+void Save::commit_together() {
+  nlohmann::json mine;
+  try {
+    if (writer_ && !team_->first()) mine["part"] = writer_->finish_part();
+  } catch (const Fault& fault) {
+    give_up(fault.what());
+  }
+  if (!writer_) mine["fault"] = fault_;
+  const std::vector<std::string> all = team_->world().all_gather(mine.dump());
+  if (team_->first() && writer_) {
+    std::string fault;
+    for (size_t rank = 1; rank < all.size() && fault.empty(); rank++) {
+      const nlohmann::json theirs = nlohmann::json::parse(all[rank]);
+      if (theirs.contains("fault")) fault = fmt::format("rank {}: {}", rank, theirs["fault"].get<std::string>());
+      else writer_->add_part(theirs["part"].get<std::string>());
+    }
+    try {
+      if (fault.empty()) writer_->commit(state_);
+      else give_up(fault);
+    } catch (const Fault& own) {
+      give_up(own.what());
+    }
+    done_ = writer_ != nullptr;
+  }
+  done_ = team_->world().broadcast(done_ ? "done" : "", 0) == "done";
   writer_.reset();
+}
+
+void Save::give_up(const std::string& why) {
+  writer_.reset();
+  fault_ = why;
   log::warn("checkpoint {} not saved: {}; training goes on, the checkpoints before it are untouched",
-            dir_.filename().string(), fault.what());
+            dir_.filename().string(), why);
 }
 
 void Save::write(Kind, const NamedPart& part) {
@@ -56,23 +111,24 @@ void Save::write(Kind, const NamedPart& part) {
   try {
     writer_->write(found->second, part.name, part.begin, part.bytes());
   } catch (const Fault& fault) {
-    give_up(fault);
+    give_up(fault.what());
   }
 }
 
 void Save::commit() {
+  if (team_) return commit_together();
   if (!writer_) return;
   try {
     writer_->commit(state_);
     done_ = true;
     writer_.reset();
   } catch (const Fault& fault) {
-    give_up(fault);
+    give_up(fault.what());
   }
 }
 
-Saver::Saver(std::filesystem::path checkpoints, ModelState& model, const Tokenizer* tokenizer, int64_t keep)
-    : checkpoints_(std::move(checkpoints)), keep_(keep) {
+Saver::Saver(std::filesystem::path checkpoints, ModelState& model, const Tokenizer* tokenizer, int64_t keep, Team* team)
+    : checkpoints_(std::move(checkpoints)), keep_(keep), team_(team) {
   std::vector<FileSpec> model_files = plan_files(specs(model, [&](BlockId b) { return model.parameters(b); }), kShardLimit);
   small_files_ = index_file(model_files);
   files_ = std::move(model_files);
@@ -88,11 +144,11 @@ Saver::Saver(std::filesystem::path checkpoints, ModelState& model, const Tokeniz
 }
 
 std::unique_ptr<Save> Saver::begin(int64_t step, const nlohmann::json& state) {
-  return std::make_unique<Save>(checkpoints_ / checkpoint_name(step), files_, small_files_, state);
+  return std::make_unique<Save>(checkpoints_ / checkpoint_name(step), files_, small_files_, state, team_);
 }
 
 bool Saver::finish(const Save& save, int64_t step) {
-  if (save.done()) prune(checkpoints_, keep_, step);
+  if (save.done() && (!team_ || team_->first())) prune(checkpoints_, keep_, step);
   return save.done();
 }
 

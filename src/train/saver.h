@@ -20,18 +20,23 @@ DType dtype_of(PartType type);  // as files have it
 // before it stay as they are.
 class Save final : public PartSink {
  public:
+  // Of several ranks all make theirs at the same time: rank 0 begins the files, the others write their parts of them.
   Save(std::filesystem::path dir, std::vector<FileSpec> files, std::vector<std::pair<std::string, std::string>> small_files,
-       nlohmann::json state);
+       nlohmann::json state, Team* team);
   void write(Kind kind, const NamedPart& part) override;
   void commit() override;
   bool done() const { return done_; }
   const std::filesystem::path& dir() const { return dir_; }
 
  private:
-  void give_up(const std::exception& fault);
+  void give_up(const std::string& why);
+  void begin_together(std::vector<FileSpec> files, std::vector<std::pair<std::string, std::string>> small_files);
+  void commit_together();
   std::filesystem::path dir_;
   std::vector<std::pair<std::string, std::string>> file_of_;  // tensor name -> file, sorted
   nlohmann::json state_;
+  Team* team_;
+  std::string fault_;  // why this rank gave up
   std::unique_ptr<CheckpointWriter> writer_;  // null once given up
   bool done_ = false;
 };
@@ -39,7 +44,7 @@ class Save final : public PartSink {
 class Saver {
  public:
   // `tokenizer` may be null. Borrows the model.
-  Saver(std::filesystem::path checkpoints, ModelState& model, const Tokenizer* tokenizer, int64_t keep);
+  Saver(std::filesystem::path checkpoints, ModelState& model, const Tokenizer* tokenizer, int64_t keep, Team* team = nullptr);
   // The state after `step` steps; hand it to the next schedule that saves. `state` becomes state.json.
   std::unique_ptr<Save> begin(int64_t step, const nlohmann::json& state);
   // After that schedule ran: removes old checkpoints; true when it is there.
@@ -50,6 +55,7 @@ class Saver {
   std::vector<FileSpec> files_;
   std::vector<std::pair<std::string, std::string>> small_files_;
   int64_t keep_;
+  Team* team_;
 };
 
 }  // namespace megalith

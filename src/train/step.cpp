@@ -3,27 +3,27 @@
 namespace megalith {
 
 StepOutcome train_step(Engine& engine, ShapePlans& plans, const Dataset& data, const TrainSettings& settings, int64_t step,
-                       double lr, PartSink* save) {
+                       double lr, PartSink* save, const std::function<bool()>& stop_requested) {
   const Batch batch = data.train_batch(step, settings.batch);
   const Plan& plan = plans.at(data.shape(step, settings.batch));
   const Schedule& schedule = save ? plan.step_with_save : plan.step;
-  return engine.run(schedule, {&batch, step, lr, save});
+  return engine.run(schedule, {&batch, step, lr, save, stop_requested});
 }
 
-double validate(Engine& engine, const Plan& plan, const Dataset& data, int64_t batches) {
-  const int64_t sequences = data.valid_sequences(), one = plan.micro_batch, together = one * plan.micros;
+double validate(Engine& engine, const Plan& plan, const Dataset& data, int64_t batches, int64_t data_ranks) {
+  const int64_t sequences = data.valid_sequences(), one = plan.micro_batch, together = one * plan.micros * data_ranks;
   const int64_t most = batches > 0 ? std::min(sequences, batches * together) : sequences;
   double sum = 0;
   int64_t targets = 0;
-  const auto add = [&](const Schedule& schedule, const Batch& batch) {
-    const StepOutcome outcome = engine.run(schedule, {&batch, 0, 0, nullptr});
+  const auto add = [&](const Schedule& schedule, const Batch& batch, bool same_for_all) {
+    const StepOutcome outcome = engine.run(schedule, {.batch = &batch, .same_for_all = same_for_all});
     sum += outcome.loss * static_cast<double>(outcome.targets);
     targets += outcome.targets;
   };
   // As many micro-batches at once as a step has: a block that comes from disk serves them all. Then what is left.
   const int64_t whole = most / together;
-  for (int64_t i = 0; i < whole; i++) add(plan.evaluation, data.valid_batch(i, together));
-  for (int64_t i = whole * plan.micros; i * one < most; i++) add(plan.evaluation_of_one, data.valid_batch(i, one));
+  for (int64_t i = 0; i < whole; i++) add(plan.evaluation, data.valid_batch(i, together), false);
+  for (int64_t i = whole * together / one; i * one < most; i++) add(plan.evaluation_of_one, data.valid_batch(i, one), true);
   return targets > 0 ? sum / static_cast<double>(targets) : 0;
 }
 

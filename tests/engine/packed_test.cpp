@@ -71,13 +71,15 @@ TEST_F(Packed, StateOnDiskChangesNoBit) {
       wide.optimizer_state = Packing::fp32;
       auto plain = engine_with(shape, wide, {});
       const double share = static_cast<double>(reference->model().optimizer_bytes(0)) / static_cast<double>(plain->model().optimizer_bytes(0));
-      EXPECT_NEAR(share, packing == Packing::bf16 ? 0.5 : 0.2539, 0.002);
+      EXPECT_NEAR(share, packing == Packing::bf16 ? 0.5 : 0.2539, 0.006);  // every chunk has room for the most scales of one
       for (const std::vector<Placement>& placement :
            {std::vector<Placement>{A, A, A, A, A}, {O, O, O, O, O}, {M, O, A, M, O}}) {
         auto engine = engine_with(shape, settings, placement);
         const Schedule step = with_residency(training_step(blocks, 2, ComputeOrder::by_block), placement, 2);
         EXPECT_EQ(memorise(*engine, batch, step, 5, 0.01), wanted);
-        EXPECT_EQ(state_of(*engine, blocks, placement), wanted_state);
+        const StateBytes state = state_of(*engine, blocks, placement);
+        ASSERT_EQ(state.size(), wanted_state.size());
+        for (const auto& [name, bytes] : wanted_state) EXPECT_TRUE(state.at(name) == bytes) << name;
       }
     }
 }
@@ -199,24 +201,26 @@ TEST_F(Packed, GradientsTakeTheRoundingOfActivations) {
 }
 
 // What a model loses that is trained for a few hundred steps, each on a batch of its own: sequences that follow a rule
-// (a token is the sum of the two before it, now and then a random one), so that there is something to learn.
+// (a token is a function of the two before it, one in eight is random), so that there is something to learn.
 Batch ruled_batch(const ModelShape& shape, int64_t step) {
-  Batch batch = random_batch(shape, 8, 24, 1000 + static_cast<uint64_t>(step));
-  for (int64_t b = 0; b < 8; b++)
-    for (int64_t t = 2; t < 24; t++) {
-      const int64_t i = b * 24 + t;
-      if (batch.ids[i] % 8 != 0) batch.ids[i] = (batch.ids[i - 1] + batch.ids[i - 2]) % shape.vocab;
-      if (t > 0) batch.targets[i - 1] = batch.ids[i];
-    }
+  constexpr int64_t B = 8, T = 24;
+  Batch batch = random_batch(shape, B, T, 1000 + static_cast<uint64_t>(step));
+  for (int64_t i = 0; i < B * T; i++) {
+    if (i % T < 2) continue;
+    if (batch.ids[i] % 8 != 0) batch.ids[i] = (5 * batch.ids[i - 1] + 7 * (batch.ids[i - 2] % 2) + 3) % shape.vocab;
+    batch.targets[i - 1] = batch.ids[i];
+  }
   return batch;
 }
 
+// Mean loss of the last steps, with a rate that falls to zero: where it ends depends little on the way there.
 double learned(const ModelShape& shape, const TrainSettings& settings, int steps) {
   auto engine = make_engine(shape, settings);
   double last = 0;
   for (int i = 0; i < steps; i++) {
     const Batch batch = ruled_batch(shape, i);
-    const double loss = engine->run(step_of(shape, batch, 1), {&batch, i, 0.003, nullptr}).loss;
+    const double lr = settings.lr * (1 - static_cast<double>(i) / steps);
+    const double loss = engine->run(step_of(shape, batch, 1), {&batch, i, lr, nullptr}).loss;
     if (i >= steps - 50) last += loss / 50;
   }
   return last;
@@ -229,30 +233,34 @@ TEST_F(Packed, TrainingPaysLittle) {
   shape.vocab = 32;
   fill_defaults(shape);
   constexpr int kSteps = 400;
-  for (double beta2 : {0.95, 0.999})
-    for (OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::lion}) {
-      if (kind == OptimizerKind::lion && beta2 > 0.95) continue;
-      TrainSettings settings = settings_with(kind);
-      settings.beta2 = beta2;
-      settings.weight_decay = 0;
-      if (kind == OptimizerKind::lion) settings.clip = 1;
-      const double exact = learned(shape, settings, kSteps);
-      EXPECT_LT(exact, 2.8);  // of ln 32 = 3.47: it learns
-      std::printf("  optimizer %d, beta2 %.3f: fp32 %.4f", static_cast<int>(kind), beta2, exact);
-      for (Packing packing : {Packing::bf16, Packing::int8}) {
-        TrainSettings packed = settings;
-        packed.optimizer_state = packing;
-        const double state = learned(shape, packed, kSteps);
-        packed = settings;
-        packed.activations = packing;
-        const double activations = learned(shape, packed, kSteps);
-        std::printf("; %s state %+.4f, activations %+.4f", packing == Packing::bf16 ? "bf16" : "int8", state - exact,
-                    activations - exact);
-        EXPECT_NEAR(state, exact, 0.03 * exact);
-        EXPECT_NEAR(activations, exact, 0.03 * exact);
-      }
-      std::printf("\n");
+  struct Case {
+    const char* name;
+    OptimizerKind optimizer;
+    double lr, beta2;
+  };
+  for (const Case& c : {Case{"adamw, beta2 0.95", OptimizerKind::adamw, 0.003, 0.95},
+                        Case{"adamw, beta2 0.999", OptimizerKind::adamw, 0.003, 0.999},
+                        Case{"lion", OptimizerKind::lion, 0.0006, 0.99}}) {
+    TrainSettings settings = settings_with(c.optimizer);
+    settings.lr = c.lr;
+    settings.beta2 = c.beta2;
+    const double exact = learned(shape, settings, kSteps);
+    EXPECT_LT(exact, 1.5);  // of ln 32 = 3.47: it learns
+    std::printf("  %-18s fp32 %.4f", c.name, exact);
+    for (Packing packing : {Packing::bf16, Packing::int8}) {
+      TrainSettings packed = settings;
+      packed.optimizer_state = packing;
+      const double state = learned(shape, packed, kSteps);
+      packed = settings;
+      packed.activations = packing;
+      const double activations = learned(shape, packed, kSteps);
+      std::printf("; %s state %+.4f, activations %+.4f", packing == Packing::bf16 ? "bf16" : "int8", state - exact,
+                  activations - exact);
+      EXPECT_NEAR(state, exact, 0.02 * exact);
+      EXPECT_NEAR(activations, exact, 0.02 * exact);
     }
+    std::printf("\n");
+  }
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ TEST(PackedRows, ErrorsStayWithinWhatTheHeaderSays) {
           worst_byte = std::max(worst_byte, std::abs(double{b[i]} - x[i]) / most);
         }
       }
-    EXPECT_LE(worst_half, std::ldexp(1.0, -9) * 1.0001);
+    EXPECT_LE(worst_half, std::ldexp(1.0, -8));
     EXPECT_LE(worst_byte, 1.0001 / 254);
     if (width >= 128) {
       EXPECT_GT(worst_byte, 0.9 / 254);

@@ -81,7 +81,7 @@ at::Tensor TokenTable::forward(const Pass& pass) const {
 void TokenTable::backward(const at::Tensor& g_SC, const Pass& pass) {
   if (!shares_.ranks) return gradient_.add(weight, pass.ids_N, g_SC);
   const at::Tensor ids_N = pass.ids_N - first_id_;
-  const at::Tensor mine = at::nonzero(ids_N.ge(0).logical_and(ids_N.lt(weight.value.size(0)))).squeeze(-1);
+  const at::Tensor mine = at::nonzero(ids_N.ge(0).logical_and(ids_N.lt(weight.grad.size(0)))).squeeze(-1);
   const at::Tensor g_NC = shares_.gather(g_SC, pass.tokens());
   gradient_.add(weight, at::index_select(ids_N, 0, mine), at::index_select(g_NC, 0, mine));
 }

@@ -1,0 +1,65 @@
+#include "train/layout.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "config/split.h"
+#include "model/block_spec.h"
+
+namespace megalith {
+namespace {
+
+std::string possible(int ranks) {
+  constexpr size_t kShown = 6;
+  std::string text;
+  const std::vector<Layout> all = layouts_of(ranks);
+  for (size_t i = 0; i < std::min(kShown, all.size()); i++) text += (i == 0 ? "" : "; ") + show(all[i]);
+  if (all.size() > kShown) text += fmt::format("; and {} more", all.size() - kShown);
+  return text;
+}
+
+[[noreturn]] void refuse(const std::string& key, const std::string& expected, const std::string& got, const std::string& hint) {
+  throw UserError({"", key, expected, got, hint});
+}
+
+}  // namespace
+
+Layout resolve_layout(Config& config, int ranks) {
+  ParallelSettings& p = config.parallel;
+  const int64_t others = p.tensor * p.pipeline * p.context;
+  if (p.data == 0 && ranks % others == 0) p.data = ranks / others;
+  const Layout layout{static_cast<int32_t>(std::max<int64_t>(1, p.data)), static_cast<int32_t>(p.pipeline),
+                      static_cast<int32_t>(p.context), static_cast<int32_t>(p.tensor)};
+  if (layout.ranks() != ranks || p.data == 0)
+    refuse("parallel", ranks == 1 ? "a layout of 1 rank" : fmt::format("a layout of {} ranks: {}", ranks, possible(ranks)),
+           p.data == 0 ? fmt::format("{} ranks to a copy of the model", others) : fmt::format("{} ({} ranks)", show(layout), layout.ranks()),
+           ranks == 1 ? fmt::format("start it with --ranks {}", layout.ranks()) : "");
+  const int64_t batch = config.train.batch;
+  if (batch % layout.data != 0)
+    refuse("train.batch", fmt::format("a multiple of parallel.data, {}", layout.data), std::to_string(batch),
+           "every rank of the data axis takes as many sequences");
+  if (config.train.micro_batch > 0 && batch / layout.data % config.train.micro_batch != 0)
+    refuse("train.micro_batch", fmt::format("a divisor of the {} sequences that a rank takes", batch / layout.data),
+           std::to_string(config.train.micro_batch), "");
+  if (p.schedule == "interleaved" && layout.pipeline > 1 && p.interleave < 2)
+    refuse("parallel.interleave", "at least 2, as parallel.schedule is interleaved", std::to_string(p.interleave), "");
+  const bool slices = p.zero > 0 && layout.data * layout.context > 1;
+  if (config.train.optimizer == OptimizerKind::adafactor && (slices || layout.tensor > 1))
+    refuse("train.optimizer", "adamw, lion or sgd with parallel.zero or parallel.tensor", "adafactor",
+           "it looks at rows and columns of whole parameters, which are divided among ranks there");
+  if (config.train.optimizer_state == Packing::int8 && (slices || layout.tensor > 1))
+    refuse("train.optimizer_state", "fp32 or bf16 with parallel.zero or parallel.tensor", "int8",
+           "blocks of numbers with a common scale would be cut");
+  return layout;
+}
+
+void check_layout(const Config& config, const Layout& layout) {
+  check_split(config.model.shape, {.tensor = layout.tensor, .context = layout.context});
+  const auto blocks = static_cast<int64_t>(list_blocks(config.model.shape).size());
+  const int64_t pieces = config.parallel.schedule == "interleaved" ? config.parallel.interleave : 1;
+  if (layout.pipeline > 1 && layout.pipeline * pieces > blocks)
+    refuse("parallel.pipeline", fmt::format("at most {}: the model has {} blocks", blocks / pieces, blocks),
+           std::to_string(layout.pipeline), "embedding, layers and head are dealt out to the stages");
+}
+
+}  // namespace megalith
