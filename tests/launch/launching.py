@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).parent.parent / "cli"))
-from support import BINARY, Result, run_cases, skip, wait_for  # noqa: E402, F401
+from support import BINARY, LONG, Result, run_cases, skip, wait_for  # noqa: E402, F401
 
 
 class Run:
