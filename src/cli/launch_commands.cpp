@@ -11,6 +11,7 @@
 #include "cli/run_file.h"
 #include "launch/slurm.h"
 #include "launch/supervisor.h"
+#include "train/layout.h"
 
 namespace megalith {
 namespace {
@@ -21,11 +22,16 @@ void make_run_directory(const std::string& dir) {
   if (error) throw UserError({"", "run.dir", "a directory that can be written", dir, error.message()});
 }
 
-// The other axes are as the settings say; the data axis takes what is left.
-int ranks_for(const ParallelSettings& parallel, int available) {
-  const int64_t others = parallel.tensor * parallel.pipeline * parallel.context * parallel.expert;
-  if (parallel.data > 0) return parallel.data * others <= available ? static_cast<int>(parallel.data * others) : 0;
-  return static_cast<int>(available / others * others);
+int most_ranks(const Config& config, int available) {
+  for (int ranks = available; ranks > 0; ranks--) {
+    Config tried = config;
+    try {
+      resolve_layout(tried, ranks);
+      return ranks;
+    } catch (const UserError&) {  // not with so many
+    }
+  }
+  return 0;
 }
 
 struct SubmitOptions {
@@ -59,6 +65,8 @@ CommandResult submit(const CommandContext& context, const std::string& path, con
 
 CommandResult supervise_training(const Config& config, int ranks, const std::string& hosts,
                                  std::vector<std::string> command) {
+  Config tried = config;
+  resolve_layout(tried, ranks);  // what cannot be laid out is said before anything is started
   make_run_directory(config.run.dir);
   const std::filesystem::path run_dir = config.run.dir;
   log::to_file((run_dir / "log.txt").string());
@@ -67,7 +75,7 @@ CommandResult supervise_training(const Config& config, int ranks, const std::str
                     auto found = latest_valid(run_dir / "checkpoints", [](const std::string&) {});
                     return found ? found->dir.string() : "";
                   },
-                  [=](int available) { return ranks_for(config.parallel, available); }};
+                  [=](int available) { return most_ranks(config, available); }};
   launch::Ending ending = launch::supervise(std::move(job));
   return {ending.code, nullptr, ending.message};  // --json: rank 0 has printed the object
 }

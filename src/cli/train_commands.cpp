@@ -49,15 +49,15 @@ void add_train(CLI::App& app, CommandContext& context) {
             return supervise_training(config, *ranks, *hosts, context.command);
           });
         std::unique_ptr<World> world;
-        if (started.several()) world = World::join();
         TrainResult result = from_run_file(*path, *overrides, [&](Config config) {
-          if (world) context.rank->log_to(config.run.dir);
-          return train(std::move(config), world.get());
+          context.rank->begin(config.run);
+          if (started.several()) world = World::join();
+          return train(std::move(config), world.get(), context.rank->page());
         });
         if (world && (result.code == ExitCode::done || result.code == ExitCode::interrupted)) world->leave();
         const nlohmann::json& s = result.summary;
         if (!world || world->rank() == 0) print(context, how_it_ended(s));
-        return CommandResult{result.code, s};
+        return CommandResult{result.code, s, result.failure};
       };
     });
   }

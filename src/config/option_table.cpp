@@ -344,7 +344,7 @@ std::vector<Option> train_options() {
              "the share of the layers that they went through.")
           .free(),
       count_or("auto", 0, "train.threads", FIELD(train.threads), between(1, 4096), "auto",
-               "Compute threads; auto takes the machine's cores, once for the whole run."),
+               "Compute threads of a rank; auto divides the host's cores among its ranks, once for the whole run."),
       choice("train.optimizer", FIELD(train.optimizer), "adamw", "Optimizer."),
       choice("train.optimizer_state", FIELD(train.optimizer_state), "fp32",
              "How the optimizer's state is kept between updates: 4, 2 or 1 bytes a number (int8 with a scale for every "

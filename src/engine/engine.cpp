@@ -126,7 +126,9 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
     c10::InferenceMode lane_records_nothing;  // thread-local: every lane says so
     const Op& op = schedule.ops[static_cast<size_t>(id)];
     if (op.lane != Lane::compute) keep_to_one_thread();
+    if (watch_) watch_->enter(op);
     execute(run, op);
+    if (watch_) watch_->leave(op);
   });
   if (!team_) {
     for (const Run::Micro& micro : run.micros) {

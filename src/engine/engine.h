@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "data/batch.h"
 #include "engine/model_state.h"
+#include "engine/op_watch.h"
 #include "engine/team.h"
 #include "optim/loss_scale.h"
 #include "schedule/lanes.h"
@@ -54,6 +55,9 @@ class Engine {
   Engine(const ModelShape& shape, const TrainSettings& settings, uint64_t seed, bool training,
          const Residence& residence = {}, Team* team = nullptr, const Division& division = {});
 
+  // From now on tells which op every lane is in; borrowed. A team's waits are told where its world observes the same.
+  void watch(OpWatch* watch) { watch_ = watch; }
+
   // Runs a schedule of this model. Micro-batches are equal cuts of this rank's sequences of the batch.
   StepOutcome run(const Schedule& schedule, const StepInput& input);
 
@@ -91,6 +95,7 @@ class Engine {
   Team* team_;  // null: this rank is alone
   std::unique_ptr<Optimizer> optimizer_;
   ModelState model_;
+  OpWatch* watch_ = nullptr;
   Lanes lanes_;
   Counters counters_;
 };

@@ -66,7 +66,7 @@ void Attempt::start() {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0 || ::pipe2(words, O_CLOEXEC) != 0)
     throw Fault(fmt::format("no socket for the ranks' supervisor: {}", std::strerror(errno)));
   std::fflush(nullptr);
-  warden_ = fork_warden(pair[1], *folder_, WardenPlace::beside_supervisor, /*detached=*/false);
+  warden_ = fork_warden(pair[1], *folder_, WardenPlace::beside_supervisor);
   ::close(pair[1]);
   hosts_.push_back({host_name(), MessageLine(pair[0]), {}, 0, false});
   if (settings_.several_hosts) listener_.emplace();
@@ -234,7 +234,9 @@ std::string Attempt::describe_crash() const {
                        dead && dead->rank == death->rank ? " " + what_it_did(*dead) : "", why);
   }
   if (WIFSIGNALED(*status_)) return fmt::format("mpirun {}", describe_wait_status(*status_));
-  return fmt::format("rank {} on {} ended without a word, {}", dead->rank, dead->host, what_it_did(*dead));
+  const std::string words = says_.first_words();
+  return fmt::format("rank {} on {} ended without a word, {}{}", dead->rank, dead->host, what_it_did(*dead),
+                     words.empty() ? "" : "; mpirun says: " + words);
 }
 
 Outcome Attempt::outcome() {

@@ -52,10 +52,11 @@ std::vector<std::string> own_addresses() {
   ifaddrs* all = nullptr;
   if (::getifaddrs(&all) != 0) return found;
   for (const ifaddrs* each = all; each; each = each->ifa_next) {
-    if (!each->ifa_addr || each->ifa_addr->sa_family != AF_INET || (each->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    if (!each->ifa_addr || each->ifa_addr->sa_family != AF_INET) continue;
     char text[INET_ADDRSTRLEN];
     const auto* address = reinterpret_cast<const sockaddr_in*>(each->ifa_addr);
-    if (::inet_ntop(AF_INET, &address->sin_addr, text, sizeof text)) found.emplace_back(text);
+    if (!::inet_ntop(AF_INET, &address->sin_addr, text, sizeof text)) continue;
+    found.insert((each->ifa_flags & IFF_LOOPBACK) != 0 ? found.end() : found.begin(), text);
   }
   ::freeifaddrs(all);
   return found;

@@ -16,7 +16,7 @@ struct Listener {
   int socket = -1, port = 0;
 };
 
-std::vector<std::string> own_addresses();  // IPv4, without loopback
+std::vector<std::string> own_addresses();  // IPv4; loopback last: hosts may be names of one machine
 
 // From another host. Tries all addresses and says hello: {"token", "host"}. Fault that lists what was tried.
 int connect_to_supervisor(const SupervisorAddress& supervisor);

@@ -105,6 +105,7 @@ std::string MpirunSays::first_words() const {
       continue;
     }
     words += (words.empty() ? "" : " ") + line.substr(line.find_first_not_of(' '));
+    if (words.size() > 300) break;
   }
   return words;
 }

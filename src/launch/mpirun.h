@@ -44,7 +44,7 @@ class MpirunSays {
   };
   std::optional<Death> death() const;  // the first rank that a signal ended
   const std::string& own() const { return own_; }
-  std::string first_words() const;     // its own first paragraph, in one line
+  std::string first_words() const;     // its own first paragraph, in one line of a few hundred letters
 
  private:
   std::string line_, own_;

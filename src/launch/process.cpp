@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -126,6 +127,31 @@ pid_t spawn(const std::vector<std::string>& command, const SpawnOptions& options
   ::close(report[0]);
   if (error != 0) throw Fault(fmt::format("{} could not be started: {}", command.front(), std::strerror(error)));
   return pid;
+}
+
+pid_t fork_beside(bool detached, const std::vector<int>& kept, const std::function<void()>& work) {
+  const pid_t pid = ::fork();
+  if (pid < 0) throw Fault(fmt::format("fork: {}", std::strerror(errno)));
+  if (pid > 0) {
+    if (detached) ::waitpid(pid, nullptr, 0);
+    return pid;
+  }
+  if (detached && ::fork() != 0) ::_exit(0);
+  ::setsid();
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
+  // An open pipe or terminal would keep others waiting for its end.
+  const auto is_kept = [&](int fd) { return std::find(kept.begin(), kept.end(), fd) != kept.end(); };
+  const int null = ::open("/dev/null", O_RDWR), most = static_cast<int>(::sysconf(_SC_OPEN_MAX));
+  for (int fd = 0; fd < std::min(most, 4096); fd++) {
+    if (is_kept(fd)) continue;
+    fd <= STDERR_FILENO ? ::dup2(null, fd) : ::close(fd);
+  }
+  try {
+    work();
+  } catch (const std::exception&) {  // nowhere to say it
+    ::_exit(static_cast<int>(ExitCode::bug));
+  }
+  ::_exit(0);
 }
 
 }  // namespace megalith::launch

@@ -2,6 +2,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -37,5 +38,10 @@ struct SpawnOptions {
 };
 // Starts a program in a session of its own, out of reach of the terminal's Ctrl-C. Fault when it cannot be started.
 pid_t spawn(const std::vector<std::string>& command, const SpawnOptions& options);
+
+// Forks a process that does `work` beside this one: in a session of its own, deaf to signals that ask it to stop, with
+// no descriptor of this process but those in `kept`, and nobody's child where `detached`. This process must have no
+// other threads.
+pid_t fork_beside(bool detached, const std::vector<int>& kept, const std::function<void()>& work);
 
 }  // namespace megalith::launch

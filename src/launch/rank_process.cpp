@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launch/host_link.h"
+#include "launch/host_watch.h"
 #include "launch/process.h"
 #include "launch/rank_view.h"
 #include "launch/warden.h"
@@ -40,7 +41,6 @@ SupervisorAddress SupervisorAddress::parse(const std::string& text) {
 
 RankProcess::RankProcess(const Environment& environment) : environment_(environment) {
   if (environment_.role == Role::supervised) join_supervisor();
-  else page_ = std::make_unique<StatusPage>();
 }
 
 void RankProcess::join_supervisor() {
@@ -53,10 +53,9 @@ void RankProcess::join_supervisor() {
   const bool away = supervisor.host != host_identity();
   if (away && environment_.local_rank == 0) {
     HostFolder made(supervisor.token);
-    fork_warden(connect_to_supervisor(supervisor), made, WardenPlace::away, /*detached=*/true);
+    fork_warden(connect_to_supervisor(supervisor), made, WardenPlace::away);
   }
-  std::filesystem::create_directories(folder);
-  page_ = std::make_unique<StatusPage>(page_file(folder, environment_.rank), environment_.rank);
+  share_page(folder);
   for (const char* name : {"OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_osc_sm_backing_directory",
                            "OMPI_MCA_osc_rdma_backing_directory"})
     ::setenv(name, folder.c_str(), /*overwrite=*/0);
@@ -65,10 +64,21 @@ void RankProcess::join_supervisor() {
   if (terminal && !away && environment_.rank == 0) redirect(STDERR_FILENO, terminal, O_WRONLY | O_NOCTTY);
 }
 
-void RankProcess::log_to(const std::filesystem::path& run_dir) {
-  if (!environment_.several() || environment_.rank == 0) return;
+void RankProcess::share_page(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  page_.share(page_file(folder, environment_.rank), environment_.rank);
+}
+
+void RankProcess::begin(const RunSettings& run) {
+  if (!environment_.several()) return;
+  const std::filesystem::path run_dir = run.dir;
   std::error_code error;
   std::filesystem::create_directories(run_dir, error);
+  if (environment_.role == Role::joined) {
+    share_page(host_folder_path(joined_token()));
+    if (environment_.local_rank == 0) fork_host_watch(HostFolder(joined_token()), run.watchdog, run_dir / "log.txt");
+  }
+  if (environment_.rank == 0) return;
   const std::string file = (run_dir / fmt::format("log-{}.txt", environment_.rank)).string();
   std::fflush(nullptr);
   redirect(STDOUT_FILENO, file.c_str(), O_WRONLY | O_CREAT | O_APPEND);
@@ -77,7 +87,7 @@ void RankProcess::log_to(const std::filesystem::path& run_dir) {
 }
 
 int RankProcess::end(ExitCode code, const std::string& message) {
-  page_->end(code, message);
+  page_.end(code, message);
   if (!message.empty()) {
     // Without a supervisor nobody sorts out who says the same. Rank 0 goes first: the others' launcher ends them
     // before they repeat it.

@@ -1,9 +1,10 @@
 // This process as one rank of a run: where it reports, how it ends, where its output goes.
 #pragma once
 #include <filesystem>
-#include <memory>
 #include <string>
+#include <vector>
 
+#include "config/config.h"
 #include "launch/environment.h"
 #include "launch/status_page.h"
 
@@ -27,10 +28,11 @@ class RankProcess {
   explicit RankProcess(const Environment& environment);
 
   const Environment& environment() const { return environment_; }
-  StatusPage& page() { return *page_; }
+  StatusPage& page() { return page_; }
 
-  // From now on: rank 0 speaks for all, the others' output goes to log-RANK.txt in the run directory.
-  void log_to(const std::filesystem::path& run_dir);
+  // Once the run's settings are known, and still before MPI and threads: rank 0 speaks for all from now on, the others'
+  // output goes to log-RANK.txt in the run directory; without a supervisor the ranks of each host get a watch.
+  void begin(const RunSettings& run);
 
   // The last thing a rank does. Says what went wrong (`message`, empty where all is said): to the supervisor, which
   // prints it once; without one on stderr. Returns what the process must exit with: under a supervisor an
@@ -39,8 +41,9 @@ class RankProcess {
 
  private:
   void join_supervisor();
+  void share_page(const std::filesystem::path& folder);
   Environment environment_;
-  std::unique_ptr<StatusPage> page_;
+  StatusPage page_;
   bool logging_ = false;
 };
 

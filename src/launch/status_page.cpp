@@ -94,7 +94,11 @@ StatusPage::StatusPage() {
   page_ = construct(memory, 0);
 }
 
-StatusPage::StatusPage(const std::filesystem::path& file, int rank) : page_(construct(map_shared(file), rank)) {}
+void StatusPage::share(const std::filesystem::path& file, int rank) {
+  void* memory = map_shared(file);
+  ::munmap(page_, sizeof(Layout));
+  page_ = construct(memory, rank);
+}
 
 StatusPage::~StatusPage() { ::munmap(page_, sizeof(Layout)); }
 

@@ -42,11 +42,14 @@ struct RankStatus {
 
 class StatusPage {
  public:
-  StatusPage();                                                         // nobody reads it
-  StatusPage(const std::filesystem::path& file, int rank);  // makes the file; Fault when it cannot
+  StatusPage();  // nobody reads it
+  StatusPage(const std::filesystem::path& file, int rank) : StatusPage() { share(file, rank); }
   ~StatusPage();
   StatusPage(const StatusPage&) = delete;
   StatusPage& operator=(const StatusPage&) = delete;
+
+  // Makes the file: from now on others can read. Before any op. Fault when it cannot be made.
+  void share(const std::filesystem::path& file, int rank);
 
   // Of the whole rank, any thread.
   void state(RankState state);

@@ -1,16 +1,10 @@
 #include "launch/warden.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
-#include <cstring>
-#include <map>
 
-#include "base/error.h"
 #include "launch/message_line.h"
 #include "launch/process.h"
 #include "launch/rank_view.h"
@@ -103,39 +97,10 @@ class Warden {
   std::string changes_;
 };
 
-// Descriptors of the process that forked: an open pipe or terminal would keep others waiting for its end.
-void close_others(int socket, int lock) {
-  const int null = ::open("/dev/null", O_RDWR);
-  for (int fd = 0; fd <= 2; fd++)
-    if (null >= 0) ::dup2(null, fd);
-  const int most = static_cast<int>(::sysconf(_SC_OPEN_MAX));
-  for (int fd = 3; fd < std::min(most, 4096); fd++)
-    if (fd != socket && fd != lock) ::close(fd);
-}
-
 }  // namespace
 
-void run_warden(int socket, const HostFolder& folder, WardenPlace place) {
-  ::setsid();
-  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);  // the line's end is what ends it
-  close_others(socket, folder.lock());
-  try {
-    Warden(socket, folder, place).run();
-  } catch (const std::exception&) {  // nowhere to say it: the supervisor sees that the warden is gone
-    ::_exit(static_cast<int>(ExitCode::bug));
-  }
-  ::_exit(0);
-}
-
-pid_t fork_warden(int socket, const HostFolder& folder, WardenPlace place, bool detached) {
-  const pid_t pid = ::fork();
-  if (pid < 0) throw Fault(fmt::format("fork: {}", std::strerror(errno)));
-  if (pid > 0) {
-    if (detached) ::waitpid(pid, nullptr, 0);
-    return pid;
-  }
-  if (detached && ::fork() != 0) ::_exit(0);
-  run_warden(socket, folder, place);
+pid_t fork_warden(int socket, const HostFolder& folder, WardenPlace place) {
+  return fork_beside(place == WardenPlace::away, {socket, folder.lock()}, [&] { Warden(socket, folder, place).run(); });
 }
 
 }  // namespace megalith::launch

@@ -13,11 +13,9 @@ enum class WardenPlace {
   away,               // TCP: silence counts as the end, too
 };
 
-// The warden's whole life, in a process forked for it. Messages out: {"ranks": [...]} whenever a rank changes, and four
-// times a second. In: {"signal": N} for all ranks, {"launcher": PID} (who to wait for at the end), {} (still there).
-[[noreturn]] void run_warden(int socket, const HostFolder& folder, WardenPlace place);
-
-// Forks one that holds `folder` and `socket` and nothing else of this process. It is nobody's child where `detached`.
-pid_t fork_warden(int socket, const HostFolder& folder, WardenPlace place, bool detached);
+// Forks one that holds `folder` and `socket` and nothing else of this process; away it is nobody's child. Messages out:
+// {"ranks": [...]} whenever a rank changes, and four times a second. In: {"signal": N} for all ranks, {"launcher": PID}
+// (who to wait for at the end), {} (still there).
+pid_t fork_warden(int socket, const HostFolder& folder, WardenPlace place);
 
 }  // namespace megalith::launch

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "checkpoint/store.h"
+#include "launch/environment.h"
 #include "memory/allocator.h"
 #include "memory/machine.h"
 #include "optim/rate.h"
@@ -42,14 +43,18 @@ double save_delay(const Schedule& schedule, const std::vector<Span>& spans) {
 }  // namespace
 
 TrainingLoop::TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine,
-                           const Dataset& data, const StepShapes& shapes, const Tokenizer* tokenizer, Team* team)
+                           const Dataset& data, const StepShapes& shapes, const Tokenizer* tokenizer,
+                           launch::StatusPage& page, Team* team)
     : config_(config), plan_(plan), run_(run), engine_(engine), data_(data), shapes_(shapes),
-      tokenizer_(tokenizer), team_(team), leads_(!team || team->first()), plans_(config_, plan_),
+      tokenizer_(tokenizer), page_(page), team_(team), leads_(!team || team->first()), plans_(config_, plan_),
       steps_(shapes.steps_for(config.train.steps, config.train.schedule_by)),
       saver_(run.checkpoints(), engine.model(), tokenizer, config.checkpoint.keep, team) {}
 
 TrainResult TrainingLoop::run(LoopState state) {
-  if (state.step > 0) last_checkpoint_ = (run_.checkpoints() / checkpoint_name(state.step)).string();
+  if (state.step > 0) {
+    last_checkpoint_ = (run_.checkpoints() / checkpoint_name(state.step)).string();
+    page_.checkpoint(state.step);
+  }
   if (state.step >= steps_) {
     log::info("all {} steps are done already; raise train.steps to go on", steps_);
     return {ExitCode::done, write_summary(state, "finished", 0)};
@@ -76,8 +81,10 @@ TrainResult TrainingLoop::run(LoopState state) {
     bool resumable = !last_checkpoint_.empty();
     result.code = resumable ? ExitCode::fault_resumable : ExitCode::fault;
     if (progress_) progress_->clear();
-    log::error("stopped after step {}: {}; {}", state.step, fault.what(),
-               resumable ? "the same command goes on from " + last_checkpoint_ : "there is no checkpoint to go on from");
+    // Of several ranks each says what went wrong when it ends, and the supervisor whether there is a checkpoint.
+    if (team_) result.failure = fmt::format("stopped after step {}: {}", state.step, fault.what());
+    else log::error("stopped after step {}: {}; {}", state.step, fault.what(),
+                    resumable ? "the same command goes on from " + last_checkpoint_ : "there is no checkpoint to go on from");
   }
   progress_.reset();
   result.summary = write_summary(state, how, seconds_since(began));
@@ -85,7 +92,10 @@ TrainResult TrainingLoop::run(LoopState state) {
 }
 
 void TrainingLoop::steps(LoopState& state) {
-  StopSignals signals("\nstopping after this step and saving; once more stops at once\n");
+  // Under a supervisor that one says it, once for all ranks.
+  const bool speaks = leads_ && launch::environment().role != launch::Role::supervised;
+  StopSignals signals(speaks ? "\nstopping after this step and saving; once more stops at once\n" : "");
+  page_.state(launch::RankState::training);
   while (state.step < steps_ && !interrupted_) {
     StepMetrics metrics = one_step(state, signals);
     const bool last = state.step == steps_;
@@ -126,6 +136,7 @@ void TrainingLoop::choose_window() {
 
 StepMetrics TrainingLoop::one_step(LoopState& state, const StopSignals& signals) {
   const auto began = std::chrono::steady_clock::now();
+  page_.step(state.step, plan_.predicted.seconds);
   StepMetrics metrics;
   metrics.lr = learning_rate(config_.train, shapes_.full_steps_before(state.step, config_.train.schedule_by));
   const StepOutcome outcome = train_step(engine_, plans_, data_, config_.train, state.step, metrics.lr, pending_.get(),
@@ -139,7 +150,10 @@ StepMetrics TrainingLoop::one_step(LoopState& state, const StopSignals& signals)
     // What updates waited for, or the whole slowdown where that is more: writing takes a share of the cores, too.
     metrics.save_s = save_delay(plan_.step_with_save, outcome.spans);
     if (!step_seconds_.empty()) metrics.save_s = std::max(*metrics.save_s, metrics.step_s - median(step_seconds_));
-    if (saver_.finish(*pending_, pending_step_)) last_checkpoint_ = pending_->dir().string();
+    if (saver_.finish(*pending_, pending_step_)) {
+      last_checkpoint_ = pending_->dir().string();
+      page_.checkpoint(pending_step_);
+    }
     pending_.reset();
   }
   state.step++;
@@ -217,11 +231,13 @@ void TrainingLoop::look(StepMetrics& metrics, bool last) {
 }
 
 void TrainingLoop::save_now(const LoopState& state) {
+  page_.state(interrupted_ ? launch::RankState::stopping : launch::RankState::saving);
   auto save = saver_.begin(state.step, state_json(state));
   engine_.run(plan_.final_save, {.step = state.step, .sink = save.get()});
   // Nothing follows that could save it again: what was trained since the checkpoint before is lost, so say so.
   if (!saver_.finish(*save, state.step)) throw Fault("its state could not be saved");
   last_checkpoint_ = save->dir().string();
+  page_.checkpoint(state.step);
 }
 
 nlohmann::json TrainingLoop::state_json(const LoopState& state) const {

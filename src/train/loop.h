@@ -4,6 +4,7 @@
 
 #include "data/dataset.h"
 #include "engine/engine.h"
+#include "launch/status_page.h"
 #include "planner/plan.h"
 #include "planner/shape_plans.h"
 #include "report/metrics.h"
@@ -29,7 +30,7 @@ class TrainingLoop {
  public:
   // Borrows everything; `tokenizer` may be null, and `team` where there is one rank. Rank 0 alone writes and speaks.
   TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine, const Dataset& data,
-               const StepShapes& shapes, const Tokenizer* tokenizer, Team* team = nullptr);
+               const StepShapes& shapes, const Tokenizer* tokenizer, launch::StatusPage& page, Team* team = nullptr);
   TrainResult run(LoopState state);
 
  private:
@@ -52,6 +53,7 @@ class TrainingLoop {
   const Dataset& data_;
   const StepShapes& shapes_;
   const Tokenizer* tokenizer_;
+  launch::StatusPage& page_;
   Team* team_;
   const bool leads_;
   ShapePlans plans_;

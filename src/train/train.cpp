@@ -89,9 +89,20 @@ std::filesystem::path spill_folder(const Config& config, const std::optional<Tea
   return std::filesystem::path(config.memory.spill) / fmt::format("rank-{}", team->mesh().rank());
 }
 
+// A world that tells its waits as long as this exists.
+struct Observed {
+  Observed(World* told, OpWatch& watch) : world(told) {
+    if (world) world->observe(&watch);
+  }
+  ~Observed() {
+    if (world) world->observe(nullptr);
+  }
+  World* world;
+};
+
 }  // namespace
 
-TrainResult train(Config config, World* world) {
+TrainResult train(Config config, World* world, launch::StatusPage& page) {
   check_for_training(config);
   refuse_unavailable(config);
   const Layout layout = resolve_layout(config, world ? world->size() : 1);
@@ -142,6 +153,9 @@ TrainResult train(Config config, World* world) {
                 {plan.strategy.placement, spill_folder(config, team)}, team ? &*team : nullptr, plan.strategy.division);
   if (const BlockStore* store = engine.model().store())
     say(fmt::format("{} of state in {} ({})", show(Bytes(store->bytes())), config.memory.spill, describe(store->way())));
+  OpWatch watch(page);
+  engine.watch(&watch);
+  const Observed observed(world, watch);
   LoopState state;
   if (checkpoint) restore(engine, *data, state, *checkpoint);
   else if (!folder.empty()) start_from(engine.model(), folder);
@@ -154,7 +168,7 @@ TrainResult train(Config config, World* world) {
                   team ? fmt::format(" on {}{}", show(layout), config.parallel.zero > 0 ? fmt::format(", ZeRO {}", config.parallel.zero) : "")
                        : "",
                   plan.threads, show_seconds(plan.predicted.seconds), show(plan.predicted_peak()), show(plan.budget)));
-  TrainResult result = TrainingLoop(config, plan, run, engine, *data, shapes, tokenizer.get(), team ? &*team : nullptr).run(state);
+  TrainResult result = TrainingLoop(config, plan, run, engine, *data, shapes, tokenizer.get(), page, team ? &*team : nullptr).run(state);
   set_allocation_budget(Bytes(0));
   return result;
 }

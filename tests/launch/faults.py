@@ -2,11 +2,12 @@
 faults.py FAKE_RUN"""
 
 import os
+import pathlib
 import signal
 import subprocess
 import time
 
-from launching import BINARY, Run, nothing_left, processes, run_cases, wait_for
+from launching import BINARY, Run, processes, run_cases, shared_files, wait_for
 
 
 def it_runs(space):
@@ -33,6 +34,18 @@ def a_killed_rank_is_noticed_and_the_run_goes_on(space):
         again = run.steps().index(next(b for a, b in zip(run.steps(), run.steps()[1:]) if b <= a), 1)
         assert (run.steps()[again] - 1) % 5 == 0, f"did not begin at a checkpoint: {run.steps()}"
         assert run.steps()[-1] == 60
+
+
+def all_shared_memory_is_in_the_folder_that_goes(space):
+    run = Run(space, "--steps", 1000)
+    run.wait_for_step(3)
+    for rank in (0, 1):
+        files = shared_files(run.pid(rank))
+        assert len(files) > 1, f"not even pages and segments: {files}"  # or this looks in the wrong place
+        for path in files:
+            assert any(path.startswith(f"{folder}/") for folder in run.folders()), path
+    run.process.terminate()
+    run.end(130)
 
 
 def without_a_checkpoint_it_begins_anew(space):
@@ -140,7 +153,7 @@ def a_killed_supervisor_leaves_nothing(space):
         run.wait_for_step(6)
         run.process.kill()
         run.process.wait()
-        nothing_left(run.mark)
+        run.nothing_left()
 
 
 def without_mpirun_it_says_what_to_install(space):
@@ -170,11 +183,20 @@ def under_the_users_own_mpirun_it_joins(space):
     assert done.returncode == 2 and done.stderr.count("expected a number above 0") == 1, done.stderr
     assert "megalith: rank 0: run.yaml:3" in done.stderr
 
+    # Nobody supervises, but a hang is named.
+    hung = [*command, "--fault", "1:3:stop", "--watchdog", "2"]
+    done = subprocess.run(hung, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0 and "rank 1 on " in done.stderr and "is stopped" in done.stderr, done.stderr
+    assert "rank  host" in (directory / "log.txt").read_text()
+    wait_for(lambda: not processes(f"--dir {directory}"), "the end of all")
+    wait_for(lambda: not list(pathlib.Path("/dev/shm").glob("megalith-*-joined-*")), "the pages to go")
+
 
 run_cases(
     [
         it_runs,
         a_killed_rank_is_noticed_and_the_run_goes_on,
+        all_shared_memory_is_in_the_folder_that_goes,
         without_a_checkpoint_it_begins_anew,
         restarts_are_counted,
         a_process_that_just_ends_is_a_crash,

@@ -6,21 +6,21 @@ import subprocess
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).parent.parent / "cli"))
-from support import BINARY, Result, run_cases, wait_for  # noqa: E402, F401
+from support import BINARY, LONG, Result, run_cases, skip, wait_for  # noqa: E402, F401
 
 
 class Run:
-    """fake_run in a directory of its own."""
+    """fake_run in a directory of its own. `before`: words in front of the command."""
 
-    def __init__(self, space, *arguments, ranks=2, environment=None, name="run", **popen):
+    def __init__(self, space, *arguments, ranks=2, environment=None, name="run", before=()):
         self.dir = space / name
         self.out = space / f"{name}.out"
         self.err = space / f"{name}.err"
-        command = [str(BINARY), "--dir", str(self.dir), "--ranks", str(ranks), *map(str, arguments)]
+        command = [*before, BINARY, "--dir", self.dir, "--ranks", ranks, *arguments]
         self.mark = f"--dir {self.dir} "
         with open(self.out, "wb") as out, open(self.err, "wb") as err:
             self.process = subprocess.Popen(
-                command, stdout=out, stderr=err, env={**os.environ, **(environment or {})}, **popen
+                [str(word) for word in command], stdout=out, stderr=err, env={**os.environ, **(environment or {})}
             )
 
     def wait_for_step(self, step):
@@ -44,16 +44,36 @@ class Run:
     def said(self):
         return self.err.read_text(errors="replace")
 
-    def end(self, expect, seconds=60):
-        """Waits for the end; returns what it said. Nothing of it may be left."""
+    def end(self, expect, patience=10):
+        """Waits for the end; returns what it said. Nothing of it may be left, `patience` seconds later at most."""
         try:
-            code = self.process.wait(seconds)
+            code = self.process.wait(120)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise AssertionError(f"did not end\n{self.said()}")
         assert code == expect, f"exit code {code}, expected {expect}\n{self.said()}"
-        nothing_left(self.mark)
+        self.nothing_left(patience)
         return Result(code, self.out.read_text(), self.said())
+
+    def nothing_left(self, patience=10):
+        wait_for(lambda: not processes(self.mark), f"the end of {processes(self.mark)}", patience)
+        wait_for(lambda: not self.folders(), f"the end of {self.folders()}", patience)
+
+    def folders(self):
+        return folders(self.process.pid)
+
+
+def folders(supervisor):
+    """Of a supervisor, which names them after itself: all that its run puts outside of its directory is there."""
+    return [p for base in ("/dev/shm", "/tmp") for p in pathlib.Path(base).glob(f"megalith-*-{supervisor}-*")]
+
+
+def shared_files(pid):
+    """Files in shared or temporary memory that a process has mapped or open."""
+    found = {line.split(maxsplit=5)[5] for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines() if line.count("/")}
+    for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        found.add(os.readlink(entry))
+    return {p for p in found if p.startswith(("/dev/shm/", "/tmp/ompi", "/tmp/pmix")) and not p.endswith(" (deleted)")}
 
 
 def processes(mark):
@@ -69,23 +89,3 @@ def processes(mark):
         if mark in line:
             found[int(entry.name)] = line
     return found
-
-
-def shared_files():
-    """What runs leave in memory and for OpenMPI, of any run."""
-    found = []
-    for folder, patterns in (
-        ("/dev/shm", ("megalith-[0-9]*", "vader*", "osc*", "sm_segment*", "ompi*")),
-        ("/tmp", ("ompi.*", "megalith-[0-9]*")),
-    ):
-        for pattern in patterns:
-            found += [p for p in pathlib.Path(folder).glob(pattern)]
-    return {str(p) for p in found}
-
-
-BEFORE = shared_files()
-
-
-def nothing_left(mark):
-    wait_for(lambda: not processes(mark), f"the end of {processes(mark)}", 10)
-    wait_for(lambda: not (shared_files() - BEFORE), f"left: {shared_files() - BEFORE}", 10)

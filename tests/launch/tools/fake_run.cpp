@@ -36,16 +36,16 @@ volatile std::sig_atomic_t asked_to_stop = 0;
 class FakeRank {
  public:
   FakeRank(const Settings& settings, RankProcess& process) : settings_(settings), process_(process), page_(process.page()) {
-    process.log_to(settings.dir);
+    process.begin({.dir = settings.dir.string(), .watchdog = settings.watchdog});
     for (int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { asked_to_stop = 1; });
-    // With no rank but this one in the run, MPI would start as a run of its own.
     MPI_Init(nullptr, nullptr);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
     for (int r = 0; r < size_; r++)
       if (r != rank_) others_.push_back(r);
     void* memory = nullptr;  // some shared memory, as training has
-    MPI_Win_allocate_shared(1 << 16, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window_);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host_);
+    MPI_Win_allocate_shared(1 << 16, 1, MPI_INFO_NULL, host_, &memory, &window_);
     std::ofstream(settings.dir / fmt::format("pid-{}", rank_)) << ::getpid() << "\n";
   }
 
@@ -135,6 +135,7 @@ class FakeRank {
   StatusPage& page_;
   int rank_ = 0, size_ = 1;
   std::vector<int> others_;
+  MPI_Comm host_{};
   MPI_Win window_{};
 };
 

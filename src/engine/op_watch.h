@@ -1,0 +1,25 @@
+// Keeps a rank's status page: which op every lane is in, and in an exchange whom it waits for.
+#pragma once
+#include "comm/wait.h"
+#include "launch/status_page.h"
+#include "schedule/schedule.h"
+
+namespace megalith {
+
+class OpWatch : public WaitObserver {
+ public:
+  explicit OpWatch(launch::StatusPage& page) : page_(page) {}  // borrowed
+
+  // By the lane's thread, around an op. An op that throws stays: it is what the rank was in.
+  void enter(const Op& op);
+  void leave(const Op& op);
+
+  // By whichever thread waits. Waits outside of ops (at the start, at the end) are nobody's lane and not kept.
+  void wait_begins(const Wait& wait) override;
+  void wait_ends(const Wait& wait) override;
+
+ private:
+  launch::StatusPage& page_;
+};
+
+}  // namespace megalith

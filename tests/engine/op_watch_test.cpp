@@ -1,0 +1,46 @@
+#include "engine/op_watch.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "launch/rank_view.h"
+
+namespace megalith {
+namespace {
+
+// Two lanes at once, each with its own wait: the page tells which lane waits for whom.
+TEST(OpWatch, AWaitBelongsToTheLaneWhoseThreadWaits) {
+  const auto folder = std::filesystem::temp_directory_path() / fmt::format("megalith-op-watch-{}", ::getpid());
+  std::filesystem::create_directories(folder);
+  launch::StatusPage page(launch::page_file(folder, 0), 0);
+  OpWatch watch(page);
+  const std::string tensor = "tensor", data = "data";
+  const Wait outside{"barrier", &data, 1, {}};
+  watch.wait_begins(outside);  // of no op: not kept
+  watch.wait_ends(outside);
+
+  const Op forward{OpKind::forward, 2, 0, Lane::compute, {}}, norm{OpKind::norm, 5, kNoMicro, Lane::net, {}};
+  watch.enter(forward);
+  watch.wait_begins({"all_gather", &tensor, 3, {}});
+  std::thread net([&] {
+    watch.enter(norm);
+    watch.wait_begins({"all_reduce", &data, -1, {}});
+  });
+  net.join();
+  auto lanes = launch::look_at_ranks(folder).front().lanes;
+  ASSERT_EQ(lanes.size(), 2u);
+  EXPECT_EQ(launch::describe(lanes[0]), "forward of block 2, micro-batch 0, in all_gather over tensor with rank 3");
+  EXPECT_EQ(launch::describe(lanes[1]), "norm of block 5, in all_reduce over data");
+
+  watch.wait_ends({"all_gather", &tensor, 3, {}});
+  EXPECT_EQ(launch::describe(launch::look_at_ranks(folder).front().lanes[0]), "forward of block 2, micro-batch 0");
+  watch.leave(forward);
+  EXPECT_EQ(launch::look_at_ranks(folder).front().lanes.size(), 1u);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,188 @@
+"""Two hosts with two ranks each: network namespaces with a cable between them, names of their own, and TCP.
+hosts.py FAKE_RUN"""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+from launching import Run, run_cases, skip, wait_for
+
+if os.geteuid() != 0:
+    skip("network namespaces need root")
+for program in ("ip", "unshare"):
+    if not shutil.which(program):
+        skip(f"no {program} (Debian: apt install iproute2 util-linux)")
+
+
+def ip(*words):
+    subprocess.run(["ip", *map(str, words)], check=True, capture_output=True)
+
+
+# What mpirun calls in place of ssh: hands HOST COMMAND to the test, as a process that this one starts would be the
+# supervisor's own, which nothing on another host is.
+AGENT = """#!{python}
+import socket, sys
+with socket.socket(socket.AF_UNIX) as line:
+    line.connect("{door}")
+    line.sendall("\\0".join(sys.argv[1:]).encode())
+    line.shutdown(socket.SHUT_WR)
+    line.recv(1)
+"""
+
+
+class Hosts:
+    """Hosts a and b, with a cable between them."""
+
+    def __init__(self, space):
+        self.spaces = {host: f"megalith-{os.getpid()}-{host}" for host in "ab"}
+        self.addresses = {"a": "10.201.77.1", "b": "10.201.77.2"}
+        self.started = []
+        self.door = socket.socket(socket.AF_UNIX)
+        self.door.bind(str(space / "door"))
+        self.door.listen()
+        threading.Thread(target=self.serve, daemon=True).start()
+        self.agent = space.write("agent", AGENT.format(python=sys.executable, door=space / "door"))
+        self.agent.chmod(0o755)
+
+    def serve(self):
+        with contextlib.suppress(OSError):  # closed at the end
+            while True:
+                line, _ = self.door.accept()
+                with line:
+                    words = b"".join(iter(lambda: line.recv(65536), b"")).decode().split("\0")
+                    command = [*self.on(words[0]), "sh", "-c", " ".join(words[1:])]
+                    self.started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd="/"))
+
+    def on(self, host):
+        """What makes a command run on a host."""
+        words = ["ip", "netns", "exec", self.spaces[host], "unshare", "--uts", "sh", "-c"]
+        return [*words, f'hostname {host}; exec "$0" "$@"']
+
+    def __enter__(self):
+        try:
+            for name in self.spaces.values():
+                ip("netns", "add", name)
+                ip("-n", name, "link", "set", "lo", "up")
+                files = pathlib.Path("/etc/netns") / name
+                files.mkdir(parents=True)
+                (files / "hosts").write_text(
+                    "127.0.0.1 localhost\n" + "".join(f"{a} {h}\n" for h, a in self.addresses.items())
+                )
+            a, b = self.spaces.values()
+            ip("link", "add", "cable", "netns", a, "type", "veth", "peer", "name", "cable", "netns", b)
+            for host, name in self.spaces.items():
+                ip("-n", name, "address", "add", f"{self.addresses[host]}/24", "dev", "cable")
+                ip("-n", name, "link", "set", "cable", "up")
+        except subprocess.CalledProcessError as error:
+            self.__exit__()
+            skip(f"no network namespaces here: {error.stderr.decode().strip()}")
+        return self
+
+    def __exit__(self, *_):
+        self.door.close()
+        for process in self.started:
+            process.wait(60)
+        for name in self.spaces.values():
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True)
+            shutil.rmtree(f"/etc/netns/{name}", ignore_errors=True)
+
+    def cut(self):
+        ip("-n", self.spaces["a"], "link", "set", "cable", "down")
+
+    def run(self, space, *arguments, **options):
+        return Run(
+            space, "--hosts", "a:2,b:2", *arguments, ranks=4, before=self.on("a"),
+            environment={"OMPI_MCA_plm_rsh_agent": str(self.agent)}, **options,
+        )  # fmt: skip
+
+
+def on_host(pid):
+    """The name of the host that a process is on: its UTS namespace says."""
+    return subprocess.run(
+        ["nsenter", "--uts", f"--target={pid}", "hostname"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def four_ranks_on_two_hosts(space):
+    with Hosts(space) as hosts:
+        run = hosts.run(space, "--steps", 40)
+        run.wait_for_step(2)
+        assert [on_host(run.pid(r)) for r in range(4)] == ["a", "a", "b", "b"]
+        result = run.end(0)
+        assert "beginning at step 0 on 4 ranks" in result.stderr and result.stdout == '{"steps": 40}\n', result.stderr
+
+
+def a_rank_that_dies_on_the_other_host(space):
+    with Hosts(space) as hosts:
+        run = hosts.run(space, "--steps", 60)
+        run.wait_for_step(12)
+        os.kill(run.pid(3), signal.SIGKILL)
+        result = run.end(0)
+        assert "rank 3 on b was killed by signal 9 (Killed) at step" in result.stderr, result.stderr
+        assert "starting again on 4 ranks" in result.stderr, result.stderr
+
+
+def a_rank_that_is_stopped_on_the_other_host(space):
+    with Hosts(space) as hosts:
+        run = hosts.run(space, "--fault", "2:7:stop", "--watchdog", 2)
+        result = run.end(3)
+        assert "rank 2 on b (pid " in result.stderr and "is stopped" in result.stderr, result.stderr
+        rows = [line.split()[:2] for line in result.stderr.splitlines() if line[:1] in ("0", "1", "2", "3")]
+        assert rows == [["0", "a"], ["1", "a"], ["2", "b"], ["3", "b"]], result.stderr
+
+
+def ctrl_c_reaches_the_other_host(space):
+    with Hosts(space) as hosts:
+        run = hosts.run(space, "--steps", 100000, "--every", 1000000)
+        run.wait_for_step(3)
+        run.process.send_signal(signal.SIGINT)
+        run.end(130)
+        assert int((run.dir / "checkpoint").read_text()) == run.steps()[-1]
+
+
+def a_cut_link_names_the_host_and_the_rest_goes_on(space):
+    with Hosts(space) as hosts:
+        run = hosts.run(space, "--steps", 100)
+        run.wait_for_step(12)
+        hosts.cut()
+        result = run.end(0, patience=60)  # the other side waits before it gives up
+        assert "host b does not answer any more; starting again on 2 ranks" in result.stderr, result.stderr
+        assert run.steps()[-1] == 100
+
+
+def a_layout_that_cannot_shrink_stops(space):
+    with Hosts(space) as hosts:
+        run = hosts.run(space, "--steps", 1000, "--least-ranks", 4)
+        run.wait_for_step(12)
+        hosts.cut()
+        result = run.end(3, patience=60)
+        assert "host b does not answer any more; the layout needs more than the 2 ranks that are left" in result.stderr
+
+
+def a_killed_supervisor_leaves_nothing_on_either_host(space):
+    with Hosts(space) as hosts:
+        run = hosts.run(space, "--steps", 100000)
+        run.wait_for_step(3)
+        wait_for(lambda: run.folders(), "the folder")
+        run.process.kill()
+        run.process.wait()
+        run.nothing_left(60)
+
+
+run_cases(
+    [
+        four_ranks_on_two_hosts,
+        a_rank_that_dies_on_the_other_host,
+        a_rank_that_is_stopped_on_the_other_host,
+        ctrl_c_reaches_the_other_host,
+        a_cut_link_names_the_host_and_the_rest_goes_on,
+        a_layout_that_cannot_shrink_stops,
+        a_killed_supervisor_leaves_nothing_on_either_host,
+    ]
+)
