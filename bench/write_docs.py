@@ -162,6 +162,20 @@ def comm_section(document):
     )
 
 
+def ranks_section(document):
+    rows = document["ranks"]
+    one = {4: rows["one process, 2 threads"], 8: rows["one process, 2 threads, 8 micro-batches"]}
+    listed = [
+        [name, f"{row['tokens_per_s']:.0f}", f"{row['step_s']:.2f}", f"{row['tokens_per_s'] / one[row['batch']]['tokens_per_s']:.2f}"]
+        for name, row in rows.items()
+    ]
+    return (
+        "## Ranks\ngpt2-124m, sequences of 256, AdamW with clipping: two ranks with one thread each against one process with two, "
+        f"4 sequences a step or 8 in 8 micro-batches. Medians of {document['rounds']} rounds in turns.\n\n"
+        + table(["", "tokens/s", "step, s", "of one process"], listed) + "\n"
+    )
+
+
 def mib(row):
     return f"{row['memory']['peak_bytes'] / 2**20:.0f}"
 
@@ -219,7 +233,7 @@ def main():
     parts, machine = [], None
     for name, section in {
         "step": step_section, "startup": startup_section, "save": save_section, "kernels": kernels_section,
-        "tokenizers": tokenizers_section, "generation": generation_section, "comm": comm_section, "spill_budget": spill_budget_section,
+        "tokenizers": tokenizers_section, "generation": generation_section, "comm": comm_section, "ranks": ranks_section, "spill_budget": spill_budget_section,
         "spill_disk_bound": spill_disk_bound_section, "spill_largest": spill_largest_section,
         "spill_deepspeed": spill_deepspeed_section,
     }.items():
