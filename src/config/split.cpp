@@ -60,7 +60,11 @@ void check_split(const ModelShape& shape, const Split& split, const WhereOf& whe
                          fmt::format("{}", ranks), divisors(common)});
   };
   const int64_t t = split.tensor;
-  require("parallel.tensor", t, {{"model.heads", shape.heads}, {"model.kv_heads", shape.kv_heads}, {"model.ffn", shape.ffn}}, "");
+  require("parallel.tensor", t,
+          {{"model.heads", shape.heads}, {"model.kv_heads", shape.kv_heads}, {"model.ffn", shape.ffn}}, "");
+  if (shape.vocab > 0 && t > shape.vocab)
+    throw UserError({where ? where("parallel.tensor") : "", "parallel.tensor",
+                     fmt::format("at most model.vocab ({})", shape.vocab), fmt::format("{}", t), ""});
   if (split.form != ContextForm::ulysses) return;
   require("parallel.context", split.context, {{"model.heads", shape.heads / t}, {"model.kv_heads", shape.kv_heads / t}},
           t > 1 ? " / parallel.tensor" : "");

@@ -41,8 +41,9 @@ class Cutter {
     p.cut.dimension = dimension;
     p.shape[dimension] = 0;
     for (int64_t part = 0; part < parts; part++) {
-      p.cut.ranges.push_back({part * each + cut_point(each, ranks_, rank_), part * each + cut_point(each, ranks_, rank_ + 1)});
-      p.shape[dimension] += p.cut.ranges.back().end - p.cut.ranges.back().begin;
+      const int64_t begin = cut_point(each, ranks_, rank_), end = cut_point(each, ranks_, rank_ + 1);
+      p.cut.ranges.push_back({part * each + begin, part * each + end});
+      p.shape[dimension] += end - begin;
     }
     return p;
   }

@@ -42,7 +42,7 @@ struct Share {
 
   int64_t C = s.hidden, F = s.ffn / split.tensor, D = s.head_dim(), H = s.heads / split.tensor,
           A = H * D, KV = s.kv_heads / split.tensor * D, X = A + 2 * KV;
-  int64_t V = cut_point(s.vocab, split.tensor, split.tensor_rank + 1) - cut_point(s.vocab, split.tensor, split.tensor_rank);
+  int64_t V = mine(s.vocab);
   int64_t N = m.sequences * context_length(m.length, split.context, split.context_rank);
   int64_t S = mine(N);  // rows between products
 
@@ -52,8 +52,8 @@ struct Share {
     const int64_t row = e * X + 4 * H;
     return split.form == ContextForm::ulysses ? m.tokens() * row / split.context : N * row;
   }
-  int64_t mine(int64_t rows) const {
-    return cut_point(rows, split.tensor, split.tensor_rank + 1) - cut_point(rows, split.tensor, split.tensor_rank);
+  int64_t mine(int64_t n) const {  // of n things cut along the tensor axis
+    return cut_point(n, split.tensor, split.tensor_rank + 1) - cut_point(n, split.tensor, split.tensor_rank);
   }
   // All rows together, of which this rank has its share: what it sends to the others; as much as it sends of all rows'
   // sums to those who have them.
@@ -74,7 +74,8 @@ int64_t product_bytes(int64_t e, int64_t rows, int64_t columns) { return e < 4 ?
 int64_t feed_forward_workspace(const Share& r) {
   const auto& [s, e, N, S, C, F] = std::tie(r.s, r.e, r.N, r.S, r.C, r.F);
   const int64_t gathered = r.shares_rows() ? 2 * e * N * C : 0;
-  const int64_t around = gathered + e * S * (s.dropout.residual > 0 ? C : 0);  // the norm's output takes the outgoing gradient's place
+  // The norm's output takes the outgoing gradient's place.
+  const int64_t around = gathered + e * S * (s.dropout.residual > 0 ? C : 0);
   const int64_t down = e * N * F + product_bytes(e, F, C);
   const int64_t summed = r.shares_rows() ? e * (N * (C - (s.arch == Arch::llama ? 2 : 1) * F) + S * C) : 0;
   const int64_t up = std::max(e * N * C, summed);
@@ -101,7 +102,8 @@ int64_t attention_workspace(const Share& r) {
   const int64_t output = r.shares_rows() ? N * C : s.dropout.residual > 0 ? S * C : 0;
   // 16 bits: q, k, v, the output and its gradient, and the gradients of q, k, v, in float32.
   const int64_t wide = e < 4 ? 4 * N * 2 * (X + A) : 0;
-  const int64_t heads = e * (stream + output + N * (A + X)) + std::max({wide, product_bytes(e, C, X), context_workspace(r)});
+  const int64_t heads =
+      e * (stream + output + N * (A + X)) + std::max({wide, product_bytes(e, C, X), context_workspace(r)});
   // Where rows are shared: all rows of the norm's output, then of a summand of the input's gradient, and its share.
   const int64_t summed = r.shares_rows() ? e * (stream + output + N * C + 2 * S * C) : 0;
   return std::max(heads, summed);
@@ -231,7 +233,8 @@ void head_facts(BlockFacts& f, const Share& r) {
   const auto rows = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(N) * r.m.target_fraction + 0.999));
   const int64_t chunk = std::min(rows, VocabularyLoss::chunk_rows(s.vocab, C)), mine = r.mine(rows);
   const double transform = s.arch == Arch::bert ? static_cast<double>(C * C) : 0;
-  f.forward_flop = 2.0 * (static_cast<double>(rows) * static_cast<double>(V * C) + static_cast<double>(mine) * transform);
+  const auto table = static_cast<double>(V * C);
+  f.forward_flop = 2.0 * (static_cast<double>(rows) * table + static_cast<double>(mine) * transform);
   f.backward_flop = 2 * f.forward_flop;
   f.forward_touched_bytes = e * (rows * 2 * V + mine * 6 * C);
   f.backward_touched_bytes = e * (rows * 2 * V + mine * 8 * C);

@@ -19,8 +19,10 @@ std::vector<int64_t> positions_of(const Pass& pass) {
   std::vector<int64_t> here;
   here.reserve(static_cast<size_t>(pass.tokens()));
   for (int64_t b = 0; b < pass.sequences; b++)
-    for (const PositionRun& run : pass.runs)
-      here.insert(here.end(), positions.begin() + b * pass.length + run.begin, positions.begin() + b * pass.length + run.end);
+    for (const PositionRun& run : pass.runs) {
+      const auto first = positions.begin() + b * pass.length;
+      here.insert(here.end(), first + run.begin, first + run.end);
+    }
   return here;
 }
 

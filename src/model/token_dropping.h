@@ -32,7 +32,8 @@ class Dropping : public Layer {
 
   at::Tensor forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape) override {
     if (!drops_tokens(pass, this->spec_.layer)) return Layer::forward(x_NC, pass, tape);
-    return on_kept_rows(x_NC, pass, [&](const at::Tensor& x_KC, const Pass& kept) { return Layer::forward(x_KC, kept, tape); });
+    return on_kept_rows(x_NC, pass,
+                        [&](const at::Tensor& x_KC, const Pass& kept) { return Layer::forward(x_KC, kept, tape); });
   }
 
   void remake(const at::Tensor& x_NC, const Pass& pass, Tape& tape) override {
@@ -48,7 +49,8 @@ class Dropping : public Layer {
 
   at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape& tape) override {
     if (!drops_tokens(pass, this->spec_.layer)) return Layer::backward(g_NC, pass, tape);
-    return on_kept_rows(g_NC, pass, [&](const at::Tensor& g_KC, const Pass& kept) { return Layer::backward(g_KC, kept, tape); });
+    return on_kept_rows(g_NC, pass,
+                        [&](const at::Tensor& g_KC, const Pass& kept) { return Layer::backward(g_KC, kept, tape); });
   }
 
  private:
@@ -59,7 +61,8 @@ class Dropping : public Layer {
     const at::Tensor rows_K = kept_rows(pass, this->spec_.layer), whole = gather_whole(x_NC, pass, ranks);
     Pass kept = pass_of_rows(pass, rows_K);
     hold_share(kept, ranks.split);
-    const at::Tensor y_KC = gather_whole(work(whole.index_select(0, rows_here(rows_K, kept, ranks.split)), kept), kept, ranks);
+    const at::Tensor here = rows_here(rows_K, kept, ranks.split);
+    const at::Tensor y_KC = gather_whole(work(whole.index_select(0, here), kept), kept, ranks);
     return rows_here(whole.clone().index_copy_(0, rows_K, y_KC), pass, ranks.split);
   }
 };

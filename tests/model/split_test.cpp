@@ -250,7 +250,8 @@ constexpr ContextForm kRing = ContextForm::ring, kUlysses = ContextForm::ulysses
 const std::vector<Layout> kTensor{{2}, {3}, {4}};
 const std::vector<Layout> kContext{{1, 2}, {1, 4}, {1, 2, kUlysses}, {1, 4, kUlysses}};
 const std::vector<Layout> kBoth{{2, 2}, {3, 2, kUlysses}, {2, 3}};
-const std::vector<Layout> kAll{{2}, {3}, {4}, {1, 2}, {1, 4}, {1, 2, kUlysses}, {1, 4, kUlysses}, {2, 2}, {3, 2, kUlysses}, {2, 3}};
+const std::vector<Layout> kAll{{2},              {3},              {4},    {1, 2},           {1, 4},
+                               {1, 2, kUlysses}, {1, 4, kUlysses}, {2, 2}, {3, 2, kUlysses}, {2, 3}};
 
 INSTANTIATE_TEST_SUITE_P(
     Architectures, SplitModels,
@@ -441,6 +442,8 @@ TEST(SplitChecks, NameWhatDoesNotDivideAndWhatDoes) {
   EXPECT_EQ(complaint(shape, {.tensor = 2, .context = 4, .form = kUlysses}),
             "parallel.context: expected a divisor of model.kv_heads / parallel.tensor (2), got 4; use 1 or 2");
   EXPECT_THROW(list_blocks(shape, {.tensor = 3}), UserError);
+  shape.vocab = 1;
+  EXPECT_EQ(complaint(shape, {.tensor = 2}), "parallel.tensor: expected at most model.vocab (1), got 2");
 }
 
 }  // namespace

@@ -247,7 +247,8 @@ void backward(const at::Tensor& g4, const at::Tensor& q4, const at::Tensor& k4, 
               const Range seen = visible(sight, b * size.Tq + query, from, keys);
               Scalar *s = p.data + r * keys + seen.begin, *dp = ds.data + r * keys + seen.begin;
               if (dropout.probability > 0) {
-                dropout_factors(dropout, size.element(dropout, b, h, query) + from + seen.begin, seen.size(), keep.data());
+                dropout_factors(dropout, size.element(dropout, b, h, query) + from + seen.begin, seen.size(),
+                                keep.data());
                 multiply_by(dp, keep.data(), seen.size());
               }
               row_backward(s, dp, seen.size(), size.scale, lse[(b * size.H + h) * size.Tq + query],

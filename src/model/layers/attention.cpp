@@ -62,8 +62,9 @@ Attention attention_of(const ModelShape& shape, const Ranks& ranks, int64_t laye
 kernels::ScoreDropout Attention::dropout_of(const Pass& pass) const {
   if (!pass.dropout) return {};
   const int64_t all = all_heads ? all_heads : heads;
-  kernels::ScoreDropout of(kernels::DropoutSite{pass.seed, RandomUse::attention_dropout, static_cast<uint64_t>(layer),
-                                                pass.step, pass.first_sequence * all * pass.length * pass.length, dropout});
+  kernels::ScoreDropout of(
+      kernels::DropoutSite{pass.seed, RandomUse::attention_dropout, static_cast<uint64_t>(layer), pass.step,
+                           pass.first_sequence * all * pass.length * pass.length, dropout});
   of.heads = all;
   of.first_head = first_head;
   of.queries = of.keys = pass.length;

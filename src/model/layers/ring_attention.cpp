@@ -35,7 +35,8 @@ struct Rows {
 };
 
 // The part of a whole sight that queries of one run have on keys of another, counted from its first; whether any sees.
-bool sight_between(const kernels::Sight& whole, const Pass& pass, PositionRun queries, PositionRun keys, kernels::Sight& out) {
+bool sight_between(const kernels::Sight& whole, const Pass& pass, PositionRun queries, PositionRun keys,
+                   kernels::Sight& out) {
   out = {};
   bool any = false;
   for (int64_t b = 0; b < pass.sequences; b++)
@@ -129,7 +130,8 @@ at::Tensor Attention::forward_ring(at::Tensor qkv_NX, const Pass& pass, Tape* ta
   return output_NC;
 }
 
-at::Tensor Attention::backward_ring(const at::Tensor& g_NC, const at::Tensor& output_NC, const Pass& pass, Tape& tape) const {
+at::Tensor Attention::backward_ring(const at::Tensor& g_NC, const at::Tensor& output_NC, const Pass& pass,
+                                    Tape& tape) const {
   at::Tensor lse = tape.take(), qkv_NX = tape.take();
   const auto type = lse.scalar_type();
   const at::Tensor qkv_wide = qkv_NX.to(type), g_wide = g_NC.to(type), o_wide = output_NC.to(type);
@@ -155,8 +157,8 @@ at::Tensor Attention::backward_ring(const at::Tensor& g_NC, const at::Tensor& ou
                     [&](size_t i, size_t j, const kernels::Sight& between, const kernels::ScoreDropout& drop) {
                       kernels::attention_backward_onto(
                           g.part(i, 0, heads), q.part(i, 0, heads), keys.part(j, 0, kv_heads),
-                          keys.part(j, kv_heads, kv_heads), o.part(i, 0, heads), lse_of(lse, pass, heads, i), between, drop,
-                          gq.part(i, 0, heads), g_keys.part(j, 0, kv_heads), g_keys.part(j, kv_heads, kv_heads));
+                          keys.part(j, kv_heads, kv_heads), o.part(i, 0, heads), lse_of(lse, pass, heads, i), between,
+                          drop, gq.part(i, 0, heads), g_keys.part(j, 0, kv_heads), g_keys.part(j, kv_heads, kv_heads));
                     });
     }
     if (more) context->finish_shift();

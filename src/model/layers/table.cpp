@@ -98,7 +98,8 @@ void add_positions(const Weight& positions, at::Tensor& x_NC, const Pass& pass) 
 void add_position_gradient(const Weight& positions, const at::Tensor& g_NC, const Pass& pass) {
   if (!all_in_order(pass)) {
     const std::vector<int64_t> place = positions_of(pass);
-    add_rows(positions.grad, g_NC, pass.rows(), [&](int64_t n) { return place[static_cast<size_t>(pass.first_row + n)]; });
+    add_rows(positions.grad, g_NC, pass.rows(),
+             [&](int64_t n) { return place[static_cast<size_t>(pass.first_row + n)]; });
   } else {
     at::Tensor g_BTC = g_NC.view({pass.sequences, pass.length, g_NC.size(1)});
     positions.grad.narrow(0, 0, pass.length).add_(g_BTC.sum({0}, false, positions.grad.scalar_type()));

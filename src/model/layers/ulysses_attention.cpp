@@ -25,7 +25,8 @@ class Turning {
 
   at::Tensor to_heads(const at::Tensor& x_NX) const {
     const at::Tensor x = x_NX.view({pass_.sequences, pass_.length_here(), all_heads_, head_dim_});
-    at::Tensor send = at::empty({cuts_here_.back()}, x.options()), receive = at::empty({cuts_whole_.back()}, x.options());
+    at::Tensor send = at::empty({cuts_here_.back()}, x.options());
+    at::Tensor receive = at::empty({cuts_whole_.back()}, x.options());
     for (int64_t r = 0; r < ranks_.size(); r++)
       for_heads_of(r, x, [&](const at::Tensor& there, int64_t first, int64_t heads) {
         piece(send, cuts_here_, r, pass_.length_here()).narrow(2, first, heads).copy_(there);
@@ -42,7 +43,8 @@ class Turning {
 
   at::Tensor to_rows(const at::Tensor& y_MX) const {
     const at::Tensor whole = y_MX.view({pass_.sequences, pass_.length, heads_, head_dim_});
-    at::Tensor send = at::empty({cuts_whole_.back()}, whole.options()), receive = at::empty({cuts_here_.back()}, whole.options());
+    at::Tensor send = at::empty({cuts_whole_.back()}, whole.options());
+    at::Tensor receive = at::empty({cuts_here_.back()}, whole.options());
     for (int64_t r = 0; r < ranks_.size(); r++)
       for_runs_of(r, whole, [&](const at::Tensor& rows, int64_t first, int64_t count) {
         piece(send, cuts_whole_, r, lengths_[static_cast<size_t>(r)]).narrow(1, first, count).copy_(rows);
@@ -121,7 +123,8 @@ at::Tensor Attention::forward_ulysses(at::Tensor qkv_NX, const Pass& pass, Tape*
   return output_NC;
 }
 
-at::Tensor Attention::backward_ulysses(const at::Tensor& g_NC, const at::Tensor& output_NC, const Pass& pass, Tape& tape) const {
+at::Tensor Attention::backward_ulysses(const at::Tensor& g_NC, const at::Tensor& output_NC, const Pass& pass,
+                                       Tape& tape) const {
   const Turning turning(*context, pass, {heads}, head_dim);
   const at::Tensor g_heads = turning.to_heads(g_NC), o_heads = turning.to_heads(output_NC);
   const at::Tensor g_qkv = some_heads(*this).backward(g_heads, o_heads, whole_sequences(pass), tape);

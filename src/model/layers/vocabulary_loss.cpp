@@ -46,10 +46,12 @@ void VocabularyLoss::chunk_loss(at::Tensor& logits_nV, const at::Tensor& targets
 
 LossSums VocabularyLoss::run(const at::Tensor& x_RC, const at::Tensor& targets_R, double scale, at::Tensor* gx_RC,
                              at::Tensor* each_R) const {
-  const int64_t rows = x_RC.size(0), chunk = std::min(rows, chunk_rows(vocab ? vocab : table.value.size(0), x_RC.size(1)));
+  const int64_t rows = x_RC.size(0), all_ids = vocab ? vocab : table.value.size(0);
+  const int64_t chunk = std::min(rows, chunk_rows(all_ids, x_RC.size(1)));
   const auto loss_type = c10::promoteTypes(x_RC.scalar_type(), at::kFloat);
   const bool wide = x_RC.scalar_type() == loss_type;  // else logits are computed in 16 bits, losses in 32
-  at::Tensor buffer = at::empty({chunk, table.value.size(0)}, x_RC.options()), losses = at::empty({chunk}, x_RC.options().dtype(loss_type));
+  at::Tensor buffer = at::empty({chunk, table.value.size(0)}, x_RC.options());
+  at::Tensor losses = at::empty({chunk}, x_RC.options().dtype(loss_type));
   if (each_R) *each_R = at::empty({rows}, losses.options());
   LossSums sums;
   for (int64_t r = 0; r < rows; r += chunk) {
@@ -87,7 +89,8 @@ TargetRows target_rows(const at::Tensor& targets_N, Exchange* ranks) {
     rows.cuts.push_back(std::lower_bound(begin, begin + index.numel(), row) - begin);
   if (!rows.index.defined()) return rows;
   const auto rank = static_cast<size_t>(ranks->rank());
-  rows.index = index.narrow(0, rows.cuts[rank], rows.cuts[rank + 1] - rows.cuts[rank]) - cut_point(all, ranks->size(), ranks->rank());
+  rows.index = index.narrow(0, rows.cuts[rank], rows.cuts[rank + 1] - rows.cuts[rank]) -
+               cut_point(all, ranks->size(), ranks->rank());
   return rows;
 }
 

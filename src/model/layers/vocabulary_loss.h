@@ -24,7 +24,8 @@ struct VocabularyLoss {
 
  private:
   // Losses of a chunk; with gradient, logits become their gradient.
-  void chunk_loss(at::Tensor& logits_nV, const at::Tensor& targets_n, at::Tensor& loss_n, bool gradient, double scale) const;
+  void chunk_loss(at::Tensor& logits_nV, const at::Tensor& targets_n, at::Tensor& loss_n, bool gradient,
+                  double scale) const;
 };
 
 VocabularyLoss vocabulary_loss_of(const ModelShape& shape, const Ranks& ranks);
