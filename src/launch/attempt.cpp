@@ -15,9 +15,9 @@
 #include <cstring>
 #include <fstream>
 #include <map>
-#include <set>
 
 #include "base/log.h"
+#include "launch/environment.h"
 #include "launch/process.h"
 #include "launch/rank_table.h"
 #include "launch/verdict.h"
