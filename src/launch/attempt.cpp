@@ -198,6 +198,7 @@ void Attempt::judge(double passed_s) {
   if (auto overdue = watchdog_.look(all, passed_s)) {
     hung_ = find_culprit(all).reason;
     log::error("{}\n{}{}", *overdue, rank_table(all), hung_);
+    for (Host& host : hosts_) host.line.send({{"signal", SIGKILL}});  // mpirun would wake stopped ones up first
     end(kPatience_s);
   }
 }

@@ -12,7 +12,7 @@
 namespace megalith::launch {
 namespace {
 
-constexpr int kLook_ms = 50;
+constexpr int kLook_ms = 100;
 constexpr double kTell_s = 0.25;      // between messages when nothing changes
 constexpr double kSilence_s = 20;     // of a supervisor far away, until it is taken for gone
 constexpr double kOrderly_s = 4;      // for a launcher to clear up after itself
