@@ -145,6 +145,23 @@ def generation_section(document):
     )
 
 
+def comm_section(document):
+    seconds, rows = document["seconds"], []
+    for i, size in enumerate(document["bytes"]):
+        best = min(seconds[peer][i] for peer in ("OpenMPI", "gloo"))
+        rows.append(
+            [f"{size / 2**10:.0f} KiB" if size < 2**20 else f"{size / 2**20:.0f} MiB"]
+            + [f"{seconds[name][i] * 1e6:.0f}" for name in ("shared", "windows", "OpenMPI", "gloo")]
+            + [f"{best / seconds[name][i]:.1f}" for name in ("shared", "windows")]
+        )
+    header = ["size", "shared, µs", "ordinary memory, µs", "OpenMPI, µs", "gloo, µs", "shared: times the best peer", "ordinary memory"]
+    return (
+        f"## Communication\nAll-reduce of float32 between {document['ranks']} ranks of one host: our channels on buffers in "
+        "shared memory (where parameters and gradients live) and on ordinary memory, OpenMPI's MPI_Allreduce and gloo "
+        f"(PyTorch, over loopback) as they come. Medians of {document['rounds']} rounds in turns.\n\n" + table(header, rows) + "\n"
+    )
+
+
 def mib(row):
     return f"{row['memory']['peak_bytes'] / 2**20:.0f}"
 
@@ -202,7 +219,7 @@ def main():
     parts, machine = [], None
     for name, section in {
         "step": step_section, "startup": startup_section, "save": save_section, "kernels": kernels_section,
-        "tokenizers": tokenizers_section, "generation": generation_section, "spill_budget": spill_budget_section,
+        "tokenizers": tokenizers_section, "generation": generation_section, "comm": comm_section, "spill_budget": spill_budget_section,
         "spill_disk_bound": spill_disk_bound_section, "spill_largest": spill_largest_section,
         "spill_deepspeed": spill_deepspeed_section,
     }.items():

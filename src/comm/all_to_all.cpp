@@ -18,8 +18,9 @@ void Channel::State::all_to_all(std::span<const std::byte> send, std::span<const
     return receive.subspan(static_cast<size_t>(receive_cuts[p]),
                            static_cast<size_t>(receive_cuts[p + 1] - receive_cuts[p]));
   };
-  MEGALITH_ASSERT(outgoing(me).size() == incoming(me).size(), "{} on channel {}: {} bytes to itself, {} from itself",
-                  doing, name, outgoing(me).size(), incoming(me).size());
+  MEGALITH_ASSERT(outgoing(me).size() == incoming(me).size(),
+                  "{} on channel {}: {} bytes to itself, {} from itself", doing, name, outgoing(me).size(),
+                  incoming(me).size());
   std::copy(outgoing(me).begin(), outgoing(me).end(), incoming(me).begin());
   if (size() == 1) return;
 

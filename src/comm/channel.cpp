@@ -77,7 +77,18 @@ void Channel::State::meet() {
   mine().step.raise(++step);
   for (int p : local()) {
     if (p == place) continue;
-    await(blocks[static_cast<size_t>(p)]->step, step, world.waits, doing, name, members[static_cast<size_t>(p)]);
+    Flag& theirs = blocks[static_cast<size_t>(p)]->step;
+    const int rank = members[static_cast<size_t>(p)];
+    if (one_host()) {
+      await(theirs, step, world.waits, doing, name, rank);
+      continue;
+    }
+    if (theirs.reached(step)) continue;
+    Patience patience(world.waits, doing, name, rank);
+    while (!theirs.reached(step)) {
+      world.mpi->progress();  // what this rank sends to other hosts may be what its neighbour waits for
+      if (!patience.looks_again()) patience.nap();
+    }
   }
 }
 
@@ -91,7 +102,8 @@ std::vector<std::byte*> Channel::State::post(const std::byte* data, int64_t byte
     MEGALITH_ASSERT(posted.bytes == bytes, "{} on channel {}: {} bytes here, {} at rank {}", doing, name, bytes,
                     posted.bytes, members[static_cast<size_t>(p)]);
     shared &= posted.offset >= 0;
-    if (shared) buffers[static_cast<size_t>(p)] = world.in_region_of(members[static_cast<size_t>(p)], posted.offset);
+    if (!shared) continue;
+    buffers[static_cast<size_t>(p)] = world.in_region_of(members[static_cast<size_t>(p)], posted.offset);
   }
   turn++;
   if (!shared) buffers.clear();

@@ -12,7 +12,7 @@
 
 namespace megalith {
 
-inline constexpr int64_t kWindow = int64_t{512} << 10;   // bytes of a round: what passes through shared memory at once
+inline constexpr int64_t kWindow = int64_t{512} << 10;   // bytes of a round, what passes through windows at once
 inline constexpr int64_t kRounding = int64_t{16} << 10;  // and what the rounding of every slice may add
 inline constexpr int64_t kMessage = int64_t{256} << 10;  // the same of a message
 inline constexpr int64_t kSmall = int64_t{16} << 10;     // up to here every member sums everything by itself

@@ -48,8 +48,9 @@ void Channel::State::receive(std::span<std::byte> message, int from) {
     await(mailbox.given, count + 1, world.waits, "receive", name, rank);
     const Mailbox::Half& half = mailbox.halves[count % 2];
     const Posted posted = half.posted;
-    MEGALITH_ASSERT(posted.bytes == std::ssize(message), "channel {}: rank {} sends {} bytes, rank {} expects {}", name,
-                    rank, posted.bytes, world.rank, message.size());
+    MEGALITH_ASSERT(posted.bytes == std::ssize(message),
+                    "channel {}: rank {} sends {} bytes, rank {} expects {}", name, rank, posted.bytes, world.rank,
+                    message.size());
     const int64_t piece = posted.offset >= 0 ? posted.bytes : std::min(kMessage, posted.bytes - at);
     const std::byte* source = posted.offset >= 0 ? world.in_region_of(rank, posted.offset) : half.window;
     std::memcpy(message.data() + at, source, static_cast<size_t>(piece));

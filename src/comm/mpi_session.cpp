@@ -17,12 +17,15 @@ const std::string kStart = "start";
 void prepare_environment() {
   const auto prefer = [](const char* name, const char* value) { setenv(name, value, 0); };
   prefer("OMPI_MCA_mpi_yield_when_idle", "1");
-  const char* all = std::getenv("OMPI_COMM_WORLD_SIZE");
-  const char* here = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-  if (all != nullptr && here != nullptr && std::string_view(all) == here) {
+  const auto value_of = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string_view(value != nullptr ? value : "");
+  };
+  const std::string_view all = value_of("OMPI_COMM_WORLD_SIZE"), here = value_of("OMPI_COMM_WORLD_LOCAL_SIZE");
+  if ((!all.empty() && all == here) || (all.empty() && value_of("SLURM_STEP_NUM_NODES") == "1")) {
     prefer("OMPI_MCA_pml", "ob1");
     prefer("OMPI_MCA_btl", "self,tcp");
-    prefer("OMPI_MCA_btl_tcp_if_include", "lo");
+    if (value_of("OMPI_MCA_btl_tcp_if_exclude").empty()) prefer("OMPI_MCA_btl_tcp_if_include", "lo");
   } else {
     prefer("OMPI_MCA_btl", "^vader");
   }
@@ -86,6 +89,12 @@ void MpiSession::forget(MPI_Request& request) {
   if (request == MPI_REQUEST_NULL) return;
   MPI_Cancel(&request);  // of no avail for some sends; the process is about to end anyhow
   MPI_Request_free(&request);
+}
+
+void MpiSession::progress() {
+  int found = 0;
+  std::lock_guard hold(lock_);
+  check(MPI_Iprobe(rank_, 0, ranks_, &found, MPI_STATUS_IGNORE), "MPI_Iprobe");
 }
 
 void MpiSession::all_gather(const void* mine, void* all, int bytes, const WaitControl& control) {

@@ -1,5 +1,5 @@
-// MPI as this program uses it: messages between ranks, never a call that blocks. So one lock around every call is
-// enough for any number of threads (MPI_THREAD_SERIALIZED), waits back off as all others do, and they can be stopped.
+// MPI as this program uses it: messages between ranks, never a call that blocks. So one lock around every call
+// is enough for any number of threads (MPI_THREAD_SERIALIZED), and waits back off and can be stopped as all others.
 #pragma once
 #include <mpi.h>
 
@@ -30,6 +30,8 @@ class MpiSession {
   bool done(MPI_Request& request);  // true for MPI_REQUEST_NULL
   bool drop_done(std::vector<MPI_Request>& requests);  // whether any was
   void forget(MPI_Request& request);
+  // Lets messages under way move on: MPI works only while it is called.
+  void progress();
 
   // Every rank's `bytes` bytes, by rank.
   void all_gather(const void* mine, void* all, int bytes, const WaitControl& control);

@@ -31,8 +31,9 @@ void Channel::State::sum_small(Buffer values) {
   meet();
   std::vector<const std::byte*> sources;
   for (int p : local()) {
-    MEGALITH_ASSERT(turn_of(p).posted.bytes == values.bytes(), "{} on channel {}: {} bytes here, {} at rank {}", doing,
-                    name, values.bytes(), turn_of(p).posted.bytes, members[static_cast<size_t>(p)]);
+    MEGALITH_ASSERT(turn_of(p).posted.bytes == values.bytes(),
+                    "{} on channel {}: {} bytes here, {} at rank {}", doing, name, values.bytes(),
+                    turn_of(p).posted.bytes, members[static_cast<size_t>(p)]);
     sources.push_back(turn_of(p).window);
   }
   sum(values.element, sources, std::span(&values.data, 1), values.count);

@@ -48,6 +48,12 @@ class BetweenHosts {
   void list_tasks(int64_t round);
   void list_result(size_t slice, int64_t round);
   bool packs() const { return wire_ == Wire::bf16 && whole_.element == Element::float32; }
+  static void pack(Part& part, int64_t n) {
+    pack_bf16(reinterpret_cast<uint16_t*>(part.packed), reinterpret_cast<const float*>(part.sum), n);
+  }
+  static void unpack(Part& part, int64_t n) {
+    unpack_bf16(reinterpret_cast<float*>(part.sum), reinterpret_cast<const uint16_t*>(part.packed), n);
+  }
   int64_t count(const Task& task) const { return rounds_[static_cast<size_t>(task.round)].count[task.slice]; }
   // The task's part of a local member's data, where neighbours can reach it.
   std::byte* at(const Task& task, int member) const;
@@ -224,9 +230,7 @@ void BetweenHosts::ask_ahead() {
 
 void BetweenHosts::add(const Task& task, Part& part) {
   const int64_t n = count(task);
-  if (task.from >= 0 && packs()) {
-    unpack_bf16(reinterpret_cast<float*>(part.sum), reinterpret_cast<const uint16_t*>(part.packed), n);
-  }
+  if (packs() && task.from >= 0) unpack(part, n);
   for (int p = runs_[task.run].first; p < runs_[task.run].end; p++) {
     if (p == 0) {
       begin_sum(whole_.element, part.sum, at(task, p), n);
@@ -235,15 +239,13 @@ void BetweenHosts::add(const Task& task, Part& part) {
     }
   }
   const bool final = task.run + 1 == runs_.size();
-  if (packs() && task.to >= 0) pack_bf16(reinterpret_cast<uint16_t*>(part.packed), reinterpret_cast<float*>(part.sum), n);
+  if (packs() && task.to >= 0) pack(part, n);
   if (!final) {
     return packs() ? send(task, part, part.packed, n * 2)
                    : send(task, part, part.sum, n * accumulator_size(whole_.element));
   }
   // With results rounded on their way, this host takes the rounded one too: all end with the same.
-  if (packs() && kind_ == Collective::all_reduce) {
-    unpack_bf16(reinterpret_cast<float*>(part.sum), reinterpret_cast<const uint16_t*>(part.packed), n);
-  }
+  if (packs() && kind_ == Collective::all_reduce) unpack(part, n);
   const void* values = part.sum;
   if (width_ == 2) {
     end_sum(whole_.element, part.packed, part.sum, n);
@@ -260,7 +262,7 @@ void BetweenHosts::hand_on(const Task& task, Part& part) {
     spread(task, own);
     return send(task, part, own, n * width_);
   }
-  if (packs()) unpack_bf16(reinterpret_cast<float*>(part.sum), reinterpret_cast<const uint16_t*>(part.packed), n);
+  if (packs()) unpack(part, n);
   spread(task, part.sum);
   if (task.to >= 0) packs() ? send(task, part, part.packed, n * 2) : send(task, part, part.sum, n * width_);
 }
@@ -275,8 +277,8 @@ void BetweenHosts::spread(const Task& task, const void* values) {
 }
 
 void BetweenHosts::send(const Task& task, Part& part, const void* data, int64_t bytes) {
-  const bool partial = task.sums && task.run + 1 < runs_.size();
-  part.going = c_.world.mpi->send(data, bytes, c_.members[static_cast<size_t>(task.to)], c_.tag + (partial ? 0 : 1));
+  const int tag = task.sums && task.run + 1 < runs_.size() ? c_.tag : c_.tag + 1;
+  part.going = c_.world.mpi->send(data, bytes, c_.members[static_cast<size_t>(task.to)], tag);
 }
 
 void BetweenHosts::wait(MPI_Request& request, int peer) {

@@ -13,7 +13,9 @@ namespace {
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
 struct Bf16 {
-  static ALWAYS_INLINE float widen(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+  static ALWAYS_INLINE float widen(uint16_t bits) {
+    return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+  }
   static ALWAYS_INLINE uint16_t narrow(float value) {
     const uint32_t bits = std::bit_cast<uint32_t>(value);
     const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;

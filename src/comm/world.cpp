@@ -50,8 +50,8 @@ uint64_t host_fingerprint(int rank) {
   char network[256] = "";
   if (readlink("/proc/self/ns/net", network, sizeof network - 1) < 0) network[0] = '\0';
   const int pretend = number_in_environment("MEGALITH_PRETEND_RANKS_PER_HOST");
-  const std::string text = fmt::format("{} {} {} {}", first_line_of("/proc/sys/kernel/random/boot_id"), name, network,
-                                       pretend > 0 ? rank / pretend : 0);
+  const std::string kernel = first_line_of("/proc/sys/kernel/random/boot_id");
+  const std::string text = fmt::format("{} {} {} {}", kernel, name, network, pretend > 0 ? rank / pretend : 0);
   return XXH3_64bits(text.data(), text.size());
 }
 
@@ -193,7 +193,8 @@ std::byte* World::State::in_region_of(int other, int64_t offset) const {
 std::vector<Mapping> World::State::exchange(int fd, int64_t bytes) {
   std::vector<Mapping> mappings(static_cast<size_t>(size));
   const auto keep = [&](const DescriptorPost::Letter& letter) {
-    if (letter.bytes > 0) mappings.at(static_cast<size_t>(letter.rank)) = Mapping(letter.descriptor.get(), letter.bytes);
+    if (letter.bytes == 0) return;
+    mappings.at(static_cast<size_t>(letter.rank)) = Mapping(letter.descriptor.get(), letter.bytes);
   };
   size_t missing = neighbours.size() - 1;
   for (int other : neighbours) {

@@ -47,6 +47,11 @@ struct Share {
   int64_t S = mine(N);  // rows between products
 
   bool shares_rows() const { return split.tensor > 1; }
+  // q, k, v and log-sum-exp as they are kept: Ulysses' form has some heads of all rows.
+  int64_t scored_bytes() const {
+    const int64_t row = e * X + 4 * H;
+    return split.form == ContextForm::ulysses ? m.tokens() * row / split.context : N * row;
+  }
   int64_t mine(int64_t rows) const {
     return cut_point(rows, split.tensor, split.tensor_rank + 1) - cut_point(rows, split.tensor, split.tensor_rank);
   }
@@ -149,7 +154,8 @@ void layer_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   const int64_t kept_sums = s.arch == Arch::bert ? 2 : 1;
   const Kept& kept = r.kept;
   f.packs_input = kept.packs();
-  f.attention_saved_bytes = N * (kept.row(X) + kept.row(A)) + (f.packs_input ? S * kept.row(C) : 0) + 4 * N * r.H;
+  const int64_t scored = kept.packs() ? N * kept.row(X) + 4 * N * r.H : r.scored_bytes();
+  f.attention_saved_bytes = N * kept.row(A) + (f.packs_input ? S * kept.row(C) : 0) + scored;
   f.saved_bytes = f.attention_saved_bytes + N * kept.row(pre_activation) + S * kept_sums * kept.row(C);
   f.attention = {2.0 * static_cast<double>(N * C * X) + scores, e * (S * 3 * C + N * 2 * X)};
   // BERT's second norm needs the sum that the last product adds to.
@@ -187,7 +193,9 @@ void dropping_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
     f.saved_bytes = std::max<int64_t>(0, f.saved_bytes + rows - here);
     f.attention_saved_bytes = std::max<int64_t>(0, f.attention_saved_bytes + rows - here);
   }
-  f.workspace_bytes += 2 * all_kept + (split ? 2 : 1) * all;
+  // While the layer runs; else while all rows come together or, with those kept put back, apart again.
+  f.workspace_bytes += 2 * rows + all;
+  if (split) f.workspace_bytes = std::max({f.workspace_bytes, 2 * all + e * r.N * C, 2 * all + all_kept + rows});
   auto add = [](ExchangeFacts& to, int64_t bytes) { to = {to.calls + 2, to.bytes + bytes}; };
   for (auto* to : {&f.tensor_forward, &f.tensor_backward})
     if (r.split.tensor > 1) add(*to, r.gather_bytes(r.N) + kept.gather_bytes(kept.N));
@@ -200,7 +208,8 @@ void dropping_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
 int64_t embedding_workspace(const Share& r) {
   const int64_t copies = (r.s.dropout.embedding > 0 ? 1 : 0) + (r.s.arch == Arch::bert ? 2 : 0);
   const int64_t gathered = r.shares_rows() ? r.e * (r.N + (r.N + r.split.tensor - 1) / r.split.tensor) * r.C : 0;
-  return r.e * r.S * copies * r.C + (r.e < 4 ? 4 * r.N * r.C / r.split.tensor : 0) + gathered;
+  const int64_t positions = r.split.any() && r.s.arch != Arch::llama ? r.e * r.S * r.C : 0;  // looked up one by one
+  return std::max(positions, r.e * r.S * copies * r.C + (r.e < 4 ? 4 * r.N * r.C / r.split.tensor : 0) + gathered);
 }
 
 void embedding_facts(BlockFacts& f, const Share& r) {

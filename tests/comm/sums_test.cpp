@@ -19,7 +19,8 @@ double value_of(uint16_t bits, int exponent_bits) {
   const int mantissa = bits & ((1 << mantissa_bits) - 1);
   const double sign = (bits & 0x8000) != 0 ? -1 : 1;
   if (exponent == (1 << exponent_bits) - 1) {
-    return mantissa != 0 ? std::numeric_limits<double>::quiet_NaN() : sign * std::numeric_limits<double>::infinity();
+    using Limits = std::numeric_limits<double>;
+    return mantissa != 0 ? Limits::quiet_NaN() : sign * Limits::infinity();
   }
   if (exponent == 0) return sign * std::ldexp(mantissa, 1 - bias - mantissa_bits);
   return sign * std::ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits);
@@ -64,7 +65,7 @@ TEST_P(Halves, NarrowToNearestEven) {
     if (static_cast<double>(middle) * 2 != static_cast<double>(a) + b) continue;  // below float's own precision
     ASSERT_EQ(narrow(GetParam(), middle), low % 2 == 0 ? low : high) << low;
     ASSERT_EQ(narrow(GetParam(), std::nextafter(middle, 0.0f)), low) << low;
-    ASSERT_EQ(narrow(GetParam(), std::nextafter(middle, 1e30f)), high) << low;
+    ASSERT_EQ(narrow(GetParam(), std::nextafter(middle, std::numeric_limits<float>::infinity())), high) << low;
   }
   EXPECT_EQ(narrow(GetParam(), std::numeric_limits<float>::infinity()), infinity);
   EXPECT_EQ(narrow(GetParam(), std::numeric_limits<float>::max()), infinity);

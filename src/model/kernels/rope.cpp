@@ -94,6 +94,7 @@ void rope_in_place(at::Tensor& x_NX, int64_t heads, int64_t head_dim, std::span<
                    const Rope& rope, bool backward) {
   const int64_t half = head_dim / 2, rows = x_NX.size(0), width = x_NX.size(1);
   MEGALITH_ASSERT(std::ssize(positions) == rows, "{} positions for {} rows", positions.size(), rows);
+  if (rows == 0) return;
   const auto table = table_for(rope, head_dim, 1 + *std::ranges::max_element(positions));
   const float sign = backward ? -1.0f : 1.0f;
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, x_NX.scalar_type(), "rope", [&] {

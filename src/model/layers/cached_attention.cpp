@@ -2,6 +2,7 @@
 // its batch.
 #include <ATen/ops/empty.h>
 
+#include "base/error.h"
 #include "model/kernels/attention.h"
 #include "model/kernels/cached_attention.h"
 #include "model/kernels/rope.h"
@@ -23,6 +24,7 @@ kernels::Sight sight_after(int64_t first, int64_t length) {
 }  // namespace
 
 at::Tensor Attention::forward_cached(at::Tensor qkv_NX, const Pass& pass) const {
+  MEGALITH_ASSERT(!context && (all_heads == 0 || all_heads == heads), "generation has whole layers");
   KeyValueCache::Layer& past = pass.cache->layers.at(static_cast<size_t>(layer));
   const int64_t T = pass.length;
   at::Tensor output_NC = at::empty({pass.tokens(), heads * head_dim}, qkv_NX.options());

@@ -113,8 +113,9 @@ at::Tensor Attention::forward_ring(at::Tensor qkv_NX, const Pass& pass, Tape* ta
     const Rows keys{kv_wide, key_runs, pass.sequences, head_dim};
     for_each_pair(sight, pass, key_runs, dropout_of(pass),
                   [&](size_t i, size_t j, const kernels::Sight& between, const kernels::ScoreDropout& drop) {
-                    kernels::attention_onto(q.part(i, 0, heads), keys.part(j, 0, kv_heads), keys.part(j, kv_heads, kv_heads),
-                                            between, drop, o.part(i, 0, heads), lse_of(lse, pass, heads, i));
+                    kernels::attention_onto(q.part(i, 0, heads), keys.part(j, 0, kv_heads),
+                                            keys.part(j, kv_heads, kv_heads), between, drop, o.part(i, 0, heads),
+                                            lse_of(lse, pass, heads, i));
                   });
     if (more) context->finish_shift();
     kv = std::move(next);
@@ -147,15 +148,17 @@ at::Tensor Attention::backward_ring(const at::Tensor& g_NC, const at::Tensor& ou
       context->start_shift(kv, next);
     }
     const std::vector<PositionRun> key_runs = turn.runs(t);
-    const at::Tensor kv_wide = kv.to(type);
-    const Rows keys{kv_wide, key_runs, B, head_dim}, g_keys{g_kv, key_runs, B, head_dim};
-    for_each_pair(sight, pass, key_runs, dropout_of(pass),
-                  [&](size_t i, size_t j, const kernels::Sight& between, const kernels::ScoreDropout& drop) {
-                    kernels::attention_backward_onto(
-                        g.part(i, 0, heads), q.part(i, 0, heads), keys.part(j, 0, kv_heads),
-                        keys.part(j, kv_heads, kv_heads), o.part(i, 0, heads), lse_of(lse, pass, heads, i), between, drop,
-                        gq.part(i, 0, heads), g_keys.part(j, 0, kv_heads), g_keys.part(j, kv_heads, kv_heads));
-                  });
+    {
+      const at::Tensor kv_wide = kv.to(type);
+      const Rows keys{kv_wide, key_runs, B, head_dim}, g_keys{g_kv, key_runs, B, head_dim};
+      for_each_pair(sight, pass, key_runs, dropout_of(pass),
+                    [&](size_t i, size_t j, const kernels::Sight& between, const kernels::ScoreDropout& drop) {
+                      kernels::attention_backward_onto(
+                          g.part(i, 0, heads), q.part(i, 0, heads), keys.part(j, 0, kv_heads),
+                          keys.part(j, kv_heads, kv_heads), o.part(i, 0, heads), lse_of(lse, pass, heads, i), between, drop,
+                          gq.part(i, 0, heads), g_keys.part(j, 0, kv_heads), g_keys.part(j, kv_heads, kv_heads));
+                    });
+    }
     if (more) context->finish_shift();
     kv = std::move(next);
     // After the last turn the gradients are one rank short of home.

@@ -12,7 +12,7 @@
 namespace megalith::testing_ranks {
 namespace {
 
-constexpr int64_t kSizes[] = {0, 1, 777, 5000, 300001, 2500000};
+constexpr int64_t kSizes[] = {0, 1, 777, 5000, 300001, 1200000};
 
 TEST(World, KnowsItsRanksAndHosts) {
   const char* promised = std::getenv("OMPI_COMM_WORLD_SIZE");
@@ -28,7 +28,9 @@ TEST(World, KnowsItsRanksAndHosts) {
 }
 
 TEST(World, PassesTextsAround) {
-  const auto text_of = [](int rank) { return std::string(static_cast<size_t>(rank * 1000 + 3), static_cast<char>('a' + rank)); };
+  const auto text_of = [](int rank) {
+    return std::string(static_cast<size_t>(rank * 1000 + 3), static_cast<char>('a' + rank));
+  };
   for (int root = 0; root < world().size(); root++) {
     EXPECT_EQ(world().broadcast(text_of(world().rank()), root), text_of(root));
   }
@@ -39,13 +41,15 @@ TEST(World, PassesTextsAround) {
 }
 
 TEST(Broadcast, GivesAllWhatTheRootHas) {
-  for (int root = 0; root < everyone().size(); root++) {
-    for (int64_t size : kSizes) {
+  for (int64_t size : kSizes) {
+    const auto mine = drawn(world().rank(), size, Element::byte, 3);
+    for (int root : {0, everyone().size() - 1}) {
+      const auto expected = drawn(root, size, Element::byte, 3);
       for (Memory memory : kMemories) {
         Values values(memory, size, Element::byte);
-        values.set(drawn(world().rank(), size, Element::byte, 3));
+        values.set(mine);
         everyone().broadcast(values.buffer(), root);
-        ASSERT_EQ(values.bytes(), drawn(root, size, Element::byte, 3));
+        ASSERT_EQ(values.bytes(), expected);
       }
     }
   }
@@ -53,21 +57,24 @@ TEST(Broadcast, GivesAllWhatTheRootHas) {
 
 TEST(AllToAll, MovesEveryPiece) {
   const int members = everyone().size();
-  const auto amount = [](int from, int to, int64_t scale) { return scale * ((from * 5 + to * 3) % 4) + (from == to); };
+  const int me = world().rank();
+  const auto amount = [](int from, int to, int64_t scale) {
+    return scale * ((from * 5 + to * 3) % 4) + (from == to);
+  };
   for (int64_t scale : {0, 1, 1000, 200003}) {
     std::vector<int64_t> send_cuts{0}, receive_cuts{0};
     std::vector<std::byte> expected;
     for (int other = 0; other < members; other++) {
-      send_cuts.push_back(send_cuts.back() + amount(world().rank(), other, scale));
-      receive_cuts.push_back(receive_cuts.back() + amount(other, world().rank(), scale));
-      const auto theirs = drawn(other * 100 + world().rank(), amount(other, world().rank(), scale), Element::byte, 4);
+      send_cuts.push_back(send_cuts.back() + amount(me, other, scale));
+      receive_cuts.push_back(receive_cuts.back() + amount(other, me, scale));
+      const auto theirs = drawn(other * 100 + me, amount(other, me, scale), Element::byte, 4);
       expected.insert(expected.end(), theirs.begin(), theirs.end());
     }
     for (Memory memory : kMemories) {
       Values from(memory, send_cuts.back(), Element::byte), to(memory, receive_cuts.back(), Element::byte);
       std::vector<std::byte> pieces;
       for (int other = 0; other < members; other++) {
-        const auto piece = drawn(world().rank() * 100 + other, amount(world().rank(), other, scale), Element::byte, 4);
+        const auto piece = drawn(me * 100 + other, amount(me, other, scale), Element::byte, 4);
         pieces.insert(pieces.end(), piece.begin(), piece.end());
       }
       from.set(pieces);

@@ -27,7 +27,7 @@ class FailFast : public testing::EmptyTestEventListener {
   }
 };
 
-// The conversions by way of their definition: exponents of 16-bit floats are cut off by scaling.
+// The value of finite bits, by the formats' definitions.
 float widen(uint16_t bits, Element element) {
   if (element == Element::bfloat16) return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
   const int exponent = (bits >> 10) & 31, mantissa = bits & 1023;
@@ -54,7 +54,6 @@ uint16_t narrow(float value, Element element) {
 
 World& world() { return *joined; }
 Channel& everyone() { return *all; }
-std::byte* region() { return mapped; }
 
 Values::Values(Memory memory, int64_t count, Element element) : count_(count), element_(element) {
   const int64_t bytes = count * size_of(element);
@@ -71,24 +70,33 @@ Values::Values(Memory memory, int64_t count, Element element) : count_(count), e
 }
 
 std::vector<std::byte> drawn(int rank, int64_t count, Element element, uint32_t seed) {
-  std::mt19937 random(seed * 1000 + static_cast<uint32_t>(rank));
-  std::uniform_real_distribution<float> draw(-1, 1);
+  uint64_t state = seed * uint64_t{1000} + static_cast<uint64_t>(rank);
+  const auto random = [&] {  // the high half of a multiplicative generator, well stirred
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<uint32_t>((state ^ state >> 29) >> 32);
+  };
+  const auto draw = [&] { return static_cast<float>(static_cast<int32_t>(random())) * 0x1p-31f; };
+  random();
   std::vector<std::byte> bytes(static_cast<size_t>(count * size_of(element)));
   for (int64_t i = 0; i < count; i++) {
     std::byte* to = bytes.data() + i * size_of(element);
-    const float value = draw(random);
     switch (element) {
       case Element::byte: *to = static_cast<std::byte>(random()); break;
-      case Element::float32: std::memcpy(to, &value, 4); break;
+      case Element::float32: {
+        const float value = draw();
+        std::memcpy(to, &value, 4);
+        break;
+      }
       case Element::float64: {
-        const double wide = static_cast<double>(value) + draw(random) * 1e-9;
+        const double wide = static_cast<double>(draw()) + draw() * 1e-9;
         std::memcpy(to, &wide, 8);
         break;
       }
       default: {  // any mantissa, magnitudes around one, now and then subnormal
         const uint32_t any = random();
-        const int mantissa_bits = element == Element::bfloat16 ? 7 : 10, bias = element == Element::bfloat16 ? 127 : 15;
-        const uint32_t exponent = any % 16 == 0 ? 0 : static_cast<uint32_t>(bias) - any % 8;
+        const int mantissa_bits = element == Element::bfloat16 ? 7 : 10;
+        const uint32_t bias = element == Element::bfloat16 ? 127 : 15;
+        const uint32_t exponent = any % 16 == 0 ? 0 : bias - any % 8;
         const auto bits = static_cast<uint16_t>((any >> 16 & 0x8000u) | exponent << mantissa_bits |
                                                 (any >> 8 & ((1u << mantissa_bits) - 1)));
         std::memcpy(to, &bits, 2);
@@ -138,8 +146,9 @@ int main(int argc, char** argv) {
   joined = World::join();
   const int fd = memfd_create("test-region", MFD_CLOEXEC);
   if (fd < 0 || ftruncate(fd, kRegion) != 0) return 1;
-  mapped = static_cast<std::byte*>(mmap(nullptr, kRegion, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0));
-  if (mapped == MAP_FAILED) return 1;
+  void* got = mmap(nullptr, kRegion, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (got == MAP_FAILED) return 1;
+  mapped = static_cast<std::byte*>(got);
   joined->share({fd, mapped, kRegion});
   std::vector<int> ranks;
   for (int rank = 0; rank < joined->size(); rank++) ranks.push_back(rank);

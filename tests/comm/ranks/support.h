@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <random>
 #include <span>
 #include <vector>
 
@@ -14,8 +13,8 @@ namespace megalith::testing_ranks {
 
 World& world();                   // of this process; main joins it
 Channel& everyone();              // all ranks, in their order
-inline constexpr int64_t kRegion = int64_t{1} << 34;  // far more than memory: pages come with the first touch
-std::byte* region();              // this rank's
+// Bytes that every rank shares: far more than memory, as pages come with the first touch.
+inline constexpr int64_t kRegion = int64_t{1} << 36;
 
 enum class Memory { own, shared, mixed };  // mixed: shared by even ranks only
 inline const Memory kMemories[] = {Memory::own, Memory::shared, Memory::mixed};

@@ -1,0 +1,150 @@
+// What a split block is said to need against what the allocator saw, for one rank that runs alone: what it would receive
+// is zeros, which need as much room as anything else.
+#include <ATen/Parallel.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/InferenceMode.h>
+#include <gtest/gtest.h>
+
+#include "config/presets.h"
+#include "memory/allocator.h"
+#include "model/block.h"
+#include "model/facts.h"
+#include "model/share.h"
+#include "model/support.h"
+
+namespace megalith {
+namespace {
+using namespace testing_support;
+
+class NobodyThere : public Exchange {
+ public:
+  NobodyThere(int64_t size, int64_t rank) : size_(size), rank_(rank) {}
+  int64_t size() const override { return size_; }
+  int64_t rank() const override { return rank_; }
+  void all_gather(at::Tensor& whole, std::span<const int64_t> cuts) override {
+    for (int64_t r = 0; r < size_; r++)
+      if (r != rank_) whole.slice(0, cuts[static_cast<size_t>(r)], cuts[static_cast<size_t>(r) + 1]).zero_();
+  }
+  void reduce_scatter(at::Tensor&, std::span<const int64_t>) override {}
+  void all_reduce(at::Tensor&) override {}
+  void all_to_all(const at::Tensor&, std::span<const int64_t>, at::Tensor& receive, std::span<const int64_t>) override {
+    receive.zero_();
+  }
+  void start_shift(const at::Tensor&, at::Tensor& receive) override { receive.zero_(); }
+  void finish_shift() override {}
+
+ private:
+  int64_t size_, rank_;
+};
+
+struct Case {
+  std::string name;
+  Arch arch;
+  int64_t tensor = 1, context = 1;
+  ContextForm form = ContextForm::ring;
+  Dropout dropout = {};
+  int64_t kept = 0;
+  Precision precision = Precision::fp32;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+class SplitMemory : public testing::TestWithParam<Case> {};
+
+TEST_P(SplitMemory, IsWhatTheFactsSay) {
+  const Case& c = GetParam();
+  install_allocator();
+  c10::InferenceMode no_graph;
+  at::set_num_threads(1);
+  ModelShape shape = default_shape(c.arch);
+  shape.layers = 2;
+  shape.hidden = 256;
+  shape.heads = 8;
+  shape.kv_heads = c.arch == Arch::llama ? 4 : 0;
+  shape.vocab = 3000;
+  shape.context = 512;
+  shape.dropout = c.dropout;
+  fill_defaults(shape);
+  NobodyThere tensor(c.tensor, 1 % c.tensor), context(c.context, 1 % c.context);
+  const Ranks ranks{{c.tensor, tensor.rank(), c.context, context.rank(), c.form},
+                    c.tensor > 1 ? &tensor : nullptr, c.context > 1 ? &context : nullptr};
+  const auto type = c.precision == Precision::bf16 ? at::kBFloat16 : at::kFloat;
+  MicroBatchShape micro{4, 512, 1.0, 1, c.kept, {}};
+  Pass whole;
+  whole.sequences = micro.sequences;
+  whole.length = micro.length;
+  whole.ids_N = ids(micro.tokens(), shape.vocab, 1);
+  whole.targets_N = ids(micro.tokens(), shape.vocab, 2);
+  whole.visibility = c.arch == Arch::bert ? Visibility::all : Visibility::causal;
+  whole.dropout = c.dropout.any();
+  if (c.kept > 0) {
+    micro.dropping_layers = {1};
+    whole.dropping = {c.kept, {1}, {}};
+  }
+  const Pass pass = share_of(whole, ranks.split);
+  const auto facts = block_facts(shape, micro, c.precision, Packing::fp32, ranks.split);
+  auto blocks = make_blocks(shape, ranks);
+  std::vector<at::Tensor> buffers;
+  for (auto& block : blocks) {
+    buffers.push_back(normal({block->spec().flat_size}, 3, type).mul_(0.02));
+    buffers.push_back(at::zeros({block->spec().flat_size}, at::kFloat));
+    block->bind(buffers[buffers.size() - 2], buffers.back());
+  }
+  auto& head = static_cast<HeadBlock&>(*blocks.back());
+  if (shape.tied) head.tie(static_cast<EmbeddingBlock&>(*blocks.front()).table());
+
+  // Bytes above what was live before that `work` reached.
+  auto above = [](const auto& work) {
+    const int64_t before = allocated_memory().live;
+    reset_memory_peak();
+    work();
+    return allocated_memory().peak - before;
+  };
+  auto expect = [&](const BlockFacts& f, const char* what, int64_t predicted, int64_t measured, int64_t beside) {
+    const double p = static_cast<double>(predicted + beside), m = static_cast<double>(measured + beside);
+    std::printf("  %-22s %-10s %-8s predicted %7.2f, measured %7.2f MiB: %+5.1f%%\n", c.name.c_str(), f.name.c_str(), what,
+                p / (1 << 20), m / (1 << 20), 100 * (p / m - 1));
+    EXPECT_GT(p, 0.97 * m) << f.name << " " << what;
+    return p / m;
+  };
+  std::vector<Tape> tapes(blocks.size());
+  at::Tensor x, g;
+  for (size_t b = 0; b + 1 < blocks.size(); b++) {
+    const BlockFacts& f = facts[b];
+    const at::Tensor input = x;
+    const int64_t measured = above([&] { x = blocks[b]->forward(input, pass, &tapes[b]); });
+    // No more than backward, which has the gradient that comes in besides.
+    expect(f, "forward", f.saved_bytes + 2 * f.output_bytes + f.workspace_bytes, measured, 0);
+  }
+  const BlockFacts& of_head = facts.back();
+  const int64_t before_head = facts[facts.size() - 2].output_bytes;
+  EXPECT_LT(expect(of_head, "loss", before_head + of_head.workspace_bytes,
+                   above([&] { head.loss_and_gradient(x, pass, g); }), before_head), 1.15);
+  x.reset();
+  for (size_t b = blocks.size() - 1; b-- > 0;) {
+    const BlockFacts& f = facts[b];
+    const int64_t input = b > 0 ? facts[b - 1].output_bytes : 0;
+    const at::Tensor incoming = std::move(g);
+    const int64_t measured = above([&] { g = blocks[b]->backward(incoming, pass, tapes[b]); });
+    const double ratio = expect(f, "backward", input + f.workspace_bytes + f.aside_bytes, measured, input + f.saved_bytes + f.output_bytes);
+    EXPECT_LT(ratio, f.kind == BlockKind::layer ? 1.1 : 2.0) << f.name;  // the peak of a step is never in the embedding
+  }
+}
+
+constexpr Dropout kResidual{0.1, 0.1, 0};
+constexpr ContextForm kRing = ContextForm::ring, kUlysses = ContextForm::ulysses;
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, SplitMemory,
+    testing::Values(Case{"Gpt2Whole", Arch::gpt2}, Case{"Gpt2Tensor2", Arch::gpt2, 2}, Case{"Gpt2Tensor4", Arch::gpt2, 4},
+                    Case{"Gpt2Tensor2Dropout", Arch::gpt2, 2, 1, kRing, kResidual}, Case{"Gpt2Ring2", Arch::gpt2, 1, 2},
+                    Case{"Gpt2Ulysses4", Arch::gpt2, 1, 4, kUlysses}, Case{"Gpt2Both", Arch::gpt2, 2, 2},
+                    Case{"Gpt2Dropping", Arch::gpt2, 2, 2, kRing, {}, 200}, Case{"LlamaTensor2", Arch::llama, 2},
+                    Case{"LlamaTensor4Dropout", Arch::llama, 4, 1, kRing, kResidual}, Case{"LlamaRing4", Arch::llama, 1, 4},
+                    Case{"LlamaUlysses2", Arch::llama, 1, 2, kUlysses}, Case{"LlamaBoth", Arch::llama, 2, 2, kUlysses},
+                    Case{"BertTensor2", Arch::bert, 2}, Case{"BertTensor4Dropout", Arch::bert, 4, 1, kRing, kResidual},
+                    Case{"BertRing2", Arch::bert, 1, 2}, Case{"BertBoth", Arch::bert, 2, 2},
+                    Case{"LlamaBf16Both", Arch::llama, 2, 2, kRing, {}, 0, Precision::bf16}),
+    [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace megalith
