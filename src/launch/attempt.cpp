@@ -15,9 +15,9 @@
 #include <cstring>
 #include <fstream>
 #include <map>
-#include <set>
 
 #include "base/log.h"
+#include "launch/environment.h"
 #include "launch/process.h"
 #include "launch/rank_table.h"
 #include "launch/verdict.h"
@@ -198,6 +198,7 @@ void Attempt::judge(double passed_s) {
   if (auto overdue = watchdog_.look(all, passed_s)) {
     hung_ = find_culprit(all).reason;
     log::error("{}\n{}{}", *overdue, rank_table(all), hung_);
+    for (Host& host : hosts_) host.line.send({{"signal", SIGKILL}});  // mpirun would wake stopped ones up first
     end(kPatience_s);
   }
 }

@@ -14,6 +14,9 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
+#include "launch/environment.h"
+
 namespace megalith::launch {
 namespace {
 
@@ -33,6 +36,16 @@ int connect_within(int socket, const sockaddr_in& address, int milliseconds) {
 }
 
 }  // namespace
+
+std::string SupervisorAddress::text() const {
+  return nlohmann::json{{"token", token}, {"host", host}, {"addresses", addresses}, {"port", port}}.dump();
+}
+
+SupervisorAddress SupervisorAddress::parse(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  MEGALITH_ASSERT(json.is_object(), "{} is {}", kSupervisorVariable, text);
+  return {json.at("token"), json.at("host"), json.at("addresses"), json.at("port")};
+}
 
 Listener::Listener() : socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
   sockaddr_in any{};

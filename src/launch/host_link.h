@@ -3,9 +3,17 @@
 #include <string>
 #include <vector>
 
-#include "launch/rank_process.h"
-
 namespace megalith::launch {
+
+// How a rank finds its supervisor, in one environment variable.
+struct SupervisorAddress {
+  std::string token;                   // of this start of the run
+  std::string host;                    // host_identity() of the supervisor
+  std::vector<std::string> addresses;  // of it, for other hosts; empty: one host only
+  int port = 0;
+  std::string text() const;
+  static SupervisorAddress parse(const std::string& text);  // Bug when it is none of ours
+};
 
 // A listening socket on any port of all interfaces.
 struct Listener {

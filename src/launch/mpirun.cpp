@@ -64,16 +64,26 @@ std::vector<std::pair<std::string, std::string>> mpirun_environment(const Mpirun
   return settings;
 }
 
+namespace {
+
+// Of mpirun and the libraries below it, outside of its paragraphs: remarks begin with [host:pid] or [host][[job
+bool is_remark(const std::string& line) {
+  int pid = 0, length = 0;
+  if (std::sscanf(line.c_str(), "[%*[^]:]:%d] %n", &pid, &length) == 1 && length > 0) return true;
+  if (line.starts_with('[') && line.find("][[") < line.find(' ')) return true;
+  return line.starts_with("[warn] Epoll ") || line.find(" total processes killed (some possibly by mpirun") != std::string::npos;
+}
+
+}  // namespace
+
 std::string MpirunSays::take(const std::string& text) {
   std::string ranks;
   line_ += text;
   for (size_t end; (end = line_.find('\n')) != std::string::npos; line_.erase(0, end + 1)) {
     const std::string line = line_.substr(0, end + 1);
-    // Its paragraphs stand between lines of dashes, its remarks begin with [host:pid].
+    // Its paragraphs stand between lines of dashes.
     const bool dashes = line.size() > 60 && line.find_first_not_of('-') == line.size() - 1;
-    int pid = 0, length = 0;
-    const bool remark = std::sscanf(line.c_str(), "[%*[^]:]:%d] %n", &pid, &length) == 1 && length > 0;
-    if (dashes || in_banner_ || remark) own_ += line;
+    if (dashes || in_banner_ || is_remark(line)) own_ += line;
     else ranks += line;
     if (dashes) in_banner_ = !in_banner_;
   }

@@ -65,16 +65,16 @@ std::vector<pid_t> descendants(pid_t root) {
   return found;
 }
 
-void kill_descendants(pid_t spared) {
-  for (;;) {
-    std::vector<pid_t> left = descendants(::getpid());
-    std::erase(left, spared);
+void kill_descendants() {
+  constexpr int kLooks = 2000, kBetween_us = 5000;
+  for (int look = 0; look < kLooks; look++) {
+    const std::vector<pid_t> left = descendants(::getpid());
     if (left.empty()) return;
     for (pid_t pid : left) {
       if (!is_dead(process_stat(pid))) ::kill(pid, SIGKILL);
       ::waitpid(pid, nullptr, WNOHANG);
     }
-    ::usleep(2000);
+    ::usleep(kBetween_us);
   }
 }
 

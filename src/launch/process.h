@@ -22,9 +22,9 @@ std::string process_name(pid_t pid);                   // as in /proc/PID/comm
 // All processes below this one.
 std::vector<pid_t> descendants(pid_t root);
 
-// Kills what is left below this process, and takes in what it can of it: returns with no child alive. The process
-// must be a subreaper, so that what lost its parent is below it, too. `spared` is left alone.
-void kill_descendants(pid_t spared = 0);
+// Kills what is left below this process and takes it in. The process must be a subreaper, so that what lost its parent
+// is below it, too. Gives up after ten seconds: what hangs inside the kernel dies when it comes back from there.
+void kill_descendants();
 
 // "was killed by signal 9 (Killed)", "ended with exit code 2".
 std::string describe_wait_status(int status);

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "launch/host_link.h"
 #include "launch/host_watch.h"
@@ -28,16 +27,6 @@ void redirect(int fd, const char* path, int flags) {
 }
 
 }  // namespace
-
-std::string SupervisorAddress::text() const {
-  return nlohmann::json{{"token", token}, {"host", host}, {"addresses", addresses}, {"port", port}}.dump();
-}
-
-SupervisorAddress SupervisorAddress::parse(const std::string& text) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  MEGALITH_ASSERT(json.is_object(), "{} is {}", kSupervisorVariable, text);
-  return {json.at("token"), json.at("host"), json.at("addresses"), json.at("port")};
-}
 
 RankProcess::RankProcess(const Environment& environment) : environment_(environment) {
   if (environment_.role == Role::supervised) join_supervisor();

@@ -12,10 +12,11 @@
 namespace megalith::launch {
 namespace {
 
-constexpr int kLook_ms = 50;
+constexpr int kLook_ms = 100;
 constexpr double kTell_s = 0.25;      // between messages when nothing changes
 constexpr double kSilence_s = 20;     // of a supervisor far away, until it is taken for gone
 constexpr double kOrderly_s = 4;      // for a launcher to clear up after itself
+constexpr double kStubborn_s = 10;    // then, for what hangs inside the kernel
 
 class Warden {
  public:
@@ -77,10 +78,10 @@ class Warden {
   }
 
   void clear_up() {
-    const double until = monotonic_seconds() + kOrderly_s;
+    const double until = monotonic_seconds() + kOrderly_s, at_most = until + kStubborn_s;
     // Beside the supervisor the launcher has a death signal, and takes a second one for impatience.
     if (place_ == WardenPlace::away && launcher_ != 0) ::kill(launcher_, SIGTERM);
-    while (!all_gone()) {
+    while (!all_gone() && monotonic_seconds() < at_most) {
       for (const RankView& rank : ranks_)
         if (rank.life != Life::dead) ::kill(rank.pid, SIGKILL);
       if (monotonic_seconds() > until && launcher_ != 0) ::kill(launcher_, SIGKILL);

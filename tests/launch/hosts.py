@@ -1,5 +1,5 @@
 """Two hosts with two ranks each: network namespaces with a cable between them, names of their own, and TCP.
-hosts.py FAKE_RUN"""
+hosts.py FAKE_RUN MEGALITH"""
 
 import contextlib
 import os
@@ -12,6 +12,7 @@ import sys
 import threading
 
 from launching import Run, run_cases, skip, wait_for
+from support import assert_same_run
 
 if os.geteuid() != 0:
     skip("network namespaces need root")
@@ -102,6 +103,16 @@ class Hosts:
         )  # fmt: skip
 
 
+    def train(self, space, *arguments, expect=0):
+        words = [*self.on("a"), sys.argv[2], "train", "run.yaml", *arguments, "--ranks", 4, "--hosts", "a:2,b:2"]
+        done = subprocess.run(
+            [str(word) for word in words], cwd=space.root, capture_output=True, text=True, timeout=300,
+            env={**space.environment, "OMPI_MCA_plm_rsh_agent": str(self.agent)},
+        )  # fmt: skip
+        assert done.returncode == expect, f"exit code {done.returncode}, expected {expect}\n{done.stderr}"
+        return done.stderr
+
+
 def on_host(pid):
     """The name of the host that a process is on: its UTS namespace says."""
     return subprocess.run(
@@ -116,6 +127,16 @@ def four_ranks_on_two_hosts(space):
         assert [on_host(run.pid(r)) for r in range(4)] == ["a", "a", "b", "b"]
         result = run.end(0)
         assert "beginning at step 0 on 4 ranks" in result.stderr and result.stdout == '{"steps": 40}\n', result.stderr
+
+
+def training_gives_the_numbers_of_one_host(space):
+    space.yaml("run", every=5, parallel="{tensor: 2, zero: 2}")
+    one = [sys.argv[2], "train", "run.yaml", "run.dir=runs/one", "--ranks", "4"]
+    subprocess.run(one, cwd=space.root, env=space.environment, check=True, capture_output=True, timeout=300)
+    with Hosts(space) as hosts:
+        said = hosts.train(space, "run.dir=runs/two")
+    assert said.count("predicted") == 1, f"one line for all ranks:\n{said}"
+    assert_same_run(space / "runs/two", space / "runs/one", "two hosts")
 
 
 def a_rank_that_dies_on_the_other_host(space):
@@ -178,6 +199,7 @@ def a_killed_supervisor_leaves_nothing_on_either_host(space):
 run_cases(
     [
         four_ranks_on_two_hosts,
+        training_gives_the_numbers_of_one_host,
         a_rank_that_dies_on_the_other_host,
         a_rank_that_is_stopped_on_the_other_host,
         ctrl_c_reaches_the_other_host,

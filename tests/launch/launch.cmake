@@ -14,7 +14,7 @@ function(launch_test name script)
 endfunction()
 
 launch_test(faults faults $<TARGET_FILE:fake_run>)
-launch_test(hosts hosts $<TARGET_FILE:fake_run>)
+launch_test(hosts hosts $<TARGET_FILE:fake_run> $<TARGET_FILE:megalith>)
 launch_test(slurm slurm $<TARGET_FILE:fake_run> $<TARGET_FILE:megalith>)
 launch_test(training training $<TARGET_FILE:megalith>)
 launch_test(training_long training $<TARGET_FILE:megalith> --long)

@@ -48,7 +48,8 @@ const std::string kDashes(74, '-');
 TEST(MpirunSays, TellsItsOwnWordsFromTheRanks) {
   MpirunSays says;
   std::string ranks;
-  const std::string text = "step 1\n[vm:12] 3 more processes have sent help message\n[a note of a rank]\nstep 2\n" + kDashes +
+  const std::string text = "step 1\n[vm:12] 3 more processes have sent help message\n[vm][[1302,1],0][btl_tcp.c:559] recv(17) failed\n"
+                           "2 total processes killed (some possibly by mpirun during cleanup)\n[a note of a rank]\nstep 2\n" + kDashes +
                            "\nmpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9 (Killed).\n" + kDashes +
                            "\nlast\npart";
   for (char c : text) ranks += says.take(std::string(1, c));  // however it is cut

@@ -219,8 +219,8 @@ def submit_hands_it_in(space):
         out = cluster.ask(MEGALITH, "--json", "submit", "run.yaml", "--nodes", 2, "--ranks-per-node", 1)
         job = out.split('"job":"')[1].split('"')[0]
         assert int(job) > 0
-        cluster.wait(job)
-        assert cluster.said(job), "nothing in the job's output"
+        assert cluster.wait(job) == "0:0", cluster.said(job)
+        assert "done: 12 steps" in cluster.said(job), cluster.said(job)
         refused = cluster.ask(MEGALITH, "submit", "run.yaml", "--nodes", 2, "--ranks-per-node", 1, "--partition", "none", expect=2)
         assert "invalid partition" in refused, refused
 
