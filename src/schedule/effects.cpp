@@ -134,7 +134,10 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
       add(makes, Thing::optimizer, b);
       add(makes, home, b);
       break;
-    case OpKind::fetch: add(makes, home, b); break;
+    case OpKind::fetch:
+      add(needs, Thing::optimizer, b);  // the disk's are up to date when renew has made it
+      add(makes, home, b);
+      break;
     case OpKind::gather:
       add(schedule.placed(b) == Placement::away ? takes : needs, Thing::slice, b);
       add(makes, Thing::parameters, b);

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "schedule/order.h"
+
 namespace megalith {
 namespace {
 
@@ -119,10 +121,11 @@ class Together {
         report("{} meets {} of {} ranks", say(nodes.front()), nodes.size(), expected(it));
   }
 
-  // What goes one way between two ranks, or among the same ranks, is told apart by its turn alone.
+  // What goes one way between two ranks, or among the same ranks, is told apart by its turn alone: the turns must be
+  // certain on each rank, and the same on all.
   void check_turns() {
     using Way = std::tuple<OpKind, int32_t, int32_t, int32_t, int32_t>;  // kind, column or stage, from and to stage
-    std::map<Way, std::map<size_t, std::vector<Meeting>>> turns;         // by rank
+    std::map<Way, std::map<size_t, std::vector<size_t>>> turns;          // nodes, by rank
     for (const auto& [node, it] : of_) {
       const Schedule& schedule = *ranks_[rank_of(node)].schedule;
       const OpKind kind = it.kind == OpKind::reduce ? OpKind::gather : it.kind;  // one channel
@@ -132,16 +135,21 @@ class Together {
         to = schedule.stage(it.block + 1);
         if (it.kind == OpKind::send_back) std::swap(from, to);
       }
-      turns[{kind, it.column, it.stage, from, to}][rank_of(node)].push_back(it);
+      turns[{kind, it.column, it.stage, from, to}][rank_of(node)].push_back(node);
     }
+    std::vector<Order> orders;
+    for (const RankSchedule& rank : ranks_) orders.emplace_back(*rank.schedule);
     for (const auto& [way, by_rank] : turns)
       for (const auto& [rank, list] : by_rank)
-        for (size_t i = 0; i < list.size() && i < by_rank.begin()->second.size(); i++)
-          if (list[i] != by_rank.begin()->second[i]) {
-            report("number {} of the exchanges by {} is of {} on rank {} and of another block or micro-batch on rank {}", i,
-                   name(std::get<0>(way)), ranks_[rank].schedule->blocks[list[i].block].name, rank, by_rank.begin()->first);
-            return;
-          }
+        for (size_t i = 0; i < list.size(); i++) {
+          const auto op = [&](size_t at) { return static_cast<OpId>(list[at] - first_[rank]); };
+          if (i > 0 && !orders[rank].before(op(i - 1), op(i)))
+            return report("{} and {} go the same way, and nothing says which goes first", say(list[i - 1]), say(list[i]));
+          const std::vector<size_t>& others = by_rank.begin()->second;
+          if (i < others.size() && of_.at(list[i]) != of_.at(others[i]))
+            return report("number {} of the exchanges by {} is {} but {}", i, name(std::get<0>(way)), say(list[i]),
+                          say(others[i]));
+        }
   }
 
   // Ops that meet are one node of the graph.

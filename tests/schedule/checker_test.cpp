@@ -175,6 +175,14 @@ TEST(Checker, ParametersMayNotChangeWhileTheyAreUsed) {
             "save of embedding comes after the parameters of embedding changed for the next step");
 }
 
+TEST(Checker, WhatIsOnDiskIsFetchedOnlyWhenItWasRenewed) {
+  Schedule schedule = with_residency(training_step(make_blocks(4, false), 2, ComputeOrder::by_block),
+                                     std::vector<Placement>(4, Placement::away), 1);
+  ASSERT_EQ(first_reason(schedule), "accepted");
+  std::swap(schedule.ops[find(schedule, OpKind::renew, 1)].kind, schedule.ops[find(schedule, OpKind::fetch, 1)].kind);
+  EXPECT_EQ(first_reason(schedule), "fetch of layer 0 has no optimizer state of layer 0");
+}
+
 TEST(Checker, TheBudgetIsComparedWithTheWorstMoment) {
   // 3 blocks of 1000..1002 parameters: 16 bytes each with gradients and moments. At worst, in the layer's
   // backward: kept by two forwards, embedding's output, both of its output's and its input's gradients, and

@@ -1,15 +1,15 @@
 // Blocks without tensors: plain arrays of hashes in place of numbers. Every result depends on everything that
 // went into it and on the order of contributions, so a missing, doubled or misplaced op changes the final
 // state. Written apart from the checker's table of effects: what they agree on, they agree on independently.
+// One rank's; fake_ranks.h runs them, of one rank or of several that meet.
 #pragma once
-#include <array>
+#include <algorithm>
 #include <functional>
 #include <initializer_list>
-#include <map>
-#include <numeric>
+#include <utility>
 #include <vector>
 
-#include "schedule/random_schedules.h"
+#include "schedule/schedule.h"
 
 namespace megalith {
 
@@ -17,33 +17,53 @@ class FakeBlocks {
  public:
   using Buffer = std::vector<uint64_t>;  // all zero: not there
 
-  explicit FakeBlocks(const Schedule& schedule, size_t width = 1) : schedule_(schedule), width_(width) {
+  // `column`: of the rank among those that hold the same blocks; each has sequences and a slice of its own.
+  explicit FakeBlocks(const Schedule& schedule, size_t width = 1, int32_t column = 0)
+      : schedule_(schedule), width_(width), column_(width, 1 + static_cast<uint64_t>(column)) {
     blocks_.resize(schedule.blocks.size());
-    for (Buffer* step : {&targets_, &loss_, &scale_, &checkpoint_}) step->assign(width, 0);
+    for (Buffer* step : {&targets_, &loss_, &totals_, &scale_, &checkpoint_}) step->assign(width, 0);
     for (size_t b = 0; b < blocks_.size(); b++) {
       Block& block = blocks_[b];
-      for (Buffer* buffer : {&block.gradient, &block.table, &block.norm, &block.written, &block.on_disk, &block.stowed})
+      for (Buffer* buffer : {&block.parameters, &block.slice, &block.optimizer, &block.gradient, &block.table, &block.sum,
+                             &block.norm, &block.written, &block.on_disk, &block.stowed})
         buffer->assign(width, 0);
-      const Placement placed = schedule.placed(static_cast<BlockId>(b));
-      block.parameters.assign(width, 1000 + b);
-      if (placed != Placement::memory) block.stowed.assign(width, 3000 + b);
-      if (placed == Placement::away) std::swap(block.parameters, block.on_disk);
-      block.optimizer.assign(width, 2000 + b);
       block.micros.resize(static_cast<size_t>(schedule.micros));
-      for (Micro& micro : block.micros) {
-        for (Buffer* buffer : {&micro.activation, &micro.saved, &micro.attention, &micro.output_gradient, &micro.aside}) {
+      for (Micro& micro : block.micros)
+        for (Buffer* buffer : {&micro.activation, &micro.saved, &micro.attention, &micro.output_gradient, &micro.aside})
           buffer->assign(width, 0);
-        }
-      }
+      if (schedule.holds(static_cast<BlockId>(b))) fill(static_cast<BlockId>(b));
     }
   }
 
   // The work of an op for the lanes.
-  void work(OpId op) { begin(op)(); }
+  void work(OpId op) { begin(op, {gives(op)})(); }
+
+  // What an op hands to the ranks that it meets; nothing for one that only receives or meets nobody.
+  Buffer gives(OpId id) const {
+    const Op& op = schedule_.ops[id];
+    const Block* block = op.block == kNoBlock ? nullptr : &blocks_[op.block];
+    const Micro* micro = op.micro == kNoMicro ? nullptr : &block->micros[op.micro];
+    switch (op.kind) {
+      case OpKind::gather: return hash(100, {&block->slice});
+      case OpKind::reduce: return hash(101, {&block->gradient, &block->table});
+      case OpKind::total: return losses_and_norms();
+      case OpKind::send: return micro->activation;
+      case OpKind::send_back: return micro->output_gradient;
+      case OpKind::lend: return schedule_.holds(op.block) ? block->parameters : Buffer();
+      case OpKind::collect: return schedule_.holds(op.block) ? Buffer() : block->table;
+      case OpKind::commit: {
+        Buffer result = hash(90, {});
+        for (const Block& b : blocks_) result = hash(91, {&result, &b.written});
+        return result;
+      }
+      default: return {};
+    }
+  }
 
   // Reads everything the op reads and returns what writes its results, so that another op can come in
-  // between.
-  std::function<void()> begin(OpId id) {
+  // between. `met`: what was given where it meets others: the sender's, or everyone's in the order of ranks, its own
+  // included.
+  std::function<void()> begin(OpId id, const std::vector<Buffer>& met) {
     const Op& op = schedule_.ops[id];
     const BlockId head = static_cast<BlockId>(blocks_.size()) - 1;
     const BlockId tied = schedule_.blocks.back().tied_to;
@@ -53,13 +73,21 @@ class FakeBlocks {
     Micro* micro = op.micro == kNoMicro ? nullptr : &block->micros[op.micro];
     Micro* input = micro != nullptr && op.block > 0 ? &blocks_[op.block - 1].micros[op.micro] : nullptr;
     const bool owns_table = block != nullptr && block == table;
+    const bool held = block != nullptr && schedule_.holds(op.block);
+    const bool away = held && schedule_.placed(op.block) == Placement::away;
+    const bool gradient_stays = held && schedule_.gradient_stays(op.block);
+    Buffer* home = block == nullptr ? nullptr : &home_of(*block);
+    const auto clear_gradient = [&] {
+      w.clear(block->gradient);
+      if (owns_table) w.clear(block->table);
+    };
     switch (op.kind) {
       case OpKind::count:
         w.set(targets_, hash(1, {&targets_}));
         break;
       case OpKind::forward: {
         Buffer result = hash(10 + op.micro, {&block->parameters});
-        if (input != nullptr) result = hash(11, {&result, &input->activation});
+        result = hash(11, {&result, input != nullptr ? &input->activation : &column_});
         const bool packed = schedule_.blocks[op.block].packs_input && schedule_.keeps(op.block) == Keep::all;
         if (input != nullptr && (!schedule_.training || packed || schedule_.keeps(op.block) == Keep::none)) w.clear(input->activation);
         if (schedule_.training && schedule_.keeps(op.block) == Keep::all) w.set(micro->saved, hash(12, {&result}));
@@ -74,7 +102,7 @@ class FakeBlocks {
       }
       case OpKind::recompute: {
         Buffer result = hash(10 + op.micro, {&block->parameters});
-        if (input != nullptr) result = hash(11, {&result, &input->activation});
+        result = hash(11, {&result, input != nullptr ? &input->activation : &column_});
         if (schedule_.blocks[op.block].packs_input) w.clear(input->activation);
         // The rest that is made again is right only with the part that was kept.
         const bool part = schedule_.keeps(op.block) == Keep::attention;
@@ -83,26 +111,29 @@ class FakeBlocks {
         break;
       }
       case OpKind::renew: {
-        const bool away = schedule_.placed(op.block) == Placement::away;
-        Buffer& values = away ? block->on_disk : block->parameters;
-        Buffer updated = hash(70, {&values, &block->stowed, &block->optimizer});
-        w.set(block->optimizer, hash(71, {&block->optimizer, &block->stowed}));
+        Buffer& values = away ? block->on_disk : *home;
+        Buffer& pending = pending_of(op.block);
+        Buffer updated = hash(70, {&values, &pending, &block->optimizer});
+        w.set(block->optimizer, hash(71, {&block->optimizer, &pending}));
         if (away) w.set(block->on_disk, updated);
-        w.set(block->parameters, std::move(updated));
-        w.clear(block->stowed);
+        w.set(*home, std::move(updated));
+        if (&pending == &block->gradient) clear_gradient();
+        else w.clear(pending);
         break;
       }
-      case OpKind::fetch: w.set(block->parameters, block->on_disk); break;
-      case OpKind::drop: w.clear(block->parameters); break;
-      case OpKind::clear:
-        w.clear(block->gradient);
-        if (owns_table) w.clear(block->table);
+      case OpKind::fetch: w.set(*home, block->on_disk); break;
+      case OpKind::drop:
+        w.clear(block->parameters);
+        if (away) w.clear(*home);
         break;
-      case OpKind::stow:
-        w.set(block->stowed, hash(75, {&block->stowed, &block->gradient, &block->table}));
-        w.clear(block->gradient);
-        if (owns_table) w.clear(block->table);
+      case OpKind::clear: clear_gradient(); break;
+      case OpKind::stow: {
+        const Buffer gradient = whole_gradient(*block);
+        w.set(block->stowed, hash(75, {&block->stowed, &gradient}));
+        if (!schedule_.slices()) clear_gradient();
+        w.clear(block->sum);
         break;
+      }
       case OpKind::loss: {
         Buffer result = hash(20, {&block->parameters, &input->activation, &targets_});
         if (table != nullptr) result = hash(21, {&result, &table->parameters});
@@ -136,34 +167,49 @@ class FakeBlocks {
         w.set(block->table, std::move(result));
         break;
       }
-      case OpKind::norm:
-        w.set(block->norm, hash(50, {&block->gradient, &block->table}));
-        break;
-      case OpKind::clip: {
-        Buffer result = hash(60, {&loss_});
-        for (Block& b : blocks_) result = hash(61, {&result, &b.norm});
-        w.set(scale_, std::move(result));
+      case OpKind::norm: w.set(block->norm, whole_gradient(*block)); break;
+      case OpKind::clip: w.set(scale_, schedule_.division.ranks > 1 ? totals_ : losses_and_norms()); break;
+      case OpKind::update: {
+        const Buffer gradient = whole_gradient(*block);
+        Buffer updated = hash(70, {home, &gradient, &block->optimizer, &scale_});
+        w.set(block->optimizer, hash(71, {&block->optimizer, &gradient, &scale_}));
+        // The slice lies within the whole, of which the rest is out of date from now on.
+        if (schedule_.slices() && schedule_.parameters_stay(op.block))
+          w.set(block->parameters, hash(72, {&block->parameters, &updated}));
+        w.set(*home, std::move(updated));
+        if (gradient_stays) clear_gradient();
+        w.clear(block->sum);
         break;
       }
-      case OpKind::update:
-        w.set(block->parameters,
-              hash(70, {&block->parameters, &block->gradient, &block->table, &block->optimizer, &scale_}));
-        w.set(block->optimizer, hash(71, {&block->optimizer, &block->gradient, &block->table, &scale_}));
-        w.clear(block->gradient);
-        if (owns_table) w.clear(block->table);
+      case OpKind::gather:
+        w.set(block->parameters, hash_all(100, met));
+        if (away) w.clear(block->slice);
+        break;
+      case OpKind::reduce: {
+        const Buffer sum = hash_all(101, met);
+        w.set(block->sum, schedule_.slices() ? hash(102, {&sum, &column_}) : sum);
+        if (schedule_.slices() && !gradient_stays) clear_gradient();
+        break;
+      }
+      case OpKind::total: w.set(totals_, hash_all(103, met)); break;
+      case OpKind::send: w.clear(micro->activation); break;
+      case OpKind::receive: w.set(micro->activation, met.front()); break;
+      case OpKind::send_back: w.clear(micro->output_gradient); break;
+      case OpKind::receive_back: w.set(micro->output_gradient, met.front()); break;
+      case OpKind::lend:
+        if (!held) w.set(block->parameters, met.front());
+        break;
+      case OpKind::collect:
+        if (held) w.set(block->table, hash(104, {&block->table, &met.front()}));
+        else w.clear(block->table);
         break;
       case OpKind::save:
-        w.set(block->written,
-              hash(80, {schedule_.placed(op.block) == Placement::away ? &block->on_disk : &block->parameters,
-                        &block->optimizer}));
+        w.set(block->written, hash(80, {away ? &block->on_disk : home, &block->optimizer}));
         break;
       case OpKind::commit: {
-        Buffer result = hash(90, {&checkpoint_});
-        for (Block& b : blocks_) {
-          result = hash(91, {&result, &b.written});
-          w.clear(b.written);
-        }
-        w.set(checkpoint_, std::move(result));
+        const Buffer all = hash_all(92, met);
+        w.set(checkpoint_, hash(93, {&checkpoint_, &all}));
+        for (Block& b : blocks_) w.clear(b.written);
         break;
       }
     }
@@ -172,9 +218,10 @@ class FakeBlocks {
 
   // Everything there is, for comparison.
   std::vector<Buffer> state() const {
-    std::vector<Buffer> all{targets_, loss_, scale_, checkpoint_};
+    std::vector<Buffer> all{targets_, loss_, scale_, checkpoint_, totals_};
     for (const Block& b : blocks_) {
-      all.insert(all.end(), {b.parameters, b.optimizer, b.gradient, b.table, b.norm, b.written, b.on_disk, b.stowed});
+      all.insert(all.end(), {b.parameters, b.slice, b.optimizer, b.gradient, b.table, b.sum, b.norm, b.written, b.on_disk,
+                             b.stowed});
       for (const Micro& m : b.micros)
         all.insert(all.end(), {m.activation, m.saved, m.attention, m.output_gradient, m.aside});
     }
@@ -186,7 +233,7 @@ class FakeBlocks {
     Buffer activation, saved, attention, output_gradient, aside;
   };
   struct Block {
-    Buffer parameters, optimizer, gradient, table, norm, written;
+    Buffer parameters, slice, optimizer, gradient, table, sum, norm, written;
     Buffer on_disk, stowed;  // parameters; gradient
     std::vector<Micro> micros;
   };
@@ -198,6 +245,43 @@ class FakeBlocks {
       for (const auto& [target, value] : list) std::copy(value.begin(), value.end(), target->begin());
     }
   };
+
+  // A block that this rank holds, as the step before left it.
+  void fill(BlockId id) {
+    Block& block = blocks_[id];
+    const auto value = [&](uint64_t tag) {
+      const Buffer number(width_, static_cast<uint64_t>(id));
+      return schedule_.slices() ? hash(tag, {&number, &column_}) : hash(tag, {&number});
+    };
+    const Placement placed = schedule_.placed(id);
+    if (schedule_.slices() && schedule_.parameters_stay(id)) block.parameters = value(4000);  // others' slices have changed
+    (placed == Placement::away ? block.on_disk : home_of(block)) = value(1000);
+    block.optimizer = value(2000);
+    if (placed != Placement::memory) pending_of(id) = value(3000);
+  }
+
+  // What updates change.
+  Buffer& home_of(Block& block) const { return schedule_.slices() ? block.slice : block.parameters; }
+  // Of a block whose moments are away: where the gradient waits for its update.
+  Buffer& pending_of(BlockId id) {
+    Block& block = blocks_[id];
+    if (schedule_.placed(id) == Placement::away) return block.stowed;
+    return schedule_.gradient_stays(id) ? block.gradient : block.sum;
+  }
+  Buffer whole_gradient(const Block& block) const {
+    return schedule_.reduces() ? hash(50, {&block.sum}) : hash(50, {&block.gradient, &block.table});
+  }
+  Buffer losses_and_norms() const {
+    Buffer result = hash(60, {&loss_});
+    for (const Block& b : blocks_) result = hash(61, {&result, &b.norm});
+    return result;
+  }
+
+  Buffer hash_all(uint64_t tag, const std::vector<Buffer>& inputs) const {
+    Buffer result(width_, tag);
+    for (const Buffer& input : inputs) result = hash(tag, {&result, &input});
+    return result;
+  }
 
   Buffer hash(uint64_t tag, std::initializer_list<const Buffer*> inputs) const {
     Buffer result(width_, tag);
@@ -214,7 +298,8 @@ class FakeBlocks {
 
   const Schedule& schedule_;
   size_t width_;
-  Buffer targets_, loss_, scale_, checkpoint_;
+  const Buffer column_;
+  Buffer targets_, loss_, totals_, scale_, checkpoint_;
   std::vector<Block> blocks_;
 };
 
@@ -223,48 +308,6 @@ inline std::vector<FakeBlocks::Buffer> run_in_order(const Schedule& schedule, si
   FakeBlocks blocks(schedule, width);
   for (size_t op = 0; op < schedule.ops.size(); op++) blocks.work(static_cast<OpId>(op));
   return blocks.state();
-}
-
-// Runs with lanes of random speed: ops of different lanes overlap wherever the schedule lets them. False when
-// ops are left that can never start.
-inline bool run_interleaved(const Schedule& schedule, FakeBlocks& blocks, Random& random) {
-  struct LaneState {
-    std::vector<OpId> queue;
-    size_t next = 0;
-    std::function<void()> running;
-    int32_t speed = 1;
-  };
-  std::array<LaneState, kLanes> lanes;
-  for (LaneState& lane : lanes) lane.speed = std::array{1, 30, 1000}[pick(random, 0, 2)];
-  for (size_t op = 0; op < schedule.ops.size(); op++) {
-    lanes[static_cast<size_t>(schedule.ops[op].lane)].queue.push_back(static_cast<OpId>(op));
-  }
-  std::vector<bool> done(schedule.ops.size(), false);
-  size_t left = schedule.ops.size();
-  while (left > 0) {
-    std::array<int32_t, kLanes> weights{};
-    for (size_t l = 0; l < kLanes; l++) {
-      LaneState& lane = lanes[l];
-      bool able = lane.next < lane.queue.size();
-      if (able && !lane.running) {
-        for (OpId after : schedule.ops[lane.queue[lane.next]].after) able = able && done[after];
-      }
-      weights[l] = able ? lane.speed : 0;
-    }
-    if (std::accumulate(weights.begin(), weights.end(), 0) == 0) return false;
-    LaneState& lane = lanes[std::discrete_distribution<size_t>(weights.begin(), weights.end())(random)];
-    const OpId op = lane.queue[lane.next];
-    if (!lane.running) {
-      lane.running = blocks.begin(op);
-    } else {
-      lane.running();
-      lane.running = nullptr;
-      done[op] = true;
-      lane.next++;
-      left--;
-    }
-  }
-  return true;
 }
 
 }  // namespace megalith

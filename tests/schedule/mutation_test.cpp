@@ -3,11 +3,16 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 #include <optional>
+#include <span>
+#include <string>
 
 #include "schedule/checker.h"
-#include "schedule/fake_blocks.h"
+#include "schedule/fake_ranks.h"
+#include "schedule/random_layouts.h"
 #include "schedule/random_schedules.h"
+#include "schedule/together.h"
 
 namespace megalith {
 namespace {
@@ -63,19 +68,46 @@ std::optional<Schedule> mutate(const Schedule& schedule, Mutation mutation, Rand
 }
 
 // Whether some interleaving ends in another state than the original, or never ends.
-bool does_harm(const Schedule& mutant, const std::vector<FakeBlocks::Buffer>& expected, int tries,
-               Random& random) {
-  for (int i = 0; i < tries; i++) {
-    FakeBlocks blocks(mutant);
-    if (!run_interleaved(mutant, blocks, random) || blocks.state() != expected) return true;
-  }
+bool does_harm(std::span<const RankSchedule> ranks, const FakeState& expected, int tries, Random& random) {
+  for (int i = 0; i < tries; i++)
+    if (run_interleaved(ranks, random) != expected) return true;
   return false;
 }
 
+bool does_harm(const Schedule& mutant, const FakeState& expected, int tries, Random& random) {
+  const RankSchedule alone{&mutant};
+  return does_harm({&alone, 1}, expected, tries, random);
+}
+
+constexpr int kMutants = 1000, kTries = 40;
+
+class Tally {
+ public:
+  void add(Mutation mutation, bool caught, bool harm) {
+    (caught ? caught_ : harmless_)[mutation]++;
+    if (caught) harmful_[mutation] += harm;
+  }
+  // Both the checkers and the execution must have had something to tell apart.
+  void expect_both() const {
+    for (int m = 0; m < kMutations; m++) {
+      std::printf("  %-18s %4d caught (%d of them seen to do harm), %4d harmless\n", kNames[m], caught_[m], harmful_[m],
+                  harmless_[m]);
+      EXPECT_GT(harmful_[m], 0) << kNames[m];
+    }
+    std::printf("  %d mutants: %d caught, %d harmless, 0 neither\n", kMutants, std::accumulate(caught_, caught_ + kMutations, 0),
+                std::accumulate(harmless_, harmless_ + kMutations, 0));
+    EXPECT_EQ(harmless_[deletion], 0);
+    EXPECT_GT(harmless_[swapped_order], 0);
+    EXPECT_GT(harmless_[removed_dependency], 0);
+  }
+
+ private:
+  int caught_[kMutations] = {}, harmful_[kMutations] = {}, harmless_[kMutations] = {};
+};
+
 TEST(Mutation, AThousandDamagedSchedulesAreCaughtOrHarmless) {
-  constexpr int kMutants = 1000, kTries = 40;
   Random random(20240607);
-  int caught[kMutations] = {}, caught_harmful[kMutations] = {}, harmless[kMutations] = {};
+  Tally tally;
   for (int made = 0; made < kMutants;) {
     Schedule schedule = random_schedule(random);
     if (pick(random, 0, 1) == 1) spread(schedule, random);
@@ -83,28 +115,68 @@ TEST(Mutation, AThousandDamagedSchedulesAreCaughtOrHarmless) {
     const std::optional<Schedule> mutant = mutate(schedule, mutation, random);
     if (!mutant) continue;
     made++;
-    const std::vector<Problem> problems = check(*mutant);
+    const bool caught = !check(*mutant).empty();
     const bool harm = does_harm(*mutant, run_in_order(schedule), kTries, random);
-    if (!problems.empty()) {
-      caught[mutation]++;
-      caught_harmful[mutation] += harm;
-    } else {
-      harmless[mutation]++;
-      ASSERT_FALSE(harm) << "mutant " << made << " (" << kNames[mutation] << ") got past the checker";
+    ASSERT_TRUE(caught || !harm) << "mutant " << made << " (" << kNames[mutation] << ") got past the checker";
+    tally.add(mutation, caught, harm);
+  }
+  tally.expect_both();
+}
+
+// The ops in which a mutant differs, for the message.
+std::string difference(const Schedule& schedule, const Schedule& mutant) {
+  const auto say = [](const Schedule& s, size_t op) {
+    if (op >= s.ops.size()) return std::string("nothing");
+    std::string text = std::string(name(s.ops[op].lane)) + ": " + describe(s, s.ops[op]) + " after";
+    for (OpId after : s.ops[op].after) text += " [" + describe(s, after) + "]";
+    return text;
+  };
+  std::string text;
+  for (size_t op = 0; op < schedule.ops.size(); op++)
+    if (say(schedule, op) != say(mutant, op)) text += "\n  " + say(schedule, op) + " -> " + say(mutant, op);
+  return text;
+}
+
+TEST(Mutation, AThousandDamagedSchedulesOfSeveralRanksAreCaughtOrHarmless) {
+  Random random(7050);
+  Tally tally;
+  int found_together = 0;
+  for (int made = 0; made < kMutants;) {
+    auto blocks = make_blocks(pick(random, 3, 6), pick(random, 0, 1) == 1);
+    if (pick(random, 0, 3) == 0)
+      for (size_t b = 1; b + 1 < blocks.size(); b++) blocks[b].packs_input = true;
+    const RankLayout layout = random_layout(random, blocks);
+    const int32_t count = layout.stages * layout.replicas, micros = pick(random, 1, 3);
+    if (count == 1 || count > 6) continue;
+    std::vector<Schedule> stages;
+    for (int32_t stage = 0; stage < layout.stages; stage++) stages.push_back(of_stage(blocks, micros, layout, stage));
+    std::vector<RankSchedule> ranks = ranks_of(stages, layout);
+    if (pick(random, 0, 1) == 1) {
+      for (Schedule& stage : stages) {
+        spread_work(stage, random);
+        ASSERT_TRUE(check(stage).empty()) << layout.name();
+      }
+      if (!check_together(ranks).empty()) continue;  // work that now waits behind an exchange may close a circle
     }
+    RankSchedule& damaged = ranks[static_cast<size_t>(pick(random, 0, count - 1))];
+    const Schedule& schedule = *damaged.schedule;
+    const auto mutation = static_cast<Mutation>(pick(random, 0, kMutations - 1));
+    const std::optional<Schedule> mutant = mutate(schedule, mutation, random);
+    if (!mutant) continue;
+    made++;
+    const std::optional<FakeState> expected = run_interleaved(ranks, random);
+    ASSERT_TRUE(expected && !does_harm(ranks, *expected, 1, random)) << layout.name();
+    damaged.schedule = &*mutant;
+    const bool caught_alone = !check(*mutant).empty(), caught = caught_alone || !check_together(ranks).empty();
+    const bool harm = does_harm(ranks, *expected, kTries, random);
+    ASSERT_TRUE(caught || !harm) << "mutant " << made << " (" << kNames[mutation] << ") got past the checkers: " << layout.name()
+                                 << ", rank " << &damaged - ranks.data() << difference(schedule, *mutant);
+    found_together += caught && !caught_alone;
+    tally.add(mutation, caught, harm);
   }
-  for (int m = 0; m < kMutations; m++) {
-    std::printf("  %-18s %4d caught (%d of them seen to do harm), %4d harmless\n", kNames[m], caught[m],
-                caught_harmful[m], harmless[m]);
-    // Both the checker and the execution must have had something to tell apart.
-    EXPECT_GT(caught_harmful[m], 0) << kNames[m];
-  }
-  std::printf("  %d mutants: %d caught, %d harmless, 0 neither\n", kMutants,
-              std::accumulate(caught, caught + kMutations, 0),
-              std::accumulate(harmless, harmless + kMutations, 0));
-  EXPECT_EQ(harmless[deletion], 0);
-  EXPECT_GT(harmless[swapped_order], 0);
-  EXPECT_GT(harmless[removed_dependency], 0);
+  tally.expect_both();
+  std::printf("  %d of them are right alone and do not meet the other ranks\n", found_together);
+  EXPECT_GT(found_together, 0);
 }
 
 TEST(Mutation, EveryDependencyBetweenLanesIsNeededAndItsLossIsCaught) {

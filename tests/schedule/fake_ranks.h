@@ -1,0 +1,191 @@
+// Runs schedules with fake blocks: lanes of random speed, on one rank or on several that meet where they exchange.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "schedule/fake_blocks.h"
+#include "schedule/random_schedules.h"
+#include "schedule/together.h"
+
+namespace megalith {
+
+using FakeState = std::vector<FakeBlocks::Buffer>;
+
+class FakeRanks {
+ public:
+  // `ranks` and their schedules are borrowed.
+  FakeRanks(std::span<const RankSchedule> ranks, Random& random) : ranks_(ranks), random_(random) {
+    for (size_t r = 0; r < ranks.size(); r++) {
+      const Schedule& schedule = *ranks[r].schedule;
+      blocks_.emplace_back(schedule, 1, ranks[r].column);
+      done_.emplace_back(schedule.ops.size(), false);
+      left_ += schedule.ops.size();
+      for (int l = 0; l < kLanes; l++) {
+        LaneState& lane = lanes_.emplace_back();
+        lane.rank = r;
+        lane.speed = std::array{1, 30, 1000}[static_cast<size_t>(pick(random, 0, 2))];
+      }
+      for (size_t op = 0; op < schedule.ops.size(); op++)
+        lanes_[r * kLanes + static_cast<size_t>(schedule.ops[op].lane)].queue.push_back(static_cast<OpId>(op));
+    }
+  }
+
+  // Ops of different lanes overlap wherever the schedules let them. False when ops are left that can never start or
+  // never meet.
+  bool run() {
+    while (left_ > 0) {
+      LaneState* lane = choose();
+      if (lane == nullptr) return false;
+      step(*lane);
+    }
+    return true;
+  }
+
+  FakeState state() const {
+    FakeState all;
+    for (const FakeBlocks& blocks : blocks_) {
+      const FakeState one = blocks.state();
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    return all;
+  }
+
+ private:
+  using Buffer = FakeBlocks::Buffer;
+
+  struct LaneState {
+    size_t rank = 0;
+    int32_t speed = 1;
+    std::vector<OpId> queue;
+    size_t next = 0;
+    std::function<void()> running;  // writes the results of the op that has begun
+    bool waits = false;             // for others to meet
+    std::optional<Buffer> given;    // what it read of its own when it came there
+  };
+
+  // Channels carry numbers, not names: those that take part match in the order in which they come.
+  enum class Channel { replicas, everyone, writers, forward, backward, table };
+  using Way = std::tuple<Channel, int32_t, int32_t, int32_t>;  // stage or column; between two stages, from and to
+  struct Meeting {
+    Way way;
+    size_t side = 0, sides = 0;  // of two: the sender's is the first
+  };
+
+  std::optional<Meeting> meeting_of(size_t rank, const Op& op) const {
+    const Schedule& schedule = *ranks_[rank].schedule;
+    const auto pair = [&](Channel channel, BlockId from, BlockId to, bool sends) {
+      return Meeting{{channel, ranks_[rank].column, schedule.stage(from), schedule.stage(to)}, sends ? 0u : 1u, 2};
+    };
+    const BlockId head = schedule.head();
+    switch (op.kind) {
+      case OpKind::gather:
+      case OpKind::reduce: {
+        const int32_t stage = schedule.division.stages.here;
+        Meeting it{{Channel::replicas, stage, 0, 0}};
+        for (size_t r = 0; r < ranks_.size(); r++) {
+          if (ranks_[r].schedule->division.stages.here != stage) continue;
+          it.side += r < rank;
+          it.sides++;
+        }
+        return it;
+      }
+      case OpKind::total: return Meeting{{Channel::everyone, 0, 0, 0}, rank, ranks_.size()};
+      case OpKind::commit: return Meeting{{Channel::writers, 0, 0, 0}, rank, ranks_.size()};
+      case OpKind::send: return pair(Channel::forward, op.block, op.block + 1, true);
+      case OpKind::receive: return pair(Channel::forward, op.block, op.block + 1, false);
+      case OpKind::send_back: return pair(Channel::backward, op.block + 1, op.block, true);
+      case OpKind::receive_back: return pair(Channel::backward, op.block + 1, op.block, false);
+      case OpKind::lend: return pair(Channel::table, op.block, head, schedule.holds(op.block));
+      case OpKind::collect: return pair(Channel::table, head, op.block, !schedule.holds(op.block));
+      default: return std::nullopt;
+    }
+  }
+
+  bool able(const LaneState& lane) const {
+    if (lane.running) return true;
+    if (lane.waits || lane.next == lane.queue.size()) return false;
+    const std::vector<OpId>& after = ranks_[lane.rank].schedule->ops[lane.queue[lane.next]].after;
+    return std::all_of(after.begin(), after.end(), [&](OpId op) { return done_[lane.rank][op]; });
+  }
+
+  // A lane that can begin or end an op, the fast ones more often; null: none can.
+  LaneState* choose() {
+    int32_t sum = 0;
+    weights_.clear();
+    for (const LaneState& lane : lanes_) sum += weights_.emplace_back(able(lane) ? lane.speed : 0);
+    if (sum == 0) return nullptr;
+    int32_t at = pick(random_, 0, sum - 1);
+    size_t l = 0;
+    while (at >= weights_[l]) at -= weights_[l++];
+    return &lanes_[l];
+  }
+
+  void step(LaneState& lane) {
+    const OpId op = lane.queue[lane.next];
+    if (lane.running) {
+      std::exchange(lane.running, nullptr)();
+      done_[lane.rank][op] = true;
+      lane.next++;
+      left_--;
+      return;
+    }
+    FakeBlocks& blocks = blocks_[lane.rank];
+    const auto meeting = meeting_of(lane.rank, ranks_[lane.rank].schedule->ops[op]);
+    if (!meeting) {
+      lane.running = blocks.begin(op, {});
+      return;
+    }
+    // An exchange may read its numbers at once or when the others are there.
+    if (pick(random_, 0, 1) == 1) lane.given = blocks.gives(op);
+    lane.waits = true;
+    auto& sides = waiting_[meeting->way];
+    sides.resize(meeting->sides);
+    sides[meeting->side].push_back(&lane);
+    if (std::none_of(sides.begin(), sides.end(), [](const auto& side) { return side.empty(); })) meet(sides);
+  }
+
+  void meet(std::vector<std::deque<LaneState*>>& sides) {
+    std::vector<Buffer> given;
+    for (const auto& side : sides) {
+      LaneState& lane = *side.front();
+      given.push_back(lane.given ? *std::exchange(lane.given, std::nullopt) : blocks_[lane.rank].gives(lane.queue[lane.next]));
+    }
+    for (auto& side : sides) {
+      LaneState& lane = *side.front();
+      side.pop_front();
+      lane.waits = false;
+      lane.running = blocks_[lane.rank].begin(lane.queue[lane.next], given);
+    }
+  }
+
+  std::span<const RankSchedule> ranks_;
+  Random& random_;
+  std::vector<FakeBlocks> blocks_;       // by rank
+  std::vector<std::vector<bool>> done_;  // by rank and op
+  size_t left_ = 0;
+  std::vector<LaneState> lanes_;         // by rank and lane
+  std::vector<int32_t> weights_;
+  std::map<Way, std::vector<std::deque<LaneState*>>> waiting_;  // by side
+};
+
+// The state that all ranks end in; nothing when they hang.
+inline std::optional<FakeState> run_interleaved(std::span<const RankSchedule> ranks, Random& random) {
+  FakeRanks fake(ranks, random);
+  if (!fake.run()) return std::nullopt;
+  return fake.state();
+}
+
+inline std::optional<FakeState> run_interleaved(const Schedule& schedule, Random& random) {
+  const RankSchedule alone{&schedule};
+  return run_interleaved({&alone, 1}, random);
+}
+
+}  // namespace megalith

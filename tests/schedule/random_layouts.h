@@ -1,0 +1,85 @@
+// Ways to divide a model among ranks, for property tests.
+#pragma once
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "schedule/pipeline_pass.h"
+#include "schedule/random_schedules.h"
+#include "schedule/residency_pass.h"
+#include "schedule/save_pass.h"
+#include "schedule/together.h"
+
+namespace megalith {
+
+struct RankLayout {
+  int32_t stages = 1, pieces = 1, replicas = 1, zero = 0;
+  PipelineOrder order = PipelineOrder::one_f_one_b;
+  int32_t window = 1;
+  std::vector<Placement> placement;
+  std::vector<Keep> keep;
+  bool training = true, saves = false;
+  std::string name() const {
+    return fmt::format("stages {} x {}, replicas {}, zero {}, order {}, {}", stages, pieces, replicas, zero,
+                       static_cast<int>(order), placement.empty() ? "in memory" : "spilled");
+  }
+};
+
+inline Schedule of_stage(const std::vector<BlockFacts>& blocks, int32_t micros, const RankLayout& layout, int32_t stage) {
+  Division division{.ranks = layout.stages * layout.replicas, .sharding = {layout.replicas, layout.zero}, .stages = {}};
+  if (layout.stages > 1) division.stages = {balanced_stages(blocks, layout.stages, layout.pieces), stage};
+  const bool comes_and_goes = !layout.placement.empty() || layout.zero == 3;
+  Schedule step;
+  if (!layout.training)
+    step = evaluation_step(blocks, micros, comes_and_goes ? ComputeOrder::by_block : ComputeOrder::by_micro, division);
+  else if (layout.stages > 1)
+    step = pipeline_step(blocks, micros, comes_and_goes ? PipelineOrder::breadth_first : layout.order, layout.keep, division);
+  else
+    step = training_step(blocks, micros, comes_and_goes ? ComputeOrder::by_block : ComputeOrder::by_micro, layout.keep, division);
+  step = with_residency(std::move(step), layout.placement, layout.window);
+  return layout.saves ? with_save(std::move(step)) : step;
+}
+
+inline RankLayout random_layout(Random& random, const std::vector<BlockFacts>& blocks) {
+  const auto count = static_cast<int32_t>(blocks.size());
+  RankLayout layout;
+  layout.stages = pick(random, 1, std::min(4, count));
+  layout.pieces = layout.stages > 1 ? pick(random, 1, std::min(3, count / layout.stages)) : 1;
+  layout.order = static_cast<PipelineOrder>(pick(random, 0, 3));
+  if (layout.order != PipelineOrder::interleaved) layout.pieces = 1;
+  layout.replicas = pick(random, 1, 3);
+  layout.zero = pick(random, 0, 3);
+  layout.window = pick(random, 1, 3);
+  if (pick(random, 0, 2) == 0) layout.placement = random_placement(random, blocks.size());
+  if (pick(random, 0, 1) == 0) {
+    layout.keep = random_keep(random, blocks);
+    if (layout.stages > 1) {  // a chain stays on its stage
+      const auto stages = balanced_stages(blocks, layout.stages, layout.pieces);
+      for (size_t b = 1; b < layout.keep.size(); b++)
+        if (layout.keep[b] == Keep::none && stages[b] != stages[b - 1]) layout.keep[b] = Keep::input;
+    }
+  }
+  layout.training = pick(random, 0, 5) > 0;
+  layout.saves = layout.training && pick(random, 0, 2) == 0;
+  return layout;
+}
+
+// Work on any lane: nothing but dependencies keeps it in order. What meets other ranks stays, in its turn.
+inline void spread_work(Schedule& schedule, Random& random) {
+  for (Op& op : schedule.ops) {
+    const bool meets = op.lane == Lane::net || op.lane == Lane::send || op.kind == OpKind::total || op.kind == OpKind::commit;
+    if (!meets) op.lane = static_cast<Lane>(pick(random, 0, kLanes - 1));
+  }
+}
+
+// The schedules of all ranks: a row of stages for every replica. Borrows `stages`.
+inline std::vector<RankSchedule> ranks_of(const std::vector<Schedule>& stages, const RankLayout& layout) {
+  std::vector<RankSchedule> ranks;
+  for (int32_t replica = 0; replica < layout.replicas; replica++)
+    for (const Schedule& stage : stages) ranks.push_back({&stage, replica});
+  return ranks;
+}
+
+}  // namespace megalith
