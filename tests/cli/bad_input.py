@@ -204,17 +204,26 @@ def training_settings(space):
 
 def not_there_yet(space):
     space.yaml("run")
-    for setting in (
-        "parallel.data=2",
-        "parallel.tensor=2",
-        "parallel.pipeline=2",
-        "parallel.context=2",
-        "parallel.expert=2",
-        "parallel.zero=1",
-    ):
-        key, value = setting.split("=")
-        refused(space, "train", "run.yaml", setting, says=[key, f"got {value}", "does not have it yet"])
+    refused(space, "train", "run.yaml", "parallel.expert=2", says=["parallel.expert", "got 2", "does not have it yet"])
+    refused(
+        space, "train", "run.yaml", "parallel.pipeline=2", "parallel.schedule=zero_bubble",
+        says=["parallel.schedule", "1f1b", "got zero_bubble", "does not have it yet"],
+    )
     assert not (space / "runs").exists(), "a refused run left a directory"
+
+
+def layouts(space):
+    space.yaml("run")
+    for axis in ("data", "tensor", "pipeline", "context"):
+        refused(space, "train", "run.yaml", f"parallel.{axis}=2", says=["parallel", "a layout of 1 rank", f"{axis} 2", "--ranks 2"])
+    several = ("train", "run.yaml", "--ranks")
+    refused(space, *several, "4", "parallel.tensor=3", says=["parallel", "a layout of 4 ranks", "data 4", "3 ranks to a copy"], quiet=False)
+    refused(space, *several, "3", "train.batch=8", says=["train.batch", "a multiple of parallel.data, 3", "got 8"], quiet=False)
+    refused(
+        space, *several, "2", "parallel.zero=1", "train.optimizer=adafactor",
+        says=["train.optimizer", "parallel.zero", "got adafactor"], quiet=False,
+    )
+    refused(space, *several, "3", "parallel.tensor=3", "train.batch=6", says=["parallel.tensor", "got 3"], quiet=False)
 
 
 def yaml_mistakes(space):
@@ -461,6 +470,7 @@ run_cases(
         model_shapes,
         training_settings,
         not_there_yet,
+        layouts,
         yaml_mistakes,
         command_lines,
         folders_to_start_from,
