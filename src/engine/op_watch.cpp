@@ -1,13 +1,16 @@
 #include "engine/op_watch.h"
 
-#include <optional>
-
 namespace megalith {
 namespace {
 
 thread_local std::optional<Lane> lane_of_thread;  // of the op that this thread is in
 
 }  // namespace
+
+std::optional<Lane> OpWatch::lane() const {
+  if (lane_of_thread) return lane_of_thread;
+  return std::this_thread::get_id() == own_ ? std::optional(Lane::compute) : std::nullopt;
+}
 
 void OpWatch::enter(const Op& op) {
   lane_of_thread = op.lane;
@@ -20,13 +23,14 @@ void OpWatch::leave(const Op& op) {
 }
 
 void OpWatch::wait_begins(const Wait& wait) {
-  if (!lane_of_thread) return;
+  const auto waits = lane();
+  if (!waits) return;
   const std::string exchange = wait.channel ? fmt::format("{} over {}", wait.what, *wait.channel) : wait.what;
-  page_.waiting(*lane_of_thread, exchange, wait.peer < 0 ? std::span<const int>() : std::span(&wait.peer, 1));
+  page_.waiting(*waits, exchange, wait.peer < 0 ? std::span<const int>() : std::span(&wait.peer, 1));
 }
 
 void OpWatch::wait_ends(const Wait&) {
-  if (lane_of_thread) page_.arrived(*lane_of_thread);
+  if (const auto waits = lane()) page_.arrived(*waits);
 }
 
 }  // namespace megalith

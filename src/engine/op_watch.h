@@ -1,5 +1,8 @@
 // Keeps a rank's status page: which op every lane is in, and in an exchange whom it waits for.
 #pragma once
+#include <optional>
+#include <thread>
+
 #include "comm/wait.h"
 #include "launch/status_page.h"
 #include "schedule/schedule.h"
@@ -14,12 +17,15 @@ class OpWatch : public WaitObserver {
   void enter(const Op& op);
   void leave(const Op& op);
 
-  // By whichever thread waits. Waits outside of ops (at the start, at the end) are nobody's lane and not kept.
+  // By whichever thread waits. Between ops (when a checkpoint begins, at the end) the thread that made this is the
+  // compute lane; waits of other threads outside of ops are not kept.
   void wait_begins(const Wait& wait) override;
   void wait_ends(const Wait& wait) override;
 
  private:
+  std::optional<Lane> lane() const;
   launch::StatusPage& page_;
+  std::thread::id own_ = std::this_thread::get_id();
 };
 
 }  // namespace megalith

@@ -145,6 +145,9 @@ void StatusPage::enter(const Op& op, double predicted_s) {
 
 void StatusPage::waiting(Lane which, std::string_view exchange, std::span<const int> peers) {
   LaneStatus& lane = lanes_[static_cast<size_t>(which)];
+  if (lane.busy == 0) {
+    lane = {.entered = lane.entered + 1, .busy = 2, .since_s = monotonic_seconds()};
+  }
   copy_text(lane.exchange, exchange);
   lane.peers_total = static_cast<int32_t>(peers.size());
   std::copy_n(peers.begin(), std::min<size_t>(peers.size(), kPagePeers), lane.peers.begin());
@@ -155,6 +158,7 @@ void StatusPage::arrived(Lane which) {
   LaneStatus& lane = lanes_[static_cast<size_t>(which)];
   lane.exchange[0] = 0;
   lane.peers_total = 0;
+  if (lane.busy == 2) lane.busy = 0;
   publish(which);
 }
 

@@ -21,7 +21,7 @@ inline constexpr int kPagePeers = 14;  // of an exchange's peers that are kept b
 // One lane's op. Plain bytes: it lies in the page.
 struct LaneStatus {
   uint64_t entered = 0;  // ops so far: a lane that makes progress changes it
-  int32_t busy = 0;
+  int32_t busy = 0;      // 1: in an op; 2: in an exchange between ops
   OpKind kind{};
   BlockId block = kNoBlock;
   MicroId micro = kNoMicro;
@@ -59,7 +59,7 @@ class StatusPage {
 
   // Of a lane, that lane's thread.
   void enter(const Op& op, double predicted_s);
-  void waiting(Lane lane, std::string_view exchange, std::span<const int> peers);
+  void waiting(Lane lane, std::string_view exchange, std::span<const int> peers);  // in an op or between ops
   void arrived(Lane lane);  // the exchange is over, the op goes on
   void leave(Lane lane);
 

@@ -19,8 +19,12 @@ TEST(OpWatch, AWaitBelongsToTheLaneWhoseThreadWaits) {
   OpWatch watch(page);
   const std::string tensor = "tensor", data = "data";
   const Wait outside{"barrier", &data, 1, {}};
-  watch.wait_begins(outside);  // of no op: not kept
+  watch.wait_begins(outside);
+  const auto between = launch::look_at_ranks(folder).front().lanes;
+  ASSERT_EQ(between.size(), 1u);
+  EXPECT_EQ(launch::describe(between[0]), "between ops, in barrier over data with rank 1");
   watch.wait_ends(outside);
+  EXPECT_TRUE(launch::look_at_ranks(folder).front().lanes.empty());
 
   const Op forward{OpKind::forward, 2, 0, Lane::compute, {}}, norm{OpKind::norm, 5, kNoMicro, Lane::net, {}};
   watch.enter(forward);
