@@ -32,7 +32,7 @@ Layout resolve_layout(Config& config, int ranks) {
                       static_cast<int32_t>(p.context), static_cast<int32_t>(p.tensor)};
   if (layout.ranks() != ranks || p.data == 0)
     refuse("parallel", ranks == 1 ? "a layout of 1 rank" : fmt::format("a layout of {} ranks: {}", ranks, possible(ranks)),
-           p.data == 0 ? fmt::format("{} ranks to a copy of the model", others) : fmt::format("{} ({} ranks)", show(layout), layout.ranks()),
+           p.data == 0 ? fmt::format("{} to a copy of the model", show(layout)) : fmt::format("{} ({} ranks)", show(layout), layout.ranks()),
            ranks == 1 ? fmt::format("start it with --ranks {}", layout.ranks()) : "");
   const int64_t batch = config.train.batch;
   if (batch % layout.data != 0)

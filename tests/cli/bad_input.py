@@ -217,7 +217,7 @@ def layouts(space):
     for axis in ("data", "tensor", "pipeline", "context"):
         refused(space, "train", "run.yaml", f"parallel.{axis}=2", says=["parallel", "a layout of 1 rank", f"{axis} 2", "--ranks 2"])
     several = ("train", "run.yaml", "--ranks")
-    refused(space, *several, "4", "parallel.tensor=3", says=["parallel", "a layout of 4 ranks", "data 4", "3 ranks to a copy"], quiet=False)
+    refused(space, *several, "4", "parallel.tensor=3", says=["parallel", "a layout of 4 ranks", "data 4", "tensor 3 to a copy"], quiet=False)
     refused(space, *several, "3", "train.batch=8", says=["train.batch", "a multiple of parallel.data, 3", "got 8"], quiet=False)
     refused(
         space, *several, "2", "parallel.zero=1", "train.optimizer=adafactor",
