@@ -14,8 +14,10 @@ function(launch_test name script)
 endfunction()
 
 launch_test(faults faults $<TARGET_FILE:fake_run>)
+launch_test(training training $<TARGET_FILE:megalith>)
+
+# Campaigns, and what needs more than this process may have: network namespaces, Slurm's daemons.
 launch_test(hosts hosts $<TARGET_FILE:fake_run> $<TARGET_FILE:megalith>)
 launch_test(slurm slurm $<TARGET_FILE:fake_run> $<TARGET_FILE:megalith>)
-launch_test(training training $<TARGET_FILE:megalith>)
 launch_test(training_long training $<TARGET_FILE:megalith> --long)
-set_tests_properties(launch.training_long PROPERTIES LABELS long TIMEOUT 3600)
+set_tests_properties(launch.hosts launch.slurm launch.training_long PROPERTIES LABELS long TIMEOUT 3600)
