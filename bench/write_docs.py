@@ -127,6 +127,39 @@ def kernels_section(document):
     )
 
 
+def targets_section(document):
+    """What was aimed at, and whether this run reached it."""
+    rows = []
+
+    def aim(what, wanted, got, reached):
+        rows.append([what, wanted, got, "yes" if reached else "**no**"])
+
+    for work in document["step"]:
+        programs = work["programs"]
+        ours, (name, best) = programs["Megalith"], best_peer(programs)
+        times = ours["tokens_per_s"] / best["tokens_per_s"]
+        aim(f"{work['workload']}, tokens/s against the best peer", "1.15", f"{times:.2f} ({name})", times >= 1.15)
+        if eager := programs.get("PyTorch eager"):
+            share = ours["above_state_bytes"] / eager["above_state_bytes"]
+            aim(f"{work['workload']}, memory above the state against PyTorch eager", "0.65 at most", f"{share:.2f}", share <= 0.65)
+        if work["workload"] == "gpt2-124m 2x1024":
+            share = ours["flops"] / work["machine"]["product_flops"]
+            aim(f"{work['workload']}, share of matrix products' speed", "88%", f"{share:.0%}", share >= 0.88)
+    if startup := load("startup"):
+        seconds = startup["startup"]["programs"]["Megalith"]["median"]
+        aim("start to first step", "1.5 s at most", f"{seconds:.2f} s", seconds <= 1.5)
+    if save := load("save"):
+        s = save["save"]
+        share = s["bytes"] / s["alone_s"] / s["disk_write"]
+        aim("a save's share of the disk's speed", "80%", f"{share:.0%}", share >= 0.8)
+        aim("a save's delay, of 200 steps", "1% at most", f"{s['share_of_200_steps']:.2%}", s["share_of_200_steps"] <= 0.01)
+    return (
+        "## Targets\n" + table(["what", "target", "this run", "reached"], rows)
+        + "\n\nWhere a step's time goes is in [the roadmap](ROADMAP.md): matrix products and the packing of their operands are "
+        "nine tenths of it.\n"
+    )
+
+
 def tokenizers_section(document):
     speed, memory = document["median MB/s"], document["memory MB"]
     rows = [[p, f"{s:.1f}", f"{speed['megalith'] / s:.1f}", f"{memory[p]:.0f}"] for p, s in speed.items()]
@@ -242,6 +275,8 @@ def main():
             continue
         machine = machine or document
         parts.append(section(document))
+    if document := load("step"):
+        parts.append(targets_section(document))
     head = (
         "# Benchmarks\nWritten by `make bench` (bench/): every program makes its steps in turn, so that a noisy machine hits "
         f"all alike, and only ratios within one run are compared. This run: {machine.get('date', '')}, "
