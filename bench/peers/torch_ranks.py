@@ -1,5 +1,5 @@
-"""PyTorch on two ranks over gloo, one thread each: DDP or FSDP2.  torch_ranks.py ddp|fsdp RANK PORT STEPS
-Rank 0 prints the median seconds of a step."""
+"""PyTorch on two ranks over gloo, one thread each: DDP or FSDP2.  torch_ranks.py ddp|fsdp RANK PORT STEPS FILE
+Rank 0 writes the median seconds of a step to FILE."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from workloads import WORKLOADS
 
 
 def main():
-    kind, rank, port, steps = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+    kind, rank, port, steps, file = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5]
     torch.set_num_threads(1)
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port, GLOO_SOCKET_IFNAME="lo")
     dist.init_process_group("gloo", rank=rank, world_size=2)
@@ -47,7 +47,7 @@ def main():
         step()
         seconds.append(time.perf_counter() - begin)
     if rank == 0:
-        print(json.dumps(statistics.median(seconds)))
+        Path(file).write_text(json.dumps(statistics.median(seconds)))
     dist.destroy_process_group()
 
 

@@ -43,17 +43,17 @@ def megalith(folder, name, ranks, parallel, batch, steps):
     return statistics.median(seconds[1:])
 
 
-def torch_ranks(kind, steps):
+def torch_ranks(folder, kind, steps):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     both = [
-        subprocess.Popen([sys.executable, str(ROOT / "bench/peers/torch_ranks.py"), kind, str(rank), str(port), str(steps)],
-                         stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        subprocess.Popen([sys.executable, str(ROOT / "bench/peers/torch_ranks.py"), kind, str(rank), str(port), str(steps), str(folder / "seconds")],
+                         env={**os.environ, "OMP_NUM_THREADS": "1"})
         for rank in range(2)
     ]
-    texts = [process.communicate()[0] for process in both]
-    return json.loads(texts[0].strip().splitlines()[-1]) if all(p.returncode == 0 for p in both) else None
+    codes = [process.wait() for process in both]
+    return json.loads((folder / "seconds").read_text()) if codes == [0, 0] else None
 
 
 def main():
@@ -69,7 +69,7 @@ def main():
             for name, (ranks, parallel, batch) in RUNS.items():
                 seconds.setdefault(name, []).append(megalith(folder, name, ranks, parallel, batch, arguments.steps))
             for kind in ("ddp", "fsdp"):
-                if (took := torch_ranks(kind, arguments.steps - 1)) is not None:
+                if (took := torch_ranks(folder, kind, arguments.steps - 1)) is not None:
                     seconds.setdefault({"ddp": "PyTorch DDP, gloo", "fsdp": "PyTorch FSDP2, gloo"}[kind], []).append(took)
     rows = {}
     for name, all_of in seconds.items():
