@@ -61,11 +61,7 @@ std::unique_ptr<CheckpointWriter> CheckpointWriter::join(const fs::path& aside, 
   for (const FileSpec& spec : files) {
     OpenFile& file = writer->files_[spec.file];
     file.handle = FileHandle::open_to_write(aside / spec.file);
-    file.size = std::ssize(build_safetensors_header(spec.tensors));
-    for (const TensorSpec& tensor : spec.tensors) {
-      file.tensors[tensor.name] = {tensor, file.size};
-      file.size += tensor.bytes();
-    }
+    lay_out(file, spec);
   }
   return writer;
 }
@@ -100,16 +96,21 @@ void CheckpointWriter::begin(const std::vector<FileSpec>& files,
   for (const auto& [name, content] : small_files) write_small(name, content);
 }
 
-void CheckpointWriter::open(const FileSpec& spec) {
-  MEGALITH_ASSERT(is_plain_name(spec.file) && !files_.contains(spec.file), "{}", spec.file);
+std::string CheckpointWriter::lay_out(OpenFile& file, const FileSpec& spec) {
   std::string header = build_safetensors_header(spec.tensors);
-  OpenFile& file = files_[spec.file];
-  file.handle = FileHandle::create(aside_ / spec.file);
   file.size = std::ssize(header);
   for (const TensorSpec& tensor : spec.tensors) {
     file.tensors[tensor.name] = {tensor, file.size};
     file.size += tensor.bytes();
   }
+  return header;
+}
+
+void CheckpointWriter::open(const FileSpec& spec) {
+  MEGALITH_ASSERT(is_plain_name(spec.file) && !files_.contains(spec.file), "{}", spec.file);
+  OpenFile& file = files_[spec.file];
+  file.handle = FileHandle::create(aside_ / spec.file);
+  const std::string header = lay_out(file, spec);
   manifest_.sizes[spec.file] = file.size;
   file.handle.reserve(file.size);
   write_extents(spec.file, file, 0, as_bytes(header));

@@ -87,6 +87,8 @@ class CheckpointWriter {
   void begin(const std::vector<FileSpec>& files,
              const std::vector<std::pair<std::string, std::string>>& small_files);
   void open(const FileSpec& spec);
+  // Where the file's tensors lie follows from their shapes; its header.
+  static std::string lay_out(OpenFile& file, const FileSpec& spec);
   void write_small(const std::string& name, std::string_view content);
   void write_extents(const std::string& name, OpenFile& file, int64_t offset,
                      std::span<const std::byte> bytes);

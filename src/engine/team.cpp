@@ -84,7 +84,6 @@ Team::Team(World& world, const Layout& layout, ContextForm form)
       mesh_(layout, world.rank()),
       form_(form),
       everyone_(world.channel(all_of(layout), "all ranks")),
-      writers_(world.channel(all_of(layout), "checkpoint")),
       replicas_(world.channel(mesh_.peers({Axis::data, Axis::context}), "data")) {
   if (layout.tensor > 1) {
     tensor_net_.emplace(world.channel(mesh_.peers(Axis::tensor), "tensor, gradients"));

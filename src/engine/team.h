@@ -18,6 +18,7 @@ class Team {
  public:
   // Collective: all ranks of the world make their team at the same time. `world` is borrowed; its size is the layout's.
   Team(World& world, const Layout& layout, ContextForm form = ContextForm::ring);
+  ~Team();
 
   World& world() { return world_; }
   const Mesh& mesh() const { return mesh_; }
@@ -37,7 +38,6 @@ class Team {
   Channel& everyone() { return everyone_; }              // compute lane
   Channel& replicas_net() { return replicas_; }          // net lane
   Channel* tensor_net() { return tensor_net_ ? &*tensor_net_ : nullptr; }
-  Channel& writers() { return writers_; }                // write lane: all ranks
   // Along the pipeline; places are stages. Activations, their gradients, and a tied table each have their own.
   Channel& forward_way() { return *forward_; }
   Channel& backward_way() { return *backward_; }
@@ -49,12 +49,9 @@ class Team {
   World& world_;
   Mesh mesh_;
   ContextForm form_;
-  Channel everyone_, writers_, replicas_;
+  Channel everyone_, replicas_;
   std::optional<Channel> tensor_net_, forward_, backward_, table_;
   std::unique_ptr<ChannelExchange> tensor_, context_;  // compute lane
-
- public:
-  ~Team();
 };
 
 }  // namespace megalith

@@ -38,7 +38,7 @@ void restore(Engine& engine, Dataset& data, LoopState& state, const Found& check
                   {saved.at("loss_scale").get<double>(), saved.at("loss_scale_good_steps").get<int64_t>()}});
 }
 
-std::optional<Found> find_checkpoint(const RunDirectory& run, const Config&) {
+std::optional<Found> find_checkpoint(const RunDirectory& run) {
   log::to_file(run.file("log.txt").string());
   remove_stale(run.checkpoints());
   auto found = latest_valid(run.checkpoints(), [](const std::string& message) { log::warn("{}", message); });
@@ -120,7 +120,7 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   std::optional<Found> checkpoint;
   leader_first([&] {
     held.emplace(config.run.dir, leads);
-    if (leads) checkpoint = find_checkpoint(*held, config);
+    if (leads) checkpoint = find_checkpoint(*held);
   });
   const RunDirectory& run = *held;
   if (team) share(*world, checkpoint);

@@ -75,7 +75,7 @@ at::Tensor lse_of(const at::Tensor& lse, const Pass& pass, int64_t heads, size_t
 
 // Whose keys and values are here in a turn.
 struct Turn {
-  const Exchange& ring;
+  Exchange& ring;
   const Pass& pass;
 
   std::vector<PositionRun> runs(int64_t turn) const {
@@ -86,6 +86,13 @@ struct Turn {
     int64_t sum = 0;
     for (const PositionRun& run : runs(turn)) sum += run.size();
     return pass.sequences * sum;
+  }
+  // The keys and values of the turn after `turn` begin to come, unless it is the last.
+  bool start_next(int64_t turn, const at::Tensor& kv, at::Tensor& next) const {
+    if (turn + 1 == ring.size()) return false;
+    next = at::empty({rows(turn + 1), kv.size(1)}, kv.options());
+    ring.start_shift(kv, next);
+    return true;
   }
 };
 
@@ -104,11 +111,7 @@ at::Tensor Attention::forward_ring(at::Tensor qkv_NX, const Pass& pass, Tape* ta
   const Turn turn{*context, pass};
   at::Tensor kv = qkv_NX.narrow(1, heads * head_dim, 2 * kv_heads * head_dim).contiguous(), next;
   for (int64_t t = 0; t < context->size(); t++) {
-    const bool more = t + 1 < context->size();
-    if (more) {
-      next = at::empty({turn.rows(t + 1), kv.size(1)}, kv.options());
-      context->start_shift(kv, next);
-    }
+    const bool more = turn.start_next(t, kv, next);
     const std::vector<PositionRun> key_runs = turn.runs(t);
     const at::Tensor kv_wide = kv.to(type);
     const Rows keys{kv_wide, key_runs, pass.sequences, head_dim};
@@ -144,11 +147,7 @@ at::Tensor Attention::backward_ring(const at::Tensor& g_NC, const at::Tensor& ou
   at::Tensor kv = qkv_NX.narrow(1, heads * head_dim, 2 * kv_heads * head_dim).contiguous(), next;
   at::Tensor g_kv = at::zeros(kv.sizes(), lse.options());
   for (int64_t t = 0; t < context->size(); t++) {
-    const bool more = t + 1 < context->size();
-    if (more) {
-      next = at::empty({turn.rows(t + 1), kv.size(1)}, kv.options());
-      context->start_shift(kv, next);
-    }
+    const bool more = turn.start_next(t, kv, next);
     const std::vector<PositionRun> key_runs = turn.runs(t);
     {
       const at::Tensor kv_wide = kv.to(type);
