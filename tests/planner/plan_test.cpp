@@ -51,6 +51,27 @@ TEST_F(Planner, ASmallerBudgetTakesASmallerMicroBatchThatFits) {
   EXPECT_LE(plan.predicted_peak(), plan.budget);
 }
 
+// Four stages that each have two of eight layers, eight micro-batches.
+TEST_F(Planner, APipelinesStepCountsWhatStagesWaitForEachOther) {
+  config.model.shape.layers = 8;
+  config.model.shape.tied = false;
+  config.train.batch = 8;
+  config.train.micro_batch = 1;
+  config.parallel.pipeline = 4;
+  const auto with = [&](const std::string& schedule) {
+    config.parallel.schedule = schedule;
+    return make_plan(config);
+  };
+  const Plan plan = with("1f1b"), filled = with("zero_bubble");
+  ASSERT_EQ(plan.predicted_stages.size(), 4u);
+  for (const Simulation& stage : plan.predicted_stages) {
+    EXPECT_EQ(stage.seconds, plan.predicted.seconds);
+    EXPECT_GT(stage.waited_for_ranks, 0);
+  }
+  EXPECT_LT(filled.predicted.seconds, plan.predicted.seconds);
+  EXPECT_EQ(to_json(plan, config)["predicted"]["stages"].size(), 4u);
+}
+
 TEST_F(Planner, WhatCannotFitIsRefusedWithItsBreakdown) {
   config.memory.ram = Bytes(1 << 20);
   try {
