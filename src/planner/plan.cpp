@@ -78,7 +78,8 @@ void describe_whole(BlockFacts& f, const BlockSpec& spec, const Optimizer& optim
 std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch) {
   const Workload work = workload(config, micro_batch);
   // Ranks that share blocks have equal parts, but for a row or a token here and there.
-  const Split split{.tensor = config.parallel.tensor, .context = config.parallel.context};
+  const Split split{
+      .tensor = config.parallel.tensor, .context = config.parallel.context, .form = config.parallel.context_form};
   auto facts = block_facts(work.shape, work.micro, work.precision, config.train.activations, split);
   const auto optimizer = make_optimizer(config.train);
   const auto specs = list_blocks(config.model.shape, split);

@@ -107,7 +107,7 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   refuse_unavailable(config);
   const Layout layout = resolve_layout(config, world ? world->size() : 1);
   std::optional<Team> team;
-  if (world) team.emplace(*world, layout);
+  if (world) team.emplace(*world, layout, config.parallel.context_form);
   const bool leads = !team || team->first();
   // What leaves files behind is the leader's to do first; the others find them.
   const auto leader_first = [&](const auto& work) {
