@@ -369,6 +369,7 @@ Plan make_plan(const Config& config, Measuring measuring, const Seat& seat) {
   start_matrix_library();
   Agreed agreed{.speeds = {}, .process = resident_memory(), .budget = config.memory.ram ? *config.memory.ram : usable_memory()};
   agreed.budget = Bytes(agreed.budget.value / seat.host_ranks);
+  const Bytes started = agreed.process;
   const auto agree = [&] {
     if (seat.agree) seat.agree(agreed);
     plan.speeds = agreed.speeds;
@@ -390,8 +391,9 @@ Plan make_plan(const Config& config, Measuring measuring, const Seat& seat) {
     plan.measured = known.has_value();
     agreed.speeds = known.value_or(typical_speeds(plan.threads));
   }
-  // Again now that the matrix library has its buffers: what it keeps is the process's own, too.
-  agreed.process = std::max(agreed.process, resident_memory());
+  // With the buffers that the matrix library keeps, whether it has them by now or will have them: they are the process's
+  // own, too.
+  agreed.process = std::max(started + library_buffers(work, plan.threads), resident_memory());
   agree();
   plan.stages = choose_for_stages(plan, config, room_for_tensors(plan.budget, plan.process));
   if (plan.stages.empty()) refuse(plan, config);

@@ -92,6 +92,18 @@ TEST_F(Planner, MeasurementsAreMadeOnceAMachineAndShape) {
   EXPECT_TRUE(std::filesystem::exists(calibration_file()));
 }
 
+// Products of other shapes than those at the start bring buffers that stay. A later run takes its speeds from the cache
+// and has not made them yet when it plans.
+TEST_F(Planner, WhatTheMatrixLibraryWillKeepIsKnownFromTheCalibration) {
+  const Workload work{config.model.shape, {4, 32}};
+  EXPECT_LE(library_buffers(work, 2).value, 1);
+  calibrate(work, 2, folder);
+  const Bytes kept = library_buffers(work, 2);
+  EXPECT_GT(kept.value, 0);
+  calibrate(work, 2, folder);
+  EXPECT_EQ(library_buffers(work, 2), kept);
+}
+
 TEST_F(Planner, TheDiskTierIsMeasuredOnlyWhenAskedForAndOnce) {
   Workload work{config.model.shape, {4, 32}};
   EXPECT_EQ(calibrate(work, 2, folder).spill_mixed, 0);
