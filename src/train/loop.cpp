@@ -44,11 +44,11 @@ double save_delay(const Schedule& schedule, const std::vector<Span>& spans) {
 
 TrainingLoop::TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine,
                            const Dataset& data, const StepShapes& shapes, const Tokenizer* tokenizer,
-                           launch::StatusPage& page, Team* team)
+                           launch::StatusPage& page, Team* team, FarHosts* far)
     : config_(config), plan_(plan), run_(run), engine_(engine), data_(data), shapes_(shapes),
       tokenizer_(tokenizer), page_(page), team_(team), leads_(!team || team->first()), plans_(config_, plan_),
       steps_(shapes.steps_for(config.train.steps, config.train.schedule_by)),
-      saver_(run.checkpoints(), engine.model(), tokenizer, config.checkpoint.keep, team) {}
+      saver_(run.checkpoints(), engine.model(), tokenizer, config.checkpoint.keep, team, far) {}
 
 TrainResult TrainingLoop::run(LoopState state) {
   if (state.step > 0) {

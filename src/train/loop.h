@@ -30,7 +30,8 @@ class TrainingLoop {
  public:
   // Borrows everything; `tokenizer` may be null, and `team` where there is one rank. Rank 0 alone writes and speaks.
   TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine, const Dataset& data,
-               const StepShapes& shapes, const Tokenizer* tokenizer, launch::StatusPage& page, Team* team = nullptr);
+               const StepShapes& shapes, const Tokenizer* tokenizer, launch::StatusPage& page, Team* team = nullptr,
+               FarHosts* far = nullptr);
   TrainResult run(LoopState state);
 
  private:

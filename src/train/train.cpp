@@ -12,6 +12,7 @@
 #include "config/unavailable.h"
 #include "memory/allocator.h"
 #include "report/html.h"
+#include "train/far_hosts.h"
 #include "train/layout.h"
 #include "train/load_model.h"
 #include "train/loop.h"
@@ -110,10 +111,15 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   if (world) team.emplace(*world, layout, config.parallel.context_form);
   const bool leads = !team || team->first();
   // What leaves files behind is the leader's to do first; the others find them.
-  const auto leader_first = [&](const auto& work) {
+  std::optional<FarHosts> far;
+  const auto leader_first = [&](const auto& work, const std::function<void()>& brought = [] {}) {
     if (leads) work();
     if (team) world->barrier();
-    if (!leads) work();
+    const bool second = far && far->far() && far->leads_host();
+    if (far) brought();
+    if (second) work();
+    if (far) world->barrier();
+    if (!leads && !second) work();
   };
 
   std::optional<RunDirectory> held;
@@ -124,6 +130,13 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   });
   const RunDirectory& run = *held;
   if (team) share(*world, checkpoint);
+  if (team && world->hosts() > 1) far.emplace(*world, run.path());
+  if (far && !far->any()) far.reset();
+  if (far) {
+    say("hosts that do not see run.dir send their parts of checkpoints to rank 0");
+    far->bring(run.file("config.yaml"));
+    if (checkpoint) far->bring(checkpoint->dir);
+  }
   if (checkpoint)
     if (auto saved = saved_config(run.path())) config = go_on_with(*saved, config);
 
@@ -135,7 +148,7 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
     complete_shape(config, folder, tokenizer ? tokenizer->vocab_size() : 0);
     check_layout(config, layout);
     data = prepare_data(config, run, tokenizer.get(), say);
-  });
+  }, [&] { far->bring(run.file("tokenizer.json")); });
   const StepShapes shapes(config);
   if (config.token_dropping.on())
     data->drop_tokens(config.token_dropping.layers_of(config.model.shape.layers), config.token_dropping.keep_special);
@@ -160,6 +173,7 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   if (checkpoint) restore(engine, *data, state, *checkpoint);
   else if (!folder.empty()) start_from(engine.model(), folder);
   else engine.model().initialise(config.run.seed);
+  if (far && checkpoint) far->forget(checkpoint->dir);
 
   say(fmt::format("{} {}: {} parameters, {} tokens a step in {}{}, {} threads; predicted {} a step, {} of {}",
                   state.step > 0 ? fmt::format("resuming at step {},", state.step) : "training", name(config.model.shape.arch),
@@ -168,7 +182,9 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
                   team ? fmt::format(" on {}{}", show(layout), config.parallel.zero > 0 ? fmt::format(", ZeRO {}", config.parallel.zero) : "")
                        : "",
                   plan.threads, show_seconds(plan.predicted.seconds), show(plan.predicted_peak()), show(plan.budget)));
-  TrainResult result = TrainingLoop(config, plan, run, engine, *data, shapes, tokenizer.get(), page, team ? &*team : nullptr).run(state);
+  TrainResult result = TrainingLoop(config, plan, run, engine, *data, shapes, tokenizer.get(), page, team ? &*team : nullptr,
+                                    far ? &*far : nullptr)
+                           .run(state);
   set_allocation_budget(Bytes(0));
   return result;
 }
