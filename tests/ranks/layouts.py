@@ -1,6 +1,6 @@
 """Every layout trains the same model: losses of all steps and every gradient of the first against one rank.
 
-layouts.py MEGALITH [--all [--table FILE]] [--only WORD]: without --all, eight layouts. The contract: the first loss within
+layouts.py MEGALITH [--all [--table FILE]] [--only WORD]: without --all, the first nine. The contract: the first loss within
 1e-6 relative, every gradient |d| <= 1e-4 max(|g|, 1e-6 |all|), losses of all steps within 1e-3; of a few layouts, of 50."""
 
 import argparse
@@ -16,6 +16,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 STEPS = 6
+QUICK = 9
 MODELS = {
     "gpt2": "model: {arch: gpt2, layers: 5, hidden: 48, heads: 4, context: 32, dropout: {embedding: 0.1, residual: 0.1, attention: 0.1}}",
     "gpt2 untied": "model: {arch: gpt2, layers: 4, hidden: 48, heads: 4, context: 32, tied: false}",
@@ -24,13 +25,19 @@ MODELS = {
     "wide gpt2": "model: {arch: gpt2, layers: 4, hidden: 512, heads: 4, context: 32}",
     "bert": "model: {arch: bert, layers: 4, hidden: 48, heads: 4, ffn: 96, context: 32}\nobjective: masked",
 }
+# Shorter samples and rare words later, and layers that skip tokens: every step here has another shape than the one before.
+EFFICIENT = (
+    "curriculum: [{metric: length, apply: truncate, from: 8, to: 32, step: 4, over: 5 steps}, "
+    "{metric: rarity, unit: percentile, from: 30, to: 100, over: 5 steps, pacing: root 2}]\n"
+    "token_dropping: {from: 6, to: 32, step: 2, over: 8 steps}\n"
+)
 
 
 def layout(ranks, model="gpt2", **settings):
     return ranks, model, settings
 
 
-# The first eight are in `make test`.
+# The first of them (QUICK) are in `make test`.
 LAYOUTS = [
     layout(2, zero=1),
     layout(2, "llama", tensor=2),
@@ -40,6 +47,7 @@ LAYOUTS = [
     layout(4, pipeline=2, zero=3),
     layout(4, "gpt2", pipeline=2, schedule="interleaved", interleave=2, tensor=2),
     layout(8, "wide llama", pipeline=2, tensor=2, zero=3, spill=True),
+    layout(4, "bert", pipeline=2, context=2, efficient=True),
     layout(2),
     layout(3, batch=12),
     layout(4),
@@ -88,6 +96,15 @@ LAYOUTS = [
     layout(4, "wide gpt2", pipeline=2, tensor=2, spill=True, recompute="full"),
     layout(4, "llama", zero=3, recompute="full"),
     layout(4, "gpt2", pipeline=2, zero=1, recompute="2"),
+    layout(2, pipeline=2, efficient=True),
+    layout(2, "llama", tensor=2, efficient=True),
+    layout(2, "llama", context=2, efficient=True),
+    layout(2, zero=3, efficient=True),
+    layout(3, "llama", batch=12, efficient=True),
+    layout(2, "bert", tensor=2, efficient=True),
+    layout(8, pipeline=2, tensor=2, context=2, efficient=True),
+    layout(2, "wide gpt2", zero=3, spill=True, efficient=True),
+    layout(8, "wide llama", pipeline=2, tensor=2, zero=3, spill=True, efficient=True),
 ]
 
 
@@ -115,7 +132,8 @@ class Bench:
         self.program, self.folder, self.alone = program, folder, {}
         corpus(folder)
 
-    def train(self, name, ranks, model, batch=8, micro_batch=2, spill=False, recompute="none", steps=STEPS, every=1, **parallel):
+    def train(self, name, ranks, model, batch=8, micro_batch=2, spill=False, recompute="none", steps=STEPS, every=1,
+              efficient=False, **parallel):
         run = self.folder / name
         yaml = self.folder / f"{name}.yaml"
         memory = {"recompute": recompute}
@@ -128,7 +146,7 @@ class Bench:
             f"data: {{train: [{self.folder}/text.txt], tokenizer: {{train: bpe, vocab: 321}}, sequence: 32, cache: {self.folder}/cache}}\n"
             f"train: {{steps: {steps}, batch: {batch}, micro_batch: {micro_batch}, lr: 0.001, clip: 0, threads: 1, eval_every: 3, sample_tokens: 0, warmup: 0, decay: constant}}\n"
             f"checkpoint: {{every: {every}, keep: {STEPS}}}\n"
-            f"parallel: {json.dumps(parallel)}\n"
+            f"parallel: {json.dumps(parallel)}\n" + (EFFICIENT if efficient else "")
         )
         if spill:  # as little memory as the run says that it can do with: nearly everything is on disk
             yaml.write_text(text + f"memory: {json.dumps(memory | {'ram': '8MiB'})}\n")
@@ -164,7 +182,7 @@ class Bench:
             raise AssertionError(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-3000:]}")
 
     def compare(self, ranks, model, settings):
-        shape = {k: settings[k] for k in ("batch", "micro_batch") if k in settings}
+        shape = {k: settings[k] for k in ("batch", "micro_batch", "efficient") if k in settings}
         key = (model, *sorted(shape.items()))
         if key not in self.alone:
             self.alone[key] = self.train(f"alone-{len(self.alone)}", 1, model, **shape)
@@ -222,7 +240,7 @@ def main():
     rows, long_rows, failed = [], [], 0
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(arguments.program, Path(folder))
-        for ranks, model, settings in LAYOUTS if arguments.all else LAYOUTS[:8]:
+        for ranks, model, settings in LAYOUTS if arguments.all else LAYOUTS[:QUICK]:
             what = ", ".join(f"{k} {v}" if v is not True else k for k, v in settings.items()) or "data"
             if arguments.only not in f"| {ranks} | {model} | {what} |":
                 continue
