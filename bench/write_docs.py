@@ -195,17 +195,33 @@ def comm_section(document):
     )
 
 
+RANK_TARGETS = {"one process, 2 threads": {"data": 0.95, "tensor": 0.85}, "PyTorch DDP, gloo": {"data": 1.3},
+                "PyTorch FSDP2, gloo": {"data": 1.3}, "bound": {"pipeline": 0.85}}
+
+
 def ranks_section(document):
-    rows = document["ranks"]
-    one = {4: rows["one process, 2 threads"], 8: rows["one process, 2 threads, 8 micro-batches"]}
-    listed = [
-        [name, f"{row['tokens_per_s']:.0f}", f"{row['step_s']:.2f}", f"{row['tokens_per_s'] / one[row['batch']]['tokens_per_s']:.2f}"]
-        for name, row in rows.items()
-    ]
+    rows, ratios, notes = [], [], []
+    for part, r in document.items():
+        for program, p in r["programs"].items():
+            title = part if program == next(iter(r["programs"])) else ""
+            rows.append([title, program, f"{p['step_s']:.2f}", f"{p['tokens_per_s']:.0f}"])
+        for what, times in r["ratios"].items():
+            ours, other = what.split(" / ")
+            aim = RANK_TARGETS[other][part]
+            ratios.append([ours, other, f"{times:.2f}", f"{aim}", "yes" if times >= aim else "**no**"])
+        if bound := r.get("bound"):
+            notes.append(
+                f"\nThe pipeline's bound: of a step's work the dearer stage has {bound['share']:.0%}, by the times that one "
+                "process with one thread takes for its blocks, and while the first of 8 micro-batches passes the other stage it "
+                f"waits, an eighth of that: {bound['bound_s']:.2f} s a step.\n"
+            )
+    first = next(iter(document.values()))
     return (
-        "## Ranks\ngpt2-124m, sequences of 256, AdamW with clipping: two ranks with one thread each against one process with two, "
-        f"4 sequences a step or 8 in 8 micro-batches. Medians of {document['rounds']} rounds in turns.\n\n"
-        + table(["", "tokens/s", "step, s", "of one process"], listed) + "\n"
+        "## Ranks\ngpt2-124m, sequences of 256, AdamW with clipping, float32: two ranks with one thread each. 4 sequences a step "
+        "for data and tensor, 8 in 8 micro-batches for the pipeline. "
+        f"Medians of {first['rounds']} rounds of {first['steps']} steps, programs in turns; ratios are taken within a round.\n\n"
+        + table(["", "program", "step, s", "tokens/s"], rows) + "\n\n"
+        + table(["", "against", "times as fast", "target", "reached"], ratios) + "\n" + "".join(notes)
     )
 
 
@@ -263,17 +279,19 @@ def spill_deepspeed_section(r):
 
 
 def main():
-    parts, machine = [], None
+    parts, machine = [], {}
     for name, section in {
         "step": step_section, "startup": startup_section, "save": save_section, "kernels": kernels_section,
-        "tokenizers": tokenizers_section, "generation": generation_section, "comm": comm_section, "ranks": ranks_section, "spill_budget": spill_budget_section,
+        "tokenizers": tokenizers_section, "generation": generation_section, "comm": comm_section, "ranks": ranks_section,
+        "spill_budget": spill_budget_section,
         "spill_disk_bound": spill_disk_bound_section, "spill_largest": spill_largest_section,
         "spill_deepspeed": spill_deepspeed_section,
     }.items():
         document = load(name)
         if document is None:
             continue
-        machine = machine or document
+        if "processor" in document or "cpu" in document:
+            machine = machine or document
         parts.append(section(document))
     if document := load("step"):
         parts.append(targets_section(document))

@@ -57,6 +57,13 @@ void share(World& world, std::optional<Found>& checkpoint) {
     checkpoint = Found{std::stoll(text.substr(0, space)), text.substr(space + 1)};
 }
 
+// Parameters and gradients lie where the ranks of this host can reach them, so that nothing is copied to be exchanged.
+void share_with_neighbours(World& world) {
+  const auto ranks = std::ssize(world.neighbours());
+  const SharedState state = ranks > 1 ? share_state(ranks) : SharedState{};
+  world.share({state.fd, state.base, state.bytes});
+}
+
 // What another layout divides otherwise is decided again.
 Config go_on_with(const Config& saved, const Config& now) {
   Config next = continue_config(saved, now);
@@ -108,6 +115,7 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   refuse_unavailable(config);
   const Layout layout = resolve_layout(config, world ? world->size() : 1);
   std::optional<Team> team;
+  if (world) share_with_neighbours(*world);
   if (world) team.emplace(*world, layout, config.parallel.context_form);
   const bool leads = !team || team->first();
   // What leaves files behind is the leader's to do first; the others find them.
@@ -174,6 +182,7 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   else if (!folder.empty()) start_from(engine.model(), folder);
   else engine.model().initialise(config.run.seed);
   if (far && checkpoint) far->forget(checkpoint->dir);
+  settle_shared_state();
 
   say(fmt::format("{} {}: {} parameters, {} tokens a step in {}{}, {} threads; predicted {} a step, {} of {}",
                   state.step > 0 ? fmt::format("resuming at step {},", state.step) : "training", name(config.model.shape.arch),
