@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/philox.h"
+#include "base/normals.h"
 #include "memory/allocator.h"
 
 namespace megalith {
@@ -21,15 +21,16 @@ std::span<float> floats(const at::Tensor& flat, int64_t offset, int64_t size) {
 PartType part_type(Packing packing) { return packing == Packing::bf16 ? PartType::bf16 : PartType::u8; }
 const std::string kScaleSuffix = ".scale";
 
-// Deviates are made in whole Philox blocks, four elements each, so that any cut gives the same values. `begin`: of
-// `out` inside the parameter.
+// `begin`: of `out` inside the parameter; any cut gives the same values.
 void fill_normal(std::span<float> out, int64_t begin, const Philox& random, float deviation) {
-  const int64_t end = begin + static_cast<int64_t>(out.size());
-  at::parallel_for(begin / 4, (end + 3) / 4, 4096, [&](int64_t first, int64_t last) {
-    for (int64_t b = first; b < last; b++) {
-      auto normals = random.normals(static_cast<uint64_t>(b));
-      for (int64_t i = std::max(begin, 4 * b); i < std::min(end, 4 * b + 4); i++)
-        out[static_cast<size_t>(i - begin)] = deviation * normals[static_cast<size_t>(i - 4 * b)];
+  constexpr int64_t kChunk = 1 << 14;
+  const auto size = static_cast<int64_t>(out.size());
+  at::parallel_for(0, (size + kChunk - 1) / kChunk, 1, [&](int64_t first, int64_t last) {
+    const int64_t from = first * kChunk, to = std::min(size, last * kChunk);
+    for (int64_t at = from; at < to; at += kChunk) {
+      const auto part = out.subspan(static_cast<size_t>(at), static_cast<size_t>(std::min(kChunk, to - at)));
+      fill_normals(random, static_cast<uint64_t>(begin + at), part);
+      for (float& value : part) value *= deviation;
     }
   });
 }
