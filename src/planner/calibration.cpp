@@ -245,12 +245,12 @@ MachineSpeeds gather(const Workload& work, int64_t threads, const std::filesyste
     run();
     return std::max(1.0, settled_bytes() - before);
   });
-  const auto measured = [&](std::optional<double>& seconds) {
+  const auto seconds_of_sample = [&](const std::optional<double>& seconds) {
     if (!seconds) run();
     return *seconds;
   };
-  const double layer_s = known.get("layer of " + what, [&] { return measured(layer); });
-  const double head_s = known.get("head of " + what, [&] { return measured(head); });
+  const double layer_s = known.get("layer of " + what, [&] { return seconds_of_sample(layer); });
+  const double head_s = known.get("head of " + what, [&] { return seconds_of_sample(head); });
   const auto facts = block_facts(work.shape, work.micro, work.precision);
   // The speed at which the predicted passes over memory and the products together take what was measured.
   double flop = 0, seconds = 0;

@@ -41,7 +41,7 @@ def layout(ranks, model="gpt2", **settings):
 LAYOUTS = [
     layout(2, zero=1),
     layout(2, "llama", tensor=2),
-    layout(2, pipeline=2),
+    layout(2, pipeline=2, schedule="zero_bubble", micro_batch=1),
     layout(2, "llama", context=2),
     layout(4, "bert", tensor=2, zero=2),
     layout(4, pipeline=2, zero=3),
@@ -64,7 +64,7 @@ LAYOUTS = [
     layout(3, "bert", pipeline=3, micro_batch=1),
     layout(2, pipeline=2, schedule="interleaved", interleave=3, micro_batch=1),
     layout(2, "gpt2 untied", pipeline=2, schedule="interleaved", interleave=2),
-    layout(2, pipeline=2, schedule="zero_bubble", micro_batch=1),
+    layout(2, pipeline=2),
     layout(4, "llama", pipeline=4, schedule="zero_bubble", micro_batch=1),
     layout(3, "bert", pipeline=3, schedule="zero_bubble"),
     layout(4, pipeline=2, schedule="zero_bubble", zero=2),
