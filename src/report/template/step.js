@@ -2,6 +2,7 @@
 
 const causes = {
   renew: "pending updates and parameters from disk", fetch: "parameters from disk", stow: "gradients to disk",
+  park: "inputs of layers to disk", unpark: "inputs of layers from disk",
   save: "the checkpoint being written", update: "updates",
 };
 
