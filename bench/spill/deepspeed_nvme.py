@@ -24,7 +24,9 @@ def deepspeed(a, model, folder, what):
                a.tokens // SEQUENCE, SEQUENCE, THREADS, folder, what]
     RESULTS.mkdir(exist_ok=True)
     log_path = RESULTS / f"deepspeed_{what}.log"
-    environment = dict(os.environ, OMP_NUM_THREADS=str(THREADS), MAX_JOBS=str(THREADS))
+    # Extensions are compiled anew: a compiler that was interrupted once leaves a lock that others would wait for.
+    environment = dict(os.environ, OMP_NUM_THREADS=str(THREADS), MAX_JOBS=str(THREADS),
+                       TORCH_EXTENSIONS_DIR=str(folder.parent / "extensions"))
     with open(log_path, "w") as log:
         process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                                    text=True, env=environment)

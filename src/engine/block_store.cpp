@@ -50,7 +50,7 @@ BlockStore::BlockStore(const std::filesystem::path& folder, const std::vector<St
   int64_t optimizer_unit = kDiskAlign;  // bytes: a chunk of any slot fits
   for (const StoredBlock& block : blocks)
     for (const StoredArray& slot : block.slots) optimizer_unit = std::max(optimizer_unit, slot.chunk_stride());
-  int64_t parameters = 0, gradients = 0, optimizer = 0;  // bytes of each file
+  int64_t parameters = 0, gradients = 0, optimizer = 0, inputs = 0;  // bytes of each file
   const auto place = [](int64_t& end, const StoredArray& array, int64_t unit) {
     Extent extent{nullptr, end, array};
     end += array.chunks() * unit;
@@ -61,18 +61,28 @@ BlockStore::BlockStore(const std::filesystem::path& folder, const std::vector<St
     places.parameters = place(parameters, block.parameters, kSpillChunk);
     places.gradient = place(gradients, block.gradient, kSpillChunk);
     for (const StoredArray& slot : block.slots) places.slots.push_back(place(optimizer, slot, optimizer_unit));
+    for (const StoredArray& input : block.inputs) places.inputs.push_back(place(inputs, input, kSpillChunk));
   }
-  bytes_ = parameters + gradients + optimizer;
+  bytes_ = parameters + gradients + optimizer + inputs;
   folder_.require(bytes_);
   if (parameters > 0) parameters_ = folder_.make("parameters", parameters);
   if (gradients > 0) gradients_ = folder_.make("gradients", gradients);
   if (optimizer > 0) optimizer_ = folder_.make("optimizer", optimizer, optimizer_unit);
+  if (inputs > 0) inputs_ = folder_.make("inputs", inputs);
   for (Places& places : places_) {
     places.parameters.file = parameters_.get();
     places.gradient.file = gradients_.get();
     for (Extent& slot : places.slots) slot.file = optimizer_.get();
+    for (Extent& input : places.inputs) input.file = inputs_.get();
   }
   for (auto& queue : queues_) queue = make_disk_queue(folder_.way(), kSpillDepth);
+}
+
+BlockStore::Extent BlockStore::input(BlockId block, MicroId micro, int64_t bytes) const {
+  Extent extent = places_[static_cast<size_t>(block)].inputs.at(static_cast<size_t>(micro));
+  MEGALITH_ASSERT((bytes + kFloat - 1) / kFloat <= extent.array.elements, "{} bytes to park", bytes);
+  extent.array.elements = (bytes + kFloat - 1) / kFloat;
+  return extent;
 }
 
 void BlockStore::read(Lane lane, const Extent& from, float* buffer) {

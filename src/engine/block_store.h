@@ -35,6 +35,7 @@ StoredArray stored_slot(const StateLayout& layout);
 struct StoredBlock {
   StoredArray parameters, gradient;  // float32
   std::vector<StoredArray> slots;    // optimizer state, one number an element
+  std::vector<StoredArray> inputs;   // that park, by micro-batch
 };
 
 // A flat float32 buffer that whole transfers of `elements` fit into, wherever the allocator puts it: a view, aligned
@@ -53,6 +54,8 @@ class BlockStore {
   };
   Extent parameters(BlockId block) const { return places_[static_cast<size_t>(block)].parameters; }
   Extent gradient(BlockId block) const { return places_[static_cast<size_t>(block)].gradient; }
+  // The place of an input of so many bytes, at most those it was made for.
+  Extent input(BlockId block, MicroId micro, int64_t bytes) const;
   const std::vector<Extent>& slots(BlockId block) const { return places_[static_cast<size_t>(block)].slots; }
 
   // Whole extents of float32; `buffer` is a disk_buffer's.
@@ -78,12 +81,12 @@ class BlockStore {
  private:
   struct Places {
     Extent parameters, gradient;
-    std::vector<Extent> slots;
+    std::vector<Extent> slots, inputs;
   };
   DiskQueue& queue(Lane lane) { return *queues_[static_cast<size_t>(lane)]; }
 
   SpillFolder folder_;
-  std::unique_ptr<SpillFile> parameters_, gradients_, optimizer_;
+  std::unique_ptr<SpillFile> parameters_, gradients_, optimizer_, inputs_;
   std::vector<Places> places_;
   std::array<std::unique_ptr<DiskQueue>, kLanes> queues_;  // a lane is one thread
   int64_t bytes_ = 0;

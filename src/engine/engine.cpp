@@ -184,6 +184,18 @@ void Engine::execute(Run& run, const Op& op) {
     case OpKind::drop: model_.drop(op.block); break;
     case OpKind::clear: model_.clear(op.block); break;
     case OpKind::stow: model_.stow(op.block, op.lane); break;
+    case OpKind::park: {
+      at::Tensor& input = micro->inputs[static_cast<size_t>(op.block)];
+      model_.park(op.block, op.micro, op.lane, input);
+      input.reset();
+      break;
+    }
+    case OpKind::unpark: {
+      at::Tensor input = activation_of(micro->pass);
+      model_.unpark(op.block, op.micro, op.lane, input);
+      micro->inputs[static_cast<size_t>(op.block)] = std::move(input);
+      break;
+    }
     case OpKind::gather: model_.gather(op.block, team_->replicas_net()); break;
     case OpKind::reduce: model_.reduce(op.block, team_->replicas_net(), team_->tensor_net()); break;
     case OpKind::total: total(run); break;
@@ -222,6 +234,11 @@ void Engine::recompute(const Schedule& schedule, BlockId block, Run& run, MicroI
   else model_.block(block).remake(x_NC, micro.pass, micro.tapes[b]);
 }
 
+at::Tensor Engine::activation_of(const Pass& pass) const {
+  MemoryScope scope(AllocationKind::activations);
+  return at::empty({pass.rows(), model_.shape().hidden}, at::TensorOptions().dtype(compute_type(settings_.precision)));
+}
+
 void Engine::total(Run& run) {
   const bool counts = team_->counts_losses() && (!run.input.same_for_all || team_->mesh().first(Axis::data));
   // Loss, targets, squares of the gradient, who was asked to stop.
@@ -247,8 +264,7 @@ void Engine::exchange(Run& run, const Op& op) {
     from.reset();
   };
   const auto received = [&](Channel& way, BlockId from) {
-    MemoryScope scope(AllocationKind::activations);
-    at::Tensor x = at::empty({micro->pass.rows(), model_.shape().hidden}, at::TensorOptions().dtype(compute_type(settings_.precision)));
+    at::Tensor x = activation_of(micro->pass);
     way.receive(bytes_of(x), schedule.stage(from));
     return x;
   };

@@ -15,6 +15,19 @@ float* as_floats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
 
 std::span<float> cut(float* data, int64_t offset, int64_t count) { return {data + offset, static_cast<size_t>(count)}; }
 
+// Bytes of any kind, as an array of float32.
+StoredArray array_of(int64_t bytes) { return {(bytes + 3) / 4}; }
+
+// Calls work(bytes of the tensor, bytes of the chunk) for each chunk of a tensor on disk.
+template <class Work>
+auto chunks_of(const at::Tensor& tensor, const Work& work) {
+  return [&tensor, work](int64_t number, std::span<std::byte* const> chunk) {
+    const int64_t begin = number * kSpillChunk;
+    std::byte* data = static_cast<std::byte*>(tensor.mutable_data_ptr()) + begin;
+    work(std::span(data, static_cast<size_t>(std::min<int64_t>(kSpillChunk, static_cast<int64_t>(tensor.nbytes()) - begin))), chunk[0]);
+  };
+}
+
 }  // namespace
 
 void ModelState::open_store(const Residence& residence) {
@@ -23,7 +36,13 @@ void ModelState::open_store(const Residence& residence) {
   for (const State& state : blocks_) {
     const int64_t own = state.own.size();
     StoredBlock& block = stored.emplace_back();
-    if (state.placement == Placement::memory || !state.held) continue;
+    if (!state.held) continue;
+    const size_t id = stored.size() - 1;
+    if (id < residence.parked.size() && residence.parked[id] > 0) {
+      block.inputs.assign(static_cast<size_t>(residence.micros), array_of(residence.parked[id]));
+      any = true;
+    }
+    if (state.placement == Placement::memory) continue;
     any = true;
     if (state.placement == Placement::away) block.parameters.elements = own;
     if (state.placement == Placement::away && training_) block.gradient.elements = own;
@@ -152,6 +171,17 @@ void ModelState::stow(BlockId id, Lane lane) {
   store_->write(lane, store_->gradient(id), state.sum.const_data_ptr<float>());
   state.sum.reset();
   if (!slices()) rebind(state, [&] { state.gradients.reset(); });  // else the whole one went when it was summed
+}
+
+void ModelState::park(BlockId id, MicroId micro, Lane lane, const at::Tensor& input) {
+  MEGALITH_ASSERT(input.is_contiguous());
+  store_->stream(lane, {{store_->input(id, micro, static_cast<int64_t>(input.nbytes())), false, true}},
+                 chunks_of(input, [](std::span<std::byte> from, std::byte* to) { std::ranges::copy(from, to); }));
+}
+
+void ModelState::unpark(BlockId id, MicroId micro, Lane lane, const at::Tensor& input) {
+  store_->stream(lane, {{store_->input(id, micro, static_cast<int64_t>(input.nbytes())), true, false}},
+                 chunks_of(input, [](std::span<std::byte> to, std::byte* from) { std::copy_n(from, to.size(), to.data()); }));
 }
 
 void ModelState::leave_pending(const Update& update) {

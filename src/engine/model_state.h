@@ -34,10 +34,12 @@ struct NamedPart {
   std::span<std::byte> bytes() const { return type == PartType::f32 ? std::as_writable_bytes(values) : packed; }
 };
 
-// Which blocks' state is on disk, and where. Empty: everything stays in memory.
+// What is on disk, and where. Empty: everything stays in memory.
 struct Residence {
   std::vector<Placement> placement;  // by block
   std::filesystem::path spill;       // folder
+  std::vector<int64_t> parked = {};  // by block: bytes of a micro-batch's input that parks
+  int32_t micros = 0;                // that park at the same time
 };
 
 // What one of several ranks has of a model.
@@ -97,6 +99,9 @@ class ModelState {
   void drop(BlockId id);
   void clear(BlockId id);
   void stow(BlockId id, Lane lane);
+  // Of inputs that layers keep: what the ops of the same names do.
+  void park(BlockId id, MicroId micro, Lane lane, const at::Tensor& input);
+  void unpark(BlockId id, MicroId micro, Lane lane, const at::Tensor& input);
   // Of blocks that several ranks have: what the ops of the same names do. `replicas` are the ranks that have the same
   // blocks, `tensor` those that share their insides (null: none).
   void gather(BlockId id, Channel& replicas);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "memory/spill_file.h"
+#include "schedule/parking_pass.h"
 
 namespace megalith {
 namespace {
@@ -26,6 +27,7 @@ MemoryUse on_disk(const Schedule& step) {
     if (placed == Placement::away) use[MemoryKind::gradients] += values;
     if (placed != Placement::memory) use[MemoryKind::optimizer] += block.optimizer_disk_bytes;
   }
+  for (int64_t bytes : parked_bytes(step)) use[MemoryKind::activations] += step.micros * whole_chunks(bytes);
   return use;
 }
 

@@ -88,6 +88,7 @@ std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch) {
   for (size_t b = 0; b < facts.size(); b++) {
     if (optimizer->statistics_rounds() > 0) describe_whole(facts[b], specs[b], *optimizer, narrow);
     else describe_streaming(facts[b], specs[b], slots, config.train.optimizer_state, narrow);
+    if (b > 0) facts[b].parking_bytes = BlockStore::staging_bytes({{(facts[b - 1].output_bytes + 3) / 4}});
   }
   return facts;
 }
@@ -125,7 +126,7 @@ bool fits_plainly(const Config& config, int64_t micro_batch, int64_t room) {
     StrategyLimits limits = limits_of(config, blocks, stage, room);
     Strategy plain = limits.plain();
     limits.memory = {.recompute = config.memory.recompute, .recompute_every = config.memory.recompute_every};
-    if (config.memory.recompute != Recompute::automatic) plain.keep = tightest_strategy(blocks, limits).keep;
+    if (config.memory.recompute != Recompute::automatic) plain.keep = tightest_strategy(blocks, micros_of(config, micro_batch), limits).keep;
     if (most_memory(blocks, micros_of(config, micro_batch), plain) > room) return false;
   }
   return true;
@@ -134,10 +135,10 @@ bool fits_plainly(const Config& config, int64_t micro_batch, int64_t room) {
 // Of the stage that needs most.
 int64_t least_memory(const Config& config, int64_t micro_batch) {
   const auto blocks = facts_for(config, micro_batch);
+  const int32_t micros = micros_of(config, micro_batch);
   int64_t most = 0;
   for (int32_t stage = 0; stage < stages_of(config); stage++)
-    most = std::max(most, most_memory(blocks, micros_of(config, micro_batch),
-                                      tightest_strategy(blocks, limits_of(config, blocks, stage, 0))));
+    most = std::max(most, most_memory(blocks, micros, tightest_strategy(blocks, micros, limits_of(config, blocks, stage, 0))));
   return most;
 }
 
@@ -203,7 +204,7 @@ std::string table_of(const MemoryUse& use, Bytes process) {
 [[noreturn]] void refuse(const Plan& plan, const Config& config) {
   Shortfall why{plan.micro_batch, plan.budget, plan.process, {}, {}, {}, ways_to_fit(config, plan.process)};
   const auto blocks = facts_for(config, plan.micro_batch);
-  why.tightest = tightest_strategy(blocks, limits_of(config, blocks, plan.stage, 0));
+  why.tightest = tightest_strategy(blocks, plan.micros, limits_of(config, blocks, plan.stage, 0));
   why.step = training_schedule(blocks, plan.micros, why.tightest);
   why.least = process_with(most_memory(blocks, plan.micros, why.tightest), plan.process);
   const std::string how = describe(why.tightest);
@@ -448,6 +449,7 @@ nlohmann::json to_json(const Plan& plan, const Config& config) {
             {"blocks_away", std::count(plan.strategy.placement.begin(), plan.strategy.placement.end(), Placement::away)},
             {"blocks_with_moments_away",
              std::count(plan.strategy.placement.begin(), plan.strategy.placement.end(), Placement::moments_away)},
+            {"layers_with_inputs_away", std::count(plan.strategy.parks.begin(), plan.strategy.parks.end(), true)},
             {"disk_read_bytes", disk_traffic(plan.step).read},
             {"disk_written_bytes", disk_traffic(plan.step).written}}},
           {"predicted",

@@ -6,6 +6,7 @@
 
 #include "schedule/memory.h"
 #include "schedule/order.h"
+#include "schedule/parking_pass.h"
 #include "schedule/recompute_choice.h"
 #include "schedule/save_pass.h"
 #include "schedule/residency_pass.h"
@@ -79,6 +80,17 @@ std::vector<Keep> keep_as_told(const std::vector<BlockFacts>& blocks, const Memo
   }
 }
 
+// The first layers park first: their inputs wait longest. Empty: none is to.
+std::vector<bool> parking(const std::vector<Keep>& keep, size_t layers) {
+  std::vector<bool> parks(keep.size());
+  for (size_t b = 0; b < keep.size() && layers > 0; b++)
+    if (keep[b] == Keep::input) {
+      parks[b] = true;
+      layers--;
+    }
+  return std::ranges::find(parks, true) == parks.end() ? std::vector<bool>() : parks;
+}
+
 // With as little recomputation as fits, the placement given.
 std::optional<Strategy> with_least_recompute(const std::vector<BlockFacts>& blocks, int32_t micros, Strategy strategy,
                                              int64_t room) {
@@ -100,7 +112,7 @@ Schedule training_schedule(const std::vector<BlockFacts>& blocks, int32_t micros
     const PipelineOrder order = strategy.order == ComputeOrder::by_block ? PipelineOrder::breadth_first : strategy.pipeline;
     step = pipeline_step(blocks, micros, order, within_stages(strategy.keep, strategy.division.stages), strategy.division);
   }
-  return with_residency(std::move(step), strategy.placement, strategy.window);
+  return with_residency(with_parking(std::move(step), strategy.parks), strategy.placement, strategy.window);
 }
 
 Schedule evaluation_schedule(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy) {
@@ -129,6 +141,25 @@ std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, 
     if (auto in_memory = with_least_recompute(blocks, micros, plain, limits.room)) found.push_back(*in_memory);
   if (memory.spill.empty()) return found;
 
+  // Inputs of layers leave last: with all the state in memory where that does, else with all of it away, or with as little
+  // of it away as fits when all of them park.
+  const size_t layers = blocks.size() - 2;
+  const auto park_some = [&](Strategy strategy) {
+    const auto count = smallest(layers, [&](size_t n) {
+      strategy.parks = parking(strategy.keep, n);
+      return fits(strategy);
+    });
+    if (!count || *count == 0) return;
+    strategy.parks = parking(strategy.keep, *count);
+    found.push_back(strategy);
+  };
+  const bool may_park = open || memory.recompute == Recompute::full || memory.recompute == Recompute::every;
+  if (may_park) {
+    Strategy parked = plain;
+    if (open) parked.keep = recompute_all(blocks);
+    park_some(parked);
+  }
+
   const PlacementPath path(blocks);
   const int32_t first = memory.window > 0 ? static_cast<int32_t>(memory.window) : 1;
   const int32_t last = memory.window > 0 ? first : kLargestWindow;
@@ -150,13 +181,27 @@ std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, 
       found.push_back(strategy);
     }
     strategy.placement = path.at(path.length());
+    if (may_park) {
+      Strategy parked = strategy;
+      parked.keep = open ? recompute_all(blocks) : strategy.keep;
+      park_some(parked);
+      parked.parks = parking(parked.keep, layers);
+      const auto steps = smallest(path.length(), [&](size_t n) {
+        parked.placement = path.at(n);
+        return fits(parked);
+      });
+      if (steps) {
+        parked.placement = path.at(*steps);
+        found.push_back(parked);
+      }
+    }
     if (open)
       if (auto mixed = with_least_recompute(blocks, micros, strategy, limits.room)) found.push_back(*mixed);
   }
   return found;
 }
 
-Strategy tightest_strategy(const std::vector<BlockFacts>& blocks, const StrategyLimits& limits) {
+Strategy tightest_strategy(const std::vector<BlockFacts>& blocks, int32_t micros, const StrategyLimits& limits) {
   Strategy strategy = limits.plain();
   strategy.keep = limits.memory.recompute == Recompute::automatic ? recompute_all(blocks) : keep_as_told(blocks, limits.memory);
   if (limits.memory.spill.empty()) return strategy;
@@ -164,7 +209,10 @@ Strategy tightest_strategy(const std::vector<BlockFacts>& blocks, const Strategy
   strategy.order = ComputeOrder::by_block;
   strategy.placement = path.at(path.length());
   strategy.window = limits.memory.window > 0 ? static_cast<int32_t>(limits.memory.window) : 1;
-  return strategy;
+  // Small inputs take less memory than the staging on their way.
+  Strategy parked = strategy;
+  parked.parks = parking(parked.keep, blocks.size() - 2);
+  return most_memory(blocks, micros, parked) < most_memory(blocks, micros, strategy) ? parked : strategy;
 }
 
 std::string describe(const Strategy& strategy) {
@@ -185,7 +233,9 @@ std::string describe(const Strategy& strategy) {
     const auto moments = std::count(strategy.placement.begin(), strategy.placement.end(), Placement::moments_away);
     if (away > 0) say(fmt::format("{} of {} blocks on disk", away, strategy.placement.size()));
     if (moments > 0) say(fmt::format("moments of {} on disk", moments));
-    say(fmt::format("window {}", strategy.window));
+    const auto parked = std::count(strategy.parks.begin(), strategy.parks.end(), true);
+    if (parked > 0) say(fmt::format("inputs of {} layers on disk", parked));
+    if (!strategy.placement.empty()) say(fmt::format("window {}", strategy.window));
   }
   return text;
 }

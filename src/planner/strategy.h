@@ -19,11 +19,12 @@ struct Strategy {
   ComputeOrder order = ComputeOrder::by_micro;
   std::vector<Keep> keep;             // by block; empty: all keep all
   std::vector<Placement> placement;   // by block; empty: all in memory
+  std::vector<bool> parks;            // by block: the input that it keeps waits on disk; empty: none does
   int32_t window = 1;
   Division division;                  // given, as is the pipeline's order: with by_block it is breadth first
   PipelineOrder pipeline = PipelineOrder::one_f_one_b;
 
-  bool spills() const { return !placement.empty(); }
+  bool spills() const { return !placement.empty() || !parks.empty(); }
   bool recomputes() const { return !keep.empty(); }
 };
 
@@ -55,7 +56,7 @@ struct StrategyLimits {
 std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, int32_t micros, const StrategyLimits& limits);
 
 // The one that needs the least memory.
-Strategy tightest_strategy(const std::vector<BlockFacts>& blocks, const StrategyLimits& limits);
+Strategy tightest_strategy(const std::vector<BlockFacts>& blocks, int32_t micros, const StrategyLimits& limits);
 
 // "full recompute, 22 of 26 blocks on disk, window 2"; empty when there is nothing to say.
 std::string describe(const Strategy& strategy);

@@ -37,6 +37,8 @@ std::vector<Op> ops_of_step(const Schedule& schedule, bool saves) {
       } else {
         add(OpKind::forward, block, micro);
         if (schedule.keeps(block) != Keep::all) add(OpKind::recompute, block, micro);
+        if (schedule.parks_input(block)) add(OpKind::park, block, micro);
+        if (schedule.parks_input(block)) add(OpKind::unpark, block, micro);
         add(OpKind::backward, block, micro);
         if (schedule.defers(block)) add(OpKind::weigh, block, micro);
       }
@@ -137,6 +139,11 @@ class Checker {
       report(kNoOp, "{} blocks are placed, the model has {}", schedule_.placement.size(), count);
     if (!schedule_.keep.empty() && schedule_.keep.size() != count)
       report(kNoOp, "it is said of {} blocks what they keep, the model has {}", schedule_.keep.size(), count);
+    if (!schedule_.parks.empty() && schedule_.parks.size() != count)
+      report(kNoOp, "it is said of {} blocks whether they park, the model has {}", schedule_.parks.size(), count);
+    for (size_t block = 0; problems_.empty() && block < schedule_.parks.size(); block++)
+      if (schedule_.parks[block] && schedule_.keeps(static_cast<BlockId>(block)) != Keep::input)
+        report(kNoOp, "{} has no input to park", schedule_.blocks[block].name);
     const std::vector<int32_t>& stages = schedule_.division.stages.of;
     if (!stages.empty() && stages.size() != count)
       report(kNoOp, "{} blocks have a stage, the model has {}", stages.size(), count);

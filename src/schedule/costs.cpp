@@ -87,6 +87,11 @@ Cost predict(const Schedule& schedule, const Op& op, const MachineSpeeds& speeds
       const DiskTraffic traffic = disk_traffic(schedule, op);
       return stream(speeds, traffic, op.kind == OpKind::renew ? 4 * parameter_bytes + 2 * state_bytes : 0);
     }
+    case OpKind::park:
+    case OpKind::unpark: {  // copied to or from staging
+      const DiskTraffic traffic = disk_traffic(schedule, op);
+      return stream(speeds, traffic, 2.0 * static_cast<double>(traffic.read + traffic.written));
+    }
     case OpKind::clear: return compute(speeds, 0, whole_bytes);
     // Each rank adds up its part of all ranks' gradients and, where they stay whole, writes the sum to all.
     case OpKind::reduce:

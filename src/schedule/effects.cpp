@@ -22,6 +22,7 @@ std::string_view name(Thing thing) {
     case Thing::attention: return "what attention kept";
     case Thing::output_gradient: return "gradient of the output";
     case Thing::deferred: return "weight products put off";
+    case Thing::parked: return "input on disk";
     case Thing::aside: return "gradient kept aside";
     case Thing::slice: return "slice of the parameters";
     case Thing::sum: return "gradient summed over the ranks";
@@ -165,6 +166,14 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
       if (!schedule.slices()) add_gradient(takes);
       if (schedule.reduces()) add(takes, Thing::sum, b);
       add(makes, Thing::stowed_gradient, b);
+      break;
+    case OpKind::park:
+      add(takes, Thing::activation, b - 1, m);
+      add(makes, Thing::parked, b, m);
+      break;
+    case OpKind::unpark:
+      add(takes, Thing::parked, b, m);
+      add(makes, Thing::activation, b - 1, m);
       break;
     case OpKind::send: add(takes, Thing::activation, b, m); break;
     case OpKind::receive: add(makes, Thing::activation, b, m); break;

@@ -22,6 +22,7 @@ enum class Thing : uint8_t {
   attention,        // block, micro: the part of it that a layer keeps which makes the rest again
   output_gradient,  // block, micro: gradient of its output
   deferred,         // layer, micro: what its weight products wait with
+  parked,           // block, micro: its input, on disk
   aside,            // block, micro: gradients kept until fold
   slice,            // block: this rank's slice of its parameters, up to date and in memory
   sum,              // block: its gradient summed over the ranks that hold it
@@ -31,7 +32,7 @@ enum class Thing : uint8_t {
   written,          // block: its parts in the checkpoint being written
   checkpoint,       // durable and visible
 };
-inline constexpr int kThings = 21;
+inline constexpr int kThings = 22;
 
 enum class Touch : uint8_t {
   needs,    // reads what must be there

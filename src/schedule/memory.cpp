@@ -74,6 +74,8 @@ int64_t workspace(const Schedule& schedule, const Op& op) {
     case OpKind::weigh: return schedule.blocks[op.block].weigh_workspace_bytes;
     case OpKind::renew:
     case OpKind::fetch: return schedule.blocks[op.block].stream_bytes;
+    case OpKind::park:
+    case OpKind::unpark: return schedule.blocks[op.block].parking_bytes;
     case OpKind::save:
       return schedule.blocks[op.block].save_workspace_bytes +
              (schedule.placed(op.block) == Placement::memory ? 0 : schedule.blocks[op.block].stream_bytes);

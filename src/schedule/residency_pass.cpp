@@ -242,6 +242,8 @@ Schedule renew_only(std::vector<BlockFacts> blocks, std::vector<Placement> place
 }
 
 DiskTraffic disk_traffic(const Schedule& schedule, const Op& op) {
+  if (op.kind == OpKind::park) return {0, schedule.blocks[op.block - 1].output_bytes};
+  if (op.kind == OpKind::unpark) return {schedule.blocks[op.block - 1].output_bytes, 0};
   if (op.block == kNoBlock || schedule.placed(op.block) == Placement::memory) return {};
   const BlockFacts& block = schedule.blocks[op.block];
   const bool away = schedule.placed(op.block) == Placement::away;

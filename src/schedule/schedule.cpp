@@ -48,6 +48,8 @@ std::string_view name(OpKind kind) {
     case OpKind::drop: return "drop";
     case OpKind::clear: return "clear";
     case OpKind::stow: return "stow";
+    case OpKind::park: return "park";
+    case OpKind::unpark: return "unpark";
     case OpKind::gather: return "gather";
     case OpKind::reduce: return "reduce";
     case OpKind::total: return "total";

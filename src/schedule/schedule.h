@@ -31,6 +31,8 @@ enum class OpKind : uint8_t {
   drop,       // spilled block: forgets its parameters; the disk has them
   clear,      // spilled block: an empty gradient to add to
   stow,       // spilled block: its gradient goes out to the disk, where the next renew finds it
+  park,       // block, micro: the input that it keeps for its recomputation goes out to the disk
+  unpark,     // block, micro: and comes back
   gather,     // sliced block: its whole parameters from the slices of all ranks that hold it
   reduce,     // block: its gradient summed over those ranks; of a sliced block, this rank's slice of the sum
   total,      // what the step's losses and norms add up to over all ranks
@@ -113,6 +115,7 @@ struct BlockFacts {
   int64_t compute_copy_bytes = 0;    // parameters kept a second time, in the precision of the computation
   int64_t save_workspace_bytes = 0;  // staging while its parts go out to a checkpoint
   int64_t stream_bytes = 0;          // staging while its state streams from and to the disk
+  int64_t parking_bytes = 0;         // staging while its input does
   bool backward_uses_parameters = true;
 
   // Of forward made again by a layer that kept so much; `with_output`: the next one's input is wanted, too.
@@ -151,6 +154,7 @@ struct Schedule {
   std::vector<BlockFacts> blocks;
   std::vector<Placement> placement;  // by block; empty: all in memory
   std::vector<Keep> keep;            // by block; empty: all of them all
+  std::vector<bool> parks;           // by block: the input that it keeps waits on disk; empty: none does
   Division division;
   int32_t micros = 1;
   bool training = true;              // false: forward passes only (validation)
@@ -160,6 +164,7 @@ struct Schedule {
   Placement placed(BlockId block) const {
     return placement.empty() ? Placement::memory : placement[static_cast<size_t>(block)];
   }
+  bool parks_input(BlockId block) const { return !parks.empty() && parks[static_cast<size_t>(block)]; }
   Keep keeps(BlockId block) const { return keep.empty() ? Keep::all : keep[static_cast<size_t>(block)]; }
   BlockId head() const { return static_cast<BlockId>(blocks.size()) - 1; }
   int32_t stage(BlockId block) const {

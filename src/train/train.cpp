@@ -10,6 +10,7 @@
 #include "config/unavailable.h"
 #include "memory/allocator.h"
 #include "report/html.h"
+#include "schedule/parking_pass.h"
 #include "train/agreement.h"
 #include "train/far_hosts.h"
 #include "train/layout.h"
@@ -123,7 +124,7 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   for (const std::string& change : plan.adapted) say(change);
 
   Engine engine(config.model.shape, config.train, config.run.seed, /*training=*/true,
-                {plan.strategy.placement, spill_folder(config, team)}, team, plan.strategy.division);
+                {plan.strategy.placement, spill_folder(config, team), parked_bytes(plan.step), plan.micros}, team, plan.strategy.division);
   if (const BlockStore* store = engine.model().store())
     say(fmt::format("{} of state in {} ({})", show(Bytes(store->bytes())), config.memory.spill, describe(store->way())));
   OpWatch watch(page);

@@ -5,7 +5,10 @@
 
 #include "base/error.h"
 #include "engine/support.h"
+#include "memory/allocator.h"
 #include "schedule/checker.h"
+#include "schedule/memory.h"
+#include "schedule/parking_pass.h"
 #include "schedule/recompute_choice.h"
 #include "schedule/save_pass.h"
 #include "schedule/residency_pass.h"
@@ -21,9 +24,10 @@ class Spill : public ::testing::Test {
   ~Spill() override { std::filesystem::remove_all(folder_); }
 
   std::unique_ptr<Engine> engine_with(const ModelShape& shape, const TrainSettings& settings,
-                                      std::vector<Placement> placement) {
+                                      std::vector<Placement> placement, const Schedule& step = {}) {
     at::set_num_threads(1);
-    auto engine = std::make_unique<Engine>(shape, settings, 3, true, Residence{std::move(placement), folder_});
+    auto engine = std::make_unique<Engine>(shape, settings, 3, true,
+                                           Residence{std::move(placement), folder_, parked_bytes(step), step.micros});
     engine->model().initialise(3);
     return engine;
   }
@@ -68,6 +72,7 @@ struct Mode {
   ComputeOrder order;
   int32_t window;
   int every;  // layers in a chain; 0: no recomputation; kSelective: of the feed-forward halves
+  bool parks = false;  // the inputs that layers keep
 };
 
 const std::vector<Mode>& modes() {
@@ -81,6 +86,9 @@ const std::vector<Mode>& modes() {
       {"in memory by block, chains", {M, M, M, M, M}, ComputeOrder::by_block, 1, 3},
       {"in memory, selective", {M, M, M, M, M}, ComputeOrder::by_micro, 1, kSelective},
       {"mixed, selective", {O, M, A, O, A}, ComputeOrder::by_block, 2, kSelective},
+      {"all away and parked, window 1", {A, A, A, A, A}, ComputeOrder::by_block, 1, 1, true},
+      {"in memory but parked", {M, M, M, M, M}, ComputeOrder::by_micro, 1, 1, true},
+      {"mixed and parked, chains", {O, M, A, O, A}, ComputeOrder::by_block, 2, 2, true},
   };
   return all;
 }
@@ -115,16 +123,57 @@ TEST_F(Spill, EveryModeGivesTheLossesAndTheStateOfARunInMemory) {
       const auto keep = mode.every == kSelective ? recompute_feed_forward(blocks)
                         : mode.every > 0         ? recompute_every(blocks, mode.every)
                                                  : std::vector<Keep>();
-      const Schedule step = with_residency(training_step(blocks, 3, mode.order, keep), mode.placement, mode.window);
+      std::vector<bool> parks(keep.size());
+      for (size_t b = 0; b < keep.size(); b++) parks[b] = mode.parks && keep[b] == Keep::input;
+      const Schedule step =
+          with_residency(with_parking(training_step(blocks, 3, mode.order, keep), parks), mode.placement, mode.window);
       const auto problems = check(step);
       ASSERT_TRUE(problems.empty()) << problems.front().reason;
-      auto engine = engine_with(shape, settings, mode.placement);
+      auto engine = engine_with(shape, settings, mode.placement, step);
       EXPECT_EQ(memorise(*engine, batch, step, 6, 0.01), wanted);
       const Tensors state = all_state(*engine, blocks, mode.placement);
       ASSERT_EQ(state.size(), wanted_state.size());
       for (const auto& [name, values] : wanted_state) EXPECT_EQ(state.at(name), values) << name;
     }
   }
+}
+
+TEST_F(Spill, InputsThatParkLeaveMemory) {
+  install_allocator();
+  ModelShape shape = three_layers(Arch::gpt2);
+  shape.layers = 6;
+  shape.hidden = 512;
+  shape.context = 256;
+  constexpr int32_t kMicros = 8;
+  const Batch batch = random_batch(shape, kMicros, 256);
+  auto blocks = facts_of(shape, batch, kMicros, Precision::fp32);
+  for (BlockFacts& block : blocks) block.parking_bytes = BlockStore::staging_bytes({{256 * 512}});
+  const auto keep = recompute_all(blocks);
+  std::vector<bool> parks(blocks.size());
+  for (size_t b = 0; b < keep.size(); b++) parks[b] = keep[b] == Keep::input;
+  struct Peak {
+    int64_t measured, bound;
+    double loss;
+  };
+  const auto peak_of = [&](const std::vector<bool>& parking) {
+    const Schedule step = with_parking(training_step(blocks, kMicros, ComputeOrder::by_block, keep), parking);
+    const int64_t before = allocated_memory().live;
+    auto engine = engine_with(shape, settings_with(), {}, step);
+    for (size_t b = 0; b < blocks.size(); b++)
+      blocks[b].optimizer_bytes = engine->model().optimizer_bytes(static_cast<BlockId>(b));
+    engine->run(step, {&batch, 0, 0.01, nullptr});
+    reset_memory_peak();
+    const double loss = engine->run(step, {&batch, 1, 0.01, nullptr}).loss;
+    Schedule counted = step;
+    counted.blocks = blocks;
+    return Peak{allocated_memory().peak - before, memory_bound(counted, Order(counted)).bytes, loss};
+  };
+  const Peak stays = peak_of({}), goes = peak_of(parks);
+  EXPECT_EQ(goes.loss, stays.loss);
+  constexpr int64_t kMiB = int64_t{1} << 20;  // 6 layers, 8 micro-batches of half a MiB each
+  EXPECT_LT(goes.measured, stays.measured - 12 * kMiB);
+  EXPECT_LE(static_cast<double>(goes.measured), 1.02 * static_cast<double>(goes.bound));
+  EXPECT_LT(goes.bound, stays.bound - 12 * kMiB);
 }
 
 TEST_F(Spill, ValidationAndGenerationInBetweenChangeNothingAndSeeTheUpdatedModel) {

@@ -10,6 +10,7 @@
 #include "memory/allocator.h"
 #include "memory/spill_file.h"
 #include "planner/calibration.h"
+#include "schedule/parking_pass.h"
 
 namespace megalith {
 namespace {
@@ -71,7 +72,8 @@ TEST_F(Table, WhatIsOnDiskIsWhatTheStoreTakes) {
     EXPECT_LE(table.most, *config.memory.ram);
     EXPECT_LT(table.plain[MemoryKind::optimizer], moments);
     moments = table.plain[MemoryKind::optimizer];
-    Engine engine(config.model.shape, config.train, 1, true, {spilled.strategy.placement, config.memory.spill});
+    Engine engine(config.model.shape, config.train, 1, true,
+                  {spilled.strategy.placement, config.memory.spill, parked_bytes(spilled.step), spilled.micros});
     // Up to a chunk an array: alignment between parameters.
     EXPECT_NEAR(static_cast<double>(engine.model().store()->bytes()), static_cast<double>(table.disk.total()),
                 static_cast<double>(4 * spilled.blocks.size() * kSpillChunk));

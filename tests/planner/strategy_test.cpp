@@ -64,7 +64,8 @@ TEST(Strategy, AnythingAwayMovesThirtySixBytesAParameter) {
   const auto blocks = facts_of("llama-110m", 1, 256, 4);
   MemorySettings memory;
   memory.spill = "disk";
-  const Strategy tightest = tightest_strategy(blocks, {memory, 0});
+  Strategy tightest = tightest_strategy(blocks, 4, {memory, 0});
+  tightest.parks = {};  // state alone
   const Schedule step = training_schedule(blocks, 4, tightest);
   int64_t parameters = 0;
   for (size_t b = 1; b + 1 < blocks.size(); b++) parameters += blocks[b].parameters;
@@ -94,6 +95,49 @@ TEST(Strategy, WithoutADiskLayersAreRecomputedUntilItFits) {
   EXPECT_TRUE(fitting_strategies(blocks, 1, {memory, all * 3 / 4}).empty()) << "what was asked for is kept";
 }
 
+// What keeps a long sequence or many micro-batches from fitting: what layers keep for their recomputation.
+TEST(Strategy, InputsOfLayersParkWhereNothingElseFits) {
+  const auto parks = [](const Strategy& s) { return std::count(s.parks.begin(), s.parks.end(), true); };
+  struct Case {
+    int64_t sequences, length, micros;
+  };
+  for (const Case& c : {Case{1, 1024, 64}, Case{1, 16384, 1}}) {
+    auto blocks = facts_of("gpt2-124m", c.sequences, c.length, c.micros);
+    for (BlockFacts& block : blocks) block.parking_bytes = 4 * kMiB;
+    const auto micros = static_cast<int32_t>(c.micros);
+    MemorySettings memory;
+    memory.spill = "disk";
+    Strategy unparked = tightest_strategy(blocks, micros, {memory, 0});
+    const int64_t tight = most_memory(blocks, micros, unparked);
+    unparked.parks = {};
+    const int64_t before = most_memory(blocks, micros, unparked);
+    EXPECT_LT(tight, before * 4 / 5);  // the rest is there while one layer is made again
+    const int64_t room = (tight + before) / 2;
+    const auto found = fitting_strategies(blocks, micros, {memory, room});
+    ASSERT_FALSE(found.empty());
+    int64_t fewest = std::numeric_limits<int64_t>::max();
+    for (const Strategy& strategy : found) {
+      const Schedule step = with_save(training_schedule(blocks, micros, strategy));
+      const auto problems = check(step, Bytes(room));
+      EXPECT_TRUE(problems.empty()) << problems.front().reason;
+      if (strategy.parks.empty()) continue;
+      fewest = std::min<int64_t>(fewest, parks(strategy));
+      DiskTraffic moved;
+      for (const Op& op : step.ops)
+        if (op.kind == OpKind::park || op.kind == OpKind::unpark) {
+          moved.read += disk_traffic(step, op).read;
+          moved.written += disk_traffic(step, op).written;
+        }
+      EXPECT_EQ(moved.written, parks(strategy) * c.micros * blocks[1].output_bytes);
+      EXPECT_EQ(moved.read, moved.written);
+    }
+    EXPECT_GT(fewest, 0);
+    EXPECT_LT(fewest, 12) << "no more than need be";
+    memory.recompute = Recompute::none;
+    EXPECT_TRUE(fitting_strategies(blocks, micros, {memory, room}).empty()) << "what was asked for is kept";
+  }
+}
+
 TEST(Strategy, IsSaidInWords) {
   Strategy strategy;
   EXPECT_EQ(describe(strategy), "");
@@ -101,7 +145,10 @@ TEST(Strategy, IsSaidInWords) {
   strategy.placement = {Placement::memory, Placement::away, Placement::away, Placement::moments_away};
   strategy.window = 2;
   EXPECT_EQ(describe(strategy), "full recompute, 2 of 4 blocks on disk, moments of 1 on disk, window 2");
+  strategy.parks = {false, true, false, false};
   strategy.placement = {};
+  EXPECT_EQ(describe(strategy), "full recompute, inputs of 1 layers on disk");
+  strategy.parks = {};
   strategy.keep = {Keep::all, Keep::attention, Keep::input, Keep::none, Keep::all};
   EXPECT_EQ(describe(strategy), "1 of 3 layers recomputed selectively, 2 of 3 layers recomputed in chains");
   strategy.keep = {Keep::all, Keep::attention, Keep::attention, Keep::all};

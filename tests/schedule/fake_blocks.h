@@ -29,7 +29,8 @@ class FakeBlocks {
         buffer->assign(width, 0);
       block.micros.resize(static_cast<size_t>(schedule.micros));
       for (Micro& micro : block.micros)
-        for (Buffer* buffer : {&micro.activation, &micro.saved, &micro.attention, &micro.output_gradient, &micro.deferred, &micro.aside})
+        for (Buffer* buffer : {&micro.activation, &micro.saved, &micro.attention, &micro.output_gradient, &micro.deferred,
+                               &micro.aside, &micro.parked})
           buffer->assign(width, 0);
       if (schedule.holds(static_cast<BlockId>(b))) fill(static_cast<BlockId>(b));
     }
@@ -135,6 +136,14 @@ class FakeBlocks {
         w.clear(block->sum);
         break;
       }
+      case OpKind::park:
+        w.set(micro->parked, input->activation);
+        w.clear(input->activation);
+        break;
+      case OpKind::unpark:
+        w.set(input->activation, micro->parked);
+        w.clear(micro->parked);
+        break;
       case OpKind::loss: {
         Buffer result = hash(20, {&block->parameters, &input->activation, &targets_});
         if (table != nullptr) result = hash(21, {&result, &table->parameters});
@@ -229,14 +238,14 @@ class FakeBlocks {
       all.insert(all.end(), {b.parameters, b.slice, b.optimizer, b.gradient, b.table, b.products, b.sum, b.norm, b.written,
                              b.on_disk, b.stowed});
       for (const Micro& m : b.micros)
-        all.insert(all.end(), {m.activation, m.saved, m.attention, m.output_gradient, m.deferred, m.aside});
+        all.insert(all.end(), {m.activation, m.saved, m.attention, m.output_gradient, m.deferred, m.aside, m.parked});
     }
     return all;
   }
 
  private:
   struct Micro {
-    Buffer activation, saved, attention, output_gradient, deferred, aside;
+    Buffer activation, saved, attention, output_gradient, deferred, aside, parked;
   };
   struct Block {
     Buffer parameters, slice, optimizer, gradient, table, products, sum, norm, written;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "schedule/base_pass.h"
+#include "schedule/parking_pass.h"
 #include "schedule/save_pass.h"
 #include "schedule/residency_pass.h"
 
@@ -78,6 +79,15 @@ inline Schedule random_step(Random& random, std::vector<BlockFacts> blocks, int3
   return training_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1)), std::move(keep));
 }
 
+// The step with the inputs of some of the layers that keep nothing else on disk; half of the time none.
+inline Schedule some_parked(Random& random, Schedule step) {
+  std::vector<bool> parks(step.blocks.size());
+  const bool any = pick(random, 0, 1) == 1;
+  for (BlockId b = 0; b <= step.head(); b++)
+    parks[static_cast<size_t>(b)] = any && step.keeps(b) == Keep::input && pick(random, 0, 2) > 0;
+  return with_parking(std::move(step), std::move(parks));
+}
+
 inline Schedule random_spilled(Random& random, std::vector<BlockFacts> blocks, int32_t micros) {
   const auto placement = random_placement(random, blocks.size());
   const int32_t window = pick(random, 1, 4);
@@ -86,8 +96,9 @@ inline Schedule random_spilled(Random& random, std::vector<BlockFacts> blocks, i
     case 1:
       return with_residency(evaluation_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1))),
                         placement, window);
-    case 2: return with_save(with_residency(random_step(random, std::move(blocks), micros), placement, window));
-    default: return with_residency(random_step(random, std::move(blocks), micros), placement, window);
+    case 2:
+      return with_save(with_residency(some_parked(random, random_step(random, std::move(blocks), micros)), placement, window));
+    default: return with_residency(some_parked(random, random_step(random, std::move(blocks), micros)), placement, window);
   }
 }
 
@@ -102,7 +113,7 @@ inline Schedule random_schedule(Random& random) {
     case 1: return save_only(std::move(blocks));
     case 2: return training_step(std::move(blocks), micros);
     case 3:
-    case 4: return random_step(random, std::move(blocks), micros);
+    case 4: return some_parked(random, random_step(random, std::move(blocks), micros));
     case 5: return with_save(training_step(std::move(blocks), micros));
     default: return with_save(with_updates_aside(training_step(std::move(blocks), micros)));
   }

@@ -2,6 +2,7 @@
 
 const causes = {
   renew: "pending updates and parameters from disk", fetch: "parameters from disk", stow: "gradients to disk",
+  park: "inputs of layers to disk", unpark: "inputs of layers from disk",
   save: "the checkpoint being written", update: "updates",
   receive: "the rank with the blocks before", "receive back": "the rank with the blocks behind",
   gather: "slices of all ranks that hold the block", total: "the slowest rank", lend: "the rank that has the tied table",

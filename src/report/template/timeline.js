@@ -2,7 +2,8 @@
 
 const opColours = {
   forward: "--c1-soft", backward: "--c1", loss: "--c4", recompute: "--c5", update: "--c2", save: "--c3", commit: "--c3",
-  renew: "--c2", fetch: "--c7", stow: "--c3", gather: "--c3", reduce: "--c3", send: "--c3", recv: "--c3",
+  renew: "--c2", fetch: "--c7", stow: "--c3", park: "--c3", unpark: "--c7",
+  gather: "--c3", reduce: "--c3", send: "--c3", recv: "--c3",
 };
 const opColour = (name) => `var(${opColours[name.split(/[ _]/)[0]] ?? "--c6"})`;
 

@@ -1,0 +1,19 @@
+// Inputs that layers keep for their recomputation, on disk from forward to backward.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "schedule/schedule.h"
+
+namespace megalith {
+
+// The training step with the inputs of some layers parked: written out when forward has used them (`park`), read again
+// shortly before the layer is recomputed (`unpark`). At most two wait to go out: computing waits for the disk rather than
+// fill memory; and at most two come back early. Only layers that keep their input and nothing else can park. `parks`: by
+// block; empty: none. Comes before with_residency.
+Schedule with_parking(Schedule step, std::vector<bool> parks);
+
+// By block: bytes of a micro-batch's input that parks; empty: none does.
+std::vector<int64_t> parked_bytes(const Schedule& step);
+
+}  // namespace megalith
