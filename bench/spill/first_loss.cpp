@@ -9,7 +9,7 @@
 
 #include <iostream>
 
-#include "base/philox.h"
+#include "base/normals.h"
 #include "config/parse.h"
 #include "memory/allocator.h"
 #include "memory/machine.h"
@@ -20,7 +20,7 @@ namespace megalith {
 namespace {
 
 // As initial weights are defined: every element a function of (seed, number of the parameter in the model,
-// index), four deviates to a counter.
+// index).
 at::Tensor initial_values(const Block& block, uint64_t seed, uint64_t& number) {
   at::Tensor values = at::empty({block.spec().flat_size}, at::kFloat);
   for (const ParameterSpec& p : block.spec().parameters) {
@@ -28,13 +28,8 @@ at::Tensor initial_values(const Block& block, uint64_t seed, uint64_t& number) {
     std::fill(out.begin(), out.end(), static_cast<float>(p.initial));
     const Philox random(seed, RandomUse::initial_weights, number++);
     if (p.initial_std <= 0) continue;
-    at::parallel_for(0, static_cast<int64_t>(out.size() + 3) / 4, 4096, [&](int64_t begin, int64_t end) {
-      for (size_t i = static_cast<size_t>(begin); i < static_cast<size_t>(end); i++) {
-        const auto normals = random.normals(i);
-        for (size_t k = 0; k < 4 && 4 * i + k < out.size(); k++)
-          out[4 * i + k] = static_cast<float>(p.initial_std) * normals[k];
-      }
-    });
+    fill_normals(random, 0, out);
+    for (float& value : out) value *= static_cast<float>(p.initial_std);
   }
   return values;
 }

@@ -2,7 +2,6 @@
 // layout. Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 #pragma once
 #include <array>
-#include <cmath>
 #include <cstdint>
 
 namespace megalith {
@@ -74,20 +73,6 @@ class Philox {
     uint64_t wide = static_cast<uint64_t>(b[0]) << 32 | b[1];
     return static_cast<uint64_t>(static_cast<unsigned __int128>(wide) * n >> 64);
   }
-
-  // Four standard normals by Box-Muller, from one block.
-  std::array<float, 4> normals(uint64_t index) const {
-    auto b = block(index);
-    std::array<float, 4> out;
-    for (int pair = 0; pair < 2; pair++) {
-      float u = (static_cast<float>(b[2 * pair] >> 8) + 0.5f) * (1.0f / 16777216.0f);  // never 0
-      float radius = std::sqrt(-2.0f * std::log(u)), angle = 6.283185307179586f * to_uniform(b[2 * pair + 1]);
-      out[2 * pair] = radius * std::cos(angle);
-      out[2 * pair + 1] = radius * std::sin(angle);
-    }
-    return out;
-  }
-  float normal(uint64_t index) const { return normals(index / 4)[index % 4]; }
 
  private:
   static constexpr uint64_t mix(uint64_t z) {  // splitmix64's finaliser: spreads small keys over 64 bits

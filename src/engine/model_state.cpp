@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/philox.h"
+#include "base/normals.h"
 #include "memory/allocator.h"
 
 namespace megalith {
@@ -21,15 +21,34 @@ std::span<float> floats(const at::Tensor& flat, int64_t offset, int64_t size) {
 PartType part_type(Packing packing) { return packing == Packing::bf16 ? PartType::bf16 : PartType::u8; }
 const std::string kScaleSuffix = ".scale";
 
-// Deviates are made in whole Philox blocks, four elements each, so that any cut gives the same values. `begin`: of
-// `out` inside the parameter.
+// `begin`: of `out` inside the parameter; any cut gives the same values.
 void fill_normal(std::span<float> out, int64_t begin, const Philox& random, float deviation) {
-  const int64_t end = begin + static_cast<int64_t>(out.size());
-  at::parallel_for(begin / 4, (end + 3) / 4, 4096, [&](int64_t first, int64_t last) {
-    for (int64_t b = first; b < last; b++) {
-      auto normals = random.normals(static_cast<uint64_t>(b));
-      for (int64_t i = std::max(begin, 4 * b); i < std::min(end, 4 * b + 4); i++)
-        out[static_cast<size_t>(i - begin)] = deviation * normals[static_cast<size_t>(i - 4 * b)];
+  constexpr int64_t kChunk = 1 << 14;
+  const auto size = static_cast<int64_t>(out.size());
+  at::parallel_for(0, (size + kChunk - 1) / kChunk, 1, [&](int64_t first, int64_t last) {
+    const int64_t from = first * kChunk, to = std::min(size, last * kChunk);
+    for (int64_t at = from; at < to; at += kChunk) {
+      const auto part = out.subspan(static_cast<size_t>(at), static_cast<size_t>(std::min(kChunk, to - at)));
+      fill_normals(random, static_cast<uint64_t>(begin + at), part);
+      for (float& value : part) value *= deviation;
+    }
+  });
+}
+
+// A few elements at a time, so that the gradient is still in the cache when it is overwritten: to clear it later is one
+// more pass over memory. For optimizers that look at nothing but elements.
+void apply_and_clear(const ParameterSlice& whole, const Optimizer& optimizer, const Update& update) {
+  constexpr int64_t kPiece = int64_t{1} << 15;  // elements: four streams of them fit a core's own cache
+  auto* gradient = const_cast<float*>(whole.gradient.data());  // the caller's to clear
+  const int64_t elements = std::ssize(whole.value);
+  at::parallel_for(0, (elements + kPiece - 1) / kPiece, 1, [&](int64_t first, int64_t last) {
+    for (int64_t begin = first * kPiece; begin < std::min(elements, last * kPiece); begin += kPiece) {
+      const auto at = static_cast<size_t>(begin), count = static_cast<size_t>(std::min(kPiece, elements - begin));
+      ParameterSlice part{whole.parameter, whole.begin + begin, whole.value.subspan(at, count),
+                          whole.gradient.subspan(at, count), {}};
+      for (const std::span<float>& slot : whole.slots) part.slots.push_back(slot.subspan(at, count));
+      optimizer.apply(part, update, {});
+      std::memset(gradient + at, 0, count * sizeof(float));
     }
   });
 }
@@ -317,9 +336,12 @@ void ModelState::apply(State& state, const Optimizer& optimizer, const Update& u
 
 void ModelState::update(BlockId id, const Optimizer& optimizer, const Update& update) {
   State& state = state_of(id);
-  apply(state, optimizer, update);
+  // The gradient is all of one piece with what is updated, and the optimizer looks at nothing but elements.
+  const bool in_turn = state.gradient_stays && elementwise() && !packs() && state.own.size() == state.gradients.numel();
+  for (size_t i = 0; i < state.facts.size() && in_turn; i++) apply_and_clear(slice(state, i), optimizer, update);
+  if (!in_turn) apply(state, optimizer, update);
   if (compute_type_ != at::kFloat && !slices()) state.computing.copy_(state.values);  // sliced: gather brings all
-  clear_gradient(id);
+  if (!in_turn) clear_gradient(id);
 }
 
 void ModelState::zero(const at::Tensor& flat) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/philox_blocks.h"
 #include "optim/kernel.h"
 
 namespace megalith {
@@ -10,29 +11,9 @@ namespace {
 constexpr int64_t kBlocks = 64;           // of Philox, at once
 constexpr int64_t kGroup = 8 * kBlocks;   // elements
 
-// Philox4x32-10 (base/philox.h) of kBlocks counters in step.
 MEGALITH_KERNEL void group_bits(uint64_t counter, uint64_t stream, uint64_t key, uint16_t* __restrict out) {
-  uint32_t c0[kBlocks], c1[kBlocks], c2[kBlocks], c3[kBlocks];
-  for (int64_t b = 0; b < kBlocks; b++) {
-    c0[b] = static_cast<uint32_t>(counter) + static_cast<uint32_t>(b);  // the counter is a multiple of kBlocks
-    c1[b] = static_cast<uint32_t>(counter >> 32);
-    c2[b] = static_cast<uint32_t>(stream);
-    c3[b] = static_cast<uint32_t>(stream >> 32);
-  }
-  uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
-  for (int round = 0; round < 10; round++) {
-    for (int64_t b = 0; b < kBlocks; b++) {
-      const uint64_t p0 = static_cast<uint64_t>(0xD2511F53u) * c0[b], p1 = static_cast<uint64_t>(0xCD9E8D57u) * c2[b];
-      const uint32_t n0 = static_cast<uint32_t>(p1 >> 32) ^ c1[b] ^ k0, n2 = static_cast<uint32_t>(p0 >> 32) ^ c3[b] ^ k1;
-      c1[b] = static_cast<uint32_t>(p1);
-      c3[b] = static_cast<uint32_t>(p0);
-      c0[b] = n0;
-      c2[b] = n2;
-    }
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  const uint32_t* words[4] = {c0, c1, c2, c3};
+  uint32_t words[4][kBlocks];
+  philox_blocks(counter, stream, key, words);
   for (int64_t w = 0; w < 4; w++) {
     const uint32_t* __restrict word = words[w];
     for (int64_t b = 0; b < kBlocks; b++) out[2 * w * kBlocks + b] = static_cast<uint16_t>(word[b]);

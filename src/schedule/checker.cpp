@@ -38,6 +38,7 @@ std::vector<Op> ops_of_step(const Schedule& schedule, bool saves) {
         add(OpKind::forward, block, micro);
         if (schedule.keeps(block) != Keep::all) add(OpKind::recompute, block, micro);
         add(OpKind::backward, block, micro);
+        if (schedule.defers(block)) add(OpKind::weigh, block, micro);
       }
     }
   }

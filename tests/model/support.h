@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "base/philox.h"
+#include "base/normals.h"
 
 namespace megalith::testing_support {
 
@@ -15,8 +15,9 @@ namespace megalith::testing_support {
 inline at::Tensor normal(std::vector<int64_t> shape, uint64_t item, at::ScalarType type = at::kDouble) {
   at::Tensor out = at::empty(shape, at::kDouble);
   Philox random(7, RandomUse::test, item);
-  double* data = out.mutable_data_ptr<double>();
-  for (int64_t i = 0; i < out.numel(); i++) data[i] = random.normal(static_cast<uint64_t>(i));
+  std::vector<float> values(static_cast<size_t>(out.numel()));
+  fill_normals(random, 0, values);
+  std::copy(values.begin(), values.end(), out.mutable_data_ptr<double>());
   return out.to(type);
 }
 

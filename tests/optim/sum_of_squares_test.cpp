@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "base/philox.h"
+#include "base/normals.h"
 #include "optim/optimizer.h"
 
 namespace megalith {
@@ -15,7 +15,7 @@ namespace {
 std::vector<float> normals(int64_t n) {
   Philox random(5, RandomUse::test, 77);
   std::vector<float> values(static_cast<size_t>(n));
-  for (size_t i = 0; i < values.size(); i++) values[i] = random.normal(i);
+  fill_normals(random, 0, values);
   return values;
 }
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "base/philox.h"
+#include "base/normals.h"
 #include "optim/optimizer.h"
 
 namespace megalith {
@@ -73,7 +73,8 @@ inline TrainSettings settings(OptimizerKind kind) {
 inline std::vector<float> normals(int64_t n, uint64_t item, double scale = 1) {
   Philox random(5, RandomUse::test, item);
   std::vector<float> values(static_cast<size_t>(n));
-  for (size_t i = 0; i < values.size(); i++) values[i] = static_cast<float>(scale * random.normal(i));
+  fill_normals(random, 0, values);
+  for (float& value : values) value = static_cast<float>(scale * value);
   return values;
 }
 

@@ -1,0 +1,34 @@
+// Philox (base/philox.h) of many counters in step, for loops that the compiler vectorises.
+#pragma once
+#include <cstdint>
+
+namespace megalith {
+
+// Word w of the block `counter + b` goes to words[w][b], b < kBlocks; `counter` is a multiple of kBlocks, a power of two.
+// Inlined, so that it is compiled for the instruction set of its caller.
+template <int64_t kBlocks>
+inline __attribute__((always_inline)) void philox_blocks(uint64_t counter, uint64_t stream, uint64_t key,
+                                                         uint32_t (&words)[4][kBlocks]) {
+  auto& [c0, c1, c2, c3] = words;
+  for (int64_t b = 0; b < kBlocks; b++) {
+    c0[b] = static_cast<uint32_t>(counter) + static_cast<uint32_t>(b);
+    c1[b] = static_cast<uint32_t>(counter >> 32);
+    c2[b] = static_cast<uint32_t>(stream);
+    c3[b] = static_cast<uint32_t>(stream >> 32);
+  }
+  uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; round++) {
+    for (int64_t b = 0; b < kBlocks; b++) {
+      const uint64_t p0 = static_cast<uint64_t>(0xD2511F53u) * c0[b], p1 = static_cast<uint64_t>(0xCD9E8D57u) * c2[b];
+      const uint32_t n0 = static_cast<uint32_t>(p1 >> 32) ^ c1[b] ^ k0, n2 = static_cast<uint32_t>(p0 >> 32) ^ c3[b] ^ k1;
+      c1[b] = static_cast<uint32_t>(p1);
+      c3[b] = static_cast<uint32_t>(p0);
+      c0[b] = n0;
+      c2[b] = n2;
+    }
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+}
+
+}  // namespace megalith
