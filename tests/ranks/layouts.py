@@ -23,6 +23,9 @@ MODELS = {
     "llama": "model: {arch: llama, layers: 4, hidden: 64, heads: 8, kv_heads: 4, ffn: 96, context: 32}",
     "wide llama": "model: {arch: llama, layers: 4, hidden: 512, heads: 8, kv_heads: 4, ffn: 1536, context: 32}",
     "wide gpt2": "model: {arch: gpt2, layers: 4, hidden: 512, heads: 4, context: 32}",
+    "experts": "model: {arch: llama, layers: 4, hidden: 64, heads: 8, kv_heads: 4, ffn: 64, context: 32, experts: {count: 4}}",
+    "wide experts": "model: {arch: llama, layers: 4, hidden: 384, heads: 8, ffn: 384, context: 32, experts: {count: 4, router: noisy}}",
+    "few experts": "model: {arch: llama, layers: 4, hidden: 64, heads: 8, ffn: 64, context: 32, experts: {count: 4, router: sigmoid, every: 2, shared: 32, capacity: 1.5}}",
     "bert": "model: {arch: bert, layers: 4, hidden: 48, heads: 4, ffn: 96, context: 32}\nobjective: masked",
 }
 # Shorter samples and rare words later, and layers that skip tokens: every step here has another shape than the one before.
@@ -105,6 +108,11 @@ LAYOUTS = [
     layout(8, pipeline=2, tensor=2, context=2, efficient=True),
     layout(2, "wide gpt2", zero=3, spill=True, efficient=True),
     layout(8, "wide llama", pipeline=2, tensor=2, zero=3, spill=True, efficient=True),
+    layout(2, "experts"),
+    layout(4, "experts", pipeline=2, zero=1),
+    layout(2, "few experts", zero=2, recompute="full"),
+    layout(2, "few experts", zero=3),
+    layout(2, "wide experts", zero=1, spill=True),
 ]
 
 
