@@ -13,11 +13,17 @@
 
 #include "memory/allocator.h"
 #include "model/kernels/attention.h"
+#include "model/kernels/cached_attention.h"
 #include "model/kernels/cross_entropy.h"
+#include "model/kernels/dropout.h"
+#include "model/kernels/few_rows.h"
 #include "model/kernels/gelu.h"
+#include "model/kernels/layer_norm.h"
+#include "model/kernels/product.h"
 #include "model/kernels/rms_norm.h"
 #include "model/kernels/rope.h"
 #include "model/kernels/swiglu.h"
+#include "model/packed_rows.h"
 #include "optim/optimizer.h"
 
 namespace megalith {
@@ -44,6 +50,24 @@ void Product(benchmark::State& state) {
   flop(state, 2.0 * N * C * F);
 }
 
+void LinearForward(benchmark::State& state) {
+  at::Tensor a = at::randn({N, F}), b = at::randn({C, F}), bias = at::randn({C}), onto = at::randn({N, C});
+  for (auto _ : state) benchmark::DoNotOptimize(kernels::product(a, b.t(), bias, onto));
+  flop(state, 2.0 * N * C * F);
+}
+
+void WeightGradient(benchmark::State& state) {
+  at::Tensor x = at::randn({N, C}), g = at::randn({N, F}), sum = at::zeros({F, C});
+  for (auto _ : state) kernels::product_added(g.t(), x, sum);
+  flop(state, 2.0 * N * C * F);
+}
+
+void FewRows(benchmark::State& state) {
+  at::Tensor x = at::randn({4, C}), w = at::randn({V, C});
+  for (auto _ : state) benchmark::DoNotOptimize(kernels::few_rows_product(x, w, MatrixOrder::out_in, {}));
+  bytes(state, 4.0 * V * C);
+}
+
 struct Heads {
   at::Tensor qkv = at::randn({B, T, 3 * H, D}).transpose(1, 2), g_qkv = at::empty({B, T, 3 * H, D}).transpose(1, 2);
   at::Tensor o = at::empty({B, T, H, D}).transpose(1, 2), g = at::randn({B, T, H, D}).transpose(1, 2);
@@ -67,6 +91,13 @@ void AttentionBackward(benchmark::State& state) {
     kernels::attention_backward(x.g, x.part(x.qkv, 0), x.part(x.qkv, 1), x.part(x.qkv, 2), x.o, lse, x.sight, {},
                                 x.part(x.g_qkv, 0), x.part(x.g_qkv, 1), x.part(x.g_qkv, 2));
   flop(state, 5.0 * N * T * C);
+}
+
+void CachedAttention(benchmark::State& state) {
+  constexpr int64_t keys = 1024;
+  at::Tensor q = at::randn({H, 1, D}), k = at::randn({H, keys, D}), v = at::randn({H, keys, D}), out = at::empty({H, 1, D});
+  for (auto _ : state) kernels::cached_attention(q, k, v, keys - 1, out);
+  bytes(state, 8.0 * H * keys * D);
 }
 
 // Runs an in-place kernel on fresh copies: left to itself, its own output would soon be all denormal numbers.
@@ -105,10 +136,48 @@ void SwigluBackward(benchmark::State& state) {
   bytes(state, 24.0 * N * F);
 }
 
+void LayerNormForward(benchmark::State& state) {
+  at::Tensor x = at::randn({N, C}), w = at::ones({C}), b = at::zeros({C});
+  for (auto _ : state) benchmark::DoNotOptimize(kernels::layer_norm(x, w, b, 1e-5));
+  bytes(state, 8.0 * N * C);
+}
+
+void LayerNormBackward(benchmark::State& state) {
+  at::Tensor x = at::randn({N, C}), g = at::randn({N, C}), w = at::ones({C}), b = at::zeros({C});
+  const kernels::LayerNormed normed = kernels::layer_norm(x, w, b, 1e-5);
+  for (auto _ : state) benchmark::DoNotOptimize(kernels::layer_norm_backward(g, x, normed.mean_N, normed.rstd_N, w, g));
+  bytes(state, 16.0 * N * C);
+}
+
 void RmsNormForward(benchmark::State& state) {
   at::Tensor x = at::randn({N, C}), w = at::ones({C});
   for (auto _ : state) benchmark::DoNotOptimize(kernels::rms_norm(x, w, 1e-5));
   bytes(state, 8.0 * N * C);
+}
+
+void RmsNormBackward(benchmark::State& state) {
+  at::Tensor x = at::randn({N, C}), g = at::randn({N, C}), w = at::ones({C});
+  const at::Tensor rstd = std::get<1>(kernels::rms_norm(x, w, 1e-5));
+  for (auto _ : state) benchmark::DoNotOptimize(kernels::rms_norm_backward(g, x, rstd, w, g));
+  bytes(state, 16.0 * N * C);
+}
+
+void Dropout(benchmark::State& state) {
+  at::Tensor x = at::ones({N, C});
+  in_place(state, x, x, [](at::Tensor& y, at::Tensor&) { kernels::dropout_in_place(y, {.seed = 1, .probability = 0.1}); });
+  bytes(state, 8.0 * N * C);
+}
+
+void PackInt8(benchmark::State& state) {
+  at::Tensor x = at::randn({N, F});
+  for (auto _ : state) benchmark::DoNotOptimize(pack_rows(x, Packing::int8));
+  bytes(state, 5.0 * N * F);
+}
+
+void UnpackInt8(benchmark::State& state) {
+  const PackedRows packed = pack_rows(at::randn({N, F}), Packing::int8);
+  for (auto _ : state) benchmark::DoNotOptimize(unpack_rows(packed));
+  bytes(state, 5.0 * N * F);
 }
 
 void RopeInPlace(benchmark::State& state) {
@@ -120,8 +189,10 @@ void RopeInPlace(benchmark::State& state) {
 }
 
 void CrossEntropy(benchmark::State& state) {
-  at::Tensor logits = at::randn({256, V}), targets = at::zeros({256}, at::kLong), loss = at::empty({256});
-  for (auto _ : state) kernels::cross_entropy(logits, targets, loss, true, 1e-3);
+  at::Tensor targets = at::zeros({256}, at::kLong);
+  in_place(state, at::randn({256, V}), at::zeros({256}), [&](at::Tensor& logits, at::Tensor& loss) {
+    kernels::cross_entropy(logits, targets, loss, true, 1e-3);
+  });
   bytes(state, 8.0 * 256 * V);
 }
 
@@ -136,18 +207,36 @@ void AdamwUpdate(benchmark::State& state) {
   bytes(state, 28.0 * n);
 }
 
+void SumOfSquares(benchmark::State& state) {
+  constexpr int64_t n = 32 << 20;
+  const std::vector<float> values(n, 0.1f);
+  for (auto _ : state) benchmark::DoNotOptimize(sum_of_squares(values));
+  bytes(state, 4.0 * n);
+}
+
 BENCHMARK(Copy)->UseRealTime();
 BENCHMARK(Product)->UseRealTime();
+BENCHMARK(LinearForward)->UseRealTime();
+BENCHMARK(WeightGradient)->UseRealTime();
+BENCHMARK(FewRows)->UseRealTime();
 BENCHMARK(AttentionForward)->UseRealTime();
 BENCHMARK(AttentionBackward)->UseRealTime();
+BENCHMARK(CachedAttention)->UseRealTime();
 BENCHMARK(GeluForward)->UseRealTime();
 BENCHMARK(GeluBackward)->UseRealTime();
 BENCHMARK(SwigluForward)->UseRealTime();
 BENCHMARK(SwigluBackward)->UseRealTime();
+BENCHMARK(LayerNormForward)->UseRealTime();
+BENCHMARK(LayerNormBackward)->UseRealTime();
 BENCHMARK(RmsNormForward)->UseRealTime();
+BENCHMARK(RmsNormBackward)->UseRealTime();
+BENCHMARK(Dropout)->UseRealTime();
+BENCHMARK(PackInt8)->UseRealTime();
+BENCHMARK(UnpackInt8)->UseRealTime();
 BENCHMARK(RopeInPlace)->UseRealTime();
 BENCHMARK(CrossEntropy)->UseRealTime();
 BENCHMARK(AdamwUpdate)->UseRealTime();
+BENCHMARK(SumOfSquares)->UseRealTime();
 
 }  // namespace
 }  // namespace megalith

@@ -58,6 +58,7 @@ int serve(char** argument) {
   shape.ffn = number(4);
   shape.vocab = number(5);
   shape.context = number(8);
+  shape.tied = true;  // as the peers' models are
   fill_defaults(shape);
   config.train.batch = number(6);
   config.data.sequence = number(7);
@@ -69,7 +70,7 @@ int serve(char** argument) {
   Engine engine(shape, config.train, 1, true);
   engine.model().initialise(1);
   const Batch batch = make_batch(shape, config.train.batch, config.data.sequence);
-  std::cout << R"({"ready": true, "micros": )" << plan.micros << "}" << std::endl;
+  std::cout << R"({"ready": true, "micros": )" << plan.micros << R"(, "parameters": )" << parameter_count(shape) << "}" << std::endl;
   int64_t step = 0;
   for (std::string line; std::getline(std::cin, line);) {
     std::string seconds;

@@ -1,10 +1,12 @@
 """Does a curriculum, or token dropping, or both, reach the same loss with less? Books, one small model, several budgets.
 
-    python3 bench/data_efficiency/study.py --megalith build/megalith --corpus DIR [--tokens 10M] [--fractions 1,0.67,0.5]
-        [--seeds 1,2] [--out runs/data_efficiency] [--smoke]
+    python3 bench/data_efficiency/study.py --megalith build/megalith --corpus DIR [--tokens 8M] [--fractions 1,0.67,0.5]
+        [--seeds 1,2] [--threads 1] [--train-only] [--out runs/data_efficiency] [--smoke]
 
 DIR holds books.txt.gz (documents separated by <|endoftext|> on a line of its own). Five books are held out. Runs that are
-done are not repeated, so an interrupted study goes on. Writes results.json, results.md and chart.svg into --out.
+done are not repeated, so an interrupted study goes on. Training may share the machine with other work: the time of a run is
+worked out afterwards, from how often each shape of a step came (length, tokens kept) and what a step of that shape takes on
+the machine at rest, all shapes measured in turn. Writes results.json, results.md and chart.svg into --out.
 """
 import argparse
 import gzip
@@ -15,7 +17,14 @@ import subprocess
 
 SEPARATOR = "<|endoftext|>"
 HELD_OUT = 5
-MODEL = "{arch: llama, layers: 6, hidden: 192, heads: 6, context: 256, tied: true}"  # 4.1M parameters with a vocabulary of 4,096
+MODEL = "{arch: llama, layers: 8, hidden: 192, heads: 6, context: 256, tied: true}"  # 4.3M parameters with a vocabulary of 4,096
+SEQUENCE = 256
+PEAK_RATE = 0.002  # of the baseline; others have it divided by their fraction
+# The recipe: how far limits go, and over which share of the budget.
+CURRICULUM = "[{{metric: length, apply: truncate, from: 32, to: 256, step: 16, over: {over} tokens}}]"
+CURRICULUM_SHARE = 0.7
+DROPPING = "{{from: 128, to: 256, step: 16, over: {over} tokens}}"
+DROPPING_SHARE = 0.7
 COLOURS = {"baseline": "#555555", "curriculum": "#4477aa", "dropping": "#cc6677", "both": "#228833"}
 
 
@@ -35,39 +44,55 @@ def split(corpus, folder, few):
     return train, valid
 
 
-def settings(variant, fraction, tokens, batch, train, valid, folder, smoke):
-    """One run. The peak rate grows as the data shrink, as the reference has it; limits end after two fifths of the budget
-    (curriculum) and after three fifths (dropping)."""
+def settings(variant, fraction, tokens, batch, files, smoke):
+    """One run. The peak rate grows as the data shrink, as the reference has it."""
     budget = int(tokens * fraction)
-    steps = budget // (batch * 256)
+    steps = budget // (batch * SEQUENCE)
     lines = {
-        "model": MODEL,
-        "data": f"{{train: {train}, valid: {valid}, separator: '{SEPARATOR}', sequence: 256, cache: {folder / 'tokens'}, "
-                f"tokenizer: {folder / 'tokenizer'}}}",
+        **files,
         "train": f"{{tokens: {budget}, schedule_by: tokens, batch: {batch}, "
-                 f"lr: {0.002 / fraction:.6f}, min_lr: 0.0001, warmup: {max(2, steps // 20)}, "
-                 f"eval_every: {max(1, steps // (2 if smoke else 20))}, eval_batches: {4 if smoke else 40}, log_every: 1000000}}",
-        "checkpoint": "{every: never}",
+                 f"lr: {PEAK_RATE / fraction:.6f}, min_lr: 0.0001, warmup: {max(2, steps // 20)}, "
+                 f"eval_every: {max(1, steps // (2 if smoke else 20))}, eval_batches: {4 if smoke else 24}, log_every: 1000000}}",
     }
     if variant in ("curriculum", "both"):
-        over = int(0.4 * budget)
-        lines["curriculum"] = (f"[{{metric: length, apply: truncate, from: 64, to: 256, step: 16, over: {over} tokens}}, "
-                               f"{{metric: rarity, unit: percentile, from: 10, to: 100, over: {over} tokens, pacing: root 2}}]")
+        lines["curriculum"] = CURRICULUM.format(over=int(CURRICULUM_SHARE * budget))
     if variant in ("dropping", "both"):
-        lines["token_dropping"] = f"{{from: 128, to: 256, step: 16, over: {int(0.6 * budget)} tokens}}"
+        lines["token_dropping"] = DROPPING.format(over=int(DROPPING_SHARE * budget))
     return "".join(f"{key}: {value}\n" for key, value in lines.items())
 
 
-def run(megalith, folder, name, yaml, seed):
+def train(megalith, folder, name, yaml, *overrides):
+    """A run that is done is not repeated. Its metrics, step by step."""
     path, directory = folder / f"{name}.yaml", folder / "runs" / name
     summary = directory / "summary.json"
     if not (summary.exists() and json.loads(summary.read_text())["state"] == "finished"):
         path.write_text(yaml)
-        subprocess.run([megalith, "train", path, f"run.dir={directory}", f"run.seed={seed}"], check=True)
-    rows = [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
+        subprocess.run([megalith, "train", path, f"run.dir={directory}", *overrides], check=True)
+    return [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
+
+
+def shape_of(row):
+    length = row.get("length", SEQUENCE)
+    return length, min(row.get("kept", length), length)
+
+
+def clock(megalith, folder, files, batch, shapes, rounds=2):
+    """Seconds a step of every shape takes: the median of a few steps, all shapes in turn."""
+    taken = {shape: [] for shape in shapes}
+    for turn in range(rounds):
+        for length, kept in shapes:
+            dropping = f"token_dropping: {{from: {kept}, to: {kept}, step: 1, over: 1 steps}}\n" if kept < length else ""
+            yaml = ("".join(f"{key}: {value}\n" for key, value in files.items()).replace(f"sequence: {SEQUENCE}", f"sequence: {length}")
+                    + dropping + f"train: {{steps: 9, batch: {batch}, log_every: 1000000}}\n")
+            rows = train(megalith, folder, f"clock-{length}-{kept}-{turn}", yaml)
+            taken[length, kept] += [row["step_s"] for row in rows[3:]]
+    return {shape: statistics.median(seconds) for shape, seconds in taken.items()}
+
+
+def outcome(rows, seconds_of):
     seconds, curve = 0.0, []
     for row in rows:
-        seconds += row["step_s"]
+        seconds += seconds_of[shape_of(row)]
         if "valid_loss" in row:
             curve.append({"tokens": row["tokens"], "seconds": seconds, "valid_loss": row["valid_loss"]})
     return {"steps": len(rows), "tokens": rows[-1]["tokens"], "layer_tokens": rows[-1].get("layer_tokens", rows[-1]["tokens"]),
@@ -116,11 +141,13 @@ def main():
     parser.add_argument("--megalith", default="build/megalith", type=pathlib.Path)
     parser.add_argument("--corpus", required=True, type=pathlib.Path)
     parser.add_argument("--out", default="runs/data_efficiency", type=pathlib.Path)
-    parser.add_argument("--tokens", default="10M")
+    parser.add_argument("--tokens", default="8M")
     parser.add_argument("--fractions", default="1,0.67,0.5")
     parser.add_argument("--seeds", default="1,2")
     parser.add_argument("--variants", default="baseline,curriculum,dropping,both")
     parser.add_argument("--batch", default=16, type=int)
+    parser.add_argument("--threads", default="auto", help="of the runs; times are always taken with all")
+    parser.add_argument("--train-only", action="store_true", help="make the runs, leave times and tables to a later call")
     parser.add_argument("--smoke", action="store_true", help="pieces of ten books, 16,000 tokens, batches of 4: does it run")
     args = parser.parse_args()
     tokens = 16_000 if args.smoke else int(float(args.tokens.rstrip("M")) * 1e6)
@@ -128,17 +155,30 @@ def main():
     folder = args.out.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     megalith = args.megalith.resolve()
-    train, valid = split(args.corpus, folder, args.smoke)
+    text, held_out = split(args.corpus, folder, args.smoke)
     if not (folder / "tokenizer").exists():
-        subprocess.run([megalith, "tokenizer", "train", "--vocab", "4096", "--out", folder / "tokenizer", train], check=True)
-    results = {}
+        subprocess.run([megalith, "tokenizer", "train", "--vocab", "4096", "--out", folder / "tokenizer", text], check=True)
+    files = {
+        "model": MODEL,
+        "data": f"{{train: {text}, valid: {held_out}, separator: '{SEPARATOR}', sequence: {SEQUENCE}, cache: {folder / 'tokens'}, "
+                f"tokenizer: {folder / 'tokenizer'}}}",
+        "checkpoint": "{every: never}",
+    }
+    rows = {}
     for variant in args.variants.split(","):
         for fraction in args.fractions.split(",") if variant != "baseline" else dict.fromkeys(["1", *args.fractions.split(",")]):
             for seed in args.seeds.split(","):
-                yaml = settings(variant, float(fraction), tokens, batch, train, valid, folder, args.smoke)
-                outcome = run(megalith, folder, f"{variant}-{fraction}-{seed}", yaml, seed)
-                results.setdefault(variant, {}).setdefault(fraction, []).append(outcome)
-                (folder / "results.json").write_text(json.dumps(results))
+                yaml = settings(variant, float(fraction), tokens, batch, files, args.smoke)
+                rows[variant, fraction, seed] = train(megalith, folder, f"{variant}-{fraction}-{seed}", yaml, f"run.seed={seed}",
+                                                      f"train.threads={args.threads}")
+    if args.train_only:
+        return
+    shapes = sorted({shape_of(row) for run in rows.values() for row in run})
+    seconds_of = clock(megalith, folder, files, batch, shapes)
+    results = {}
+    for (variant, fraction, seed), run in rows.items():
+        results.setdefault(variant, {}).setdefault(fraction, []).append(outcome(run, seconds_of))
+    (folder / "results.json").write_text(json.dumps(results))
     text = table(results, args.fractions.split(","))
     (folder / "results.md").write_text(text)
     legend = "".join(f'<text x="{60 + 130 * i}" y="590" fill="{c}">{v}</text>' for i, (v, c) in enumerate(COLOURS.items()))
@@ -148,4 +188,5 @@ def main():
     print(text)
 
 
-main()
+if __name__ == "__main__":
+    main()

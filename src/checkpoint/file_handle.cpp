@@ -23,24 +23,30 @@ FileHandle FileHandle::open_to_read(const std::filesystem::path& path) {
 FileHandle FileHandle::create(const std::filesystem::path& path) {
   FileHandle file(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), path);
   if (file.fd_ < 0) file.fail("create", errno);
+  file.open_directly();
   return file;
 }
 
 FileHandle FileHandle::open_to_write(const std::filesystem::path& path) {
   FileHandle file(::open(path.c_str(), O_RDWR | O_CLOEXEC), path);
   if (file.fd_ < 0) file.fail("open", errno);
+  file.open_directly();
   return file;
 }
 
+void FileHandle::open_directly() { direct_ = ::open(path_.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC); }
+
 FileHandle::~FileHandle() {
   if (fd_ >= 0) ::close(fd_);
+  if (direct_ >= 0) ::close(direct_);
 }
 
 FileHandle::FileHandle(FileHandle&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
+    : fd_(std::exchange(other.fd_, -1)), direct_(std::exchange(other.direct_, -1)), path_(std::move(other.path_)) {}
 
 FileHandle& FileHandle::operator=(FileHandle&& other) noexcept {
   std::swap(fd_, other.fd_);
+  std::swap(direct_, other.direct_);
   std::swap(path_, other.path_);
   return *this;
 }
@@ -87,9 +93,21 @@ void FileHandle::write_at(int64_t offset, std::span<const std::byte> bytes) {
   }
 }
 
-void FileHandle::start_writeback(int64_t offset, int64_t length) {
-  // Only a hint: an error of the disk shows in sync().
-  ::sync_file_range(fd_, offset, length, SYNC_FILE_RANGE_WRITE);
+void FileHandle::write_direct(int64_t offset, std::span<const std::byte> bytes) {
+  while (direct_ >= 0 && !bytes.empty()) {
+    ssize_t n = ::pwrite(direct_, bytes.data(), bytes.size(), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && (errno == EINVAL || errno == EOPNOTSUPP)) break;  // opened so, but not written so: network, layers
+    if (n < 0) fail("write", errno);
+    const int64_t whole = n / kDirectAlign * kDirectAlign;  // from where a direct write may go on
+    if (whole == 0) break;
+    offset += whole;
+    bytes = bytes.subspan(static_cast<size_t>(whole));
+  }
+  if (bytes.empty()) return;
+  write_at(offset, bytes);
+  // Only a hint to begin now: an error of the disk shows in sync().
+  ::sync_file_range(fd_, offset, std::ssize(bytes), SYNC_FILE_RANGE_WRITE);
 }
 
 void FileHandle::sync() {

@@ -11,11 +11,13 @@
 
 namespace megalith {
 
+inline constexpr int64_t kDirectAlign = 4096;  // bytes; enough for every disk
+
 class FileHandle {
  public:
   FileHandle() = default;
   static FileHandle open_to_read(const std::filesystem::path& path);  // UserError: missing, a directory, ...
-  static FileHandle create(const std::filesystem::path& path);        // Fault; replaces what was there
+  static FileHandle create(const std::filesystem::path& path);         // Fault; replaces what was there
   static FileHandle open_to_write(const std::filesystem::path& path);  // Fault; what is there stays
   ~FileHandle();
   FileHandle(FileHandle&& other) noexcept;
@@ -31,13 +33,16 @@ class FileHandle {
   // All of these throw Fault (disk full, I/O error). Thread-safe on disjoint ranges.
   void reserve(int64_t size);  // takes the space now, so that a full disk shows before anything is written
   void write_at(int64_t offset, std::span<const std::byte> bytes);
-  void start_writeback(int64_t offset, int64_t length);  // asks the kernel to begin; does not wait
+  // Past the page cache where the file system lets us; offset, length and address are multiples of kDirectAlign.
+  void write_direct(int64_t offset, std::span<const std::byte> bytes);
   void sync();
 
  private:
   FileHandle(int fd, std::filesystem::path path) : fd_(fd), path_(std::move(path)) {}
+  void open_directly();
   [[noreturn]] void fail(const char* verb, int error) const;
   int fd_ = -1;
+  int direct_ = -1;  // the same file, past the page cache; -1: not to be had
   std::filesystem::path path_;
 };
 

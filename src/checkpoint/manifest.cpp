@@ -1,7 +1,5 @@
 #include "checkpoint/manifest.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
@@ -52,9 +50,6 @@ Manifest from_json(const ordered_json& body) {
 
 }  // namespace
 
-uint64_t xxh3(std::span<const std::byte> bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
-}
 std::string show_hash(uint64_t hash) {
   return fmt::format("{:016x}", hash);
 }

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/checksum.h"
+
 namespace megalith {
 
 struct Extent {
@@ -27,7 +29,6 @@ struct Manifest {
   std::string normalise();
 };
 
-uint64_t xxh3(std::span<const std::byte> bytes);
 std::string show_hash(uint64_t hash);  // 16 hexadecimal digits
 
 std::string to_json(const Manifest& manifest);

@@ -20,7 +20,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t largest_extent = 8 << 20;     // bytes: a damaged place is named this precisely
 constexpr size_t least_extent = 4 << 10;       // bytes: a manifest names no shorter ones, but for whole files
-constexpr size_t worth_a_writeback = 1 << 20;  // bytes: below, the sync at a file's end does
 
 [[noreturn]] void fail(const fs::path& path, const char* verb, int error) {
   throw Fault(fmt::format("{}: cannot {}: {}", path.string(), verb, std::strerror(error)));
@@ -71,6 +70,7 @@ CheckpointWriter::~CheckpointWriter() {
 }
 
 void CheckpointWriter::abandon() {
+  behind_.wait();
   files_.clear();
   std::error_code ignored;
   if (made_) fs::remove_all(aside_, ignored);
@@ -132,9 +132,8 @@ void CheckpointWriter::write_extents(const std::string& name, OpenFile& file, in
     std::span<const std::byte> part = bytes.first(std::min(bytes.size(), largest_extent));
     // Of runs too short to be an extent each (a matrix's columns), the hash is taken when all have been written.
     const bool counts = part.size() >= least_extent || part.size() == static_cast<size_t>(file.size);
-    uint64_t hash = counts ? xxh3(part) : 0;
-    file.handle.write_at(offset, part);
-    if (part.size() >= worth_a_writeback) file.handle.start_writeback(offset, std::ssize(part));
+    behind_.write(file.handle, offset, part);
+    uint64_t hash = counts ? xxh3(part) : 0;  // while the disk works, and from the cache
     {
       std::lock_guard lock(mutex_);
       if (counts) manifest_.extents.push_back({name, offset, std::ssize(part), hash});
@@ -144,7 +143,13 @@ void CheckpointWriter::write_extents(const std::string& name, OpenFile& file, in
     offset += std::ssize(part);
     bytes = bytes.subspan(part.size());
   }
-  if (complete) file.handle.sync();
+  if (complete) sync(file);
+}
+
+void CheckpointWriter::sync(OpenFile& file) {
+  behind_.wait();
+  behind_.check();
+  file.handle.sync();
 }
 
 template <class Work>
@@ -178,7 +183,7 @@ void CheckpointWriter::write(const std::string& file_name, const std::string& te
 
 std::string CheckpointWriter::finish_part() {
   guarded([&] {
-    for (auto& [name, file] : files_) file.handle.sync();
+    for (auto& [name, file] : files_) sync(file);
   });
   std::lock_guard lock(mutex_);
   nlohmann::json part{{"written", nlohmann::json::object()}, {"extents", nlohmann::json::array()}};
@@ -225,6 +230,8 @@ void CheckpointWriter::hash_the_rest() {
 void CheckpointWriter::commit(const nlohmann::json& state) {
   MEGALITH_ASSERT(!committed_);
   guarded([&] {
+    behind_.wait();
+    behind_.check();
     for (const auto& [name, file] : files_)
       MEGALITH_ASSERT(file.written == file.size, "{}: {} of {} bytes were written", name, file.written, file.size);
     hash_the_rest();
@@ -234,7 +241,7 @@ void CheckpointWriter::commit(const nlohmann::json& state) {
       write_small("state.json", state.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     manifest_.normalise();
     for (auto& [name, file] : files_)
-      file.handle.sync();  // nothing to do but where ranges were written twice
+      sync(file);  // nothing to do but where ranges were written twice
     std::string text = to_json(manifest_);
     FileHandle manifest = FileHandle::create(aside_ / "manifest.json");
     manifest.write_at(0, as_bytes(text));

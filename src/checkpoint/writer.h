@@ -1,5 +1,5 @@
 // Writes a checkpoint: aside, at offsets that follow from the shapes, in any order and from any thread;
-// hashed as it goes, synced early, and made visible by one rename.
+// hashed as it goes, written behind the caller's back, and made visible by one rename.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +20,7 @@
 #include "checkpoint/manifest.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/tensor_spec.h"
+#include "checkpoint/write_behind.h"
 
 namespace megalith {
 
@@ -59,8 +60,8 @@ class CheckpointWriter {
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   // Little-endian elements of the tensor's own type, from element_offset on. Every element exactly once over
-  // all calls. Thread-safe. The call that completes a file also waits for its bytes to reach the disk. The
-  // first Fault spoils the writer: later calls throw it again.
+  // all calls. Thread-safe. The bytes may change when it returns. The call that completes a file waits until
+  // all reached the disk; a Fault of the disk shows at the latest then, and spoils the writer: later calls throw it again.
   void write(const std::string& file, const std::string& tensor, int64_t element_offset,
              std::span<const std::byte> bytes);
 
@@ -92,6 +93,7 @@ class CheckpointWriter {
   void write_small(const std::string& name, std::string_view content);
   void write_extents(const std::string& name, OpenFile& file, int64_t offset,
                      std::span<const std::byte> bytes);
+  void sync(OpenFile& file);
   void publish();
   void abandon();
   template <class Work>
@@ -101,6 +103,7 @@ class CheckpointWriter {
   bool made_ = false;                  // the aside directory is ours to remove
   std::optional<DirectoryLock> lock_;  // on the aside directory: see remove_stale in store.h
   std::map<std::string, OpenFile> files_;
+  WriteBehind behind_;
   mutable std::mutex mutex_;  // guards what changes below and OpenFile::written
   Manifest manifest_;
   std::string spoiled_;  // what the first Fault said

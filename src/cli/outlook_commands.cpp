@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 
 #include "base/files.h"
+#include "cli/checks.h"
 #include "cli/commands.h"
 #include "cli/run_file.h"
 #include "planner/memory_table.h"
@@ -12,6 +13,7 @@
 #include "schedule/limits.h"
 #include "schedule/memory_curve.h"
 #include "schedule/step_json.h"
+#include "train/layout.h"
 #include "train/outlook.h"
 
 namespace megalith {
@@ -22,7 +24,7 @@ std::string model_line(const Config& config) {
 }
 
 std::string step_line(const Config& config, int64_t micro_batch) {
-  const int64_t micros = config.train.batch / micro_batch;
+  const int64_t micros = config.train.batch / std::max<int64_t>(1, config.parallel.data) / micro_batch;
   return fmt::format("{} tokens a step in {}", config.train.batch * config.data.sequence,
                      micros == 1 ? "one micro-batch" : fmt::format("{} micro-batches", micros));
 }
@@ -33,12 +35,22 @@ std::string lines(const std::vector<std::string>& notes) {
   return text;
 }
 
-CommandResult memory(const CommandContext& context, Config config) {
+// The first rank of a run of so many on this host; 0: as many as the axes make, with one copy of the model where
+// parallel.data is auto.
+Seat first_seat(Config& config, int ranks) {
+  const ParallelSettings& p = config.parallel;
+  if (ranks == 0) ranks = static_cast<int>(std::max<int64_t>(1, p.data) * p.tensor * p.pipeline * p.context);
+  check_layout(config, resolve_layout(config, ranks));
+  return {.stage = 0, .host_ranks = ranks, .agree = {}};
+}
+
+CommandResult memory(const CommandContext& context, Config config, int ranks) {
   Prospect prospect = look_ahead(std::move(config));
+  const Seat seat = first_seat(prospect.config, ranks);
   MemoryTable table;
   int64_t micro_batch = 1;
   try {
-    const Plan plan = plan_run(prospect.config, Measuring::forbidden);
+    const Plan plan = plan_run(prospect.config, Measuring::forbidden, seat);
     micro_batch = plan.micro_batch;
     table = memory_table(plan);
     if (!plan.measured && !table.strategy.empty())
@@ -98,12 +110,20 @@ std::string figures(const Plan& plan, const Config& config) {
     any = true;
   }
   if (!any) text += "stalls       none: computing never waits\n";
+  if (plan.predicted_stages.size() == 1) return text;
+  for (size_t stage = 0; stage < plan.predicted_stages.size(); stage++) {
+    const Simulation& it = plan.predicted_stages[stage];
+    text += fmt::format("stage {:<6} computes {}, waits {} ({:.1f}%) for other ranks, peak {}\n", stage,
+                        show_seconds(it.busy[static_cast<size_t>(Lane::compute)]), show_seconds(it.waited_for_ranks),
+                        100 * it.waited_for_ranks / it.seconds, show(Bytes(it.peak_bytes) + plan.process));
+  }
   return text;
 }
 
-CommandResult simulate_run(const CommandContext& context, Config config, const Files& files) {
+CommandResult simulate_run(const CommandContext& context, Config config, const Files& files, int ranks) {
   Prospect prospect = look_ahead(std::move(config));
-  const Plan plan = plan_run(prospect.config, Measuring::allowed);
+  const Seat seat = first_seat(prospect.config, ranks);
+  const Plan plan = plan_run(prospect.config, Measuring::allowed, seat);
   const std::string what = fmt::format("{}, {}", model_line(prospect.config), step_line(prospect.config, plan.micro_batch));
   const std::string how = describe(plan.strategy);
   print(context, fmt::format("{}\n{}{}\n{}\n{}", what, lines(prospect.notes), lines(plan.adapted),
@@ -126,28 +146,37 @@ CommandResult simulate_run(const CommandContext& context, Config config, const F
   return {ExitCode::done, std::move(json)};
 }
 
+std::shared_ptr<int> add_ranks(CLI::App& command) {
+  auto ranks = std::make_shared<int>(0);
+  command.add_option("--ranks", *ranks, "as if started with so many on this host; else as many as parallel asks for")
+      ->check(number_between(1));
+  return ranks;
+}
+
 }  // namespace
 
 void add_outlook(CLI::App& app, CommandContext& context) {
   {
     CLI::App* command = app.add_subcommand("memory", "what a run needs how much memory and disk for; nothing is trained");
     const RunFile file = add_run_file(*command);
-    command->callback([file, &context] {
-      context.action = [file, &context] {
-        return from_run_file(*file.path, *file.overrides, [&](Config config) { return memory(context, std::move(config)); });
+    const auto ranks = add_ranks(*command);
+    command->callback([file, ranks, &context] {
+      context.action = [file, ranks, &context] {
+        return from_run_file(*file.path, *file.overrides, [&](Config config) { return memory(context, std::move(config), *ranks); });
       };
     });
   }
   {
     CLI::App* command = app.add_subcommand("simulate", "one step's timeline, predicted; nothing is trained");
     const RunFile file = add_run_file(*command);
+    const auto ranks = add_ranks(*command);
     auto files = std::make_shared<Files>();
     command->add_option("--svg", files->svg, "write the picture of lanes and memory to this file");
     command->add_option("--trace", files->trace, "write the timeline to this file, for ui.perfetto.dev");
-    command->callback([file, files, &context] {
-      context.action = [file, files, &context] {
+    command->callback([file, files, ranks, &context] {
+      context.action = [file, files, ranks, &context] {
         return from_run_file(*file.path, *file.overrides,
-                             [&](Config config) { return simulate_run(context, std::move(config), *files); });
+                             [&](Config config) { return simulate_run(context, std::move(config), *files, *ranks); });
       };
     });
   }

@@ -21,7 +21,8 @@ class Descriptor {
 // A new memfd of zeroes; sparse. Throws Fault.
 Descriptor make_memfd(const char* name, int64_t bytes);
 
-// A shared mapping of the first `bytes` of a descriptor, which need not stay open.
+// A shared mapping of the first `bytes` of a descriptor, which need not stay open. It begins where huge pages do: those
+// that the descriptor has are mapped as such.
 class Mapping {
  public:
   Mapping() = default;
@@ -33,8 +34,11 @@ class Mapping {
   int64_t bytes() const { return bytes_; }
 
  private:
+  size_t reserved_bytes() const;
+
   std::byte* data_ = nullptr;
   int64_t bytes_ = 0;
+  void* reserved_ = nullptr;  // as the system gave it, before alignment
 };
 
 }  // namespace megalith

@@ -100,9 +100,14 @@ struct TrainSettings {
   bool operator==(const TrainSettings&) const = default;
 };
 
+// What travels while attention runs over sequences that are cut: keys and values, round a ring; or q, k, v once and the
+// output back, so that each rank has some heads of whole sequences (Ulysses).
+enum class ContextForm { ring, ulysses };
+
 struct ParallelSettings {
   int64_t data = 0;                // 0 = auto
   int64_t tensor = 1, pipeline = 1, context = 1, expert = 1;
+  ContextForm context_form = ContextForm::ring;
   int64_t zero = 0;
   std::string schedule = "1f1b";
   int64_t interleave = 1;

@@ -40,6 +40,9 @@ constexpr std::array<std::string_view, 2> names_of(Hold) {
 constexpr std::array<std::string_view, 3> names_of(Packing) {
   return {"fp32", "bf16", "int8"};
 }
+constexpr std::array<std::string_view, 2> names_of(ContextForm) {
+  return {"ring", "ulysses"};
+}
 constexpr std::array<std::string_view, 5> names_of(Recompute) {
   return {"auto", "none", "selective", "full", "every"};
 }

@@ -413,6 +413,7 @@ std::vector<Option> train_options() {
 
 std::vector<Option> layout_options() {
   auto pipelined = [](const Config& c) { return c.parallel.pipeline > 1; };
+  auto cut_sequences = [](const Config& c) { return c.parallel.context > 1; };
   return {
       count_or("auto", 0, "parallel.data", FIELD(parallel.data), between(1, kWidth), "auto",
                "Copies of the model, each with its share of the batch.")
@@ -429,6 +430,11 @@ std::vector<Option> layout_options() {
             "Ranks that share each sequence.")
           .in("ranks")
           .free(),
+      choice("parallel.context_form", FIELD(parallel.context_form), "ring",
+             "How they share attention: keys and values go round, or each rank takes some heads of whole sequences "
+             "(their number must be a multiple of parallel.context).")
+          .free()
+          .when("parallel.context is above 1", cut_sequences),
       count("parallel.expert", FIELD(parallel.expert), between(1, kWidth), "1",
             "Ranks that share the experts.")
           .in("ranks")

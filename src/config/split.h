@@ -9,10 +9,6 @@
 
 namespace megalith {
 
-// What travels while attention runs over sequences that are cut: keys and values, round a ring; or q, k, v once and the
-// output back, so that each rank has some heads of whole sequences (Ulysses).
-enum class ContextForm { ring, ulysses };
-
 struct Split {
   int64_t tensor = 1, tensor_rank = 0;    // ranks of the axis, and which of them this one is
   int64_t context = 1, context_rank = 0;

@@ -14,8 +14,6 @@ void refuse_unavailable(const Config& config, const WhereOf& where) {
     refuse(value > most, key, fmt::format("{}", most), fmt::format("{}", value));
   };
   more_than(config.parallel.expert, 1, "parallel.expert");
-  refuse(config.parallel.pipeline > 1 && config.parallel.schedule == "zero_bubble", "parallel.schedule",
-         "gpipe, 1f1b or interleaved", "zero_bubble");
 }
 
 }  // namespace megalith

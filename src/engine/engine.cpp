@@ -119,7 +119,7 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
     run.micros.push_back({pass_for(run.batch.slice(m * each, each), input.step, schedule.training), {}, {}, {}, {}, {}});
     run.micros.back().activations.resize(schedule.blocks.size());
     run.micros.back().gradients.resize(schedule.blocks.size());
-    run.micros.back().tapes.assign(schedule.blocks.size(), Tape(settings_.activations));
+    run.micros.back().tapes.assign(schedule.blocks.size(), Tape(settings_.activations, schedule.puts_off));
     run.micros.back().inputs.resize(schedule.blocks.size());
   }
   run.outcome.spans = lanes_.run(schedule, [&](OpId id) {
@@ -171,6 +171,7 @@ void Engine::execute(Run& run, const Op& op) {
       MEGALITH_ASSERT(tape.empty(), "{} left something on its tape", model_.block(op.block).spec().name);
       break;
     }
+    case OpKind::weigh: micro->tapes[static_cast<size_t>(op.block)].weigh(); break;
     case OpKind::fold: model_.embedding().fold(); break;
     case OpKind::norm: run.squares[static_cast<size_t>(op.block)] = model_.gradient_squares(op.block); break;
     case OpKind::clip: clip(run); break;

@@ -35,6 +35,24 @@ void fill_normal(std::span<float> out, int64_t begin, const Philox& random, floa
   });
 }
 
+// A few elements at a time, so that the gradient is still in the cache when it is overwritten: to clear it later is one
+// more pass over memory. For optimizers that look at nothing but elements.
+void apply_and_clear(const ParameterSlice& whole, const Optimizer& optimizer, const Update& update) {
+  constexpr int64_t kPiece = int64_t{1} << 15;  // elements: four streams of them fit a core's own cache
+  auto* gradient = const_cast<float*>(whole.gradient.data());  // the caller's to clear
+  const int64_t elements = std::ssize(whole.value);
+  at::parallel_for(0, (elements + kPiece - 1) / kPiece, 1, [&](int64_t first, int64_t last) {
+    for (int64_t begin = first * kPiece; begin < std::min(elements, last * kPiece); begin += kPiece) {
+      const auto at = static_cast<size_t>(begin), count = static_cast<size_t>(std::min(kPiece, elements - begin));
+      ParameterSlice part{whole.parameter, whole.begin + begin, whole.value.subspan(at, count),
+                          whole.gradient.subspan(at, count), {}};
+      for (const std::span<float>& slot : whole.slots) part.slots.push_back(slot.subspan(at, count));
+      optimizer.apply(part, update, {});
+      std::memset(gradient + at, 0, count * sizeof(float));
+    }
+  });
+}
+
 }  // namespace
 
 at::ScalarType compute_type(Precision precision) {
@@ -318,9 +336,12 @@ void ModelState::apply(State& state, const Optimizer& optimizer, const Update& u
 
 void ModelState::update(BlockId id, const Optimizer& optimizer, const Update& update) {
   State& state = state_of(id);
-  apply(state, optimizer, update);
+  // The gradient is all of one piece with what is updated, and the optimizer looks at nothing but elements.
+  const bool in_turn = state.gradient_stays && elementwise() && !packs() && state.own.size() == state.gradients.numel();
+  for (size_t i = 0; i < state.facts.size() && in_turn; i++) apply_and_clear(slice(state, i), optimizer, update);
+  if (!in_turn) apply(state, optimizer, update);
   if (compute_type_ != at::kFloat && !slices()) state.computing.copy_(state.values);  // sliced: gather brings all
-  clear_gradient(id);
+  if (!in_turn) clear_gradient(id);
 }
 
 void ModelState::zero(const at::Tensor& flat) {

@@ -1,5 +1,6 @@
 #include "memory/address_space.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 
 #include "base/units.h"
 #include "memory/allocator.h"
+#include "memory/machine.h"
 
 namespace megalith {
 namespace {
@@ -23,7 +25,7 @@ void* place(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 }  // namespace
 
-AddressSpace::AddressSpace(size_t bytes) {
+AddressSpace::AddressSpace(size_t bytes, Backing backing) {
   MEGALITH_ASSERT(sysconf(_SC_PAGESIZE) == static_cast<long>(kPage), "pages of {} bytes", sysconf(_SC_PAGESIZE));
   bytes = up(bytes, kHugePage);
   mapped_bytes_ = bytes + kHugePage;
@@ -35,11 +37,26 @@ AddressSpace::AddressSpace(size_t bytes) {
   begin_ = opened_ = up(mapped_, kHugePage);
   end_ = begin_ + bytes;
   huge_.assign(bytes / kHugePage, false);
+  if (backing == Backing::shared) {
+    fd_ = memfd_create(shared_state_name(getpid()).c_str(), MFD_CLOEXEC);
+    const bool made = fd_ >= 0 && ftruncate(fd_, static_cast<off_t>(bytes)) == 0 &&
+                      mmap(place(begin_), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd_, 0) != MAP_FAILED;
+    if (!made) {
+      close_all();
+      refuse(bytes);
+    }
+    opened_ = end_;
+  }
   // Where huge pages are everyone's default they must be kept out of small blocks. A kernel without them says no.
   madvise(got, mapped_bytes_, MADV_NOHUGEPAGE);
 }
 
-AddressSpace::~AddressSpace() { munmap(place(mapped_), mapped_bytes_); }
+AddressSpace::~AddressSpace() { close_all(); }
+
+void AddressSpace::close_all() {
+  munmap(place(mapped_), mapped_bytes_);
+  if (fd_ >= 0) close(fd_);
+}
 
 void AddressSpace::open(uintptr_t begin, uintptr_t end, bool large) {
   if (end > opened_) {
@@ -62,8 +79,17 @@ void AddressSpace::drop(uintptr_t begin, uintptr_t end) {
   const size_t first = slot(begin), last = slot(end - 1);
   if (begin % kHugePage != 0) set_huge(first, first + 1, false);
   if (end % kHugePage != 0) set_huge(last, last + 1, false);
-  const int failed = madvise(place(begin), end - begin, MADV_DONTNEED);
+  const auto offset = static_cast<off_t>(begin - begin_), bytes = static_cast<off_t>(end - begin);
+  const int failed = fd_ < 0 ? madvise(place(begin), end - begin, MADV_DONTNEED)
+                             : fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
   MEGALITH_ASSERT(failed == 0, "pages cannot be given back");
+}
+
+void AddressSpace::make_huge(uintptr_t begin, uintptr_t end) {
+#ifdef MADV_COLLAPSE
+  const uintptr_t first = up(begin, kHugePage), last = down(end, kHugePage);
+  if (first < last) madvise(place(first), last - first, MADV_COLLAPSE);  // an older kernel, or one without any, says no
+#endif
 }
 
 uintptr_t AddressSpace::whole_page_before(uintptr_t at) const { return huge_[slot(at)] ? down(at, kHugePage) : at; }

@@ -52,7 +52,7 @@ class Pool {
                                        show(Bytes(bytes)), show(Bytes(budget_))));
     // Addresses cost nothing, so the system would promise this and kill us at the touch.
     if (use_.live + bytes > machine_) nothing_left(bytes);
-    void* data = small ? take_small(rounded) : arena_.take(rounded);
+    void* data = small ? take_small(rounded) : arena_.take(rounded, backing_of(current_kind));
     if (!small) kinds_.emplace(data, current_kind);
     count(current_kind, bytes);
     if (use_.live > use_.peak) {
@@ -103,7 +103,31 @@ class Pool {
     return use;
   }
 
+  SharedState share(int64_t ranks) {
+    std::lock_guard lock(mutex_);
+    MEGALITH_ASSERT(!shares_, "state is shared once");
+    try {
+      // Twice what a rank can have: room for holes. All ranks map all of it.
+      const AddressSpace& space = arena_.share(static_cast<size_t>(2 * machine_ / ranks));
+      shares_ = true;
+      return {space.fd(), reinterpret_cast<std::byte*>(space.begin()), static_cast<int64_t>(space.end() - space.begin())};
+    } catch (const BudgetExceeded&) {
+      return {};
+    }
+  }
+
+  void settle_shared() {
+    std::lock_guard lock(mutex_);
+    arena_.make_shared_huge();
+  }
+
  private:
+  // What ranks exchange block by block, step by step.
+  Backing backing_of(AllocationKind kind) const {
+    const bool exchanged = kind == AllocationKind::parameters || kind == AllocationKind::gradients;
+    return shares_ && exchanged ? Backing::shared : Backing::own;
+  }
+
   void count(AllocationKind kind, int64_t bytes) {
     use_.live += bytes;
     use_.now[static_cast<size_t>(kind)] += bytes;
@@ -126,6 +150,7 @@ class Pool {
   std::mutex mutex_;
   AllocatedMemory use_;  // but for cached, which the arena knows
   int64_t budget_ = 0;
+  bool shares_ = false;
   const int64_t machine_ = memory_and_swap();
   Arena arena_;
   std::unordered_map<void*, AllocationKind> kinds_;  // of the arena's blocks
@@ -168,6 +193,10 @@ void release_cached_memory() {
   pool().drop_cached();
   malloc_trim(0);  // the system's allocator keeps what it is given back, too
 }
+
+SharedState share_state(int64_t ranks) { return pool().share(ranks); }
+
+void settle_shared_state() { pool().settle_shared(); }
 
 MemoryScope::MemoryScope(AllocationKind kind) : outer_(current_kind) { current_kind = kind; }
 MemoryScope::~MemoryScope() { current_kind = outer_; }

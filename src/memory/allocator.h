@@ -39,6 +39,18 @@ void reset_memory_peak();
 // Gives cached memory back to the system.
 void release_cached_memory();
 
+// Memory that other processes may map, by its descriptor: all of it lies at `base`, most of it without pages.
+struct SharedState {
+  int fd = -1;
+  std::byte* base = nullptr;
+  int64_t bytes = 0;
+};
+// From now on large blocks of parameters and gradients lie in such memory; at most once. `ranks` share the machine.
+// Empty when the system gives no addresses for it.
+SharedState share_state(int64_t ranks);
+// To be called when what stays is there: puts it on huge pages where the system lets us.
+void settle_shared_state();
+
 // Allocations of this thread count as `kind` while the scope lives. Outside of any scope: workspace.
 class MemoryScope {
  public:

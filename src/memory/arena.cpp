@@ -19,12 +19,13 @@ size_t overlap(uintptr_t a, uintptr_t a_end, uintptr_t b, uintptr_t b_end) {
 
 }  // namespace
 
-void* Arena::take(size_t wanted) {
+void* Arena::take(size_t wanted, Backing backing) {
   const size_t bytes = rounded(wanted);
   Window window;
-  if (!find(bytes, window)) {
+  const bool shared = backing == Backing::shared && find(bytes, Backing::shared, window);
+  if (!shared && !find(bytes, Backing::own, window)) {
     reserve_more(bytes);
-    const bool found = find(bytes, window);
+    const bool found = find(bytes, Backing::own, window);
     MEGALITH_ASSERT(found);
   }
   const uintptr_t begin = window.begin, end = begin + bytes;
@@ -79,14 +80,14 @@ void Arena::drop_down_to(size_t bytes) {
 
 // Where most of the block has pages; of equals the lowest. (The tightest of the places that have all of it leaves
 // more crumbs: over the steps of gpt2-124m it took new pages for another 98 MiB a step, this rule for none.)
-bool Arena::find(size_t bytes, Window& best) const {
+bool Arena::find(size_t bytes, Backing backing, Window& best) const {
   best = {};
   for (auto first = free_.begin(); first != free_.end();) {
     auto last = std::next(first);  // free ranges that lie next to each other: with pages, without, with, ...
     while (last != free_.end() && std::prev(last)->second.end == last->first) ++last;
     const uintptr_t run_begin = first->first, run_end = std::prev(last)->second.end;
     const size_t align = alignment(bytes);
-    if (run_end - run_begin >= bytes) {
+    if (run_end - run_begin >= bytes && space_of(run_begin).backing() == backing) {
       for (auto range = first; range != last; ++range) {
         const uintptr_t at_begin = up(range->first, align), at_end = down(range->second.end - bytes, align);
         if (at_begin + bytes <= run_end) weigh(first, last, at_begin, bytes, best);
@@ -113,15 +114,27 @@ void Arena::reserve_more(size_t bytes) {
   bytes = up(bytes, kHugePage);
   for (size_t size = std::max(reserve_, bytes);; size = std::max(size / 2, bytes)) {
     try {
-      // One huge page stays out of use at the end: ranges of two reservations must never join.
-      auto space = std::make_unique<AddressSpace>(size + kHugePage);
-      add(space->begin(), {space->end() - kHugePage, false, 0});
-      spaces_.push_back(std::move(space));
-      return;
+      return add_space(std::make_unique<AddressSpace>(size + kHugePage));
     } catch (const BudgetExceeded&) {
       if (size == bytes) throw;
     }
   }
+}
+
+void Arena::add_space(std::unique_ptr<AddressSpace> space) {
+  // One huge page stays out of use at the end: ranges of two reservations must never join.
+  add(space->begin(), {space->end() - kHugePage, false, 0});
+  spaces_.push_back(std::move(space));
+}
+
+const AddressSpace& Arena::share(size_t bytes) {
+  add_space(std::make_unique<AddressSpace>(up(bytes, kHugePage) + kHugePage, Backing::shared));
+  return *spaces_.back();
+}
+
+void Arena::make_shared_huge() {
+  for (const auto& [begin, bytes] : taken_)
+    if (bytes >= kLarge && space_of(begin).backing() == Backing::shared) space_of(begin).make_huge(begin, begin + bytes);
 }
 
 AddressSpace& Arena::space_of(uintptr_t address) const {

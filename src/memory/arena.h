@@ -1,5 +1,6 @@
 // Large blocks in reserved addresses. Freed ranges join and keep their pages, and the next block goes where most
 // pages are; holes in the addresses cost nothing. What costs is pages, and drop_down_to bounds those.
+// Some of the addresses may be shared with other processes: blocks that are to lie there do as long as there is room.
 // Not thread-safe: its owner locks.
 #pragma once
 #include <cstddef>
@@ -26,10 +27,15 @@ class Arena {
   static size_t rounded(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
   // A block of rounded(bytes); its pages may be new (zero) or hold what was there. Throws BudgetExceeded.
-  void* take(size_t bytes);
+  void* take(size_t bytes, Backing backing = Backing::own);
   // Gives a block back; its size.
   size_t give(void* data);
   bool holds(const void* data) const;
+
+  // Reserves addresses that other processes may map, once. Throws BudgetExceeded.
+  const AddressSpace& share(size_t bytes);
+  // Puts the large blocks that lie there, and have been touched, on huge pages where that is possible.
+  void make_shared_huge();
 
   // Bytes of free ranges that may have pages.
   size_t cached() const { return cached_; }
@@ -51,10 +57,11 @@ class Arena {
     size_t with_pages = 0;  // bytes
   };
 
-  bool find(size_t bytes, Window& best) const;
+  bool find(size_t bytes, Backing backing, Window& best) const;
   void weigh(FreeRanges::const_iterator first, FreeRanges::const_iterator last, uintptr_t begin, size_t bytes,
              Window& best) const;
   void reserve_more(size_t bytes);
+  void add_space(std::unique_ptr<AddressSpace> space);
   AddressSpace& space_of(uintptr_t address) const;
   void add(uintptr_t begin, Free range);  // joins neighbours of the same kind
   void remove(FreeRanges::iterator range);

@@ -1,9 +1,11 @@
 #include "memory/machine.h"
 
+#include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -12,12 +14,29 @@
 namespace megalith {
 namespace {
 
+constexpr const char* kSharedState = "megalith-state-";
+
 // Value in KiB of a "Name:   123 kB" line; -1 when absent.
 int64_t kib_field(const char* path, const std::string& field) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);)
     if (line.rfind(field + ":", 0) == 0) return std::stoll(line.substr(field.size() + 1));
   return -1;
+}
+
+// Bytes that shared state counts too little (or, of other processes, too much) in equal parts.
+int64_t shared_state_correction() {
+  const std::string all = std::string("/memfd:") + kSharedState, own = fmt::format("/memfd:{} ", shared_state_name(getpid()));
+  enum { other, ours, theirs } mapping = other;
+  int64_t kib = 0;
+  std::ifstream file("/proc/self/smaps");
+  for (std::string line; std::getline(file, line);) {
+    if (!std::isupper(static_cast<unsigned char>(line[0])))  // addresses: a mapping begins
+      mapping = line.find(all) == std::string::npos ? other : line.find(own) == std::string::npos ? theirs : ours;
+    else if (mapping == ours && line.starts_with("Rss:")) kib += std::stoll(line.substr(4));
+    else if (mapping != other && line.starts_with("Pss:")) kib -= std::stoll(line.substr(4));
+  }
+  return kib * 1024;
 }
 
 // A number alone in a file; "max" and absence give -1.
@@ -68,11 +87,13 @@ Bytes resident_memory() {
   // Pss_Anon and Pss_Shmem leave out the page cache behind mapped files; older kernels only know Rss.
   int64_t anon = kib_field("/proc/self/smaps_rollup", "Pss_Anon");
   int64_t shared = kib_field("/proc/self/smaps_rollup", "Pss_Shmem");
-  if (anon >= 0) return Bytes((anon + std::max<int64_t>(shared, 0)) * 1024);
+  if (anon >= 0) return Bytes((anon + std::max<int64_t>(shared, 0)) * 1024 + shared_state_correction());
   return Bytes(std::max<int64_t>(kib_field("/proc/self/status", "VmRSS"), 0) * 1024);
 }
 
 Bytes peak_resident_memory() { return Bytes(std::max<int64_t>(kib_field("/proc/self/status", "VmHWM"), 0) * 1024); }
+
+std::string shared_state_name(int64_t pid) { return fmt::format("{}{}", kSharedState, pid); }
 
 int64_t usable_cores() {
   cpu_set_t set;

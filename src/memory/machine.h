@@ -11,9 +11,13 @@ namespace megalith {
 // process's cgroup (v1 or v2), less a margin of a sixteenth for the kernel and neighbours.
 Bytes usable_memory();
 
-// Private and shared memory of this process that is resident now (page cache excluded), and the largest ever.
+// Private and shared memory of this process that is resident now (page cache excluded), and the largest ever. Shared
+// pages count in equal parts for those that have them mapped, but a rank's shared state for itself alone.
 Bytes resident_memory();
 Bytes peak_resident_memory();
+
+// What the memfd is called in which a process shares its state.
+std::string shared_state_name(int64_t pid);
 
 int64_t usable_cores();        // respects affinity and cgroup quota
 std::string processor_name();  // as the kernel names it

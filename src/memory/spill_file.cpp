@@ -3,23 +3,16 @@
 #include <fcntl.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-#include <xxhash.h>
-#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
-#include <xxh_x86dispatch.h>  // from here on XXH3_64bits is the version for the widest registers there are
-#endif
 
 #include <cerrno>
 #include <cstring>
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/units.h"
 
 namespace megalith {
 namespace {
-
-uint64_t hash_of(std::span<const std::byte> bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
-}
 
 // -1 where the system does not say.
 int64_t free_bytes(const std::filesystem::path& folder) {
@@ -72,7 +65,7 @@ SpillFile::~SpillFile() {
 }
 
 void SpillFile::remember(int64_t offset, std::span<const std::byte> chunk) {
-  written_[static_cast<size_t>(offset / unit_)] = {hash_of(chunk), static_cast<int64_t>(chunk.size())};
+  written_[static_cast<size_t>(offset / unit_)] = {xxh3(chunk), static_cast<int64_t>(chunk.size())};
 }
 
 int64_t SpillFile::written_length(int64_t offset) const {
@@ -81,7 +74,7 @@ int64_t SpillFile::written_length(int64_t offset) const {
 
 void SpillFile::check(int64_t offset, std::span<const std::byte> chunk) const {
   const Written& written = written_[static_cast<size_t>(offset / unit_)];
-  const uint64_t hash = hash_of(chunk);
+  const uint64_t hash = xxh3(chunk);
   if (hash != written.hash)
     throw Fault(fmt::format(
         "spill file {}, chunk at {} does not hold what was written: checksum {:016x}, expected {:016x}; "

@@ -81,9 +81,9 @@ class BertLayer : public Block {
     g_mid_NC.add_(g_sum2_NC);
     at::Tensor g_sum1_NC = norm1_.backward(g_mid_NC, sum1_NC, mid);
     at::Tensor o_NC = tape.take(), g_out_NC = all_rows(drop1_.backward(g_sum1_NC, pass), pass);
-    from_heads_.add_gradients(o_NC, g_out_NC);
+    tape.product([this, o_NC, g_out_NC] { from_heads_.add_gradients(o_NC, g_out_NC); });
     at::Tensor g_qkv_NX = attention_.backward(from_heads_.input_gradient(g_out_NC), o_NC, pass, tape);
-    to_qkv_.add_gradients(all_rows(tape.take(), pass), g_qkv_NX);
+    tape.product([this, x_NC = all_rows(tape.take(), pass), g_qkv_NX] { to_qkv_.add_gradients(x_NC, g_qkv_NX); });
     return shares_.sum(to_qkv_.input_gradient(g_qkv_NX)).add_(g_sum1_NC);
   }
 

@@ -43,11 +43,11 @@ class DecoderLayer : public Block {
       g_mid_NC = norm2_.backward(gn_NC, mid_NC, normed, g_NC);
     }
     at::Tensor o_NC = tape.take(), g_out_NC = all_rows(drop1_.backward(g_mid_NC, pass), pass);
-    from_heads_.add_gradients(o_NC, g_out_NC);
+    tape.product([this, o_NC, g_out_NC] { from_heads_.add_gradients(o_NC, g_out_NC); });
     at::Tensor g_qkv_NX = attention_.backward(from_heads_.input_gradient(g_out_NC), o_NC, pass, tape);
     at::Tensor x_NC = tape.take();
     Normed normed = norm1_.forward(x_NC);
-    to_qkv_.add_gradients(all_rows(normed.y_NC, pass), g_qkv_NX);
+    tape.product([this, n_NC = all_rows(normed.y_NC, pass), g_qkv_NX] { to_qkv_.add_gradients(n_NC, g_qkv_NX); });
     return norm1_.backward(shares_.sum(to_qkv_.input_gradient(g_qkv_NX)), x_NC, normed, g_mid_NC);
   }
 

@@ -109,6 +109,35 @@ int64_t attention_workspace(const Share& r) {
   return std::max(heads, summed);
 }
 
+// A backward that puts its weight products off. Of each of a layer's four products, input and output gradient wait: what
+// the norms left, the heads' output, the activation; what the stream's gradient was, and those of q, k, v and the
+// pre-activation. The workspace is the most that is there at a time, without all that is counted beside it: the tape,
+// those waiting, the gradient that comes in and the one that goes out.
+void deferring_facts(BlockFacts& f, const Share& r) {
+  const auto& [s, e, N, S, C, F, A, X] = std::tie(r.s, r.e, r.N, r.S, r.C, r.F, r.A, r.X);
+  const bool bert = s.arch == Arch::bert, copies = r.shares_rows() || s.dropout.residual > 0;
+  const int64_t wide = s.arch == Arch::llama ? 2 * F : F;  // pre-activation
+  f.deferred_bytes = e * N * (wide + F + 4 * C + A + X);
+  f.weigh_workspace_bytes = std::max({product_bytes(e, F, C), product_bytes(e, wide, C), product_bytes(e, C, X)});
+  // The feed-forward half: the norm's output and, where rows are shared, all rows of it and of the gradient.
+  const int64_t normed = S * C + (r.shares_rows() ? 2 * N * C : s.dropout.residual > 0 ? S * C : 0);
+  const int64_t input = N * C + (r.shares_rows() ? S * C : 0);
+  const int64_t swiglu = e < 4 && s.arch == Arch::llama ? 9 * N * F : 0;
+  const int64_t unpacked = r.kept.packs() ? N * wide + S * (bert ? 2 : 1) * C : 0;
+  const int64_t at_feed_forward =
+      f.saved_bytes + e * (unpacked + normed + (bert ? S * C : 0) + std::max(swiglu, N * F + input));
+  // The attention half: what the other half left; BERT's stream has more gradients, and sums.
+  const int64_t left = N * (wide + F) + (r.shares_rows() ? 2 * N * C : S * C + (copies ? S * C : 0));
+  const int64_t stream = S * C * (bert ? 4 : 1) + (r.shares_rows() ? N * C : copies ? S * C : 0);
+  const int64_t floats = e < 4 ? 4 * N * 2 * (X + A) : 0;
+  const int64_t at_heads = f.attention_saved_bytes + e * (left + stream + N * (A + X) * (r.kept.packs() ? 2 : 1)) +
+                           std::max(floats, context_workspace(r));
+  // The end: all that waits, the summand of the input's gradient and what it becomes.
+  const int64_t at_end = e * (left + stream + N * (A + X) + (bert ? 0 : S * C) + (r.shares_rows() ? N * C : 0) + input + S * C);
+  const int64_t beside = f.saved_bytes + f.deferred_bytes + f.output_bytes;  // without the gradient that comes in
+  f.deferring_workspace_bytes = std::max({at_feed_forward, at_heads, at_end}) - beside;
+}
+
 // Forward gathers rows and adds up rows twice; backward gathers the norm's output and the gradient, and adds up, twice.
 // Of the ring, keys and values go round once forward, and backward with their gradients, those one turn longer. Of
 // Ulysses' form, q, k, v and the output are exchanged forward; gradient and output, and q, k, v's gradient backward.
@@ -148,6 +177,7 @@ void layer_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   const double scores = 4.0 * static_cast<double>(N * r.m.length * A) * seen;
   f.forward_flop = products + scores;
   f.backward_flop = 2 * products + 2.5 * scores;
+  f.weight_flop = products;
   // Passes over memory besides the products: two norms, two additions, the activation, the heads' layout; all rows
   // gathered and summands added up.
   const int64_t shared = r.shares_rows() ? e * N * C : 0;
@@ -165,6 +195,7 @@ void layer_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   f.output_bytes = e * S * C;
   f.workspace_bytes = std::max(feed_forward_workspace(r), attention_workspace(r));
   layer_exchanges(f, r);
+  deferring_facts(f, r);
   if (!kept.packs()) return;
   // Tensors are there unpacked while they are used; in the attention half those that are gone were smaller. Forward
   // has them all before they are packed, and the norm's output and the activation.
@@ -184,6 +215,7 @@ void dropping_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   fewer.length = r.m.kept;
   const Share kept{r.s, r.split, fewer, r.e, r.kept};
   layer_facts(f, spec, kept);
+  const int64_t beside = f.saved_bytes + f.output_bytes;
   const bool split = r.split.any();
   const int64_t e = r.e, C = r.C, here = e * r.S * C, rows = e * kept.S * C;
   const int64_t all = split ? e * r.m.tokens() * C : here, all_kept = split ? e * kept.m.tokens() * C : rows;
@@ -197,7 +229,12 @@ void dropping_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   }
   // While the layer runs; else while all rows come together or, with those kept put back, apart again.
   f.workspace_bytes += 2 * rows + all;
-  if (split) f.workspace_bytes = std::max({f.workspace_bytes, 2 * all + e * r.N * C, 2 * all + all_kept + rows});
+  f.deferring_workspace_bytes += 2 * rows + all + beside - f.saved_bytes - f.output_bytes;
+  if (split) {
+    const int64_t around = std::max(2 * all + e * r.N * C, 2 * all + all_kept + rows);
+    f.workspace_bytes = std::max(f.workspace_bytes, around);
+    f.deferring_workspace_bytes = std::max(f.deferring_workspace_bytes, around - f.saved_bytes);
+  }
   auto add = [](ExchangeFacts& to, int64_t bytes) { to = {to.calls + 2, to.bytes + bytes}; };
   for (auto* to : {&f.tensor_forward, &f.tensor_backward})
     if (r.split.tensor > 1) add(*to, r.gather_bytes(r.N) + kept.gather_bytes(kept.N));

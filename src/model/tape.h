@@ -1,9 +1,11 @@
 // What one block's forward leaves for its backward, as a stack: backward takes tensors in the reverse order and
 // so frees each as soon as it is used. Activations are thus data that the engine can count, pack and rebuild, with no
 // graph behind them. Matrices of float32 may be kept packed; what else there is (log-sum-exps) is kept as it is.
+// Of a backward in two halves, the second half's products wait here as well.
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -14,7 +16,7 @@ namespace megalith {
 
 class Tape {
  public:
-  explicit Tape(Packing packing = Packing::fp32) : packing_(packing) {}
+  explicit Tape(Packing packing = Packing::fp32, bool puts_off = false) : packing_(packing), puts_off_(puts_off) {}
 
   void keep(at::Tensor tensor) {
     const bool packs = packing_ != Packing::fp32 && can_pack(tensor);
@@ -36,6 +38,16 @@ class Tape {
   }
   bool empty() const { return kept_.empty(); }
 
+  // Backward adds to a weight's gradient: now, or, on a tape that puts such products off, when `weigh` is called. It holds
+  // the tensors that it needs; nobody may write to them any more.
+  void product(std::function<void()> add) {
+    if (puts_off_) products_.push_back(std::move(add));
+    else add();
+  }
+  void weigh() {
+    for (std::function<void()>& add : std::exchange(products_, {})) std::exchange(add, {})();  // each is freed when it is done
+  }
+
  private:
   struct Kept {
     bool packed = false;
@@ -46,7 +58,9 @@ class Tape {
     return kept.rows.numbers;
   }
   Packing packing_;
+  bool puts_off_;
   std::vector<Kept> kept_;
+  std::vector<std::function<void()>> products_;
 };
 
 }  // namespace megalith

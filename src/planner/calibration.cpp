@@ -213,6 +213,14 @@ void add_spill_speeds(MachineSpeeds& speeds, const std::filesystem::path& spill,
   speeds.spill_core_s = get("core", &DiskSpeed::core_s);
 }
 
+std::string buffers_of(const std::string& what) { return "buffers of " + what; }
+
+// Of the process without what it may give back.
+double settled_bytes() {
+  release_cached_memory();
+  return static_cast<double>(resident_memory().value);
+}
+
 MachineSpeeds gather(const Workload& work, int64_t threads, const std::filesystem::path& disk,
                      const std::filesystem::path& spill, Measurements& known) {
   c10::InferenceMode no_graph;
@@ -227,8 +235,22 @@ MachineSpeeds gather(const Workload& work, int64_t threads, const std::filesyste
   speeds.op_overhead_s = 20e-6;
 
   const std::string what = describe(work);
-  const double layer_s = known.get("layer of " + what, [&] { return Sample(work).layer_seconds(); });
-  const double head_s = known.get("head of " + what, [&] { return Sample(work).head_seconds(); });
+  std::optional<double> layer, head;
+  const auto run = [&] {
+    layer = Sample(work).layer_seconds();
+    head = Sample(work).head_seconds();
+  };
+  known.get(buffers_of(what), [&] {
+    const double before = settled_bytes();
+    run();
+    return std::max(1.0, settled_bytes() - before);
+  });
+  const auto seconds_of_sample = [&](const std::optional<double>& seconds) {
+    if (!seconds) run();
+    return *seconds;
+  };
+  const double layer_s = known.get("layer of " + what, [&] { return seconds_of_sample(layer); });
+  const double head_s = known.get("head of " + what, [&] { return seconds_of_sample(head); });
   const auto facts = block_facts(work.shape, work.micro, work.precision);
   // The speed at which the predicted passes over memory and the products together take what was measured.
   double flop = 0, seconds = 0;
@@ -270,6 +292,11 @@ std::optional<MachineSpeeds> known_speeds(const Workload& work, int64_t threads,
   Measurements known(machine_name(threads), /*may_measure=*/false);
   const MachineSpeeds speeds = gather(work, threads, disk, spill, known);
   return known.complete() ? std::optional(speeds) : std::nullopt;
+}
+
+Bytes library_buffers(const Workload& work, int64_t threads) {
+  Measurements known(machine_name(threads), /*may_measure=*/false);
+  return Bytes(static_cast<int64_t>(known.get(buffers_of(describe(work)), {})));
 }
 
 void start_matrix_library() {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/units.h"
 #include "config/config.h"
 #include "model/facts.h"
 #include "schedule/costs.h"
@@ -31,6 +32,11 @@ std::optional<MachineSpeeds> known_speeds(const Workload& work, int64_t threads,
 
 // Of ordinary machines with that many cores: enough to compare strategies by, not to promise times.
 MachineSpeeds typical_speeds(int64_t threads);
+
+// What the matrix library came to keep when those were run: its buffers follow from the shapes of products and stay. As
+// measured once, so that a run that finds its speeds in the cache counts them before they are there; next to nothing
+// where that was never measured.
+Bytes library_buffers(const Workload& work, int64_t threads);
 
 // A product, so that threads and buffers of the matrix library exist: what the process takes then counts them.
 void start_matrix_library();

@@ -78,7 +78,8 @@ void describe_whole(BlockFacts& f, const BlockSpec& spec, const Optimizer& optim
 std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch) {
   const Workload work = workload(config, micro_batch);
   // Ranks that share blocks have equal parts, but for a row or a token here and there.
-  const Split split{.tensor = config.parallel.tensor, .context = config.parallel.context};
+  const Split split{
+      .tensor = config.parallel.tensor, .context = config.parallel.context, .form = config.parallel.context_form};
   auto facts = block_facts(work.shape, work.micro, work.precision, config.train.activations, split);
   const auto optimizer = make_optimizer(config.train);
   const auto specs = list_blocks(config.model.shape, split);
@@ -97,7 +98,9 @@ int32_t micros_of(const Config& config, int64_t micro_batch) {
 }
 
 PipelineOrder pipeline_order(const std::string& name) {
-  return name == "gpipe" ? PipelineOrder::gpipe : name == "interleaved" ? PipelineOrder::interleaved : PipelineOrder::one_f_one_b;
+  if (name == "gpipe") return PipelineOrder::gpipe;
+  if (name == "interleaved") return PipelineOrder::interleaved;
+  return name == "zero_bubble" ? PipelineOrder::zero_bubble : PipelineOrder::one_f_one_b;
 }
 
 int32_t stages_of(const Config& config) { return static_cast<int32_t>(config.parallel.pipeline); }
@@ -216,18 +219,33 @@ std::string table_of(const MemoryUse& use, Bytes process) {
   throw DoesNotFit(std::move(what), std::move(why));
 }
 
-// The fastest of those that fit; of those about as fast, the first (which moves and keeps least).
-Strategy choose_strategy(const Plan& plan, const std::vector<Strategy>& strategies) {
-  if (strategies.size() == 1) return strategies.front();
-  std::vector<Simulation> simulations;
-  double best = std::numeric_limits<double>::infinity();
-  for (const Strategy& strategy : strategies) {
-    const Schedule step = training_schedule(plan.blocks, plan.micros, strategy);
-    simulations.push_back(simulate(step, predict_costs(step, plan.speeds)));
-    best = std::min(best, simulations.back().seconds);
+// One rank of each stage, side by side. Those of the other axes do the same at the same time.
+std::vector<Simulation> simulate_stages(const Plan& plan, const std::vector<Strategy>& stages) {
+  std::vector<Schedule> steps;
+  std::vector<std::vector<Cost>> costs;
+  for (const Strategy& strategy : stages) {
+    steps.push_back(training_schedule(plan.blocks, plan.micros, strategy));
+    costs.push_back(predict_costs(steps.back(), plan.speeds));
   }
+  std::vector<RankSchedule> ranks;
+  for (const Schedule& step : steps) ranks.push_back({&step});
+  return simulate_together(ranks, costs);
+}
+
+void predict(Plan& plan) {
+  plan.predicted_stages = simulate_stages(plan, plan.stages);
+  plan.predicted = plan.predicted_stages[static_cast<size_t>(plan.stage)];
+}
+
+// The fastest of those that fit; of those about as fast, the first (which moves and keeps least). `seconds`: of the step
+// by such a strategy.
+Strategy choose_strategy(const std::vector<Strategy>& strategies, const std::function<double(const Strategy&)>& seconds) {
+  if (strategies.size() == 1) return strategies.front();
+  std::vector<double> found;
+  for (const Strategy& strategy : strategies) found.push_back(seconds(strategy));
+  const double best = *std::min_element(found.begin(), found.end());
   for (size_t i = 0; i < strategies.size(); i++)
-    if (simulations[i].seconds <= best * kAsGood) return strategies[i];
+    if (found[i] <= best * kAsGood) return strategies[i];
   return strategies.front();
 }
 
@@ -265,19 +283,31 @@ void lay_out(Plan& plan, const Config& config) {
 // One strategy a stage, all of them in one order of computing; empty where some stage does not fit.
 std::vector<Strategy> choose_for_stages(Plan& plan, const Config& config, int64_t room) {
   std::vector<Strategy> chosen;
+  std::vector<std::vector<Strategy>> fitting;  // by stage
+  const auto alone = [&](const Strategy& strategy) { return simulate_stages(plan, {strategy}).front().seconds; };
   bool by_block = false;
   for (int32_t pass = 0; pass < 2; pass++) {
     chosen.clear();
+    fitting.clear();
     for (int32_t stage = 0; stage < stages_of(config); stage++) {
       StrategyLimits limits = limits_of(config, plan.blocks, stage, room);
       limits.by_block = by_block;
-      const auto strategies = fitting_strategies(plan.blocks, plan.micros, limits);
-      if (strategies.empty()) return {};
-      chosen.push_back(choose_strategy(plan, strategies));
+      fitting.push_back(fitting_strategies(plan.blocks, plan.micros, limits));
+      if (fitting.back().empty()) return {};
+      chosen.push_back(choose_strategy(fitting.back(), alone));
     }
     const auto blockwise = std::count_if(chosen.begin(), chosen.end(), [](const Strategy& s) { return s.order == ComputeOrder::by_block; });
     if (blockwise == 0 || blockwise == std::ssize(chosen)) break;
     by_block = true;
+  }
+  // Each stage once more, with the others beside it: what is slower alone may be hidden where a stage waits anyway.
+  for (size_t stage = 0; chosen.size() > 1 && stage < chosen.size(); stage++) {
+    std::erase_if(fitting[stage], [&](const Strategy& s) { return s.order != chosen[stage].order; });
+    chosen[stage] = choose_strategy(fitting[stage], [&](const Strategy& strategy) {
+      std::vector<Strategy> all = chosen;
+      all[stage] = strategy;
+      return simulate_stages(plan, all).front().seconds;
+    });
   }
   return chosen;
 }
@@ -287,7 +317,7 @@ std::vector<Strategy> choose_for_stages(Plan& plan, const Config& config, int64_
 Plan with_shape(Plan plan, const Config& config) {
   plan.micro_batch = rank_batch(config) / plan.micros;
   lay_out(plan, config);
-  plan.predicted = simulate(plan.step, predict_costs(plan.step, plan.speeds));
+  predict(plan);
   return plan;
 }
 
@@ -325,7 +355,7 @@ int32_t window_by_measurement(const Plan& plan, std::span<const Span> measured) 
 Plan with_window(Plan plan, const Config& config, int32_t window) {
   plan.strategy.window = plan.stages[static_cast<size_t>(plan.stage)].window = window;
   lay_out(plan, config);
-  plan.predicted = simulate(plan.step, predict_costs(plan.step, plan.speeds));
+  predict(plan);
   return plan;
 }
 
@@ -340,6 +370,7 @@ Plan make_plan(const Config& config, Measuring measuring, const Seat& seat) {
   start_matrix_library();
   Agreed agreed{.speeds = {}, .process = resident_memory(), .budget = config.memory.ram ? *config.memory.ram : usable_memory()};
   agreed.budget = Bytes(agreed.budget.value / seat.host_ranks);
+  const Bytes started = agreed.process;
   const auto agree = [&] {
     if (seat.agree) seat.agree(agreed);
     plan.speeds = agreed.speeds;
@@ -361,14 +392,15 @@ Plan make_plan(const Config& config, Measuring measuring, const Seat& seat) {
     plan.measured = known.has_value();
     agreed.speeds = known.value_or(typical_speeds(plan.threads));
   }
-  // Again now that the matrix library has its buffers: what it keeps is the process's own, too.
-  agreed.process = std::max(agreed.process, resident_memory());
+  // With the buffers that the matrix library keeps, whether it has them by now or will have them: they are the process's
+  // own, too.
+  agreed.process = std::max(started + library_buffers(work, plan.threads), resident_memory());
   agree();
   plan.stages = choose_for_stages(plan, config, room_for_tensors(plan.budget, plan.process));
   if (plan.stages.empty()) refuse(plan, config);
   plan.strategy = plan.stages[static_cast<size_t>(plan.stage)];
   lay_out(plan, config);
-  plan.predicted = simulate(plan.step, predict_costs(plan.step, plan.speeds));
+  predict(plan);
   if (const std::string how = describe(plan.strategy); !how.empty())
     plan.adapted.push_back(fmt::format("to stay within {}: {}", show(plan.budget), how));
   return plan;
@@ -382,6 +414,16 @@ nlohmann::json memory_by_kind(const MemoryUse& use, Bytes process) {
           {"workspace", use[MemoryKind::workspace]},
           {"staging", use[MemoryKind::staging]},
           {"process", process.value}};
+}
+
+// [{compute_s, waits_for_ranks_s, peak_bytes}], one entry a stage of the pipeline.
+nlohmann::json stages_json(const Plan& plan) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Simulation& stage : plan.predicted_stages)
+    list.push_back({{"compute_s", stage.busy[static_cast<size_t>(Lane::compute)]},
+                    {"waits_for_ranks_s", stage.waited_for_ranks},
+                    {"peak_bytes", (Bytes(stage.peak_bytes) + plan.process).value}});
+  return list;
 }
 
 nlohmann::json to_json(const Plan& plan, const Config& config) {
@@ -415,6 +457,8 @@ nlohmann::json to_json(const Plan& plan, const Config& config) {
             {"peak_bytes", plan.predicted_peak().value},
             {"memory", memory_by_kind(plan.predicted.at_peak, plan.process)},
             {"stalls", stalls_json(plan.predicted.stalls)},
+            {"waits_for_ranks_s", plan.predicted.waited_for_ranks},
+            {"stages", stages_json(plan)},
             {"busy_s", busy_json(plan.step, plan.predicted.busy)}}},
           {"limits", limits_json(plan.step, plan.speeds)},
           {"disk_bytes_by_lane", traffic_json(plan.step)},

@@ -30,7 +30,8 @@ struct Plan {
   Schedule step, step_with_save, final_save;
   Schedule evaluation, evaluation_of_one;  // of as many micro-batches as a step has, of one
   bool measured = true;         // the speeds are this machine's; false: typical ones, time is not predicted by them
-  Simulation predicted;         // of `step`
+  Simulation predicted;         // of `step`, with what it waits for the other stages
+  std::vector<Simulation> predicted_stages;  // by stage, in one clock; this one's among them
   std::vector<std::string> adapted;  // what was changed to make it fit, a line each
   Bytes predicted_peak() const { return Bytes(predicted.peak_bytes) + process; }
 };

@@ -40,6 +40,7 @@ std::vector<Op> ops_of_step(const Schedule& schedule, bool saves) {
         if (schedule.parks_input(block)) add(OpKind::park, block, micro);
         if (schedule.parks_input(block)) add(OpKind::unpark, block, micro);
         add(OpKind::backward, block, micro);
+        if (schedule.defers(block)) add(OpKind::weigh, block, micro);
       }
     }
   }

@@ -72,7 +72,9 @@ Cost predict(const Schedule& schedule, const Op& op, const MachineSpeeds& speeds
     }
     case OpKind::loss:
       return compute(speeds, block.forward_flop + block.backward_flop, forward_bytes + backward_bytes);
-    case OpKind::backward: return compute(speeds, block.backward_flop, backward_bytes);
+    case OpKind::backward:
+      return compute(speeds, block.backward_flop - (schedule.defers(op.block) ? block.weight_flop : 0), backward_bytes);
+    case OpKind::weigh: return compute(speeds, block.weight_flop, 0);
     case OpKind::fold:  // rows are read, the table's rows read and written
       return compute(speeds, 0, 3.0 * static_cast<double>(block.aside_bytes) * schedule.micros);
     case OpKind::norm: return compute(speeds, 0, parameter_bytes);

@@ -15,12 +15,14 @@ std::string_view name(Thing thing) {
     case Thing::optimizer: return "optimizer state";
     case Thing::gradient: return "gradient";
     case Thing::tied_gradient: return "gradient of the tied table";
+    case Thing::product_gradient: return "gradient of the weights";
     case Thing::stowed_gradient: return "gradient on disk";
     case Thing::activation: return "activation";
     case Thing::saved: return "what forward kept";
     case Thing::attention: return "what attention kept";
     case Thing::output_gradient: return "gradient of the output";
     case Thing::parked: return "input on disk";
+    case Thing::deferred: return "weight products put off";
     case Thing::aside: return "gradient kept aside";
     case Thing::slice: return "slice of the parameters";
     case Thing::sum: return "gradient summed over the ranks";
@@ -55,6 +57,7 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
   const auto add_gradient = [&](Touch touch) {
     add(touch, Thing::gradient, b);
     if (has_table) add(touch, Thing::tied_gradient, b);
+    if (schedule.defers(b)) add(touch, Thing::product_gradient, b);
   };
   const Thing home = schedule.slices() ? Thing::slice : Thing::parameters;  // what updates change
   auto score = [&] {  // the head's look at a micro-batch
@@ -99,6 +102,11 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
       if (b > 0) add(makes, Thing::output_gradient, b - 1, m);
       add(adds, Thing::gradient, b, m);
       if (has_table) add(makes, Thing::aside, b, m);
+      if (schedule.defers(b)) add(makes, Thing::deferred, b, m);
+      break;
+    case OpKind::weigh:
+      add(takes, Thing::deferred, b, m);
+      add(adds, Thing::product_gradient, b, m);
       break;
     case OpKind::fold:
       for (MicroId micro = 0; micro < schedule.micros; micro++) add(takes, Thing::aside, b, micro);
@@ -199,6 +207,7 @@ bool there_on_entry(const Schedule& schedule, const Effect& effect) {
     case Thing::slice:
     case Thing::optimizer: return placed == Placement::memory;
     case Thing::gradient:
+    case Thing::product_gradient:
     case Thing::tied_gradient: return placed == Placement::memory && schedule.gradient_stays(effect.block);
     case Thing::sum: return placed == Placement::moments_away && !schedule.gradient_stays(effect.block);
     case Thing::stowed_gradient: return placed == Placement::away;
@@ -218,6 +227,7 @@ bool there_on_exit(const Schedule& schedule, const Effect& effect) {
     case Thing::stowed_gradient: return true;
     case Thing::parameters: return schedule.parameters_stay(effect.block);
     case Thing::gradient:
+    case Thing::product_gradient:
     case Thing::tied_gradient: return schedule.gradient_stays(effect.block);
     case Thing::slice: return schedule.placed(effect.block) != Placement::away;
     case Thing::sum:  // moments away: it waits for the next renew
@@ -228,7 +238,7 @@ bool there_on_exit(const Schedule& schedule, const Effect& effect) {
 
 int32_t contributions(const Schedule& schedule, const Effect& effect) {
   if (effect.thing == Thing::loss) return schedule.holds(schedule.head()) ? schedule.micros : 0;
-  if (effect.thing == Thing::gradient) return schedule.micros;
+  if (effect.thing == Thing::gradient || effect.thing == Thing::product_gradient) return schedule.micros;
   if (effect.thing != Thing::tied_gradient) return 0;
   if (!schedule.table_is_lent()) return schedule.micros + 1;  // fold's comes last
   return schedule.holds(effect.block) ? 2 : schedule.micros;  // what was collected, then fold's; or the head's alone

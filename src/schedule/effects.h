@@ -15,12 +15,14 @@ enum class Thing : uint8_t {
   optimizer,        // block: its state
   gradient,         // block: what its own backward (or loss) adds to
   tied_gradient,    // block: the table that a tied head adds to, apart from the rest of the block's gradient
+  product_gradient, // layer: what weigh adds to, apart from the rest of the block's gradient
   stowed_gradient,  // block: on disk, where it waits for its update
   activation,       // block, micro: its output, the next block's input, kept until that block's backward
   saved,            // block, micro: what forward keeps for backward
   attention,        // block, micro: the part of it that a layer keeps which makes the rest again
   output_gradient,  // block, micro: gradient of its output
   parked,           // block, micro: its input, on disk
+  deferred,         // layer, micro: what its weight products wait with
   aside,            // block, micro: gradients kept until fold
   slice,            // block: this rank's slice of its parameters, up to date and in memory
   sum,              // block: its gradient summed over the ranks that hold it
@@ -30,7 +32,7 @@ enum class Thing : uint8_t {
   written,          // block: its parts in the checkpoint being written
   checkpoint,       // durable and visible
 };
-inline constexpr int kThings = 20;
+inline constexpr int kThings = 22;
 
 enum class Touch : uint8_t {
   needs,    // reads what must be there

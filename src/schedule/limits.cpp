@@ -20,11 +20,14 @@ double disk_seconds(const DiskTraffic& traffic, const MachineSpeeds& speeds) {
 
 std::array<double, kResources> useful_seconds(const Schedule& step, const MachineSpeeds& speeds) {
   const Schedule plain = training_step(step.blocks, step.micros);
+  const std::vector<Cost> costs = predict_costs(plain, speeds);
   std::array<double, kResources> useful{};
-  for (const Cost& cost : predict_costs(plain, speeds))
-    useful[static_cast<size_t>(Resource::memory)] += cost.seconds * cost.share[static_cast<size_t>(Resource::memory)];
+  for (size_t op = 0; op < costs.size(); op++)
+    if (const BlockId block = plain.ops[op].block; block == kNoBlock || step.holds(block))
+      useful[static_cast<size_t>(Resource::memory)] += costs[op].seconds * costs[op].share[static_cast<size_t>(Resource::memory)];
   double flop = 0;
-  for (const BlockFacts& block : step.blocks) flop += (block.forward_flop + block.backward_flop) * step.micros;
+  for (size_t b = 0; b < step.blocks.size(); b++)
+    if (step.holds(static_cast<BlockId>(b))) flop += (step.blocks[b].forward_flop + step.blocks[b].backward_flop) * step.micros;
   useful[static_cast<size_t>(Resource::cores)] = flop / speeds.flops;
   useful[static_cast<size_t>(Resource::disk)] = disk_seconds(disk_traffic(step), speeds);
   return useful;

@@ -53,6 +53,7 @@ Amount amount(const Schedule& schedule, const Effect& effect) {
     case Thing::sum:
       if (!schedule.slices() || schedule.placed(effect.block) != Placement::away) return {};
       return {MemoryKind::gradients, kFloatBytes * schedule.slice_elements(effect.block)};
+    case Thing::deferred: return {MemoryKind::saved, schedule.blocks[effect.block].deferred_bytes};
     case Thing::aside: return {MemoryKind::aside, schedule.blocks[effect.block].aside_bytes};
     default: return {};
   }
@@ -66,8 +67,11 @@ int64_t workspace(const Schedule& schedule, const Op& op) {
         return schedule.blocks[op.block].workspace_bytes + other_part(schedule, op.block);
       [[fallthrough]];
     case OpKind::loss:
-    case OpKind::recompute:
-    case OpKind::backward: return schedule.blocks[op.block].workspace_bytes;
+    case OpKind::recompute: return schedule.blocks[op.block].workspace_bytes;
+    case OpKind::backward:
+      return schedule.defers(op.block) ? schedule.blocks[op.block].deferring_workspace_bytes
+                                       : schedule.blocks[op.block].workspace_bytes;
+    case OpKind::weigh: return schedule.blocks[op.block].weigh_workspace_bytes;
     case OpKind::renew:
     case OpKind::fetch: return schedule.blocks[op.block].stream_bytes;
     case OpKind::park:

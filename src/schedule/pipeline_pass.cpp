@@ -19,6 +19,8 @@ struct Piece {
   BlockId first = 0, last = 0;
   int32_t stage = 0;
   double forward = 0, backward = 0;  // cost of a micro-batch, in flop
+  double weights = 0;                // of what backward puts off
+  bool defers = false;               // it puts something off
 };
 
 std::vector<Piece> pieces_of(const Schedule& step) {
@@ -31,25 +33,31 @@ std::vector<Piece> pieces_of(const Schedule& step) {
     // The head goes back at once; what is not kept is made again.
     piece.forward += facts.forward_flop + (block == step.head() ? facts.backward_flop : 0);
     if (block < step.head()) piece.backward += facts.backward_flop + (step.keeps(block) == Keep::all ? 0 : facts.forward_flop);
+    if (!step.defers(block)) continue;
+    piece.defers = true;
+    piece.weights += facts.weight_flop;
+    piece.backward -= facts.weight_flop;
   }
   return pieces;
 }
 
+enum class Work : uint8_t { back, forward, weigh };  // in the order in which a stage would rather do them
+
 struct Task {
   size_t piece = 0;
   MicroId micro = 0;
-  bool back = false;
+  Work work = Work::forward;
   double start = 0;
 };
 
 // What every stage does when, found by playing the step: a stage that is free takes what can go back before what can go
-// forward, and keeps no more micro-batches than the order allows.
+// forward, what was put off only when there is neither, and keeps no more micro-batches than the order allows.
 class Play {
  public:
   Play(const std::vector<Piece>& pieces, int32_t stages, int32_t micros, PipelineOrder order)
       : pieces_(pieces), stages_(stages), micros_(micros), order_(order) {
     forward_.assign(pieces.size(), 0);
-    back_.assign(pieces.size(), 0);
+    back_ = weighed_ = forward_;
     const auto never = std::numeric_limits<double>::infinity();
     forward_done_.assign(pieces.size(), std::vector<double>(static_cast<size_t>(micros), never));
     back_done_ = forward_done_;
@@ -58,7 +66,8 @@ class Play {
   }
 
   std::vector<std::vector<Task>> run() {
-    size_t left = 2 * pieces_.size() * static_cast<size_t>(micros_);
+    size_t left = 0;
+    for (const Piece& piece : pieces_) left += (piece.defers ? 3 : 2) * static_cast<size_t>(micros_);
     double now = 0;
     while (left > 0) {
       bool any = false;
@@ -84,6 +93,12 @@ class Play {
     return 2 * (stages_ - stage - 1) + (pieces - 1) * stages_ + 1;
   }
 
+  // And with those of which only weight products are left: as many as the first stage of 1F1B has, so that no stage needs
+  // more memory than that one.
+  int32_t live_limit() const {
+    return order_ == PipelineOrder::zero_bubble ? stages_ : std::numeric_limits<int32_t>::max();
+  }
+
   bool can_forward(size_t p, double now) const {
     const MicroId m = forward_[p];
     return m < micros_ && (p == 0 || forward_done_[p - 1][m] <= now);
@@ -97,33 +112,44 @@ class Play {
 
   std::optional<Task> choose(int32_t stage, double now) const {
     std::optional<Task> best;
-    std::tuple<bool, int32_t, int64_t, MicroId> best_rank;
-    int32_t in_flight = 0;
-    for (size_t p = 0; p < pieces_.size(); p++)
-      if (pieces_[p].stage == stage) in_flight += forward_[p] - back_[p];
+    std::tuple<Work, int32_t, int64_t, MicroId> best_rank;
+    int32_t in_flight = 0, live = 0;
     for (size_t p = 0; p < pieces_.size(); p++) {
       if (pieces_[p].stage != stage) continue;
-      const auto offer = [&](bool back, MicroId micro) {
-        // Back first; then by groups of as many micro-batches as stages, forward from the first piece, back from the last.
+      in_flight += forward_[p] - back_[p];
+      live += forward_[p] - (pieces_[p].defers ? weighed_ : back_)[p];
+    }
+    for (size_t p = 0; p < pieces_.size(); p++) {
+      if (pieces_[p].stage != stage) continue;
+      const auto offer = [&](Work work, MicroId micro) {
+        // By groups of as many micro-batches as stages, forward from the first piece, back from the last.
         const auto place = static_cast<int64_t>(p);
-        const std::tuple rank(!back, micro / stages_, back ? -place : place, micro);
+        const std::tuple rank(work, micro / stages_, work == Work::forward ? place : -place, micro);
         if (best && best_rank <= rank) return;
-        best = Task{p, micro, back};
+        best = Task{p, micro, work};
         best_rank = rank;
       };
-      if (can_back(p, now)) offer(true, back_[p]);
+      if (can_back(p, now)) offer(Work::back, back_[p]);
       // What has begun may always go on: the limit is for what a stage lets in.
       const bool lets_in = p < static_cast<size_t>(stages_);
-      if ((!lets_in || in_flight < limit(stage)) && can_forward(p, now)) offer(false, forward_[p]);
+      const bool room = in_flight < limit(stage) && live < live_limit();
+      if ((!lets_in || room) && can_forward(p, now)) offer(Work::forward, forward_[p]);
+      if (pieces_[p].defers && weighed_[p] < back_[p]) offer(Work::weigh, weighed_[p]);
     }
     return best;
   }
 
   void start(int32_t stage, const Task& task, double now) {
     const Piece& piece = pieces_[task.piece];
-    const double ends = now + std::max(task.back ? piece.backward : piece.forward, 1.0);
-    (task.back ? back_done_ : forward_done_)[task.piece][task.micro] = ends;
-    (task.back ? back_ : forward_)[task.piece]++;
+    const double takes = task.work == Work::back ? piece.backward : task.work == Work::forward ? piece.forward : piece.weights;
+    const double ends = now + std::max(takes, 1.0);
+    if (task.work == Work::weigh) {
+      weighed_[task.piece]++;
+    } else {
+      const bool back = task.work == Work::back;
+      (back ? back_done_ : forward_done_)[task.piece][task.micro] = ends;
+      (back ? back_ : forward_)[task.piece]++;
+    }
     free_at_[stage] = ends;
     tasks_[stage].push_back(task);
     tasks_[stage].back().start = now;
@@ -140,7 +166,7 @@ class Play {
   const std::vector<Piece>& pieces_;
   const int32_t stages_, micros_;
   const PipelineOrder order_;
-  std::vector<MicroId> forward_, back_;                        // by piece: the next micro-batch
+  std::vector<MicroId> forward_, back_, weighed_;              // by piece: the next micro-batch
   std::vector<std::vector<double>> forward_done_, back_done_;  // by piece and micro-batch: when
   std::vector<double> free_at_;                                // by stage
   std::vector<std::vector<Task>> tasks_;                       // by stage
@@ -193,22 +219,38 @@ Schedule pipeline_step(std::vector<BlockFacts> blocks, int32_t micros, PipelineO
     return training_step(std::move(blocks), micros, ComputeOrder::by_block, std::move(keep), std::move(division));
   const int32_t here = division.stages.here;
   Schedule empty = empty_step(std::move(blocks), micros, true, std::move(keep), std::move(division));
+  empty.puts_off = order == PipelineOrder::zero_bubble;
   const std::vector<Piece> pieces = pieces_of(empty);
   const int32_t stages = 1 + *std::max_element(empty.division.stages.of.begin(), empty.division.stages.of.end());
   StepWriter step(std::move(empty));
   const std::vector<std::vector<Task>> tasks = Play(pieces, stages, micros, order).run();
-  std::map<std::tuple<BlockId, MicroId, bool>, double> starts;  // by a task's first block (back: its last)
+  std::map<std::tuple<BlockId, MicroId, Work>, double> starts;  // by a task's first block (back: its last)
   for (const std::vector<Task>& of_stage : tasks)
-    for (const Task& task : of_stage)
-      starts[{task.back ? pieces[task.piece].last : pieces[task.piece].first, task.micro, task.back}] = task.start;
+    for (const Task& task : of_stage) {
+      const Piece& piece = pieces[task.piece];
+      starts[{task.work == Work::forward ? piece.first : piece.last, task.micro, task.work}] = task.start;
+    }
   step.hold_sends([&](OpKind kind, BlockId block, MicroId micro) {
-    return kind == OpKind::send ? starts.at({block + 1, micro, false}) : starts.at({block, micro, true});
+    return kind == OpKind::send ? starts.at({block + 1, micro, Work::forward}) : starts.at({block, micro, Work::back});
   });
-  for (const Task& task : tasks[static_cast<size_t>(here)]) {
-    step.send_due(task.start);
+  const std::vector<Task>& mine = tasks[static_cast<size_t>(here)];
+  for (size_t i = 0; i < mine.size(); i++) {
+    const Task& task = mine[i];
     const Piece& piece = pieces[task.piece];
-    if (task.back) step.backward_through(piece.first, piece.last, task.micro, task.micro + 1 == micros);
-    else step.forward_through(piece.first, piece.last, task.micro);
+    const bool last = task.micro + 1 == micros;
+    step.send_due(task.start);
+    if (task.work == Work::forward) {
+      step.forward_through(piece.first, piece.last, task.micro);
+    } else if (task.work == Work::weigh) {
+      step.weigh_through(piece.first, piece.last, task.micro, last);
+    } else {
+      // Where nobody waits for the gradient that comes out, what would follow anyway is made block by block: it need not
+      // wait with all of the stage's layers.
+      const bool now = piece.first == 0 && i + 1 < mine.size() && mine[i + 1].work == Work::weigh && mine[i + 1].piece == task.piece &&
+                       mine[i + 1].micro == task.micro;
+      step.backward_through(piece.first, piece.last, task.micro, last, now ? StepWriter::Weights::now : StepWriter::Weights::later);
+      if (now) i++;
+    }
   }
   return step.finish();
 }

@@ -11,6 +11,7 @@ enum class PipelineOrder : uint8_t {
   gpipe,        // all micro-batches forward, then all back
   one_f_one_b,  // as soon as a micro-batch can go back it does: a stage keeps as many as there are stages behind it
   interleaved,  // the same with several pieces of the model a stage: less waiting at both ends, more exchange
+  zero_bubble,  // as 1F1B, with backward in two: gradients of activations at once, those of weights when a stage would wait
   breadth_first,  // a block takes all micro-batches before the next: for blocks that are brought in for each use
 };
 

@@ -38,6 +38,7 @@ std::string_view name(OpKind kind) {
     case OpKind::loss: return "loss";
     case OpKind::recompute: return "recompute";
     case OpKind::backward: return "backward";
+    case OpKind::weigh: return "weigh";
     case OpKind::fold: return "fold";
     case OpKind::norm: return "norm";
     case OpKind::clip: return "clip";

@@ -21,6 +21,7 @@ enum class OpKind : uint8_t {
   loss,       // last block, micro: forward and backward in one, so that logits never exist as a whole
   recompute,  // block, micro: forward again, as far as backward needs what was not kept
   backward,   // block, micro: takes the gradient of its output, adds to its parameters' gradient
+  weigh,      // layer, micro: the products of its weights' gradients, where backward puts them off
   fold,       // block: adds gradients kept aside (tied embeddings: ids and rows) after all others
   norm,       // block: sum of squares of its gradient
   clip,       // from all norms: scale of the update, or that the step is skipped
@@ -101,6 +102,11 @@ struct BlockFacts {
   int64_t output_bytes = 0;          // the activation handed to the next block
   int64_t workspace_bytes = 0;       // largest temporaries while it runs
   int64_t aside_bytes = 0;           // gradients kept aside by one backward until fold
+  // Where backward puts its weight products off:
+  double weight_flop = 0;            // theirs, of backward's
+  int64_t deferred_bytes = 0;        // what they wait with
+  int64_t deferring_workspace_bytes = 0;  // of that backward; below 0 where what it leaves was on the tape before
+  int64_t weigh_workspace_bytes = 0;
   // Parts of forward that can be left out when it is made again:
   ForwardPart attention;             // up to the heads' output
   ForwardPart output;                // what nothing but the output needs
@@ -152,6 +158,7 @@ struct Schedule {
   Division division;
   int32_t micros = 1;
   bool training = true;              // false: forward passes only (validation)
+  bool puts_off = false;             // layers put their weight products off: `weigh` makes them
   std::vector<Op> ops;               // in a valid order: `after` names earlier ops only
 
   Placement placed(BlockId block) const {
@@ -184,6 +191,9 @@ struct Schedule {
   // The table is on another rank than the head, which borrows it.
   bool table_is_lent() const { return tied_table() != kNoBlock && stage(tied_table()) != stage(head()); }
   bool borrows(BlockId block) const { return table_is_lent() && block == tied_table() && holds(head()); }
+  bool defers(BlockId block) const {
+    return puts_off && training && blocks[static_cast<size_t>(block)].kind == BlockKind::layer;
+  }
   // Whether a block's recomputation makes its output again, as the input that the next one did not keep.
   bool output_again(BlockId block) const {
     return static_cast<size_t>(block) + 2 < blocks.size() && keeps(block + 1) == Keep::none;

@@ -1,7 +1,9 @@
 #include "schedule/simulator.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
+#include <map>
 
 #include "base/error.h"
 #include "schedule/order.h"
@@ -11,70 +13,116 @@ namespace {
 
 class Simulator {
  public:
-  Simulator(const Schedule& schedule, std::span<const Cost> costs)
-      : schedule_(schedule),
-        costs_(costs),
-        order_(schedule),
-        memory_(schedule),
-        done_(schedule.ops.size(), false) {
-    MEGALITH_ASSERT(costs.size() == schedule.ops.size(), "{} costs for {} ops", costs.size(),
-                    schedule.ops.size());
-    MEGALITH_ASSERT(order_.circle().empty(), "ops wait in a circle");
-    result_.spans.resize(schedule.ops.size());
+  Simulator(std::span<const RankSchedule> ranks, std::span<const std::span<const Cost>> costs) {
+    MEGALITH_ASSERT(ranks.size() == costs.size());
+    std::map<Meeting, size_t> known;
+    for (size_t r = 0; r < ranks.size(); r++) {
+      Rank& rank = ranks_.emplace_back(*ranks[r].schedule, costs[r]);
+      for (const std::optional<Meeting>& meeting : meetings_of(ranks[r])) {
+        if (!meeting) {
+          rank.meeting.push_back(kNone);
+          continue;
+        }
+        rank.meeting.push_back(known.try_emplace(*meeting, attendance_.size()).first->second);
+        if (known.size() > attendance_.size()) attendance_.emplace_back();
+        attendance_[rank.meeting.back()].expected++;
+      }
+    }
   }
 
-  Simulation run() {
+  std::vector<Simulation> run() {
     while (start_ready()) advance();
-    result_.seconds = now_;
-    result_.busy = busy_seconds(schedule_, result_.spans);
-    result_.stalls = stalls(schedule_, result_.spans);
-    result_.at_peak = memory_.peak();
-    result_.peak_bytes = memory_.peak().total();
-    result_.peak_op = memory_.peak_op();
-    return std::move(result_);
+    std::vector<Simulation> results;
+    for (Rank& rank : ranks_) {
+      Simulation& result = rank.result;
+      for (const Span& span : result.spans) MEGALITH_ASSERT(span.ran(), "ranks wait for each other");
+      result.seconds = now_;
+      result.stalls = stalls(rank.schedule, result.spans);
+      result.at_peak = rank.memory.peak();
+      result.peak_bytes = rank.memory.peak().total();
+      result.peak_op = rank.memory.peak_op();
+      results.push_back(std::move(result));
+    }
+    return results;
   }
 
  private:
+  static constexpr size_t kNone = SIZE_MAX;
+
   struct LaneState {
     size_t next = 0;     // position of the op that runs or waits
     OpId running = kNoOp;
+    bool waits = false;  // it has come to a meeting before the others
     double left = 0;     // seconds of the running op, at the speed it has alone
     double rate = 1;     // part of that speed it gets now
     Resource limit{};    // that holds it back when rate < 1
+    bool works() const { return running != kNoOp && !waits; }
+  };
+
+  struct Rank {
+    Rank(const Schedule& s, std::span<const Cost> c) : schedule(s), costs(c), order(s), memory(s), done(s.ops.size(), false) {
+      MEGALITH_ASSERT(c.size() == s.ops.size(), "{} costs for {} ops", c.size(), s.ops.size());
+      MEGALITH_ASSERT(order.circle().empty(), "ops wait in a circle");
+      result.spans.resize(s.ops.size());
+    }
+    const Schedule& schedule;
+    std::span<const Cost> costs;
+    Order order;
+    MemoryLedger memory;
+    std::vector<bool> done;
+    std::vector<size_t> meeting;  // by op: its place in attendance_, or kNone
+    std::array<LaneState, kLanes> lanes{};
+    Simulation result;
+  };
+
+  struct Attendance {
+    size_t expected = 0;
+    double seconds = 0;               // of the one that needs longest
+    std::vector<LaneState*> present;
   };
 
   // Starts every op whose turn it is; false when nothing runs any more.
   bool start_ready() {
-    bool any = false;
-    for (size_t l = 0; l < kLanes; l++) {
-      LaneState& lane = lanes_[l];
-      const std::vector<OpId>& ops = order_.lane(static_cast<Lane>(l));
-      if (lane.running == kNoOp && lane.next < ops.size()) {
+    for (Rank& rank : ranks_)
+      for (size_t l = 0; l < kLanes; l++) {
+        LaneState& lane = rank.lanes[l];
+        const std::vector<OpId>& ops = rank.order.lane(static_cast<Lane>(l));
+        if (lane.running != kNoOp || lane.next == ops.size()) continue;
         const OpId op = ops[lane.next];
-        const std::vector<OpId>& after = schedule_.ops[op].after;
-        if (std::all_of(after.begin(), after.end(), [&](OpId a) { return done_[a]; })) {
-          lane.running = op;
-          lane.left = costs_[op].seconds;
-          result_.spans[op].start = now_;
-          memory_.start(op);
-        }
+        const std::vector<OpId>& after = rank.schedule.ops[op].after;
+        if (std::all_of(after.begin(), after.end(), [&](OpId a) { return rank.done[a]; })) start(rank, lane, op);
       }
-      any |= lane.running != kNoOp;
+    return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) {
+      return std::any_of(rank.lanes.begin(), rank.lanes.end(), [](const LaneState& lane) { return lane.works(); });
+    });
+  }
+
+  void start(Rank& rank, LaneState& lane, OpId op) {
+    lane.running = op;
+    lane.left = rank.costs[op].seconds;
+    rank.result.spans[op].start = now_;
+    rank.memory.start(op);
+    if (rank.meeting[op] == kNone) return;
+    Attendance& meeting = attendance_[rank.meeting[op]];
+    lane.waits = true;
+    meeting.present.push_back(&lane);
+    meeting.seconds = std::max(meeting.seconds, lane.left);
+    if (meeting.present.size() < meeting.expected) return;
+    for (LaneState* one : meeting.present) {
+      one->waits = false;
+      one->left = meeting.seconds;
     }
-    return any;
   }
 
   // Each op gets, of every resource it uses, its part of what all running ops ask for together.
-  void share_resources() {
+  static void share_resources(Rank& rank) {
     std::array<double, kResources> load{};
-    for (const LaneState& lane : lanes_) {
-      for (size_t r = 0; lane.running != kNoOp && r < kResources; r++)
-        load[r] += costs_[lane.running].share[r];
-    }
-    for (LaneState& lane : lanes_) {
+    for (const LaneState& lane : rank.lanes)
+      for (size_t r = 0; lane.works() && r < kResources; r++) load[r] += rank.costs[lane.running].share[r];
+    for (LaneState& lane : rank.lanes) {
       lane.rate = 1;
-      for (size_t r = 0; lane.running != kNoOp && r < kResources; r++) {
-        if (costs_[lane.running].share[r] <= 0 || load[r] * lane.rate <= 1) continue;
+      for (size_t r = 0; lane.works() && r < kResources; r++) {
+        if (rank.costs[lane.running].share[r] <= 0 || load[r] * lane.rate <= 1) continue;
         lane.rate = 1 / load[r];
         lane.limit = static_cast<Resource>(r);
       }
@@ -83,40 +131,55 @@ class Simulator {
 
   // To the moment when the next op ends.
   void advance() {
-    share_resources();
     double step = std::numeric_limits<double>::infinity();
-    for (const LaneState& lane : lanes_) {
-      if (lane.running != kNoOp) step = std::min(step, lane.left / lane.rate);
+    for (Rank& rank : ranks_) {
+      share_resources(rank);
+      for (const LaneState& lane : rank.lanes)
+        if (lane.works()) step = std::min(step, lane.left / lane.rate);
     }
     now_ += step;
-    for (LaneState& lane : lanes_) {
-      if (lane.running == kNoOp) continue;
-      if (lane.rate < 1) result_.slowed[static_cast<size_t>(lane.limit)] += step * (1 - lane.rate);
-      const bool ends = lane.left / lane.rate <= step * (1 + 1e-12);
-      lane.left = ends ? 0 : lane.left - step * lane.rate;
-      if (!ends) continue;
-      result_.spans[lane.running].end = now_;
-      memory_.finish(lane.running);
-      done_[lane.running] = true;
-      lane.running = kNoOp;
-      lane.next++;
+    for (Rank& rank : ranks_) {
+      if (waits_for_ranks(rank)) rank.result.waited_for_ranks += step;
+      for (size_t l = 0; l < kLanes; l++) {
+        if (!rank.lanes[l].works()) continue;
+        rank.result.busy[l] += step;
+        advance(rank, rank.lanes[l], step);
+      }
     }
   }
 
-  const Schedule& schedule_;
-  std::span<const Cost> costs_;
-  Order order_;
-  MemoryLedger memory_;
-  std::vector<bool> done_;
-  std::array<LaneState, kLanes> lanes_{};
+  void advance(Rank& rank, LaneState& lane, double step) {
+    if (lane.rate < 1) rank.result.slowed[static_cast<size_t>(lane.limit)] += step * (1 - lane.rate);
+    const bool ends = lane.left / lane.rate <= step * (1 + 1e-12);
+    lane.left = ends ? 0 : lane.left - step * lane.rate;
+    if (!ends) return;
+    rank.result.spans[lane.running].end = now_;
+    rank.memory.finish(lane.running);
+    rank.done[lane.running] = true;
+    lane.running = kNoOp;
+    lane.next++;
+  }
+
+  static bool waits_for_ranks(const Rank& rank) {
+    const LaneState& compute = rank.lanes[static_cast<size_t>(Lane::compute)];
+    if (compute.works() || compute.next == rank.order.lane(Lane::compute).size()) return false;
+    return std::any_of(rank.lanes.begin(), rank.lanes.end(), [](const LaneState& lane) { return lane.waits; });
+  }
+
+  std::deque<Rank> ranks_;
+  std::vector<Attendance> attendance_;
   double now_ = 0;
-  Simulation result_;
 };
 
 }  // namespace
 
 Simulation simulate(const Schedule& schedule, std::span<const Cost> costs) {
-  return Simulator(schedule, costs).run();
+  const RankSchedule alone{&schedule};
+  return std::move(Simulator({&alone, 1}, {&costs, 1}).run().front());
+}
+
+std::vector<Simulation> simulate_together(std::span<const RankSchedule> ranks, std::span<const std::vector<Cost>> costs) {
+  return Simulator(ranks, std::vector<std::span<const Cost>>(costs.begin(), costs.end())).run();
 }
 
 }  // namespace megalith

@@ -13,6 +13,8 @@ StepWriter::StepWriter(Schedule empty) : step_(std::move(empty)), head_(step_.he
   recomputed_.assign(visits, kNoOp);
   output_gradient_.assign(visits, kNoOp);
   added_.assign(step_.blocks.size(), kNoOp);
+  weighed_.assign(step_.blocks.size(), kNoOp);
+  backward_.assign(visits, kNoOp);
   count_ = add({.kind = OpKind::count, .after = {}});
   if (step_.table_is_lent()) borrow_table();
 }
@@ -108,15 +110,23 @@ void StepWriter::backward(BlockId block, MicroId micro) {
   // (Where the next block was recomputed after it, the order is given.)
   if (step_.keeps(block) != Keep::all && !step_.output_again(block)) after.push_back(recomputed_[at(block, micro)]);
   const OpId op = add({.kind = OpKind::backward, .block = block, .micro = micro, .after = std::move(after)});
-  added_[block] = op;
+  added_[block] = backward_[at(block, micro)] = op;
   if (block == 0) return;
   output_gradient_[at(block - 1, micro)] = op;
   if (!step_.holds(block - 1))
     send(OpKind::send_back, block - 1, micro, op);
 }
 
+void StepWriter::weigh(BlockId block, MicroId micro) {
+  if (!step_.defers(block)) return;
+  std::vector<OpId> after{backward_[at(block, micro)]};
+  if (weighed_[block] != kNoOp) after.push_back(weighed_[block]);
+  weighed_[block] = add({.kind = OpKind::weigh, .block = block, .micro = micro, .after = std::move(after)});
+}
+
 void StepWriter::norm(BlockId block) {
   const BlockId table = step_.tied_table();
+  if (weighed_[block] != kNoOp) added_[block] = weighed_[block];  // the last of all
   if (block == head_ && step_.borrows(table)) add({.kind = OpKind::drop, .block = table, .after = {scored_}});
   if (block == table) {
     if (step_.table_is_lent())
@@ -140,7 +150,7 @@ void StepWriter::forward_through(BlockId first, BlockId last, MicroId micro) {
   }
 }
 
-void StepWriter::backward_through(BlockId first, BlockId last, MicroId micro, bool last_micro) {
+void StepWriter::backward_through(BlockId first, BlockId last, MicroId micro, bool last_micro, Weights weights) {
   // A chain of blocks is made forward again when the last of them is due.
   const auto chain_begin = [&](BlockId block) {
     while (step_.keeps(block) == Keep::none) block--;
@@ -152,6 +162,16 @@ void StepWriter::backward_through(BlockId first, BlockId last, MicroId micro, bo
         for (BlockId b = chain_begin(block); b <= block; b++) recompute(b, micro);
       backward(block, micro);
     }
+    if (step_.defers(block) && weights == Weights::later) continue;
+    weigh(block, micro);
+    if (last_micro) norm(block);
+  }
+}
+
+void StepWriter::weigh_through(BlockId first, BlockId last, MicroId micro, bool last_micro) {
+  for (BlockId block = last; block >= first; block--) {
+    if (!step_.defers(block)) continue;
+    weigh(block, micro);
     if (last_micro) norm(block);
   }
 }

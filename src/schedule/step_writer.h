@@ -23,12 +23,16 @@ class StepWriter {
   void loss(MicroId micro);  // of the head
   void recompute(BlockId block, MicroId micro);  // nothing where the block keeps all
   void backward(BlockId block, MicroId micro);
+  void weigh(BlockId block, MicroId micro);  // nothing where its backward puts nothing off
   void norm(BlockId block);  // when all of the block's contributions are there
 
   // The whole way of a micro-batch through blocks `first` to `last` of this rank, `loss` for the head.
   void forward_through(BlockId first, BlockId last, MicroId micro);
-  // And back, chains of layers that are made again included; `last_micro`: norms follow.
-  void backward_through(BlockId first, BlockId last, MicroId micro, bool last_micro);
+  // And back, chains of layers that are made again included; `last_micro`: norms follow. What is put off is made at once
+  // with Weights::now, else by weigh_through.
+  enum class Weights : uint8_t { now, later };
+  void backward_through(BlockId first, BlockId last, MicroId micro, bool last_micro, Weights weights = Weights::now);
+  void weigh_through(BlockId first, BlockId last, MicroId micro, bool last_micro);
 
   // Where ranks take what they are sent in another order than it is made: sends are held back until `send_due` says that
   // the receiver's time for them has come. `time` gives that time; all ranks must go by the same clock, so that nobody
@@ -51,9 +55,10 @@ class StepWriter {
 
   Schedule step_;
   const BlockId head_;
-  // The ops that last made these; forward_, recomputed_ and output_gradient_ by block and micro-batch.
-  std::vector<OpId> forward_, recomputed_, output_gradient_;
-  std::vector<OpId> added_;  // by block: to its gradient
+  // The ops that last made these, by block and micro-batch.
+  std::vector<OpId> forward_, recomputed_, output_gradient_, backward_;
+  std::vector<OpId> added_;    // by block: to its gradient
+  std::vector<OpId> weighed_;  // by block that puts its weight products off
   OpId count_ = kNoOp, scored_ = kNoOp;
   OpId last_ = kNoOp, before_last_ = kNoOp;  // on the compute lane
   OpId lent_ = kNoOp, cleared_ = kNoOp;      // of a table that is lent

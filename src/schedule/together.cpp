@@ -12,34 +12,6 @@
 namespace megalith {
 namespace {
 
-// Ops that meet have equal ones: what it is, who takes part, and which of several in turn.
-struct Meeting {
-  OpKind kind = OpKind::total;  // of the sender for what is sent
-  int32_t column = -1;          // of sends; -1: all columns
-  int32_t stage = -1;           // of collectives of one stage; -1: all stages
-  BlockId block = kNoBlock;
-  MicroId micro = kNoMicro;
-  int32_t turn = 0;             // a rank may gather a block several times
-  auto operator<=>(const Meeting&) const = default;
-};
-
-bool meets(const Schedule& schedule, const Op& op) {
-  switch (op.kind) {
-    case OpKind::gather:
-    case OpKind::reduce:
-    case OpKind::total:
-    case OpKind::send:
-    case OpKind::receive:
-    case OpKind::send_back:
-    case OpKind::receive_back:
-    case OpKind::lend:
-    case OpKind::collect: return true;
-    // The files of a checkpoint are complete when all have written.
-    case OpKind::commit: return schedule.division.ranks > 1;
-    default: return false;
-  }
-}
-
 class Together {
  public:
   explicit Together(std::span<const RankSchedule> ranks) : ranks_(ranks) {}
@@ -74,44 +46,23 @@ class Together {
     }
   }
 
-  Meeting meeting_of(size_t rank, const Op& op, std::map<std::pair<OpKind, BlockId>, int32_t>& turns) const {
-    const Schedule& schedule = *ranks_[rank].schedule;
-    Meeting it{.kind = op.kind, .block = op.block, .micro = op.micro};
-    switch (op.kind) {
-      case OpKind::receive: it.kind = OpKind::send; [[fallthrough]];
-      case OpKind::send: it.column = ranks_[rank].column; break;
-      case OpKind::receive_back: it.kind = OpKind::send_back; [[fallthrough]];
-      case OpKind::send_back: it.column = ranks_[rank].column; break;
-      case OpKind::lend:
-      case OpKind::collect: it.column = ranks_[rank].column; break;
-      case OpKind::gather:
-      case OpKind::reduce:
-        it.stage = schedule.division.stages.here;
-        it.turn = turns[{op.kind, op.block}]++;
-        break;
-      default: break;
-    }
-    return it;
-  }
-
   // How many ranks it takes.
   size_t expected(const Meeting& it) const {
     if (it.column >= 0) return 2;
     return static_cast<size_t>(std::count_if(ranks_.begin(), ranks_.end(), [&](const RankSchedule& rank) {
-      return it.stage < 0 || rank.schedule->division.stages.here == it.stage;
+      return (it.stage < 0 || rank.schedule->division.stages.here == it.stage) && (it.share < 0 || rank.share == it.share);
     }));
   }
 
   void find_meetings() {
     for (size_t rank = 0; rank < ranks_.size(); rank++) {
-      const Schedule& schedule = *ranks_[rank].schedule;
-      std::map<std::pair<OpKind, BlockId>, int32_t> turns;
-      for (OpId op = 0; op < static_cast<OpId>(schedule.ops.size()); op++)
-        if (meets(schedule, schedule.ops[op])) {
-          const Meeting it = meeting_of(rank, schedule.ops[op], turns);
-          meetings_[it].push_back(node(rank, op));
-          of_[node(rank, op)] = it;
-        }
+      const auto meetings = meetings_of(ranks_[rank]);
+      for (size_t op = 0; op < meetings.size(); op++) {
+        if (!meetings[op]) continue;
+        const size_t at = node(rank, static_cast<OpId>(op));
+        meetings_[*meetings[op]].push_back(at);
+        of_[at] = *meetings[op];
+      }
     }
   }
 
@@ -124,7 +75,7 @@ class Together {
   // What goes one way between two ranks, or among the same ranks, is told apart by its turn alone: the turns must be
   // certain on each rank, and the same on all.
   void check_turns() {
-    using Way = std::tuple<OpKind, int32_t, int32_t, int32_t, int32_t>;  // kind, column or stage, from and to stage
+    using Way = std::tuple<OpKind, int32_t, int32_t, int32_t, int32_t>;  // kind, column or stage, from and to stage or share
     std::map<Way, std::map<size_t, std::vector<size_t>>> turns;          // nodes, by rank
     for (const auto& [node, it] : of_) {
       const Schedule& schedule = *ranks_[rank_of(node)].schedule;
@@ -135,7 +86,9 @@ class Together {
         to = schedule.stage(it.block + 1);
         if (it.kind == OpKind::send_back) std::swap(from, to);
       }
+      if (kind == OpKind::gather) from = ranks_[rank_of(node)].share;
       turns[{kind, it.column, it.stage, from, to}][rank_of(node)].push_back(node);
+      if (it.kind == OpKind::reduce) turns[{it.kind, it.column, it.stage, -1, -1}][rank_of(node)].push_back(node);
     }
     std::vector<Order> orders;
     for (const RankSchedule& rank : ranks_) orders.emplace_back(*rank.schedule);

@@ -5,16 +5,9 @@
 #include <vector>
 
 #include "schedule/checker.h"
-#include "schedule/schedule.h"
+#include "schedule/meeting.h"
 
 namespace megalith {
-
-// A rank as the others see it. Ranks of one column are the stages of one pipeline; those of one stage in all columns hold
-// the same blocks.
-struct RankSchedule {
-  const Schedule* schedule = nullptr;  // borrowed
-  int32_t column = 0;
-};
 
 // What is wrong between ranks, given that each schedule alone is right (checker.h): an exchange that some rank does not
 // take part in, or takes part in out of turn, and ops that wait for each other in a circle. Ops that meet begin and end

@@ -54,7 +54,7 @@ Layout resolve_layout(Config& config, int ranks) {
 }
 
 void check_layout(const Config& config, const Layout& layout) {
-  check_split(config.model.shape, {.tensor = layout.tensor, .context = layout.context});
+  check_split(config.model.shape, {.tensor = layout.tensor, .context = layout.context, .form = config.parallel.context_form});
   const auto blocks = static_cast<int64_t>(list_blocks(config.model.shape).size());
   const int64_t pieces = config.parallel.schedule == "interleaved" ? config.parallel.interleave : 1;
   if (layout.pipeline > 1 && layout.pipeline * pieces > blocks)

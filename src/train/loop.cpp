@@ -44,11 +44,11 @@ double save_delay(const Schedule& schedule, const std::vector<Span>& spans) {
 
 TrainingLoop::TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine,
                            const Dataset& data, const StepShapes& shapes, const Tokenizer* tokenizer,
-                           launch::StatusPage& page, Team* team)
+                           launch::StatusPage& page, Team* team, FarHosts* far)
     : config_(config), plan_(plan), run_(run), engine_(engine), data_(data), shapes_(shapes),
       tokenizer_(tokenizer), page_(page), team_(team), leads_(!team || team->first()), plans_(config_, plan_),
       steps_(shapes.steps_for(config.train.steps, config.train.schedule_by)),
-      saver_(run.checkpoints(), engine.model(), tokenizer, config.checkpoint.keep, team) {}
+      saver_(run.checkpoints(), engine.model(), tokenizer, config.checkpoint.keep, team, far) {}
 
 TrainResult TrainingLoop::run(LoopState state) {
   if (state.step > 0) {
@@ -72,6 +72,7 @@ TrainResult TrainingLoop::run(LoopState state) {
   std::string how = "finished";
   try {
     steps(state);
+    if (team_) compare_ranks();
     if (interrupted_) {
       how = "interrupted";
       result.code = ExitCode::interrupted;
@@ -255,6 +256,15 @@ nlohmann::json TrainingLoop::state_json(const LoopState& state) const {
   return json;
 }
 
+void TrainingLoop::compare_ranks() {
+  const nlohmann::json mine{{"stage", plan_.stage},
+                            {"predicted_peak_bytes", plan_.predicted_peak().value},
+                            {"measured_peak_bytes", allocated_memory().peak + process_bytes_},
+                            {"predicted_process_bytes", plan_.process.value},
+                            {"measured_process_bytes", process_bytes_}};
+  for (const std::string& rank : team_->world().all_gather(mine.dump())) ranks_.push_back(nlohmann::json::parse(rank));
+}
+
 // As in plan.json's "predicted"; "ops" has both sides.
 nlohmann::json TrainingLoop::measured() const {
   const AllocatedMemory memory = allocated_memory();
@@ -263,6 +273,7 @@ nlohmann::json TrainingLoop::measured() const {
   kinds["process"] = process_bytes_;
   return {{"step_s", median(step_seconds_)},
           {"peak_bytes", memory.peak + process_bytes_},
+          {"resting_bytes", memory.live},  // of tensors: what is held from step to step
           {"memory", kinds},
           {"stalls", stalls_json(stalls(plan_.step, typical_spans_))},
           {"busy_s", busy_json(plan_.step, busy_seconds(plan_.step, typical_spans_))}};
@@ -281,6 +292,7 @@ nlohmann::json TrainingLoop::write_summary(const LoopState& state, const std::st
   if (!leads_) return summary;
   if (!step_seconds_.empty()) {
     summary["measured"] = measured();
+    if (!ranks_.empty()) summary["ranks"] = ranks_;
     std::vector<double> usual = op_seconds_;
     for (double& op : usual) op /= static_cast<double>(op_steps_);
     summary["ops"] = ops_json(plan_.step, op_seconds(plan_.predicted.spans), usual);

@@ -30,7 +30,8 @@ class TrainingLoop {
  public:
   // Borrows everything; `tokenizer` may be null, and `team` where there is one rank. Rank 0 alone writes and speaks.
   TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine, const Dataset& data,
-               const StepShapes& shapes, const Tokenizer* tokenizer, launch::StatusPage& page, Team* team = nullptr);
+               const StepShapes& shapes, const Tokenizer* tokenizer, launch::StatusPage& page, Team* team = nullptr,
+               FarHosts* far = nullptr);
   TrainResult run(LoopState state);
 
  private:
@@ -39,6 +40,7 @@ class TrainingLoop {
   void look(StepMetrics& metrics, bool last);          // validation and sample
   void save_now(const LoopState& state);               // with nothing else going on
   nlohmann::json state_json(const LoopState& state) const;
+  void compare_ranks();  // memory of each, predicted and measured; all ranks at the same time
   nlohmann::json measured() const;
   nlohmann::json write_summary(const LoopState& state, const std::string& how, double seconds);
   void describe_shape(StepMetrics& metrics, int64_t step) const;
@@ -69,6 +71,7 @@ class TrainingLoop {
   std::vector<Span> typical_spans_;
   std::vector<double> op_seconds_;        // by op of a step without a save, summed over op_steps_ steps
   int64_t op_steps_ = 0;
+  nlohmann::json ranks_ = nlohmann::json::array();  // of several: what compare_ranks found
   int64_t process_bytes_ = 0;             // resident beyond the allocator's, at most
   double last_loss_ = 0, last_valid_loss_ = -1;
   std::string last_checkpoint_;

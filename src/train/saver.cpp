@@ -30,8 +30,8 @@ DType dtype_of(PartType type) {
 }
 
 Save::Save(std::filesystem::path dir, std::vector<FileSpec> files,
-           std::vector<std::pair<std::string, std::string>> small_files, nlohmann::json state, Team* team)
-    : dir_(std::move(dir)), state_(std::move(state)), team_(team) {
+           std::vector<std::pair<std::string, std::string>> small_files, nlohmann::json state, Team* team, FarHosts* far)
+    : dir_(std::move(dir)), state_(std::move(state)), team_(team), far_(far) {
   for (const FileSpec& file : files)
     for (const TensorSpec& tensor : file.tensors) file_of_.emplace_back(tensor.name, file.file);
   std::sort(file_of_.begin(), file_of_.end());
@@ -60,7 +60,12 @@ void Save::begin_together(std::vector<FileSpec> files, std::vector<std::pair<std
     }
   }
   aside = team_->world().broadcast(aside, 0);
-  if (team_->first() || aside.empty()) return;
+  if (aside.empty()) return;
+  if (far_ && team_->first())
+    far_->begin_receiving([this](const std::string& file, const std::string& tensor, int64_t element,
+                                 std::span<const std::byte> bytes) { write_here(file, tensor, element, bytes); });
+  sends_ = far_ && far_->far();
+  if (team_->first() || sends_) return;
   try {
     writer_ = CheckpointWriter::join(aside, files);
   } catch (const std::exception& fault) {
@@ -68,22 +73,24 @@ void Save::begin_together(std::vector<FileSpec> files, std::vector<std::pair<std
   }
 }
 
-// Every rank's part, or why it has none; it counts when all have one.
+// Every rank's part, or why it has none; it counts when all have one. What far ranks sent is in rank 0's.
 void Save::commit_together() {
-  nlohmann::json mine;
+  nlohmann::json mine = nlohmann::json::object();
+  if (sends_) far_->send_end();
+  if (far_) far_->finish_receiving();
   try {
     if (writer_ && !team_->first()) mine["part"] = writer_->finish_part();
   } catch (const Fault& fault) {
     give_up(fault.what());
   }
-  if (!writer_) mine["fault"] = fault_;
+  if (!writer_ && !sends_) mine["fault"] = fault_;
   const std::vector<std::string> all = team_->world().all_gather(mine.dump());
   if (team_->first() && writer_) {
     std::string fault;
     for (size_t rank = 1; rank < all.size() && fault.empty(); rank++) {
       const nlohmann::json theirs = nlohmann::json::parse(all[rank]);
       if (theirs.contains("fault")) fault = fmt::format("rank {}: {}", rank, theirs["fault"].get<std::string>());
-      else writer_->add_part(theirs["part"].get<std::string>());
+      else if (theirs.contains("part")) writer_->add_part(theirs["part"].get<std::string>());
     }
     try {
       if (fault.empty()) writer_->commit(state_);
@@ -104,12 +111,22 @@ void Save::give_up(const std::string& why) {
             dir_.filename().string(), why);
 }
 
+Save::~Save() {
+  if (far_) far_->stop_receiving();
+}
+
 void Save::write(Kind, const NamedPart& part) {
-  if (!writer_) return;
   auto found = std::lower_bound(file_of_.begin(), file_of_.end(), std::pair(part.name, std::string()));
   MEGALITH_ASSERT(found != file_of_.end() && found->first == part.name, "{} is in no file", part.name);
+  if (sends_) far_->send(found->second, part.name, part.begin, size_of(dtype_of(part.type)), part.bytes());
+  else write_here(found->second, part.name, part.begin, part.bytes());
+}
+
+void Save::write_here(const std::string& file, const std::string& tensor, int64_t element, std::span<const std::byte> bytes) {
+  std::lock_guard turn(writing_);
+  if (!writer_) return;
   try {
-    writer_->write(found->second, part.name, part.begin, part.bytes());
+    writer_->write(file, tensor, element, bytes);
   } catch (const Fault& fault) {
     give_up(fault.what());
   }
@@ -127,8 +144,9 @@ void Save::commit() {
   }
 }
 
-Saver::Saver(std::filesystem::path checkpoints, ModelState& model, const Tokenizer* tokenizer, int64_t keep, Team* team)
-    : checkpoints_(std::move(checkpoints)), keep_(keep), team_(team) {
+Saver::Saver(std::filesystem::path checkpoints, ModelState& model, const Tokenizer* tokenizer, int64_t keep, Team* team,
+             FarHosts* far)
+    : checkpoints_(std::move(checkpoints)), keep_(keep), team_(team), far_(far) {
   std::vector<FileSpec> model_files = plan_files(specs(model, [&](BlockId b) { return model.parameters(b); }), kShardLimit);
   small_files_ = index_file(model_files);
   files_ = std::move(model_files);
@@ -144,7 +162,7 @@ Saver::Saver(std::filesystem::path checkpoints, ModelState& model, const Tokeniz
 }
 
 std::unique_ptr<Save> Saver::begin(int64_t step, const nlohmann::json& state) {
-  return std::make_unique<Save>(checkpoints_ / checkpoint_name(step), files_, small_files_, state, team_);
+  return std::make_unique<Save>(checkpoints_ / checkpoint_name(step), files_, small_files_, state, team_, far_);
 }
 
 bool Saver::finish(const Save& save, int64_t step) {

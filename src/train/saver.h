@@ -2,6 +2,7 @@
 #pragma once
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "checkpoint/writer.h"
 #include "engine/engine.h"
 #include "text/tokenizer.h"
+#include "train/far_hosts.h"
 
 namespace megalith {
 
@@ -20,9 +22,11 @@ DType dtype_of(PartType type);  // as files have it
 // before it stay as they are.
 class Save final : public PartSink {
  public:
-  // Of several ranks all make theirs at the same time: rank 0 begins the files, the others write their parts of them.
+  // Of several ranks all make theirs at the same time: rank 0 begins the files, the others write their parts of them, or,
+  // where they do not see them, send their parts to rank 0. Both pointers are borrowed; `far` null: all see them.
   Save(std::filesystem::path dir, std::vector<FileSpec> files, std::vector<std::pair<std::string, std::string>> small_files,
-       nlohmann::json state, Team* team);
+       nlohmann::json state, Team* team, FarHosts* far);
+  ~Save() override;
   void write(Kind kind, const NamedPart& part) override;
   void commit() override;
   bool done() const { return done_; }
@@ -32,19 +36,24 @@ class Save final : public PartSink {
   void give_up(const std::string& why);
   void begin_together(std::vector<FileSpec> files, std::vector<std::pair<std::string, std::string>> small_files);
   void commit_together();
+  void write_here(const std::string& file, const std::string& tensor, int64_t element, std::span<const std::byte> bytes);
   std::filesystem::path dir_;
   std::vector<std::pair<std::string, std::string>> file_of_;  // tensor name -> file, sorted
   nlohmann::json state_;
   Team* team_;
+  FarHosts* far_;
   std::string fault_;  // why this rank gave up
-  std::unique_ptr<CheckpointWriter> writer_;  // null once given up
+  bool sends_ = false;  // a far rank: rank 0 takes its parts
+  std::mutex writing_;  // parts from far hosts come on threads of their own
+  std::unique_ptr<CheckpointWriter> writer_;  // null once given up, and on a far host
   bool done_ = false;
 };
 
 class Saver {
  public:
   // `tokenizer` may be null. Borrows the model.
-  Saver(std::filesystem::path checkpoints, ModelState& model, const Tokenizer* tokenizer, int64_t keep, Team* team = nullptr);
+  Saver(std::filesystem::path checkpoints, ModelState& model, const Tokenizer* tokenizer, int64_t keep, Team* team = nullptr,
+        FarHosts* far = nullptr);
   // The state after `step` steps; hand it to the next schedule that saves. `state` becomes state.json.
   std::unique_ptr<Save> begin(int64_t step, const nlohmann::json& state);
   // After that schedule ran: removes old checkpoints; true when it is there.
@@ -56,6 +65,7 @@ class Saver {
   std::vector<std::pair<std::string, std::string>> small_files_;
   int64_t keep_;
   Team* team_;
+  FarHosts* far_;
 };
 
 }  // namespace megalith

@@ -1,8 +1,6 @@
 #include "train/train.h"
 
-#include <cstring>
 #include <optional>
-#include <type_traits>
 
 #include "base/files.h"
 #include "base/log.h"
@@ -13,6 +11,8 @@
 #include "memory/allocator.h"
 #include "report/html.h"
 #include "schedule/parking_pass.h"
+#include "train/agreement.h"
+#include "train/far_hosts.h"
 #include "train/layout.h"
 #include "train/load_model.h"
 #include "train/loop.h"
@@ -49,14 +49,6 @@ std::optional<Found> find_checkpoint(const RunDirectory& run) {
   return found;
 }
 
-// The checkpoint that rank 0 has found and verified, for all.
-void share(World& world, std::optional<Found>& checkpoint) {
-  const std::string text = world.broadcast(checkpoint ? fmt::format("{} {}", checkpoint->step, checkpoint->dir.string()) : "", 0);
-  checkpoint.reset();
-  if (const size_t space = text.find(' '); space != std::string::npos)
-    checkpoint = Found{std::stoll(text.substr(0, space)), text.substr(space + 1)};
-}
-
 // What another layout divides otherwise is decided again.
 Config go_on_with(const Config& saved, const Config& now) {
   Config next = continue_config(saved, now);
@@ -66,55 +58,29 @@ Config go_on_with(const Config& saved, const Config& now) {
   return next;
 }
 
-// All ranks plan with rank 0's speeds, the smallest budget and the largest process.
-Seat seat_of(Team& team) {
-  return {.stage = team.mesh().place(Axis::pipeline),
-          .host_ranks = static_cast<int32_t>(team.world().neighbours().size()),
-          .agree = [&team](Agreed& agreed) {
-            static_assert(std::is_trivially_copyable_v<Agreed>);
-            const std::string_view mine(reinterpret_cast<const char*>(&agreed), sizeof(agreed));
-            const std::vector<std::string> all = team.world().all_gather(mine);
-            for (size_t rank = 0; rank < all.size(); rank++) {
-              Agreed theirs;
-              std::memcpy(&theirs, all[rank].data(), sizeof(theirs));
-              if (rank == 0) agreed.speeds = theirs.speeds;
-              agreed.process = std::max(agreed.process, theirs.process);
-              agreed.budget = std::min(agreed.budget, theirs.budget);
-            }
-          }};
-}
-
-// A folder holds one rank's files.
-std::filesystem::path spill_folder(const Config& config, const std::optional<Team>& team) {
-  if (!team || config.memory.spill.empty()) return config.memory.spill;
-  return std::filesystem::path(config.memory.spill) / fmt::format("rank-{}", team->mesh().rank());
-}
-
-// A world that tells its waits as long as this exists.
-struct Observed {
-  Observed(World* told, OpWatch& watch) : world(told) {
-    if (world) world->observe(&watch);
-  }
-  ~Observed() {
-    if (world) world->observe(nullptr);
-  }
-  World* world;
-};
-
 }  // namespace
 
 TrainResult train(Config config, World* world, launch::StatusPage& page) {
   check_for_training(config);
   refuse_unavailable(config);
   const Layout layout = resolve_layout(config, world ? world->size() : 1);
-  std::optional<Team> team;
-  if (world) team.emplace(*world, layout);
+  std::optional<Team> joined;
+  if (world) {
+    share_with_neighbours(*world);
+    joined.emplace(*world, layout, config.parallel.context_form);
+  }
+  Team* const team = joined ? &*joined : nullptr;
   const bool leads = !team || team->first();
   // What leaves files behind is the leader's to do first; the others find them.
-  const auto leader_first = [&](const auto& work) {
+  std::optional<FarHosts> far;
+  const auto leader_first = [&](const auto& work, const std::function<void()>& brought = [] {}) {
     if (leads) work();
     if (team) world->barrier();
-    if (!leads) work();
+    const bool second = far && far->far() && far->leads_host();
+    if (far) brought();
+    if (second) work();
+    if (far) world->barrier();
+    if (!leads && !second) work();
   };
 
   std::optional<RunDirectory> held;
@@ -125,6 +91,13 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   });
   const RunDirectory& run = *held;
   if (team) share(*world, checkpoint);
+  if (team && world->hosts() > 1) far.emplace(*world, run.path());
+  if (far && !far->any()) far.reset();
+  if (far) {
+    say("hosts that do not see run.dir send their parts of checkpoints to rank 0");
+    far->bring(run.file("config.yaml"));
+    if (checkpoint) far->bring(checkpoint->dir);
+  }
   if (checkpoint)
     if (auto saved = saved_config(run.path())) config = go_on_with(*saved, config);
 
@@ -136,13 +109,13 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
     complete_shape(config, folder, tokenizer ? tokenizer->vocab_size() : 0);
     check_layout(config, layout);
     data = prepare_data(config, run, tokenizer.get(), say);
-  });
+  }, [&] { far->bring(run.file("tokenizer.json")); });
   const StepShapes shapes(config);
   if (config.token_dropping.on())
     data->drop_tokens(config.token_dropping.layers_of(config.model.shape.layers), config.token_dropping.keep_special);
   data->follow(shapes, prepare_filters(config, run, *data));
 
-  const Plan plan = plan_run(config, Measuring::allowed, team ? seat_of(*team) : Seat{});
+  const Plan plan = plan_run(config, Measuring::allowed, seat_of(team));
   if (leads) {
     run.save_config(config);
     write_file_atomically(run.file("plan.json"), to_json(plan, config).dump(1));
@@ -151,7 +124,8 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   for (const std::string& change : plan.adapted) say(change);
 
   Engine engine(config.model.shape, config.train, config.run.seed, /*training=*/true,
-                {plan.strategy.placement, spill_folder(config, team), parked_bytes(plan.step), plan.micros}, team ? &*team : nullptr, plan.strategy.division);
+                {plan.strategy.placement, spill_folder(config, team), parked_bytes(plan.step), plan.micros}, team,
+                plan.strategy.division);
   if (const BlockStore* store = engine.model().store())
     say(fmt::format("{} of state in {} ({})", show(Bytes(store->bytes())), config.memory.spill, describe(store->way())));
   OpWatch watch(page);
@@ -161,15 +135,19 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   if (checkpoint) restore(engine, *data, state, *checkpoint);
   else if (!folder.empty()) start_from(engine.model(), folder);
   else engine.model().initialise(config.run.seed);
+  if (far && checkpoint) far->forget(checkpoint->dir);
+  settle_shared_state();
 
-  say(fmt::format("{} {}: {} parameters, {} tokens a step in {}{}, {} threads; predicted {} a step, {} of {}",
+  say(fmt::format("{} {}: {} parameters, {} tokens a step in {}{}, {}; predicted {} a step, {} of {}",
                   state.step > 0 ? fmt::format("resuming at step {},", state.step) : "training", name(config.model.shape.arch),
                   show_count(parameter_count(config.model.shape)), config.train.batch * config.data.sequence,
                   plan.micros == 1 ? "one micro-batch" : fmt::format("{} micro-batches", plan.micros),
                   team ? fmt::format(" on {}{}", show(layout), config.parallel.zero > 0 ? fmt::format(", ZeRO {}", config.parallel.zero) : "")
                        : "",
-                  plan.threads, show_seconds(plan.predicted.seconds), show(plan.predicted_peak()), show(plan.budget)));
-  TrainResult result = TrainingLoop(config, plan, run, engine, *data, shapes, tokenizer.get(), page, team ? &*team : nullptr).run(state);
+                  plan.threads == 1 ? "one thread" : fmt::format("{} threads", plan.threads), show_seconds(plan.predicted.seconds), show(plan.predicted_peak()), show(plan.budget)));
+  TrainResult result = TrainingLoop(config, plan, run, engine, *data, shapes, tokenizer.get(), page, team,
+                                    far ? &*far : nullptr)
+                           .run(state);
   set_allocation_budget(Bytes(0));
   return result;
 }

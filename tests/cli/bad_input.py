@@ -205,10 +205,6 @@ def training_settings(space):
 def not_there_yet(space):
     space.yaml("run")
     refused(space, "train", "run.yaml", "parallel.expert=2", says=["parallel.expert", "got 2", "does not have it yet"])
-    refused(
-        space, "train", "run.yaml", "parallel.pipeline=2", "parallel.schedule=zero_bubble",
-        says=["parallel.schedule", "1f1b", "got zero_bubble", "does not have it yet"],
-    )
     assert not (space / "runs").exists(), "a refused run left a directory"
 
 

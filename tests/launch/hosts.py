@@ -38,9 +38,15 @@ with socket.socket(socket.AF_UNIX) as line:
 
 
 class Hosts:
-    """Hosts a and b, with a cable between them."""
+    """Hosts a and b, with a cable between them. Each has folders of its own in place of `private`, which the test sees as
+    FOLDER-a and FOLDER-b."""
 
-    def __init__(self, space):
+    def __init__(self, space, private=()):
+        self.private = [space / folder for folder in private]
+        for folder in self.private:
+            folder.mkdir()
+            for host in "ab":
+                folder.with_name(f"{folder.name}-{host}").mkdir()
         self.spaces = {host: f"megalith-{os.getpid()}-{host}" for host in "ab"}
         self.addresses = {"a": "10.201.77.1", "b": "10.201.77.2"}
         self.started = []
@@ -62,8 +68,9 @@ class Hosts:
 
     def on(self, host):
         """What makes a command run on a host."""
-        words = ["ip", "netns", "exec", self.spaces[host], "unshare", "--uts", "sh", "-c"]
-        return [*words, f'hostname {host}; exec "$0" "$@"']
+        words = ["ip", "netns", "exec", self.spaces[host], "unshare", "--uts", "--mount", "sh", "-c"]
+        mounts = "".join(f"mount --bind {folder}-{host} {folder} && " for folder in self.private)
+        return [*words, f'hostname {host}; {mounts} exec "$0" "$@"']
 
     def __enter__(self):
         try:
@@ -139,6 +146,25 @@ def training_gives_the_numbers_of_one_host(space):
     assert_same_run(space / "runs/two", space / "runs/one", "two hosts")
 
 
+def hosts_without_a_shared_file_system(space):
+    """Parts of checkpoints travel to the first host, and what a resume reads travels to the second."""
+    space.yaml("run", every=4, parallel="{tensor: 2, zero: 3}", memory=f"{{spill: {space / 'spill'}}}")
+    one = [sys.argv[2], "train", "run.yaml", "run.dir=straight/one", "--ranks", "4"]
+    subprocess.run(one, cwd=space.root, env=space.environment, check=True, capture_output=True, timeout=300)
+    with Hosts(space, private=["runs", "spill"]) as hosts:
+        said = hosts.train(space, "run.dir=runs/two")
+        assert "send their parts of checkpoints to rank 0" in said, said
+        assert_same_run(space / "runs-a/two", space / "straight/one", "two hosts that share nothing")
+        shutil.rmtree(space / "runs-a/two/checkpoints/step-00000012")
+        shutil.rmtree(space / "runs-b/two", ignore_errors=True)  # nothing there is needed to go on
+        said = hosts.train(space, "run.dir=runs/two")
+        assert "resuming at step 8" in said, said
+    assert_same_run(space / "runs-a/two", space / "straight/one", "two hosts that share nothing, resumed")
+    assert not list((space / "runs-b").glob("**/*.safetensors")), "checkpoints are on the first host"
+    verify = [sys.argv[2], "checkpoint", "verify", str(max((space / "runs-a/two/checkpoints").iterdir()))]
+    subprocess.run(verify, check=True, capture_output=True, timeout=60)
+
+
 def a_rank_that_dies_on_the_other_host(space):
     with Hosts(space) as hosts:
         run = hosts.run(space, "--steps", 60)
@@ -200,6 +226,7 @@ run_cases(
     [
         four_ranks_on_two_hosts,
         training_gives_the_numbers_of_one_host,
+        hosts_without_a_shared_file_system,
         a_rank_that_dies_on_the_other_host,
         a_rank_that_is_stopped_on_the_other_host,
         ctrl_c_reaches_the_other_host,

@@ -106,27 +106,38 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
     EXPECT_GT(p, 0.97 * m) << f.name << " " << what;
     return p / m;
   };
-  std::vector<Tape> tapes(blocks.size());
-  at::Tensor x, g;
-  for (size_t b = 0; b + 1 < blocks.size(); b++) {
-    const BlockFacts& f = facts[b];
-    const at::Tensor input = x;
-    const int64_t measured = above([&] { x = blocks[b]->forward(input, pass, &tapes[b]); });
-    // No more than backward, which has the gradient that comes in besides.
-    expect(f, "forward", f.saved_bytes + 2 * f.output_bytes + f.workspace_bytes, measured, 0);
-  }
-  const BlockFacts& of_head = facts.back();
-  const int64_t before_head = facts[facts.size() - 2].output_bytes;
-  EXPECT_LT(expect(of_head, "loss", before_head + of_head.workspace_bytes,
-                   above([&] { head.loss_and_gradient(x, pass, g); }), before_head), 1.15);
-  x.reset();
-  for (size_t b = blocks.size() - 1; b-- > 0;) {
-    const BlockFacts& f = facts[b];
-    const int64_t input = b > 0 ? facts[b - 1].output_bytes : 0;
-    const at::Tensor incoming = std::move(g);
-    const int64_t measured = above([&] { g = blocks[b]->backward(incoming, pass, tapes[b]); });
-    const double ratio = expect(f, "backward", input + f.workspace_bytes + f.aside_bytes, measured, input + f.saved_bytes + f.output_bytes);
-    EXPECT_LT(ratio, f.kind == BlockKind::layer ? 1.1 : 2.0) << f.name;  // the peak of a step is never in the embedding
+  for (const bool puts_off : {false, true}) {
+    std::vector<Tape> tapes(blocks.size(), Tape(Packing::fp32, puts_off));
+    at::Tensor x, g;
+    for (size_t b = 0; b + 1 < blocks.size(); b++) {
+      const BlockFacts& f = facts[b];
+      const at::Tensor input = x;
+      const int64_t measured = above([&] { x = blocks[b]->forward(input, pass, &tapes[b]); });
+      // No more than backward, which has the gradient that comes in besides.
+      expect(f, "forward", f.saved_bytes + 2 * f.output_bytes + f.workspace_bytes, measured, 0);
+    }
+    const BlockFacts& of_head = facts.back();
+    const int64_t before_head = facts[facts.size() - 2].output_bytes;
+    EXPECT_LT(expect(of_head, "loss", before_head + of_head.workspace_bytes,
+                     above([&] { head.loss_and_gradient(x, pass, g); }), before_head), 1.15);
+    x.reset();
+    for (size_t b = blocks.size() - 1; b-- > 0;) {
+      const BlockFacts& f = facts[b];
+      const int64_t input = b > 0 ? facts[b - 1].output_bytes : 0;
+      at::Tensor incoming = std::move(g);
+      const bool defers = puts_off && f.kind == BlockKind::layer;
+      const int64_t work = defers ? f.deferring_workspace_bytes + f.deferred_bytes : f.workspace_bytes + f.aside_bytes;
+      const int64_t measured = above([&] { g = blocks[b]->backward(incoming, pass, tapes[b]); });
+      const double ratio = expect(f, defers ? "in two" : "backward", input + work, measured, input + f.saved_bytes + f.output_bytes);
+      EXPECT_LT(ratio, f.kind == BlockKind::layer ? 1.1 : 2.0) << f.name;  // the peak of a step is never in the embedding
+      if (!defers) continue;
+      incoming.reset();
+      const int64_t before = allocated_memory().live;
+      const int64_t weighing = above([&] { tapes[b].weigh(); });
+      EXPECT_LT(expect(f, "waiting", f.deferred_bytes, before - allocated_memory().live, 0), 1.1) << f.name;
+      EXPECT_LE(weighing, f.weigh_workspace_bytes + (1 << 16)) << f.name;  // sums of biases
+    }
+    static_cast<EmbeddingBlock&>(*blocks.front()).fold();
   }
 }
 

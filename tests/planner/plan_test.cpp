@@ -51,6 +51,27 @@ TEST_F(Planner, ASmallerBudgetTakesASmallerMicroBatchThatFits) {
   EXPECT_LE(plan.predicted_peak(), plan.budget);
 }
 
+// Four stages that each have two of eight layers, eight micro-batches.
+TEST_F(Planner, APipelinesStepCountsWhatStagesWaitForEachOther) {
+  config.model.shape.layers = 8;
+  config.model.shape.tied = false;
+  config.train.batch = 8;
+  config.train.micro_batch = 1;
+  config.parallel.pipeline = 4;
+  const auto with = [&](const std::string& schedule) {
+    config.parallel.schedule = schedule;
+    return make_plan(config);
+  };
+  const Plan plan = with("1f1b"), filled = with("zero_bubble");
+  ASSERT_EQ(plan.predicted_stages.size(), 4u);
+  for (const Simulation& stage : plan.predicted_stages) {
+    EXPECT_EQ(stage.seconds, plan.predicted.seconds);
+    EXPECT_GT(stage.waited_for_ranks, 0);
+  }
+  EXPECT_LT(filled.predicted.seconds, plan.predicted.seconds);
+  EXPECT_EQ(to_json(plan, config)["predicted"]["stages"].size(), 4u);
+}
+
 TEST_F(Planner, WhatCannotFitIsRefusedWithItsBreakdown) {
   config.memory.ram = Bytes(1 << 20);
   try {
@@ -69,6 +90,18 @@ TEST_F(Planner, MeasurementsAreMadeOnceAMachineAndShape) {
   EXPECT_EQ(first.flops, again.flops);
   EXPECT_EQ(first.memory_bandwidth, again.memory_bandwidth);
   EXPECT_TRUE(std::filesystem::exists(calibration_file()));
+}
+
+// Products of other shapes than those at the start bring buffers that stay. A later run takes its speeds from the cache
+// and has not made them yet when it plans.
+TEST_F(Planner, WhatTheMatrixLibraryWillKeepIsKnownFromTheCalibration) {
+  const Workload work{config.model.shape, {4, 32}};
+  EXPECT_LE(library_buffers(work, 2).value, 1);
+  calibrate(work, 2, folder);
+  const Bytes kept = library_buffers(work, 2);
+  EXPECT_GT(kept.value, 0);
+  calibrate(work, 2, folder);
+  EXPECT_EQ(library_buffers(work, 2), kept);
 }
 
 TEST_F(Planner, TheDiskTierIsMeasuredOnlyWhenAskedForAndOnce) {

@@ -1,7 +1,7 @@
 """Every layout trains the same model: losses of all steps and every gradient of the first against one rank.
 
-layouts.py MEGALITH [--all [--table FILE]]: without --all, eight layouts. The contract: the first loss within 1e-6
-relative, every gradient |d| <= 1e-4 max(|g|, 1e-6 |all|), losses of all steps within 1e-3."""
+layouts.py MEGALITH [--all [--table FILE]] [--only WORD]: without --all, the first nine. The contract: the first loss within
+1e-6 relative, every gradient |d| <= 1e-4 max(|g|, 1e-6 |all|), losses of all steps within 1e-3; of a few layouts, of 50."""
 
 import argparse
 import json
@@ -16,6 +16,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 STEPS = 6
+QUICK = 9
 MODELS = {
     "gpt2": "model: {arch: gpt2, layers: 5, hidden: 48, heads: 4, context: 32, dropout: {embedding: 0.1, residual: 0.1, attention: 0.1}}",
     "gpt2 untied": "model: {arch: gpt2, layers: 4, hidden: 48, heads: 4, context: 32, tied: false}",
@@ -24,22 +25,29 @@ MODELS = {
     "wide gpt2": "model: {arch: gpt2, layers: 4, hidden: 512, heads: 4, context: 32}",
     "bert": "model: {arch: bert, layers: 4, hidden: 48, heads: 4, ffn: 96, context: 32}\nobjective: masked",
 }
+# Shorter samples and rare words later, and layers that skip tokens: every step here has another shape than the one before.
+EFFICIENT = (
+    "curriculum: [{metric: length, apply: truncate, from: 8, to: 32, step: 4, over: 5 steps}, "
+    "{metric: rarity, unit: percentile, from: 30, to: 100, over: 5 steps, pacing: root 2}]\n"
+    "token_dropping: {from: 6, to: 32, step: 2, over: 8 steps}\n"
+)
 
 
 def layout(ranks, model="gpt2", **settings):
     return ranks, model, settings
 
 
-# The first eight are in `make test`.
+# The first of them (QUICK) are in `make test`.
 LAYOUTS = [
     layout(2, zero=1),
     layout(2, "llama", tensor=2),
-    layout(2, pipeline=2),
+    layout(2, pipeline=2, schedule="zero_bubble", micro_batch=1),
     layout(2, "llama", context=2),
     layout(4, "bert", tensor=2, zero=2),
     layout(4, pipeline=2, zero=3),
     layout(4, "gpt2", pipeline=2, schedule="interleaved", interleave=2, tensor=2),
     layout(8, "wide llama", pipeline=2, tensor=2, zero=3, spill=True),
+    layout(4, "bert", pipeline=2, context=2, efficient=True),
     layout(2),
     layout(3, batch=12),
     layout(4),
@@ -56,8 +64,18 @@ LAYOUTS = [
     layout(3, "bert", pipeline=3, micro_batch=1),
     layout(2, pipeline=2, schedule="interleaved", interleave=3, micro_batch=1),
     layout(2, "gpt2 untied", pipeline=2, schedule="interleaved", interleave=2),
+    layout(2, pipeline=2),
+    layout(4, "llama", pipeline=4, schedule="zero_bubble", micro_batch=1),
+    layout(3, "bert", pipeline=3, schedule="zero_bubble"),
+    layout(4, pipeline=2, schedule="zero_bubble", zero=2),
+    layout(4, "llama", pipeline=2, schedule="zero_bubble", tensor=2, recompute="full"),
+    layout(4, pipeline=2, schedule="zero_bubble", context=2, recompute="selective"),
+    layout(4, "wide gpt2", pipeline=2, schedule="zero_bubble", zero=3, spill=True),
     layout(2, context=2),
     layout(4, "llama", context=4),
+    layout(2, context=2, context_form="ulysses"),
+    layout(4, "llama", context=2, tensor=2, context_form="ulysses"),
+    layout(4, "bert", context=4, context_form="ulysses", zero=1),
     layout(2, "bert", context=2),
     layout(4, context=2, zero=3),
     layout(4, "llama", tensor=2, context=2),
@@ -78,6 +96,27 @@ LAYOUTS = [
     layout(4, "wide gpt2", pipeline=2, tensor=2, spill=True, recompute="full"),
     layout(4, "llama", zero=3, recompute="full"),
     layout(4, "gpt2", pipeline=2, zero=1, recompute="2"),
+    layout(2, pipeline=2, efficient=True),
+    layout(2, "llama", tensor=2, efficient=True),
+    layout(2, "llama", context=2, efficient=True),
+    layout(2, zero=3, efficient=True),
+    layout(3, "llama", batch=12, efficient=True),
+    layout(2, "bert", tensor=2, efficient=True),
+    layout(8, pipeline=2, tensor=2, context=2, efficient=True),
+    layout(2, "wide gpt2", zero=3, spill=True, efficient=True),
+    layout(8, "wide llama", pipeline=2, tensor=2, zero=3, spill=True, efficient=True),
+]
+
+
+# Losses of 50 steps, in the campaign.
+LONG_STEPS = 50
+LONG = [
+    layout(2, zero=2),
+    layout(2, "llama", tensor=2),
+    layout(2, "llama", context=2),
+    layout(4, pipeline=2, schedule="zero_bubble", zero=1),
+    layout(4, "bert", tensor=2, zero=3),
+    layout(8, "llama", pipeline=2, tensor=2, zero=3),
 ]
 
 
@@ -93,7 +132,8 @@ class Bench:
         self.program, self.folder, self.alone = program, folder, {}
         corpus(folder)
 
-    def train(self, name, ranks, model, batch=8, micro_batch=2, spill=False, recompute="none", steps=STEPS, every=1, **parallel):
+    def train(self, name, ranks, model, batch=8, micro_batch=2, spill=False, recompute="none", steps=STEPS, every=1,
+              efficient=False, **parallel):
         run = self.folder / name
         yaml = self.folder / f"{name}.yaml"
         memory = {"recompute": recompute}
@@ -106,7 +146,7 @@ class Bench:
             f"data: {{train: [{self.folder}/text.txt], tokenizer: {{train: bpe, vocab: 321}}, sequence: 32, cache: {self.folder}/cache}}\n"
             f"train: {{steps: {steps}, batch: {batch}, micro_batch: {micro_batch}, lr: 0.001, clip: 0, threads: 1, eval_every: 3, sample_tokens: 0, warmup: 0, decay: constant}}\n"
             f"checkpoint: {{every: {every}, keep: {STEPS}}}\n"
-            f"parallel: {json.dumps(parallel)}\n"
+            f"parallel: {json.dumps(parallel)}\n" + (EFFICIENT if efficient else "")
         )
         if spill:  # as little memory as the run says that it can do with: nearly everything is on disk
             yaml.write_text(text + f"memory: {json.dumps(memory | {'ram': '8MiB'})}\n")
@@ -142,12 +182,22 @@ class Bench:
             raise AssertionError(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-3000:]}")
 
     def compare(self, ranks, model, settings):
-        shape = {k: settings[k] for k in ("batch", "micro_batch") if k in settings}
+        shape = {k: settings[k] for k in ("batch", "micro_batch", "efficient") if k in settings}
         key = (model, *sorted(shape.items()))
         if key not in self.alone:
             self.alone[key] = self.train(f"alone-{len(self.alone)}", 1, model, **shape)
         name = f"{ranks}-{model}-" + "-".join(f"{k}{v}" for k, v in settings.items())
         return differences(self.alone[key], self.train(name.replace(" ", "_"), ranks, model, **settings))
+
+    def compare_long(self, ranks, model, settings):
+        key = (model, "long")
+        if key not in self.alone:
+            self.alone[key] = self.train(f"alone-long-{model}", 1, model, steps=LONG_STEPS, every=0)
+        name = f"long-{ranks}-{model}-" + "-".join(f"{k}{v}" for k, v in settings.items())
+        run = self.train(name, ranks, model, steps=LONG_STEPS, every=0, **settings)
+        a, b = metrics(self.alone[key]), metrics(run)
+        assert len(a) == len(b) == LONG_STEPS, (len(a), len(b))
+        return max(abs(x["loss"] - y["loss"]) / x["loss"] for x, y in zip(a, b)), a[-1]["loss"] / a[0]["loss"]
 
 
 def metrics(run):
@@ -185,27 +235,42 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--table", help="where the table goes, as a page")
+    parser.add_argument("--only", default="", help="layouts in whose row of the table this stands")
     arguments = parser.parse_args()
-    rows, failed = [], 0
+    rows, long_rows, failed = [], [], 0
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(arguments.program, Path(folder))
-        for ranks, model, settings in LAYOUTS if arguments.all else LAYOUTS[:8]:
+        for ranks, model, settings in LAYOUTS if arguments.all else LAYOUTS[:QUICK]:
+            what = ", ".join(f"{k} {v}" if v is not True else k for k, v in settings.items()) or "data"
+            if arguments.only not in f"| {ranks} | {model} | {what} |":
+                continue
             first, losses, gradient = bench.compare(ranks, model, settings)
             good = first <= 1e-6 and losses <= 1e-3 and gradient <= 1e-4
             failed += not good
-            what = ", ".join(f"{k} {v}" if v is not True else k for k, v in settings.items()) or "data"
             rows.append(f"| {ranks} | {model} | {what} | {first:.1e} | {losses:.1e} | {gradient:.1e} | {'yes' if good else 'NO'} |")
             print(rows[-1], flush=True)
+        for ranks, model, settings in LONG if arguments.all else []:
+            what = ", ".join(f"{k} {v}" for k, v in settings.items())
+            if arguments.only not in f"| {ranks} | {model} | {what} | {LONG_STEPS} steps":
+                continue
+            losses, learned = bench.compare_long(ranks, model, settings)
+            good = losses <= 1e-3 and learned < 0.9
+            failed += not good
+            long_rows.append(f"| {ranks} | {model} | {what} | {losses:.1e} | {'yes' if good else 'NO'} |")
+            print(long_rows[-1], flush=True)
     if arguments.table:
         head = (
             "# Layouts\nWritten by `make test-long` (tests/ranks/layouts.py): each layout against one rank, same seed. Relative "
             f"differences of the first loss, of all {STEPS} losses and of the worst gradient of the first step.\n\n"
             "| ranks | model | layout | first loss | losses | gradients | within |\n|---|---|---|---|---|---|---|\n"
         )
-        Path(arguments.table).write_text(head + "\n".join(rows) + "\n")
+        tail = (
+            f"\nLosses of {LONG_STEPS} steps.\n\n| ranks | model | layout | losses | within |\n|---|---|---|---|---|\n" + "\n".join(long_rows)
+        )
+        Path(arguments.table).write_text(head + "\n".join(rows) + "\n" + tail + "\n")
     if failed:
-        sys.exit(f"{failed} of {len(rows)} layouts are outside of the contract")
-    print(f"{len(rows)} passed, 0 failed")
+        sys.exit(f"{failed} of {len(rows) + len(long_rows)} layouts are outside of the contract")
+    print(f"{len(rows) + len(long_rows)} passed, 0 failed")
 
 
 if __name__ == "__main__":

@@ -24,12 +24,12 @@ class FakeBlocks {
     for (Buffer* step : {&targets_, &loss_, &totals_, &scale_, &checkpoint_}) step->assign(width, 0);
     for (size_t b = 0; b < blocks_.size(); b++) {
       Block& block = blocks_[b];
-      for (Buffer* buffer : {&block.parameters, &block.slice, &block.optimizer, &block.gradient, &block.table, &block.sum,
+      for (Buffer* buffer : {&block.parameters, &block.slice, &block.optimizer, &block.gradient, &block.table, &block.products, &block.sum,
                              &block.norm, &block.written, &block.on_disk, &block.stowed})
         buffer->assign(width, 0);
       block.micros.resize(static_cast<size_t>(schedule.micros));
       for (Micro& micro : block.micros)
-        for (Buffer* buffer : {&micro.activation, &micro.saved, &micro.attention, &micro.output_gradient, &micro.aside,
+        for (Buffer* buffer : {&micro.activation, &micro.saved, &micro.attention, &micro.output_gradient, &micro.deferred, &micro.aside,
                                &micro.parked})
           buffer->assign(width, 0);
       if (schedule.holds(static_cast<BlockId>(b))) fill(static_cast<BlockId>(b));
@@ -46,7 +46,7 @@ class FakeBlocks {
     const Micro* micro = op.micro == kNoMicro ? nullptr : &block->micros[op.micro];
     switch (op.kind) {
       case OpKind::gather: return hash(100, {&block->slice});
-      case OpKind::reduce: return hash(101, {&block->gradient, &block->table});
+      case OpKind::reduce: return hash(101, {&block->gradient, &block->table, &block->products});
       case OpKind::total: return losses_and_norms();
       case OpKind::send: return micro->activation;
       case OpKind::send_back: return micro->output_gradient;
@@ -81,6 +81,7 @@ class FakeBlocks {
     const auto clear_gradient = [&] {
       w.clear(block->gradient);
       if (owns_table) w.clear(block->table);
+      w.clear(block->products);
     };
     switch (op.kind) {
       case OpKind::count:
@@ -160,6 +161,7 @@ class FakeBlocks {
         if (input != nullptr && !packed) result = hash(31, {&result, &input->activation});
         w.set(block->gradient, hash(32, {&block->gradient, &result}));
         if (owns_table) w.set(micro->aside, hash(33, {&result}));
+        if (schedule_.puts_off && !owns_table && op.block > 0) w.set(micro->deferred, hash(36, {&result}));
         if (input != nullptr) w.set(input->output_gradient, hash(34, {&result}));
         if (input != nullptr && !packed) w.clear(input->activation);
         w.clear(micro->saved);
@@ -167,6 +169,10 @@ class FakeBlocks {
         w.clear(micro->output_gradient);
         break;
       }
+      case OpKind::weigh:
+        w.set(block->products, hash(37, {&block->products, &micro->deferred}));
+        w.clear(micro->deferred);
+        break;
       case OpKind::fold: {
         Buffer result = hash(40, {&block->table});
         for (Micro& m : block->micros) {
@@ -229,20 +235,20 @@ class FakeBlocks {
   std::vector<Buffer> state() const {
     std::vector<Buffer> all{targets_, loss_, scale_, checkpoint_, totals_};
     for (const Block& b : blocks_) {
-      all.insert(all.end(), {b.parameters, b.slice, b.optimizer, b.gradient, b.table, b.sum, b.norm, b.written, b.on_disk,
-                             b.stowed});
+      all.insert(all.end(), {b.parameters, b.slice, b.optimizer, b.gradient, b.table, b.products, b.sum, b.norm, b.written,
+                             b.on_disk, b.stowed});
       for (const Micro& m : b.micros)
-        all.insert(all.end(), {m.activation, m.saved, m.attention, m.output_gradient, m.aside, m.parked});
+        all.insert(all.end(), {m.activation, m.saved, m.attention, m.output_gradient, m.deferred, m.aside, m.parked});
     }
     return all;
   }
 
  private:
   struct Micro {
-    Buffer activation, saved, attention, output_gradient, aside, parked;
+    Buffer activation, saved, attention, output_gradient, deferred, aside, parked;
   };
   struct Block {
-    Buffer parameters, slice, optimizer, gradient, table, sum, norm, written;
+    Buffer parameters, slice, optimizer, gradient, table, products, sum, norm, written;
     Buffer on_disk, stowed;  // parameters; gradient
     std::vector<Micro> micros;
   };
@@ -278,7 +284,7 @@ class FakeBlocks {
     return schedule_.gradient_stays(id) ? block.gradient : block.sum;
   }
   Buffer whole_gradient(const Block& block) const {
-    return schedule_.reduces() ? hash(50, {&block.sum}) : hash(50, {&block.gradient, &block.table});
+    return schedule_.reduces() ? hash(50, {&block.sum}) : hash(50, {&block.gradient, &block.table, &block.products});
   }
   Buffer losses_and_norms() const {
     Buffer result = hash(60, {&loss_});

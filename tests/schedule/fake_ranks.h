@@ -72,7 +72,7 @@ class FakeRanks {
   };
 
   // Channels carry numbers, not names: those that take part match in the order in which they come.
-  enum class Channel { replicas, everyone, writers, forward, backward, table };
+  enum class Channel { replicas, shares, everyone, writers, forward, backward, table };
   using Way = std::tuple<Channel, int32_t, int32_t, int32_t>;  // stage or column; between two stages, from and to
   struct Meeting {
     Way way;
@@ -88,10 +88,12 @@ class FakeRanks {
     switch (op.kind) {
       case OpKind::gather:
       case OpKind::reduce: {
-        const int32_t stage = schedule.division.stages.here;
-        Meeting it{{Channel::replicas, stage, 0, 0}};
+        // Of ranks that share the inside of blocks each gathers its share; in sums all take part.
+        const bool all = op.kind == OpKind::reduce;
+        const int32_t stage = schedule.division.stages.here, share = ranks_[rank].share;
+        Meeting it{{all && schedule.division.tensor > 1 ? Channel::shares : Channel::replicas, stage, all ? 0 : share, 0}};
         for (size_t r = 0; r < ranks_.size(); r++) {
-          if (ranks_[r].schedule->division.stages.here != stage) continue;
+          if (ranks_[r].schedule->division.stages.here != stage || (!all && ranks_[r].share != share)) continue;
           it.side += r < rank;
           it.sides++;
         }

@@ -15,20 +15,21 @@
 namespace megalith {
 
 struct RankLayout {
-  int32_t stages = 1, pieces = 1, replicas = 1, zero = 0;
+  int32_t stages = 1, pieces = 1, replicas = 1, zero = 0, tensor = 1;
   PipelineOrder order = PipelineOrder::one_f_one_b;
   int32_t window = 1;
   std::vector<Placement> placement;
   std::vector<Keep> keep;
   bool training = true, saves = false;
+  int32_t ranks() const { return stages * replicas * tensor; }
   std::string name() const {
-    return fmt::format("stages {} x {}, replicas {}, zero {}, order {}, {}", stages, pieces, replicas, zero,
+    return fmt::format("stages {} x {}, replicas {}, tensor {}, zero {}, order {}, {}", stages, pieces, replicas, tensor, zero,
                        static_cast<int>(order), placement.empty() ? "in memory" : "spilled");
   }
 };
 
 inline Schedule of_stage(const std::vector<BlockFacts>& blocks, int32_t micros, const RankLayout& layout, int32_t stage) {
-  Division division{.ranks = layout.stages * layout.replicas, .sharding = {layout.replicas, layout.zero}, .stages = {}};
+  Division division{.ranks = layout.ranks(), .tensor = layout.tensor, .sharding = {layout.replicas, layout.zero}, .stages = {}};
   if (layout.stages > 1) division.stages = {balanced_stages(blocks, layout.stages, layout.pieces), stage};
   const bool comes_and_goes = !layout.placement.empty() || layout.zero == 3;
   Schedule step;
@@ -47,10 +48,11 @@ inline RankLayout random_layout(Random& random, const std::vector<BlockFacts>& b
   RankLayout layout;
   layout.stages = pick(random, 1, std::min(4, count));
   layout.pieces = layout.stages > 1 ? pick(random, 1, std::min(3, count / layout.stages)) : 1;
-  layout.order = static_cast<PipelineOrder>(pick(random, 0, 3));
+  layout.order = static_cast<PipelineOrder>(pick(random, 0, 4));
   if (layout.order != PipelineOrder::interleaved) layout.pieces = 1;
   layout.replicas = pick(random, 1, 3);
   layout.zero = pick(random, 0, 3);
+  layout.tensor = pick(random, 0, 2) == 0 ? 2 : 1;
   layout.window = pick(random, 1, 3);
   if (pick(random, 0, 2) == 0) layout.placement = random_placement(random, blocks.size());
   if (pick(random, 0, 1) == 0) {
@@ -74,11 +76,11 @@ inline void spread_work(Schedule& schedule, Random& random) {
   }
 }
 
-// The schedules of all ranks: a row of stages for every replica. Borrows `stages`.
+// The schedules of all ranks: a row of stages for every share of every replica. Borrows `stages`.
 inline std::vector<RankSchedule> ranks_of(const std::vector<Schedule>& stages, const RankLayout& layout) {
   std::vector<RankSchedule> ranks;
-  for (int32_t replica = 0; replica < layout.replicas; replica++)
-    for (const Schedule& stage : stages) ranks.push_back({&stage, replica});
+  for (int32_t column = 0; column < layout.replicas * layout.tensor; column++)
+    for (const Schedule& stage : stages) ranks.push_back({&stage, column, column % layout.tensor});
   return ranks;
 }
 

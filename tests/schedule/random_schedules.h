@@ -38,6 +38,10 @@ inline std::vector<BlockFacts> make_blocks(int32_t count, bool tied) {
     block.workspace_bytes = 31;
     block.aside_bytes = tied && b == 0 ? 13 : 0;
     block.stream_bytes = 17;
+    block.weight_flop = block.kind == BlockKind::layer ? 2e6 : 0;
+    block.deferred_bytes = block.kind == BlockKind::layer ? 503 : 0;
+    block.deferring_workspace_bytes = -211;
+    block.weigh_workspace_bytes = 19;
     block.backward_uses_parameters = b != 0;
   }
   if (tied) blocks.back().tied_to = 0;

@@ -19,7 +19,7 @@ struct GeluFeedForward {
   at::Tensor forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_SC = {}) const;
   // What forward leaves on the tape, without its result.
   void remake(const at::Tensor& x_NC, Tape& tape) const { tape.keep(up.forward(x_NC)); }
-  // `x_NC` is forward's input.
+  // `x_NC` is forward's input. Called on a layer's own, which outlives the tape.
   at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, Tape& tape) const;
 };
 

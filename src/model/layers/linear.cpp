@@ -32,7 +32,7 @@ void Linear::add_gradients(const at::Tensor& x_NI, const at::Tensor& g_NO) const
     kernels::product_added(left, right, weight.grad);
   else  // 16-bit products, accumulated in float32
     weight.grad.add_(at::mm(left, right));
-  if (bias.value.defined()) bias.grad.add_(at::sum(g_NO, {0}, false, bias.grad.scalar_type()));
+  if (bias.grad.defined()) bias.grad.add_(at::sum(g_NO, {0}, false, bias.grad.scalar_type()));
 }
 
 at::Tensor DeepLinear::forward(const at::Tensor& x_NI, const at::Tensor& onto_SO) const {
@@ -45,7 +45,7 @@ at::Tensor DeepLinear::forward(const at::Tensor& x_NI, const at::Tensor& onto_SO
 void DeepLinear::add_gradients(const at::Tensor& x_NI, const at::Tensor& g_NO) const {
   if (!shares.ranks || !weight.grad.defined()) return Linear::add_gradients(x_NI, g_NO);
   Linear{weight, {}, order}.add_gradients(x_NI, g_NO);
-  if (bias.value.defined()) bias.grad.add_(at::sum(shares.mine(g_NO), {0}, false, bias.grad.scalar_type()));
+  if (bias.grad.defined()) bias.grad.add_(at::sum(shares.mine(g_NO), {0}, false, bias.grad.scalar_type()));
 }
 
 }  // namespace megalith

@@ -4,6 +4,8 @@ const causes = {
   renew: "pending updates and parameters from disk", fetch: "parameters from disk", stow: "gradients to disk",
   park: "inputs of layers to disk", unpark: "inputs of layers from disk",
   save: "the checkpoint being written", update: "updates",
+  receive: "the rank with the blocks before", "receive back": "the rank with the blocks behind",
+  gather: "slices of all ranks that hold the block", total: "the slowest rank", lend: "the rank that has the tied table",
 };
 
 // predicted -> measured as a share, coloured by how far off it is.
@@ -69,6 +71,20 @@ function drawStalls() {
   fill("stalls", own.length ? table(own) : absent("The compute lane never waited for long."));
   if (others.length)
     fill("stalls", `<details><summary>${others.length} of other lanes, which wait for work</summary>${table(others)}</details>`);
+  drawStages();
+}
+
+// Of several ranks: what each stage was to wait for the others, and every rank's memory.
+function drawStages() {
+  const stages = predicted.stages ?? [], ranks = summary.ranks ?? [];
+  if (stages.length > 1)
+    fill("stalls", `<table class="apart"><tr><th>stage, predicted</th><th>computes</th><th>waits for ranks</th><th>of the step</th></tr>` +
+      stages.map((s, i) => `<tr><td>${i}</td>${secondsCell(s.compute_s)}${secondsCell(s.waits_for_ranks_s)}` +
+        `<td>${show.digits(100 * s.waits_for_ranks_s / predicted.step_s || 0, 2)}%</td></tr>`).join("") + `</table>`);
+  if (ranks.length > 1)
+    fill("stalls", `<table class="apart"><tr><th>peak memory of rank</th><th>predicted</th><th>measured</th><th></th></tr>` +
+      ranks.map((r, i) => `<tr><td>${i}</td><td>${show.bytes(r.predicted_peak_bytes)}</td><td>${show.bytes(r.measured_peak_bytes)}</td>` +
+        ratioCell(r.predicted_peak_bytes, r.measured_peak_bytes) + `</tr>`).join("") + `</table>`);
 }
 
 function drawOps() {

@@ -1,0 +1,112 @@
+#include "checkpoint/write_behind.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "base/error.h"
+
+namespace megalith {
+namespace {
+
+constexpr size_t kPiece = 1 << 20;         // bytes of one write; measured, larger ones are no faster
+constexpr size_t kBuffers = 8;             // pieces taken over and not written yet
+constexpr int kThreads = 3;                // that many writes in flight keep an NVMe disk busy
+constexpr size_t kWorthDirect = 64 << 10;  // bytes: less goes through the page cache, many to a request
+
+int64_t up_to_aligned(int64_t offset) { return (offset + kDirectAlign - 1) / kDirectAlign * kDirectAlign; }
+
+}  // namespace
+
+void WriteBehind::Free::operator()(std::byte* memory) const { std::free(memory); }
+
+WriteBehind::WriteBehind() {
+  constexpr size_t kHugePage = 2 << 20;  // bytes: the kernel takes fewer of them in hand for every write
+  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kHugePage, kBuffers * kPiece)));
+  if (!memory_) throw std::bad_alloc();
+  ::madvise(memory_.get(), kBuffers * kPiece, MADV_HUGEPAGE);
+  for (size_t i = 0; i < kBuffers; i++) free_.push_back(memory_.get() + i * kPiece);
+  for (int i = 0; i < kThreads; i++) threads_.emplace_back([this] { run(); });
+}
+
+WriteBehind::~WriteBehind() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  work_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void WriteBehind::write(FileHandle& file, int64_t offset, std::span<const std::byte> bytes) {
+  const int64_t end = offset + std::ssize(bytes);
+  const int64_t first = up_to_aligned(offset), last = end / kDirectAlign * kDirectAlign;
+  if (last - first < static_cast<int64_t>(kWorthDirect)) return file.write_at(offset, bytes);
+  // A page that two tensors share is never written directly: each adds its bytes through the page cache.
+  const auto part = [&](int64_t from, int64_t to) {
+    return bytes.subspan(static_cast<size_t>(from - offset), static_cast<size_t>(to - from));
+  };
+  file.write_at(offset, part(offset, first));
+  file.write_at(last, part(last, end));
+  for (int64_t from = first; from < last;) {
+    const int64_t to = std::min(last, from + static_cast<int64_t>(kPiece));
+    std::byte* buffer = take_buffer();
+    const std::span<const std::byte> source = part(from, to);
+    std::memcpy(buffer, source.data(), source.size());
+    {
+      std::lock_guard lock(mutex_);
+      todo_.push_back({&file, from, source.size(), buffer});
+    }
+    work_.notify_one();
+    from = to;
+  }
+}
+
+std::byte* WriteBehind::take_buffer() {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [this] { return fault_.empty() ? !free_.empty() : idle(); });
+  if (!fault_.empty()) throw Fault(fault_);
+  std::byte* buffer = free_.back();
+  free_.pop_back();
+  return buffer;
+}
+
+void WriteBehind::wait() noexcept {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [this] { return idle(); });
+}
+
+void WriteBehind::check() {
+  std::lock_guard lock(mutex_);
+  if (!fault_.empty()) throw Fault(fault_);
+}
+
+void WriteBehind::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    work_.wait(lock, [this] { return stop_ || !todo_.empty(); });
+    if (todo_.empty()) return;
+    const Piece piece = todo_.front();
+    todo_.pop_front();
+    if (fault_.empty()) {  // else the rest is of no use
+      writing_++;
+      lock.unlock();
+      std::string fault;
+      try {
+        piece.file->write_direct(piece.offset, {piece.buffer, piece.length});
+      } catch (const Fault& error) {
+        fault = error.what();
+      }
+      lock.lock();
+      writing_--;
+      if (fault_.empty()) fault_ = std::move(fault);
+    }
+    free_.push_back(piece.buffer);
+    done_.notify_all();
+  }
+}
+
+}  // namespace megalith

@@ -1,0 +1,55 @@
+#include "train/agreement.h"
+
+#include <cstring>
+#include <type_traits>
+
+#include "base/error.h"
+#include "memory/allocator.h"
+
+namespace megalith {
+
+void share_with_neighbours(World& world) {
+  const auto ranks = std::ssize(world.neighbours());
+  const SharedState state = ranks > 1 ? share_state(ranks) : SharedState{};
+  world.share({state.fd, state.base, state.bytes});
+}
+
+void share(World& world, std::optional<Found>& checkpoint) {
+  const std::string text = world.broadcast(checkpoint ? fmt::format("{} {}", checkpoint->step, checkpoint->dir.string()) : "", 0);
+  checkpoint.reset();
+  if (const size_t space = text.find(' '); space != std::string::npos)
+    checkpoint = Found{std::stoll(text.substr(0, space)), text.substr(space + 1)};
+}
+
+Seat seat_of(Team* team) {
+  if (!team) return {};
+  return {.stage = team->mesh().place(Axis::pipeline),
+          .host_ranks = static_cast<int32_t>(team->world().neighbours().size()),
+          .agree = [team](Agreed& agreed) {
+            static_assert(std::is_trivially_copyable_v<Agreed>);
+            const std::string_view mine(reinterpret_cast<const char*>(&agreed), sizeof(agreed));
+            const std::vector<std::string> all = team->world().all_gather(mine);
+            for (size_t rank = 0; rank < all.size(); rank++) {
+              Agreed theirs;
+              std::memcpy(&theirs, all[rank].data(), sizeof(theirs));
+              if (rank == 0) agreed.speeds = theirs.speeds;
+              agreed.process = std::max(agreed.process, theirs.process);
+              agreed.budget = std::min(agreed.budget, theirs.budget);
+            }
+          }};
+}
+
+std::filesystem::path spill_folder(const Config& config, const Team* team) {
+  if (!team || config.memory.spill.empty()) return config.memory.spill;
+  return std::filesystem::path(config.memory.spill) / fmt::format("rank-{}", team->mesh().rank());
+}
+
+Observed::Observed(World* world, OpWatch& watch) : world_(world) {
+  if (world_) world_->observe(&watch);
+}
+
+Observed::~Observed() {
+  if (world_) world_->observe(nullptr);
+}
+
+}  // namespace megalith
