@@ -23,6 +23,9 @@ enum class RandomUse : uint32_t {
   curriculum_order = 12,
   token_dropping = 13,
   reshape_offset = 14,
+  router_noise = 15,
+  router_lots = 16,
+  router_jitter = 17,
   test = 1000,
 };
 

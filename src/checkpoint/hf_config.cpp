@@ -1,10 +1,11 @@
 // Writing config.json. Keys and defaults are those of transformers' GPT2Config, LlamaConfig, MistralConfig,
-// Qwen2Config and BertConfig (5.22; the older spellings rope_theta and torch_dtype are for 4.x).
+// Qwen2Config, MixtralConfig, Qwen2MoeConfig and BertConfig (5.22; the older spellings rope_theta and torch_dtype are for 4.x).
 #include "checkpoint/hf_config.h"
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "config/names.h"
 
 namespace megalith {
 namespace {
@@ -72,6 +73,41 @@ ordered_json llama(const ModelShape& s) {
   return config;
 }
 
+// Experts in a Llama: theirs where one of their classes computes the same, else a type that they refuse.
+void add_experts(ordered_json& config, const ModelShape& s) {
+  const Experts& x = s.experts;
+  const bool ours = x.router == Router::sigmoid || x.router == Router::expert_choice || x.share_layers, mixtral = !ours && is_mixtral(s);
+  config["architectures"] = ordered_json::array(
+      {ours ? "MegalithForCausalLM" : mixtral ? "MixtralForCausalLM" : "Qwen2MoeForCausalLM"});
+  config["model_type"] = ours ? "megalith_experts" : mixtral ? "mixtral" : "qwen2_moe";
+  for (const char* key : {"attention_bias", "mlp_bias", "sliding_window", "use_sliding_window"}) config.erase(key);
+  config["num_experts_per_tok"] = x.top_k;
+  config["output_router_logits"] = x.has_losses() && x.aux_loss > 0;
+  config["router_aux_loss_coef"] = x.has_losses() ? x.aux_loss : 0;
+  if (mixtral) {
+    config["num_local_experts"] = x.count;
+    config["sliding_window"] = s.window > 0 ? ordered_json(s.window) : ordered_json();
+  } else {
+    ordered_json dense = ordered_json::array();
+    for (int64_t i = 0; i < x.dense_first; i++) dense.push_back(i);
+    config["num_experts"] = x.count;
+    config["moe_intermediate_size"] = x.ffn;
+    config["shared_expert_intermediate_size"] = x.shared;
+    config["norm_topk_prob"] = x.router != Router::switch_ && x.normalise;
+    config["decoder_sparse_step"] = x.every;
+    config["mlp_only_layers"] = dense;
+    config["qkv_bias"] = s.qkv_bias;
+    config["use_sliding_window"] = false;
+  }
+  config["head_dim"] = s.head_dim();
+  if (s.head_size == 0) config.erase("head_dim");  // as their own folders are
+  // How it is trained, which their keys do not say.
+  config["megalith_experts"] = {{"router", name_of(x.router)}, {"normalise", x.normalise}, {"capacity", x.capacity},
+                                {"group", x.group},            {"across", x.across},       {"aux_loss", x.aux_loss},
+                                {"z_loss", x.z_loss},          {"jitter", x.jitter},       {"bias_rate", x.bias_rate},
+                                {"share_layers", x.share_layers}};
+}
+
 ordered_json bert(const ModelShape& s) {
   return {{"architectures", {"BertForMaskedLM"}},
           {"model_type", "bert"},
@@ -103,6 +139,7 @@ std::string hf_config(const ModelShape& shape, const SpecialIds& ids, DType dtyp
       break;
     case Arch::llama:
       config = llama(shape);
+      if (shape.experts.any()) add_experts(config, shape);
       break;
     case Arch::bert:
       config = bert(shape);

@@ -1,5 +1,5 @@
 // A model's shape as Hugging Face's config.json, both ways: GPT2LMHeadModel, LlamaForCausalLM with its kin
-// MistralForCausalLM and Qwen2ForCausalLM, BertForMaskedLM.
+// MistralForCausalLM and Qwen2ForCausalLM, their sparse kin MixtralForCausalLM and Qwen2MoeForCausalLM, BertForMaskedLM.
 #pragma once
 #include <cstdint>
 #include <filesystem>

@@ -1,10 +1,12 @@
 // Reading config.json: what is not exactly one of our models is refused by the key that says so.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "config/names.h"
 #include "checkpoint/hf_config.h"
 
 namespace megalith {
@@ -113,9 +115,9 @@ RopeScaling read_rope_scaling(const Fields& rope) {
 }
 
 // Theta from rope_theta (4) or rope_parameters (5), in the file or inside the object; what is given twice must agree.
-void read_rope(const Fields& f, ModelShape& s) {
+void read_rope(const Fields& f, ModelShape& s, double otherwise) {
   constexpr double most = 1e15;
-  double theta = f.number_or("rope_theta", 10000, 1, most);
+  double theta = f.number_or("rope_theta", otherwise, 1, most);
   bool known = false;
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!f.has(key)) continue;
@@ -139,35 +141,81 @@ void read_window(const Fields& f, ModelShape& s, std::string_view type) {
   if (type == "mistral") {
     bool none = f.given("sliding_window") && !f.has("sliding_window");
     s.window = none ? 0 : f.count_or("sliding_window", 4096);
-  } else if (f.flag_or("use_sliding_window", type != "qwen2") && f.has("sliding_window") &&
+  } else if (type == "mixtral") {
+    s.window = f.count_or("sliding_window", 0);
+  } else if (f.flag_or("use_sliding_window", type == "llama") && f.has("sliding_window") &&
              f.count("sliding_window") < s.context) {
     f.refuse("sliding_window", fmt::format("null, or at least the context of {}", s.context),
              "our attention sees the whole sequence");
   }
   if (!f.has("layer_types")) return;
   for (const json& each : f.at("layer_types"))
-    if (each != "full_attention" && !(type == "mistral" && each == "sliding_attention"))
+    if (each != "full_attention" && !((type == "mistral" || type == "mixtral") && each == "sliding_attention"))
       f.refuse("layer_types", "full_attention in every layer", "our attention sees the whole sequence");
 }
 
-// The three of one kind; where a file is silent, each class has its own default.
+// How a model with experts is trained, in a key of ours.
+void read_training(const Fields& f, Experts& x) {
+  constexpr auto routers = names_of(Router{});
+  const std::string wanted = f.has("router") && f.at("router").is_string() ? f.at("router").get<std::string>() : "";
+  const auto found = std::find(routers.begin(), routers.end(), wanted);
+  if (found == routers.end()) f.refuse("router", fmt::format("{}", fmt::join(routers, ", ")));
+  x.router = static_cast<Router>(found - routers.begin());
+  x.normalise = f.flag_or("normalise", true);
+  x.capacity = f.number_or("capacity", 0, 0, 1e9);
+  x.group = f.has("group") && f.at("group") == 0 ? 0 : f.count_or("group", 0);
+  x.across = f.has("across") && f.at("across") == 0 ? 0 : f.count_or("across", 0);
+  x.aux_loss = f.number_or("aux_loss", 0, 0, 1e9);
+  x.z_loss = f.number_or("z_loss", 0, 0, 1e9);
+  x.jitter = f.rate_or("jitter", 0);
+  x.bias_rate = f.number_or("bias_rate", 0.001, 0, 1e9);
+  x.share_layers = f.flag_or("share_layers", false);
+}
+
+void read_experts(const Fields& f, ModelShape& s, std::string_view type) {
+  Experts& x = s.experts;
+  const bool mixtral = type == "mixtral";
+  x.count = mixtral ? f.count_or("num_local_experts", 8) : f.count_or("num_experts", 60);
+  x.top_k = f.count_or("num_experts_per_tok", mixtral ? 2 : 4);
+  x.ffn = mixtral ? s.ffn : f.count_or("moe_intermediate_size", 1408);
+  x.aux_loss = f.flag_or("output_router_logits", false) ? f.number_or("router_aux_loss_coef", 0.001, 0, 1e9) : 0;
+  x.z_loss = 0;
+  if (mixtral) {
+    if (f.number_or("router_jitter_noise", 0, 0, 1) != 0) f.refuse("router_jitter_noise", "0", "it is not built in");
+  } else {
+    x.normalise = f.flag_or("norm_topk_prob", false);
+    x.every = f.count_or("decoder_sparse_step", 1);
+    const bool none = f.has("shared_expert_intermediate_size") && f.at("shared_expert_intermediate_size") == 0;
+    x.shared = none ? 0 : f.count_or("shared_expert_intermediate_size", 5632);
+    if (f.has("mlp_only_layers"))
+      for (const json& layer : f.at("mlp_only_layers"))
+        if (layer != x.dense_first++) f.refuse("mlp_only_layers", "the first layers", "other layers have experts or have not by decoder_sparse_step");
+  }
+  if (f.has("megalith_experts")) read_training(f.inside("megalith_experts"), x);
+  if (x.top_k > x.count) f.refuse("num_experts_per_tok", fmt::format("at most the {} experts", x.count));
+}
+
+// Those of one kind; where a file is silent, each class has its own default.
 void read_llama(const Fields& f, ModelShape& s, std::string_view type) {
-  const bool mistral = type == "mistral", qwen2 = type == "qwen2";
+  const bool mistral = type == "mistral", mixtral = type == "mixtral";
+  const bool sparse = mixtral || type == "qwen2_moe" || type == "megalith_experts";
+  const bool qwen2 = type == "qwen2" || (sparse && !mixtral);
   s.vocab = f.count("vocab_size");
-  s.context = f.count_or("max_position_embeddings", mistral ? 131072 : qwen2 ? 32768 : 2048);
+  s.context = f.count_or("max_position_embeddings", mistral || mixtral ? 131072 : qwen2 ? 32768 : 2048);
   s.hidden = f.count("hidden_size");
   s.layers = f.count("num_hidden_layers");
   s.heads = f.count("num_attention_heads");
   bool groups_given = f.given("num_key_value_heads");
-  s.kv_heads = f.count_or("num_key_value_heads", groups_given ? s.heads : mistral ? 8 : qwen2 ? 32 : s.heads);
+  s.kv_heads = f.count_or("num_key_value_heads", groups_given ? s.heads : mistral || mixtral ? 8 : type == "qwen2" ? 32 : sparse ? 16 : s.heads);
   s.ffn = f.count("intermediate_size");
-  s.norm_eps = f.number_or("rms_norm_eps", 1e-6, smallest_eps, 1);
+  s.norm_eps = f.number_or("rms_norm_eps", mixtral ? 1e-5 : 1e-6, smallest_eps, 1);
   s.tied = f.flag_or("tie_word_embeddings", false);
   s.dropout.attention = f.rate_or("attention_dropout", 0);
   s.mistral = mistral;
   if (type == "llama") s.output_bias = f.flag_or("attention_bias", false);
-  s.qkv_bias = qwen2 || s.output_bias;
-  read_rope(f, s);
+  s.qkv_bias = type == "qwen2" || s.output_bias || (qwen2 && f.flag_or("qkv_bias", true));
+  if (sparse) read_experts(f, s, type);
+  read_rope(f, s, mixtral ? 1e6 : 10000);
   read_window(f, s, type);
   f.must_be_one_of("hidden_act", {"silu", "swish"});
   f.must_be("mlp_bias", false, "biases in the feed-forward layer are not built in");
@@ -209,14 +257,15 @@ ModelShape parse_hf_config(std::string_view text, const std::string& where) {
   if (type == "gpt2") {
     s.arch = Arch::gpt2;
     read_gpt2(f, s);
-  } else if (type == "llama" || type == "mistral" || type == "qwen2") {
+  } else if (type == "llama" || type == "mistral" || type == "qwen2" || type == "mixtral" || type == "qwen2_moe" ||
+             type == "megalith_experts") {
     s.arch = Arch::llama;
     read_llama(f, s, type.get_ref<const std::string&>());
   } else if (type == "bert") {
     s.arch = Arch::bert;
     read_bert(f, s);
   } else {
-    f.refuse("model_type", "gpt2, llama, mistral, qwen2 or bert");
+    f.refuse("model_type", "gpt2, llama, mistral, qwen2, mixtral, qwen2_moe or bert");
   }
   f.must_be_absent("quantization_config", "weights must be float32, bfloat16 or float16");
   if (s.head_size == 0 && s.hidden % s.heads != 0)

@@ -11,6 +11,7 @@
 #include "cli/loaded_model.h"
 #include "text/llama2c.h"
 #include "train/export_model.h"
+#include "train/upcycle.h"
 
 namespace megalith {
 namespace {
@@ -46,6 +47,10 @@ void add_import(CLI::App& app, CommandContext& context) {
   command->add_option("--tokenizer", *tokenizer, "of a llama2.c file: its .bin or a tokenizer.json");
   command->add_option("--dtype", *dtype, "of a folder's weights: stored, fp32, bf16 or fp16")
       ->capture_default_str()->check(CLI::IsMember({"stored", "fp32", "bf16", "fp16"}));
+  auto upcycling = std::make_shared<Upcycling>();
+  CLI::Option* experts = command->add_option("--upcycle", upcycling->experts,
+                                             "make a model with so many experts, each a copy of the dense feed-forward layer");
+  command->add_option("--top-k", upcycling->top_k, "experts that a token passes, with --upcycle")->capture_default_str()->needs(experts);
   command->callback([=, &context] {
     context.action = [=, &context] {
       const bool folder = std::filesystem::is_directory(*source);
@@ -55,7 +60,10 @@ void add_import(CLI::App& app, CommandContext& context) {
       if (!folder && *dtype != "stored" && *dtype != "fp32")
         throw UserError({"command line", "--dtype", "stored or fp32 with a llama2.c file", *dtype,
                          "import it first, then export it in another type"});
-      if (folder) export_model(*source, *out, dtype_of(*dtype));
+      if (!folder && experts->count() > 0)
+        throw UserError({"command line", "--upcycle", "it only with a folder", "it with a llama2.c file", "import that first"});
+      if (experts->count() > 0) upcycle_model(*source, *out, dtype_of(*dtype), *upcycling);
+      else if (folder) export_model(*source, *out, dtype_of(*dtype));
       else import_file(*source, *tokenizer, *out);
       print(context, *out + "\n");
       return CommandResult{ExitCode::done, {{"folder", *out}}};

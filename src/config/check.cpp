@@ -1,9 +1,11 @@
 #include "config/check.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "base/error.h"
+#include "config/experts_options.h"
 #include "config/names.h"
 #include "config/options.h"
 #include "config/yaml.h"
@@ -57,8 +59,10 @@ void check_applies(const Config& config, const Checker& check) {
   static const Config defaults;
   for (const Option& option : options()) {
     if (!option.applies || option.applies(config)) continue;
-    std::string value = option.get(config).value_or(""), usual = option.get(defaults).value_or("");
-    check.require(value == usual, option.name, fmt::format("{} unless {}", usual, option.applies_when), value,
+    const std::optional<std::string> value = option.get(config);
+    if (!value) continue;  // another key carries it
+    const std::string usual = option.get(defaults).value_or("");
+    check.require(value == usual, option.name, fmt::format("{} unless {}", usual, option.applies_when), *value,
                   fmt::format("remove {} or make it so that {}", option.key(), option.applies_when));
   }
 }
@@ -186,6 +190,7 @@ void check_model(const Config& config, const WhereOf& where) {
   check.at_least_1(s.context, "model.context");
   check_attention(s, check);
   check_foreign_fields(s, check);
+  check_experts(config, where);
   check_objective(config, check);
   check_dropping_layers(config, check);
   check.require(config.data.sequence <= s.context, "data.sequence",

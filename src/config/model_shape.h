@@ -32,6 +32,33 @@ struct Rope {
   bool operator==(const Rope&) const = default;
 };
 
+// How tokens and experts find each other (model/routing).
+enum class Router { softmax, noisy, switch_, gshard, expert_choice, sigmoid };
+
+// Layers whose feed-forward half is many experts, of which each token passes a few.
+struct Experts {
+  int64_t count = 0;             // in a layer; 0: every layer is dense
+  int64_t every = 1;             // layer i has experts where i >= dense_first and i + 1 is a multiple of this
+  int64_t dense_first = 0;
+  int64_t top_k = 0;             // experts a token; expert choice: on average
+  Router router = Router::softmax;
+  int64_t ffn = 0;               // width of an expert
+  int64_t shared = 0;            // width of the expert that all tokens pass, weighted by a sigmoid; 0: none
+  bool normalise = true;         // softmax, sigmoid: a token's weights add up to 1
+  double capacity = 0;           // an expert takes at most this times its even share of a group; 0: all that come
+  int64_t group = 0;             // tokens in a row of which experts take their share; 0: a sequence
+  int64_t across = 0;            // instead: a group is the tokens at one position of as many sequences
+  double aux_loss = 0.01, z_loss = 0.001;
+  double jitter = 0;             // switch: the router's input is multiplied with 1 - jitter to 1 + jitter
+  double bias_rate = 0.001;      // sigmoid: what the balancing bias moves in a step
+  bool share_layers = false;     // all layers compute with the first one's attention and experts; norms are their own
+  bool any() const { return count > 0; }
+  bool in_layer(int64_t layer) const { return any() && layer >= dense_first && (layer + 1) % every == 0; }
+  bool shared_from(int64_t layer) const { return share_layers && layer > 0; }
+  bool has_losses() const { return router != Router::expert_choice && router != Router::sigmoid; }  // that balance
+  bool operator==(const Experts&) const = default;
+};
+
 struct ModelShape {
   Arch arch = Arch::gpt2;
   int64_t layers = 0;
@@ -53,6 +80,7 @@ struct ModelShape {
   double rope_theta = 10000;
   RopeScaling rope_scaling;
   Dropout dropout;
+  Experts experts;          // llama
   int64_t head_dim() const { return head_size > 0 ? head_size : hidden / heads; }
   int64_t attention_width() const { return heads * head_dim(); }  // of all heads together; hidden in most models
   int64_t longest_sequence() const { return window > 0 && window < context ? window : context; }
@@ -60,6 +88,9 @@ struct ModelShape {
 };
 
 std::string_view name(Arch arch);
+
+// Whether Hugging Face's Mixtral has exactly these layers; else its Qwen2-MoE has them, or nothing of theirs.
+bool is_mixtral(const ModelShape& shape);
 
 // Number of trainable parameters; tied tables count once.
 int64_t parameter_count(const ModelShape& shape);

@@ -47,6 +47,10 @@ constexpr std::array<std::string_view, 5> names_of(Recompute) {
   return {"auto", "none", "selective", "full", "every"};
 }
 
+constexpr std::array<std::string_view, 6> names_of(Router) {
+  return {"softmax", "noisy", "switch", "gshard", "expert_choice", "sigmoid"};
+}
+
 template <class Enum>
 constexpr std::string_view name_of(Enum value) {
   return names_of(value)[static_cast<size_t>(value)];

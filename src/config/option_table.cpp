@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "config/curriculum_option.h"
+#include "config/experts_options.h"
 #include "config/option_types.h"
 #include "config/token_dropping_options.h"
 
@@ -482,7 +483,7 @@ std::vector<Option> layout_options() {
 std::vector<Option> all_options() {
   std::vector<Option> all;
   for (auto section :
-       {run_options, model_options, objective_options, data_options, curriculum_options, token_dropping_options,
+       {run_options, model_options, experts_options, objective_options, data_options, curriculum_options, token_dropping_options,
         train_options, layout_options})
     for (Option& option : section()) all.push_back(std::move(option));
   return all;

@@ -107,6 +107,9 @@ void fill_defaults(ModelShape& shape) {
   if (shape.kv_heads == 0) shape.kv_heads = shape.heads;
   if (shape.ffn == 0)
     shape.ffn = shape.arch == Arch::llama ? (shape.hidden * 8 / 3 + 63) / 64 * 64 : 4 * shape.hidden;
+  if (!shape.experts.any()) return;
+  if (shape.experts.top_k == 0) shape.experts.top_k = shape.experts.router == Router::switch_ ? 1 : 2;
+  if (shape.experts.ffn == 0) shape.experts.ffn = shape.ffn;
 }
 
 std::string list_presets() {

@@ -59,6 +59,12 @@ void check_split(const ModelShape& shape, const Split& split, const WhereOf& whe
         throw UserError({where ? where(key) : "", key, fmt::format("a divisor of {}{} ({})", d.key, of, d.number),
                          fmt::format("{}", ranks), divisors(common)});
   };
+  if (shape.experts.any() && split.any()) {
+    const char* key = split.tensor > 1 ? "parallel.tensor" : "parallel.context";
+    throw UserError({where ? where(key) : "", key, "1 with model.experts",
+                     fmt::format("{}", split.tensor > 1 ? split.tensor : split.context),
+                     "experts are not yet divided inside a layer; parallel.data, parallel.zero and parallel.pipeline are"});
+  }
   const int64_t t = split.tensor;
   require("parallel.tensor", t,
           {{"model.heads", shape.heads}, {"model.kv_heads", shape.kv_heads}, {"model.ffn", shape.ffn}}, "");

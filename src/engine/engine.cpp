@@ -6,13 +6,13 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/error.h"
 #include "engine/exchange_buffer.h"
 #include "memory/allocator.h"
 #include "model/share.h"
+#include "optim/sign_steps.h"
 
 namespace megalith {
 namespace {
@@ -59,6 +59,7 @@ struct Engine::Run {
     std::vector<at::Tensor> gradients;    // by block: of its output
     std::vector<Tape> tapes;              // by block
     LossSums sums;
+    RoutingRecord routing;                // of a model with experts
   };
   const Schedule* schedule = nullptr;
   StepInput input;
@@ -74,7 +75,7 @@ Engine::Engine(const ModelShape& shape, const TrainSettings& settings, uint64_t 
     : settings_(settings),
       seed_(seed),
       team_(team),
-      optimizer_(training ? make_optimizer(settings) : nullptr),
+      optimizer_(training ? with_sign_steps(make_optimizer(settings)) : nullptr),
       model_(shape, settings.precision, optimizer_.get(), residence, settings.optimizer_state,
              team ? ModelPart{division, team->replicas_net().place(), team->inside()} : ModelPart{}) {
   if (settings.precision != Precision::fp16) counters_.loss_scale.scale = 1;
@@ -93,6 +94,7 @@ Pass Engine::pass_for(const Batch& batch, int64_t step, bool training) const {
   if (!batch.document_begin.empty()) pass.document_begin_N = to_tensor(batch.document_begin);
   if (training) pass.dropping = batch.dropping;
   pass.dropout = training && model_.shape().dropout.any();
+  pass.explores = training;
   pass.seed = seed_;
   pass.step = step;
   pass.first_sequence = batch.first_sequence;
@@ -116,12 +118,17 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
     int64_t each = run.batch.sequences / schedule.micros;
     MEGALITH_ASSERT(each * schedule.micros == run.batch.sequences, "micro-batches are equal cuts");
     MemoryScope scope(AllocationKind::activations);
-    run.micros.push_back({pass_for(run.batch.slice(m * each, each), input.step, schedule.training), {}, {}, {}, {}, {}});
+    run.micros.push_back({pass_for(run.batch.slice(m * each, each), input.step, schedule.training), {}, {}, {}, {}, {}, {}});
     run.micros.back().activations.resize(schedule.blocks.size());
     run.micros.back().gradients.resize(schedule.blocks.size());
     run.micros.back().tapes.assign(schedule.blocks.size(), Tape(settings_.activations, schedule.puts_off));
     run.micros.back().inputs.resize(schedule.blocks.size());
   }
+  if (schedule.training && model_.shape().experts.any())
+    for (Run::Micro& micro : run.micros) {
+      micro.routing.resize(static_cast<size_t>(model_.shape().layers));
+      micro.pass.routing = &micro.routing;
+    }
   run.outcome.spans = lanes_.run(schedule, [&](OpId id) {
     c10::InferenceMode lane_records_nothing;  // thread-local: every lane says so
     const Op& op = schedule.ops[static_cast<size_t>(id)];
@@ -135,6 +142,7 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
       run.outcome.loss += micro.sums.loss;
       run.outcome.targets += micro.sums.targets;
     }
+    run.outcome.routing = record_of(routing_numbers(run), model_.shape().experts.count);
     run.outcome.stop = input.stop_requested && input.stop_requested();
   }
   if (run.outcome.targets > 0) run.outcome.loss /= static_cast<double>(run.outcome.targets);
@@ -148,8 +156,10 @@ void Engine::execute(Run& run, const Op& op) {
   switch (op.kind) {
     case OpKind::count: {
       int64_t targets = run.input.batch->target_count();
-      for (Run::Micro& m : run.micros)
+      for (Run::Micro& m : run.micros) {
         m.pass.gradient_scale = counters_.loss_scale.scale / static_cast<double>(std::max<int64_t>(targets, 1));
+        m.pass.balance_scale = counters_.loss_scale.scale / static_cast<double>(run.input.batch->sequences);
+      }
       break;
     }
     case OpKind::forward: forward(schedule, op.block, run, op.micro); break;
@@ -239,16 +249,29 @@ at::Tensor Engine::activation_of(const Pass& pass) const {
   return at::empty({pass.rows(), model_.shape().hidden}, at::TensorOptions().dtype(compute_type(settings_.precision)));
 }
 
+std::vector<double> Engine::routing_numbers(const Run& run) const {
+  std::vector<double> sums;
+  for (const Run::Micro& micro : run.micros) {
+    const std::vector<double> own = numbers_of(micro.routing, model_.shape().experts.count);
+    sums.resize(own.size(), 0);
+    for (size_t i = 0; i < own.size(); i++) sums[i] += own[i];
+  }
+  return sums;
+}
+
 void Engine::total(Run& run) {
   const bool counts = team_->counts_losses() && (!run.input.same_for_all || team_->mesh().first(Axis::data));
   // Loss, targets, squares of the gradient, who was asked to stop.
-  std::array<double, 4> sums{0, 0, 0, run.input.stop_requested && run.input.stop_requested() ? 1.0 : 0.0};
+  std::vector<double> sums{0, 0, 0, run.input.stop_requested && run.input.stop_requested() ? 1.0 : 0.0};
   for (const Run::Micro& micro : run.micros) {
     sums[0] += counts ? micro.sums.loss : 0;
     sums[1] += counts ? static_cast<double>(micro.sums.targets) : 0;
   }
   for (double s : run.squares) sums[2] += s;
+  const size_t plain = sums.size();
+  for (double number : routing_numbers(run)) sums.push_back(number);
   team_->everyone().all_reduce(std::span<double>(sums));
+  run.outcome.routing = record_of({sums.begin() + static_cast<std::ptrdiff_t>(plain), sums.end()}, model_.shape().experts.count);
   run.outcome.loss = sums[0];
   run.outcome.targets = static_cast<int64_t>(sums[1]);
   run.squares.assign(1, sums[2]);

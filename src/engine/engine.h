@@ -45,6 +45,7 @@ struct StepOutcome {
   bool skipped = false;          // loss or gradient not finite: nothing was updated
   double loss_scale = 1;
   bool stop = false;             // some rank was asked to stop
+  RoutingRecord routing;         // of a model with experts, in training: of the whole step
   std::vector<Span> spans;       // by op
 };
 
@@ -85,6 +86,7 @@ class Engine {
   void clip(Run& run);
   void save(BlockId block, PartSink& sink);
   void total(Run& run);
+  std::vector<double> routing_numbers(const Run& run) const;
   void exchange(Run& run, const Op& op);  // with the stages before and behind
   Batch part_of(const StepInput& input) const;
   at::Tensor activation_of(const Pass& pass) const;  // room for what a block hands on

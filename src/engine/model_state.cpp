@@ -108,7 +108,7 @@ void ModelState::lay_out_optimizer(State& state, const Optimizer& optimizer) {
   const BlockSpec& spec = state.block->spec();
   int64_t total = 0;
   for (const ParameterSpec& p : spec.parameters) {
-    state.facts.push_back({p.name, p.shape, p.decays});
+    state.facts.push_back({p.name, p.shape, p.decays, 0, p.sign_rate});
     auto& slots = state.slots.emplace_back();
     const std::vector<SlotSpec> wanted = optimizer.slots(state.facts.back());
     MEGALITH_ASSERT(!elementwise() || static_cast<int>(wanted.size()) == slot_arrays_, "{}", p.name);
@@ -247,7 +247,7 @@ double ModelState::gradient_squares(BlockId id) const {
   double sum = 0;
   for (const ParameterSpec& p : state.block->spec().parameters) {
     const Overlap here = overlap(p, state.counted);
-    if (here.count == 0 || !counts(p)) continue;
+    if (here.count == 0 || !counts(p) || p.sign_rate > 0) continue;
     sum += sum_of_squares(floats(state.sum, state.counted.begin - state.own.begin + here.at, here.count));
   }
   return sum;

@@ -76,7 +76,7 @@ class BertLayer : public Block {
     at::Tensor g_mid_NC;
     {
       const at::Tensor mid_NC = all_rows(mid.y_NC, pass);
-      g_mid_NC = shares_.sum(feed_forward_.backward(all_rows(drop2_.backward(g_sum2_NC, pass), pass), mid_NC, tape));
+      g_mid_NC = shares_.sum(feed_forward_.backward(all_rows(drop2_.backward(g_sum2_NC, pass), pass), mid_NC, pass, tape));
     }
     g_mid_NC.add_(g_sum2_NC);
     at::Tensor g_sum1_NC = norm1_.backward(g_mid_NC, sum1_NC, mid);
@@ -100,7 +100,7 @@ class BertLayer : public Block {
     o_NC.reset();
     at::Tensor mid_NC = norm1_.forward(sum1_NC).y_NC;
     at::Tensor sum2_NC =
-        drop2_.add(mid_NC, pass, [&](const at::Tensor& onto) { return feed_forward_.forward(all_rows(mid_NC, pass), tape, onto); });
+        drop2_.add(mid_NC, pass, [&](const at::Tensor& onto) { return feed_forward_.forward(all_rows(mid_NC, pass), pass, tape, onto); });
     if (tape) {
       tape->keep(std::move(sum1_NC));
       tape->keep(sum2_NC);

@@ -15,6 +15,7 @@ void Block::bind(const at::Tensor& values, const at::Tensor& gradients) {
 Weight Block::weight(const std::string& suffix) const { return joined(suffix, suffix); }
 
 Weight Block::joined(const std::string& first_suffix, const std::string& last_suffix) const {
+  if (owner_ && !spec_.find(first_suffix)) return owner_->joined(first_suffix, last_suffix);
   const ParameterSpec &first = spec_.parameter(first_suffix), &last = spec_.parameter(last_suffix);
   int64_t elements = last.offset + last.size() - first.offset;
   std::vector<int64_t> shape = first.shape;
@@ -42,6 +43,8 @@ std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, const R
       case Arch::bert: blocks.push_back(make_bert_block(shape, std::move(spec), ranks)); break;
     }
   }
+  if (shape.experts.share_layers)
+    for (size_t layer = 1; layer < static_cast<size_t>(shape.layers); layer++) blocks[1 + layer]->lean_on(*blocks[1]);
   return blocks;
 }
 

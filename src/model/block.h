@@ -38,6 +38,8 @@ class Block {
   virtual at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape& tape) = 0;
 
   const BlockSpec& spec() const { return spec_; }
+  // Parameters that this block does not have are another's, which outlives it and is bound first: gradients add up there.
+  void lean_on(const Block& owner) { owner_ = &owner; }
 
  protected:
   // The parameter whose name ends so, as a view.
@@ -52,6 +54,7 @@ class Block {
 
  private:
   at::Tensor values_, gradients_;
+  const Block* owner_ = nullptr;
 };
 
 // The first block: ids to activations. Keeps its share of a tied table's gradient aside, as rows by id, until

@@ -78,6 +78,38 @@ std::vector<BlockSpec> gpt2_blocks(const ModelShape& s, const Cutter& own) {
   return blocks;
 }
 
+// Experts come last, one after the other, each a contiguous part: gate, up, down.
+void add_experts(const ModelShape& s, const std::string& layer, std::vector<ParameterSpec>& to) {
+  const Experts& x = s.experts;
+  const int64_t C = s.hidden, F = x.ffn;
+  const bool mixtral = is_mixtral(s);
+  const std::string p = layer + (mixtral ? "block_sparse_moe." : "mlp.");
+  // Switch begins small: a tenth of the usual variance of 1 / inputs. Shazeer's noise alone decides at first.
+  auto begins = [&](int64_t inputs) {
+    return x.router == Router::switch_ ? std::sqrt(0.1 / static_cast<double>(inputs)) : kInitialStd;
+  };
+  to.push_back(matrix(p + "gate.weight", {x.count, C}, x.router == Router::noisy ? 0 : begins(C)));
+  if (x.router == Router::noisy) to.push_back(joined(matrix(p + "gate.noise_weight", {x.count, C}, 0)));
+  if (x.router == Router::sigmoid) {
+    to.push_back(zeros(p + "gate.e_score_correction_bias", x.count));
+    to.back().sign_rate = x.bias_rate;
+  }
+  auto add = [&](const std::string& of, const char* gate, const char* up, const char* down, int64_t width) {
+    to.push_back(matrix(of + gate + ".weight", {width, C}, begins(C)));
+    to.push_back(joined(matrix(of + up + ".weight", {width, C}, begins(C))));
+    to.push_back(matrix(of + down + ".weight", {C, width}, begins(width)));
+  };
+  if (x.shared > 0) {
+    to.push_back(matrix(p + "shared_expert_gate.weight", {1, C}));
+    add(p + "shared_expert.", "gate_proj", "up_proj", "down_proj", x.shared);
+  }
+  for (int64_t e = 0; e < x.count; e++) {
+    const std::string expert = fmt::format("{}experts.{}.", p, e);
+    if (mixtral) add(expert, "w1", "w3", "w2", F);
+    else add(expert, "gate_proj", "up_proj", "down_proj", F);
+  }
+}
+
 std::vector<BlockSpec> llama_blocks(const ModelShape& s, const Cutter& own) {
   const int64_t C = s.hidden, F = s.ffn, Q = s.attention_width(), KV = s.kv_heads * s.head_dim();
   std::vector<BlockSpec> blocks;
@@ -85,6 +117,11 @@ std::vector<BlockSpec> llama_blocks(const ModelShape& s, const Cutter& own) {
                          {own.rows(matrix("model.embed_tokens.weight", {s.vocab, C}))}));
   for (int64_t i = 0; i < s.layers; i++) {
     std::string p = fmt::format("model.layers.{}.", i);
+    if (s.experts.shared_from(i)) {
+      blocks.push_back(block(fmt::format("layer {}", i), BlockKind::layer, i,
+                             {ones(p + "input_layernorm.weight", C), ones(p + "post_attention_layernorm.weight", C)}));
+      continue;
+    }
     std::vector<ParameterSpec> parameters{ones(p + "input_layernorm.weight", C),
                                           own.rows(matrix(p + "self_attn.q_proj.weight", {Q, C})),
                                           joined(own.rows(matrix(p + "self_attn.k_proj.weight", {KV, C}))),
@@ -98,9 +135,13 @@ std::vector<BlockSpec> llama_blocks(const ModelShape& s, const Cutter& own) {
     add(own.columns(matrix(p + "self_attn.o_proj.weight", {C, Q})));
     if (s.output_bias) add(zeros(p + "self_attn.o_proj.bias", C));
     add(ones(p + "post_attention_layernorm.weight", C));
-    add(own.rows(matrix(p + "mlp.gate_proj.weight", {F, C})));
-    add(joined(own.rows(matrix(p + "mlp.up_proj.weight", {F, C}))));
-    add(own.columns(matrix(p + "mlp.down_proj.weight", {C, F})));
+    if (s.experts.in_layer(i)) {
+      add_experts(s, p, parameters);
+    } else {
+      add(own.rows(matrix(p + "mlp.gate_proj.weight", {F, C})));
+      add(joined(own.rows(matrix(p + "mlp.up_proj.weight", {F, C}))));
+      add(own.columns(matrix(p + "mlp.down_proj.weight", {C, F})));
+    }
     blocks.push_back(block(fmt::format("layer {}", i), BlockKind::layer, i, std::move(parameters)));
   }
   blocks.push_back(block("head", BlockKind::head, -1, {ones("model.norm.weight", C)}));
@@ -165,12 +206,16 @@ int64_t ParameterSpec::whole_size() const {
   return std::accumulate(whole_shape.begin(), whole_shape.end(), int64_t{1}, std::multiplies<>());
 }
 
-const ParameterSpec& BlockSpec::parameter(const std::string& suffix) const {
+const ParameterSpec* BlockSpec::find(const std::string& suffix) const {
   for (const ParameterSpec& p : parameters)
-    if (p.name.size() >= suffix.size() && p.name.compare(p.name.size() - suffix.size(), suffix.size(), suffix) == 0)
-      return p;
-  MEGALITH_ASSERT(false, "{} has no parameter {}", name, suffix);
-  throw Bug("unreachable");
+    if (p.name.ends_with(suffix)) return &p;
+  return nullptr;
+}
+
+const ParameterSpec& BlockSpec::parameter(const std::string& suffix) const {
+  const ParameterSpec* found = find(suffix);
+  MEGALITH_ASSERT(found, "{} has no parameter {}", name, suffix);
+  return *found;
 }
 
 std::vector<BlockSpec> list_blocks(const ModelShape& shape, const Split& split) {

@@ -31,6 +31,8 @@ struct ParameterSpec {
   bool decays = false;         // takes weight decay: matrices and tables do, norms and biases do not
   bool joins_previous = false; // follows the parameter before it without a gap, so that both together are one
                                // larger matrix (q, k, v; gate, up)
+  double sign_rate = 0;        // > 0: no gradient descends here; it moves so much against the sign of what its gradient
+                               // has counted (a router's balancing bias)
   int64_t offset = 0;          // elements from the start of the block's flat buffer; set by list_blocks
   std::vector<int64_t> whole_shape = shape;  // Hugging Face's, however it is cut
   ParameterCut cut;
@@ -54,6 +56,7 @@ struct BlockSpec {
   std::vector<ParameterSpec> parameters;
   int64_t flat_size = 0;       // elements of the flat buffer, alignment gaps included
   const ParameterSpec& parameter(const std::string& suffix) const;  // the one whose name ends so
+  const ParameterSpec* find(const std::string& suffix) const;       // null: there is none
 };
 
 std::vector<BlockSpec> list_blocks(const ModelShape& shape, const Split& split = {});

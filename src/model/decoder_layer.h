@@ -19,7 +19,7 @@ class DecoderLayer : public Block {
     at::Tensor mid_NC = drop1_.add(x_NC, pass, [&](const at::Tensor& onto) { return from_heads_.forward(o_NC, onto); });
     o_NC.reset();
     at::Tensor y_NC = drop2_.add(mid_NC, pass, [&](const at::Tensor& onto) {
-      return feed_forward_.forward(all_rows(norm2_.forward(mid_NC).y_NC, pass), tape, onto);
+      return feed_forward_.forward(all_rows(norm2_.forward(mid_NC).y_NC, pass), pass, tape, onto);
     });
     if (tape) tape->keep(std::move(mid_NC));
     return y_NC;
@@ -29,7 +29,7 @@ class DecoderLayer : public Block {
     const bool kept = !tape.empty();
     at::Tensor in_NC = kept ? tape.first() : x_NC, o_NC = kept ? tape.last() : attend(x_NC, pass, &tape);
     at::Tensor mid_NC = drop1_.add(in_NC, pass, [&](const at::Tensor& onto) { return from_heads_.forward(o_NC, onto); });
-    feed_forward_.remake(all_rows(norm2_.forward(mid_NC).y_NC, pass), tape);
+    feed_forward_.remake(all_rows(norm2_.forward(mid_NC).y_NC, pass), pass, tape);
     tape.keep(std::move(mid_NC));
   }
 
@@ -39,7 +39,8 @@ class DecoderLayer : public Block {
       at::Tensor mid_NC = tape.take();
       Normed normed = norm2_.forward(mid_NC);
       const at::Tensor n_NC = all_rows(normed.y_NC, pass);
-      at::Tensor gn_NC = shares_.sum(feed_forward_.backward(all_rows(drop2_.backward(g_NC, pass), pass), n_NC, tape));
+      const at::Tensor g_all_NC = all_rows(drop2_.backward(g_NC, pass), pass);
+      at::Tensor gn_NC = shares_.sum(feed_forward_.backward(g_all_NC, n_NC, pass, tape));
       g_mid_NC = norm2_.backward(gn_NC, mid_NC, normed, g_NC);
     }
     at::Tensor o_NC = tape.take(), g_out_NC = all_rows(drop1_.backward(g_mid_NC, pass), pass);

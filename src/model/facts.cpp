@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "model/expert_facts.h"
 #include "model/layers/vocabulary_loss.h"
 #include "model/packed_rows.h"
 
@@ -39,6 +40,7 @@ struct Share {
   MicroBatchShape m;
   int64_t e;  // bytes of an element
   Kept kept;
+  bool sparse = false;  // of a layer with experts
 
   int64_t C = s.hidden, F = s.ffn / split.tensor, D = s.head_dim(), H = s.heads / split.tensor,
           A = H * D, KV = s.kv_heads / split.tensor * D, X = A + 2 * KV;
@@ -47,6 +49,13 @@ struct Share {
   int64_t S = mine(N);  // rows between products
 
   bool shares_rows() const { return split.tensor > 1; }
+  ExpertFacts experts() const {
+    return expert_facts(s, m.sequences, m.length, e, [&](int64_t width) { return kept.row(width); });
+  }
+  // The feed-forward half's pre-activations as they are computed with, and as they are kept.
+  int64_t pre_activation() const { return (s.arch == Arch::llama ? 2 : 1) * F; }  // of a row
+  int64_t pre_bytes() const { return sparse ? experts().plain_bytes : e * N * pre_activation(); }
+  int64_t kept_pre_bytes() const { return sparse ? experts().kept_bytes : N * kept.row(pre_activation()); }
   // q, k, v and log-sum-exp as they are kept: Ulysses' form has some heads of all rows.
   int64_t scored_bytes() const {
     const int64_t row = e * X + 4 * H;
@@ -76,6 +85,7 @@ int64_t feed_forward_workspace(const Share& r) {
   const int64_t gathered = r.shares_rows() ? 2 * e * N * C : 0;
   // The norm's output takes the outgoing gradient's place.
   const int64_t around = gathered + e * S * (s.dropout.residual > 0 ? C : 0);
+  if (r.sparse) return around + r.experts().workspace_bytes;
   const int64_t down = e * N * F + product_bytes(e, F, C);
   const int64_t summed = r.shares_rows() ? e * (N * (C - (s.arch == Arch::llama ? 2 : 1) * F) + S * C) : 0;
   const int64_t up = std::max(e * N * C, summed);
@@ -95,17 +105,17 @@ int64_t context_workspace(const Share& r) {
 // While the attention half goes back; the feed-forward's pre-activation and one kept sum are gone by then.
 int64_t attention_workspace(const Share& r) {
   const auto& [s, e, N, S, C, A, X] = std::tie(r.s, r.e, r.N, r.S, r.C, r.A, r.X);
-  const int64_t gone = N * (s.arch == Arch::llama ? 2 : 1) * r.F + S * C;
+  const int64_t gone = r.pre_bytes() + e * S * C;
   // Gradients of the stream (BERT's post-norm form keeps more of them), without the outgoing one's place.
-  const int64_t stream = S * (s.arch == Arch::bert ? 3 : 0) * C - gone;
+  const int64_t stream = e * S * (s.arch == Arch::bert ? 3 : 0) * C - gone;
   // Of the heads' input: dropout's copy, or all rows.
   const int64_t output = r.shares_rows() ? N * C : s.dropout.residual > 0 ? S * C : 0;
   // 16 bits: q, k, v, the output and its gradient, and the gradients of q, k, v, in float32.
   const int64_t wide = e < 4 ? 4 * N * 2 * (X + A) : 0;
   const int64_t heads =
-      e * (stream + output + N * (A + X)) + std::max({wide, product_bytes(e, C, X), context_workspace(r)});
+      stream + e * (output + N * (A + X)) + std::max({wide, product_bytes(e, C, X), context_workspace(r)});
   // Where rows are shared: all rows of the norm's output, then of a summand of the input's gradient, and its share.
-  const int64_t summed = r.shares_rows() ? e * (stream + output + N * C + 2 * S * C) : 0;
+  const int64_t summed = r.shares_rows() ? stream + e * (output + N * C + 2 * S * C) : 0;
   return std::max(heads, summed);
 }
 
@@ -171,8 +181,10 @@ void layer_exchanges(BlockFacts& f, const Share& r) {
 
 void layer_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   const auto& [s, e, N, S, C, F, A, X] = std::tie(r.s, r.e, r.N, r.S, r.C, r.F, r.A, r.X);
-  const int64_t pre_activation = s.arch == Arch::llama ? 2 * F : F;
-  const double products = 2.0 * static_cast<double>(N) * matrix_elements(spec);
+  const int64_t pre_activation = r.pre_activation();
+  const ExpertFacts experts = r.sparse ? r.experts() : ExpertFacts{};
+  const double products = r.sparse ? 2.0 * static_cast<double>(N * C * (X + A)) + experts.flop
+                                   : 2.0 * static_cast<double>(N) * matrix_elements(spec);
   const double seen = s.arch == Arch::bert ? 1.0 : 0.5;  // the share of key positions that a query sees
   const double scores = 4.0 * static_cast<double>(N * r.m.length * A) * seen;
   f.forward_flop = products + scores;
@@ -181,17 +193,19 @@ void layer_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   // Passes over memory besides the products: two norms, two additions, the activation, the heads' layout; all rows
   // gathered and summands added up.
   const int64_t shared = r.shares_rows() ? e * N * C : 0;
-  f.forward_touched_bytes = e * S * 10 * C + e * N * (2 * X + 2 * pre_activation + F) + 6 * shared;
-  f.backward_touched_bytes = e * S * 20 * C + e * N * (4 * X + 4 * pre_activation + 2 * F) + 10 * shared;
+  const int64_t activation = r.sparse ? experts.touched_bytes : e * N * (2 * pre_activation + F);
+  f.forward_touched_bytes = e * S * 10 * C + e * N * 2 * X + activation + 6 * shared;
+  f.backward_touched_bytes = e * S * 20 * C + e * N * 4 * X + 2 * activation + 10 * shared;
   const int64_t kept_sums = s.arch == Arch::bert ? 2 : 1;
   const Kept& kept = r.kept;
   f.packs_input = kept.packs();
   const int64_t scored = kept.packs() ? N * kept.row(X) + 4 * N * r.H : r.scored_bytes();
   f.attention_saved_bytes = N * kept.row(A) + (f.packs_input ? S * kept.row(C) : 0) + scored;
-  f.saved_bytes = f.attention_saved_bytes + N * kept.row(pre_activation) + S * kept_sums * kept.row(C);
+  f.saved_bytes = f.attention_saved_bytes + r.kept_pre_bytes() + S * kept_sums * kept.row(C);
   f.attention = {2.0 * static_cast<double>(N * C * X) + scores, e * (S * 3 * C + N * 2 * X)};
   // BERT's second norm needs the sum that the last product adds to.
-  if (s.arch != Arch::bert) f.output = {2.0 * static_cast<double>(N * F * C), e * (S * 2 * C + N * (pre_activation + F))};
+  if (r.sparse) f.output = {experts.output_flop, experts.touched_bytes / 2};
+  else if (s.arch != Arch::bert) f.output = {2.0 * static_cast<double>(N * F * C), e * (S * 2 * C + N * (pre_activation + F))};
   f.output_bytes = e * S * C;
   f.workspace_bytes = std::max(feed_forward_workspace(r), attention_workspace(r));
   layer_exchanges(f, r);
@@ -199,11 +213,11 @@ void layer_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   if (!kept.packs()) return;
   // Tensors are there unpacked while they are used; in the attention half those that are gone were smaller. Forward
   // has them all before they are packed, and the norm's output and the activation.
-  const int64_t feed_forward = N * kept.more(pre_activation) + S * kept_sums * kept.more(C);
+  const int64_t feed_forward = r.pre_bytes() - r.kept_pre_bytes() + S * kept_sums * kept.more(C);
   f.workspace_bytes = std::max({feed_forward_workspace(r) + feed_forward,
                                 attention_workspace(r) + feed_forward + N * (kept.more(X) + kept.more(A)),
-                                feed_forward + e * (N * F + S * (2 - kept_sums) * C)});
-  const int64_t packing = 2 * f.saved_bytes + e * (N * (X + A + pre_activation) + S * (1 + kept_sums) * C);
+                                feed_forward + (r.sparse ? experts.workspace_bytes : e * N * F) + e * S * (2 - kept_sums) * C});
+  const int64_t packing = 2 * f.saved_bytes + r.pre_bytes() + e * (N * (X + A) + S * (1 + kept_sums) * C);
   f.forward_touched_bytes += packing;
   f.backward_touched_bytes += packing;
 }
@@ -213,7 +227,7 @@ void layer_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
 void dropping_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   MicroBatchShape fewer = r.m;
   fewer.length = r.m.kept;
-  const Share kept{r.s, r.split, fewer, r.e, r.kept};
+  const Share kept{r.s, r.split, fewer, r.e, r.kept, r.sparse};
   layer_facts(f, spec, kept);
   const int64_t beside = f.saved_bytes + f.output_bytes;
   const bool split = r.split.any();
@@ -306,12 +320,14 @@ std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchSha
     f.compute_copy_bytes = precision == Precision::fp32 ? 0 : 2 * spec.flat_size;
     switch (spec.kind) {
       case BlockKind::embedding: embedding_facts(f, share); break;
-      case BlockKind::layer:
+      case BlockKind::layer: {
+        const Share layer{shape, split, micro, e, {e, packing}, shape.experts.in_layer(spec.layer)};
         if (micro.kept > 0 && std::ranges::binary_search(micro.dropping_layers, spec.layer))
-          dropping_facts(f, spec, share);
+          dropping_facts(f, spec, layer);
         else
-          layer_facts(f, spec, share);
+          layer_facts(f, spec, layer);
         break;
+      }
       case BlockKind::head:
         head_facts(f, share);
         if (shape.tied) f.tied_to = 0;

@@ -1,8 +1,11 @@
-// Llama and its kin (Mistral, Qwen2): rotary positions, RMSNorm, SwiGLU, grouped-query attention; no biases but, where
+// Llama and its kin (Mistral, Qwen2, and with experts Mixtral, Qwen2-MoE): rotary positions, RMSNorm, SwiGLU, grouped-query attention; no biases but, where
 // the shape says so, on the attention's projections.
+#include <fmt/format.h>
+
 #include "model/archs.h"
 #include "model/decoder_head.h"
 #include "model/decoder_layer.h"
+#include "model/layers/experts.h"
 #include "model/layers/feed_forward.h"
 #include "model/layers/table.h"
 #include "model/token_dropping.h"
@@ -34,19 +37,47 @@ class LlamaEmbedding : public EmbeddingBlock {
   DropPlace dropout_{shape_.dropout.embedding, RandomUse::embedding_dropout};
 };
 
-class LlamaLayer : public DecoderLayer<RmsNorm, SwigluFeedForward> {
+template <class FeedForward>
+class LlamaLayer : public DecoderLayer<RmsNorm, FeedForward> {
  public:
-  using DecoderLayer::DecoderLayer;
+  using DecoderLayer<RmsNorm, FeedForward>::DecoderLayer;
 
  private:
   void wire() override {
-    norm1_ = {weight("input_layernorm.weight"), shape_.norm_eps};
-    norm2_ = {weight("post_attention_layernorm.weight"), shape_.norm_eps};
-    to_qkv_ = {joined("q_proj.weight", "v_proj.weight"),
-               shape_.qkv_bias ? joined("q_proj.bias", "v_proj.bias") : Weight{}};
-    from_heads_ = {{weight("o_proj.weight"), shape_.output_bias ? weight("o_proj.bias") : Weight{}}, shares_};
-    feed_forward_ = {{joined("gate_proj.weight", "up_proj.weight"), {}}, {{weight("down_proj.weight"), {}}, shares_}};
-    attention_.rope = {shape_.rope_theta, shape_.rope_scaling};
+    const ModelShape& s = this->shape_;
+    auto weight = [&](const std::string& name) { return this->weight(name); };
+    auto joined = [&](const std::string& first, const std::string& last) { return this->joined(first, last); };
+    this->norm1_ = {weight("input_layernorm.weight"), s.norm_eps};
+    this->norm2_ = {weight("post_attention_layernorm.weight"), s.norm_eps};
+    this->to_qkv_ = {joined("q_proj.weight", "v_proj.weight"), s.qkv_bias ? joined("q_proj.bias", "v_proj.bias") : Weight{}};
+    this->from_heads_ = {{weight("o_proj.weight"), s.output_bias ? weight("o_proj.bias") : Weight{}}, this->shares_};
+    this->attention_.rope = {s.rope_theta, s.rope_scaling};
+    wire(this->feed_forward_);
+  }
+
+  void wire(SwigluFeedForward& dense) {
+    dense = {{this->joined("gate_proj.weight", "up_proj.weight"), {}}, {{this->weight("down_proj.weight"), {}}, this->shares_}};
+  }
+
+  void wire(ExpertFeedForward& sparse) {
+    sparse.experts = this->shape_.experts;
+    sparse.layer = this->spec_.layer;
+    const Experts& x = sparse.experts;
+    sparse.router = {x.router == Router::noisy ? this->joined(".gate.weight", "gate.noise_weight") : this->weight(".gate.weight"), {}};
+    if (x.router == Router::sigmoid) sparse.bias = this->weight("gate.e_score_correction_bias");
+    if (x.shared > 0)
+      sparse.shared = {{this->weight("shared_expert_gate.weight"), {}},
+                       {this->joined("shared_expert.gate_proj.weight", "shared_expert.up_proj.weight"), {}},
+                       {this->weight("shared_expert.down_proj.weight"), {}}};
+    sparse.gate_up.weights.clear();
+    sparse.down.weights.clear();
+    const bool mixtral = is_mixtral(this->shape_);
+    for (int64_t e = 0; e < x.count; e++) {
+      const std::string p = fmt::format("experts.{}.", e);
+      sparse.gate_up.weights.push_back(this->joined(p + (mixtral ? "w1.weight" : "gate_proj.weight"),
+                                                    p + (mixtral ? "w3.weight" : "up_proj.weight")));
+      sparse.down.weights.push_back(this->weight(p + (mixtral ? "w2.weight" : "down_proj.weight")));
+    }
   }
 };
 
@@ -63,7 +94,10 @@ class LlamaHead : public DecoderHead<RmsNorm> {
 std::unique_ptr<Block> make_llama_block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks) {
   switch (spec.kind) {
     case BlockKind::embedding: return std::make_unique<LlamaEmbedding>(shape, std::move(spec), ranks);
-    case BlockKind::layer: return std::make_unique<Dropping<LlamaLayer>>(shape, std::move(spec), ranks);
+    case BlockKind::layer:
+      if (shape.experts.in_layer(spec.layer))
+        return std::make_unique<Dropping<LlamaLayer<ExpertFeedForward>>>(shape, std::move(spec), ranks);
+      return std::make_unique<Dropping<LlamaLayer<SwigluFeedForward>>>(shape, std::move(spec), ranks);
     case BlockKind::head: break;
   }
   return std::make_unique<LlamaHead>(shape, std::move(spec), ranks);

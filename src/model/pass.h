@@ -12,6 +12,7 @@
 #include "config/split.h"
 #include "data/batch.h"
 #include "model/key_value_cache.h"
+#include "model/routing/record.h"
 
 namespace megalith {
 
@@ -38,6 +39,10 @@ struct Pass {
   int64_t step = 0;                // with first_sequence: keys dropout
   int64_t first_sequence = 0;
   double gradient_scale = 1;       // of each target's loss: 1 / targets of the whole step, times the loss scale
+  // Layers with experts:
+  bool explores = false;           // routers draw at random, in training
+  double balance_scale = 0;        // of their losses: loss scale / sequences of the whole step
+  RoutingRecord* routing = nullptr;  // borrowed: what they decided, where somebody asks
   KeyValueCache* cache = nullptr;  // borrowed; null outside of generation
 
   int64_t length_here() const {

@@ -17,6 +17,7 @@ struct ParameterFacts {
   std::vector<int64_t> shape;
   bool decays = true;  // false for norms and biases: no weight decay
   int64_t number = 0;  // in the model: keys random rounding
+  double sign_rate = 0;  // > 0: not descended on; see sign_steps.h
 };
 
 // How much state a slot has: one float an element, or one a row or column of a matrix.

@@ -55,6 +55,8 @@ class Sample {
   explicit Sample(const Workload& work) : work_(work) {
     ModelShape one = work.shape;
     one.layers = 1;
+    one.experts.dense_first = 0;
+    one.experts.every = 1;
     blocks_ = make_blocks(one);
     const auto compute = at::TensorOptions().dtype(compute_type(work.precision));
     const int64_t N = work.micro.tokens();
@@ -70,6 +72,7 @@ class Sample {
     pass_.targets_N.narrow(0, 0, std::max<int64_t>(1, targets)).zero_();
     x_NC_ = at::ones({N, work.shape.hidden}, compute);
     x_NC_.select(1, 0).fill_(2);  // a row of equal values would have no variance to normalise
+    if (one.experts.any()) x_NC_.normal_();  // tokens for every expert
     flushed_ = at::ones({int64_t{16} << 20});
   }
 
@@ -101,6 +104,7 @@ class Sample {
  private:
   void bind(Block& block) {
     values_ = at::full({block.spec().flat_size}, 0.01, x_NC_.options());
+    if (work_.shape.experts.any()) values_.normal_(0, 0.02);
     gradients_ = at::zeros({block.spec().flat_size}, at::kFloat);
     block.bind(values_, gradients_);
   }
@@ -114,8 +118,12 @@ class Sample {
 };
 
 std::string describe(const Workload& w) {
-  return fmt::format("{} {}x{} heads {}/{} vocab {}{} batch {}x{} targets {:.3f} {} {} dropout {}/{}", name(w.shape.arch),
-                     w.shape.hidden, w.shape.ffn, w.shape.heads, w.shape.kv_heads, w.shape.vocab,
+  const Experts& x = w.shape.experts;
+  const std::string experts = x.any() ? fmt::format(" experts {} of {}x{}+{} by {} capacity {}", x.top_k, x.count, x.ffn, x.shared,
+                                                    name_of(x.router), x.capacity)
+                                      : "";
+  return fmt::format("{} {}x{}{} heads {}/{} vocab {}{} batch {}x{} targets {:.3f} {} {} dropout {}/{}", name(w.shape.arch),
+                     w.shape.hidden, w.shape.ffn, experts, w.shape.heads, w.shape.kv_heads, w.shape.vocab,
                      w.shape.tied ? " tied" : "", w.micro.sequences, w.micro.length, w.micro.target_fraction,
                      name_of(w.precision), name_of(w.objective), w.shape.dropout.residual, w.shape.dropout.attention);
 }
@@ -251,7 +259,10 @@ MachineSpeeds gather(const Workload& work, int64_t threads, const std::filesyste
   };
   const double layer_s = known.get("layer of " + what, [&] { return seconds_of_sample(layer); });
   const double head_s = known.get("head of " + what, [&] { return seconds_of_sample(head); });
-  const auto facts = block_facts(work.shape, work.micro, work.precision);
+  ModelShape sampled = work.shape;
+  sampled.experts.dense_first = 0;
+  sampled.experts.every = 1;
+  const auto facts = block_facts(sampled, work.micro, work.precision);
   // The speed at which the predicted passes over memory and the products together take what was measured.
   double flop = 0, seconds = 0;
   auto count = [&](const BlockFacts& f, double measured, double times) {

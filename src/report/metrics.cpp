@@ -83,6 +83,13 @@ std::string to_json_line(const StepMetrics& m) {
   if (m.kept) record["kept"] = *m.kept;
   put(record, "layer_tokens", m.layer_tokens);
   for (const auto& [metric, limit] : m.difficulty) put(record["difficulty"], metric, limit);
+  if (m.experts) {
+    Json& experts = record["experts"];
+    put(experts, "aux", m.experts->aux);
+    put(experts, "z", m.experts->z);
+    put(experts, "dropped", m.experts->dropped);
+    put(experts, "load", m.experts->load);
+  }
   put(record, "valid_loss", m.valid_loss);
   put(record, "save_s", m.save_s);
   if (m.sample) record["sample"] = *m.sample;
@@ -116,6 +123,8 @@ std::optional<StepMetrics> parse_metrics_line(std::string_view line) {
   if (record.contains("length")) m.length = whole("length");
   if (record.contains("kept")) m.kept = whole("kept");
   m.layer_tokens = get(record, "layer_tokens");
+  if (auto x = record.find("experts"); x != record.end() && x->is_object())
+    m.experts = {get(*x, "aux").value_or(0), get(*x, "z").value_or(0), get(*x, "dropped").value_or(0), get(*x, "load").value_or(1)};
   if (auto limits = record.find("difficulty"); limits != record.end() && limits->is_object())
     for (const auto& [metric, limit] : limits->items()) m.difficulty.emplace_back(metric, get(*limits, metric).value_or(0));
   m.valid_loss = get(record, "valid_loss");

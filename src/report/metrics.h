@@ -9,6 +9,14 @@
 
 namespace megalith {
 
+// Of the layers with experts.
+struct ExpertMetrics {
+  double aux = 0, z = 0;       // balancing and z loss, means over tokens and layers, without their weights
+  double dropped = 0;          // share of the choices that no expert took
+  double load = 1;             // the busiest expert's tokens over the mean, in the layer where that is most
+  bool operator==(const ExpertMetrics&) const = default;
+};
+
 struct StepMetrics {
   int64_t step = 0;            // steps done, this one included: the first step is 1
   double loss = 0;             // mean over the step's targets, in nats; may be non-finite where skipped
@@ -26,6 +34,7 @@ struct StepMetrics {
   std::optional<int64_t> kept;          // of them, in the layers that drop
   std::optional<double> layer_tokens;   // consumed so far; a token that one of L layers dropped counts 1 / L less
   std::vector<std::pair<std::string, double>> difficulty;  // the limit of each metric
+  std::optional<ExpertMetrics> experts;
   std::optional<double> valid_loss;   // where the step was followed by a validation
   std::optional<double> save_s;       // delay that a save added to this step, in seconds
   std::optional<std::string> sample;  // text generated after this step

@@ -21,8 +21,8 @@ std::string_view name(Thing thing) {
     case Thing::saved: return "what forward kept";
     case Thing::attention: return "what attention kept";
     case Thing::output_gradient: return "gradient of the output";
-    case Thing::parked: return "input on disk";
     case Thing::deferred: return "weight products put off";
+    case Thing::parked: return "input on disk";
     case Thing::aside: return "gradient kept aside";
     case Thing::slice: return "slice of the parameters";
     case Thing::sum: return "gradient summed over the ranks";

@@ -21,8 +21,8 @@ enum class Thing : uint8_t {
   saved,            // block, micro: what forward keeps for backward
   attention,        // block, micro: the part of it that a layer keeps which makes the rest again
   output_gradient,  // block, micro: gradient of its output
-  parked,           // block, micro: its input, on disk
   deferred,         // layer, micro: what its weight products wait with
+  parked,           // block, micro: its input, on disk
   aside,            // block, micro: gradients kept until fold
   slice,            // block: this rank's slice of its parameters, up to date and in memory
   sum,              // block: its gradient summed over the ranks that hold it

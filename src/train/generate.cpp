@@ -125,6 +125,9 @@ std::vector<Generated> generate(Engine& engine, const Tokenizer& tokenizer, cons
   if (engine.model().shape().arch == Arch::bert)
     throw UserError({"", "model", "a model that predicts the next token (gpt2, llama)", "bert",
                      "an encoder fills masks; it does not continue text"});
+  if (engine.model().shape().experts.router == Router::expert_choice && engine.model().shape().experts.any())
+    throw UserError({"", "model.experts.router", "a router by which tokens choose their experts", "expert_choice",
+                     "its experts choose among the sequences of a batch, and a text that grows is alone"});
   std::vector<Generated> results;
   for (size_t begin = 0; begin < prompts.size(); begin += TokenStream::kMostSequences) {
     size_t count = std::min<size_t>(TokenStream::kMostSequences, prompts.size() - begin);

@@ -124,8 +124,7 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   for (const std::string& change : plan.adapted) say(change);
 
   Engine engine(config.model.shape, config.train, config.run.seed, /*training=*/true,
-                {plan.strategy.placement, spill_folder(config, team), parked_bytes(plan.step), plan.micros}, team,
-                plan.strategy.division);
+                {plan.strategy.placement, spill_folder(config, team), parked_bytes(plan.step), plan.micros}, team, plan.strategy.division);
   if (const BlockStore* store = engine.model().store())
     say(fmt::format("{} of state in {} ({})", show(Bytes(store->bytes())), config.memory.spill, describe(store->way())));
   OpWatch watch(page);

@@ -222,6 +222,17 @@ def layouts(space):
     refused(space, *several, "3", "parallel.tensor=3", "train.batch=6", says=["parallel.tensor", "got 3"], quiet=False)
 
 
+def experts(space):
+    space.yaml("sparse", model="{arch: llama, layers: 2, hidden: 32, heads: 4, context: 32, experts: {count: 4}}")
+    several = ("train", "sparse.yaml", "--ranks", "2", "train.batch=8")
+    refused(space, *several, "parallel.tensor=2", says=["parallel.tensor", "1 with model.experts", "got 2"], quiet=False)
+    refused(space, *several, "parallel.context=2", says=["parallel.context", "1 with model.experts", "got 2"], quiet=False)
+    refused(space, *several, "parallel.zero=2", "model.experts.share_layers=true", says=["model.experts.share_layers", "zero above 1"], quiet=False)
+    refused(space, "train", "sparse.yaml", "model.experts.top_k=5", says=["model.experts.top_k", "at most", "got 5"])
+    refused(space, "train", "sparse.yaml", "model.experts.capacity=0", says=["model.experts.capacity", "above 0", "got 0"])
+    refused(space, "train", "sparse.yaml", "model.experts.router=expert_choice", says=["model.experts.router", "across"])
+
+
 def yaml_mistakes(space):
     space.yaml("typo", train="{steps: 12, learning_rate: 0.1}")
     refused(space, "train", "typo.yaml", says=["typo.yaml:3", "train.learning_rate"])
@@ -467,6 +478,7 @@ run_cases(
         training_settings,
         not_there_yet,
         layouts,
+        experts,
         yaml_mistakes,
         command_lines,
         folders_to_start_from,

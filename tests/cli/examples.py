@@ -17,7 +17,7 @@ def finished(space, run="runs/example"):
 
 def every_example_is_here(space):
     names = {p.name for p in EXAMPLES.glob("*.yaml")}
-    tested = {"quickstart.yaml", "gpt2-124m.yaml", "finetune.yaml", "bert.yaml", "efficient.yaml"}
+    tested = {"quickstart.yaml", "gpt2-124m.yaml", "finetune.yaml", "bert.yaml", "efficient.yaml", "experts.yaml"}
     assert names == tested, f"examples without a test: {names - tested}; tests without an example: {tested - names}"
 
 
@@ -52,5 +52,14 @@ def efficient(space):
     return f"{len(rows)} short steps, loss {rows[-1]['loss']:.3f}"
 
 
+def experts(space):
+    few = [o for o in FEW if not o.startswith("train.steps")]
+    space.run("train", EXAMPLES / "experts.yaml", "data.train=[text.txt]", SMALL_TOKENIZER, *few, "train.tokens=1024",
+              "checkpoint.every=never", timeout=300)
+    rows = support.metrics(space / "runs/example")
+    assert rows[-1]["experts"]["dropped"] == 0, rows[-1]
+    return finished(space)
+
+
 if __name__ == "__main__":
-    support.run_cases([every_example_is_here, quickstart_and_going_on_from_its_checkpoint, gpt2_124m, bert, efficient])
+    support.run_cases([every_example_is_here, quickstart_and_going_on_from_its_checkpoint, gpt2_124m, bert, efficient, experts])

@@ -19,8 +19,12 @@ from transformers import (
     LlamaForCausalLM,
     MistralConfig,
     MistralForCausalLM,
+    MixtralConfig,
+    MixtralForCausalLM,
     Qwen2Config,
     Qwen2ForCausalLM,
+    Qwen2MoeConfig,
+    Qwen2MoeForCausalLM,
 )
 
 torch.set_num_threads(1)
@@ -50,6 +54,10 @@ def kin():
     yield "qwen2", Qwen2ForCausalLM(Qwen2Config(tie_word_embeddings=True, **SIZES))
     yield "biases", LlamaForCausalLM(LlamaConfig(attention_bias=True, **SIZES))
     yield "llama3", LlamaForCausalLM(LlamaConfig(head_dim=4, rope_parameters=LLAMA3, **SIZES))
+    yield "mixtral", MixtralForCausalLM(MixtralConfig(num_local_experts=4, **SIZES))
+    yield "qwen2-moe", Qwen2MoeForCausalLM(Qwen2MoeConfig(
+        num_experts=4, num_experts_per_tok=2, moe_intermediate_size=20, shared_expert_intermediate_size=28,
+        mlp_only_layers=[0], output_router_logits=True, **SIZES))
 
 
 def weights(folder):
@@ -79,7 +87,8 @@ def theirs_come_back_as_they_were(space):
         assert type(back) is type(model), f"{name} comes back as {type(back).__name__}"
         with torch.no_grad():
             assert torch.equal(back(ids).logits, model(ids).logits), f"{name}: other logits"
-        for key in ("head_dim", "sliding_window", "rope_parameters", "attention_bias", "tie_word_embeddings"):
+        for key in ("head_dim", "sliding_window", "rope_parameters", "attention_bias", "tie_word_embeddings",
+                    "num_experts_per_tok", "output_router_logits", "mlp_only_layers", "norm_topk_prob"):
             was, now = getattr(model.config, key, None), getattr(back.config, key, None)
             assert was == now, f"{name}: {key} was {was}, is {now}"
         said.append(type(back).__name__)
@@ -104,7 +113,7 @@ def stored_types_and_shards(space):
 def kin_can_be_trained(space):
     """Their weights, our steps, a checkpoint that is theirs again."""
     for name, model in kin():
-        if name in ("mistral", "qwen2", "biases"):
+        if name in ("mistral", "qwen2", "biases", "mixtral", "qwen2-moe"):
             model.save_pretrained(space / name)
             space.yaml(f"on-{name}", model=f"{{from: {name}}}", steps=6, every=0)
             space.train(f"on-{name}")
@@ -118,6 +127,65 @@ def kin_can_be_trained(space):
     space.train("scratch")
     back = AutoModelForCausalLM.from_pretrained(space / "runs/scratch/checkpoints/step-00000003")
     assert type(back).__name__ == "Qwen2ForCausalLM" and back.config.head_dim == 8
+
+
+def experts_from_scratch_are_theirs(space):
+    """What routers of theirs compute is theirs; what none of their classes does is refused by them."""
+    ids = torch.randint(0, 300, (2, 20), generator=torch.Generator().manual_seed(1))
+    shape = "{{arch: llama, layers: 2, hidden: 24, heads: 4, kv_heads: 2, ffn: 32, context: 32, experts: {{count: 4, {}}}}}"
+    for i, (experts, wanted) in enumerate((
+        ("router: softmax", "MixtralForCausalLM"),
+        ("router: gshard, capacity: 1.25", "MixtralForCausalLM"),
+        ("router: noisy", "MixtralForCausalLM"),
+        ("router: switch, capacity: 1.25, jitter: 0.01", "Qwen2MoeForCausalLM"),
+        ("every: 2, ffn: 16", "Qwen2MoeForCausalLM"),
+        ("shared: 40, ffn: 16", "Qwen2MoeForCausalLM"),
+        ("router: sigmoid", None),
+        ("share_layers: true", None),
+    )):
+        space.yaml(f"sparse-{i}", model=shape.format(experts), steps=3, every=0)
+        space.train(f"sparse-{i}")
+        rows = metrics(space / f"runs/sparse-{i}")
+        assert 1 <= rows[-1]["experts"]["load"] <= 4, rows[-1]
+        folder = space / f"runs/sparse-{i}/checkpoints/step-00000003"
+        if wanted is None:
+            try:
+                AutoModelForCausalLM.from_pretrained(folder)
+            except (ValueError, KeyError):
+                continue
+            raise AssertionError("transformers opens what it cannot compute")
+        back = AutoModelForCausalLM.from_pretrained(folder)
+        assert type(back).__name__ == wanted, f"{experts}: {type(back).__name__}"
+        with torch.no_grad():
+            assert torch.isfinite(back(ids).logits).all()
+
+
+def dense_models_are_upcycled(space):
+    """Experts that are all the same compute what the dense model did."""
+    ids = torch.randint(0, 300, (2, 20), generator=torch.Generator().manual_seed(1))
+    for name, model in kin():
+        if name not in ("window", "qwen2"):
+            continue
+        model.save_pretrained(space / name)
+        space.run("import", name, "--out", f"{name}-sparse", "--upcycle", "4")
+        back = AutoModelForCausalLM.from_pretrained(space / f"{name}-sparse")
+        assert type(back).__name__ == ("MixtralForCausalLM" if name == "window" else "Qwen2MoeForCausalLM")
+        with torch.no_grad():
+            worst = (back(ids).logits - model(ids).logits).abs().max().item()
+        assert worst < 1e-5, f"{name}: logits differ by {worst}"
+        space.yaml(f"up-{name}", model=f"{{from: {name}-sparse}}", steps=4, every=0)
+        space.train(f"up-{name}")
+        losses = [m["loss"] for m in metrics(space / f"runs/up-{name}")]
+        assert losses[-1] < losses[0], losses
+    refused = [
+        (("--upcycle", "2", "--top-k", "3"), "--top-k"),
+        (("--top-k", "3"), "--upcycle"),
+    ]
+    for arguments, says in refused:
+        done = subprocess.run([sys.argv[1], "import", space / "qwen2", "--out", space / "no", *arguments], capture_output=True, text=True)
+        assert done.returncode == 2 and says in done.stderr, done.stderr
+    done = subprocess.run([sys.argv[1], "import", space / "qwen2-sparse", "--out", space / "no", "--upcycle", "2"], capture_output=True, text=True)
+    assert done.returncode == 2 and "a dense model" in done.stderr, done.stderr
 
 
 def a_window_bounds_the_sequence(space):
@@ -269,6 +337,8 @@ run_cases(
         theirs_come_back_as_they_were,
         stored_types_and_shards,
         kin_can_be_trained,
+        experts_from_scratch_are_theirs,
+        dense_models_are_upcycled,
         a_window_bounds_the_sequence,
         liars_are_refused,
         damage_is_seen_where_there_is_a_manifest,

@@ -6,6 +6,8 @@
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "config/presets.h"
 #include "data/batch.h"
 #include "model/block.h"
@@ -24,6 +26,7 @@ struct Case {
   bool prefix = false;
   bool masked = false;   // only some positions have a target
   bool documents = false;  // attention stays inside documents
+  Experts experts = {};
 };
 
 ModelShape shape_of(const Case& c) {
@@ -41,6 +44,7 @@ ModelShape shape_of(const Case& c) {
   shape.context = 16;
   shape.tied = c.tied;
   shape.dropout = c.dropout;
+  shape.experts = c.experts;
   fill_defaults(shape);
   return shape;
 }
@@ -83,6 +87,8 @@ struct Model {
       pass.step = 4;
       pass.first_sequence = m * kSequences;
       pass.gradient_scale = 1.0 / 16;
+      pass.explores = true;
+      pass.balance_scale = 0.25;
       passes.push_back(std::move(pass));
     }
   }
@@ -90,19 +96,32 @@ struct Model {
   EmbeddingBlock& embedding() { return static_cast<EmbeddingBlock&>(*blocks.front()); }
   HeadBlock& head() { return static_cast<HeadBlock&>(*blocks.back()); }
 
+  // What routers add to the loss of a pass that has just gone forward; none of them is asked twice.
+  double balance(Pass& pass, RoutingRecord& record) {
+    double sum = 0;
+    for (const LayerRouting& layer : record)
+      sum += shape.experts.aux_loss * layer.aux + shape.experts.z_loss * layer.z;
+    pass.routing = nullptr;
+    return sum * pass.balance_scale / static_cast<double>(pass.length);
+  }
+
   double loss() {
     double sum = 0;
-    for (const Pass& pass : passes) {
+    for (Pass& pass : passes) {
+      RoutingRecord record(static_cast<size_t>(shape.layers));
+      pass.routing = &record;
       at::Tensor x;
       for (size_t b = 0; b + 1 < blocks.size(); b++) x = blocks[b]->forward(x, pass, nullptr);
-      sum += head().loss(x, pass).loss * pass.gradient_scale;
+      sum += head().loss(x, pass).loss * pass.gradient_scale + balance(pass, record);
     }
     return sum;
   }
 
   double loss_and_gradients() {
     double sum = 0;
-    for (const Pass& pass : passes) {
+    for (Pass& pass : passes) {
+      RoutingRecord record(static_cast<size_t>(shape.layers));
+      pass.routing = &record;
       std::vector<Tape> tapes(blocks.size());
       at::Tensor x, g;
       for (size_t b = 0; b + 1 < blocks.size(); b++) x = blocks[b]->forward(x, pass, &tapes[b]);
@@ -111,6 +130,7 @@ struct Model {
         g = blocks[b]->backward(g, pass, tapes[b]);
         EXPECT_TRUE(tapes[b].empty());
       }
+      sum += balance(pass, record);
     }
     if (shape.tied) embedding().fold();
     return sum;
@@ -139,6 +159,7 @@ TEST_P(ModelGradients, AgreeWithFiniteDifferencesForEveryParameter) {
   uint64_t item = 1000;
   for (size_t b = 0; b < model.blocks.size(); b++)
     for (const ParameterSpec& p : model.blocks[b]->spec().parameters) {
+      if (p.sign_rate > 0) continue;  // counts tokens
       at::Tensor at_start = model.values[b].narrow(0, p.offset, p.size());
       at::Tensor start = at_start.clone(), g = model.gradients[b].narrow(0, p.offset, p.size());
       // Random, and partly along what we believe is the gradient so that the slope is not small by chance.
@@ -161,6 +182,13 @@ TEST_P(ModelGradients, AgreeWithFiniteDifferencesForEveryParameter) {
 
 constexpr Dropout kDrop{0.1, 0.2, 0.3};
 
+Case sparse(std::string name, Router router, int64_t top_k, const std::function<void(Experts&)>& change = {}) {
+  Case c{std::move(name), Arch::llama, false, 2};
+  c.experts = {.count = 4, .top_k = top_k, .router = router, .ffn = 12, .aux_loss = 0.5, .z_loss = 0.05};
+  if (change) change(c.experts);
+  return c;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Architectures, ModelGradients,
     testing::Values(Case{"Gpt2", Arch::gpt2}, Case{"Gpt2Untied", Arch::gpt2, false},
@@ -177,6 +205,31 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"LlamaDropoutPrefixDocuments", Arch::llama, false, 1, kDrop, true, false, true},
                     Case{"BertDocuments", Arch::bert, true, 0, {}, false, true, true},
                     Case{"BertAllTargets", Arch::bert}, Case{"BertDropout", Arch::bert, true, 0, kDrop, false, true}),
+    [](const auto& test) { return test.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(
+    Experts, ModelGradients,
+    testing::Values(sparse("Softmax", Router::softmax, 2),
+                    sparse("SoftmaxShared", Router::softmax, 3,
+                           [](Experts& x) {
+                             x.normalise = false;
+                             x.shared = 20;
+                             x.dense_first = 1;
+                           }),
+                    sparse("SoftmaxCapacity", Router::softmax, 2,
+                           [](Experts& x) {
+                             x.capacity = 0.7;
+                             x.group = 4;
+                           }),
+                    sparse("Noisy", Router::noisy, 2), sparse("SwitchJitter", Router::switch_, 1,
+                                                             [](Experts& x) {
+                                                               x.capacity = 1;
+                                                               x.jitter = 0.1;
+                                                             }),
+                    sparse("Gshard", Router::gshard, 2, [](Experts& x) { x.capacity = 1.25; }),
+                    sparse("ExpertChoice", Router::expert_choice, 2, [](Experts& x) { x.across = 2; }),
+                    sparse("Sigmoid", Router::sigmoid, 2),
+                    sparse("SharedLayers", Router::softmax, 2, [](Experts& x) { x.share_layers = true; })),
     [](const auto& test) { return test.param.name; });
 
 TEST(ModelGradients, AMicroBatchWithoutAnyTargetAddsNothing) {

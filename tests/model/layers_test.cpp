@@ -115,10 +115,10 @@ TEST_F(Layers, GeluFeedForwardInBothForms) {
                           {random_weight({7, 11}, 3), random_weight({7}, 4), MatrixOrder::out_in}, form};
     at::Tensor x = normal({5, 7}, 5), g = normal({5, 7}, 6);
     Tape tape;
-    layer.forward(x, &tape);
-    at::Tensor gx = layer.backward(g, x, tape);
+    layer.forward(x, Pass{}, &tape);
+    at::Tensor gx = layer.backward(g, x, Pass{}, tape);
     EXPECT_TRUE(tape.empty());
-    expect_gradients([&] { return layer.forward(x, nullptr); }, g,
+    expect_gradients([&] { return layer.forward(x, Pass{}, nullptr); }, g,
                      {{"x", x, gx},
                       {"up", layer.up.weight.value, layer.up.weight.grad},
                       {"up bias", layer.up.bias.value, layer.up.bias.grad},
@@ -131,10 +131,10 @@ TEST_F(Layers, SwigluFeedForward) {
   SwigluFeedForward layer{{random_weight({22, 7}, 1), {}}, {random_weight({7, 11}, 2), {}}};
   at::Tensor x = normal({5, 7}, 5), g = normal({5, 7}, 6);
   Tape tape;
-  layer.forward(x, &tape);
-  at::Tensor gx = layer.backward(g, x, tape);
+  layer.forward(x, Pass{}, &tape);
+  at::Tensor gx = layer.backward(g, x, Pass{}, tape);
   EXPECT_TRUE(tape.empty());
-  expect_gradients([&] { return layer.forward(x, nullptr); }, g,
+  expect_gradients([&] { return layer.forward(x, Pass{}, nullptr); }, g,
                    {{"x", x, gx},
                     {"gate and up", layer.gate_up.weight.value, layer.gate_up.weight.grad},
                     {"down", layer.down.weight.value, layer.down.weight.grad}});

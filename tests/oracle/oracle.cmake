@@ -5,7 +5,7 @@ add_executable(generation_probe tests/oracle/generation_probe.cpp)
 target_link_libraries(generation_probe PRIVATE megalith_train)
 find_program(ORACLE_PYTHON python PATHS ${CMAKE_SOURCE_DIR}/.venv/bin NO_DEFAULT_PATH)
 if(ORACLE_PYTHON)
-  foreach(arch gpt2 llama kin bert)
+  foreach(arch gpt2 llama kin experts bert)
     add_test(NAME oracle.transformers.${arch}
              COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/oracle/transformers_agreement.py ${arch}
                      $<TARGET_FILE:probe>)

@@ -11,7 +11,9 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import torch
 from safetensors.torch import load_file
 from transformers import (BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM,
-                          MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM)
+                          MistralConfig, MistralForCausalLM, MixtralConfig, MixtralForCausalLM, Qwen2Config,
+                          Qwen2ForCausalLM, Qwen2MoeConfig, Qwen2MoeForCausalLM)
+from transformers.models.mixtral.modeling_mixtral import load_balancing_loss_func
 
 STEPS = 20
 
@@ -44,6 +46,21 @@ def models(arch):
         stretched = dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
                          original_max_position_embeddings=16)
         yield "llama 3", LlamaForCausalLM(LlamaConfig(head_dim=16, rope_parameters=stretched, **sizes)), 64
+    elif arch == "experts":
+        sizes = dict(vocab_size=301, hidden_size=48, intermediate_size=80, num_hidden_layers=2, num_attention_heads=6,
+                     num_key_value_heads=2, max_position_embeddings=64)
+        yield "mixtral", MixtralForCausalLM(MixtralConfig(num_local_experts=8, **sizes)), 40
+        yield "mixtral, three of 5", MixtralForCausalLM(MixtralConfig(num_local_experts=5, num_experts_per_tok=3, **sizes)), 37
+        yield "qwen2-moe", Qwen2MoeForCausalLM(Qwen2MoeConfig(
+            num_experts=6, num_experts_per_tok=3, moe_intermediate_size=28, shared_expert_intermediate_size=36, **sizes)), 40
+        yield "qwen2-moe, some layers", Qwen2MoeForCausalLM(Qwen2MoeConfig(
+            num_experts=4, num_experts_per_tok=2, moe_intermediate_size=28, shared_expert_intermediate_size=36,
+            norm_topk_prob=True, decoder_sparse_step=2, mlp_only_layers=[0, 1],
+            **(sizes | dict(num_hidden_layers=5)))), 33
+        # Their balancing loss is over all layers and the whole batch: with one of each it is ours.
+        yield "mixtral, balanced", MixtralForCausalLM(MixtralConfig(
+            num_local_experts=4, output_router_logits=True, router_aux_loss_coef=0.5,
+            **(sizes | dict(num_hidden_layers=1)))), 64
     else:
         plain = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
         yield "even", BertForMaskedLM(BertConfig(vocab_size=512, hidden_size=64, num_hidden_layers=3, num_attention_heads=4,
@@ -61,13 +78,35 @@ def decays(name):
     return not (lowered.endswith("bias") or "norm" in lowered or ".ln_" in lowered)
 
 
+def as_stored(model, tensors):
+    """By the names in files: experts are one tensor in memory, many in a file."""
+    mixtral = model.config.model_type == "mixtral"
+    gate, up, down = ("w1", "w3", "w2") if mixtral else ("gate_proj", "up_proj", "down_proj")
+    stored = {}
+    for name, tensor in tensors.items():
+        name = name.replace(".mlp.", ".block_sparse_moe.") if mixtral else name
+        if name.endswith("experts.gate_up_proj"):
+            for e, expert in enumerate(tensor):
+                for part, half in zip((gate, up), expert.chunk(2)):
+                    stored[f"{name.removesuffix('gate_up_proj')}{e}.{part}.weight"] = half
+        elif name.endswith("experts.down_proj"):
+            for e, expert in enumerate(tensor):
+                stored[f"{name.removesuffix('down_proj')}{e}.{down}.weight"] = expert
+        else:
+            stored[name] = tensor
+    return stored
+
+
 def check(arch, label, model, length, probe, micros):
     torch.manual_seed(1)
     for name, parameter in model.named_parameters():  # fresh models have zero biases and unit norms: no test at all
         parameter.data += 0.05 * torch.randn_like(parameter)
     model.train()
+    if arch == "experts":
+        model.set_experts_implementation("eager")  # the others have no float64
     vocab = model.config.vocab_size
-    ids = torch.randint(1, vocab, (4, length))  # not 0: transformers takes it for BERT's padding and gives it no gradient
+    balanced = getattr(model.config, "output_router_logits", False)
+    ids = torch.randint(1, vocab, (1 if balanced else 4, length))  # not 0: transformers takes it for BERT's padding and gives it no gradient
     if arch == "bert":
         targets = torch.where(torch.rand(ids.shape) < 0.15, torch.randint(0, vocab, ids.shape), -100)
         targets[:, 0] = 3
@@ -75,9 +114,16 @@ def check(arch, label, model, length, probe, micros):
         targets = torch.randint(0, vocab, ids.shape)
         targets[0, :3] = -100
 
-    def loss_of():
-        logits = model(input_ids=ids).logits
-        return logits, torch.nn.functional.cross_entropy(logits.view(-1, vocab).float(), targets.view(-1), ignore_index=-100)
+    def loss_of(wide=False):
+        """Logits, the loss of the targets, and with it what balances experts."""
+        out = model(input_ids=ids)
+        flat = out.logits.view(-1, vocab)
+        loss = torch.nn.functional.cross_entropy(flat if wide else flat.float(), targets.view(-1), ignore_index=-100)
+        if not balanced:
+            return out.logits, loss, loss
+        config = model.config
+        aux = load_balancing_loss_func(out.router_logits, config.num_local_experts, config.num_experts_per_tok)
+        return out.logits, loss, loss + config.router_aux_loss_coef * aux
 
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder + "/model")
@@ -90,20 +136,20 @@ def check(arch, label, model, length, probe, micros):
         ours, tensors = json.loads(done.stdout), load_file(folder + "/out/out.safetensors")
 
     # Logits and gradients against transformers in float64.
-    _, loss = loss_of()
-    loss.backward()
+    loss_of()[2].backward()
     # An untied BERT has a second bias that nothing computes with: no gradient, no parameter of ours.
     single = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
     model.zero_grad()
     model.double()
-    logits = model(input_ids=ids).logits
-    torch.nn.functional.cross_entropy(logits.view(-1, vocab), targets.view(-1), ignore_index=-100).backward()
+    logits, _, total = loss_of(wide=True)
+    total.backward()
     reference = logits.detach().reshape(-1, vocab)
     difference = (tensors["logits"].double() - reference).abs().max().item()
     bound = 1e-4 * max(1.0, reference.abs().max().item())
     assert difference <= bound, f"{arch} {label}: logits differ by {difference}, bound {bound}"
 
-    gradients = {n: p.grad.clone() for n, p in model.named_parameters() if n in single}
+    gradients = as_stored(model, {n: p.grad.clone() for n, p in model.named_parameters() if n in single})
+    single = as_stored(model, single)
     model.float()
     total = torch.sqrt(sum(g.pow(2).sum() for g in gradients.values())).item()
     worst = 0.0
@@ -124,8 +170,8 @@ def check(arch, label, model, length, probe, micros):
     largest = 0.0
     for step in range(STEPS):
         optimizer.zero_grad()
-        _, loss = loss_of()
-        loss.backward()
+        _, loss, total = loss_of()
+        total.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         relative = abs(ours["losses"][step] - loss.item()) / abs(loss.item())
@@ -140,5 +186,6 @@ if __name__ == "__main__":
     torch.manual_seed(0)
     torch.set_num_threads(2)
     for label, model, length in models(arch):
-        for micros in (2,) if arch == "kin" else (1, 2):
+        alone = getattr(model.config, "output_router_logits", False)
+        for micros in (1,) if alone else (2,) if arch in ("kin", "experts") else (1, 2):
             check(arch, label, copy.deepcopy(model), length, probe, micros)

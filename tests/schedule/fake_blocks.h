@@ -29,8 +29,8 @@ class FakeBlocks {
         buffer->assign(width, 0);
       block.micros.resize(static_cast<size_t>(schedule.micros));
       for (Micro& micro : block.micros)
-        for (Buffer* buffer : {&micro.activation, &micro.saved, &micro.attention, &micro.output_gradient, &micro.deferred, &micro.aside,
-                               &micro.parked})
+        for (Buffer* buffer : {&micro.activation, &micro.saved, &micro.attention, &micro.output_gradient, &micro.deferred,
+                               &micro.aside, &micro.parked})
           buffer->assign(width, 0);
       if (schedule.holds(static_cast<BlockId>(b))) fill(static_cast<BlockId>(b));
     }

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "model/kernels/blas.h"
+#include "model/kernels/operand.h"
 #include "model/kernels/simd.h"
 
 namespace megalith::kernels {
@@ -16,28 +16,6 @@ namespace {
 
 constexpr int64_t kRowTile = 8, kColumnTile = 48;  // of the library's kernel for AVX-512; others divide them
 constexpr int64_t kWorthThreads = int64_t{1} << 20;  // multiply-adds
-
-// A matrix or the transpose of one, as the library takes it.
-struct Operand {
-  Matrix<const float> matrix{};
-  Transpose turn = Transpose::no;
-
-  // Its block from (row, column) on.
-  Matrix<const float> from(int64_t row, int64_t column) const {
-    return {matrix.data + (turn == Transpose::no ? row * matrix.stride + column : column * matrix.stride + row),
-            matrix.stride};
-  }
-};
-
-bool plain(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kFloat && x.dim() == 2; }
-bool by_rows(const at::Tensor& x) { return x.stride(1) == 1 && x.stride(0) >= std::max<int64_t>(1, x.size(1)); }
-bool by_columns(const at::Tensor& x) { return x.stride(0) == 1 && x.stride(1) >= std::max<int64_t>(1, x.size(0)); }
-bool takes(const at::Tensor& x) { return plain(x) && x.numel() > 0 && (by_rows(x) || by_columns(x)); }
-
-Operand operand(const at::Tensor& x) {
-  const float* data = x.const_data_ptr<float>();
-  return by_rows(x) ? Operand{{data, x.stride(0)}, Transpose::no} : Operand{{data, x.stride(1)}, Transpose::yes};
-}
 
 MEGALITH_VECTORISED
 void row_sum(const float* a, const float* b, float* out, int64_t n) {

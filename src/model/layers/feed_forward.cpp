@@ -5,14 +5,14 @@
 
 namespace megalith {
 
-at::Tensor GeluFeedForward::forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_SC) const {
+at::Tensor GeluFeedForward::forward(const at::Tensor& x_NC, const Pass&, Tape* tape, const at::Tensor& onto_SC) const {
   at::Tensor h_NF = up.forward(x_NC);
   at::Tensor y_SC = down.forward(kernels::gelu(h_NF, form), onto_SC);
   if (tape) tape->keep(std::move(h_NF));
   return y_SC;
 }
 
-at::Tensor GeluFeedForward::backward(const at::Tensor& g_NC, const at::Tensor& x_NC, Tape& tape) const {
+at::Tensor GeluFeedForward::backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Pass&, Tape& tape) const {
   at::Tensor h_NF = tape.take(), g_NF = down.input_gradient(g_NC);
   kernels::gelu_backward(h_NF, g_NF, form);
   tape.product([this, h_NF, g_NC] { down.add_gradients(h_NF, g_NC); });
@@ -21,14 +21,14 @@ at::Tensor GeluFeedForward::backward(const at::Tensor& g_NC, const at::Tensor& x
   return up.input_gradient(g_NF);
 }
 
-at::Tensor SwigluFeedForward::forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_SC) const {
+at::Tensor SwigluFeedForward::forward(const at::Tensor& x_NC, const Pass&, Tape* tape, const at::Tensor& onto_SC) const {
   at::Tensor gate_up_N2F = gate_up.forward(x_NC);
   at::Tensor y_SC = down.forward(kernels::swiglu(gate_up_N2F), onto_SC);
   if (tape) tape->keep(std::move(gate_up_N2F));
   return y_SC;
 }
 
-at::Tensor SwigluFeedForward::backward(const at::Tensor& g_NC, const at::Tensor& x_NC, Tape& tape) const {
+at::Tensor SwigluFeedForward::backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Pass&, Tape& tape) const {
   at::Tensor gate_up_N2F = tape.take(), g_NF = down.input_gradient(g_NC);
   kernels::swiglu_backward(gate_up_N2F, g_NF);
   tape.product([this, g_NF, g_NC] { down.add_gradients(g_NF, g_NC); });

@@ -3,6 +3,7 @@
 #pragma once
 #include "model/kernels/gelu.h"
 #include "model/layers/linear.h"
+#include "model/pass.h"
 #include "model/tape.h"
 
 namespace megalith {
@@ -16,20 +17,20 @@ struct GeluFeedForward {
   kernels::GeluForm form = kernels::GeluForm::tanh;
 
   // `onto_SC`, where given, is added: a residual.
-  at::Tensor forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_SC = {}) const;
+  at::Tensor forward(const at::Tensor& x_NC, const Pass&, Tape* tape, const at::Tensor& onto_SC = {}) const;
   // What forward leaves on the tape, without its result.
-  void remake(const at::Tensor& x_NC, Tape& tape) const { tape.keep(up.forward(x_NC)); }
+  void remake(const at::Tensor& x_NC, const Pass&, Tape& tape) const { tape.keep(up.forward(x_NC)); }
   // `x_NC` is forward's input. Called on a layer's own, which outlives the tape.
-  at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, Tape& tape) const;
+  at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Pass&, Tape& tape) const;
 };
 
 struct SwigluFeedForward {
   Linear gate_up;
   DeepLinear down;
 
-  at::Tensor forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_SC = {}) const;
-  void remake(const at::Tensor& x_NC, Tape& tape) const { tape.keep(gate_up.forward(x_NC)); }
-  at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, Tape& tape) const;
+  at::Tensor forward(const at::Tensor& x_NC, const Pass&, Tape* tape, const at::Tensor& onto_SC = {}) const;
+  void remake(const at::Tensor& x_NC, const Pass&, Tape& tape) const { tape.keep(gate_up.forward(x_NC)); }
+  at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Pass&, Tape& tape) const;
 };
 
 }  // namespace megalith

@@ -1,0 +1,23 @@
+// What the experts of a layer cost a micro-batch: the feed-forward half's part of a layer's facts.
+#pragma once
+#include <cstdint>
+#include <functional>
+
+#include "config/model_shape.h"
+
+namespace megalith {
+
+struct ExpertFacts {
+  double flop = 0;               // forward
+  double output_flop = 0;        // of it, what only the output needs
+  int64_t kept_bytes = 0;        // for backward: pre-activations and logits,
+  int64_t plain_bytes = 0;       // and the same as they are computed with
+  int64_t workspace_bytes = 0;   // backward: most besides those, the norm's output and the gradients in and out
+  int64_t touched_bytes = 0;     // forward, besides products' own
+};
+
+// `e`: bytes of a number as it is computed with; `row_bytes`: of a row of so many as it is kept.
+ExpertFacts expert_facts(const ModelShape& shape, int64_t sequences, int64_t length, int64_t e,
+                         const std::function<int64_t(int64_t)>& row_bytes);
+
+}  // namespace megalith

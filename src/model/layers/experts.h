@@ -1,0 +1,60 @@
+// The feed-forward half of a layer with experts: a router sends every token to some of many SwiGLU networks, whose
+// weighted results add up. Rows are sorted by expert once; there is no padding. The router computes in float32 (double in
+// double) whatever the rest computes in.
+//
+// Of a token's way only the router's logits are kept, besides pre-activations: where rows go follows from them.
+#pragma once
+#include <vector>
+
+#include "config/model_shape.h"
+#include "model/layers/linear.h"
+#include "model/pass.h"
+#include "model/tape.h"
+
+namespace megalith {
+
+// One Linear an expert, on rows sorted by expert: expert e's are [begin[e], begin[e + 1]).
+struct GroupedLinear {
+  std::vector<Weight> weights;  // [out, in] each
+
+  at::Tensor forward(const at::Tensor& x_RI, std::span<const int64_t> begin) const;
+  at::Tensor input_gradient(const at::Tensor& g_RO, std::span<const int64_t> begin) const;
+  void add_gradients(const at::Tensor& x_RI, const at::Tensor& g_RO, std::span<const int64_t> begin) const;
+};
+
+// One more expert that all tokens pass, weighted by the sigmoid of a Linear with one output.
+struct SharedExpert {
+  Linear weight, gate_up, down;
+  explicit operator bool() const { return gate_up.weight.value.defined(); }
+
+  at::Tensor forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_NC) const;
+  void remake(const at::Tensor& x_NC, Tape& tape) const { tape.keep(gate_up.forward(x_NC)); }
+  at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, Tape& tape) const;
+
+ private:
+  at::Tensor weights(const at::Tensor& x_NC) const;
+};
+
+struct ExpertFeedForward {
+  Experts experts;
+  int64_t layer = 0;
+  Linear router;        // noisy: twice the experts, the second half for the noise
+  Weight bias;          // sigmoid
+  GroupedLinear gate_up, down;
+  SharedExpert shared;  // none where its weights are undefined
+
+  at::Tensor forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape, const at::Tensor& onto_NC = {}) const;
+  void remake(const at::Tensor& x_NC, const Pass& pass, Tape& tape) const;
+  at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Pass& pass, Tape& tape) const;
+
+ private:
+  struct Decision;  // who goes where
+  at::Tensor logits(const at::Tensor& x_NC, const Pass& pass) const;
+  Decision decide(const at::Tensor& logits_NE, const Pass& pass) const;
+  at::Tensor router_backward(const at::Tensor& g_gate_R, const at::Tensor& logits_NE, const Decision& decision,
+                             const at::Tensor& x_NC, const Pass& pass) const;
+  at::Tensor router_input(const at::Tensor& x_NC, const Pass& pass) const;
+  Linear wide_router(const at::Tensor& like) const;
+};
+
+}  // namespace megalith
