@@ -5,6 +5,7 @@
 #include <ATen/ops/empty_like.h>
 
 #include "base/error.h"
+#include "base/normals.h"
 #include "base/philox.h"
 
 namespace megalith {
@@ -46,9 +47,7 @@ RouterInput<Real> router_input_of(const Experts& experts, const at::Tensor& logi
   const uint64_t first = first_row(pass), rows = static_cast<uint64_t>(in.tokens), E = static_cast<uint64_t>(experts.count);
   if (experts.router == Router::noisy) {
     in.noise.resize(rows * E);
-    const Philox random = stream(pass, RandomUse::router_noise, layer);
-    for_each_number(first * E, (first + rows) * E, [&](uint64_t block) { return random.normals(block); },
-                    [&](uint64_t i, float number) { in.noise[i] = number; });
+    fill_normals(stream(pass, RandomUse::router_noise, layer), first * E, in.noise);
   }
   if (experts.router == Router::gshard) {
     in.lots.resize(rows);
