@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/normals.h"
 #include "base/philox.h"
 #include "checkpoint/hf_config.h"
 #include "checkpoint/reader.h"
@@ -70,7 +71,8 @@ void upcycle_model(const std::filesystem::path& from, const std::filesystem::pat
   write_model(folder, sparse, dtype, out, [&](const std::string& name, int64_t begin, std::span<float> values) {
     if (!is_router(name)) return source.read_f32(dense_name(name), begin, values);
     const Philox random(1, RandomUse::initial_weights, static_cast<uint64_t>(layer_of(name)));
-    for (size_t i = 0; i < values.size(); i++) values[i] = kRouterStd * random.normal(static_cast<uint64_t>(begin) + i);
+    fill_normals(random, static_cast<uint64_t>(begin), values);
+    for (float& value : values) value *= kRouterStd;
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/normals.h"
+#include "base/philox.h"
 
 namespace megalith {
 namespace {
