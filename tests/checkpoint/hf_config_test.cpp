@@ -39,6 +39,52 @@ TEST(HfConfig, WhatIsWrittenReadsBackAsTheSameShape) {
     }
 }
 
+TEST(HfConfig, ExpertsReadBackAsTheyWere) {
+  for (Router router : {Router::softmax, Router::noisy, Router::switch_, Router::gshard, Router::expert_choice, Router::sigmoid})
+    for (int64_t shared : {0, 24})
+      for (bool biased : {false, true}) {
+        ModelShape s = shape_of(Arch::llama);
+        s.qkv_bias = biased;
+        s.experts = {.count = 6, .top_k = 1, .router = router, .ffn = shared > 0 ? 20 : s.ffn, .shared = shared, .capacity = 1.5,
+                     .group = 7, .aux_loss = 0.25, .z_loss = 0.125, .jitter = 0.1, .bias_rate = 0.5};
+        if (shared > 0) s.experts.every = 2, s.experts.dense_first = 1, s.experts.normalise = false;
+        EXPECT_EQ(parse_hf_config(hf_config(s), "config.json"), s) << static_cast<int>(router) << " " << shared;
+        const json text = json::parse(hf_config(s));
+        const bool ours = router == Router::expert_choice || router == Router::sigmoid;
+        EXPECT_EQ(text.at("model_type"), ours                                                         ? "megalith_experts"
+                                         : shared == 0 && !biased && router != Router::switch_ ? "mixtral"
+                                                                                                      : "qwen2_moe");
+      }
+}
+
+TEST(HfConfig, TheirExpertsMeanWhatTheirClassesCompute) {
+  const std::string sizes =
+      R"("vocab_size":100,"hidden_size":64,"intermediate_size":96,"num_hidden_layers":4,"num_attention_heads":4,)"
+      R"("num_key_value_heads":4,)";
+  ModelShape mixtral = parse_hf_config(R"({"model_type":"mixtral",)" + sizes + R"("num_local_experts":4})", "c");
+  EXPECT_EQ(mixtral.experts.count, 4);
+  EXPECT_EQ(mixtral.experts.top_k, 2);
+  EXPECT_EQ(mixtral.experts.ffn, 96);
+  EXPECT_EQ(mixtral.experts.aux_loss, 0);  // they add it only with output_router_logits
+  EXPECT_EQ(mixtral.rope_theta, 1e6);
+  EXPECT_FALSE(mixtral.qkv_bias);
+  ModelShape qwen = parse_hf_config(R"({"model_type":"qwen2_moe",)" + sizes +
+                                        R"("num_experts":6,"output_router_logits":true,"mlp_only_layers":[0,1]})", "c");
+  EXPECT_EQ(qwen.experts.top_k, 4);
+  EXPECT_EQ(qwen.experts.ffn, 1408);
+  EXPECT_EQ(qwen.experts.shared, 5632);
+  EXPECT_FALSE(qwen.experts.normalise);
+  EXPECT_EQ(qwen.experts.aux_loss, 0.001);
+  EXPECT_EQ(qwen.experts.dense_first, 2);
+  EXPECT_TRUE(qwen.qkv_bias);
+  EXPECT_NE(user_error([&] {
+              parse_hf_config(R"({"model_type":"qwen2_moe",)" + sizes + R"("num_experts":6,"mlp_only_layers":[1]})", "c");
+            }).find("mlp_only_layers"), std::string::npos);
+  EXPECT_NE(user_error([&] {
+              parse_hf_config(R"({"model_type":"mixtral",)" + sizes + R"("num_local_experts":1})", "c");
+            }).find("num_experts_per_tok"), std::string::npos);
+}
+
 TEST(HfConfig, UnknownIdsAreNullInsteadOfAnotherVocabularysDefaults) {
   json none = json::parse(hf_config(shape_of(Arch::llama)));
   EXPECT_TRUE(none.at("bos_token_id").is_null() && none.at("eos_token_id").is_null());

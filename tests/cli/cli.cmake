@@ -38,4 +38,4 @@ endforeach()
 cli_test(resume_long resume 3600 --long)
 cli_test(prediction_long prediction 7200 --long)
 set_tests_properties(cli.resume_long cli.prediction_long PROPERTIES LABELS long)
-set_tests_properties(cli.prediction_long PROPERTIES RUN_SERIAL TRUE)
+set_tests_properties(cli.prediction cli.prediction_long PROPERTIES RUN_SERIAL TRUE)  # they take times

@@ -121,6 +121,38 @@ TEST(Check, AShapeReadLaterIsCheckedAlike) {
             std::string::npos);
 }
 
+TEST(Check, ExpertsThatCannotBeNameTheKey) {
+  const std::string llama = "model: {preset: llama-10m, experts: {";
+  auto says = [&](const std::string& experts, const std::string& wanted) {
+    const std::string said = mistake(llama + experts + "}}\ntrain: {batch: 8}");
+    EXPECT_NE(said.find(wanted), std::string::npos) << experts << ": " << said;
+  };
+  says("count: 8", "no error");
+  says("count: 8, router: switch, capacity: 1.25", "no error");
+  says("count: 8, top_k: 9", "model.experts.top_k: expected at most model.experts.count (8), got 9");
+  says("count: 8, top_k: 8, router: noisy", "model.experts.top_k: expected less than model.experts.count (8), got 8");
+  says("count: 8, top_k: 2, router: switch", "1 as model.experts.router is switch, got 2");
+  says("count: 8, top_k: 3, router: gshard", "2 as model.experts.router is gshard, got 3");
+  says("count: 8, capacity: 0", "model.experts.capacity: expected a number above 0, or none, got 0");
+  says("count: 8, capacity: -1", "model.experts.capacity");
+  says("count: 8, router: expert_choice", "what comes later in the sequence");
+  says("count: 8, router: expert_choice, across: 4", "train.micro_batch: expected a multiple of model.experts.across (4)");
+  says("count: 8, across: 3", "a divisor of train.batch (8), got 3");
+  says("count: 8, across: 4, group: 16", "either model.experts.group or model.experts.across");
+  says("count: 8, dense_first: 5", "model.experts.dense_first: expected a layer with experts among 5, got none");
+  says("count: 8, every: 6", "model.experts.every: expected a layer with experts");
+  says("count: 8, share_layers: true, every: 2", "false unless every layer has experts");
+  says("top_k: 1", "unless model.experts.count is given");
+  says("count: 8, jitter: 0.1", "unless model.experts.router is switch");
+  says("count: 8, router: sigmoid, aux_loss: 0.5", "unless model.experts.router is softmax, noisy, switch or gshard");
+  says("count: 8, router: softmax, bias_rate: 0.5", "unless model.experts.router is sigmoid");
+  EXPECT_NE(mistake("model: {preset: gpt2-124m, experts: {count: 8}}").find("it only where model.arch is llama"),
+            std::string::npos);
+  EXPECT_NE(mistake("model: {from: folder, experts: {count: 8}}").find("either model.from or model.experts.count"),
+            std::string::npos);
+  EXPECT_EQ(mistake(llama + "count: 8, router: expert_choice, across: 4}}\ntrain: {batch: 8, micro_batch: 4}"), "no error");
+}
+
 TEST(Check, WhatThisVersionLacksIsRefusedByName) {
   const std::string said = complaint([] { refuse_unavailable(parse(kModel, {"parallel.expert=2"})); });
   EXPECT_EQ(said.find("parallel.expert"), 0u) << said;

@@ -24,6 +24,7 @@ struct Case {
   int64_t kept = 0;       // tokens in all layers but the first and the last
   Packing state = Packing::fp32, activations = Packing::fp32;
   Keep keep = Keep::all;  // every layer's
+  Experts experts = {};
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -45,6 +46,7 @@ TEST_P(PeakMemory, IsWithinAFifthOfThePrediction) {
   shape.dropout = c.dropout;
   shape.head_size = c.head_size;
   shape.qkv_bias = c.head_size > 0;
+  shape.experts = c.experts;
   fill_defaults(shape);
   TrainSettings settings = settings_with(c.optimizer);
   settings.precision = c.precision;
@@ -146,6 +148,21 @@ INSTANTIATE_TEST_SUITE_P(Recomputing, PeakMemory,
                                          recomputing("LlamaFull", Arch::llama, Keep::input),
                                          recomputing("BertFull", Arch::bert, Keep::input)),
                          [](const auto& test) { return test.param.name; });
+
+Case sparse(std::string name, const Experts& experts, Keep keep = Keep::all, Precision precision = kFp32,
+            Packing activations = Packing::fp32) {
+  return {name, Arch::llama, 8, 128, 1, 256, 4, 300, precision, {}, true, false, kAdamW, 0, 0, Packing::fp32, activations, keep, experts};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Experts, PeakMemory,
+    testing::Values(sparse("Softmax", {.count = 8}), sparse("SoftmaxNarrow", {.count = 16, .top_k = 4, .ffn = 96}),
+                    sparse("SoftmaxShared", {.count = 4, .top_k = 1, .ffn = 128, .shared = 512}),
+                    sparse("SoftmaxFull", {.count = 8}, Keep::input), sparse("SoftmaxSelective", {.count = 8}, Keep::attention),
+                    sparse("SwitchCapacity", {.count = 8, .router = Router::switch_, .capacity = 8, .jitter = 0.1}),
+                    sparse("Softmax16", {.count = 4}, Keep::all, kBf16),
+                    sparse("SoftmaxActivations8", {.count = 8}, Keep::all, kFp32, Packing::int8)),
+    [](const auto& test) { return test.param.name; });
 
 Case packing(std::string name, Arch arch, Packing activations, Dropout dropout = {}, Keep keep = Keep::all, int64_t kept = 0) {
   return {name, arch, 8, 128, 1, 256, 8, 300, kFp32, dropout, true, false, kAdamW, 0, kept, Packing::fp32, activations, keep};

@@ -31,6 +31,17 @@ inline ModelShape tiny(Arch arch, Dropout dropout = {}) {
   return shape;
 }
 
+// Four experts in every layer, two of them a token.
+inline ModelShape tiny_experts(Router router = Router::softmax) {
+  ModelShape shape = tiny(Arch::llama);
+  shape.experts.count = 4;
+  shape.experts.router = router;
+  shape.experts.ffn = 24;
+  if (router == Router::expert_choice) shape.experts.across = 1;
+  fill_defaults(shape);
+  return shape;
+}
+
 // Random ids; targets are the next id, or some of the ids themselves for BERT.
 inline Batch random_batch(const ModelShape& shape, int64_t sequences, int64_t length, uint64_t item = 0) {
   Batch batch;

@@ -37,9 +37,10 @@ inline std::vector<double> doubles(const at::Tensor& x) {
 }
 
 // Largest absolute difference over the largest absolute value of `wanted`.
-inline double distance(const std::vector<double>& got, const std::vector<double>& wanted) {
+// `least`: what numbers are compared with at least, where all that are wanted may be nothing but rounding.
+inline double distance(const std::vector<double>& got, const std::vector<double>& wanted, double least = 1e-300) {
   if (got.size() != wanted.size()) return INFINITY;
-  double worst = 0, largest = 1e-300;
+  double worst = 0, largest = least;
   for (size_t i = 0; i < got.size(); i++) {
     if (!std::isfinite(got[i])) return INFINITY;
     worst = std::max(worst, std::abs(got[i] - wanted[i]));
@@ -47,8 +48,8 @@ inline double distance(const std::vector<double>& got, const std::vector<double>
   }
   return worst / largest;
 }
-inline double distance(const at::Tensor& got, const std::vector<double>& wanted) {
-  return distance(doubles(got), wanted);
+inline double distance(const at::Tensor& got, const std::vector<double>& wanted, double least = 1e-300) {
+  return distance(doubles(got), wanted, least);
 }
 inline double distance(const at::Tensor& got, const at::Tensor& wanted) {
   return got.sizes() == wanted.sizes() ? distance(doubles(got), doubles(wanted)) : INFINITY;

@@ -79,6 +79,13 @@ TEST(Metrics, OneDataSetHasAnEpochSeveralAList) {
   EXPECT_EQ(nlohmann::json::parse(to_json_line(m))["epochs"], (nlohmann::json{0.5, 3.0}));
 }
 
+TEST(Metrics, ExpertsComeBackFromTheirLine) {
+  StepMetrics m = at_step(1);
+  m.experts = {1.01, 0.5, 0.125, 1.75};
+  EXPECT_EQ(nlohmann::json::parse(to_json_line(m))["experts"]["load"], 1.75);
+  EXPECT_EQ(parse_metrics_line(to_json_line(m))->experts, m.experts);
+}
+
 TEST(Metrics, NonFiniteNumbersAreNullBesideTheirName) {
   StepMetrics m = at_step(1);
   m.loss = std::nan("");
