@@ -53,6 +53,7 @@ def settings(variant, fraction, tokens, batch, files, smoke):
         "train": f"{{tokens: {budget}, schedule_by: tokens, batch: {batch}, "
                  f"lr: {PEAK_RATE / fraction:.6f}, min_lr: 0.0001, warmup: {max(2, steps // 20)}, "
                  f"eval_every: {max(1, steps // (2 if smoke else 20))}, eval_batches: {4 if smoke else 24}, log_every: 1000000}}",
+        "checkpoint": "{every: 200, keep: 1}",  # an interrupted run goes on
     }
     if variant in ("curriculum", "both"):
         lines["curriculum"] = CURRICULUM.format(over=int(CURRICULUM_SHARE * budget))
@@ -83,7 +84,7 @@ def clock(megalith, folder, files, batch, shapes, rounds=2):
         for length, kept in shapes:
             dropping = f"token_dropping: {{from: {kept}, to: {kept}, step: 1, over: 1 steps}}\n" if kept < length else ""
             yaml = ("".join(f"{key}: {value}\n" for key, value in files.items()).replace(f"sequence: {SEQUENCE}", f"sequence: {length}")
-                    + dropping + f"train: {{steps: 9, batch: {batch}, log_every: 1000000}}\n")
+                    + dropping + f"train: {{steps: 9, batch: {batch}, log_every: 1000000}}\ncheckpoint: {{every: never}}\n")
             rows = train(megalith, folder, f"clock-{length}-{kept}-{turn}", yaml)
             taken[length, kept] += [row["step_s"] for row in rows[3:]]
     return {shape: statistics.median(seconds) for shape, seconds in taken.items()}
@@ -162,7 +163,6 @@ def main():
         "model": MODEL,
         "data": f"{{train: {text}, valid: {held_out}, separator: '{SEPARATOR}', sequence: {SEQUENCE}, cache: {folder / 'tokens'}, "
                 f"tokenizer: {folder / 'tokenizer'}}}",
-        "checkpoint": "{every: never}",
     }
     rows = {}
     for variant in args.variants.split(","):
