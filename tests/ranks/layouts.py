@@ -167,25 +167,34 @@ class Bench:
         return run
 
     def train_on_disk(self, run, yaml, text, memory, command, least, ranks):
-        """What a process takes by itself differs from start to start: with ever less until something spills."""
+        """What a process takes by itself differs from start to start: with less until something spills, with more where
+        the run refuses."""
         before = self.folder / "before"
         if run.exists():
             shutil.copytree(run, before)
-        for less in range(-3, 16, 3):
-            yaml.write_text(text + f"memory: {json.dumps(memory | {'ram': f'{least - ranks * less}MiB'})}\n")
-            self.run(command)
+        mib, strategy = least + 3 * ranks, {}
+        for _ in range(14):
+            yaml.write_text(text + f"memory: {json.dumps(memory | {'ram': f'{mib}MiB'})}\n")
+            done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+            if more := re.search(r"at least ([0-9.]+) MiB", done.stderr) if done.returncode == 2 else None:
+                mib = ranks * (int(float(more[1])) + 1)
+                continue
+            self.succeeded(command, done)
             strategy = json.loads((run / "plan.json").read_text())["strategy"]
             if strategy["blocks_away"] + strategy["blocks_with_moments_away"] > 0:
                 shutil.rmtree(before, ignore_errors=True)
                 return run
+            mib -= ranks
             shutil.rmtree(run)
             if before.exists():
                 shutil.copytree(before, run)
         raise AssertionError(f"{yaml.name} never spills: {strategy}")
 
+    def run(self, command):
+        self.succeeded(command, subprocess.run(command, capture_output=True, text=True, timeout=300))
+
     @staticmethod
-    def run(command):
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    def succeeded(command, done):
         if done.returncode != 0:
             raise AssertionError(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-3000:]}")
 
