@@ -3,7 +3,6 @@
 // their rest is below float32's rounding.
 #include "base/normals.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "base/philox_blocks.h"
@@ -85,14 +84,9 @@ VectorLevel best_vector_level() {
 
 void fill_normals(const Philox& random, uint64_t begin, std::span<float> out, VectorLevel level) {
   const Group make = level == VectorLevel::v4 ? v4 : level == VectorLevel::v3 ? v3 : plain;
-  const uint64_t end = begin + out.size();
-  float part[kGroup];
-  for (uint64_t first = begin / kGroup * kGroup; first < end; first += kGroup) {
-    const uint64_t from = std::max(begin, first), to = std::min(end, first + kGroup);
-    const bool whole = to - from == kGroup;
-    make(first / 4, random.stream(), random.key(), whole ? &out[first - begin] : part);
-    if (!whole) std::copy(part + (from - first), part + (to - first), &out[from - begin]);
-  }
+  fill_by_groups<kGroup>(static_cast<int64_t>(begin), out, [&](int64_t first, float* into) {
+    make(static_cast<uint64_t>(first / 4), random.stream(), random.key(), into);
+  });
 }
 
 }  // namespace megalith

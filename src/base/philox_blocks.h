@@ -1,6 +1,8 @@
 // Philox (base/philox.h) of many counters in step, for loops that the compiler vectorises.
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <span>
 
 namespace megalith {
 
@@ -28,6 +30,20 @@ inline __attribute__((always_inline)) void philox_blocks(uint64_t counter, uint6
     }
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
+  }
+}
+
+// Elements [begin, begin + out.size()) of a stream that is made kGroup elements at a time: make(first, into) makes the group
+// that begins with element `first`, a multiple of kGroup.
+template <int64_t kGroup, class Number, class Make>
+void fill_by_groups(int64_t begin, std::span<Number> out, const Make& make) {
+  const int64_t end = begin + std::ssize(out);
+  Number part[kGroup];
+  for (int64_t first = begin / kGroup * kGroup; first < end; first += kGroup) {
+    const int64_t from = std::max(begin, first), to = std::min(end, first + kGroup);
+    const bool whole = to - from == kGroup;
+    make(first, whole ? out.data() + (first - begin) : part);
+    if (!whole) std::copy(part + (from - first), part + (to - first), out.data() + (from - begin));
   }
 }
 

@@ -99,7 +99,6 @@ void add_experts(ordered_json& config, const ModelShape& s) {
     config["qkv_bias"] = s.qkv_bias;
     config["use_sliding_window"] = false;
   }
-  config["head_dim"] = s.head_dim();
   if (s.head_size == 0) config.erase("head_dim");  // as their own folders are
   // How it is trained, which their keys do not say.
   config["megalith_experts"] = {{"router", name_of(x.router)}, {"normalise", x.normalise}, {"capacity", x.capacity},

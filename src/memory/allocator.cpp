@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "memory/arena.h"
+#include "memory/machine.h"
 
 namespace megalith {
 namespace {
@@ -106,6 +107,7 @@ class Pool {
   SharedState share(int64_t ranks) {
     std::lock_guard lock(mutex_);
     MEGALITH_ASSERT(!shares_, "state is shared once");
+    expect_shared_state();
     try {
       // Twice what a rank can have: room for holes. All ranks map all of it.
       const AddressSpace& space = arena_.share(static_cast<size_t>(2 * machine_ / ranks));

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <cmath>
 #include <fstream>
@@ -15,6 +16,7 @@ namespace megalith {
 namespace {
 
 constexpr const char* kSharedState = "megalith-state-";
+std::atomic<bool> ranks_share_state = false;
 
 // Value in KiB of a "Name:   123 kB" line; -1 when absent.
 int64_t kib_field(const char* path, const std::string& field) {
@@ -87,11 +89,13 @@ Bytes resident_memory() {
   // Pss_Anon and Pss_Shmem leave out the page cache behind mapped files; older kernels only know Rss.
   int64_t anon = kib_field("/proc/self/smaps_rollup", "Pss_Anon");
   int64_t shared = kib_field("/proc/self/smaps_rollup", "Pss_Shmem");
-  if (anon >= 0) return Bytes((anon + std::max<int64_t>(shared, 0)) * 1024 + shared_state_correction());
+  if (anon >= 0) return Bytes((anon + std::max<int64_t>(shared, 0)) * 1024 + (ranks_share_state ? shared_state_correction() : 0));
   return Bytes(std::max<int64_t>(kib_field("/proc/self/status", "VmRSS"), 0) * 1024);
 }
 
 Bytes peak_resident_memory() { return Bytes(std::max<int64_t>(kib_field("/proc/self/status", "VmHWM"), 0) * 1024); }
+
+void expect_shared_state() { ranks_share_state = true; }
 
 std::string shared_state_name(int64_t pid) { return fmt::format("{}{}", kSharedState, pid); }
 

@@ -16,6 +16,9 @@ Bytes usable_memory();
 Bytes resident_memory();
 Bytes peak_resident_memory();
 
+// From now on resident_memory looks for state that ranks share, which takes a walk over all mappings.
+void expect_shared_state();
+
 // What the memfd is called in which a process shares its state.
 std::string shared_state_name(int64_t pid);
 

@@ -10,7 +10,7 @@ ExpertFacts expert_facts(const ModelShape& s, int64_t sequences, int64_t length,
                          const std::function<int64_t(int64_t)>& row_bytes) {
   const Experts& x = s.experts;
   const int64_t N = sequences * length, R = most_rows(x, sequences, length), C = s.hidden, F = x.ffn, S = x.shared;
-  const int64_t width = x.router == Router::noisy ? 2 * x.count : x.count;
+  const int64_t width = router_width(x);
   const auto product = [](int64_t rows, int64_t in, int64_t out) { return 2.0 * static_cast<double>(rows * in * out); };
   ExpertFacts f;
   f.output_flop = product(R, F, C) + product(N, S, C);

@@ -1,7 +1,5 @@
 #include "optim/random_bits.h"
 
-#include <algorithm>
-
 #include "base/philox_blocks.h"
 #include "optim/kernel.h"
 
@@ -24,15 +22,9 @@ MEGALITH_KERNEL void group_bits(uint64_t counter, uint64_t stream, uint64_t key,
 }  // namespace
 
 void random_bits(const Philox& stream, int64_t begin, std::span<uint16_t> out) {
-  const int64_t end = begin + std::ssize(out);
-  uint16_t part[kGroup];
-  for (int64_t group = begin / kGroup; group * kGroup < end; group++) {
-    const int64_t first = group * kGroup, from = std::max(begin, first), to = std::min(end, first + kGroup);
-    const bool whole = to - from == kGroup;
-    uint16_t* into = whole ? out.data() + (first - begin) : part;
-    group_bits(static_cast<uint64_t>(group * kBlocks), stream.stream(), stream.key(), into);
-    if (!whole) std::copy(part + (from - first), part + (to - first), out.data() + (from - begin));
-  }
+  fill_by_groups<kGroup>(begin, out, [&](int64_t first, uint16_t* into) {
+    group_bits(static_cast<uint64_t>(first / kGroup * kBlocks), stream.stream(), stream.key(), into);
+  });
 }
 
 }  // namespace megalith

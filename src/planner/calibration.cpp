@@ -49,14 +49,19 @@ double typical_seconds(const std::function<void()>& work, double budget, const s
   return times[times.size() / 2];
 }
 
+// Of a model with experts, a layer that has them is measured.
+ModelShape with_experts_everywhere(ModelShape shape) {
+  shape.experts.dense_first = 0;
+  shape.experts.every = 1;
+  return shape;
+}
+
 // One layer and the head of a model, with weights of their own, ready to run.
 class Sample {
  public:
   explicit Sample(const Workload& work) : work_(work) {
-    ModelShape one = work.shape;
+    ModelShape one = with_experts_everywhere(work.shape);
     one.layers = 1;
-    one.experts.dense_first = 0;
-    one.experts.every = 1;
     blocks_ = make_blocks(one);
     const auto compute = at::TensorOptions().dtype(compute_type(work.precision));
     const int64_t N = work.micro.tokens();
@@ -259,10 +264,7 @@ MachineSpeeds gather(const Workload& work, int64_t threads, const std::filesyste
   };
   const double layer_s = known.get("layer of " + what, [&] { return seconds_of_sample(layer); });
   const double head_s = known.get("head of " + what, [&] { return seconds_of_sample(head); });
-  ModelShape sampled = work.shape;
-  sampled.experts.dense_first = 0;
-  sampled.experts.every = 1;
-  const auto facts = block_facts(sampled, work.micro, work.precision);
+  const auto facts = block_facts(with_experts_everywhere(work.shape), work.micro, work.precision);
   // The speed at which the predicted passes over memory and the products together take what was measured.
   double flop = 0, seconds = 0;
   auto count = [&](const BlockFacts& f, double measured, double times) {

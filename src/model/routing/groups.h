@@ -18,6 +18,11 @@ struct TokenGroup {
 // one is smaller.
 std::vector<TokenGroup> token_groups(const Experts& experts, int64_t sequences, int64_t length);
 
+// Logits of a token: one an expert; noisy has as many again, for the size of its noise.
+inline int64_t router_width(const Experts& experts) {
+  return experts.router == Router::noisy ? 2 * experts.count : experts.count;
+}
+
 // Tokens of a group that an expert takes at most.
 int64_t room(const Experts& experts, double capacity, int64_t tokens);
 // Rows of all experts together at most: the same however uneven their loads are.

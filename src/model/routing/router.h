@@ -31,7 +31,7 @@ struct RouterInput {
   std::vector<float> lots;            // gshard: [tokens] in [0, 1); empty: second experts are always taken
   bool unlimited = false;             // capacities are not looked at
 
-  int64_t width() const { return experts->router == Router::noisy ? 2 * experts->count : experts->count; }
+  int64_t width() const { return router_width(*experts); }
 };
 
 // Rows of the experts' work: those of the first expert, then of the second, ..., each expert's in the order of the tokens.
