@@ -56,7 +56,7 @@ std::string render_report(const nlohmann::json& data) {
       out += json_for_script(data);
     else if (marker == "js")
       for (std::string_view script : {embedded::chart_js, embedded::timeline_js, embedded::curves_js,
-                                      embedded::plan_js, embedded::step_js, embedded::report_js})
+                                      embedded::experts_js, embedded::plan_js, embedded::step_js, embedded::report_js})
         out += script;
     else
       MEGALITH_ASSERT(false, "report.html: unknown marker {}", marker);

@@ -43,6 +43,22 @@ std::optional<double> get(const Json& record, const std::string& key) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
+ExpertMetrics experts_of(const Json& x) {
+  ExpertMetrics m{get(x, "aux").value_or(0), get(x, "z").value_or(0), get(x, "dropped").value_or(0), get(x, "load").value_or(1),
+                  get(x, "entropy").value_or(0), {}};
+  const auto layers = x.find("layers");
+  if (layers == x.end() || !layers->is_array()) return m;
+  for (const Json& layer : *layers) {
+    if (!layer.is_object()) continue;
+    ExpertLoads loads{static_cast<int64_t>(get(layer, "layer").value_or(0)), {}, get(layer, "dropped").value_or(0),
+                      get(layer, "entropy").value_or(0)};
+    if (auto each = layer.find("load"); each != layer.end() && each->is_array())
+      for (const Json& load : *each) loads.load.push_back(load.is_number() ? load.get<double>() : 0);
+    m.layers.push_back(std::move(loads));
+  }
+  return m;
+}
+
 // Calls `use(number, line)` for every line that a newline ends; returns the torn rest.
 template <class Use>
 std::string_view for_each_line(std::string_view text, Use use) {
@@ -89,6 +105,9 @@ std::string to_json_line(const StepMetrics& m) {
     put(experts, "z", m.experts->z);
     put(experts, "dropped", m.experts->dropped);
     put(experts, "load", m.experts->load);
+    put(experts, "entropy", m.experts->entropy);
+    for (const ExpertLoads& layer : m.experts->layers)
+      experts["layers"].push_back({{"layer", layer.layer}, {"load", layer.load}, {"dropped", layer.dropped}, {"entropy", layer.entropy}});
   }
   put(record, "valid_loss", m.valid_loss);
   put(record, "save_s", m.save_s);
@@ -124,7 +143,7 @@ std::optional<StepMetrics> parse_metrics_line(std::string_view line) {
   if (record.contains("kept")) m.kept = whole("kept");
   m.layer_tokens = get(record, "layer_tokens");
   if (auto x = record.find("experts"); x != record.end() && x->is_object())
-    m.experts = {get(*x, "aux").value_or(0), get(*x, "z").value_or(0), get(*x, "dropped").value_or(0), get(*x, "load").value_or(1)};
+    m.experts = experts_of(*x);
   if (auto limits = record.find("difficulty"); limits != record.end() && limits->is_object())
     for (const auto& [metric, limit] : limits->items()) m.difficulty.emplace_back(metric, get(*limits, metric).value_or(0));
   m.valid_loss = get(record, "valid_loss");

@@ -9,11 +9,22 @@
 
 namespace megalith {
 
+// What came to the experts of one layer since the record before that says so: means.
+struct ExpertLoads {
+  int64_t layer = 0;
+  std::vector<double> load;    // by expert: its tokens over the mean; 1 is even
+  double dropped = 0;          // share of the choices that no expert took
+  double entropy = 0;          // of the router, in nats: log(experts) where it cannot tell them apart
+  bool operator==(const ExpertLoads&) const = default;
+};
+
 // Of the layers with experts.
 struct ExpertMetrics {
   double aux = 0, z = 0;       // balancing and z loss, means over tokens and layers, without their weights
   double dropped = 0;          // share of the choices that no expert took
   double load = 1;             // the busiest expert's tokens over the mean, in the layer where that is most
+  double entropy = 0;          // of the routers, mean over tokens and layers
+  std::vector<ExpertLoads> layers;  // in some hundred records of a run
   bool operator==(const ExpertMetrics&) const = default;
 };
 

@@ -3,6 +3,7 @@
 //   config (text), facts {model, data, batch, ...: short texts from it}, plan, summary (as they are)
 //   curves {loss, valid, lr, grad_norm, tokens_per_s, memory}: see series.h
 //   so_far: what metrics.jsonl alone tells, for runs without a summary
+//   experts [{step, layers [{layer, load, dropped, entropy}]}]: records that tell all loads, thinned out
 //   skipped {count, list}, samples {count, list}: the lists thinned out to what a page can show
 //   trace {names, predicted, measured}: see trace_data.h
 // Absent things are null.
@@ -25,7 +26,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kBuckets = 1000;  // a least, a mean and a most each: more than a wide screen has columns
-constexpr size_t kListed = 100;    // samples and skipped steps shown
+constexpr size_t kListed = 100;    // samples, skipped steps, loads of experts shown
 
 class RunFiles {
  public:
@@ -123,6 +124,20 @@ json skipped_of(const std::vector<StepMetrics>& all) {
   return {{"count", skipped.size()}, {"list", list}};
 }
 
+json experts_of(const std::vector<StepMetrics>& all) {
+  std::vector<const StepMetrics*> told;
+  for (const StepMetrics& m : all)
+    if (m.experts && !m.experts->layers.empty()) told.push_back(&m);
+  json list = json::array();
+  for (size_t i : thinned(told.size())) {
+    json layers = json::array();
+    for (const ExpertLoads& layer : told[i]->experts->layers)
+      layers.push_back({{"layer", layer.layer}, {"load", layer.load}, {"dropped", layer.dropped}, {"entropy", layer.entropy}});
+    list.push_back({{"step", told[i]->step}, {"layers", layers}});
+  }
+  return list;
+}
+
 json samples_of(const std::vector<StepMetrics>& all) {
   std::vector<const StepMetrics*> samples;
   for (const StepMetrics& m : all)
@@ -190,6 +205,7 @@ json report_data(const std::filesystem::path& run_dir) {
             {"summary", files.load_json("summary.json")},
             {"curves", curves_of(all)},
             {"so_far", so_far(all)},
+            {"experts", experts_of(all)},
             {"skipped", skipped_of(all)},
             {"samples", samples_of(all)},
             {"trace", files.load("trace.json", read_trace)}};

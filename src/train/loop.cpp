@@ -14,7 +14,6 @@
 #include "report/html.h"
 #include "schedule/draw.h"
 #include "schedule/step_json.h"
-#include "train/expert_metrics.h"
 #include "train/generate.h"
 #include "train/signals.h"
 #include "train/step.h"
@@ -174,7 +173,7 @@ StepMetrics TrainingLoop::one_step(LoopState& state, const StopSignals& signals)
   metrics.tokens_per_s = static_cast<double>(shape.tokens()) / metrics.step_s;
   metrics.mem_peak_bytes = allocated_memory().peak + process_bytes_;
   metrics.skipped = outcome.skipped;
-  metrics.experts = expert_metrics(outcome.routing);
+  metrics.experts = experts_.see(outcome.routing);
   if (config_.train.precision == Precision::fp16) metrics.loss_scale = outcome.loss_scale;
   return metrics;
 }

@@ -11,6 +11,7 @@
 #include "report/progress.h"
 #include "report/tensorboard.h"
 #include "text/tokenizer.h"
+#include "train/expert_watch.h"
 #include "train/run_directory.h"
 #include "train/saver.h"
 #include "train/signals.h"
@@ -60,6 +61,7 @@ class TrainingLoop {
   const bool leads_;
   ShapePlans plans_;
   int64_t steps_;                         // of the run
+  ExpertWatch experts_{steps_};
   Saver saver_;
   std::unique_ptr<Save> pending_;         // goes out with the next step
   int64_t pending_step_ = 0;

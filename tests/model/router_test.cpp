@@ -18,7 +18,7 @@ using Table = std::vector<std::vector<double>>;  // [token][expert]
 
 struct Naive {
   Table gate;             // 0 where a token does not pass an expert
-  double aux = 0, z = 0;  // sums over tokens
+  double aux = 0, z = 0, entropy = 0;  // sums over tokens
   std::vector<int64_t> load;
 };
 
@@ -74,6 +74,9 @@ Naive reference(const RouterInput<double>& in) {
     weight[t] = softmax(logits[t]);
     if (x.router == Router::sigmoid)
       for (size_t e = 0; e < E; e++) weight[t][e] = 1 / (1 + std::exp(-plain[t][e]));
+    double weights = 0;
+    for (double w : weight[t]) weights += w;
+    for (double w : weight[t]) out.entropy -= w / weights * std::log(w / weights);
     double sum = 0;
     for (double l : logits[t]) sum += std::exp(l - logits[t][0]);
     if (x.router != Router::sigmoid) out.z += std::pow(logits[t][0] + std::log(sum), 2);
@@ -213,6 +216,7 @@ TEST_P(Routers, DecideAsTheirFormulasSay) {
     expect_near(gates_of(got, p.in.tokens), wanted.gate, 1e-13);
     EXPECT_NEAR(got.aux, wanted.aux, 1e-9 * std::max(1.0, wanted.aux));
     EXPECT_NEAR(got.z, wanted.z, 1e-9 * std::max(1.0, wanted.z));
+    EXPECT_NEAR(got.entropy, wanted.entropy, 1e-9 * std::max(1.0, wanted.entropy));
     EXPECT_EQ(got.load, wanted.load);
     // Float decides the same and is close.
     RouterInput<float> narrow;
@@ -401,13 +405,14 @@ TEST(Groups, OverflowPassesByAndFirstChoicesComeFirst) {
 }
 
 TEST(RoutingRecord, ComesBackFromItsNumbers) {
-  const RoutingRecord record{{}, {12, 24, 3, 1.5, 2.5, {7, 8, 9}, 0}};
+  const RoutingRecord record{{}, {12, 24, 3, 1.5, 2.5, 3.5, {7, 8, 9}, 0}};
   const RoutingRecord again = record_of(numbers_of(record, 3), 3);
   ASSERT_EQ(again.size(), 2u);
   EXPECT_EQ(again[0].tokens, 0);
   EXPECT_EQ(again[1].load, record[1].load);
   EXPECT_EQ(again[1].dropped, 3);
   EXPECT_EQ(again[1].z, 2.5);
+  EXPECT_EQ(again[1].entropy, 3.5);
 }
 
 }  // namespace

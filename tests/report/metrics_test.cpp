@@ -81,7 +81,7 @@ TEST(Metrics, OneDataSetHasAnEpochSeveralAList) {
 
 TEST(Metrics, ExpertsComeBackFromTheirLine) {
   StepMetrics m = at_step(1);
-  m.experts = {1.01, 0.5, 0.125, 1.75};
+  m.experts = {1.01, 0.5, 0.125, 1.75, 1.25, {{3, {0.5, 1.5}, 0.25, 0.625}}};
   EXPECT_EQ(nlohmann::json::parse(to_json_line(m))["experts"]["load"], 1.75);
   EXPECT_EQ(parse_metrics_line(to_json_line(m))->experts, m.experts);
 }

@@ -88,7 +88,7 @@ ExpertFeedForward::Decision ExpertFeedForward::decide(const at::Tensor& logits_N
     const uint64_t now = fingerprint(d.begin, d.token);
     MEGALITH_ASSERT(record.tokens == 0 || record.fingerprint == now, "layer {}: a token changed its expert", layer);
     const int64_t tokens = logits_NE.size(0);
-    record = {tokens, tokens * experts.top_k, r.dropped, r.aux, r.z, d.load, now};
+    record = {tokens, tokens * experts.top_k, r.dropped, r.aux, r.z, r.entropy, d.load, now};
     return d;
   });
 }

@@ -10,6 +10,7 @@ struct LayerRouting {
   int64_t choices = 0;            // of all tokens
   int64_t dropped = 0;            // of the choices
   double aux = 0, z = 0;          // losses, sums over the tokens, without their weights
+  double entropy = 0;             // of the router, sum over the tokens, in nats
   std::vector<int64_t> load;      // choices by expert
   uint64_t fingerprint = 0;       // of who goes where: recomputation and backward must decide the same
 };

@@ -118,6 +118,20 @@ void count_loads(const RouterInput<Real>& in, const Choice<Real>& c, Routing<Rea
     out.dropped += out.token_begin[static_cast<size_t>(token) + 1] == out.token_begin[static_cast<size_t>(token)];
 }
 
+// Near log(experts): routers cannot tell their experts apart; near 0: they are sure.
+template <class Real>
+double entropy_of(const RouterInput<Real>& in, const Choice<Real>& c) {
+  const int64_t E = in.experts->count;
+  double all = 0;
+  for (int64_t token = 0; token < in.tokens; token++) {
+    const Real* weight = c.weight.data() + token * E;
+    const double sum = std::accumulate(weight, weight + E, 0.0);
+    for (int64_t e = 0; e < E; e++)
+      if (const double share = weight[e] / sum; share > 0) all -= share * std::log(share);
+  }
+  return all;
+}
+
 }  // namespace
 
 template <class Real>
@@ -129,6 +143,7 @@ Routing<Real> route(const RouterInput<Real>& in) {
   for (const TokenGroup& group : in.groups)
     out.aux += static_cast<double>(Balance<Real>(in, c, group).loss) * static_cast<double>(group.count);
   for (Real sum : c.log_sum) out.z += static_cast<double>(sum) * static_cast<double>(sum);
+  out.entropy = entropy_of(in, c);
   return out;
 }
 

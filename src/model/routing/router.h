@@ -44,6 +44,7 @@ struct Routing {
   std::vector<int64_t> token_rows;    // rising
   // Sums over the tokens: a group's balancing loss counts as often as it has tokens.
   double aux = 0, z = 0;
+  double entropy = 0;                 // of the shares that a token's weights are of their sum, in nats
   std::vector<int64_t> load;          // by expert: how many chose it
   int64_t dropped = 0;                // choices that found no room, or whose lot said no
   int64_t rows() const { return static_cast<int64_t>(token.size()); }

@@ -116,7 +116,7 @@ function drawConfig() {
   fill("config", `<pre class="yaml">${html}</pre>`);
 }
 
-for (const draw of [drawHead, drawTiles, drawCurves, drawKinds, drawPromise, drawBounds, drawStalls, drawTraffic, drawTimeline, drawOps, drawSamples, drawSkipped, drawConfig])
+for (const draw of [drawHead, drawTiles, drawCurves, drawKinds, drawPromise, drawBounds, drawStalls, drawTraffic, drawExperts, drawTimeline, drawOps, drawSamples, drawSkipped, drawConfig])
   draw();
 const written = new Date(data.written * 1000).toLocaleString("en-GB", { dateStyle: "long", timeStyle: "short" });
 $("foot").textContent = `Written ${written}${summary.checkpoint ? ` · last checkpoint ${summary.checkpoint}` : ""}`;

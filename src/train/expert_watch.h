@@ -1,0 +1,35 @@
+// What routers do over a run: a few numbers for every step, now and then the loads of all experts, and a word when an
+// expert starves.
+#pragma once
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "model/routing/record.h"
+#include "report/metrics.h"
+
+namespace megalith {
+
+class ExpertWatch {
+ public:
+  static constexpr int64_t kRecords = 200;      // of a run that tell all loads
+  static constexpr double kStarving = 0.1;      // less than this part of the mean load
+  static constexpr int64_t kLong = 100;         // steps in a row
+
+  explicit ExpertWatch(int64_t steps) : every_(std::max<int64_t>(1, steps / kRecords)) {}
+
+  // A step's numbers; nothing where no layer has experts. Warns of experts that have starved for long, once each.
+  std::optional<ExpertMetrics> see(const RoutingRecord& record);
+
+ private:
+  void feed(int64_t layer, const LayerRouting& routing);
+  std::vector<ExpertLoads> told();  // since it was told last
+
+  int64_t every_;
+  int64_t seen_ = 0;                                        // steps since then
+  std::map<int64_t, LayerRouting> sums_;                    // by layer, over those
+  std::map<std::pair<int64_t, size_t>, int64_t> starving_;  // by layer and expert: steps in a row; warned of: the most there is
+};
+
+}  // namespace megalith
