@@ -34,7 +34,7 @@ fuzz: ## fuzz the config and safetensors parsers for a minute each
 sanitize: ## the folders without LibTorch under ASan+UBSan, the lanes under TSan
 	@scripts/sanitize
 
-bench: ## measure against PyTorch, transformers and DeepSpeed; WHAT=step, startup, save, kernels, tokenizers, generation, comm or ranks
+bench: ## measure against PyTorch, transformers and DeepSpeed; WHAT=step, startup, save, kernels, tokenizers, generation, comm, ranks, dropping or experts
 	@scripts/bench $(WHAT)
 
 bench-smoke: ## a quick check that a step is not slower than plain PyTorch's

@@ -231,6 +231,41 @@ def ranks_section(document):
     )
 
 
+def dropping_section(r):
+    return (
+        "## Token dropping\ngpt2-124m at 1,024 tokens, half of them dropped in all layers but the first and the last: a step takes "
+        f"{r['step']:.2f} of one without (target 0.62), a layer that drops {r['layer']:.2f} (target 0.55). By arithmetic "
+        f"{r['step_by_arithmetic']:.2f} of the multiply-adds are left: the head and two layers see all tokens. Median of "
+        f"{r['rounds']} rounds.\n"
+    )
+
+
+def experts_section(r):
+    s, ratios = r["shape"], r["ratios"]
+    rows = [["dense model of as much work a token", "0.85", f"{ratios['experts / dense']:.2f}"],
+            ["Mixtral in transformers, same shapes", "2", f"{ratios['experts / transformers']:.2f}"],
+            ["one process of two threads, by two ranks (expert 2)", "0.85", f"{ratios['expert 2 / experts']:.2f}"]]
+    return (
+        f"## Experts\n{s['experts']} experts of width {s['expert']}, {s['top_k']} a token, {s['layers']} layers, hidden {s['hidden']}, "
+        f"{s['tokens']} tokens a step, AdamW: speed against\n\n" + table(["what", "target", "this run"], rows)
+        + f"\n\nMedians of {r['rounds']} rounds.\n"
+    )
+
+
+def experts_quality_section(r):
+    runs = r["runs"]
+    rows = []
+    for step in range(len(runs["dense"][0]["curve"])):
+        at = [[run["curve"][step] for run in runs[model]] for model in ("dense", "experts")]
+        rows.append([f"{at[0][0]['tokens'] / 1e6:.2f}M"] + [", ".join(f"{p['valid_loss']:.3f}" for p in points) for points in at])
+    even = max(run["evenness"] for run in runs["experts"])
+    return (
+        "### What they learn\nA llama of 6 layers, hidden 192, on books, against a dense one with as many multiply-adds a token: "
+        "validation loss by tokens, each seed.\n\n" + table(["tokens", "dense", "8 experts, 2 a token"], rows)
+        + f"\n\nThe busiest expert of the second half had {even:.2f} times the mean, in the layer where that is most (target 1.5).\n"
+    )
+
+
 def mib(row):
     return f"{row['memory']['peak_bytes'] / 2**20:.0f}"
 
@@ -289,6 +324,7 @@ def main():
     for name, section in {
         "step": step_section, "startup": startup_section, "save": save_section, "kernels": kernels_section,
         "tokenizers": tokenizers_section, "generation": generation_section, "comm": comm_section, "ranks": ranks_section,
+        "dropping": dropping_section, "experts": experts_section, "experts_quality": experts_quality_section,
         "spill_budget": spill_budget_section,
         "spill_disk_bound": spill_disk_bound_section, "spill_largest": spill_largest_section,
         "spill_deepspeed": spill_deepspeed_section,

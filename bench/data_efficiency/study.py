@@ -9,14 +9,14 @@ worked out afterwards, from how often each shape of a step came (length, tokens 
 the machine at rest, all shapes measured in turn. Writes results.json, results.md and chart.svg into --out.
 """
 import argparse
-import gzip
 import json
 import pathlib
 import statistics
-import subprocess
+import sys
 
-SEPARATOR = "<|endoftext|>"
-HELD_OUT = 5
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from books import data_key, train  # noqa: E402
+
 MODEL = "{arch: llama, layers: 8, hidden: 192, heads: 6, context: 256, tied: true}"  # 4.3M parameters with a vocabulary of 4,096
 SEQUENCE = 256
 PEAK_RATE = 0.002  # of the baseline; others have it divided by their fraction
@@ -26,22 +26,6 @@ CURRICULUM_SHARE = 0.7
 DROPPING = "{{from: 128, to: 256, step: 16, over: {over} tokens}}"
 DROPPING_SHARE = 0.7
 COLOURS = {"baseline": "#555555", "curriculum": "#4477aa", "dropping": "#cc6677", "both": "#228833"}
-
-
-def split(corpus, folder, few):
-    """Every n-th book is held out, so that authors at both ends of the alphabet are."""
-    train, valid = folder / "train.txt", folder / "valid.txt"
-    if not (train.exists() and valid.exists()):
-        text = gzip.open(corpus / "books.txt.gz", "rt", encoding="utf-8").read()
-        books = [b for b in text.split(f"\n{SEPARATOR}\n") if b.strip()]
-        if few:
-            books = [book[:20_000] for book in books[:10]]
-        every = len(books) // HELD_OUT
-        held = set(range(every // 2, len(books), every)[:HELD_OUT])
-        join = f"\n{SEPARATOR}\n".join
-        valid.write_text(join(books[i] for i in sorted(held)), encoding="utf-8")
-        train.write_text(join(b for i, b in enumerate(books) if i not in held), encoding="utf-8")
-    return train, valid
 
 
 def settings(variant, fraction, tokens, batch, files, smoke):
@@ -60,16 +44,6 @@ def settings(variant, fraction, tokens, batch, files, smoke):
     if variant in ("dropping", "both"):
         lines["token_dropping"] = DROPPING.format(over=int(DROPPING_SHARE * budget))
     return "".join(f"{key}: {value}\n" for key, value in lines.items())
-
-
-def train(megalith, folder, name, yaml, *overrides):
-    """A run that is done is not repeated. Its metrics, step by step."""
-    path, directory = folder / f"{name}.yaml", folder / "runs" / name
-    summary = directory / "summary.json"
-    if not (summary.exists() and json.loads(summary.read_text())["state"] == "finished"):
-        path.write_text(yaml)
-        subprocess.run([megalith, "train", path, f"run.dir={directory}", *overrides], check=True)
-    return [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
 
 
 def shape_of(row):
@@ -156,14 +130,7 @@ def main():
     folder = args.out.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     megalith = args.megalith.resolve()
-    text, held_out = split(args.corpus, folder, args.smoke)
-    if not (folder / "tokenizer").exists():
-        subprocess.run([megalith, "tokenizer", "train", "--vocab", "4096", "--out", folder / "tokenizer", text], check=True)
-    files = {
-        "model": MODEL,
-        "data": f"{{train: {text}, valid: {held_out}, separator: '{SEPARATOR}', sequence: {SEQUENCE}, cache: {folder / 'tokens'}, "
-                f"tokenizer: {folder / 'tokenizer'}}}",
-    }
+    files = {"model": MODEL, "data": data_key(megalith, args.corpus, folder, SEQUENCE, args.smoke)}
     rows = {}
     for variant in args.variants.split(","):
         for fraction in args.fractions.split(",") if variant != "baseline" else dict.fromkeys(["1", *args.fractions.split(",")]):

@@ -1,8 +1,11 @@
-"""Eight experts, two a token, against a dense model of as much work a token, and against Hugging Face's Mixtral with the
-same shapes and AdamW: tokens a second, medians of interleaved rounds.  speed.py MEGALITH [--threads N] [--rounds N]
+"""Eight experts, two a token: against a dense model of as much work a token, against Hugging Face's Mixtral with the same
+shapes and AdamW, and divided over two ranks of one thread against one process of two.
+
+speed.py [--rounds N] [--batch N]
 
 The dense feed-forward layer is twice as wide as an expert: the same products a token. Experts have four times its
-parameters, all of which the optimizer updates."""
+parameters, all of which the optimizer updates. All programs in turn; ratios are taken within a round, and their median
+counts. Writes bench/results/experts.json."""
 
 import argparse
 import json
@@ -13,33 +16,41 @@ import tempfile
 import time
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "bench/results/experts.json"
 LAYERS, HIDDEN, HEADS, EXPERT, EXPERTS, VOCAB, SEQUENCE = 6, 512, 8, 768, 8, 4096, 256
-STEPS = 6
+STEPS, WARM_UP, THREADS = 6, 2, 2
+SHAPE = f"arch: llama, layers: {LAYERS}, hidden: {HIDDEN}, heads: {HEADS}, context: {SEQUENCE}, tied: true, vocab: {VOCAB}"
+SPARSE = f"{SHAPE}, ffn: {EXPERT}, experts: {{count: {EXPERTS}, top_k: 2}}"
+RUNS = {  # model, ranks
+    "dense": (f"{SHAPE}, ffn: {2 * EXPERT}", 1),
+    "experts": (SPARSE, 1),
+    "expert 2": (SPARSE, 2),
+}
 
 
-def yaml(folder, name, sparse, batch, threads):
-    model = f"arch: llama, layers: {LAYERS}, hidden: {HIDDEN}, heads: {HEADS}, context: {SEQUENCE}, tied: true, vocab: {VOCAB}"
-    model += f", ffn: {EXPERT}, experts: {{count: {EXPERTS}, top_k: 2}}" if sparse else f", ffn: {2 * EXPERT}"
-    (folder / f"{name}.yaml").write_text(
-        f"run: {{dir: {folder}/{name}}}\nmodel: {{{model}}}\n"
+def megalith(folder, name, batch):
+    """Seconds of a step."""
+    model, ranks = RUNS[name]
+    home = folder / f"run-{time.monotonic_ns()}"
+    (folder / "run.yaml").write_text(
+        f"run: {{dir: {home}}}\nmodel: {{{model}}}\n"
         f"data: {{train: [{folder}/text.txt], tokenizer: {{train: bpe, vocab: 1000}}, sequence: {SEQUENCE}, cache: {folder}/cache}}\n"
-        f"train: {{steps: {STEPS}, batch: {batch}, threads: {threads}, eval_every: 0, eval_batches: 1}}\ncheckpoint: {{every: never}}\n"
+        f"train: {{steps: {STEPS}, batch: {batch}, threads: {THREADS // ranks}, eval_every: 0, eval_batches: 1}}\n"
+        f"checkpoint: {{every: never}}\nparallel: {{expert: {ranks}}}\n"
     )
+    command = [str(ROOT / "build/megalith"), "train", str(folder / "run.yaml")] + (["--ranks", str(ranks)] if ranks > 1 else [])
+    subprocess.run(command, check=True, capture_output=True)
+    rows = [json.loads(line) for line in (home / "metrics.jsonl").read_text().splitlines()]
+    return statistics.median(row["step_s"] for row in rows[WARM_UP:])
 
 
-def ours(program, folder, name):
-    subprocess.run(["rm", "-rf", str(folder / name)], check=True)
-    subprocess.run([program, "train", str(folder / f"{name}.yaml")], check=True, capture_output=True)
-    rows = [json.loads(line) for line in (folder / name / "metrics.jsonl").read_text().splitlines()]
-    return statistics.median(row["tokens_per_s"] for row in rows[2:])
-
-
-def mixtral(batch, threads):
-    """In a process of its own: prints tokens a second."""
+def mixtral(batch):
+    """In a process of its own: prints seconds of a step."""
     import torch
     from transformers import MixtralConfig, MixtralForCausalLM
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(THREADS)
     torch.manual_seed(0)
     model = MixtralForCausalLM(MixtralConfig(
         vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=EXPERT, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
@@ -55,40 +66,43 @@ def mixtral(batch, threads):
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         seconds.append(time.perf_counter() - begin)
-    print(batch * SEQUENCE / statistics.median(seconds[2:]))
+    print(statistics.median(seconds[WARM_UP:]))
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("program")
-    parser.add_argument("--threads", type=int, default=2)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peer", action="store_true", help=argparse.SUPPRESS)
-    a = parser.parse_args()
-    if a.peer:
-        return mixtral(a.batch, a.threads)
-    speeds = {"dense": [], "experts": [], "transformers": []}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    arguments = parser.parse_args()
+    if arguments.peer:
+        return mixtral(arguments.batch)
+    seconds = {name: [] for name in [*RUNS, "transformers"]}
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
         words = "the small stone stands on a hill and nobody knows who put it there or why it is so heavy".split()
         lines = (" ".join(words[(i * k * 7 + k) % len(words)] for k in range(1, 13)) for i in range(20000))
         (folder / "text.txt").write_text("\n".join(lines))
-        yaml(folder, "dense", False, a.batch, a.threads)
-        yaml(folder, "experts", True, a.batch, a.threads)
-        for _ in range(a.rounds):
-            for kind in ("dense", "experts"):
-                speeds[kind].append(ours(a.program, folder, kind))
-            command = [sys.executable, __file__, a.program, "--peer", "--threads", str(a.threads), "--batch", str(a.batch)]
-            speeds["transformers"].append(float(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
-    medians = {kind: statistics.median(values) for kind, values in speeds.items()}
+        for number in range(arguments.rounds):
+            for name in RUNS:
+                seconds[name].append(megalith(folder, name, arguments.batch))
+            command = [sys.executable, __file__, "--peer", "--batch", str(arguments.batch)]
+            seconds["transformers"].append(float(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+            print(f"  round {number + 1}: " + ", ".join(f"{name} {all_of[-1]:.3f} s" for name, all_of in seconds.items()), flush=True)
+
+    def ratio(ours, other):  # how many times as fast as the other one
+        return statistics.median(b / a for a, b in zip(seconds[ours], seconds[other]))
+
     result = {
-        "tokens_per_s": medians, "all": speeds, "experts_to_dense": medians["experts"] / medians["dense"],
-        "experts_to_transformers": medians["experts"] / medians["transformers"],
-        "shape": {"layers": LAYERS, "hidden": HIDDEN, "expert": EXPERT, "experts": EXPERTS, "top_k": 2, "tokens": a.batch * SEQUENCE,
-                  "threads": a.threads},
+        "date": time.strftime("%Y-%m-%d"), "rounds": arguments.rounds, "seconds": seconds,
+        "ratios": {"experts / dense": ratio("experts", "dense"), "experts / transformers": ratio("experts", "transformers"),
+                   "expert 2 / experts": ratio("expert 2", "experts")},
+        "shape": {"layers": LAYERS, "hidden": HIDDEN, "expert": EXPERT, "experts": EXPERTS, "top_k": 2,
+                  "tokens": arguments.batch * SEQUENCE},
     }
-    print(json.dumps(result, indent=1))
+    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+    for what, value in result["ratios"].items():
+        print(f"{what}: {value:.3f}")
 
 
 if __name__ == "__main__":
