@@ -32,6 +32,7 @@ std::string show(const Layout& layout) {
     if (layout.along(axis) == 1) continue;
     text += fmt::format("{}{} {}", text.empty() ? "" : " × ", name_of(axis), layout.along(axis));
   }
+  if (layout.expert > 1) text += fmt::format(", experts over {}", layout.expert);
   return text.empty() ? "1 rank" : text;
 }
 
@@ -82,6 +83,12 @@ std::vector<int> Mesh::expert_peers() const {
   const std::vector<int> row = peers(Axis::data);
   const auto first = row.begin() + place(Axis::data) / layout_.expert * layout_.expert;
   return {first, first + layout_.expert};
+}
+
+std::vector<int> Mesh::expert_replicas() const {
+  std::vector<int> ranks = peers({Axis::data, Axis::context});
+  std::erase_if(ranks, [&](int rank) { return Mesh(layout_, rank).expert_place() != expert_place(); });
+  return ranks;
 }
 
 }  // namespace megalith

@@ -9,7 +9,7 @@
 namespace megalith {
 
 // Fastest to slowest in rank order: ranks that exchange most often are neighbours, so that they share a host.
-// Experts will lie inside the data axis: an expert group is a run of `Layout::expert` neighbours on it.
+// Experts are spread inside the data axis: over each run of `Layout::expert` neighbours on it.
 enum class Axis : uint8_t { tensor, context, data, pipeline };
 inline constexpr int kAxes = 4;
 const char* name_of(Axis axis);
@@ -26,7 +26,7 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
-// "data 2 × pipeline 2", axes of one left out; "1 rank" when all are.
+// "data 4 × pipeline 2, experts over 2", axes of one left out; "1 rank" when all are.
 std::string show(const Layout& layout);
 
 // Every layout of exactly `ranks` ranks (expert 1), those with the longest data axis first.
@@ -49,8 +49,11 @@ class Mesh {
   std::vector<int> peers(Axis axis) const { return peers({axis}); }
   // The rank `place` of this one's row along the axis.
   int peer(Axis axis, int place) const;
-  // This rank's neighbours along the axis in its expert group: the ranks among which experts will be spread.
+  // The ranks among which experts are spread, this one among them, and which of them it is.
   std::vector<int> expert_peers() const;
+  int expert_place() const { return place(Axis::data) % layout_.expert; }
+  // Of the peers along the data and context axes, those with the same experts.
+  std::vector<int> expert_replicas() const;
 
  private:
   Layout layout_;

@@ -437,7 +437,7 @@ std::vector<Option> layout_options() {
           .free()
           .when("parallel.context is above 1", cut_sequences),
       count("parallel.expert", FIELD(parallel.expert), between(1, kWidth), "1",
-            "Ranks that share the experts.")
+            "Ranks of the data axis that the experts are spread over; to other layers they are copies.")
           .in("ranks")
           .free(),
       count("parallel.zero", FIELD(parallel.zero), between(0, 3), "0",

@@ -59,15 +59,15 @@ void check_split(const ModelShape& shape, const Split& split, const WhereOf& whe
         throw UserError({where ? where(key) : "", key, fmt::format("a divisor of {}{} ({})", d.key, of, d.number),
                          fmt::format("{}", ranks), divisors(common)});
   };
-  if (shape.experts.any() && split.any()) {
-    const char* key = split.tensor > 1 ? "parallel.tensor" : "parallel.context";
-    throw UserError({where ? where(key) : "", key, "1 with model.experts",
-                     fmt::format("{}", split.tensor > 1 ? split.tensor : split.context),
-                     "experts are not yet divided inside a layer; parallel.data, parallel.zero and parallel.pipeline are"});
-  }
+  if (split.expert > 1 && !shape.experts.any())
+    throw UserError({where ? where("parallel.expert") : "", "parallel.expert", "1, as the model has no experts",
+                     fmt::format("{}", split.expert), "remove it, or set model.experts.count"});
+  if (split.expert > 1) require("parallel.expert", split.expert, {{"model.experts.count", shape.experts.count}}, "");
   const int64_t t = split.tensor;
   require("parallel.tensor", t,
           {{"model.heads", shape.heads}, {"model.kv_heads", shape.kv_heads}, {"model.ffn", shape.ffn}}, "");
+  if (shape.experts.any()) require("parallel.tensor", t, {{"model.experts.ffn", shape.experts.ffn}}, "");
+  if (shape.experts.shared > 0) require("parallel.tensor", t, {{"model.experts.shared", shape.experts.shared}}, "");
   if (shape.vocab > 0 && t > shape.vocab)
     throw UserError({where ? where("parallel.tensor") : "", "parallel.tensor",
                      fmt::format("at most model.vocab ({})", shape.vocab), fmt::format("{}", t), ""});

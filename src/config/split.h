@@ -1,5 +1,5 @@
 // How the work inside a block is divided over ranks, as numbers: along the tensor axis by heads, feed-forward width and
-// vocabulary, along the context axis by positions of the sequences.
+// vocabulary, along the context axis by positions of the sequences, along the expert axis by experts.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -13,6 +13,8 @@ struct Split {
   int64_t tensor = 1, tensor_rank = 0;    // ranks of the axis, and which of them this one is
   int64_t context = 1, context_rank = 0;
   ContextForm form = ContextForm::ring;
+  int64_t expert = 1, expert_rank = 0;    // of the data axis: each has other sequences
+  // Whether a rank has but some rows of its sequences.
   bool any() const { return tensor > 1 || context > 1; }
   bool operator==(const Split&) const = default;
 };

@@ -36,7 +36,7 @@ class Present {
  public:
   Present(ModelState& model, BlockId id, const Optimizer* optimizer, Team* team) : model_(model), id_(id) {
     if (model.placement(id) != Placement::memory) model.renew(id, Lane::compute, optimizer);
-    if (model.slices()) model.gather(id, team->everyone());  // the replicas are all there are
+    if (model.slices()) model.gather(id, {team->everyone(), team->everyone()});  // the replicas are all there are
   }
   ~Present() {
     if (!model_.parameters_stay(id_)) model_.drop(id_);
@@ -77,7 +77,8 @@ Engine::Engine(const ModelShape& shape, const TrainSettings& settings, uint64_t 
       team_(team),
       optimizer_(training ? with_sign_steps(make_optimizer(settings)) : nullptr),
       model_(shape, settings.precision, optimizer_.get(), residence, settings.optimizer_state,
-             team ? ModelPart{division, team->replicas_net().place(), team->inside()} : ModelPart{}) {
+             team ? ModelPart{division, team->replicas_net().all.place(), team->replicas_net().of_experts.place(), team->inside()}
+                  : ModelPart{}) {
   if (settings.precision != Precision::fp16) counters_.loss_scale.scale = 1;
 }
 
@@ -269,7 +270,9 @@ void Engine::total(Run& run) {
   }
   for (double s : run.squares) sums[2] += s;
   const size_t plain = sums.size();
-  for (double number : routing_numbers(run)) sums.push_back(number);
+  // Ranks that share sequences or the inside of blocks know the same of their routers.
+  const bool routes = team_->mesh().first(Axis::tensor) && team_->mesh().first(Axis::context);
+  for (double number : routing_numbers(run)) sums.push_back(routes ? number : 0);
   team_->everyone().all_reduce(std::span<double>(sums));
   run.outcome.routing = record_of({sums.begin() + static_cast<std::ptrdiff_t>(plain), sums.end()}, model_.shape().experts.count);
   run.outcome.loss = sums[0];

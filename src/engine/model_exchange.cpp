@@ -7,35 +7,44 @@
 #include "memory/allocator.h"
 
 namespace megalith {
-void ModelState::gather(BlockId id, Channel& replicas) {
+void ModelState::gather(BlockId id, const Replicas& replicas) {
   State& state = state_of(id);
-  const int64_t flat = state.block->spec().flat_size;
   const bool within = state.parameters_stay && compute_type_ == at::kFloat;
   if (!state.computing.defined()) {
     MemoryScope scope(AllocationKind::parameters);
+    const int64_t flat = state.block->spec().flat_size;
     rebind(state, [&] { state.computing = at::empty({flat}, at::TensorOptions().dtype(compute_type_)); });
   }
-  if (!within) state.computing.narrow(0, state.own.begin, state.own.size()).copy_(state.values);
-  if (state.placement == Placement::away) state.values.reset();
-  replicas.all_gather(buffer_of(state.computing), even_cuts(flat, replicas.size()));
+  for (Part& part : state.parts) {
+    if (!within) copy_to_computing(state, part);
+    if (state.placement == Placement::away) part.values.reset();
+    Channel& channel = part.experts ? replicas.of_experts : replicas.all;
+    channel.all_gather(buffer_of(state.computing, part.flat.begin, part.flat.size()),
+                       even_cuts(part.flat.size(), channel.size()));
+  }
 }
 
-void ModelState::reduce(BlockId id, Channel& replicas, Channel* tensor) {
+void ModelState::reduce(BlockId id, const Replicas& replicas, Channel* tensor) {
   State& state = state_of(id);
   // What is the same on all ranks that share the inside of a block has a share of its gradient on each.
   if (tensor)
     for (const ParameterSpec& p : state.block->spec().parameters)
       if (!p.is_cut()) tensor->all_reduce(buffer_of(state.gradients, p.offset, p.size()));
-  if (replicas.size() == 1) return;
-  if (!slices()) return replicas.all_reduce(buffer_of(state.gradients));
-  replicas.reduce_scatter(buffer_of(state.gradients), even_cuts(state.gradients.numel(), replicas.size()));
-  if (state.gradient_stays) return;
-  const at::Tensor own = state.gradients.narrow(0, state.own.begin, state.own.size());
-  if (!state.sum.defined()) {
-    MemoryScope scope(AllocationKind::gradients);
-    state.sum = buffer(state.own.size(), at::kFloat);
+  for (const Part& part : state.parts) {
+    Channel& channel = part.experts ? replicas.of_experts : replicas.all;
+    if (channel.size() == 1) continue;
+    const Buffer gradient = buffer_of(state.gradients, part.flat.begin, part.flat.size());
+    if (slices()) channel.reduce_scatter(gradient, even_cuts(part.flat.size(), channel.size()));
+    else channel.all_reduce(gradient);
   }
-  state.sum.copy_(own);
+  if (!slices() || state.gradient_stays) return;
+  for (Part& part : state.parts) {
+    if (!part.sum.defined()) {
+      MemoryScope scope(AllocationKind::gradients);
+      part.sum = buffer(part.own.size(), at::kFloat);
+    }
+    part.sum.copy_(state.gradients.narrow(0, part.own.begin, part.own.size()));
+  }
   rebind(state, [&] { state.gradients.reset(); });
 }
 

@@ -11,6 +11,8 @@
 namespace megalith {
 namespace {
 
+static_assert(kPartAlign * sizeof(float) % kDiskAlign == 0, "parts of a flat buffer come and go by themselves");
+
 float* as_floats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
 
 std::span<float> cut(float* data, int64_t offset, int64_t count) { return {data + offset, static_cast<size_t>(count)}; }
@@ -33,20 +35,22 @@ auto chunks_of(const at::Tensor& tensor, const Work& work) {
 void ModelState::open_store(const Residence& residence) {
   std::vector<StoredBlock> stored;
   bool any = false;
-  for (const State& state : blocks_) {
-    const int64_t own = state.own.size();
-    StoredBlock& block = stored.emplace_back();
-    if (!state.held) continue;
-    const size_t id = stored.size() - 1;
-    if (id < residence.parked.size() && residence.parked[id] > 0) {
-      block.inputs.assign(static_cast<size_t>(residence.micros), array_of(residence.parked[id]));
+  for (size_t id = 0; id < blocks_.size(); id++) {
+    const State& state = blocks_[id];
+    for (const Part& part : state.parts) {
+      StoredBlock& block = stored.emplace_back();
+      if (!state.held) continue;
+      // Inputs are with the first part.
+      if (&part == &state.parts.front() && id < residence.parked.size() && residence.parked[id] > 0) {
+        block.inputs.assign(static_cast<size_t>(residence.micros), array_of(residence.parked[id]));
+        any = true;
+      }
+      if (state.placement == Placement::memory) continue;
       any = true;
+      if (state.placement == Placement::away) block.parameters.elements = part.own.size();
+      if (state.placement == Placement::away && training_) block.gradient.elements = part.own.size();
+      if (training_ && elementwise()) block.slots.assign(static_cast<size_t>(slot_arrays_), stored_slot(*part.layout));
     }
-    if (state.placement == Placement::memory) continue;
-    any = true;
-    if (state.placement == Placement::away) block.parameters.elements = own;
-    if (state.placement == Placement::away && training_) block.gradient.elements = own;
-    if (training_ && elementwise()) block.slots.assign(static_cast<size_t>(slot_arrays_), stored_slot(*state.layout));
   }
   if (any) store_ = std::make_unique<BlockStore>(residence.spill, stored);
 }
@@ -63,10 +67,21 @@ at::Tensor ModelState::buffer(int64_t elements, at::ScalarType type) {
   return type == at::kFloat ? disk_buffer(elements) : at::empty({elements}, at::TensorOptions().dtype(type));
 }
 
-void ModelState::fill_computing(State& state, int64_t begin, std::span<const float> values) {
+void ModelState::make_room(State& state) {
+  const int64_t flat = state.block->spec().flat_size;
+  MemoryScope scope(AllocationKind::parameters);
+  if (!slices()) rebind(state, [&] { state.computing = buffer(flat, compute_type_); });
+  for (Part& part : state.parts) {
+    // The slice of a sliced block comes whole, as the float32 it is saved and gathered from.
+    if (slices()) part.values = buffer(part.own.size(), at::kFloat);
+    else if (compute_type_ == at::kFloat) part.values = state.computing.narrow(0, part.own.begin, part.own.size());
+  }
+}
+
+void ModelState::fill_computing(State& state, const Part& part, int64_t begin, std::span<const float> values) {
   if (compute_type_ == at::kFloat || slices()) return;  // sliced: gather does
   const auto count = static_cast<int64_t>(values.size());
-  state.computing.narrow(0, begin, count).copy_(at::from_blob(const_cast<float*>(values.data()), {count}, at::kFloat));
+  state.computing.narrow(0, part.own.begin + begin, count).copy_(at::from_blob(const_cast<float*>(values.data()), {count}, at::kFloat));
 }
 
 void ModelState::renew(BlockId id, Lane lane, const Optimizer* optimizer) {
@@ -75,77 +90,75 @@ void ModelState::renew(BlockId id, Lane lane, const Optimizer* optimizer) {
     if (state.placement == Placement::away) fetch(id, lane);
     return;
   }
-  if (elementwise()) renew_streaming(state, id, lane, *optimizer);
-  else renew_whole(state, id, lane, *optimizer);
+  if (elementwise()) {
+    if (state.placement == Placement::away) make_room(state);
+    for (Part& part : state.parts) renew_streaming(state, part, lane, *optimizer);
+  } else {
+    renew_whole(state, lane, *optimizer);
+  }
   state.pending.reset();
   if (state.placement != Placement::away) clear_gradient(id);
 }
 
-void ModelState::renew_streaming(State& state, BlockId id, Lane lane, const Optimizer& optimizer) {
-  const bool away = state.placement == Placement::away, wide = compute_type_ == at::kFloat;
-  // The slice of a sliced block comes whole, as the float32 it is saved and gathered from.
-  const bool keeps_values = wide || slices();
-  if (away) {
-    MemoryScope scope(AllocationKind::parameters);
-    if (keeps_values) state.values = buffer(state.own.size(), at::kFloat);
-    if (!slices()) rebind(state, [&] { state.computing = wide ? state.values : buffer(state.own.size(), compute_type_); });
-  }
+void ModelState::renew_streaming(State& state, Part& part, Lane lane, const Optimizer& optimizer) {
+  const bool away = state.placement == Placement::away, keeps_values = compute_type_ == at::kFloat || slices();
   // Arrays: the optimizer's, then what else is on disk.
   std::vector<BlockStore::Array> arrays;
-  for (const BlockStore::Extent& slot : store_->slots(id)) arrays.push_back({slot, true, true});
+  for (const BlockStore::Extent& slot : store_->slots(part.stored)) arrays.push_back({slot, true, true});
   const size_t values = arrays.size();
   if (away) {
-    arrays.push_back({store_->parameters(id), true, true, keeps_values ? state.values.mutable_data_ptr<float>() : nullptr});
-    arrays.push_back({store_->gradient(id), true, false});
+    float* const whole = keeps_values ? part.values.mutable_data_ptr<float>() : nullptr;
+    arrays.push_back({store_->parameters(part.stored), true, true, whole});
+    arrays.push_back({store_->gradient(part.stored), true, false});
   }
   store_->stream(lane, arrays, [&](int64_t number, std::span<std::byte* const> chunk) {
     const int64_t begin = number * kStateChunk;
-    float* value = away ? as_floats(chunk[values]) : state.values.mutable_data_ptr<float>() + begin;
-    const float* gradient = away ? as_floats(chunk[values + 1]) : state.sum.const_data_ptr<float>() + begin;
-    apply_chunk(state, number, value, gradient, chunk.first(values), optimizer, *state.pending);
-    fill_computing(state, begin, cut(value, 0, state.layout->chunk_size(number)));
+    float* value = away ? as_floats(chunk[values]) : part.values.mutable_data_ptr<float>() + begin;
+    const float* gradient = away ? as_floats(chunk[values + 1]) : part.sum.const_data_ptr<float>() + begin;
+    apply_chunk(state, part, number, value, gradient, chunk.first(values), optimizer, *state.pending);
+    fill_computing(state, part, begin, cut(value, 0, part.layout->chunk_size(number)));
   });
 }
 
 // An optimizer that looks at whole parameters.
-void ModelState::renew_whole(State& state, BlockId id, Lane lane, const Optimizer& optimizer) {
-  const bool away = state.placement == Placement::away;
+void ModelState::renew_whole(State& state, Lane lane, const Optimizer& optimizer) {
+  const bool away = state.placement == Placement::away, wide = compute_type_ == at::kFloat;
+  const int64_t flat = state.block->spec().flat_size;
   if (away) {
     MemoryScope scope(AllocationKind::staging);
-    state.values = buffer(state.own.size(), at::kFloat);
-    state.sum = buffer(state.own.size(), at::kFloat);
-    store_->read(lane, store_->parameters(id), state.values.mutable_data_ptr<float>());
-    store_->read(lane, store_->gradient(id), state.sum.mutable_data_ptr<float>());
+    const at::Tensor values = buffer(flat, at::kFloat), sums = buffer(flat, at::kFloat);
+    for (Part& part : state.parts) {
+      part.values = values.narrow(0, part.own.begin, part.own.size());
+      part.sum = sums.narrow(0, part.own.begin, part.own.size());
+      store_->read(lane, store_->parameters(part.stored), part.values.mutable_data_ptr<float>());
+      store_->read(lane, store_->gradient(part.stored), part.sum.mutable_data_ptr<float>());
+    }
+    state.computing = wide ? values : buffer(flat, compute_type_);
   }
   apply(state, optimizer, *state.pending);
-  if (compute_type_ == at::kFloat) {
-    state.computing = state.values;
-  } else {
-    if (away) state.computing = buffer(state.own.size(), compute_type_);
-    state.computing.copy_(state.values);
+  for (Part& part : state.parts) {
+    if (!wide) copy_to_computing(state, part);
+    if (!away) continue;
+    store_->write(lane, store_->parameters(part.stored), part.values.const_data_ptr<float>());
+    part.sum.reset();
+    if (!wide) part.values.reset();
   }
-  if (!away) return;
-  store_->write(lane, store_->parameters(id), state.values.const_data_ptr<float>());
-  state.sum.reset();
-  if (compute_type_ != at::kFloat) state.values.reset();
-  rebind(state, [] {});
+  if (away) rebind(state, [] {});
 }
 
 void ModelState::fetch(BlockId id, Lane lane) {
   State& state = state_of(id);
   MEGALITH_ASSERT(state.placement == Placement::away && !state.computing.defined() && !state.pending, "{}",
                   state.block->spec().name);
-  const bool wide = compute_type_ == at::kFloat;
-  {
-    MemoryScope scope(AllocationKind::parameters);
-    if (wide || slices()) state.values = buffer(state.own.size(), at::kFloat);
-    if (!slices()) rebind(state, [&] { state.computing = wide ? state.values : buffer(state.own.size(), compute_type_); });
-  }
-  if (wide || slices()) {
-    store_->read(lane, store_->parameters(id), state.values.mutable_data_ptr<float>());
-  } else {
-    store_->stream(lane, {{store_->parameters(id), true, false}}, [&](int64_t number, std::span<std::byte* const> chunk) {
-      fill_computing(state, number * kStateChunk, cut(as_floats(chunk[0]), 0, state.layout->chunk_size(number)));
+  make_room(state);
+  for (Part& part : state.parts) {
+    const BlockStore::Extent stored = store_->parameters(part.stored);
+    if (part.values.defined()) {
+      store_->read(lane, stored, part.values.mutable_data_ptr<float>());
+      continue;
+    }
+    store_->stream(lane, {{stored, true, false}}, [&](int64_t number, std::span<std::byte* const> chunk) {
+      fill_computing(state, part, number * kStateChunk, cut(as_floats(chunk[0]), 0, part.layout->chunk_size(number)));
     });
   }
 }
@@ -154,7 +167,8 @@ void ModelState::drop(BlockId id) {
   State& state = state_of(id);
   rebind(state, [&] {
     state.computing.reset();
-    if (state.placement == Placement::away) state.values.reset();  // else they are the slice that stays
+    for (Part& part : state.parts)
+      if (state.placement == Placement::away) part.values.reset();  // else they are the slice that stays
   });
 }
 
@@ -162,25 +176,30 @@ void ModelState::clear(BlockId id) {
   State& state = state_of(id);
   MemoryScope scope(AllocationKind::gradients);
   rebind(state, [&] { state.gradients = buffer(state.block->spec().flat_size, at::kFloat); });
-  if (!slices()) state.sum = state.gradients;
+  for (Part& part : state.parts)
+    if (!slices()) part.sum = state.gradients.narrow(0, part.own.begin, part.own.size());
   zero(state.gradients);
 }
 
 void ModelState::stow(BlockId id, Lane lane) {
   State& state = state_of(id);
-  store_->write(lane, store_->gradient(id), state.sum.const_data_ptr<float>());
-  state.sum.reset();
+  for (Part& part : state.parts) {
+    store_->write(lane, store_->gradient(part.stored), part.sum.const_data_ptr<float>());
+    part.sum.reset();
+  }
   if (!slices()) rebind(state, [&] { state.gradients.reset(); });  // else the whole one went when it was summed
 }
 
 void ModelState::park(BlockId id, MicroId micro, Lane lane, const at::Tensor& input) {
   MEGALITH_ASSERT(input.is_contiguous());
-  store_->stream(lane, {{store_->input(id, micro, static_cast<int64_t>(input.nbytes())), false, true}},
+  const BlockId stored = state_of(id).parts.front().stored;
+  store_->stream(lane, {{store_->input(stored, micro, static_cast<int64_t>(input.nbytes())), false, true}},
                  chunks_of(input, [](std::span<std::byte> from, std::byte* to) { std::ranges::copy(from, to); }));
 }
 
 void ModelState::unpark(BlockId id, MicroId micro, Lane lane, const at::Tensor& input) {
-  store_->stream(lane, {{store_->input(id, micro, static_cast<int64_t>(input.nbytes())), true, false}},
+  const BlockId stored = state_of(id).parts.front().stored;
+  store_->stream(lane, {{store_->input(stored, micro, static_cast<int64_t>(input.nbytes())), true, false}},
                  chunks_of(input, [](std::span<std::byte> to, std::byte* from) { std::copy_n(from, to.size(), to.data()); }));
 }
 
@@ -203,13 +222,16 @@ void ModelState::read_parameters(BlockId id, Lane lane, const PieceWork& look) {
     return;
   }
   MEGALITH_ASSERT(!state.pending, "{} has an update to be made", state.block->spec().name);
-  store_->stream(lane, {{store_->parameters(id), true, false}}, [&](int64_t number, std::span<std::byte* const> chunk) {
-    for (const StateLayout::Piece& piece : state.layout->pieces(number)) {
-      const ParameterSpec& p = state.block->spec().parameters[piece.parameter];
-      hand_on(state, piece.parameter, {p.name, p.whole_shape, cut(as_floats(chunk[0]), piece.at, piece.count), piece.begin},
-              false, look);
-    }
-  });
+  for (Part& part : state.parts)
+    store_->stream(lane, {{store_->parameters(part.stored), true, false}},
+                   [&](int64_t number, std::span<std::byte* const> chunk) { each_value(state, part, number, chunk[0], false, look); });
+}
+
+void ModelState::each_value(State& state, Part& part, int64_t chunk, std::byte* values, bool fills, const PieceWork& work) {
+  for (const StateLayout::Piece& piece : part.layout->pieces(chunk)) {
+    const ParameterSpec& p = state.block->spec().parameters[piece.parameter];
+    hand_on(state, piece.parameter, {p.name, p.whole_shape, cut(as_floats(values), piece.at, piece.count), piece.begin}, fills, work);
+  }
 }
 
 void ModelState::write_parameters(BlockId id, const PieceWork& fill) {
@@ -218,19 +240,17 @@ void ModelState::write_parameters(BlockId id, const PieceWork& fill) {
   if (state.placement != Placement::away) {
     const std::vector<NamedPart> parts = parameters(id);
     for (size_t p = 0; p < parts.size(); p++) hand_on(state, p, parts[p], true, fill);
-    if (compute_type_ != at::kFloat && !slices()) state.computing.copy_(state.values);
+    for (const Part& part : state.parts)
+      if (compute_type_ != at::kFloat && !slices()) copy_to_computing(state, part);
     return;
   }
-  store_->stream(Lane::compute, {{store_->parameters(id), false, true}},
-                 [&](int64_t number, std::span<std::byte* const> chunk) {
-                   // Gaps between parameters are zero.
-                   std::ranges::fill(cut(as_floats(chunk[0]), 0, state.layout->chunk_size(number)), 0.0f);
-                   for (const StateLayout::Piece& piece : state.layout->pieces(number)) {
-                     const ParameterSpec& p = state.block->spec().parameters[piece.parameter];
-                     hand_on(state, piece.parameter,
-                             {p.name, p.whole_shape, cut(as_floats(chunk[0]), piece.at, piece.count), piece.begin}, true, fill);
-                   }
-                 });
+  for (Part& part : state.parts)
+    store_->stream(Lane::compute, {{store_->parameters(part.stored), false, true}},
+                   [&](int64_t number, std::span<std::byte* const> chunk) {
+                     // Gaps between parameters are zero.
+                     std::ranges::fill(cut(as_floats(chunk[0]), 0, part.layout->chunk_size(number)), 0.0f);
+                     each_value(state, part, number, chunk[0], true, fill);
+                   });
 }
 
 void ModelState::read_optimizer(BlockId id, Lane lane, const PieceWork& look) { walk_optimizer(id, lane, false, look); }
@@ -239,7 +259,7 @@ void ModelState::write_optimizer(BlockId id, const PieceWork& fill) { walk_optim
 void ModelState::walk_optimizer(BlockId id, Lane lane, bool fills, const PieceWork& work) {
   State& state = state_of(id);
   if (!training_ || !state.held) return;
-  if (state.optimizer.defined() && !packs()) {
+  if (state.parts.front().optimizer.defined() && !packs()) {
     const std::vector<NamedPart> parts = optimizer_state(id);
     for (size_t i = 0; i < parts.size(); i++) {
       if (elementwise()) hand_on(state, i / static_cast<size_t>(slot_arrays_), parts[i], fills, work);
@@ -247,18 +267,19 @@ void ModelState::walk_optimizer(BlockId id, Lane lane, bool fills, const PieceWo
     }
     return;
   }
-  for (size_t k = 0; k < static_cast<size_t>(slot_arrays_); k++) {
-    if (state.optimizer.defined()) {
-      for (int64_t chunk = 0; chunk < state.layout->chunks(); chunk++)
-        each_part(state, k, chunk, record(state, k, chunk), fills, work);
-      continue;
+  for (size_t k = 0; k < static_cast<size_t>(slot_arrays_); k++)
+    for (Part& part : state.parts) {
+      if (part.optimizer.defined()) {
+        for (int64_t chunk = 0; chunk < part.layout->chunks(); chunk++)
+          each_piece(state, part, k, chunk, record(part, k, chunk), fills, work);
+        continue;
+      }
+      MEGALITH_ASSERT(fills || !state.pending, "{} has an update to be made", state.block->spec().name);
+      store_->stream(lane, {{store_->slots(part.stored)[k], !fills, fills}}, [&](int64_t chunk, std::span<std::byte* const> records) {
+        if (fills) std::fill_n(records[0], part.layout->record_bytes(chunk), std::byte{0});  // gaps, too
+        each_piece(state, part, k, chunk, records[0], fills, work);
+      });
     }
-    MEGALITH_ASSERT(fills || !state.pending, "{} has an update to be made", state.block->spec().name);
-    store_->stream(lane, {{store_->slots(id)[k], !fills, fills}}, [&](int64_t chunk, std::span<std::byte* const> records) {
-      if (fills) std::fill_n(records[0], state.layout->record_bytes(chunk), std::byte{0});  // gaps, too
-      each_part(state, k, chunk, records[0], fills, work);
-    });
-  }
 }
 
 }  // namespace megalith

@@ -81,7 +81,7 @@ ModelState::ModelState(const ModelShape& shape, Precision precision, const Optim
     state.block = std::move(block);
     if (!residence.placement.empty()) state.placement = residence.placement.at(static_cast<size_t>(id));
     divide(state, id);
-    state.layout.emplace(state.block->spec(), packing_, state.own);
+    for (Part& own : state.parts) own.layout.emplace(state.block->spec(), packing_, own.own);
     if (optimizer) lay_out_optimizer(state, *optimizer);
     for (ParameterFacts& facts : state.facts) facts.number = number++;
     allocate(state);
@@ -92,22 +92,35 @@ ModelState::ModelState(const ModelShape& shape, Precision precision, const Optim
 
 void ModelState::divide(State& state, BlockId id) {
   const Division& division = part_.division;
-  const int64_t flat = state.block->spec().flat_size;
   state.held = division.stages.of.empty() || division.stages.of.at(static_cast<size_t>(id)) == division.stages.here;
   const bool away = state.placement == Placement::away;
   state.parameters_stay = state.held && !away && !(slices() && division.sharding.zero >= 3);
   state.gradient_stays = state.held && !away && !(slices() && division.sharding.zero >= 2);
-  if (!state.held) return;
-  const std::vector<int64_t> cuts = even_cuts(flat, division.sharding.replicas);
-  const auto place = static_cast<size_t>(part_.replica);
-  state.counted = {cuts[place], cuts[place + 1]};
-  state.own = slices() ? state.counted : FlatRange{0, flat};
+  for (const FlatPart& spec : state.block->spec().parts) {
+    Part& part = state.parts.emplace_back();
+    part.flat = spec.range;
+    part.experts = spec.experts;
+    part.stored = stored_parts_++;
+    if (!state.held) continue;
+    const Sharding& sharding = division.sharding;
+    const std::vector<int64_t> cuts =
+        even_cuts(part.flat.size(), part.experts ? sharding.expert_replicas() : sharding.replicas);
+    const auto place = static_cast<size_t>(part.experts ? part_.expert_replica : part_.replica);
+    part.counted = {part.flat.begin + cuts[place], part.flat.begin + cuts[place + 1]};
+    part.own = slices() ? part.counted : part.flat;
+  }
+}
+
+const ModelState::Part& ModelState::part_of(const State& state, const ParameterSpec& p) {
+  size_t part = state.parts.size() - 1;
+  while (p.offset < state.parts[part].flat.begin) part--;
+  return state.parts[part];
 }
 
 void ModelState::lay_out_optimizer(State& state, const Optimizer& optimizer) {
   const BlockSpec& spec = state.block->spec();
-  int64_t total = 0;
   for (const ParameterSpec& p : spec.parameters) {
+    Part& part = part_of(state, p);
     state.facts.push_back({p.name, p.shape, p.decays, 0, p.sign_rate});
     auto& slots = state.slots.emplace_back();
     const std::vector<SlotSpec> wanted = optimizer.slots(state.facts.back());
@@ -115,8 +128,8 @@ void ModelState::lay_out_optimizer(State& state, const Optimizer& optimizer) {
     for (size_t k = 0; k < wanted.size(); k++) {
       const std::string name = p.name + "." + wanted[k].name;
       if (elementwise()) {
-        const Overlap here = overlap(p, state.own);
-        slots.push_back({name, p.whole_shape, static_cast<int64_t>(k) * state.own.size() + here.at, here.count});
+        const Overlap here = overlap(p, part.own);
+        slots.push_back({name, p.whole_shape, static_cast<int64_t>(k) * part.own.size() + here.at, here.count});
         continue;
       }
       // An optimizer that looks at rows and columns has whole parameters.
@@ -126,34 +139,38 @@ void ModelState::lay_out_optimizer(State& state, const Optimizer& optimizer) {
                                                                            : std::vector<int64_t>{p.shape.back()};
       int64_t size = 1;
       for (int64_t n : shape) size *= n;
-      slots.push_back({name, shape, total, size});
-      total += (size + kFlatAlign - 1) / kFlatAlign * kFlatAlign;
+      slots.push_back({name, shape, part.optimizer_size, size});
+      part.optimizer_size += (size + kFlatAlign - 1) / kFlatAlign * kFlatAlign;
     }
   }
-  state.optimizer_size = total;
 }
 
 void ModelState::allocate(State& state) {
   if (!state.held) return;
-  const int64_t flat = state.block->spec().flat_size, own = state.own.size();
+  const int64_t flat = state.block->spec().flat_size;
   const auto type = at::TensorOptions().dtype(at::kFloat);
+  const auto own_of = [&](const Part& part, const at::Tensor& whole, bool within) {
+    return within ? whole.narrow(0, part.own.begin, part.own.size()) : at::zeros({part.own.size()}, type);
+  };
   if (state.placement != Placement::away) {
     MemoryScope scope(AllocationKind::parameters);
     if (state.parameters_stay) state.computing = at::zeros({flat}, type.dtype(compute_type_));
-    const bool within = state.parameters_stay && compute_type_ == at::kFloat;
-    state.values = within ? state.computing.narrow(0, state.own.begin, own) : at::zeros({own}, type);
+    for (Part& part : state.parts)
+      part.values = own_of(part, state.computing, state.parameters_stay && compute_type_ == at::kFloat);
   }
   if (!training_) return;
   if (state.placement != Placement::away) {
     MemoryScope scope(AllocationKind::gradients);
     if (state.gradient_stays) state.gradients = at::zeros({flat}, type);
-    state.sum = state.gradient_stays ? state.gradients.narrow(0, state.own.begin, own) : at::zeros({own}, type);
+    for (Part& part : state.parts) part.sum = own_of(part, state.gradients, state.gradient_stays);
   }
   if (state.placement == Placement::memory || !elementwise()) {
     MemoryScope scope(AllocationKind::optimizer);
-    if (!elementwise()) state.optimizer = at::zeros({state.optimizer_size}, type);
-    else if (packs()) state.optimizer = at::zeros({slot_arrays_ * state.layout->slot_bytes()}, type.dtype(at::kByte));
-    else state.optimizer = at::zeros({slot_arrays_ * own}, type);
+    for (Part& part : state.parts) {
+      if (!elementwise()) part.optimizer = at::zeros({part.optimizer_size}, type);
+      else if (packs()) part.optimizer = at::zeros({slot_arrays_ * part.layout->slot_bytes()}, type.dtype(at::kByte));
+      else part.optimizer = at::zeros({slot_arrays_ * part.own.size()}, type);
+    }
   }
 }
 
@@ -187,18 +204,24 @@ void ModelState::empty_optimizer() {
     write_optimizer(id, [](const NamedPart& piece) { std::ranges::fill(piece.bytes(), std::byte{0}); });
 }
 
+void ModelState::copy_to_computing(State& state, const Part& part) {
+  state.computing.narrow(0, part.own.begin, part.own.size()).copy_(part.values);
+}
+
 void ModelState::values_changed() {
   if (compute_type_ == at::kFloat) return;
   for (State& state : blocks_)
-    if (state.values.defined() && state.parameters_stay) state.computing.narrow(0, state.own.begin, state.own.size()).copy_(state.values);
+    for (const Part& part : state.parts)
+      if (part.values.defined() && state.parameters_stay) copy_to_computing(state, part);
 }
 
 std::vector<NamedPart> ModelState::parameters(BlockId id) {
   State& state = state_of(id);
   std::vector<NamedPart> parts;
   for (const ParameterSpec& p : state.block->spec().parameters) {
-    const Overlap here = overlap(p, state.own);
-    parts.push_back({p.name, p.whole_shape, floats(state.values, here.at, here.count), here.begin});
+    const Part& part = part_of(state, p);
+    const Overlap here = overlap(p, part.own);
+    parts.push_back({p.name, p.whole_shape, floats(part.values, here.at, here.count), here.begin});
   }
   return parts;
 }
@@ -207,8 +230,9 @@ std::vector<NamedPart> ModelState::gradients(BlockId id) {
   State& state = state_of(id);
   std::vector<NamedPart> parts;
   for (const ParameterSpec& p : state.block->spec().parameters) {
-    const Overlap here = overlap(p, state.own);
-    parts.push_back({p.name, p.whole_shape, floats(state.sum, here.at, here.count), here.begin});
+    const Part& part = part_of(state, p);
+    const Overlap here = overlap(p, part.own);
+    parts.push_back({p.name, p.whole_shape, floats(part.sum, here.at, here.count), here.begin});
   }
   return parts;
 }
@@ -216,29 +240,36 @@ std::vector<NamedPart> ModelState::gradients(BlockId id) {
 std::vector<NamedPart> ModelState::optimizer_state(BlockId id) {
   State& state = state_of(id);
   std::vector<NamedPart> parts;
-  for (size_t p = 0; p < state.slots.size(); p++)
+  for (size_t p = 0; p < state.slots.size(); p++) {
+    const ParameterSpec& parameter = state.block->spec().parameters[p];
+    const Part& part = part_of(state, parameter);
     for (const Slot& slot : state.slots[p]) {
       if (!packs()) {
-        parts.push_back({slot.name, slot.shape, floats(state.optimizer, slot.offset, slot.size),
-                         elementwise() ? overlap(state.block->spec().parameters[p], state.own).begin : 0});
+        parts.push_back({slot.name, slot.shape, floats(part.optimizer, slot.offset, slot.size),
+                         elementwise() ? overlap(parameter, part.own).begin : 0});
         continue;
       }
       parts.push_back({slot.name, slot.shape, {}, 0, part_type(packing_)});
-      if (state.layout->scales(p) > 0) parts.push_back({slot.name + kScaleSuffix, {state.layout->scales(p)}, {}});
+      if (part.layout->scales(p) > 0) parts.push_back({slot.name + kScaleSuffix, {part.layout->scales(p)}, {}});
     }
+  }
   return parts;
 }
 
 int64_t ModelState::optimizer_bytes(BlockId id) const {
-  const State& state = state_of(id);
-  return elementwise() ? slot_arrays_ * state.layout->slot_bytes() : state.optimizer_size * int64_t{sizeof(float)};
+  int64_t bytes = 0;
+  for (const Part& part : state_of(id).parts)
+    bytes += elementwise() ? slot_arrays_ * part.layout->slot_bytes() : part.optimizer_size * int64_t{sizeof(float)};
+  return bytes;
 }
 
 ParameterSlice ModelState::slice(State& state, size_t parameter) const {
-  const Overlap here = overlap(state.block->spec().parameters[parameter], state.own);
-  ParameterSlice s{&state.facts[parameter], here.begin, floats(state.values, here.at, here.count),
-                   floats(state.sum, here.at, here.count), {}};
-  for (const Slot& slot : state.slots[parameter]) s.slots.push_back(floats(state.optimizer, slot.offset, slot.size));
+  const ParameterSpec& p = state.block->spec().parameters[parameter];
+  const Part& part = part_of(state, p);
+  const Overlap here = overlap(p, part.own);
+  ParameterSlice s{&state.facts[parameter], here.begin, floats(part.values, here.at, here.count),
+                   floats(part.sum, here.at, here.count), {}};
+  for (const Slot& slot : state.slots[parameter]) s.slots.push_back(floats(part.optimizer, slot.offset, slot.size));
   return s;
 }
 
@@ -246,9 +277,10 @@ double ModelState::gradient_squares(BlockId id) const {
   const State& state = state_of(id);
   double sum = 0;
   for (const ParameterSpec& p : state.block->spec().parameters) {
-    const Overlap here = overlap(p, state.counted);
+    const Part& part = part_of(state, p);
+    const Overlap here = overlap(p, part.counted);
     if (here.count == 0 || !counts(p) || p.sign_rate > 0) continue;
-    sum += sum_of_squares(floats(state.sum, state.counted.begin - state.own.begin + here.at, here.count));
+    sum += sum_of_squares(floats(part.sum, part.counted.begin - part.own.begin + here.at, here.count));
   }
   return sum;
 }
@@ -267,7 +299,7 @@ void ModelState::hand_on(const State& state, size_t parameter, NamedPart piece, 
   int64_t first = 0, last = static_cast<int64_t>(piece.bytes().size()) / size;
   if (!fills) {
     if (!counts(p)) return;
-    const Overlap counted = overlap(p, state.counted);
+    const Overlap counted = overlap(p, part_of(state, p).counted);
     first = std::max(first, counted.begin - piece.begin);
     last = std::min(last, counted.begin + counted.count - piece.begin);
   }
@@ -279,46 +311,48 @@ void ModelState::hand_on(const State& state, size_t parameter, NamedPart piece, 
   });
 }
 
-std::byte* ModelState::record(State& state, size_t slot, int64_t chunk) const {
-  return static_cast<std::byte*>(state.optimizer.mutable_data_ptr()) +
-         static_cast<int64_t>(slot) * state.layout->slot_bytes() + state.layout->record_offset(chunk);
+std::byte* ModelState::record(const Part& part, size_t slot, int64_t chunk) {
+  return static_cast<std::byte*>(part.optimizer.mutable_data_ptr()) +
+         static_cast<int64_t>(slot) * part.layout->slot_bytes() + part.layout->record_offset(chunk);
 }
 
-void ModelState::apply_chunk(State& state, int64_t chunk, float* value, const float* gradient,
+void ModelState::apply_chunk(State& state, Part& part, int64_t chunk, float* value, const float* gradient,
                              std::span<std::byte* const> records, const Optimizer& optimizer, const Update& update) {
-  for (const StateLayout::Piece& piece : state.layout->pieces(chunk)) {
+  for (const StateLayout::Piece& piece : part.layout->pieces(chunk)) {
     const auto count = static_cast<size_t>(piece.count);
     PackedSlice slice{&state.facts[piece.parameter], piece.begin, {value + piece.at, count}, {gradient + piece.at, count}, {}};
-    for (std::byte* record : records) slice.slots.push_back(state.layout->slot(chunk, piece, record));
+    for (std::byte* record : records) slice.slots.push_back(part.layout->slot(chunk, piece, record));
     apply_packed(optimizer, packing_, slice, update);
   }
 }
 
-void ModelState::each_part(State& state, size_t slot, int64_t chunk, std::byte* record, bool fills, const PieceWork& work) {
-  for (const StateLayout::Piece& piece : state.layout->pieces(chunk)) {
-    const Slot& part = state.slots[piece.parameter][slot];
-    const PackedSlot at = state.layout->slot(chunk, piece, record);
+void ModelState::each_piece(State& state, Part& part, size_t slot, int64_t chunk, std::byte* record, bool fills,
+                            const PieceWork& work) {
+  for (const StateLayout::Piece& piece : part.layout->pieces(chunk)) {
+    const Slot& of = state.slots[piece.parameter][slot];
+    const PackedSlot at = part.layout->slot(chunk, piece, record);
     const auto count = static_cast<size_t>(piece.count), scales = static_cast<size_t>(piece.scales);
     if (packs()) {
       const size_t bytes = count * static_cast<size_t>(packed_bytes(packing_));
-      hand_on(state, piece.parameter, {part.name, part.shape, {}, piece.begin, part_type(packing_), {at.numbers, bytes}}, fills, work);
+      hand_on(state, piece.parameter, {of.name, of.shape, {}, piece.begin, part_type(packing_), {at.numbers, bytes}}, fills, work);
     } else {
-      hand_on(state, piece.parameter, {part.name, part.shape, {reinterpret_cast<float*>(at.numbers), count}, piece.begin}, fills, work);
+      hand_on(state, piece.parameter, {of.name, of.shape, {reinterpret_cast<float*>(at.numbers), count}, piece.begin}, fills, work);
     }
     // (Scales are of whole parameters: blocks of elements with a common scale are not cut.)
     if (scales > 0 && (fills || first_of_replicas()))
-      work({part.name + kScaleSuffix, {state.layout->scales(piece.parameter)}, {at.scales, scales}, piece.first_scale});
+      work({of.name + kScaleSuffix, {part.layout->scales(piece.parameter)}, {at.scales, scales}, piece.first_scale});
   }
 }
 
 void ModelState::apply(State& state, const Optimizer& optimizer, const Update& update) {
   if (packs()) {
     std::vector<std::byte*> records(static_cast<size_t>(slot_arrays_));
-    for (int64_t chunk = 0; chunk < state.layout->chunks(); chunk++) {
-      for (size_t k = 0; k < records.size(); k++) records[k] = record(state, k, chunk);
-      apply_chunk(state, chunk, state.values.mutable_data_ptr<float>() + chunk * kStateChunk,
-                  state.sum.const_data_ptr<float>() + chunk * kStateChunk, records, optimizer, update);
-    }
+    for (Part& part : state.parts)
+      for (int64_t chunk = 0; chunk < part.layout->chunks(); chunk++) {
+        for (size_t k = 0; k < records.size(); k++) records[k] = record(part, k, chunk);
+        apply_chunk(state, part, chunk, part.values.mutable_data_ptr<float>() + chunk * kStateChunk,
+                    part.sum.const_data_ptr<float>() + chunk * kStateChunk, records, optimizer, update);
+      }
     return;
   }
   for (size_t i = 0; i < state.facts.size(); i++) {
@@ -337,10 +371,11 @@ void ModelState::apply(State& state, const Optimizer& optimizer, const Update& u
 void ModelState::update(BlockId id, const Optimizer& optimizer, const Update& update) {
   State& state = state_of(id);
   // The gradient is all of one piece with what is updated, and the optimizer looks at nothing but elements.
-  const bool in_turn = state.gradient_stays && elementwise() && !packs() && state.own.size() == state.gradients.numel();
+  const bool in_turn = state.gradient_stays && elementwise() && !packs() && !slices();
   for (size_t i = 0; i < state.facts.size() && in_turn; i++) apply_and_clear(slice(state, i), optimizer, update);
   if (!in_turn) apply(state, optimizer, update);
-  if (compute_type_ != at::kFloat && !slices()) state.computing.copy_(state.values);  // sliced: gather brings all
+  if (compute_type_ != at::kFloat && !slices())  // sliced: gather brings all
+    for (const Part& part : state.parts) copy_to_computing(state, part);
   if (!in_turn) clear_gradient(id);
 }
 

@@ -45,8 +45,15 @@ struct Residence {
 // What one of several ranks has of a model.
 struct ModelPart {
   Division division;
-  int32_t replica = 0;  // which of division.sharding.replicas ranks it is
+  int32_t replica = 0;  // which of division.sharding.replicas ranks it is,
+  int32_t expert_replica = 0;  // and which of those that have the same experts
   Ranks ranks;          // with whom it shares the work inside blocks
+};
+
+// The ranks that hold the same blocks, and of these the ones that have the same experts: all where experts are not spread.
+struct Replicas {
+  Channel& all;
+  Channel& of_experts;
 };
 
 class ModelState {
@@ -102,10 +109,10 @@ class ModelState {
   // Of inputs that layers keep: what the ops of the same names do.
   void park(BlockId id, MicroId micro, Lane lane, const at::Tensor& input);
   void unpark(BlockId id, MicroId micro, Lane lane, const at::Tensor& input);
-  // Of blocks that several ranks have: what the ops of the same names do. `replicas` are the ranks that have the same
-  // blocks, `tensor` those that share their insides (null: none).
-  void gather(BlockId id, Channel& replicas);
-  void reduce(BlockId id, Channel& replicas, Channel* tensor);
+  // Of blocks that several ranks have: what the ops of the same names do. `tensor`: the ranks that share their insides
+  // (null: none).
+  void gather(BlockId id, const Replicas& replicas);
+  void reduce(BlockId id, const Replicas& replicas, Channel* tensor);
   // A table that another rank owns, or lends: `peer` is the other's place on `pair`.
   void lend(BlockId id, Channel& pair, int peer);
   void collect(BlockId id, Channel& pair, int peer);
@@ -119,27 +126,36 @@ class ModelState {
   struct Slot {
     std::string name;
     std::vector<int64_t> shape;
-    int64_t offset = 0;  // elements, inside the optimizer's flat buffer
+    int64_t offset = 0;  // elements, inside the part's optimizer buffer
     int64_t size = 0;
+  };
+  // What the same ranks have of a block: the state of every part is divided by itself.
+  struct Part {
+    FlatRange flat;                // elements of the block's flat buffers
+    bool experts = false;
+    FlatRange own, counted;        // of those: what this rank updates; what it counts and saves, a part of that
+    // In float32 `values` lie within `computing` and `sum` within `gradients` wherever those stay.
+    at::Tensor values;     // own range, float32 master; undefined while away and, in 16 bits, always then
+    at::Tensor sum;        // own range of the gradient, summed over all ranks that have the part
+    at::Tensor optimizer;  // own range, float32, or bytes where packed; undefined while it is on disk
+    int64_t optimizer_size = 0;         // elements, of an optimizer that is not elementwise
+    std::optional<StateLayout> layout;  // chunks of the own range; of an elementwise optimizer, the slots' records
+    BlockId stored = 0;                 // its number on disk
   };
   struct State {
     std::unique_ptr<Block> block;
     Placement placement = Placement::memory;
     bool held = true;              // else another stage of the pipeline has it
     bool parameters_stay = true, gradient_stays = true;  // whole, from step to step
-    FlatRange own, counted;        // what this rank updates; what it counts and saves, a part of that
-    // In float32 `values` lie within `computing` and `sum` within `gradients` wherever those stay.
     at::Tensor computing;  // the whole block, in the type of the computation; undefined while it is elsewhere
-    at::Tensor values;     // own range, float32 master; undefined while away and, in 16 bits, always then
     at::Tensor gradients;  // the whole block, float32; undefined without optimizer
-    at::Tensor sum;        // own range of the gradient, summed over all ranks that hold the block
-    at::Tensor optimizer;  // own range, float32, or bytes where packed; undefined while it is on disk
-    int64_t optimizer_size = 0;              // elements, of an optimizer that is not elementwise
-    std::optional<StateLayout> layout;       // chunks of the flat buffers; of an elementwise optimizer, the slots' records
+    std::vector<Part> parts;                 // one after the other
     std::vector<ParameterFacts> facts;       // by parameter
     std::vector<std::vector<Slot>> slots;    // by parameter
     std::optional<Update> pending;           // spilled: what its gradient waits for
   };
+  static const Part& part_of(const State& state, const ParameterSpec& parameter);
+  static Part& part_of(State& state, const ParameterSpec& p) { return const_cast<Part&>(part_of(std::as_const(state), p)); }
   State& state_of(BlockId id) { return blocks_[static_cast<size_t>(id)]; }
   const State& state_of(BlockId id) const { return blocks_[static_cast<size_t>(id)]; }
   void lay_out_optimizer(State& state, const Optimizer& optimizer);
@@ -147,19 +163,22 @@ class ModelState {
   void allocate(State& state);
   void open_store(const Residence& residence);
   void bind(State& state);
+  void make_room(State& state);  // for parameters that come from the disk
+  void copy_to_computing(State& state, const Part& part);
   void rebind(State& state, const std::function<void()>& change);  // of spilled blocks, on any lane
   static void zero(const at::Tensor& flat);
   static at::Tensor buffer(int64_t elements, at::ScalarType type);  // flat, uninitialised, fit for the disk
   ParameterSlice slice(State& state, size_t parameter) const;
   void apply(State& state, const Optimizer& optimizer, const Update& update);
-  std::byte* record(State& state, size_t slot, int64_t chunk) const;  // in memory
-  void apply_chunk(State& state, int64_t chunk, float* value, const float* gradient, std::span<std::byte* const> records,
+  static std::byte* record(const Part& part, size_t slot, int64_t chunk);  // in memory
+  void apply_chunk(State& state, Part& part, int64_t chunk, float* value, const float* gradient, std::span<std::byte* const> records,
                    const Optimizer& optimizer, const Update& update);
-  void each_part(State& state, size_t slot, int64_t chunk, std::byte* record, bool fills, const PieceWork& work);
+  void each_piece(State& state, Part& part, size_t slot, int64_t chunk, std::byte* record, bool fills, const PieceWork& work);
+  void each_value(State& state, Part& part, int64_t chunk, std::byte* values, bool fills, const PieceWork& work);
   void walk_optimizer(BlockId id, Lane lane, bool fills, const PieceWork& work);
-  void renew_whole(State& state, BlockId id, Lane lane, const Optimizer& optimizer);
-  void renew_streaming(State& state, BlockId id, Lane lane, const Optimizer& optimizer);
-  void fill_computing(State& state, int64_t begin, std::span<const float> values);
+  void renew_whole(State& state, Lane lane, const Optimizer& optimizer);
+  void renew_streaming(State& state, Part& part, Lane lane, const Optimizer& optimizer);
+  void fill_computing(State& state, const Part& part, int64_t begin, std::span<const float> values);
   bool counts(const ParameterSpec& parameter) const;  // not another rank of the tensor axis
   // A piece of a parameter, `begin` counted in the part that is here, handed on as runs of the whole parameter. Unless it
   // is to be filled, only what this rank counts.
@@ -172,6 +191,7 @@ class ModelState {
   ModelPart part_;
   at::ScalarType compute_type_;
   bool training_ = false;
+  BlockId stored_parts_ = 0;  // numbered so far
   Packing packing_ = Packing::fp32;
   int slot_arrays_ = -1;  // optimizer state is this many flat arrays, laid out like the parameters; -1: another form
   std::vector<State> blocks_;

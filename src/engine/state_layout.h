@@ -15,12 +15,6 @@ namespace megalith {
 // elements with a common scale ends where a chunk ends.
 inline constexpr int64_t kStateChunk = int64_t{1} << 18;
 
-// Elements [begin, end) of a block's flat buffer.
-struct FlatRange {
-  int64_t begin = 0, end = 0;
-  int64_t size() const { return end - begin; }
-};
-
 // What of a parameter lies in a range: elements [begin, begin + count) of it, from `at` on inside the range.
 struct Overlap {
   int64_t begin = 0, count = 0, at = 0;

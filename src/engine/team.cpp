@@ -91,6 +91,10 @@ Team::Team(World& world, const Layout& layout, ContextForm form)
   }
   if (layout.context > 1)
     context_ = std::make_unique<ChannelExchange>(world.channel(mesh_.peers(Axis::context), "context"));
+  if (layout.expert > 1) {
+    same_experts_.emplace(world.channel(mesh_.expert_replicas(), "data, same experts"));
+    expert_ = std::make_unique<ChannelExchange>(world.channel(mesh_.expert_peers(), "expert"));
+  }
   if (layout.pipeline > 1) {
     forward_.emplace(world.channel(mesh_.peers(Axis::pipeline), "pipeline, activations"));
     backward_.emplace(world.channel(mesh_.peers(Axis::pipeline), "pipeline, gradients"));
@@ -101,9 +105,10 @@ Team::Team(World& world, const Layout& layout, ContextForm form)
 Team::~Team() = default;
 
 Split Team::split() const {
-  return {mesh_.size(Axis::tensor), mesh_.place(Axis::tensor), mesh_.size(Axis::context), mesh_.place(Axis::context), form_};
+  return {mesh_.size(Axis::tensor), mesh_.place(Axis::tensor), mesh_.size(Axis::context), mesh_.place(Axis::context), form_,
+          mesh_.layout().expert, mesh_.expert_place()};
 }
 
-Ranks Team::inside() { return {split(), tensor_.get(), context_.get()}; }
+Ranks Team::inside() { return {split(), tensor_.get(), context_.get(), expert_.get()}; }
 
 }  // namespace megalith

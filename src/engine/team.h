@@ -36,7 +36,7 @@ class Team {
   int64_t sequences_each(int64_t batch) const { return batch / mesh_.size(Axis::data); }
 
   Channel& everyone() { return everyone_; }              // compute lane
-  Channel& replicas_net() { return replicas_; }          // net lane
+  Replicas replicas_net() { return {replicas_, same_experts_ ? *same_experts_ : replicas_}; }  // net lane
   Channel* tensor_net() { return tensor_net_ ? &*tensor_net_ : nullptr; }
   // Along the pipeline; places are stages. Activations, their gradients, and a tied table each have their own.
   Channel& forward_way() { return *forward_; }
@@ -50,8 +50,8 @@ class Team {
   Mesh mesh_;
   ContextForm form_;
   Channel everyone_, replicas_;
-  std::optional<Channel> tensor_net_, forward_, backward_, table_;
-  std::unique_ptr<ChannelExchange> tensor_, context_;  // compute lane
+  std::optional<Channel> same_experts_, tensor_net_, forward_, backward_, table_;
+  std::unique_ptr<ChannelExchange> tensor_, context_, expert_;  // compute lane
 };
 
 }  // namespace megalith

@@ -34,7 +34,8 @@ std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, const R
     return exchange ? exchange->size() == size && exchange->rank() == rank : size == 1;
   };
   MEGALITH_ASSERT(fits(ranks.tensor, ranks.split.tensor, ranks.split.tensor_rank) &&
-                  fits(ranks.context, ranks.split.context, ranks.split.context_rank));
+                  fits(ranks.context, ranks.split.context, ranks.split.context_rank) &&
+                  fits(ranks.expert, ranks.split.expert, ranks.split.expert_rank));
   std::vector<std::unique_ptr<Block>> blocks;
   for (BlockSpec& spec : list_blocks(shape, ranks.split)) {
     switch (shape.arch) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <span>
 
 #include "base/error.h"
 
@@ -51,7 +52,7 @@ class Cutter {
 };
 
 BlockSpec block(std::string name, BlockKind kind, int64_t layer, std::vector<ParameterSpec> parameters) {
-  return {std::move(name), kind, layer, std::move(parameters), 0};
+  return {std::move(name), kind, layer, std::move(parameters), 0, {}};
 }
 
 std::vector<BlockSpec> gpt2_blocks(const ModelShape& s, const Cutter& own) {
@@ -78,8 +79,9 @@ std::vector<BlockSpec> gpt2_blocks(const ModelShape& s, const Cutter& own) {
   return blocks;
 }
 
-// Experts come last, one after the other, each a contiguous part: gate, up, down.
-void add_experts(const ModelShape& s, const std::string& layer, std::vector<ParameterSpec>& to) {
+// Experts come last, one after the other, each a contiguous part: gate, up, down. Of those that other ranks of the expert
+// axis have, nothing is here but the name: parameters have the same numbers on all ranks.
+void add_experts(const ModelShape& s, const Split& split, const Cutter& own, const std::string& layer, std::vector<ParameterSpec>& to) {
   const Experts& x = s.experts;
   const int64_t C = s.hidden, F = x.ffn;
   const bool mixtral = is_mixtral(s);
@@ -95,22 +97,30 @@ void add_experts(const ModelShape& s, const std::string& layer, std::vector<Para
     to.back().sign_rate = x.bias_rate;
   }
   auto add = [&](const std::string& of, const char* gate, const char* up, const char* down, int64_t width) {
-    to.push_back(matrix(of + gate + ".weight", {width, C}, begins(C)));
-    to.push_back(joined(matrix(of + up + ".weight", {width, C}, begins(C))));
-    to.push_back(matrix(of + down + ".weight", {C, width}, begins(width)));
+    to.push_back(own.rows(matrix(of + gate + ".weight", {width, C}, begins(C))));
+    to.push_back(joined(own.rows(matrix(of + up + ".weight", {width, C}, begins(C)))));
+    to.push_back(own.columns(matrix(of + down + ".weight", {C, width}, begins(width))));
   };
   if (x.shared > 0) {
     to.push_back(matrix(p + "shared_expert_gate.weight", {1, C}));
     add(p + "shared_expert.", "gate_proj", "up_proj", "down_proj", x.shared);
   }
+  const int64_t first = cut_point(x.count, split.expert, split.expert_rank);
+  const int64_t last = cut_point(x.count, split.expert, split.expert_rank + 1);
   for (int64_t e = 0; e < x.count; e++) {
     const std::string expert = fmt::format("{}experts.{}.", p, e);
     if (mixtral) add(expert, "w1", "w3", "w2", F);
     else add(expert, "gate_proj", "up_proj", "down_proj", F);
+    for (ParameterSpec& parameter : std::span(to).last(3)) {
+      parameter.of_expert = true;
+      if (e >= first && e < last) continue;
+      parameter.cut = {0, {{0, 0}}};
+      parameter.shape[0] = 0;
+    }
   }
 }
 
-std::vector<BlockSpec> llama_blocks(const ModelShape& s, const Cutter& own) {
+std::vector<BlockSpec> llama_blocks(const ModelShape& s, const Split& split, const Cutter& own) {
   const int64_t C = s.hidden, F = s.ffn, Q = s.attention_width(), KV = s.kv_heads * s.head_dim();
   std::vector<BlockSpec> blocks;
   blocks.push_back(block("embedding", BlockKind::embedding, -1,
@@ -136,7 +146,7 @@ std::vector<BlockSpec> llama_blocks(const ModelShape& s, const Cutter& own) {
     if (s.output_bias) add(zeros(p + "self_attn.o_proj.bias", C));
     add(ones(p + "post_attention_layernorm.weight", C));
     if (s.experts.in_layer(i)) {
-      add_experts(s, p, parameters);
+      add_experts(s, split, own, p, parameters);
     } else {
       add(own.rows(matrix(p + "mlp.gate_proj.weight", {F, C})));
       add(joined(own.rows(matrix(p + "mlp.up_proj.weight", {F, C}))));
@@ -187,14 +197,22 @@ std::vector<BlockSpec> bert_blocks(const ModelShape& s, const Cutter& own) {
   return blocks;
 }
 
-void lay_out(BlockSpec& block) {
+void lay_out(BlockSpec& block, const Split& split) {
   int64_t end = 0;
+  const auto align = [&](int64_t to) { end = (end + to - 1) / to * to; };
+  block.parts = {{}};
   for (ParameterSpec& parameter : block.parameters) {
-    if (!parameter.joins_previous) end = (end + kFlatAlign - 1) / kFlatAlign * kFlatAlign;
+    if (!parameter.joins_previous) align(kFlatAlign);
+    if (split.expert > 1 && parameter.of_expert && !block.parts.back().experts) {
+      block.parts.back().range.end = end;
+      align(kPartAlign);
+      block.parts.push_back({{end, end}, true});
+    }
     parameter.offset = end;
     end += parameter.size();
   }
-  block.flat_size = (end + kFlatAlign - 1) / kFlatAlign * kFlatAlign;
+  align(kFlatAlign);
+  block.flat_size = block.parts.back().range.end = end;
 }
 
 }  // namespace
@@ -222,9 +240,9 @@ std::vector<BlockSpec> list_blocks(const ModelShape& shape, const Split& split) 
   check_split(shape, split);
   const Cutter own(split);
   std::vector<BlockSpec> blocks = shape.arch == Arch::gpt2    ? gpt2_blocks(shape, own)
-                                  : shape.arch == Arch::llama ? llama_blocks(shape, own)
+                                  : shape.arch == Arch::llama ? llama_blocks(shape, split, own)
                                                               : bert_blocks(shape, own);
-  for (BlockSpec& b : blocks) lay_out(b);
+  for (BlockSpec& b : blocks) lay_out(b, split);
   return blocks;
 }
 

@@ -33,6 +33,7 @@ struct ParameterSpec {
                                // larger matrix (q, k, v; gate, up)
   double sign_rate = 0;        // > 0: no gradient descends here; it moves so much against the sign of what its gradient
                                // has counted (a router's balancing bias)
+  bool of_expert = false;      // one expert's: along the expert axis a rank has some experts whole, and nothing of others
   int64_t offset = 0;          // elements from the start of the block's flat buffer; set by list_blocks
   std::vector<int64_t> whole_shape = shape;  // Hugging Face's, however it is cut
   ParameterCut cut;
@@ -49,12 +50,25 @@ struct ParameterSpec {
 template <class Run>
 void for_each_run(const ParameterSpec& parameter, int64_t begin, int64_t end, const Run& run);
 
+// Elements [begin, end) of a block's flat buffer.
+struct FlatRange {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+};
+
+// What the same ranks have alike. Where experts are spread over ranks, a layer's are a part of their own.
+struct FlatPart {
+  FlatRange range;
+  bool experts = false;
+};
+
 struct BlockSpec {
   std::string name;            // "embedding", "layer 3", "head"
   BlockKind kind = BlockKind::layer;
   int64_t layer = -1;          // number of the transformer layer; -1 for the others
   std::vector<ParameterSpec> parameters;
   int64_t flat_size = 0;       // elements of the flat buffer, alignment gaps included
+  std::vector<FlatPart> parts; // of it, one after the other; every parameter is in one
   const ParameterSpec& parameter(const std::string& suffix) const;  // the one whose name ends so
   const ParameterSpec* find(const std::string& suffix) const;       // null: there is none
 };
@@ -63,6 +77,8 @@ std::vector<BlockSpec> list_blocks(const ModelShape& shape, const Split& split =
 
 // Alignment of parameters inside flat buffers, in elements: 64 bytes of float32.
 inline constexpr int64_t kFlatAlign = 16;
+// And of parts: a page of float32, so that each can come from a disk and go there by itself.
+inline constexpr int64_t kPartAlign = 1024;
 
 template <class Run>
 void for_each_run(const ParameterSpec& parameter, int64_t begin, int64_t end, const Run& run) {

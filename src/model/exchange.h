@@ -42,6 +42,7 @@ struct Ranks {
   Split split;
   Exchange* tensor = nullptr;
   Exchange* context = nullptr;
+  Exchange* expert = nullptr;
 };
 
 }  // namespace megalith

@@ -6,30 +6,42 @@
 
 namespace megalith {
 
-ExpertFacts expert_facts(const ModelShape& s, int64_t sequences, int64_t length, int64_t e,
+ExpertFacts expert_facts(const ModelShape& s, const Split& split, int64_t sequences, int64_t length, int64_t tokens, int64_t e,
                          const std::function<int64_t(int64_t)>& row_bytes) {
   const Experts& x = s.experts;
-  const int64_t N = sequences * length, R = most_rows(x, sequences, length), C = s.hidden, F = x.ffn, S = x.shared;
-  const int64_t width = router_width(x);
+  const int64_t ranks = split.expert, N = tokens, W = sequences * length;  // here, and of whole sequences
+  // Of the rows of whole sequences, those of the tokens here; at most all that a token can have.
+  const auto here = [&](int64_t rows, int64_t most) { return std::min(rows, N * most); };
+  const int64_t a_token = x.router == Router::expert_choice ? x.count : x.top_k;
+  const int64_t R = here(most_rows(x, sequences, length), a_token);
+  const int64_t H = here(most_rows(x, sequences, length, ranks), ranks * std::min(a_token, x.count / ranks));
+  const int64_t C = s.hidden, F = x.ffn / split.tensor, S = x.shared / split.tensor, width = router_width(x);
   const auto product = [](int64_t rows, int64_t in, int64_t out) { return 2.0 * static_cast<double>(rows * in * out); };
+  // R rows leave, H at most come.
   ExpertFacts f;
   f.output_flop = product(R, F, C) + product(N, S, C);
   f.flop = product(N, C, width) + product(R, C, 2 * F) + product(N, C, S > 0 ? 2 * S + 1 : 0) + f.output_flop;
-  const int64_t logits = 4 * N * width;
-  f.kept_bytes = logits + R * row_bytes(2 * F) + (S > 0 ? N * row_bytes(2 * S) : 0);
-  f.plain_bytes = logits + e * (R * 2 * F + N * 2 * S);
+  const int64_t logits = 4 * W * width;
+  f.kept_bytes = logits + H * row_bytes(2 * F) + (S > 0 ? N * row_bytes(2 * S) : 0);
+  f.plain_bytes = logits + e * (H * 2 * F + N * 2 * S);
   // A 16-bit product of a weight's gradient, and the terms of the activation's ATen form.
   const bool narrow = e < 4;
-  const int64_t gradient = narrow ? 6 * F * 2 * C : 0, terms = narrow ? e * R * 9 * F : 0, wide = narrow ? 4 * N * C : 0;
+  const int64_t gradient = narrow ? 6 * F * 2 * C : 0, terms = narrow ? e * H * 9 * F : 0, wide = narrow ? 4 * N * C : 0;
   // The gradient's rows and the activations'; then the input's rows and their gradients; then tokens again, with what the
   // router and the shared expert add. The router's own lists are of the heap.
-  const int64_t rows = e * R * (C + F) + std::max(gradient, terms);
-  const int64_t back = e * (R * C + N * C - R * 2 * F);
-  const int64_t routed = e * (2 * N * C - R * 2 * F) + 2 * wide + (x.jitter > 0 ? 4 * N * C : 0) + logits;
-  const int64_t shared = S > 0 ? e * (N * C - R * 2 * F + std::max(N * S * (narrow ? 10 : 1), N * C * 2)) : 0;
-  f.workspace_bytes = std::max({rows, back, routed, shared, e * R * C}) + N * x.count * 32;
+  const int64_t rows = e * H * (C + F) + std::max(gradient, terms);
+  const int64_t back = e * (R * C + N * C - H * 2 * F);
+  const int64_t routed = e * (2 * N * C - H * 2 * F) + 2 * wide + (x.jitter > 0 ? 4 * N * C : 0) + logits;
+  const int64_t shared = S > 0 ? e * (N * C - H * 2 * F + std::max(N * S * (narrow ? 10 : 1), N * C * 2)) : 0;
+  // On the way: rows as they leave and as they come, or as they came and in the experts' order.
+  const int64_t travel = ranks > 1 ? e * (H + std::max(R, H)) * C : 0;
+  f.workspace_bytes = std::max({rows, back, routed, shared, e * R * C, travel}) + W * x.count * 32;
   // Rows there and back, the activation; what the router reads.
   f.touched_bytes = e * (R * (4 * C + 4 * F) + N * (3 * C + 4 * S)) + 6 * logits;
+  if (ranks == 1) return f;
+  // There and back: copied over, and into the other order.
+  f.touched_bytes += e * R * 8 * C;
+  f.sent_bytes = e * R * C / ranks * (ranks - 1);
   return f;
 }
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "config/model_shape.h"
+#include "config/split.h"
 
 namespace megalith {
 
@@ -14,10 +14,12 @@ struct ExpertFacts {
   int64_t plain_bytes = 0;       // and the same as they are computed with
   int64_t workspace_bytes = 0;   // backward: most besides those, the norm's output and the gradients in and out
   int64_t touched_bytes = 0;     // forward, besides products' own
+  int64_t sent_bytes = 0;        // one way, to the experts of other ranks
 };
 
-// `e`: bytes of a number as it is computed with; `row_bytes`: of a row of so many as it is kept.
-ExpertFacts expert_facts(const ModelShape& shape, int64_t sequences, int64_t length, int64_t e,
-                         const std::function<int64_t(int64_t)>& row_bytes);
+// `tokens`: of so many sequences, those here; `e`: bytes of a number as it is computed with; `row_bytes`: of a row of so many
+// as it is kept. Where experts are spread over ranks, work is what comes on average and memory what may come at most.
+ExpertFacts expert_facts(const ModelShape& shape, const Split& split, int64_t sequences, int64_t length, int64_t tokens,
+                         int64_t e, const std::function<int64_t(int64_t)>& row_bytes);
 
 }  // namespace megalith

@@ -6,6 +6,7 @@
 #include "model/expert_facts.h"
 #include "model/layers/vocabulary_loss.h"
 #include "model/packed_rows.h"
+#include "model/routing/groups.h"
 
 namespace megalith {
 namespace {
@@ -50,7 +51,7 @@ struct Share {
 
   bool shares_rows() const { return split.tensor > 1; }
   ExpertFacts experts() const {
-    return expert_facts(s, m.sequences, m.length, e, [&](int64_t width) { return kept.row(width); });
+    return expert_facts(s, split, m.sequences, m.length, N, e, [&](int64_t width) { return kept.row(width); });
   }
   // The feed-forward half's pre-activations as they are computed with, and as they are kept.
   int64_t pre_activation() const { return (s.arch == Arch::llama ? 2 : 1) * F; }  // of a row
@@ -151,7 +152,16 @@ void deferring_facts(BlockFacts& f, const Share& r) {
 // Forward gathers rows and adds up rows twice; backward gathers the norm's output and the gradient, and adds up, twice.
 // Of the ring, keys and values go round once forward, and backward with their gradients, those one turn longer. Of
 // Ulysses' form, q, k, v and the output are exchanged forward; gradient and output, and q, k, v's gradient backward.
+// Of layers with experts, logits come together along the context axis. Along the expert axis rows travel to their experts
+// and back; backward, their gradients do, and the rows once more. Besides how many come, and
+// their weights there and those's gradients back.
 void layer_exchanges(BlockFacts& f, const Share& r) {
+  if (r.sparse && r.split.expert > 1) {
+    const int64_t sent = r.experts().sent_bytes;
+    f.expert_forward = {4, 2 * sent};
+    f.expert_backward = {6, 3 * sent};
+  }
+  const int64_t logits = r.sparse && r.split.context > 1 ? 4 * r.N * router_width(r.s.experts) * (r.split.context - 1) : 0;
   if (r.split.tensor > 1) {
     const int64_t gather = r.gather_bytes(r.N), sum = r.sum_bytes(r.N);
     f.tensor_forward = {4, 2 * gather + 2 * sum};
@@ -164,7 +174,7 @@ void layer_exchanges(BlockFacts& f, const Share& r) {
     const int64_t here = r.N, others = r.m.tokens() - r.N;
     const int64_t out_qkv = r.e * here * r.X / n * (n - 1), out_o = r.e * here * r.A / n * (n - 1);
     const int64_t back_qkv = r.e * others * r.X / n, back_o = r.e * others * r.A / n;
-    f.context_forward = {2, out_qkv + back_o};
+    f.context_forward = {2 + (logits > 0), out_qkv + back_o + logits};
     f.context_backward = {3, 2 * out_o + back_qkv};
     return;
   }
@@ -175,7 +185,7 @@ void layer_exchanges(BlockFacts& f, const Share& r) {
     all += rows;
     if (turn + 1 < n) turned += rows;
   }
-  f.context_forward = {n - 1, r.e * turned * 2 * r.KV};
+  f.context_forward = {n - 1 + (logits > 0), r.e * turned * 2 * r.KV + logits};
   f.context_backward = {2 * n - 1, r.e * turned * 2 * r.KV + 4 * all * 2 * r.KV};
 }
 
@@ -317,6 +327,8 @@ std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchSha
     f.name = spec.name;
     f.kind = spec.kind;
     f.parameters = parameter_elements(spec);
+    for (const ParameterSpec& p : spec.parameters)
+      if (p.of_expert && split.expert > 1) f.expert_parameters += p.size();
     f.compute_copy_bytes = precision == Precision::fp32 ? 0 : 2 * spec.flat_size;
     switch (spec.kind) {
       case BlockKind::embedding: embedding_facts(f, share); break;

@@ -60,6 +60,7 @@ class LlamaLayer : public DecoderLayer<RmsNorm, FeedForward> {
   }
 
   void wire(ExpertFeedForward& sparse) {
+    sparse.ranks = this->ranks_;
     sparse.experts = this->shape_.experts;
     sparse.layer = this->spec_.layer;
     const Experts& x = sparse.experts;
@@ -72,7 +73,9 @@ class LlamaLayer : public DecoderLayer<RmsNorm, FeedForward> {
     sparse.gate_up.weights.clear();
     sparse.down.weights.clear();
     const bool mixtral = is_mixtral(this->shape_);
-    for (int64_t e = 0; e < x.count; e++) {
+    const Split& split = this->ranks_.split;
+    for (int64_t e = cut_point(x.count, split.expert, split.expert_rank);
+         e < cut_point(x.count, split.expert, split.expert_rank + 1); e++) {
       const std::string p = fmt::format("experts.{}.", e);
       sparse.gate_up.weights.push_back(this->joined(p + (mixtral ? "w1.weight" : "gate_proj.weight"),
                                                     p + (mixtral ? "w3.weight" : "up_proj.weight")));

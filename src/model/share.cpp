@@ -26,13 +26,17 @@ void hold_share(Pass& pass, const Split& split) {
   pass.last_row = cut_point(rows, split.tensor, split.tensor_rank + 1);
 }
 
+std::vector<int64_t> rows_of_sequences(const Pass& pass) {
+  std::vector<int64_t> rows;
+  append_rows(pass, pass.runs, rows);
+  return rows;
+}
+
 Pass share_of(Pass whole, const Split& split) {
   Pass pass = std::move(whole);
   hold_share(pass, split);
   if (pass.runs.empty()) return pass;
-  std::vector<int64_t> rows;
-  append_rows(pass, pass.runs, rows);
-  const at::Tensor here = at::tensor(rows, at::kLong);
+  const at::Tensor here = at::tensor(rows_of_sequences(pass), at::kLong);
   pass.ids_N = at::index_select(pass.ids_N, 0, here);
   if (pass.targets_N.defined()) pass.targets_N = at::index_select(pass.targets_N, 0, here);
   return pass;

@@ -30,6 +30,9 @@ void for_each_row_run(const Pass& pass, const Run& run) {
   }
 }
 
+// Of the rows that a rank of the context axis holds, all of them: their rows in the whole micro-batch, rising.
+std::vector<int64_t> rows_of_sequences(const Pass& pass);
+
 // The activation of the whole micro-batch, of which x_SC is here, in the order of the batch; and what is here of such.
 // Without a split both are the same tensor.
 at::Tensor gather_whole(const at::Tensor& x_SC, const Pass& pass, const Ranks& ranks);

@@ -54,13 +54,16 @@ Workload workload(const Config& config, int64_t micro_batch) {
 
 // Optimizer state of one number an element, and what the engine's streaming of a block takes: see engine/model_spill.cpp.
 void describe_streaming(BlockFacts& f, const BlockSpec& spec, int64_t slots, Packing packing, bool narrow) {
-  const StateLayout layout(spec, packing, {0, spec.flat_size});
-  const StoredArray slot = stored_slot(layout);
-  f.optimizer_bytes = slots * layout.slot_bytes();
-  f.optimizer_disk_bytes = slots * slot.disk_bytes();
-  std::vector<StoredArray> staged(static_cast<size_t>(slots), slot);
-  for (int i = 0; i < (narrow ? 2 : 1); i++) staged.push_back({spec.flat_size});  // the gradient; 16 bits: and the master
-  f.stream_bytes = BlockStore::staging_bytes(staged);
+  for (const FlatPart& part : spec.parts) {  // one after the other
+    const StateLayout layout(spec, packing, part.range);
+    const StoredArray slot = stored_slot(layout);
+    f.optimizer_bytes += slots * layout.slot_bytes();
+    if (part.experts) f.expert_optimizer_bytes += slots * layout.slot_bytes();
+    f.optimizer_disk_bytes += slots * slot.disk_bytes();
+    std::vector<StoredArray> staged(static_cast<size_t>(slots), slot);
+    for (int i = 0; i < (narrow ? 2 : 1); i++) staged.push_back({part.range.size()});  // the gradient; 16 bits: and the master
+    f.stream_bytes = std::max(f.stream_bytes, BlockStore::staging_bytes(staged));
+  }
 }
 
 // State of another form, of an optimizer that looks at whole parameters: it stays in memory, and so does a block while
@@ -79,7 +82,7 @@ std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch) {
   const Workload work = workload(config, micro_batch);
   // Ranks that share blocks have equal parts, but for a row or a token here and there.
   const Split split{
-      .tensor = config.parallel.tensor, .context = config.parallel.context, .form = config.parallel.context_form};
+      .tensor = config.parallel.tensor, .context = config.parallel.context, .form = config.parallel.context_form, .expert = config.parallel.expert};
   auto facts = block_facts(work.shape, work.micro, work.precision, config.train.activations, split);
   const auto optimizer = make_optimizer(config.train);
   const auto specs = list_blocks(config.model.shape, split);
@@ -112,7 +115,7 @@ StrategyLimits limits_of(const Config& config, const std::vector<BlockFacts>& bl
   StrategyLimits limits{.memory = config.memory, .room = room, .pipeline = pipeline_order(p.schedule)};
   limits.division.ranks = static_cast<int32_t>(data * p.pipeline * p.context * p.tensor);
   limits.division.tensor = static_cast<int32_t>(p.tensor);
-  limits.division.sharding = {static_cast<int32_t>(data * p.context), static_cast<int32_t>(p.zero)};
+  limits.division.sharding = {static_cast<int32_t>(data * p.context), static_cast<int32_t>(p.zero), static_cast<int32_t>(p.expert)};
   const int32_t pieces = limits.pipeline == PipelineOrder::interleaved ? static_cast<int32_t>(p.interleave) : 1;
   if (p.pipeline > 1) limits.division.stages = {balanced_stages(blocks, stages_of(config), pieces), stage};
   return limits;

@@ -61,7 +61,12 @@ Cost predict(const Schedule& schedule, const Op& op, const MachineSpeeds& speeds
   const double whole_bytes = kFloatBytes * static_cast<double>(block.parameters);
   const double parameter_bytes = op.block == kNoBlock ? 0 : kFloatBytes * static_cast<double>(schedule.slice_elements(op.block));
   const double state_bytes = op.block == kNoBlock ? 0 : static_cast<double>(schedule.optimizer_slice_bytes(op.block));
-  const double replicas = schedule.division.sharding.replicas;
+  // What is exchanged of parameters or their gradients: the experts' among fewer ranks. `part`: bytes of one, by ranks.
+  const Sharding& sharding = schedule.division.sharding;
+  const auto among_replicas = [&](const auto& part) {
+    const double expert_bytes = kFloatBytes * static_cast<double>(block.expert_parameters);
+    return part(whole_bytes - expert_bytes, sharding.replicas) + part(expert_bytes, sharding.expert_replicas());
+  };
   const auto forward_bytes = static_cast<double>(block.forward_touched_bytes);
   const auto backward_bytes = static_cast<double>(block.backward_touched_bytes);
   switch (op.kind) {
@@ -95,9 +100,12 @@ Cost predict(const Schedule& schedule, const Op& op, const MachineSpeeds& speeds
     case OpKind::clear: return compute(speeds, 0, whole_bytes);
     // Each rank adds up its part of all ranks' gradients and, where they stay whole, writes the sum to all.
     case OpKind::reduce:
-      if (replicas == 1) return {.seconds = speeds.op_overhead_s, .share = {}};  // norms and biases over the tensor axis
-      return exchange(speeds, whole_bytes * (schedule.slices() ? 1 + 1 / replicas : 2));
-    case OpKind::gather: return exchange(speeds, 2 * whole_bytes * (1 - 1 / replicas));
+      return exchange(speeds, among_replicas([&](double bytes, double ranks) {
+                        if (ranks == 1) return 0.0;  // norms and biases over the tensor axis
+                        return bytes * (schedule.slices() ? 1 + 1 / ranks : 2);
+                      }));
+    case OpKind::gather:
+      return exchange(speeds, among_replicas([](double bytes, double ranks) { return 2 * bytes * (1 - 1 / ranks); }));
     case OpKind::receive:
     case OpKind::receive_back: return exchange(speeds, 2 * static_cast<double>(block.output_bytes));
     case OpKind::lend:

@@ -23,6 +23,15 @@ std::optional<Meeting> meeting_of(const RankSchedule& rank, const Op& op, Turns&
       it.stage = schedule.division.stages.here;
       it.turn = turns[{op.kind, op.block}]++;
       return it;
+    // Rows travel to their experts and back while the layer runs.
+    case OpKind::forward:
+    case OpKind::recompute:
+    case OpKind::backward:
+      if (schedule.division.sharding.expert == 1 || schedule.blocks[op.block].expert_forward.calls == 0) return std::nullopt;
+      it.stage = schedule.division.stages.here;
+      it.share = rank.share;
+      it.experts = rank.experts;
+      return it;
     case OpKind::total: return it;
     // The files of a checkpoint are complete when all have written.
     case OpKind::commit: return schedule.division.ranks > 1 ? std::optional(it) : std::nullopt;

@@ -15,6 +15,7 @@ struct RankSchedule {
   const Schedule* schedule = nullptr;  // borrowed
   int32_t column = 0;
   int32_t share = 0;
+  int32_t experts = 0;  // ranks of one stage, share and number here have a layer's experts between them, where those are spread
 };
 
 // Ops that meet have equal ones: what it is, who takes part, and which of several in turn.
@@ -23,6 +24,7 @@ struct Meeting {
   int32_t column = -1;          // of sends; -1: all columns
   int32_t stage = -1;           // of collectives of one stage; -1: all stages
   int32_t share = -1;           // of those among the ranks that hold the same share; -1: all shares
+  int32_t experts = -1;         // of those among the ranks that have a layer's experts between them; -1: all of them
   BlockId block = kNoBlock;
   MicroId micro = kNoMicro;
   int32_t turn = 0;             // a rank may gather a block several times

@@ -6,18 +6,23 @@ namespace megalith {
 
 namespace {
 
-int64_t share(int64_t whole, const Sharding& sharding) {
-  return sharding.slices() ? (whole + sharding.replicas - 1) / sharding.replicas : whole;
+// Of `whole`, `experts` are what ranks with the same experts share.
+int64_t share(int64_t whole, int64_t experts, const Sharding& sharding) {
+  if (!sharding.slices()) return whole;
+  const auto cut = [](int64_t n, int64_t ranks) { return (n + ranks - 1) / ranks; };
+  return cut(whole - experts, sharding.replicas) + cut(experts, sharding.expert_replicas());
 }
 
 }  // namespace
 
 int64_t Schedule::slice_elements(BlockId block) const {
-  return share(blocks[static_cast<size_t>(block)].parameters, division.sharding);
+  const BlockFacts& facts = blocks[static_cast<size_t>(block)];
+  return share(facts.parameters, facts.expert_parameters, division.sharding);
 }
 
 int64_t Schedule::optimizer_slice_bytes(BlockId block) const {
-  return share(blocks[static_cast<size_t>(block)].optimizer_bytes, division.sharding);
+  const BlockFacts& facts = blocks[static_cast<size_t>(block)];
+  return share(facts.optimizer_bytes, facts.expert_optimizer_bytes, division.sharding);
 }
 
 ForwardPart BlockFacts::again(Keep keep, bool with_output) const {

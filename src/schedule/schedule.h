@@ -87,8 +87,10 @@ struct BlockFacts {
   std::string name;                  // "embedding", "layer 3", "head"
   BlockKind kind = BlockKind::layer;
   BlockId tied_to = kNoBlock;        // head: block whose table it multiplies with and adds gradients to
-  int64_t parameters = 0;            // elements owned by this block
+  int64_t parameters = 0;            // elements of this block that are here
   int64_t optimizer_bytes = 0;       // of this block's optimizer state
+  int64_t expert_parameters = 0;     // of both, where experts are spread over ranks: the experts'
+  int64_t expert_optimizer_bytes = 0;
   int64_t optimizer_disk_bytes = 0;  // the room it takes where it is away: whole chunks
   bool optimizer_streams = true;     // it has one number an element, which can be away; else it stays in memory
   // A micro-batch's costs:
@@ -110,7 +112,7 @@ struct BlockFacts {
   // Parts of forward that can be left out when it is made again:
   ForwardPart attention;             // up to the heads' output
   ForwardPart output;                // what nothing but the output needs
-  ExchangeFacts tensor_forward, tensor_backward, context_forward, context_backward;
+  ExchangeFacts tensor_forward, tensor_backward, context_forward, context_backward, expert_forward, expert_backward;
   // The block's own:
   int64_t compute_copy_bytes = 0;    // parameters kept a second time, in the precision of the computation
   int64_t save_workspace_bytes = 0;  // staging while its parts go out to a checkpoint
@@ -133,6 +135,8 @@ enum class Placement : uint8_t {
 struct Sharding {
   int32_t replicas = 1;  // that many ranks
   int32_t zero = 0;      // sliced over them: 1 optimizer state, 2 gradients too, 3 parameters too
+  int32_t expert = 1;    // experts are spread over so many of them: as many times fewer have the same ones
+  int32_t expert_replicas() const { return replicas / expert; }
   bool slices() const { return replicas > 1 && zero > 0; }
 };
 

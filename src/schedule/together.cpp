@@ -50,7 +50,8 @@ class Together {
   size_t expected(const Meeting& it) const {
     if (it.column >= 0) return 2;
     return static_cast<size_t>(std::count_if(ranks_.begin(), ranks_.end(), [&](const RankSchedule& rank) {
-      return (it.stage < 0 || rank.schedule->division.stages.here == it.stage) && (it.share < 0 || rank.share == it.share);
+      return (it.stage < 0 || rank.schedule->division.stages.here == it.stage) && (it.share < 0 || rank.share == it.share) &&
+             (it.experts < 0 || rank.experts == it.experts);
     }));
   }
 
@@ -81,6 +82,10 @@ class Together {
       const Schedule& schedule = *ranks_[rank_of(node)].schedule;
       const OpKind kind = it.kind == OpKind::reduce ? OpKind::gather : it.kind;  // one channel
       int32_t from = -1, to = -1;
+      if (it.experts >= 0) {  // one channel, whatever the layer does
+        turns[{OpKind::forward, it.column, it.stage, it.share, it.experts}][rank_of(node)].push_back(node);
+        continue;
+      }
       if (it.kind == OpKind::send || it.kind == OpKind::send_back) {
         from = schedule.stage(it.block);
         to = schedule.stage(it.block + 1);

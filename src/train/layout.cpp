@@ -29,11 +29,14 @@ Layout resolve_layout(Config& config, int ranks) {
   const int64_t others = p.tensor * p.pipeline * p.context;
   if (p.data == 0 && ranks % others == 0) p.data = ranks / others;
   const Layout layout{static_cast<int32_t>(std::max<int64_t>(1, p.data)), static_cast<int32_t>(p.pipeline),
-                      static_cast<int32_t>(p.context), static_cast<int32_t>(p.tensor)};
+                      static_cast<int32_t>(p.context), static_cast<int32_t>(p.tensor), static_cast<int32_t>(p.expert)};
   if (layout.ranks() != ranks || p.data == 0)
     refuse("parallel", ranks == 1 ? "a layout of 1 rank" : fmt::format("a layout of {} ranks: {}", ranks, possible(ranks)),
            p.data == 0 ? fmt::format("{} to a copy of the model", show(layout)) : fmt::format("{} ({} ranks)", show(layout), layout.ranks()),
            ranks == 1 ? fmt::format("start it with --ranks {}", layout.ranks()) : "");
+  if (layout.data % layout.expert != 0)
+    refuse("parallel.expert", fmt::format("a divisor of parallel.data ({})", layout.data), std::to_string(layout.expert),
+           "experts are spread over ranks of the data axis; the other layers see them as copies");
   const int64_t batch = config.train.batch;
   if (batch % layout.data != 0)
     refuse("train.batch", fmt::format("a multiple of parallel.data, {}", layout.data), std::to_string(batch),
@@ -44,17 +47,21 @@ Layout resolve_layout(Config& config, int ranks) {
   if (p.schedule == "interleaved" && layout.pipeline > 1 && p.interleave < 2)
     refuse("parallel.interleave", "at least 2, as parallel.schedule is interleaved", std::to_string(p.interleave), "");
   const bool slices = p.zero > 0 && layout.data * layout.context > 1;
-  if (config.train.optimizer == OptimizerKind::adafactor && (slices || layout.tensor > 1))
-    refuse("train.optimizer", "adamw, lion or sgd with parallel.zero or parallel.tensor", "adafactor",
+  const bool divided = slices || layout.tensor > 1 || layout.expert > 1;
+  if (config.train.optimizer == OptimizerKind::adafactor && divided)
+    refuse("train.optimizer", "adamw, lion or sgd with parallel.zero, parallel.tensor or parallel.expert", "adafactor",
            "it looks at rows and columns of whole parameters, which are divided among ranks there");
-  if (config.train.optimizer_state == Packing::int8 && (slices || layout.tensor > 1))
-    refuse("train.optimizer_state", "fp32 or bf16 with parallel.zero or parallel.tensor", "int8",
+  if (config.train.optimizer_state == Packing::int8 && divided)
+    refuse("train.optimizer_state", "fp32 or bf16 with parallel.zero, parallel.tensor or parallel.expert", "int8",
            "blocks of numbers with a common scale would be cut");
   return layout;
 }
 
 void check_layout(const Config& config, const Layout& layout) {
-  check_split(config.model.shape, {.tensor = layout.tensor, .context = layout.context, .form = config.parallel.context_form});
+  check_split(config.model.shape, {.tensor = layout.tensor,
+                                   .context = layout.context,
+                                   .form = config.parallel.context_form,
+                                   .expert = layout.expert});
   const auto blocks = static_cast<int64_t>(list_blocks(config.model.shape).size());
   const int64_t pieces = config.parallel.schedule == "interleaved" ? config.parallel.interleave : 1;
   if (layout.pipeline > 1 && layout.pipeline * pieces > blocks)

@@ -224,7 +224,7 @@ void TrainingLoop::look(StepMetrics& metrics, bool last) {
                                 std::exp(last_valid_loss_)));
   }
   // Every rank with a copy of the model makes the same one; a model that is divided makes none.
-  const bool whole = !team_ || (team_->mesh().layout().data == team_->ranks());
+  const bool whole = !team_ || (team_->mesh().layout().data == team_->ranks() && team_->mesh().layout().expert == 1);
   if (config_.train.sample_tokens > 0 && tokenizer_ && config_.model.shape.arch != Arch::bert && whole) {
     const std::string& prompt = config_.train.sample_prompt;
     GenerateSettings settings{config_.train.sample_tokens, {0.8, 40, 0.95}, {}, config_.run.seed};

@@ -7,7 +7,6 @@
 #include "checkpoint/hf_config.h"
 #include "checkpoint/store.h"
 #include "config/check.h"
-#include "config/unavailable.h"
 #include "memory/machine.h"
 #include "train/run_directory.h"
 
@@ -76,7 +75,6 @@ Plan plan_run(Config& config, Measuring measuring, const Seat& seat) {
 
 Prospect look_ahead(Config config) {
   check_for_training(config);
-  refuse_unavailable(config);
   Prospect prospect;
   const std::filesystem::path run = config.run.dir;
   const auto checkpoints = list_checkpoints(run / "checkpoints");

@@ -7,7 +7,6 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
 #include "config/check.h"
-#include "config/unavailable.h"
 #include "memory/allocator.h"
 #include "report/html.h"
 #include "schedule/parking_pass.h"
@@ -62,7 +61,6 @@ Config go_on_with(const Config& saved, const Config& now) {
 
 TrainResult train(Config config, World* world, launch::StatusPage& page) {
   check_for_training(config);
-  refuse_unavailable(config);
   const Layout layout = resolve_layout(config, world ? world->size() : 1);
   std::optional<Team> joined;
   if (world) {

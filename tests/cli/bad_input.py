@@ -202,9 +202,14 @@ def training_settings(space):
     )
 
 
-def not_there_yet(space):
+def experts_of_a_dense_model(space):
     space.yaml("run")
-    refused(space, "train", "run.yaml", "parallel.expert=2", says=["parallel.expert", "got 2", "does not have it yet"])
+    refused(space, "train", "run.yaml", "--ranks", "2", "parallel.expert=2", says=["parallel.expert", "the model has no experts", "got 2"], quiet=False)
+
+
+def one_rank_shares_nothing(space):
+    space.yaml("run")
+    refused(space, "train", "run.yaml", "parallel.expert=2", says=["parallel.expert", "a divisor of parallel.data (1)", "got 2"])
     assert not (space / "runs").exists(), "a refused run left a directory"
 
 
@@ -225,8 +230,13 @@ def layouts(space):
 def experts(space):
     space.yaml("sparse", model="{arch: llama, layers: 2, hidden: 32, heads: 4, context: 32, experts: {count: 4}}")
     several = ("train", "sparse.yaml", "--ranks", "2", "train.batch=8")
-    refused(space, *several, "parallel.tensor=2", says=["parallel.tensor", "1 with model.experts", "got 2"], quiet=False)
-    refused(space, *several, "parallel.context=2", says=["parallel.context", "1 with model.experts", "got 2"], quiet=False)
+    refused(space, *several, "parallel.expert=2", "model.experts.count=5",
+            says=["parallel.expert", "a divisor of model.experts.count (5)", "got 2", "use 1 or 5"], quiet=False)
+    refused(space, *several, "parallel.expert=2", "parallel.tensor=2", says=["parallel.expert", "a divisor of parallel.data (1)", "got 2"], quiet=False)
+    refused(space, *several, "parallel.expert=2", "train.optimizer=adafactor", says=["train.optimizer", "parallel.expert", "got adafactor"], quiet=False)
+    refused(space, *several, "parallel.expert=2", "train.optimizer_state=int8", says=["train.optimizer_state", "parallel.expert", "got int8"], quiet=False)
+    refused(space, *several, "parallel.tensor=2", "model.experts.ffn=33",
+            says=["parallel.tensor", "a divisor of model.experts.ffn (33)", "got 2", "use 1"], quiet=False)
     refused(space, *several, "parallel.zero=2", "model.experts.share_layers=true", says=["model.experts.share_layers", "zero above 1"], quiet=False)
     refused(space, "train", "sparse.yaml", "model.experts.top_k=5", says=["model.experts.top_k", "at most", "got 5"])
     refused(space, "train", "sparse.yaml", "model.experts.capacity=0", says=["model.experts.capacity", "above 0", "got 0"])
@@ -476,7 +486,8 @@ run_cases(
         token_beyond_the_vocabulary,
         model_shapes,
         training_settings,
-        not_there_yet,
+        one_rank_shares_nothing,
+        experts_of_a_dense_model,
         layouts,
         experts,
         yaml_mistakes,

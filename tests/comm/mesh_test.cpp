@@ -74,11 +74,19 @@ TEST(Mesh, ExpertsLieInsideTheDataAxis) {
   const Layout layout{.data = 4, .pipeline = 1, .context = 1, .tensor = 2, .expert = 2};
   EXPECT_EQ(Mesh(layout, 1).expert_peers(), (Ranks{1, 3}));
   EXPECT_EQ(Mesh(layout, 4).expert_peers(), (Ranks{4, 6}));
+  EXPECT_EQ(Mesh(layout, 4).expert_place(), 0);
+  EXPECT_EQ(Mesh(layout, 7).expert_place(), 1);
+  EXPECT_EQ(Mesh(layout, 3).expert_replicas(), (Ranks{3, 7}));
+  // Ranks of the context axis have the same experts.
+  const Layout with_context{.data = 4, .context = 2, .expert = 2};
+  EXPECT_EQ(Mesh(with_context, 2).expert_peers(), (Ranks{0, 2}));
+  EXPECT_EQ(Mesh(with_context, 2).expert_replicas(), (Ranks{2, 3, 6, 7}));
   EXPECT_THROW(Mesh({.data = 3, .expert = 2}, 0), Bug);
 }
 
 TEST(Mesh, ShowsWhatIsNotOne) {
   EXPECT_EQ(show(Layout{.data = 2, .tensor = 4}), "data 2 × tensor 4");
+  EXPECT_EQ(show(Layout{.data = 4, .pipeline = 2, .expert = 2}), "data 4 × pipeline 2, experts over 2");
   EXPECT_EQ(show(Layout{}), "1 rank");
 }
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "config/errors.h"
-#include "config/unavailable.h"
 
 namespace megalith {
 
@@ -151,16 +150,6 @@ TEST(Check, ExpertsThatCannotBeNameTheKey) {
   EXPECT_NE(mistake("model: {from: folder, experts: {count: 8}}").find("either model.from or model.experts.count"),
             std::string::npos);
   EXPECT_EQ(mistake(llama + "count: 8, router: expert_choice, across: 4}}\ntrain: {batch: 8, micro_batch: 4}"), "no error");
-}
-
-TEST(Check, WhatThisVersionLacksIsRefusedByName) {
-  const std::string said = complaint([] { refuse_unavailable(parse(kModel, {"parallel.expert=2"})); });
-  EXPECT_EQ(said.find("parallel.expert"), 0u) << said;
-  EXPECT_NE(said.find("this version does not have it"), std::string::npos) << said;
-  EXPECT_EQ(complaint([] {
-              refuse_unavailable(parse(kModel, {"parallel.data=1", "memory.recompute=none"}));
-            }),
-            "no error");
 }
 
 }  // namespace megalith

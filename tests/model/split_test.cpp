@@ -31,6 +31,7 @@ struct Model {
   bool some_targets = false;
   int64_t kept = 0;  // tokens that layer 1 keeps; 0: all
   bool biases = false;  // llama: on the attention's projections
+  Experts experts = {};  // llama
 };
 
 ModelShape shape_of(const Model& m) {
@@ -45,6 +46,7 @@ ModelShape shape_of(const Model& m) {
   shape.tied = m.tied;
   shape.dropout = m.dropout;
   shape.qkv_bias = shape.output_bias = m.biases;
+  shape.experts = m.experts;
   fill_defaults(shape);
   return shape;
 }
@@ -60,7 +62,7 @@ Pass whole_pass(const Model& m, int64_t vocab, int64_t micro) {
     for (int64_t n = 0; n < kTokens; n++)
       if (n % 5 > 1 || n < 9) pass.targets_N.mutable_data_ptr<int64_t>()[n] = kNoTarget;
   pass.visibility = m.arch == Arch::bert ? Visibility::all : m.prefix ? Visibility::prefix : Visibility::causal;
-  if (m.prefix) pass.prefix_B = {3 + micro, 8, 1};
+  if (m.prefix) pass.prefix_B = {3 + micro % 2, 8, 1};
   if (m.documents)
     pass.document_begin_N = at::tensor(std::vector<int64_t>{0, 0, 2, 2, 2, 2, 2, 7, 8, 8, 8, 0, 0, 0, 0, 0, 5,
                                                             5, 5, 5, 5, 5, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 10});
@@ -73,6 +75,8 @@ Pass whole_pass(const Model& m, int64_t vocab, int64_t micro) {
   pass.step = 4;
   pass.first_sequence = micro * kSequences;
   pass.gradient_scale = 1.0 / 16;
+  pass.explores = true;
+  pass.balance_scale = 1.0 / 3;
   return pass;
 }
 
@@ -96,7 +100,8 @@ struct RankResult {
   ExchangeFacts tensor, context;  // what it sent, all micro-batches
 };
 
-RankResult run_rank(const Model& m, const Ranks& ranks, at::ScalarType type) {
+// Ranks of the expert axis have micro-batches of their own.
+RankResult run_rank(const Model& m, const Ranks& ranks, at::ScalarType type, int64_t micros = kMicros) {
   const ModelShape shape = shape_of(m);
   auto blocks = make_blocks(shape, ranks);
   const auto gradient_type = c10::promoteTypes(type, at::kFloat);
@@ -129,7 +134,8 @@ RankResult run_rank(const Model& m, const Ranks& ranks, at::ScalarType type) {
     Pass pass;
     LossSums sums;
   } last;
-  for (int64_t micro = 0; micro < kMicros; micro++) {
+  for (int64_t i = 0; i < micros; i++) {
+    const int64_t micro = ranks.split.expert_rank * micros + i;
     const Pass pass = share_of(whole_pass(m, shape.vocab, micro), ranks.split);
     std::vector<Tape> tapes(blocks.size());
     at::Tensor x, g;
@@ -159,13 +165,15 @@ RankResult run_rank(const Model& m, const Ranks& ranks, at::ScalarType type) {
   return result;
 }
 
-Result run(const Model& m, int64_t tensor, int64_t context, ContextForm form, at::ScalarType type) {
-  std::vector<RankResult> by_rank(static_cast<size_t>(tensor * context));
+Result run(const Model& m, int64_t tensor, int64_t context, ContextForm form, at::ScalarType type, int64_t expert = 1,
+           int64_t micros = kMicros) {
+  std::vector<RankResult> by_rank(static_cast<size_t>(tensor * context * expert));
   run_ranks(tensor, context, form, [&](const Ranks& ranks) {
-    by_rank[static_cast<size_t>(ranks.split.context_rank * tensor + ranks.split.tensor_rank)] = run_rank(m, ranks, type);
-  });
+    const Split& s = ranks.split;
+    by_rank[static_cast<size_t>((s.expert_rank * context + s.context_rank) * tensor + s.tensor_rank)] = run_rank(m, ranks, type, micros);
+  }, expert);
   Result result;
-  for (int64_t c = 0; c < context; c++)
+  for (int64_t c = 0; c < context * expert; c++)
     for (int64_t t = 0; t < tensor; t++) {
       const RankResult& rank = by_rank[static_cast<size_t>(c * tensor + t)];
       EXPECT_EQ(rank.sums.loss, by_rank[static_cast<size_t>(c * tensor)].sums.loss) << "tensor ranks have one loss";
@@ -186,8 +194,14 @@ Result run(const Model& m, int64_t tensor, int64_t context, ContextForm form, at
               holders[static_cast<size_t>(to + i)]++;
             }
           });
-          if (c + 1 < context || t + 1 < tensor) continue;
-          for (int n : holders) EXPECT_EQ(n, p.is_cut() ? context : context * tensor) << p.name;
+          if (c + 1 < context * expert || t + 1 < tensor) continue;
+          // (The last rank has the last experts.)
+          const int64_t copies = context * (p.of_expert ? 1 : expert);
+          if (!p.of_expert || p.size() > 0) {
+            for (int n : holders) EXPECT_EQ(n, p.is_cut() ? copies : copies * tensor) << p.name;
+          } else {
+            for (int n : holders) EXPECT_GE(n, context) << p.name;
+          }
         }
       }
     }
@@ -271,6 +285,122 @@ INSTANTIATE_TEST_SUITE_P(
         Case{{.name = "BertUntiedDropout", .arch = Arch::bert, .tied = false, .dropout = kDrop, .some_targets = true}, kBoth},
         Case{{.name = "BertDocumentsDropping", .arch = Arch::bert, .dropout = kDrop, .documents = true, .some_targets = true, .kept = 4}, kAll}),
     [](const auto& test) { return test.param.model.name; });
+
+Experts experts_of(Router router, int64_t count = 4, int64_t top_k = 2) {
+  Experts x;
+  x.count = count;
+  x.top_k = top_k;
+  x.router = router;
+  x.aux_loss = 0.5;
+  return x;
+}
+
+// Experts spread over ranks with sequences of their own, against one rank that takes all of them.
+void expect_spread(const Model& model, int64_t expert, int64_t tensor = 1, int64_t context = 1, ContextForm form = ContextForm::ring) {
+  SCOPED_TRACE(testing::Message() << model.name << ", expert " << expert << ", tensor " << tensor << ", context " << context);
+  std::printf("  %s: expert %d, tensor %d, context %d\n", model.name.c_str(), static_cast<int>(expert),
+              static_cast<int>(tensor), static_cast<int>(context));
+  for (at::ScalarType type : {at::kDouble, at::kFloat}) {
+    const bool exact = type == at::kDouble;
+    const Result whole = run(model, 1, 1, form, type, 1, expert * kMicros);
+    expect_same(run(model, tensor, context, form, type, expert), whole, exact ? 1e-13 : 1e-6, exact ? 1e-9 : 1e-4);
+  }
+}
+
+Model sparse(const std::string& name, const Experts& experts) {
+  return {.name = name, .arch = Arch::llama, .heads = 4, .kv_heads = 2, .experts = experts};
+}
+
+TEST(SpreadExperts, GiveTheLossAndGradientsOfOneRank) {
+  expect_spread(sparse("Softmax", experts_of(Router::softmax)), 2);
+  expect_spread(sparse("Softmax", experts_of(Router::softmax)), 4);
+  expect_spread(sparse("ThreeRanks", experts_of(Router::softmax, 6, 3)), 3);
+  expect_spread(sparse("Noisy", experts_of(Router::noisy)), 2);
+  expect_spread(sparse("Gshard", experts_of(Router::gshard)), 2);
+  Experts crowded = experts_of(Router::softmax, 8);
+  crowded.capacity = 0.75;
+  crowded.group = 4;
+  expect_spread(sparse("Capacity", crowded), 4);
+  Experts jittered = experts_of(Router::switch_, 4, 1);
+  jittered.jitter = 0.1;
+  expect_spread(sparse("Switch", jittered), 2);
+  Experts biased = experts_of(Router::sigmoid);
+  biased.shared = 8;
+  biased.ffn = 12;
+  expect_spread(sparse("SigmoidShared", biased), 2);
+  Experts chooses = experts_of(Router::expert_choice);
+  chooses.across = kSequences;
+  expect_spread(sparse("ExpertChoice", chooses), 2);
+  Model some = sparse("EverySecondDropping", experts_of(Router::softmax));
+  some.experts.every = 2;
+  some.kept = 6;
+  expect_spread(some, 2);
+}
+
+TEST(SpreadExperts, ShareTheirInsideAndTheirSequencesToo) {
+  Experts crowded = experts_of(Router::softmax);
+  crowded.capacity = 0.75;
+  crowded.group = 4;
+  Experts biased = experts_of(Router::sigmoid);
+  biased.shared = 8;
+  biased.ffn = 12;
+  Experts jittered = experts_of(Router::switch_, 4, 1);
+  jittered.jitter = 0.1;
+  Experts chooses = experts_of(Router::expert_choice);
+  chooses.across = kSequences;
+  Model dropping = sparse("Dropping", biased);
+  dropping.kept = 6;
+  const std::vector<Model> models{sparse("Noisy", experts_of(Router::noisy)), sparse("Gshard", experts_of(Router::gshard)),
+                                  sparse("Capacity", crowded),                sparse("SigmoidShared", biased),
+                                  sparse("Switch", jittered),                 sparse("ExpertChoice", chooses), dropping};
+  for (const Model& model : models) {
+    expect_spread(model, 1, 2);
+    expect_spread(model, 1, 1, 3);
+    expect_spread(model, 1, 2, 2);
+    expect_spread(model, 2, 2, 2, ContextForm::ulysses);
+  }
+}
+
+TEST(SpreadExperts, ComputeInSixteenBitsToo) {
+  const Model model = sparse("", experts_of(Router::softmax, 2, 2));  // nobody changes experts by rounding
+  expect_same(run(model, 1, 1, kRing, at::kBFloat16, 2), run(model, 1, 1, kRing, at::kBFloat16, 1, 2 * kMicros), 2e-3, 0.1);
+}
+
+TEST(SpreadExperts, RunTwiceGiveTheSameBits) {
+  const Model model = sparse("", experts_of(Router::noisy));
+  const Result one = run(model, 1, 1, kRing, at::kFloat, 4), two = run(model, 1, 1, kRing, at::kFloat, 4);
+  EXPECT_EQ(one.loss, two.loss);
+  EXPECT_EQ(one.gradients, two.gradients);
+}
+
+TEST(SpreadExperts, AreAPartOfTheirOwnThatBeginsAPage) {
+  const ModelShape shape = shape_of(sparse("", experts_of(Router::softmax)));
+  std::map<std::string, int> holders;
+  for (int64_t rank = 0; rank < 2; rank++) {
+    const auto blocks = list_blocks(shape, {.expert = 2, .expert_rank = rank}), whole = list_blocks(shape);
+    for (size_t b = 0; b < blocks.size(); b++) {
+      const BlockSpec& spec = blocks[b];
+      const bool layer = spec.kind == BlockKind::layer;
+      EXPECT_EQ(whole[b].parts.size(), 1u);
+      ASSERT_EQ(spec.parts.size(), layer ? 2u : 1u);
+      EXPECT_EQ(spec.parts.back().range.end, spec.flat_size);
+      ASSERT_EQ(spec.parameters.size(), whole[b].parameters.size());
+      for (size_t i = 0; i < spec.parameters.size(); i++) {
+        const ParameterSpec& p = spec.parameters[i];
+        EXPECT_EQ(p.name, whole[b].parameters[i].name);
+        EXPECT_EQ(p.whole_shape, whole[b].parameters[i].shape);
+        holders[p.name] += p.size() > 0;
+        const FlatRange& range = spec.parts[p.of_expert ? 1 : 0].range;
+        EXPECT_GE(p.offset, range.begin);
+        EXPECT_LE(p.offset + p.size(), range.end);
+      }
+      if (!layer) continue;
+      EXPECT_EQ(spec.parts[1].range.begin % kPartAlign, 0);
+      EXPECT_LE(spec.parts[0].range.end, spec.parts[1].range.begin);
+    }
+  }
+  for (const auto& [name, ranks] : holders) EXPECT_EQ(ranks, name.find("experts.") == std::string::npos ? 2 : 1) << name;
+}
 
 TEST(SplitModels, ComputeInSixteenBitsToo) {
   for (Arch arch : {Arch::gpt2, Arch::llama, Arch::bert}) {
@@ -376,6 +506,9 @@ TEST(SplitFacts, SayWhatIsSentAndKept) {
       {{.name = "llama", .arch = Arch::llama, .heads = 8, .kv_heads = 4, .tied = false}, {4}},
       {{.name = "llama", .arch = Arch::llama, .heads = 8, .kv_heads = 4}, {1, 3}},
       {{.name = "llama", .arch = Arch::llama, .heads = 8, .kv_heads = 4}, {2, 2, kUlysses}},
+      {sparse("experts", experts_of(Router::noisy)), {2}},
+      {sparse("experts", experts_of(Router::softmax)), {1, 3}},
+      {sparse("experts", experts_of(Router::sigmoid)), {2, 2, kUlysses}},
       {{.name = "bert", .arch = Arch::bert}, {2, 2}},
       {{.name = "bert dropping", .arch = Arch::bert, .kept = 5}, {3, 2, kUlysses}},
   };
@@ -442,6 +575,13 @@ TEST(SplitChecks, NameWhatDoesNotDivideAndWhatDoes) {
   EXPECT_EQ(complaint(shape, {.tensor = 2, .context = 4, .form = kUlysses}),
             "parallel.context: expected a divisor of model.kv_heads / parallel.tensor (2), got 4; use 1 or 2");
   EXPECT_THROW(list_blocks(shape, {.tensor = 3}), UserError);
+  EXPECT_EQ(complaint(shape, {.expert = 2}),
+            "parallel.expert: expected 1, as the model has no experts, got 2; remove it, or set model.experts.count");
+  shape.experts = experts_of(Router::softmax, 6);
+  EXPECT_EQ(complaint(shape, {.expert = 3}), "no error");
+  EXPECT_EQ(complaint(shape, {.expert = 4}),
+            "parallel.expert: expected a divisor of model.experts.count (6), got 4; use 1, 2, 3 or 6");
+  shape.experts = {};
   shape.vocab = 1;
   EXPECT_EQ(complaint(shape, {.tensor = 2}), "parallel.tensor: expected at most model.vocab (1), got 2");
 }

@@ -154,33 +154,40 @@ class ThreadExchange : public Exchange {
   std::vector<at::Tensor> scrap_;
 };
 
-// Runs work(ranks of this rank) on a thread for every rank of a split, context-major. The first exception comes out.
-inline void run_ranks(int64_t tensor, int64_t context, ContextForm form, const std::function<void(const Ranks&)>& work) {
-  std::vector<std::unique_ptr<Meeting>> rows, columns;
-  for (int64_t c = 0; c < context; c++) rows.push_back(std::make_unique<Meeting>(tensor));
-  for (int64_t t = 0; t < tensor; t++) columns.push_back(std::make_unique<Meeting>(context));
+// Runs work(ranks of this rank) on a thread for every rank of a split. The first exception comes out.
+inline void run_ranks(int64_t tensor, int64_t context, ContextForm form, const std::function<void(const Ranks&)>& work,
+                      int64_t expert = 1) {
+  const int64_t all = tensor * context * expert;
+  std::vector<std::unique_ptr<Meeting>> by_tensor, by_context, by_expert;  // each has as many as all ranks; some are not used
+  for (int64_t i = 0; i < all; i++) {
+    by_tensor.push_back(std::make_unique<Meeting>(tensor));
+    by_context.push_back(std::make_unique<Meeting>(context));
+    by_expert.push_back(std::make_unique<Meeting>(expert));
+  }
   std::mutex mutex;
   std::exception_ptr first;
   std::vector<std::thread> threads;
-  for (int64_t c = 0; c < context; c++)
-    for (int64_t t = 0; t < tensor; t++)
-      threads.emplace_back([&, c, t] {
-        c10::InferenceMode no_graph;
-        at::set_num_threads(1);
-        Meeting &row = *rows[static_cast<size_t>(c)], &column = *columns[static_cast<size_t>(t)];
-        ThreadExchange by_tensor(row, tensor, t), by_context(column, context, c);
-        Ranks ranks{{tensor, t, context, c, form}, tensor > 1 ? &by_tensor : nullptr, context > 1 ? &by_context : nullptr};
-        try {
-          work(ranks);
-        } catch (...) {
-          {
-            std::lock_guard lock(mutex);
-            if (!first) first = std::current_exception();
-          }
-          for (auto& meeting : rows) meeting->leave();
-          for (auto& meeting : columns) meeting->leave();
+  for (int64_t rank = 0; rank < all; rank++)
+    threads.emplace_back([&, rank] {
+      c10::InferenceMode no_graph;
+      at::set_num_threads(1);
+      const int64_t t = rank % tensor, c = rank / tensor % context, e = rank / tensor / context;
+      ThreadExchange along_tensor(*by_tensor[static_cast<size_t>(rank - t)], tensor, t);
+      ThreadExchange along_context(*by_context[static_cast<size_t>(rank - c * tensor)], context, c);
+      ThreadExchange along_expert(*by_expert[static_cast<size_t>(rank - e * tensor * context)], expert, e);
+      Ranks ranks{{tensor, t, context, c, form, expert, e}, tensor > 1 ? &along_tensor : nullptr,
+                  context > 1 ? &along_context : nullptr, expert > 1 ? &along_expert : nullptr};
+      try {
+        work(ranks);
+      } catch (...) {
+        {
+          std::lock_guard lock(mutex);
+          if (!first) first = std::current_exception();
         }
-      });
+        for (auto* meetings : {&by_tensor, &by_context, &by_expert})
+          for (auto& meeting : *meetings) meeting->leave();
+      }
+    });
   for (std::thread& thread : threads) thread.join();
   if (first) std::rethrow_exception(first);
 }

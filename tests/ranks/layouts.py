@@ -1,6 +1,6 @@
 """Every layout trains the same model: losses of all steps and every gradient of the first against one rank.
 
-layouts.py MEGALITH [--all [--table FILE]] [--only WORD]: without --all, the first nine. The contract: the first loss within
+layouts.py MEGALITH [--all [--table FILE]] [--only WORD]: without --all, the first eleven. The contract: the first loss within
 1e-6 relative, every gradient |d| <= 1e-4 max(|g|, 1e-6 |all|), losses of all steps within 1e-3; of a few layouts, of 50."""
 
 import argparse
@@ -16,7 +16,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 STEPS = 6
-QUICK = 9
+QUICK = 11
 MODELS = {
     "gpt2": "model: {arch: gpt2, layers: 5, hidden: 48, heads: 4, context: 32, dropout: {embedding: 0.1, residual: 0.1, attention: 0.1}}",
     "gpt2 untied": "model: {arch: gpt2, layers: 4, hidden: 48, heads: 4, context: 32, tied: false}",
@@ -26,6 +26,9 @@ MODELS = {
     "experts": "model: {arch: llama, layers: 4, hidden: 64, heads: 8, kv_heads: 4, ffn: 64, context: 32, experts: {count: 4}}",
     "wide experts": "model: {arch: llama, layers: 4, hidden: 384, heads: 8, ffn: 384, context: 32, experts: {count: 4, router: noisy}}",
     "few experts": "model: {arch: llama, layers: 4, hidden: 64, heads: 8, ffn: 64, context: 32, experts: {count: 4, router: sigmoid, every: 2, shared: 32, capacity: 1.5}}",
+    "three experts": "model: {arch: llama, layers: 4, hidden: 64, heads: 8, ffn: 64, context: 32, experts: {count: 6, router: gshard}}",
+    "switch": "model: {arch: llama, layers: 4, hidden: 64, heads: 8, ffn: 64, context: 32, experts: {count: 4, router: switch, capacity: 1.25, group: 8, jitter: 0.01}}",
+    "shared layers": "model: {arch: llama, layers: 4, hidden: 64, heads: 8, ffn: 64, context: 32, experts: {count: 4, share_layers: true}}",
     "bert": "model: {arch: bert, layers: 4, hidden: 48, heads: 4, ffn: 96, context: 32}\nobjective: masked",
 }
 # Shorter samples and rare words later, and layers that skip tokens: every step here has another shape than the one before.
@@ -51,6 +54,8 @@ LAYOUTS = [
     layout(4, "gpt2", pipeline=2, schedule="interleaved", interleave=2, tensor=2),
     layout(8, "wide llama", pipeline=2, tensor=2, zero=3, spill=True),
     layout(4, "bert", pipeline=2, context=2, efficient=True),
+    layout(2, "experts", expert=2),
+    layout(4, "few experts", expert=2, zero=3),
     layout(2),
     layout(3, batch=12),
     layout(4),
@@ -113,6 +118,35 @@ LAYOUTS = [
     layout(2, "few experts", zero=2, recompute="full"),
     layout(2, "few experts", zero=3),
     layout(2, "wide experts", zero=1, spill=True),
+    layout(4, "experts", expert=4),
+    layout(4, "experts", expert=2, zero=1),
+    layout(4, "few experts", expert=4, zero=2),
+    layout(2, "experts", expert=2, zero=3),
+    layout(8, "experts", expert=4, zero=3, batch=16),
+    layout(6, "three experts", expert=3, zero=1, batch=12),
+    layout(4, "experts", pipeline=2, expert=2),
+    layout(4, "few experts", pipeline=2, schedule="gpipe", expert=2, zero=1),
+    layout(8, "experts", pipeline=2, schedule="interleaved", interleave=2, expert=2, zero=2, micro_batch=1),
+    layout(4, "experts", pipeline=2, expert=2, zero=3),
+    layout(2, "wide experts", expert=2, spill=True),
+    layout(4, "wide experts", expert=2, zero=1, spill=True),
+    layout(4, "wide experts", expert=2, zero=3, spill=True),
+    layout(4, "wide experts", pipeline=2, expert=2, spill=True, recompute="full"),
+    layout(2, "experts", expert=2, recompute="full"),
+    layout(4, "few experts", expert=2, zero=2, recompute="selective"),
+    layout(2, "switch", expert=2),
+    layout(2, "shared layers", expert=2),
+    layout(2, "few experts", expert=2, efficient=True),
+    layout(2, "experts", tensor=2),
+    layout(4, "few experts", tensor=2, expert=2),
+    layout(4, "wide experts", tensor=2, expert=2, zero=1, spill=True),
+    layout(4, "shared layers", tensor=2, context=2),
+    layout(2, "few experts", context=2),
+    layout(2, "switch", context=2, context_form="ulysses"),
+    layout(4, "experts", context=2, expert=2, zero=3),
+    layout(8, "few experts", tensor=2, context=2, expert=2),
+    layout(8, "experts", pipeline=2, tensor=2, expert=2, zero=1, recompute="full"),
+    layout(4, "few experts", tensor=2, context=2, efficient=True),
 ]
 
 
@@ -125,6 +159,7 @@ LONG = [
     layout(4, pipeline=2, schedule="zero_bubble", zero=1),
     layout(4, "bert", tensor=2, zero=3),
     layout(8, "llama", pipeline=2, tensor=2, zero=3),
+    layout(4, "experts", expert=2, zero=2),
 ]
 
 

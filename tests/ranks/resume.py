@@ -1,6 +1,6 @@
 """A checkpoint belongs to the model: saved under one layout, continued under another.
 
-resume.py MEGALITH [--all]: without --all, four pairs. The losses go on as they would have under the first layout: within
+resume.py MEGALITH [--all]: without --all, six pairs. The losses go on as they would have under the first layout: within
 1e-3, and bit for bit where both layouts are the same."""
 
 import argparse
@@ -20,6 +20,12 @@ PAIRS = [
     ((4, {"pipeline": 2, "zero": 3}), (2, {"tensor": 2})),
     ((2, {"tensor": 2}), ONE),
     (ONE, (4, {"pipeline": 2, "tensor": 2})),
+    ((2, {"expert": 2}), (4, {"expert": 4, "zero": 1})),
+    ((2, {"expert": 2}), ONE),
+    ((4, {"expert": 4, "zero": 3}), (4, {"expert": 2, "pipeline": 2})),
+    (ONE, (4, {"expert": 2, "tensor": 2})),
+    ((2, {"expert": 2, "spill": True}), (2, {"zero": 2})),
+    ((4, {"expert": 2, "zero": 2}), (4, {"expert": 2, "zero": 2})),
     (ONE, (2, {"zero": 3})),
     ((2, {}), (4, {})),
     ((4, {"zero": 2}), (2, {"context": 2})),
@@ -47,12 +53,14 @@ def main():
     parser.add_argument("--all", action="store_true")
     arguments = parser.parse_args()
     failed = 0
-    pairs = PAIRS if arguments.all else PAIRS[:4]
+    pairs = PAIRS if arguments.all else PAIRS[:6]
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(arguments.program, Path(folder))
         straight = {}
         for number, (first, second) in enumerate(pairs):
-            model = "wide gpt2" if "spill" in first[1] or "spill" in second[1] else "gpt2"
+            spills = "spill" in first[1] or "spill" in second[1]
+            sparse = "expert" in first[1] or "expert" in second[1]
+            model = ("wide experts" if spills else "experts") if sparse else ("wide gpt2" if spills else "gpt2")
             key = json.dumps([model, first])
             if key not in straight:
                 straight[key] = losses(bench.train(f"straight-{number}", first[0], model, steps=ALL, every=HALF, **first[1]))

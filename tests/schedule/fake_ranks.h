@@ -72,7 +72,7 @@ class FakeRanks {
   };
 
   // Channels carry numbers, not names: those that take part match in the order in which they come.
-  enum class Channel { replicas, shares, everyone, writers, forward, backward, table };
+  enum class Channel { replicas, shares, experts, everyone, writers, forward, backward, table };
   using Way = std::tuple<Channel, int32_t, int32_t, int32_t>;  // stage or column; between two stages, from and to
   struct Meeting {
     Way way;
@@ -94,6 +94,21 @@ class FakeRanks {
         Meeting it{{all && schedule.division.tensor > 1 ? Channel::shares : Channel::replicas, stage, all ? 0 : share, 0}};
         for (size_t r = 0; r < ranks_.size(); r++) {
           if (ranks_[r].schedule->division.stages.here != stage || (!all && ranks_[r].share != share)) continue;
+          it.side += r < rank;
+          it.sides++;
+        }
+        return it;
+      }
+      case OpKind::forward:
+      case OpKind::recompute:
+      case OpKind::backward: {
+        if (schedule.division.sharding.expert == 1 || schedule.blocks[op.block].expert_forward.calls == 0) return std::nullopt;
+        const RankSchedule& me = ranks_[rank];
+        const int32_t stage = schedule.division.stages.here;
+        Meeting it{{Channel::experts, stage, me.share, me.experts}};
+        for (size_t r = 0; r < ranks_.size(); r++) {
+          const RankSchedule& other = ranks_[r];
+          if (other.schedule->division.stages.here != stage || other.share != me.share || other.experts != me.experts) continue;
           it.side += r < rank;
           it.sides++;
         }
@@ -146,12 +161,31 @@ class FakeRanks {
       return;
     }
     // An exchange may read its numbers at once or when the others are there.
-    if (pick(random_, 0, 1) == 1) lane.given = blocks.gives(op);
+    const bool rows = std::get<0>(meeting->way) == Channel::experts;  // of a layer that runs: not what a block gives
+    if (!rows && pick(random_, 0, 1) == 1) lane.given = blocks.gives(op);
     lane.waits = true;
     auto& sides = waiting_[meeting->way];
     sides.resize(meeting->sides);
     sides[meeting->side].push_back(&lane);
-    if (std::none_of(sides.begin(), sides.end(), [](const auto& side) { return side.empty(); })) meet(sides);
+    if (std::any_of(sides.begin(), sides.end(), [](const auto& side) { return side.empty(); })) return;
+    if (rows) run_together(sides);
+    else meet(sides);
+  }
+
+  // Rows travel between layers that do the same; else they never arrive.
+  void run_together(std::vector<std::deque<LaneState*>>& sides) {
+    const auto doing = [&](const LaneState& lane) {
+      const Op& op = ranks_[lane.rank].schedule->ops[lane.queue[lane.next]];
+      return std::tuple(op.kind, op.block, op.micro);
+    };
+    for (const auto& side : sides)
+      if (doing(*side.front()) != doing(*sides.front().front())) return;
+    for (auto& side : sides) {
+      LaneState& lane = *side.front();
+      side.pop_front();
+      lane.waits = false;
+      lane.running = blocks_[lane.rank].begin(lane.queue[lane.next], {});
+    }
   }
 
   void meet(std::vector<std::deque<LaneState*>>& sides) {

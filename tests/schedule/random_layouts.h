@@ -15,7 +15,7 @@
 namespace megalith {
 
 struct RankLayout {
-  int32_t stages = 1, pieces = 1, replicas = 1, zero = 0, tensor = 1;
+  int32_t stages = 1, pieces = 1, replicas = 1, zero = 0, tensor = 1, expert = 1;
   PipelineOrder order = PipelineOrder::one_f_one_b;
   int32_t window = 1;
   std::vector<Placement> placement;
@@ -23,13 +23,18 @@ struct RankLayout {
   bool training = true, saves = false;
   int32_t ranks() const { return stages * replicas * tensor; }
   std::string name() const {
-    return fmt::format("stages {} x {}, replicas {}, tensor {}, zero {}, order {}, {}", stages, pieces, replicas, tensor, zero,
-                       static_cast<int>(order), placement.empty() ? "in memory" : "spilled");
+    return fmt::format("stages {} x {}, replicas {}, tensor {}, expert {}, zero {}, order {}, {}", stages, pieces, replicas, tensor,
+                       expert, zero, static_cast<int>(order), placement.empty() ? "in memory" : "spilled");
   }
 };
 
-inline Schedule of_stage(const std::vector<BlockFacts>& blocks, int32_t micros, const RankLayout& layout, int32_t stage) {
-  Division division{.ranks = layout.ranks(), .tensor = layout.tensor, .sharding = {layout.replicas, layout.zero}, .stages = {}};
+inline Schedule of_stage(std::vector<BlockFacts> blocks, int32_t micros, const RankLayout& layout, int32_t stage) {
+  Division division{.ranks = layout.ranks(),
+                    .tensor = layout.tensor,
+                    .sharding = {layout.replicas, layout.zero, layout.expert},
+                    .stages = {}};
+  for (size_t b = 1; b + 1 < blocks.size() && layout.expert > 1; b++)
+    if (b % 2 == 1) blocks[b].expert_forward.calls = 1;  // every other layer has experts
   if (layout.stages > 1) division.stages = {balanced_stages(blocks, layout.stages, layout.pieces), stage};
   const bool comes_and_goes = !layout.placement.empty() || layout.zero == 3;
   Schedule step;
@@ -53,6 +58,10 @@ inline RankLayout random_layout(Random& random, const std::vector<BlockFacts>& b
   layout.replicas = pick(random, 1, 3);
   layout.zero = pick(random, 0, 3);
   layout.tensor = pick(random, 0, 2) == 0 ? 2 : 1;
+  if (pick(random, 0, 2) == 0) {
+    layout.replicas = pick(random, 1, 2) * 2;
+    layout.expert = 2;
+  }
   layout.window = pick(random, 1, 3);
   if (pick(random, 0, 2) == 0) layout.placement = random_placement(random, blocks.size());
   if (pick(random, 0, 1) == 0) {
@@ -71,7 +80,10 @@ inline RankLayout random_layout(Random& random, const std::vector<BlockFacts>& b
 // Work on any lane: nothing but dependencies keeps it in order. What meets other ranks stays, in its turn.
 inline void spread_work(Schedule& schedule, Random& random) {
   for (Op& op : schedule.ops) {
-    const bool meets = op.lane == Lane::net || op.lane == Lane::send || op.kind == OpKind::total || op.kind == OpKind::commit;
+    const bool experts = (op.kind == OpKind::forward || op.kind == OpKind::recompute || op.kind == OpKind::backward) &&
+                         schedule.blocks[op.block].expert_forward.calls > 0;
+    const bool meets = op.lane == Lane::net || op.lane == Lane::send || op.kind == OpKind::total ||
+                       op.kind == OpKind::commit || experts;
     if (!meets) op.lane = static_cast<Lane>(pick(random, 0, kLanes - 1));
   }
 }
@@ -80,7 +92,8 @@ inline void spread_work(Schedule& schedule, Random& random) {
 inline std::vector<RankSchedule> ranks_of(const std::vector<Schedule>& stages, const RankLayout& layout) {
   std::vector<RankSchedule> ranks;
   for (int32_t column = 0; column < layout.replicas * layout.tensor; column++)
-    for (const Schedule& stage : stages) ranks.push_back({&stage, column, column % layout.tensor});
+    for (const Schedule& stage : stages)
+      ranks.push_back({&stage, column, column % layout.tensor, column / layout.tensor / layout.expert});
   return ranks;
 }
 

@@ -4,10 +4,15 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/sigmoid.h>
 
+#include <utility>
+
 #include "base/error.h"
 #include "model/kernels/expert_rows.h"
+#include "model/layers/expert_travel.h"
 #include "model/layers/router_input.h"
+#include "model/layers/row_shares.h"
 #include "model/routing/router.h"
+#include "model/share.h"
 
 namespace megalith {
 namespace {
@@ -36,9 +41,39 @@ uint64_t fingerprint(std::span<const int64_t> begin, std::span<const int64_t> to
 }  // namespace
 
 struct ExpertFeedForward::Decision {
-  std::vector<int64_t> begin, token, token_begin, token_rows;  // as in Routing
+  std::vector<int64_t> begin, token, token_begin, token_rows;  // as in Routing, of the tokens here
   at::Tensor gate_R;
-  std::vector<int64_t> load;
+  std::vector<int64_t> load;                       // of all tokens
+  std::vector<int64_t> whole_begin, whole_token;   // as in Routing, of all tokens
+  std::vector<int64_t> rows;                       // of those: the ones here; empty: all
+
+  // Of a routing of all tokens, what is here: by row of N its row of W, rising.
+  void keep(std::span<const int64_t> here) {
+    std::vector<int64_t> place(token_begin.size() - 1, -1), row_here(token.size(), -1);
+    for (size_t n = 0; n < here.size(); n++) place[static_cast<size_t>(here[n])] = static_cast<int64_t>(n);
+    const Decision all = std::exchange(*this, {});
+    for (size_t e = 0; e + 1 < all.begin.size(); e++) {
+      begin.push_back(std::ssize(token));
+      for (int64_t row = all.begin[e]; row < all.begin[e + 1]; row++) {
+        const int64_t at = place[static_cast<size_t>(all.token[static_cast<size_t>(row)])];
+        if (at < 0) continue;
+        row_here[static_cast<size_t>(row)] = std::ssize(token);
+        token.push_back(at);
+        rows.push_back(row);
+      }
+    }
+    begin.push_back(std::ssize(token));
+    for (int64_t n : here) {
+      token_begin.push_back(std::ssize(token_rows));
+      for (int64_t i = all.token_begin[static_cast<size_t>(n)]; i < all.token_begin[static_cast<size_t>(n) + 1]; i++)
+        token_rows.push_back(row_here[static_cast<size_t>(all.token_rows[static_cast<size_t>(i)])]);
+    }
+    token_begin.push_back(std::ssize(token_rows));
+    gate_R = kernels::gather_rows(all.gate_R.unsqueeze(1), rows).squeeze(1);
+    load = all.load;
+    whole_begin = all.begin;
+    whole_token = all.token;
+  }
 };
 
 at::Tensor SharedExpert::weights(const at::Tensor& x_NC) const {
@@ -74,85 +109,103 @@ at::Tensor ExpertFeedForward::router_input(const at::Tensor& x_NC, const Pass& p
 }
 
 at::Tensor ExpertFeedForward::logits(const at::Tensor& x_NC, const Pass& pass) const {
-  return wide_router(x_NC).forward(router_input(x_NC, pass));
+  const Ranks by_context{.split = ranks.split, .context = ranks.context};
+  return gather_whole(wide_router(x_NC).forward(router_input(x_NC, pass)), pass, by_context);
 }
 
-ExpertFeedForward::Decision ExpertFeedForward::decide(const at::Tensor& logits_NE, const Pass& pass) const {
-  return in_its_type(logits_NE, [&](auto real) {
+ExpertFeedForward::Decision ExpertFeedForward::decide(const at::Tensor& logits_WE, const Pass& pass) const {
+  return in_its_type(logits_WE, [&](auto real) {
     using Real = decltype(real);
-    Routing<Real> r = route(router_input_of<Real>(experts, logits_NE, bias.value, layer, pass));
+    Routing<Real> r = route(router_input_of<Real>(experts, logits_WE, bias.value, layer, pass));
+    const uint64_t now = fingerprint(r.begin, r.token);
     Decision d{std::move(r.begin), std::move(r.token), std::move(r.token_begin), std::move(r.token_rows),
-               to_tensor(r.gate, {std::ssize(r.gate)}, logits_NE), std::move(r.load)};
+               to_tensor(r.gate, {std::ssize(r.gate)}, logits_WE), std::move(r.load), {}, {}, {}};
+    if (!pass.runs.empty()) d.keep(rows_of_sequences(pass));
     if (!pass.routing) return d;
     LayerRouting& record = pass.routing->at(static_cast<size_t>(layer));
-    const uint64_t now = fingerprint(d.begin, d.token);
     MEGALITH_ASSERT(record.tokens == 0 || record.fingerprint == now, "layer {}: a token changed its expert", layer);
-    const int64_t tokens = logits_NE.size(0);
+    const int64_t tokens = logits_WE.size(0);
     record = {tokens, tokens * experts.top_k, r.dropped, r.aux, r.z, r.entropy, d.load, now};
     return d;
   });
 }
 
-at::Tensor ExpertFeedForward::forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape, const at::Tensor& onto_NC) const {
+at::Tensor ExpertFeedForward::forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape, const at::Tensor& onto_SC) const {
+  // Of ranks that add results up, each adds what comes from before to its share of the sum.
+  const RowShares shares{ranks.tensor};
+  const at::Tensor onto_NC = shares.ranks ? at::Tensor() : onto_SC;
   const at::Tensor start_NC = shared ? shared.forward(x_NC, tape, onto_NC) : onto_NC;
-  at::Tensor logits_NE = logits(x_NC, pass);
-  const Decision d = decide(logits_NE, pass);
-  at::Tensor gate_up_R2F = gate_up.forward(kernels::gather_rows(x_NC, d.token), d.begin);
-  at::Tensor y_RC = down.forward(kernels::weighted_swiglu(gate_up_R2F, d.gate_R), d.begin);
+  at::Tensor logits_WE = logits(x_NC, pass);
+  const Decision d = decide(logits_WE, pass);
+  const ExpertTravel way(ranks.expert, d.begin);
+  at::Tensor gate_up_R2F = gate_up.forward(way.there(kernels::gather_rows(x_NC, d.token)), way.begin());
+  at::Tensor y_RC = way.back(down.forward(kernels::weighted_swiglu(gate_up_R2F, way.there(d.gate_R)), way.begin()));
   if (tape) {
     tape->keep(std::move(gate_up_R2F));
-    tape->keep(logits_NE.view(-1));  // in one row: never packed
+    tape->keep(logits_WE.view(-1));  // in one row: never packed
   }
-  return kernels::sum_rows(y_RC, d.token_begin, d.token_rows, start_NC);
+  at::Tensor y_SC = shares.sum(kernels::sum_rows(y_RC, d.token_begin, d.token_rows, start_NC));
+  return shares.ranks && onto_SC.defined() ? y_SC.add_(onto_SC) : y_SC;
 }
 
 void ExpertFeedForward::remake(const at::Tensor& x_NC, const Pass& pass, Tape& tape) const {
   if (shared) shared.remake(x_NC, tape);
-  at::Tensor logits_NE = logits(x_NC, pass);
-  const Decision d = decide(logits_NE, pass);
-  tape.keep(gate_up.forward(kernels::gather_rows(x_NC, d.token), d.begin));
-  tape.keep(logits_NE.view(-1));
+  at::Tensor logits_WE = logits(x_NC, pass);
+  const Decision d = decide(logits_WE, pass);
+  const ExpertTravel way(ranks.expert, d.begin);
+  tape.keep(gate_up.forward(way.there(kernels::gather_rows(x_NC, d.token)), way.begin()));
+  tape.keep(logits_WE.view(-1));
 }
 
 at::Tensor ExpertFeedForward::backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Pass& pass, Tape& tape) const {
-  const at::Tensor logits_NE = tape.take().view({x_NC.size(0), -1});
+  const at::Tensor logits_WE = tape.take().view({pass.sequences * pass.length, -1});
   at::Tensor gate_up_R2F = tape.take();
-  const Decision d = decide(logits_NE, pass);
+  const Decision d = decide(logits_WE, pass);
+  const ExpertTravel way(ranks.expert, d.begin);
   at::Tensor g_gate_R;
   {
-    const at::Tensor g_RC = kernels::gather_rows(g_NC, d.token);
-    at::Tensor g_RF = down.input_gradient(g_RC, d.begin);
-    g_gate_R = kernels::weighted_swiglu_backward(gate_up_R2F, g_RF, d.gate_R);
-    down.add_gradients(g_RF, g_RC, d.begin);
+    const at::Tensor g_RC = way.there(kernels::gather_rows(g_NC, d.token));
+    at::Tensor g_RF = down.input_gradient(g_RC, way.begin());
+    g_gate_R = way.back(kernels::weighted_swiglu_backward(gate_up_R2F, g_RF, way.there(d.gate_R)));
+    down.add_gradients(g_RF, g_RC, way.begin());
   }
-  gate_up.add_gradients(kernels::gather_rows(x_NC, d.token), gate_up_R2F, d.begin);
-  at::Tensor gx_RC = gate_up.input_gradient(gate_up_R2F, d.begin);
+  gate_up.add_gradients(way.there(kernels::gather_rows(x_NC, d.token)), gate_up_R2F, way.begin());
+  at::Tensor gx_RC = way.back(gate_up.input_gradient(gate_up_R2F, way.begin()));
   gate_up_R2F.reset();
   at::Tensor gx_NC = kernels::sum_rows(gx_RC, d.token_begin, d.token_rows);
   gx_RC.reset();
-  gx_NC.add_(router_backward(g_gate_R, logits_NE, d, x_NC, pass));
+  gx_NC.add_(router_backward(g_gate_R, logits_WE, d, x_NC, pass));
   return shared ? gx_NC.add_(shared.backward(g_NC, x_NC, tape)) : gx_NC;
 }
 
-at::Tensor ExpertFeedForward::router_backward(const at::Tensor& g_gate_R, const at::Tensor& logits_NE, const Decision& d,
+at::Tensor ExpertFeedForward::router_backward(const at::Tensor& g_gate_R, const at::Tensor& logits_WE, const Decision& d,
                                               const at::Tensor& x_NC, const Pass& pass) const {
-  const at::Tensor g_logits_NE = in_its_type(logits_NE, [&](auto real) {
+  const bool some = !pass.runs.empty();
+  const at::Tensor g_logits_NE = in_its_type(logits_WE, [&](auto real) {
     using Real = decltype(real);
     Routing<Real> r;
-    r.begin = d.begin;
-    r.token = d.token;
-    const std::span<const Real> g_gate(g_gate_R.const_data_ptr<Real>(), static_cast<size_t>(g_gate_R.numel()));
-    // Of all tokens of the step that pass this layer.
-    const double each = pass.balance_scale / static_cast<double>(pass.length);
-    return to_tensor(route_backward(router_input_of<Real>(experts, logits_NE, bias.value, layer, pass), r, g_gate, each),
-                     logits_NE.sizes(), logits_NE);
+    r.begin = some ? d.whole_begin : d.begin;
+    r.token = some ? d.whole_token : d.token;
+    std::span<const Real> g_gate(g_gate_R.const_data_ptr<Real>(), static_cast<size_t>(g_gate_R.numel()));
+    std::vector<Real> of_all;  // where those of other ranks' tokens are left out: nothing here depends on them
+    if (some) {
+      of_all.resize(r.token.size(), 0);
+      for (size_t i = 0; i < d.rows.size(); i++) of_all[static_cast<size_t>(d.rows[i])] = g_gate[i];
+      g_gate = of_all;
+    }
+    // Of all tokens of the step that pass this layer; of ranks that add up, one adds it.
+    const double each = ranks.split.tensor_rank == 0 ? pass.balance_scale / static_cast<double>(pass.length) : 0;
+    const at::Tensor g_logits_WE =
+        to_tensor(route_backward(router_input_of<Real>(experts, logits_WE, bias.value, layer, pass), r, g_gate, each),
+                  logits_WE.sizes(), logits_WE);
+    return some ? kernels::gather_rows(g_logits_WE, rows_of_sequences(pass)) : g_logits_WE;
   });
-  if (bias.grad.defined()) {
+  if (bias.grad.defined() && counts()) {
     // Above 0 where more came than to the others on average; whole numbers, so that no order of adding up changes it.
     at::Tensor more = at::empty({experts.count}, at::kFloat);
     auto* counted = more.mutable_data_ptr<float>();
     for (int64_t e = 0; e < experts.count; e++)
-      counted[e] = static_cast<float>(d.load[static_cast<size_t>(e)] * experts.count - x_NC.size(0) * experts.top_k);
+      counted[e] = static_cast<float>(d.load[static_cast<size_t>(e)] * experts.count - logits_WE.size(0) * experts.top_k);
     bias.grad.add_(more);
   }
   const Linear wide = wide_router(x_NC);

@@ -2,6 +2,11 @@
 // weighted results add up. Rows are sorted by expert once; there is no padding. The router computes in float32 (double in
 // double) whatever the rest computes in.
 //
+// Ranks of the expert axis route their own tokens, whose rows travel to the experts (expert_travel.h). Those of the context
+// axis put their logits together, route all tokens of their sequences alike, and send their own. Those of the tensor axis
+// have some of every expert's width: all do the same with all rows, and results add up. What they go back with is linear in
+// what each has, so that gradients add up, too.
+//
 // Of a token's way only the router's logits are kept, besides pre-activations: where rows go follows from them.
 #pragma once
 #include <vector>
@@ -40,19 +45,25 @@ struct ExpertFeedForward {
   int64_t layer = 0;
   Linear router;        // noisy: twice the experts, the second half for the noise
   Weight bias;          // sigmoid
-  GroupedLinear gate_up, down;
+  Ranks ranks;                   // that share the layer
+  GroupedLinear gate_up, down;   // of the experts that are here
   SharedExpert shared;  // none where its weights are undefined
 
-  at::Tensor forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape, const at::Tensor& onto_NC = {}) const;
+  // The output is my share of the rows, as is `onto_SC`.
+  at::Tensor forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape, const at::Tensor& onto_SC = {}) const;
   void remake(const at::Tensor& x_NC, const Pass& pass, Tape& tape) const;
+  // A summand of the input's gradient, of all rows.
   at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Pass& pass, Tape& tape) const;
 
  private:
   struct Decision;  // who goes where
-  at::Tensor logits(const at::Tensor& x_NC, const Pass& pass) const;
-  Decision decide(const at::Tensor& logits_NE, const Pass& pass) const;
-  at::Tensor router_backward(const at::Tensor& g_gate_R, const at::Tensor& logits_NE, const Decision& decision,
+  // W are the rows of whole sequences: N on one rank of the context axis.
+  at::Tensor logits(const at::Tensor& x_NC, const Pass& pass) const;  // [W, E]
+  Decision decide(const at::Tensor& logits_WE, const Pass& pass) const;
+  at::Tensor router_backward(const at::Tensor& g_gate_R, const at::Tensor& logits_WE, const Decision& decision,
                              const at::Tensor& x_NC, const Pass& pass) const;
+  // Of what all ranks of the tensor and context axes know, one counts.
+  bool counts() const { return ranks.split.tensor_rank == 0 && ranks.split.context_rank == 0; }
   at::Tensor router_input(const at::Tensor& x_NC, const Pass& pass) const;
   Linear wide_router(const at::Tensor& like) const;
 };

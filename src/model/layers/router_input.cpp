@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/normals.h"
 #include "base/philox.h"
+#include "model/share.h"
 
 namespace megalith {
 namespace {
@@ -32,7 +33,7 @@ void for_each_number(uint64_t begin, uint64_t end, const Four& four, const Use& 
 template <class Real>
 RouterInput<Real> router_input_of(const Experts& experts, const at::Tensor& logits_NE, const at::Tensor& bias_E, int64_t layer,
                                   const Pass& pass) {
-  MEGALITH_ASSERT(pass.runs.empty() && pass.first_row == 0 && pass.rows() == logits_NE.size(0), "whole sequences");
+  MEGALITH_ASSERT(pass.sequences * pass.length == logits_NE.size(0), "whole sequences");
   RouterInput<Real> in;
   in.experts = &experts;
   in.tokens = logits_NE.size(0);
@@ -62,18 +63,23 @@ at::Tensor jittered(const at::Tensor& x_NC, double jitter, int64_t layer, const 
   const at::Tensor x = x_NC.contiguous();
   at::Tensor out = at::empty_like(x);
   const Philox random = stream(pass, RandomUse::router_jitter, layer);
-  const auto C = static_cast<uint64_t>(x.size(1)), first = first_row(pass);
+  const auto C = static_cast<uint64_t>(x.size(1));
+  Pass all = pass;  // rows of ranks that share them by tensor, too
+  all.first_row = 0;
+  all.last_row = -1;
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "jittered", [&] {
     const auto* from = x.const_data_ptr<scalar_t>();
     auto* to = out.mutable_data_ptr<scalar_t>();
-    at::parallel_for(0, x.size(0), 16, [&](int64_t begin, int64_t end) {
-      const uint64_t at = static_cast<uint64_t>(begin) * C;
-      for_each_number((first + static_cast<uint64_t>(begin)) * C, (first + static_cast<uint64_t>(end)) * C,
-                      [&](uint64_t block) { return random.block(block); },
-                      [&](uint64_t i, uint32_t bits) {
-                        const double factor = 1 + jitter * (2 * static_cast<double>(Philox::to_uniform(bits)) - 1);
-                        to[at + i] = static_cast<scalar_t>(from[at + i] * factor);
-                      });
+    for_each_row_run(all, [&](int64_t here, int64_t row, int64_t rows) {
+      at::parallel_for(0, rows, 16, [&](int64_t begin, int64_t end) {
+        const uint64_t at = static_cast<uint64_t>(here + begin) * C;
+        for_each_number(static_cast<uint64_t>(row + begin) * C, static_cast<uint64_t>(row + end) * C,
+                        [&](uint64_t block) { return random.block(block); },
+                        [&](uint64_t i, uint32_t bits) {
+                          const double factor = 1 + jitter * (2 * static_cast<double>(Philox::to_uniform(bits)) - 1);
+                          to[at + i] = static_cast<scalar_t>(from[at + i] * factor);
+                        });
+      });
     });
   });
   return out;

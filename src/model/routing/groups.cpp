@@ -24,14 +24,15 @@ int64_t room(const Experts& x, double capacity, int64_t tokens) {
   return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(capacity * even - 1e-9)));
 }
 
-int64_t most_rows(const Experts& x, int64_t sequences, int64_t length) {
+int64_t most_rows(const Experts& x, int64_t sequences, int64_t length, int64_t ranks) {
   const bool by_expert = x.router == Router::expert_choice;
-  const int64_t all = sequences * length * (by_expert ? x.count : x.top_k);
-  if (x.capacity == 0 && !by_expert) return all;
+  const int64_t here = x.count / ranks;
+  const int64_t all = sequences * length * (by_expert ? here : std::min(x.top_k, here));
+  if (x.capacity == 0 && !by_expert) return ranks * all;
   int64_t rows = 0;
   for (const TokenGroup& group : token_groups(x, sequences, length))
-    rows += x.count * std::min(group.count, room(x, x.capacity > 0 ? x.capacity : 1, group.count));
-  return std::min(all, rows);
+    rows += here * std::min(group.count, room(x, x.capacity > 0 ? x.capacity : 1, group.count));
+  return ranks * std::min(all, rows);
 }
 
 }  // namespace megalith

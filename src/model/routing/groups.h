@@ -25,7 +25,8 @@ inline int64_t router_width(const Experts& experts) {
 
 // Tokens of a group that an expert takes at most.
 int64_t room(const Experts& experts, double capacity, int64_t tokens);
-// Rows of all experts together at most: the same however uneven their loads are.
-int64_t most_rows(const Experts& experts, int64_t sequences, int64_t length);
+// Rows of all experts together at most: the same however uneven their loads are. Where experts are spread over ranks with
+// as many sequences each: rows that come to one of them at most, when all tokens want its experts.
+int64_t most_rows(const Experts& experts, int64_t sequences, int64_t length, int64_t ranks = 1);
 
 }  // namespace megalith
