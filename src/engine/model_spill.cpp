@@ -64,7 +64,7 @@ at::Tensor ModelState::buffer(int64_t elements, at::ScalarType type) {
 }
 
 void ModelState::fill_computing(State& state, int64_t begin, std::span<const float> values) {
-  if (compute_type_ == at::kFloat || slices()) return;  // sliced: gather does
+  if (compute_type_ == at::kFloat || home_is_apart()) return;  // gather or upload does
   const auto count = static_cast<int64_t>(values.size());
   state.computing.narrow(0, begin, count).copy_(at::from_blob(const_cast<float*>(values.data()), {count}, at::kFloat));
 }
@@ -83,12 +83,12 @@ void ModelState::renew(BlockId id, Lane lane, const Optimizer* optimizer) {
 
 void ModelState::renew_streaming(State& state, BlockId id, Lane lane, const Optimizer& optimizer) {
   const bool away = state.placement == Placement::away, wide = compute_type_ == at::kFloat;
-  // The slice of a sliced block comes whole, as the float32 it is saved and gathered from.
-  const bool keeps_values = wide || slices();
+  // What is gathered or uploaded comes whole, as the float32 it is saved from.
+  const bool keeps_values = wide || home_is_apart();
   if (away) {
     MemoryScope scope(AllocationKind::parameters);
     if (keeps_values) state.values = buffer(state.own.size(), at::kFloat);
-    if (!slices()) rebind(state, [&] { state.computing = wide ? state.values : buffer(state.own.size(), compute_type_); });
+    if (!home_is_apart()) rebind(state, [&] { state.computing = wide ? state.values : buffer(state.own.size(), compute_type_); });
   }
   // Arrays: the optimizer's, then what else is on disk.
   std::vector<BlockStore::Array> arrays;
@@ -118,7 +118,8 @@ void ModelState::renew_whole(State& state, BlockId id, Lane lane, const Optimize
     store_->read(lane, store_->gradient(id), state.sum.mutable_data_ptr<float>());
   }
   apply(state, optimizer, *state.pending);
-  if (compute_type_ == at::kFloat) {
+  if (home_is_apart()) {  // gather or upload brings it
+  } else if (compute_type_ == at::kFloat) {
     state.computing = state.values;
   } else {
     if (away) state.computing = buffer(state.own.size(), compute_type_);
@@ -127,6 +128,7 @@ void ModelState::renew_whole(State& state, BlockId id, Lane lane, const Optimize
   if (!away) return;
   store_->write(lane, store_->parameters(id), state.values.const_data_ptr<float>());
   state.sum.reset();
+  if (home_is_apart()) return;
   if (compute_type_ != at::kFloat) state.values.reset();
   rebind(state, [] {});
 }
@@ -138,10 +140,10 @@ void ModelState::fetch(BlockId id, Lane lane) {
   const bool wide = compute_type_ == at::kFloat;
   {
     MemoryScope scope(AllocationKind::parameters);
-    if (wide || slices()) state.values = buffer(state.own.size(), at::kFloat);
-    if (!slices()) rebind(state, [&] { state.computing = wide ? state.values : buffer(state.own.size(), compute_type_); });
+    if (wide || home_is_apart()) state.values = buffer(state.own.size(), at::kFloat);
+    if (!home_is_apart()) rebind(state, [&] { state.computing = wide ? state.values : buffer(state.own.size(), compute_type_); });
   }
-  if (wide || slices()) {
+  if (wide || home_is_apart()) {
     store_->read(lane, store_->parameters(id), state.values.mutable_data_ptr<float>());
   } else {
     store_->stream(lane, {{store_->parameters(id), true, false}}, [&](int64_t number, std::span<std::byte* const> chunk) {
@@ -152,17 +154,20 @@ void ModelState::fetch(BlockId id, Lane lane) {
 
 void ModelState::drop(BlockId id) {
   State& state = state_of(id);
+  // A device's copy goes while the host's may be here already, for its next turn.
+  const bool home = state.placement == Placement::away && !(on_device() && state.computing.defined());
   rebind(state, [&] {
     state.computing.reset();
-    if (state.placement == Placement::away) state.values.reset();  // else they are the slice that stays
+    if (home) state.values.reset();  // else they are the slice that stays
   });
 }
 
 void ModelState::clear(BlockId id) {
   State& state = state_of(id);
   MemoryScope scope(AllocationKind::gradients);
-  rebind(state, [&] { state.gradients = buffer(state.block->spec().flat_size, at::kFloat); });
-  if (!slices()) state.sum = state.gradients;
+  const int64_t flat = state.block->spec().flat_size;
+  rebind(state, [&] { state.gradients = on_device() ? device_->empty({flat}, at::kFloat) : buffer(flat, at::kFloat); });
+  if (!home_is_apart()) state.sum = state.gradients;
   zero(state.gradients);
 }
 
@@ -170,7 +175,7 @@ void ModelState::stow(BlockId id, Lane lane) {
   State& state = state_of(id);
   store_->write(lane, store_->gradient(id), state.sum.const_data_ptr<float>());
   state.sum.reset();
-  if (!slices()) rebind(state, [&] { state.gradients.reset(); });  // else the whole one went when it was summed
+  if (!home_is_apart()) rebind(state, [&] { state.gradients.reset(); });  // else the whole one went when it was summed
 }
 
 void ModelState::park(BlockId id, MicroId micro, Lane lane, const at::Tensor& input) {
@@ -218,7 +223,7 @@ void ModelState::write_parameters(BlockId id, const PieceWork& fill) {
   if (state.placement != Placement::away) {
     const std::vector<NamedPart> parts = parameters(id);
     for (size_t p = 0; p < parts.size(); p++) hand_on(state, p, parts[p], true, fill);
-    if (compute_type_ != at::kFloat && !slices()) state.computing.copy_(state.values);
+    if (compute_type_ != at::kFloat && !home_is_apart()) state.computing.copy_(state.values);
     return;
   }
   store_->stream(Lane::compute, {{store_->parameters(id), false, true}},

@@ -1,0 +1,40 @@
+// The part of ModelState that moves blocks between the host and the device that computes them.
+#include <ATen/ops/empty.h>
+
+#include "base/error.h"
+#include "engine/model_state.h"
+#include "memory/allocator.h"
+
+namespace megalith {
+
+void ModelState::upload(BlockId id) {
+  State& state = state_of(id);
+  MEGALITH_ASSERT(!state.computing.defined() && state.values.defined() && !state.pending, "{}", state.block->spec().name);
+  MemoryScope scope(AllocationKind::parameters);
+  const at::Tensor copy = device_->empty({state.block->spec().flat_size}, compute_type_);
+  device_->upload(state.values, copy);
+  if (state.placement == Placement::away) state.values.reset();  // the disk has them
+  rebind(state, [&] { state.computing = copy; });
+}
+
+void ModelState::download(BlockId id) {
+  State& state = state_of(id);
+  if (!state.sum.defined()) {
+    MemoryScope scope(AllocationKind::gradients);
+    state.sum = buffer(state.own.size(), at::kFloat);
+  }
+  device_->download(state.gradients, state.sum);
+  rebind(state, [&] { state.gradients.reset(); });
+}
+
+at::Tensor ModelState::download_input(const at::Tensor& input) {
+  MEGALITH_ASSERT(input.is_contiguous());
+  MemoryScope scope(AllocationKind::activations);
+  at::Tensor parked = at::empty(input.sizes(), input.options().device(at::kCPU));
+  device_->download(input, parked);
+  return parked;
+}
+
+void ModelState::upload_input(const at::Tensor& parked, const at::Tensor& input) { device_->upload(parked, input); }
+
+}  // namespace megalith
