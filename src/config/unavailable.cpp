@@ -14,6 +14,11 @@ void refuse_unavailable(const Config& config, const WhereOf& where) {
     refuse(value > most, key, fmt::format("{}", most), fmt::format("{}", value));
   };
   more_than(config.parallel.expert, 1, "parallel.expert");
+  if (config.memory.device && config.memory.device_bandwidth == 0)
+    throw UserError({where ? where("memory.device") : "", "memory.device", "memory.simulated_device.bandwidth beside it",
+                     show(*config.memory.device),
+                     "no GPU build of LibTorch was found: blocks are computed by this machine's cores; "
+                     "memory.simulated_device.bandwidth=8GB simulates a device"});
 }
 
 }  // namespace megalith

@@ -43,6 +43,9 @@ Layout resolve_layout(Config& config, int ranks) {
            std::to_string(config.train.micro_batch), "");
   if (p.schedule == "interleaved" && layout.pipeline > 1 && p.interleave < 2)
     refuse("parallel.interleave", "at least 2, as parallel.schedule is interleaved", std::to_string(p.interleave), "");
+  if (config.memory.device && ranks > 1)
+    refuse("memory.device", "a run of one rank", fmt::format("{} with {} ranks", show(*config.memory.device), ranks),
+           "devices of several ranks are not built in");
   const bool slices = p.zero > 0 && layout.data * layout.context > 1;
   if (config.train.optimizer == OptimizerKind::adafactor && (slices || layout.tensor > 1))
     refuse("train.optimizer", "adamw, lion or sgd with parallel.zero or parallel.tensor", "adafactor",
