@@ -12,6 +12,7 @@
 #include "schedule/draw_svg.h"
 #include "schedule/limits.h"
 #include "schedule/memory_curve.h"
+#include "schedule/residency_pass.h"
 #include "schedule/step_json.h"
 #include "train/layout.h"
 #include "train/outlook.h"
@@ -96,6 +97,12 @@ std::string figures(const Plan& plan, const Config& config) {
   text += '\n';
   text += fmt::format("peak memory  {} at {}{} of {}\n", show(plan.predicted_peak()), show_seconds(peak_moment(plan)),
                       step.peak_op == kNoOp ? "" : ", in " + describe(plan.step, step.peak_op), show(plan.budget));
+  if (plan.device_budget.value > 0) {
+    int64_t up = 0, down = 0;
+    for (const Op& op : plan.step.ops) (op.lane == Lane::upload ? up : down) += copied_bytes(plan.step, op);
+    text += fmt::format("device       {} of {}; {} uploaded, {} downloaded\n", show(Bytes(step.on_device.total())),
+                        show(plan.device_budget), show(Bytes(up)), show(Bytes(down)));
+  }
   const auto traffic = traffic_by_lane(plan.step);
   for (size_t l = 0; l < kLanes; l++)
     if (traffic[l].read + traffic[l].written > 0)

@@ -120,6 +120,8 @@ struct MemorySettings {
   std::optional<Bytes> ram;        // empty = auto: what the cgroup or the machine has, less a margin
   std::string spill;               // directory of the disk tier; empty = no spilling
   int64_t window = 0;              // blocks; 0 = auto
+  std::optional<Bytes> device;     // memory of the device that computes; empty = the host computes
+  int64_t device_bandwidth = 0;    // of a simulated device, bytes a second each way; 0 = it is a real one
   Recompute recompute = Recompute::automatic;
   int64_t recompute_every = 0;     // Recompute::every: layers in a chain of which the first keeps its input
   bool operator==(const MemorySettings&) const = default;

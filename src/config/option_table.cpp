@@ -121,6 +121,25 @@ Entry training_data() {
   return e;
 }
 
+// A size, or nothing at all.
+template <class Get, class Set>
+Entry size_or_none(std::string_view name, Get get, Set put, std::string_view about) {
+  Entry e = entry(name, OptionType::size, from(1), "none", about);
+  e.words = {"none"};
+  e.set = [=](Config& c, const Yaml& value) {
+    if (value.kind != Yaml::Kind::scalar) return false;
+    const std::optional<Bytes> size = parse_bytes(value.text);
+    if (value.text != "none" && (!size || size->value < 1)) return false;
+    put(c, size);
+    return true;
+  };
+  e.get = [=](const Config& c) {
+    const std::optional<Bytes> size = get(c);
+    return size ? write_bytes(*size) : "none";
+  };
+  return e;
+}
+
 Entry ram() {
   Entry e =
       entry("memory.ram", OptionType::size, from(1), "auto",
@@ -459,7 +478,24 @@ std::vector<Option> layout_options() {
                "smallest for which the predicted step is as short as any.")
           .in("blocks")
           .free()
-          .when("memory.spill is given", [](const Config& c) { return !c.memory.spill.empty(); }),
+          .when("memory.spill or memory.device is given", [](const Config& c) { return !c.memory.spill.empty() || c.memory.device; }),
+      size_or_none("memory.device", [](const Config& c) { return c.memory.device; },
+                   [](Config& c, std::optional<Bytes> size) { c.memory.device = size; },
+                   "Memory of the device on which blocks are computed. Parameters, gradients and activations are there while "
+                   "they are used; the state is in this host's memory, or on disk with memory.spill, where updates are made. "
+                   "There is no GPU in this version: with memory.simulated_device.bandwidth it is a simulated device, whose "
+                   "memory is this host's, besides memory.ram.")
+          .free(),
+      size_or_none("memory.simulated_device.bandwidth",
+                   [](const Config& c) {
+                     return c.memory.device_bandwidth > 0 ? std::optional(Bytes(c.memory.device_bandwidth)) : std::nullopt;
+                   },
+                   [](Config& c, std::optional<Bytes> size) { c.memory.device_bandwidth = size ? size->value : 0; },
+                   "How fast a simulated device is reached, each way: copies take as long as they would take there. Blocks are "
+                   "computed by this machine; no number differs from a run without a device.")
+          .in("bytes a second")
+          .free()
+          .when("memory.device is given", [](const Config& c) { return c.memory.device.has_value(); }),
       recompute().free(),
       choice("memory.activations", FIELD(train.activations), "fp32",
              "How activations are kept from the forward to the backward pass: 4, 2 or 1 bytes a number (int8 with a scale "

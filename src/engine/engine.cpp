@@ -31,12 +31,27 @@ void keep_to_one_thread() {
   omp_set_num_threads(1);
 }
 
+// What is done with blocks and activations, where those are; everything else is the host's.
+bool computes(OpKind kind) {
+  switch (kind) {
+    case OpKind::forward:
+    case OpKind::loss:
+    case OpKind::recompute:
+    case OpKind::backward:
+    case OpKind::weigh:
+    case OpKind::fold: return true;
+    default: return false;
+  }
+}
+
 // A block is in memory while this lives, for work without a schedule.
 class Present {
  public:
   Present(ModelState& model, BlockId id, const Optimizer* optimizer, Team* team) : model_(model), id_(id) {
+    TierScope home(Tier::host);
     if (model.placement(id) != Placement::memory) model.renew(id, Lane::compute, optimizer);
     if (model.slices()) model.gather(id, {team->everyone(), team->everyone()});  // the replicas are all there are
+    if (model.on_device()) model.upload(id);
   }
   ~Present() {
     if (!model_.parameters_stay(id_)) model_.drop(id_);
@@ -56,6 +71,7 @@ struct Engine::Run {
     Pass pass;
     std::vector<at::Tensor> activations;  // by block: its output, until the next one has taken it
     std::vector<at::Tensor> inputs;       // by block, of those that are recomputed
+    std::vector<at::Tensor> parked;       // by block: of a device, those that wait in the host's memory
     std::vector<at::Tensor> gradients;    // by block: of its output
     std::vector<Tape> tapes;              // by block
     LossSums sums;
@@ -78,7 +94,7 @@ Engine::Engine(const ModelShape& shape, const TrainSettings& settings, uint64_t 
       optimizer_(training ? with_sign_steps(make_optimizer(settings)) : nullptr),
       model_(shape, settings.precision, optimizer_.get(), residence, settings.optimizer_state,
              team ? ModelPart{division, team->replicas_net().all.place(), team->replicas_net().of_experts.place(), team->inside()}
-                  : ModelPart{}) {
+                  : ModelPart{division, 0, 0, {}}) {
   if (settings.precision != Precision::fp16) counters_.loss_scale.scale = 1;
 }
 
@@ -119,11 +135,12 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
     int64_t each = run.batch.sequences / schedule.micros;
     MEGALITH_ASSERT(each * schedule.micros == run.batch.sequences, "micro-batches are equal cuts");
     MemoryScope scope(AllocationKind::activations);
-    run.micros.push_back({pass_for(run.batch.slice(m * each, each), input.step, schedule.training), {}, {}, {}, {}, {}, {}});
+    run.micros.push_back({pass_for(run.batch.slice(m * each, each), input.step, schedule.training), {}, {}, {}, {}, {}, {}, {}});
     run.micros.back().activations.resize(schedule.blocks.size());
     run.micros.back().gradients.resize(schedule.blocks.size());
     run.micros.back().tapes.assign(schedule.blocks.size(), Tape(settings_.activations, schedule.puts_off));
     run.micros.back().inputs.resize(schedule.blocks.size());
+    run.micros.back().parked.resize(schedule.blocks.size());
   }
   if (schedule.training && model_.shape().experts.any())
     for (Run::Micro& micro : run.micros) {
@@ -152,6 +169,7 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
 
 void Engine::execute(Run& run, const Op& op) {
   MemoryScope scope(op.kind == OpKind::forward ? AllocationKind::activations : AllocationKind::workspace);
+  TierScope place(model_.on_device() && computes(op.kind) ? Tier::device : Tier::host);
   const Schedule& schedule = *run.schedule;
   Run::Micro* micro = op.micro == kNoMicro ? nullptr : &run.micros[static_cast<size_t>(op.micro)];
   switch (op.kind) {
@@ -197,16 +215,22 @@ void Engine::execute(Run& run, const Op& op) {
     case OpKind::stow: model_.stow(op.block, op.lane); break;
     case OpKind::park: {
       at::Tensor& input = micro->inputs[static_cast<size_t>(op.block)];
-      model_.park(op.block, op.micro, op.lane, input);
+      if (model_.on_device()) micro->parked[static_cast<size_t>(op.block)] = model_.download_input(input);
+      else model_.park(op.block, op.micro, op.lane, input);
       input.reset();
       break;
     }
     case OpKind::unpark: {
       at::Tensor input = activation_of(micro->pass);
-      model_.unpark(op.block, op.micro, op.lane, input);
+      at::Tensor& parked = micro->parked[static_cast<size_t>(op.block)];
+      if (model_.on_device()) model_.upload_input(parked, input);
+      else model_.unpark(op.block, op.micro, op.lane, input);
+      parked.reset();
       micro->inputs[static_cast<size_t>(op.block)] = std::move(input);
       break;
     }
+    case OpKind::upload: model_.upload(op.block); break;
+    case OpKind::download: model_.download(op.block); break;
     case OpKind::gather: model_.gather(op.block, team_->replicas_net()); break;
     case OpKind::reduce: model_.reduce(op.block, team_->replicas_net(), team_->tensor_net()); break;
     case OpKind::total: total(run); break;
@@ -247,6 +271,7 @@ void Engine::recompute(const Schedule& schedule, BlockId block, Run& run, MicroI
 
 at::Tensor Engine::activation_of(const Pass& pass) const {
   MemoryScope scope(AllocationKind::activations);
+  TierScope place(model_.on_device() ? Tier::device : Tier::host);
   return at::empty({pass.rows(), model_.shape().hidden}, at::TensorOptions().dtype(compute_type(settings_.precision)));
 }
 
@@ -348,6 +373,7 @@ at::Tensor Engine::forward_alone(const Pass& pass) {
 
 at::Tensor Engine::logits(const std::vector<int64_t>& ids, int64_t sequences, KeyValueCache* cache, bool last_only) {
   c10::InferenceMode no_graph;
+  TierScope place(model_.on_device() ? Tier::device : Tier::host);
   Batch batch;
   batch.sequences = sequences;
   batch.length = static_cast<int64_t>(ids.size()) / sequences;
@@ -365,6 +391,7 @@ at::Tensor Engine::logits(const std::vector<int64_t>& ids, int64_t sequences, Ke
 
 std::vector<float> Engine::losses(const Batch& batch) {
   c10::InferenceMode no_graph;
+  TierScope place(model_.on_device() ? Tier::device : Tier::host);
   Pass pass = pass_for(batch, 0, false);
   at::Tensor x_NC = forward_alone(pass), each_N;
   Present table(model_, 0, optimizer_.get(), team_), head(model_, static_cast<BlockId>(model_.size()) - 1, optimizer_.get(), team_);

@@ -70,16 +70,16 @@ at::Tensor ModelState::buffer(int64_t elements, at::ScalarType type) {
 void ModelState::make_room(State& state) {
   const int64_t flat = state.block->spec().flat_size;
   MemoryScope scope(AllocationKind::parameters);
-  if (!slices()) rebind(state, [&] { state.computing = buffer(flat, compute_type_); });
+  if (!home_is_apart()) rebind(state, [&] { state.computing = buffer(flat, compute_type_); });
   for (Part& part : state.parts) {
-    // The slice of a sliced block comes whole, as the float32 it is saved and gathered from.
-    if (slices()) part.values = buffer(part.own.size(), at::kFloat);
+    // What is gathered or uploaded comes whole, as the float32 it is saved from.
+    if (home_is_apart()) part.values = buffer(part.own.size(), at::kFloat);
     else if (compute_type_ == at::kFloat) part.values = state.computing.narrow(0, part.own.begin, part.own.size());
   }
 }
 
 void ModelState::fill_computing(State& state, const Part& part, int64_t begin, std::span<const float> values) {
-  if (compute_type_ == at::kFloat || slices()) return;  // sliced: gather does
+  if (compute_type_ == at::kFloat || home_is_apart()) return;  // gather or upload does
   const auto count = static_cast<int64_t>(values.size());
   state.computing.narrow(0, part.own.begin + begin, count).copy_(at::from_blob(const_cast<float*>(values.data()), {count}, at::kFloat));
 }
@@ -101,7 +101,7 @@ void ModelState::renew(BlockId id, Lane lane, const Optimizer* optimizer) {
 }
 
 void ModelState::renew_streaming(State& state, Part& part, Lane lane, const Optimizer& optimizer) {
-  const bool away = state.placement == Placement::away, keeps_values = compute_type_ == at::kFloat || slices();
+  const bool away = state.placement == Placement::away, keeps_values = compute_type_ == at::kFloat || home_is_apart();
   // Arrays: the optimizer's, then what else is on disk.
   std::vector<BlockStore::Array> arrays;
   for (const BlockStore::Extent& slot : store_->slots(part.stored)) arrays.push_back({slot, true, true});
@@ -133,17 +133,17 @@ void ModelState::renew_whole(State& state, Lane lane, const Optimizer& optimizer
       store_->read(lane, store_->parameters(part.stored), part.values.mutable_data_ptr<float>());
       store_->read(lane, store_->gradient(part.stored), part.sum.mutable_data_ptr<float>());
     }
-    state.computing = wide ? values : buffer(flat, compute_type_);
+    if (!home_is_apart()) state.computing = wide ? values : buffer(flat, compute_type_);
   }
   apply(state, optimizer, *state.pending);
   for (Part& part : state.parts) {
-    if (!wide) copy_to_computing(state, part);
+    if (!wide && !home_is_apart()) copy_to_computing(state, part);
     if (!away) continue;
     store_->write(lane, store_->parameters(part.stored), part.values.const_data_ptr<float>());
     part.sum.reset();
-    if (!wide) part.values.reset();
+    if (!wide && !home_is_apart()) part.values.reset();
   }
-  if (away) rebind(state, [] {});
+  if (away && !home_is_apart()) rebind(state, [] {});
 }
 
 void ModelState::fetch(BlockId id, Lane lane) {
@@ -165,19 +165,22 @@ void ModelState::fetch(BlockId id, Lane lane) {
 
 void ModelState::drop(BlockId id) {
   State& state = state_of(id);
+  // A device's copy goes while the host's may be here already, for its next turn.
+  const bool home = state.placement == Placement::away && !(on_device() && state.computing.defined());
   rebind(state, [&] {
     state.computing.reset();
     for (Part& part : state.parts)
-      if (state.placement == Placement::away) part.values.reset();  // else they are the slice that stays
+      if (home) part.values.reset();  // else they are the slice that stays
   });
 }
 
 void ModelState::clear(BlockId id) {
   State& state = state_of(id);
   MemoryScope scope(AllocationKind::gradients);
-  rebind(state, [&] { state.gradients = buffer(state.block->spec().flat_size, at::kFloat); });
+  const int64_t flat = state.block->spec().flat_size;
+  rebind(state, [&] { state.gradients = on_device() ? device_->empty({flat}, at::kFloat) : buffer(flat, at::kFloat); });
   for (Part& part : state.parts)
-    if (!slices()) part.sum = state.gradients.narrow(0, part.own.begin, part.own.size());
+    if (!home_is_apart()) part.sum = state.gradients.narrow(0, part.own.begin, part.own.size());
   zero(state.gradients);
 }
 
@@ -187,7 +190,7 @@ void ModelState::stow(BlockId id, Lane lane) {
     store_->write(lane, store_->gradient(part.stored), part.sum.const_data_ptr<float>());
     part.sum.reset();
   }
-  if (!slices()) rebind(state, [&] { state.gradients.reset(); });  // else the whole one went when it was summed
+  if (!home_is_apart()) rebind(state, [&] { state.gradients.reset(); });  // else the whole one went when it was summed
 }
 
 void ModelState::park(BlockId id, MicroId micro, Lane lane, const at::Tensor& input) {
@@ -241,7 +244,7 @@ void ModelState::write_parameters(BlockId id, const PieceWork& fill) {
     const std::vector<NamedPart> parts = parameters(id);
     for (size_t p = 0; p < parts.size(); p++) hand_on(state, p, parts[p], true, fill);
     for (const Part& part : state.parts)
-      if (compute_type_ != at::kFloat && !slices()) copy_to_computing(state, part);
+      if (compute_type_ != at::kFloat && !home_is_apart()) copy_to_computing(state, part);
     return;
   }
   for (Part& part : state.parts)

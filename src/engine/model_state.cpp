@@ -70,7 +70,9 @@ ModelState::ModelState(const ModelShape& shape, Precision precision, const Optim
       part_(part),
       compute_type_(compute_type(precision)),
       training_(optimizer != nullptr),
-      packing_(packing) {
+      packing_(packing),
+      device_(residence.device) {
+  MEGALITH_ASSERT(part.division.device == on_device() && !(on_device() && part.division.ranks > 1));
   if (optimizer && optimizer->statistics_rounds() == 0)
     slot_arrays_ = static_cast<int>(optimizer->slots({"any", {1, 1}, true}).size());
   MEGALITH_ASSERT(!optimizer || !packs() || elementwise(), "only an elementwise optimizer's state is packed");
@@ -94,8 +96,8 @@ void ModelState::divide(State& state, BlockId id) {
   const Division& division = part_.division;
   state.held = division.stages.of.empty() || division.stages.of.at(static_cast<size_t>(id)) == division.stages.here;
   const bool away = state.placement == Placement::away;
-  state.parameters_stay = state.held && !away && !(slices() && division.sharding.zero >= 3);
-  state.gradient_stays = state.held && !away && !(slices() && division.sharding.zero >= 2);
+  state.parameters_stay = state.held && !away && !on_device() && !(slices() && division.sharding.zero >= 3);
+  state.gradient_stays = state.held && !away && !on_device() && !(slices() && division.sharding.zero >= 2);
   for (const FlatPart& spec : state.block->spec().parts) {
     Part& part = state.parts.emplace_back();
     part.flat = spec.range;
@@ -374,7 +376,7 @@ void ModelState::update(BlockId id, const Optimizer& optimizer, const Update& up
   const bool in_turn = state.gradient_stays && elementwise() && !packs() && !slices();
   for (size_t i = 0; i < state.facts.size() && in_turn; i++) apply_and_clear(slice(state, i), optimizer, update);
   if (!in_turn) apply(state, optimizer, update);
-  if (compute_type_ != at::kFloat && !slices())  // sliced: gather brings all
+  if (compute_type_ != at::kFloat && !home_is_apart())  // else gather or upload brings all
     for (const Part& part : state.parts) copy_to_computing(state, part);
   if (!in_turn) clear_gradient(id);
 }

@@ -15,6 +15,7 @@
 #include "comm/channel.h"
 #include "config/config.h"
 #include "engine/block_store.h"
+#include "engine/device.h"
 #include "engine/state_layout.h"
 #include "model/block.h"
 #include "optim/optimizer.h"
@@ -34,12 +35,13 @@ struct NamedPart {
   std::span<std::byte> bytes() const { return type == PartType::f32 ? std::as_writable_bytes(values) : packed; }
 };
 
-// What is on disk, and where. Empty: everything stays in memory.
+// What is on disk, and where; and where blocks are computed. Empty: everything stays in memory.
 struct Residence {
   std::vector<Placement> placement;  // by block
   std::filesystem::path spill;       // folder
   std::vector<int64_t> parked = {};  // by block: bytes of a micro-batch's input that parks
   int32_t micros = 0;                // that park at the same time
+  Device* device = nullptr;          // borrowed; null: blocks are computed in the host's memory
 };
 
 // What one of several ranks has of a model.
@@ -109,6 +111,12 @@ class ModelState {
   // Of inputs that layers keep: what the ops of the same names do.
   void park(BlockId id, MicroId micro, Lane lane, const at::Tensor& input);
   void unpark(BlockId id, MicroId micro, Lane lane, const at::Tensor& input);
+  // Of blocks that are computed on a device: what the ops of the same names do.
+  bool on_device() const { return device_ != nullptr; }
+  void upload(BlockId id);
+  void download(BlockId id);
+  at::Tensor download_input(const at::Tensor& input);                     // parked: in the host's memory
+  void upload_input(const at::Tensor& parked, const at::Tensor& input);
   // Of blocks that several ranks have: what the ops of the same names do. `tensor`: the ranks that share their insides
   // (null: none).
   void gather(BlockId id, const Replicas& replicas);
@@ -147,8 +155,8 @@ class ModelState {
     Placement placement = Placement::memory;
     bool held = true;              // else another stage of the pipeline has it
     bool parameters_stay = true, gradient_stays = true;  // whole, from step to step
-    at::Tensor computing;  // the whole block, in the type of the computation; undefined while it is elsewhere
-    at::Tensor gradients;  // the whole block, float32; undefined without optimizer
+    at::Tensor computing;  // the whole block, in the type and at the place of the computation; undefined while it is elsewhere
+    at::Tensor gradients;  // the whole block, float32, at the place of the computation; undefined without optimizer
     std::vector<Part> parts;                 // one after the other
     std::vector<ParameterFacts> facts;       // by parameter
     std::vector<std::vector<Slot>> slots;    // by parameter
@@ -184,6 +192,8 @@ class ModelState {
   // is to be filled, only what this rank counts.
   void hand_on(const State& state, size_t parameter, NamedPart piece, bool fills, const PieceWork& work) const;
   bool first_of_replicas() const { return part_.replica == 0 && part_.ranks.split.tensor_rank == 0; }
+  // What is updated is another buffer than what is computed with: a slice of it, or the host's.
+  bool home_is_apart() const { return slices() || on_device(); }
   bool elementwise() const { return slot_arrays_ >= 0; }
   bool packs() const { return packing_ != Packing::fp32; }
 
@@ -196,6 +206,7 @@ class ModelState {
   int slot_arrays_ = -1;  // optimizer state is this many flat arrays, laid out like the parameters; -1: another form
   std::vector<State> blocks_;
   std::unique_ptr<BlockStore> store_;  // null: nothing is spilled
+  Device* device_;                     // borrowed; null: blocks are computed in the host's memory
   std::mutex binding_;                 // lanes change buffers of spilled blocks one at a time
 };
 

@@ -19,15 +19,21 @@ namespace {
 constexpr size_t kAlign = 64;             // a cache line, and an AVX-512 register
 constexpr size_t kArenaFrom = 256 << 10;  // smaller blocks are malloc's business
 
+// What an allocation counts as.
+struct Label {
+  AllocationKind kind = AllocationKind::workspace;
+  Tier tier = Tier::host;
+};
+
 // Stands in front of every small block.
 struct Header {
   size_t bytes;  // as asked for, rounded up to kAlign
-  AllocationKind kind;
-  char pad[kAlign - sizeof(size_t) - sizeof(AllocationKind)];
+  Label label;
+  char pad[kAlign - sizeof(size_t) - sizeof(Label)];
 };
 static_assert(sizeof(Header) == kAlign);
 
-thread_local AllocationKind current_kind = AllocationKind::workspace;
+thread_local Label current;
 
 Header* header_of(void* data) { return reinterpret_cast<Header*>(static_cast<char*>(data) - sizeof(Header)); }
 
@@ -48,17 +54,19 @@ class Pool {
     const size_t rounded = small ? (wanted + kAlign - 1) / kAlign * kAlign : Arena::rounded(wanted);
     const auto bytes = static_cast<int64_t>(rounded);
     std::lock_guard lock(mutex_);
-    if (budget_ > 0 && use_.live + bytes > budget_)
-      throw BudgetExceeded(fmt::format("memory budget: {} in use, {} more wanted, {} allowed", show(Bytes(use_.live)),
-                                       show(Bytes(bytes)), show(Bytes(budget_))));
+    Account& account = account_of(current.tier);
+    if (account.budget > 0 && account.use.live + bytes > account.budget)
+      throw BudgetExceeded(fmt::format("{} budget: {} in use, {} more wanted, {} allowed",
+                                       current.tier == Tier::host ? "memory" : "device memory", show(Bytes(account.use.live)),
+                                       show(Bytes(bytes)), show(Bytes(account.budget))));
     // Addresses cost nothing, so the system would promise this and kill us at the touch.
-    if (use_.live + bytes > machine_) nothing_left(bytes);
-    void* data = small ? take_small(rounded) : arena_.take(rounded, backing_of(current_kind));
-    if (!small) kinds_.emplace(data, current_kind);
-    count(current_kind, bytes);
-    if (use_.live > use_.peak) {
-      use_.peak = use_.live;
-      use_.at_peak = use_.now;
+    if (live() + bytes > machine_) nothing_left(bytes);
+    void* data = small ? take_small(rounded) : arena_.take(rounded, backing_of(current.kind));
+    if (!small) labels_.emplace(data, current);
+    count(current, bytes);
+    if (account.use.live > account.use.peak) {
+      account.use.peak = account.use.live;
+      account.use.at_peak = account.use.now;
     }
     keep_within_peak();
     return data;
@@ -69,26 +77,28 @@ class Pool {
     std::lock_guard lock(mutex_);
     if (!arena_.holds(data)) {
       Header* header = header_of(data);
-      count(header->kind, -static_cast<int64_t>(header->bytes));
+      count(header->label, -static_cast<int64_t>(header->bytes));
       std::free(header);
       return;
     }
-    auto kind = kinds_.find(data);
-    count(kind->second, -static_cast<int64_t>(arena_.give(data)));
-    kinds_.erase(kind);
+    auto label = labels_.find(data);
+    count(label->second, -static_cast<int64_t>(arena_.give(data)));
+    labels_.erase(label);
     keep_within_peak();  // no more than the peak even if the budget or the peak was lowered meanwhile
   }
 
-  void set_budget(int64_t bytes) {
+  void set_budget(int64_t bytes, Tier tier) {
     std::lock_guard lock(mutex_);
-    budget_ = bytes;
+    account_of(tier).budget = bytes;
     keep_within_peak();
   }
 
   void reset_peak() {
     std::lock_guard lock(mutex_);
-    use_.peak = use_.live;
-    use_.at_peak = use_.now;
+    for (Account& account : accounts_) {
+      account.use.peak = account.use.live;
+      account.use.at_peak = account.use.now;
+    }
     keep_within_peak();
   }
 
@@ -97,10 +107,10 @@ class Pool {
     arena_.drop_down_to(0);
   }
 
-  AllocatedMemory use() {
+  AllocatedMemory use(Tier tier) {
     std::lock_guard lock(mutex_);
-    AllocatedMemory use = use_;
-    use.cached = static_cast<int64_t>(arena_.cached());
+    AllocatedMemory use = account_of(tier).use;
+    if (tier == Tier::host) use.cached = static_cast<int64_t>(arena_.cached());
     return use;
   }
 
@@ -130,32 +140,41 @@ class Pool {
     return shares_ && exchanged ? Backing::shared : Backing::own;
   }
 
-  void count(AllocationKind kind, int64_t bytes) {
-    use_.live += bytes;
-    use_.now[static_cast<size_t>(kind)] += bytes;
+  struct Account {
+    AllocatedMemory use;  // but for cached, which the arena knows
+    int64_t budget = 0;
+  };
+  Account& account_of(Tier tier) { return accounts_[static_cast<size_t>(tier)]; }
+  int64_t live() const { return accounts_[0].use.live + accounts_[1].use.live; }
+
+  void count(Label label, int64_t bytes) {
+    AllocatedMemory& use = account_of(label.tier).use;
+    use.live += bytes;
+    use.now[static_cast<size_t>(label.kind)] += bytes;
   }
 
   // What has pages (live + cached) never grows beyond the largest live total seen: the peak stays what the plan
   // says, whatever sizes come and go. Called before anyone touches what was just taken.
   void keep_within_peak() {
-    const int64_t most = budget_ > 0 ? std::min(budget_, use_.peak) : use_.peak;
-    arena_.drop_down_to(static_cast<size_t>(std::max<int64_t>(0, most - use_.live)));
+    int64_t most = 0;
+    for (const Account& account : accounts_)
+      most += account.budget > 0 ? std::min(account.budget, account.use.peak) : account.use.peak;
+    arena_.drop_down_to(static_cast<size_t>(std::max<int64_t>(0, most - live())));
   }
 
   static void* take_small(size_t bytes) {
     void* raw = nullptr;
     if (posix_memalign(&raw, kAlign, bytes + sizeof(Header)) != 0) nothing_left(static_cast<int64_t>(bytes));
-    auto* header = new (raw) Header{bytes, current_kind, {}};
+    auto* header = new (raw) Header{bytes, current, {}};
     return header + 1;
   }
 
   std::mutex mutex_;
-  AllocatedMemory use_;  // but for cached, which the arena knows
-  int64_t budget_ = 0;
+  std::array<Account, kTiers> accounts_;
   bool shares_ = false;
   const int64_t machine_ = memory_and_swap();
   Arena arena_;
-  std::unordered_map<void*, AllocationKind> kinds_;  // of the arena's blocks
+  std::unordered_map<void*, Label> labels_;  // of the arena's blocks
 };
 
 Pool& pool() {
@@ -185,9 +204,9 @@ void install_allocator() {
   c10::SetCPUAllocator(&allocator, /*priority=*/1);
 }
 
-void set_allocation_budget(Bytes budget) { pool().set_budget(budget.value); }
+void set_allocation_budget(Bytes budget, Tier tier) { pool().set_budget(budget.value, tier); }
 
-AllocatedMemory allocated_memory() { return pool().use(); }
+AllocatedMemory allocated_memory(Tier tier) { return pool().use(tier); }
 
 void reset_memory_peak() { pool().reset_peak(); }
 
@@ -200,7 +219,10 @@ SharedState share_state(int64_t ranks) { return pool().share(ranks); }
 
 void settle_shared_state() { pool().settle_shared(); }
 
-MemoryScope::MemoryScope(AllocationKind kind) : outer_(current_kind) { current_kind = kind; }
-MemoryScope::~MemoryScope() { current_kind = outer_; }
+MemoryScope::MemoryScope(AllocationKind kind) : outer_(current.kind) { current.kind = kind; }
+MemoryScope::~MemoryScope() { current.kind = outer_; }
+
+TierScope::TierScope(Tier tier) : outer_(current.tier) { current.tier = tier; }
+TierScope::~TierScope() { current.tier = outer_; }
 
 }  // namespace megalith

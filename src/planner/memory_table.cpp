@@ -33,40 +33,67 @@ MemoryUse on_disk(const Schedule& step) {
 
 MemoryTable memory_table(const Plan& plan) {
   const Bytes most = process_with(most_memory(plan.blocks, plan.micros, plan.strategy), plan.process);
-  return {plain_peak(plan.step), plan.predicted.at_peak, on_disk(plan.step), plan.process, plan.budget, most, true,
-          describe(plan.strategy), {}};
+  MemoryTable table{.plain = plain_peak(plan.step), .planned = plan.predicted.at_peak, .disk = on_disk(plan.step)};
+  table.process = plan.process;
+  table.budget = plan.budget;
+  table.most = most;
+  table.strategy = describe(plan.strategy);
+  if (plan.device_budget.value == 0) return table;
+  table.device = plan.predicted.on_device;
+  table.device_budget = plan.device_budget;
+  table.device_most = device_with(most_memory(plan.blocks, plan.micros, plan.strategy, Tier::device));
+  return table;
 }
 
 MemoryTable memory_table(const Shortfall& why) {
-  return {plain_peak(why.step), memory_in_order(why.step), on_disk(why.step), why.process, why.budget, why.least, false,
-          describe(why.tightest), why.ways};
+  MemoryTable table{.plain = plain_peak(why.step), .planned = memory_in_order(why.step), .disk = on_disk(why.step)};
+  table.process = why.process;
+  table.budget = why.budget;
+  table.most = why.least;
+  table.fits = false;
+  table.strategy = describe(why.tightest);
+  table.ways = why.ways;
+  if (why.device_budget.value == 0) return table;
+  table.device = memory_in_order(why.step, Tier::device);
+  table.device_budget = why.device_budget;
+  table.device_most = why.device_least;
+  return table;
 }
 
 std::string show(const MemoryTable& t) {
   const auto cell = [](int64_t bytes) { return bytes > 0 ? show(Bytes(bytes)) : std::string("-"); };
-  const auto row = [](std::string_view what, const std::string& a, const std::string& b, const std::string& c) {
-    return fmt::format("  {:<22}{:>12}{:>14}{:>12}\n", what, a, b, c);
+  const bool device = t.device_budget.value > 0;
+  const auto row = [&](std::string_view what, const std::string& a, const std::string& b, const std::string& c,
+                       const std::string& on_device = "-") {
+    return fmt::format("  {:<22}{:>12}{:>14}{}{:>12}\n", what, a, b, device ? fmt::format("{:>14}", on_device) : "", c);
   };
   const bool adapted = !t.strategy.empty();
-  std::string text = row("", "unadapted", t.fits ? "planned" : "at least", "on disk");
+  std::string text = row("", "unadapted", t.fits ? "planned" : "at least", "on disk", "on device");
   for (size_t k = 0; k < kMemoryKinds; k++) {
     const auto kind = static_cast<MemoryKind>(k);
-    if (t.plain[kind] + t.planned[kind] + t.disk[kind] > 0)
-      text += row(name(kind), cell(t.plain[kind]), cell(t.planned[kind]), cell(t.disk[kind]));
+    if (t.plain[kind] + t.planned[kind] + t.disk[kind] + t.device[kind] > 0)
+      text += row(name(kind), cell(t.plain[kind]), cell(t.planned[kind]), cell(t.disk[kind]), cell(t.device[kind]));
   }
   text += row("process", cell(t.process.value), cell(t.process.value), "-");
   text += row("sum at the peak", cell(t.plain.total() + t.process.value), cell(t.planned.total() + t.process.value),
-              cell(t.disk.total()));
-  text += row("at most, with a save", "", show(t.most), "");
-  text += row("budget", "", show(t.budget), "");
+              cell(t.disk.total()), cell(t.device.total()));
+  text += row("at most, with a save", "", show(t.most), "", show(t.device_most));
+  text += row("budget", "", show(t.budget), "", show(t.device_budget));
   text += '\n';
   if (t.fits) {
     text += adapted ? fmt::format("fits: {}\n", t.strategy) : "fits with everything in memory and nothing recomputed\n";
     return text;
   }
-  text += fmt::format("does not fit: {} short{}\n", show(t.most - t.budget), adapted ? " even with " + t.strategy : "");
+  const std::string even = adapted ? " even with " + t.strategy : "";
+  if (t.most > t.budget) text += fmt::format("does not fit: {} short{}\n", show(t.most - t.budget), even);
+  if (t.device_most > t.device_budget)
+    text += fmt::format("does not fit the device: {} short{}\n", show(t.device_most - t.device_budget), even);
   for (const Way& way : t.ways) text += fmt::format("  {:<32} would fit, with {}\n", way.setting, show(way.bytes));
-  text += fmt::format("  {:<32} would fit\n", fmt::format("memory.ram={}MiB", (t.most.value >> 20) + 1));
+  std::string both;
+  if (t.most > t.budget) both += fmt::format("memory.ram={}MiB ", (t.most.value >> 20) + 1);
+  if (t.device_most > t.device_budget) both += fmt::format("memory.device={}MiB ", (t.device_most.value >> 20) + 1);
+  if (!both.empty()) both.pop_back();
+  text += fmt::format("  {:<32} would fit\n", both);
   return text;
 }
 
@@ -88,6 +115,10 @@ nlohmann::json to_json(const MemoryTable& t) {
           {"unadapted_bytes", t.plain.total() + t.process.value},
           {"disk", kinds(t.disk, false)},
           {"disk_bytes", t.disk.total()},
+          {"device_budget_bytes", t.device_budget.value},
+          {"device_most_bytes", t.device_most.value},
+          {"device", kinds(t.device, false)},
+          {"device_bytes", t.device.total()},
           {"strategy", t.strategy},
           {"ways", ways}};
 }

@@ -14,6 +14,9 @@ struct MemoryTable {
   MemoryUse plain;     // at the peak of a step with everything in memory and nothing recomputed
   MemoryUse planned;   // at the peak of the step that will run; of one that does not fit, by what needs least
   MemoryUse disk;      // in spill files
+  MemoryUse device;    // at the peak of the device that computes, where there is one
+  Bytes device_budget; // 0: there is none
+  Bytes device_most;   // of its memory, whatever runs at once
   Bytes process, budget;
   Bytes most;          // of the whole process, saves included, whatever runs at once
   bool fits = true;

@@ -27,6 +27,8 @@ constexpr int64_t kTokensEnough = 4096;
 constexpr int64_t kTokensFew = 512;
 // What no schedule counts: token ids, masks and tables of positions, small blocks of the system's allocator, stacks.
 constexpr int64_t kUncounted = int64_t{24} << 20;
+// The same on a device: masks and tables of positions.
+constexpr int64_t kUncountedOnDevice = int64_t{4} << 20;
 // Of tensors: alignment and gaps between parameters.
 constexpr double kCounted = 0.985;
 // A window is larger than need be when a smaller one costs this little.
@@ -108,6 +110,18 @@ PipelineOrder pipeline_order(const std::string& name) {
 
 int32_t stages_of(const Config& config) { return static_cast<int32_t>(config.parallel.pipeline); }
 
+Bytes device_of(const Config& config) { return config.memory.device.value_or(Bytes(0)); }
+
+// Bytes for tensors in the device's memory.
+int64_t room_on_device(const Config& config) {
+  return static_cast<int64_t>(static_cast<double>(device_of(config).value - kUncountedOnDevice) * kCounted);
+}
+
+Bytes host_budget(const Config& config) {
+  if (config.memory.ram) return *config.memory.ram;
+  return usable_memory() - device_of(config);  // a simulated device has its memory from the same machine
+}
+
 // What the ranks of a stage may choose from.
 StrategyLimits limits_of(const Config& config, const std::vector<BlockFacts>& blocks, int32_t stage, int64_t room) {
   const ParallelSettings& p = config.parallel;
@@ -115,6 +129,8 @@ StrategyLimits limits_of(const Config& config, const std::vector<BlockFacts>& bl
   StrategyLimits limits{.memory = config.memory, .room = room, .pipeline = pipeline_order(p.schedule)};
   limits.division.ranks = static_cast<int32_t>(data * p.pipeline * p.context * p.tensor);
   limits.division.tensor = static_cast<int32_t>(p.tensor);
+  limits.division.device = config.memory.device.has_value();
+  if (limits.division.device) limits.device = room_on_device(config);
   limits.division.sharding = {static_cast<int32_t>(data * p.context), static_cast<int32_t>(p.zero), static_cast<int32_t>(p.expert)};
   const int32_t pieces = limits.pipeline == PipelineOrder::interleaved ? static_cast<int32_t>(p.interleave) : 1;
   if (p.pipeline > 1) limits.division.stages = {balanced_stages(blocks, stages_of(config), pieces), stage};
@@ -131,21 +147,26 @@ bool fits_plainly(const Config& config, int64_t micro_batch, int64_t room) {
     limits.memory = {.recompute = config.memory.recompute, .recompute_every = config.memory.recompute_every};
     if (config.memory.recompute != Recompute::automatic) plain.keep = tightest_strategy(blocks, micros_of(config, micro_batch), limits).keep;
     if (most_memory(blocks, micros_of(config, micro_batch), plain) > room) return false;
+    if (config.memory.device && most_memory(blocks, micros_of(config, micro_batch), plain, Tier::device) > room_on_device(config))
+      return false;
   }
   return true;
 }
 
 // Of the stage that needs most.
-int64_t least_memory(const Config& config, int64_t micro_batch) {
+int64_t least_memory(const Config& config, int64_t micro_batch, Tier tier = Tier::host) {
   const auto blocks = facts_for(config, micro_batch);
   const int32_t micros = micros_of(config, micro_batch);
   int64_t most = 0;
   for (int32_t stage = 0; stage < stages_of(config); stage++)
-    most = std::max(most, most_memory(blocks, micros, tightest_strategy(blocks, micros, limits_of(config, blocks, stage, 0))));
+    most = std::max(most, most_memory(blocks, micros, tightest_strategy(blocks, micros, limits_of(config, blocks, stage, 0)), tier));
   return most;
 }
 
-bool fits_tightly(const Config& config, int64_t micro_batch, int64_t room) { return least_memory(config, micro_batch) <= room; }
+bool fits_tightly(const Config& config, int64_t micro_batch, int64_t room) {
+  return least_memory(config, micro_batch) <= room &&
+         (!config.memory.device || least_memory(config, micro_batch, Tier::device) <= room_on_device(config));
+}
 
 // The largest that needs neither recomputation nor the disk, unless it has so few tokens that products get slow; then
 // the largest that fits with all of both.
@@ -177,13 +198,13 @@ std::vector<Way> ways_to_fit(const Config& config, Bytes process) {
     const int64_t micro = changed.train.micro_batch > 0 ? changed.train.micro_batch : 1;
     const int64_t bytes = least_memory(changed, micro);
     const Bytes all = process_with(bytes, process);
-    const Bytes budget = config.memory.ram ? *config.memory.ram : usable_memory();
-    if (all <= budget) ways.push_back({say, all});
+    if (config.memory.device && least_memory(changed, micro, Tier::device) > room_on_device(config)) return;
+    if (all <= host_budget(config)) ways.push_back({say, all});
   };
   if (config.train.micro_batch > 1) try_with("train.micro_batch=auto", [](Config& c) { c.train.micro_batch = 0; });
   if (config.memory.recompute != Recompute::automatic)
     try_with("memory.recompute=auto", [](Config& c) { c.memory.recompute = Recompute::automatic; });
-  if (config.memory.spill.empty()) try_with("memory.spill=DIRECTORY", [](Config& c) { c.memory.spill = std::string("."); });
+  if (config.memory.spill.empty() && !config.memory.device) try_with("memory.spill=DIRECTORY", [](Config& c) { c.memory.spill = std::string("."); });
   if (config.memory.window > 1) try_with("memory.window=1", [](Config& c) { c.memory.window = 1; });
   if (config.train.optimizer_state == Packing::fp32 && config.train.optimizer != OptimizerKind::adafactor)
     try_with("train.optimizer_state=int8", [](Config& c) { c.train.optimizer_state = Packing::int8; });
@@ -205,18 +226,24 @@ std::string table_of(const MemoryUse& use, Bytes process) {
 }
 
 [[noreturn]] void refuse(const Plan& plan, const Config& config) {
-  Shortfall why{plan.micro_batch, plan.budget, plan.process, {}, {}, {}, ways_to_fit(config, plan.process)};
+  Shortfall why{plan.micro_batch, plan.budget, plan.process, {}, {}, {}, {}, {}, ways_to_fit(config, plan.process)};
   const auto blocks = facts_for(config, plan.micro_batch);
   why.tightest = tightest_strategy(blocks, plan.micros, limits_of(config, blocks, plan.stage, 0));
   why.step = training_schedule(blocks, plan.micros, why.tightest);
   why.least = process_with(most_memory(blocks, plan.micros, why.tightest), plan.process);
+  why.device_budget = device_of(config);
+  const int64_t on_device = config.memory.device ? most_memory(blocks, plan.micros, why.tightest, Tier::device) : 0;
+  if (config.memory.device)
+    why.device_least = device_with(on_device);
+  const bool device_short = why.device_least > why.device_budget;
   const std::string how = describe(why.tightest);
   std::vector<std::string> ways;
   for (const Way& way : why.ways) ways.push_back(fmt::format("{} ({})", way.setting, show(way.bytes)));
-  UserError::Parts what{"", "memory.ram",
-                        fmt::format("at least {}{} ({})", show(why.least), how.empty() ? "" : " with " + how,
-                                    table_of(memory_in_order(why.step), plan.process)),
-                        show(plan.budget),
+  const MemoryUse use = memory_in_order(why.step, device_short ? Tier::device : Tier::host);
+  UserError::Parts what{"", device_short ? "memory.device" : "memory.ram",
+                        fmt::format("at least {}{} ({})", show(device_short ? why.device_least : why.least),
+                                    how.empty() ? "" : " with " + how, table_of(use, device_short ? Bytes(0) : plan.process)),
+                        show(device_short ? why.device_budget : plan.budget),
                         ways.empty() ? "use a smaller model or data.sequence, or more memory"
                                      : fmt::format("what would make it fit: {}", fmt::join(ways, "; "))};
   throw DoesNotFit(std::move(what), std::move(why));
@@ -334,11 +361,14 @@ int32_t window_by_measurement(const Plan& plan, std::span<const Span> measured) 
     predicted[lane] += costs[op].seconds;
   }
   const auto fits = [&](const Strategy& strategy) {
-    return most_memory(plan.blocks, plan.micros, strategy) <= room_for_tensors(plan.budget, plan.process);
+    const auto on_device = static_cast<int64_t>(static_cast<double>(plan.device_budget.value - kUncountedOnDevice) * kCounted);
+    return most_memory(plan.blocks, plan.micros, strategy) <= room_for_tensors(plan.budget, plan.process) &&
+           (plan.device_budget.value == 0 || most_memory(plan.blocks, plan.micros, strategy, Tier::device) <= on_device);
   };
   std::vector<std::pair<int32_t, double>> seconds;  // by window
   Strategy strategy = plan.strategy;
-  for (strategy.window = 1; strategy.window <= kLargestWindow; strategy.window++) {
+  for (int32_t window : windows_to_try({}, strategy.division.device, plan.blocks.size())) {
+    strategy.window = window;
     if (strategy.window != plan.strategy.window && !fits(strategy)) continue;
     const Schedule step = training_schedule(plan.blocks, plan.micros, strategy);
     std::vector<Cost> scaled = predict_costs(step, plan.speeds);
@@ -366,17 +396,23 @@ Bytes process_with(int64_t tensors, Bytes process) {
   return Bytes(static_cast<int64_t>(static_cast<double>(tensors) / kCounted) + kUncounted) + process;
 }
 
+Bytes device_with(int64_t tensors) {
+  return Bytes(static_cast<int64_t>(static_cast<double>(tensors) / kCounted) + kUncountedOnDevice);
+}
+
 Plan make_plan(const Config& config, Measuring measuring, const Seat& seat) {
   Plan plan;
   plan.stage = seat.stage;
+  plan.device_budget = device_of(config);
   plan.threads = config.train.threads > 0 ? config.train.threads : std::max<int64_t>(1, usable_cores() / seat.host_ranks);
   start_matrix_library();
-  Agreed agreed{.speeds = {}, .process = resident_memory(), .budget = config.memory.ram ? *config.memory.ram : usable_memory()};
+  Agreed agreed{.speeds = {}, .process = resident_memory(), .budget = host_budget(config)};
   agreed.budget = Bytes(agreed.budget.value / seat.host_ranks);
   const Bytes started = agreed.process;
   const auto agree = [&] {
     if (seat.agree) seat.agree(agreed);
     plan.speeds = agreed.speeds;
+    plan.speeds.device_bandwidth = static_cast<double>(config.memory.device_bandwidth);
     plan.process = agreed.process;
     plan.budget = agreed.budget;
   };
@@ -405,7 +441,8 @@ Plan make_plan(const Config& config, Measuring measuring, const Seat& seat) {
   lay_out(plan, config);
   predict(plan);
   if (const std::string how = describe(plan.strategy); !how.empty())
-    plan.adapted.push_back(fmt::format("to stay within {}: {}", show(plan.budget), how));
+    plan.adapted.push_back(fmt::format("to stay within {}{}: {}", show(plan.budget),
+                                       config.memory.device ? fmt::format(" and the device's {}", show(plan.device_budget)) : "", how));
   return plan;
 }
 
@@ -444,9 +481,11 @@ nlohmann::json to_json(const Plan& plan, const Config& config) {
           {"micro_batches", plan.micros},
           {"threads", plan.threads},
           {"budget_bytes", plan.budget.value},
+          {"device_budget_bytes", plan.device_budget.value},
           {"strategy",
            {{"summary", describe(plan.strategy)},
-            {"window", plan.strategy.spills() ? plan.strategy.window : 0},
+            {"window", plan.strategy.moves() ? plan.strategy.window : 0},
+            {"ahead", plan.strategy.ahead},
             {"layers_recomputed", std::count_if(plan.strategy.keep.begin(), plan.strategy.keep.end(),
                                                 [](Keep keep) { return keep != Keep::all; })},
             {"blocks_away", std::count(plan.strategy.placement.begin(), plan.strategy.placement.end(), Placement::away)},
@@ -459,6 +498,8 @@ nlohmann::json to_json(const Plan& plan, const Config& config) {
            {{"step_s", plan.predicted.seconds},
             {"peak_bytes", plan.predicted_peak().value},
             {"memory", memory_by_kind(plan.predicted.at_peak, plan.process)},
+            {"device_peak_bytes", plan.predicted.on_device.total()},
+            {"device_memory", memory_by_kind(plan.predicted.on_device, Bytes(0))},
             {"stalls", stalls_json(plan.predicted.stalls)},
             {"waits_for_ranks_s", plan.predicted.waited_for_ranks},
             {"stages", stages_json(plan)},

@@ -33,6 +33,7 @@ struct Plan {
   Simulation predicted;         // of `step`, with what it waits for the other stages
   std::vector<Simulation> predicted_stages;  // by stage, in one clock; this one's among them
   std::vector<std::string> adapted;  // what was changed to make it fit, a line each
+  Bytes device_budget;          // of the device that computes; 0: the host does
   Bytes predicted_peak() const { return Bytes(predicted.peak_bytes) + process; }
 };
 
@@ -49,6 +50,7 @@ struct Shortfall {
   Bytes least;               // of the whole process, by the strategy that needs least
   Strategy tightest;
   Schedule step;             // by that strategy
+  Bytes device_budget, device_least;  // of the device that computes; 0: the host does
   std::vector<Way> ways;
 };
 
@@ -94,6 +96,9 @@ nlohmann::json to_json(const Plan& plan, const Config& config);  // plan.json
 
 // The whole process when its tensors take at most `tensors` bytes: with alignment and what no schedule counts.
 Bytes process_with(int64_t tensors, Bytes process);
+
+// The device's memory when tensors take at most `tensors` bytes of it.
+Bytes device_with(int64_t tensors);
 
 // Bytes by the kinds that reports show.
 nlohmann::json memory_by_kind(const MemoryUse& use, Bytes process);

@@ -91,13 +91,14 @@ std::vector<bool> parking(const std::vector<Keep>& keep, size_t layers) {
   return std::ranges::find(parks, true) == parks.end() ? std::vector<bool>() : parks;
 }
 
-// With as little recomputation as fits, the placement given.
+// With as little recomputation as fits where blocks are computed, the placement given.
 std::optional<Strategy> with_least_recompute(const std::vector<BlockFacts>& blocks, int32_t micros, Strategy strategy,
                                              int64_t room) {
+  const Tier tier = strategy.division.device ? Tier::device : Tier::host;
   // How much of the room is left for what layers keep follows from trying: in 64ths of the room.
   for (int64_t left = 64; left > 0; left--) {
     strategy.keep = choose_keep(blocks, micros, strategy.order, room * left / 64);
-    if (!strategy.keep.empty() && most_memory(blocks, micros, strategy) <= room) return strategy;
+    if (!strategy.keep.empty() && most_memory(blocks, micros, strategy, tier) <= room) return strategy;
   }
   return std::nullopt;
 }
@@ -112,11 +113,13 @@ Schedule training_schedule(const std::vector<BlockFacts>& blocks, int32_t micros
     const PipelineOrder order = strategy.order == ComputeOrder::by_block ? PipelineOrder::breadth_first : strategy.pipeline;
     step = pipeline_step(blocks, micros, order, within_stages(strategy.keep, strategy.division.stages), strategy.division);
   }
-  return with_residency(with_parking(std::move(step), strategy.parks), strategy.placement, strategy.window);
+  return with_residency(with_parking(std::move(step), strategy.parks), strategy.placement, strategy.window,
+                        strategy.ahead);
 }
 
 Schedule evaluation_schedule(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy) {
-  return with_residency(evaluation_step(blocks, micros, strategy.order, strategy.division), strategy.placement, strategy.window);
+  return with_residency(evaluation_step(blocks, micros, strategy.order, strategy.division), strategy.placement, strategy.window,
+                        strategy.ahead);
 }
 
 Schedule final_save_schedule(const std::vector<BlockFacts>& blocks, const Strategy& strategy) {
@@ -124,12 +127,73 @@ Schedule final_save_schedule(const std::vector<BlockFacts>& blocks, const Strate
                            : save_only(blocks, strategy.division);
 }
 
-int64_t most_memory(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy) {
-  const auto bound = [](const Schedule& schedule) { return memory_bound(schedule, Order(schedule)).bytes; };
+int64_t most_memory(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy, Tier tier) {
+  const auto bound = [&](const Schedule& schedule) { return memory_bound(schedule, Order(schedule), tier).bytes; };
   return bound(with_save(training_schedule(blocks, micros, strategy)));  // validation and the last save hold less
 }
 
+std::vector<int32_t> windows_to_try(const MemorySettings& memory, bool device, size_t blocks) {
+  if (memory.window > 0) return {static_cast<int32_t>(memory.window)};
+  std::vector<int32_t> windows;
+  if (!device)
+    for (int32_t window = 1; window <= kLargestWindow; window++) windows.push_back(window);
+  // Up to every block's staying from its first use to its last.
+  for (int32_t window = 1; device && window < 4 * static_cast<int32_t>(blocks); window *= 2) windows.push_back(window);
+  return windows;
+}
+
+namespace {
+
+// What fits a device and the host behind it. Of the host's memory as much is used as there is, of the device's by windows
+// of several sizes; simulation finds out which is worth it.
+std::vector<Strategy> strategies_on_device(const std::vector<BlockFacts>& blocks, int32_t micros, const StrategyLimits& limits) {
+  const MemorySettings& memory = limits.memory;
+  const bool open = memory.recompute == Recompute::automatic;
+  const size_t layers = blocks.size() - 2;
+  const PlacementPath path(blocks);
+  std::vector<Strategy> found;
+  const auto fits_device = [&](const Strategy& s) { return most_memory(blocks, micros, s, Tier::device) <= limits.device; };
+  const auto fits_host = [&](const Strategy& s) { return most_memory(blocks, micros, s) <= limits.room; };
+  // With as little on disk as the host's memory lets stay.
+  const auto add = [&](Strategy strategy) {
+    const auto steps = smallest(memory.spill.empty() ? 0 : path.length(), [&](size_t n) {
+      strategy.placement = path.at(n);
+      return fits_host(strategy);
+    });
+    if (!steps) return;
+    strategy.placement = path.at(*steps);
+    found.push_back(strategy);
+    const bool away = std::ranges::find(strategy.placement, Placement::away) != strategy.placement.end();
+    for (strategy.ahead = 1; away && strategy.ahead <= 2 && fits_host(strategy); strategy.ahead++) found.push_back(strategy);
+  };
+  for (int32_t window : windows_to_try(memory, true, blocks.size())) {
+    Strategy strategy = limits.plain();
+    strategy.window = window;
+    strategy.keep = keep_as_told(blocks, memory);
+    const size_t before = found.size();
+    if (fits_device(strategy)) {
+      add(strategy);
+    } else if (open) {
+      if (const auto mixed = with_least_recompute(blocks, micros, strategy, limits.device)) add(*mixed);
+    }
+    if (found.size() > before) continue;
+    // Inputs that layers keep, in the host's memory.
+    if (open) strategy.keep = recompute_all(blocks);
+    const auto parked = smallest(layers, [&](size_t n) {
+      strategy.parks = parking(strategy.keep, n);
+      return fits_device(strategy);
+    });
+    if (!parked) break;  // nor would a larger window fit
+    strategy.parks = parking(strategy.keep, *parked);
+    add(strategy);
+  }
+  return found;
+}
+
+}  // namespace
+
 std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, int32_t micros, const StrategyLimits& limits) {
+  if (limits.division.device) return strategies_on_device(blocks, micros, limits);
   const MemorySettings& memory = limits.memory;
   const bool open = memory.recompute == Recompute::automatic;
   std::vector<Strategy> found;
@@ -161,12 +225,10 @@ std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, 
   }
 
   const PlacementPath path(blocks);
-  const int32_t first = memory.window > 0 ? static_cast<int32_t>(memory.window) : 1;
-  const int32_t last = memory.window > 0 ? first : kLargestWindow;
   std::vector<std::vector<Keep>> keeps{keep_as_told(blocks, memory)};
   if (open && !blocks[1].packs_input) keeps.push_back(recompute_feed_forward(blocks));
   if (open) keeps.push_back(recompute_all(blocks));
-  for (int32_t window = first; window <= last; window++) {
+  for (int32_t window : windows_to_try(memory, false, blocks.size())) {
     Strategy strategy = limits.plain();
     strategy.order = ComputeOrder::by_block;
     strategy.window = window;
@@ -204,6 +266,13 @@ std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, 
 Strategy tightest_strategy(const std::vector<BlockFacts>& blocks, int32_t micros, const StrategyLimits& limits) {
   Strategy strategy = limits.plain();
   strategy.keep = limits.memory.recompute == Recompute::automatic ? recompute_all(blocks) : keep_as_told(blocks, limits.memory);
+  if (limits.division.device) {
+    strategy.window = limits.memory.window > 0 ? static_cast<int32_t>(limits.memory.window) : 1;
+    if (!limits.memory.spill.empty()) strategy.placement = PlacementPath(blocks).at(PlacementPath(blocks).length());
+    if (most_memory(blocks, micros, strategy, Tier::device) > limits.device)
+      strategy.parks = parking(strategy.keep, blocks.size() - 2);
+    return strategy;
+  }
   if (limits.memory.spill.empty()) return strategy;
   const PlacementPath path(blocks);
   strategy.order = ComputeOrder::by_block;
@@ -234,9 +303,11 @@ std::string describe(const Strategy& strategy) {
     if (away > 0) say(fmt::format("{} of {} blocks on disk", away, strategy.placement.size()));
     if (moments > 0) say(fmt::format("moments of {} on disk", moments));
     const auto parked = std::count(strategy.parks.begin(), strategy.parks.end(), true);
-    if (parked > 0) say(fmt::format("inputs of {} layers on disk", parked));
-    if (!strategy.placement.empty()) say(fmt::format("window {}", strategy.window));
+    if (parked > 0) say(fmt::format("inputs of {} layers {}", parked, strategy.division.device ? "in the host's memory" : "on disk"));
+    if (!strategy.placement.empty() && !strategy.division.device) say(fmt::format("window {}", strategy.window));
   }
+  if (strategy.division.device) say(fmt::format("window {} on the device", strategy.window));
+  if (strategy.ahead > 0) say(fmt::format("{} ahead of it from disk", strategy.ahead));
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/tier.h"
 #include "config/config.h"
 #include "schedule/base_pass.h"
 #include "schedule/pipeline_pass.h"
@@ -20,11 +21,13 @@ struct Strategy {
   std::vector<Keep> keep;             // by block; empty: all keep all
   std::vector<Placement> placement;   // by block; empty: all in memory
   std::vector<bool> parks;            // by block: the input that it keeps waits on disk; empty: none does
-  int32_t window = 1;
+  int32_t window = 1;                 // turns that blocks come early to where they are computed
+  int32_t ahead = 0;                  // with a device: turns that they come from disk before that
   Division division;                  // given, as is the pipeline's order: with by_block it is breadth first
   PipelineOrder pipeline = PipelineOrder::one_f_one_b;
 
   bool spills() const { return !placement.empty() || !parks.empty(); }
+  bool moves() const { return spills() || division.device; }  // something comes and goes by the window
   bool recomputes() const { return !keep.empty(); }
 };
 
@@ -34,7 +37,7 @@ Schedule evaluation_schedule(const std::vector<BlockFacts>& blocks, int32_t micr
 Schedule final_save_schedule(const std::vector<BlockFacts>& blocks, const Strategy& strategy);
 
 // Largest bytes that the step with its save, a validation and the last save may have in memory.
-int64_t most_memory(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy);
+int64_t most_memory(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy, Tier tier = Tier::host);
 
 // What may be chosen: everything that the config leaves open.
 struct StrategyLimits {
@@ -43,10 +46,11 @@ struct StrategyLimits {
   Division division = {};
   PipelineOrder pipeline = PipelineOrder::one_f_one_b;
   bool by_block = false;  // no other order: another stage of the pipeline has it
+  int64_t device = 0;     // bytes for tensors in the device's memory, where blocks are computed on one
 
   // Before anything is chosen. Parameters that are gathered for each use are gathered for all micro-batches at once.
   Strategy plain() const {
-    const bool passing = by_block || (division.sharding.slices() && division.sharding.zero >= 3);
+    const bool passing = by_block || division.device || (division.sharding.slices() && division.sharding.zero >= 3);
     return {.order = passing ? ComputeOrder::by_block : ComputeOrder::by_micro, .division = division, .pipeline = pipeline};
   }
 };
@@ -57,6 +61,9 @@ std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, 
 
 // The one that needs the least memory.
 Strategy tightest_strategy(const std::vector<BlockFacts>& blocks, int32_t micros, const StrategyLimits& limits);
+
+// Windows worth a look, rising.
+std::vector<int32_t> windows_to_try(const MemorySettings& memory, bool device, size_t blocks);
 
 // "full recompute, 22 of 26 blocks on disk, window 2"; empty when there is nothing to say.
 std::string describe(const Strategy& strategy);

@@ -51,6 +51,7 @@ std::vector<Op> ops_of_step(const Schedule& schedule, bool saves) {
     if (schedule.training) {
       add(OpKind::norm, block);
       if (schedule.reduces()) add(OpKind::reduce, block);
+      if (schedule.division.device) add(OpKind::download, block);
       if (placed == Placement::memory) add(OpKind::update, block);
       if (!schedule.gradient_stays(block)) add(OpKind::clear, block);
       if (placed == Placement::away) add(OpKind::stow, block);
@@ -76,6 +77,7 @@ bool as_often_as_needed(const Schedule& schedule, const Op& op) {
   if (op.micro != kNoMicro || op.block < 0 || op.block > schedule.head()) return false;
   if (op.kind == OpKind::fetch) return schedule.holds(op.block) && schedule.placed(op.block) == Placement::away;
   if (op.kind == OpKind::gather) return schedule.holds(op.block) && schedule.slices();
+  if (op.kind == OpKind::upload) return schedule.division.device;
   return op.kind == OpKind::drop && !schedule.parameters_stay(op.block) &&
          (schedule.holds(op.block) || schedule.borrows(op.block));
 }
@@ -85,7 +87,7 @@ class Checker {
   explicit Checker(const Schedule& schedule) : schedule_(schedule) {}
 
   // Each stage relies on those before it, so the first that finds something is the last.
-  std::vector<Problem> run(std::optional<Bytes> budget) {
+  std::vector<Problem> run(std::optional<Bytes> budget, std::optional<Bytes> device) {
     check_shape();
     if (problems_.empty()) check_completeness();
     if (problems_.empty()) check_references();
@@ -106,7 +108,8 @@ class Checker {
       }
     }
     check_leftovers();
-    if (budget) check_budget(order, *budget);
+    if (budget) check_budget(order, Tier::host, *budget);
+    if (device) check_budget(order, Tier::device, *device);
     return problems_;
   }
 
@@ -147,6 +150,8 @@ class Checker {
     const std::vector<int32_t>& stages = schedule_.division.stages.of;
     if (!stages.empty() && stages.size() != count)
       report(kNoOp, "{} blocks have a stage, the model has {}", stages.size(), count);
+    if (schedule_.division.device && schedule_.division.ranks > 1)
+      report(kNoOp, "blocks on a device are not divided among {} ranks", schedule_.division.ranks);
     if (schedule_.micros < 0) report(kNoOp, "a step over {} micro-batches cannot be", schedule_.micros);
     if (schedule_.training && schedule_.micros == 0)
       report(kNoOp, "a step over 0 micro-batches trains nothing");
@@ -246,11 +251,11 @@ class Checker {
     }
   }
 
-  void check_budget(const Order& order, Bytes budget) {
-    const MemoryBound bound = memory_bound(schedule_, order);
+  void check_budget(const Order& order, Tier tier, Bytes budget) {
+    const MemoryBound bound = memory_bound(schedule_, order, tier);
     if (bound.bytes <= budget.value) return;
-    report(bound.op, "may bring memory to {}, beyond the budget of {}", show(Bytes(bound.bytes)),
-           show(budget));
+    report(bound.op, "may bring {} to {}, beyond the budget of {}", tier == Tier::host ? "memory" : "the device's memory",
+           show(Bytes(bound.bytes)), show(budget));
   }
 
   const Schedule& schedule_;
@@ -260,8 +265,8 @@ class Checker {
 
 }  // namespace
 
-std::vector<Problem> check(const Schedule& schedule, std::optional<Bytes> budget) {
-  return Checker(schedule).run(budget);
+std::vector<Problem> check(const Schedule& schedule, std::optional<Bytes> budget, std::optional<Bytes> device) {
+  return Checker(schedule).run(budget, device);
 }
 
 }  // namespace megalith

@@ -18,6 +18,7 @@ struct Problem {
 // there once, finds what it needs, gradients add up in micro-batch order, nothing waits in a circle, whatever
 // two ops touch and one of them writes is ordered, nothing is left over, and memory stays within the budget
 // if there is one.
-std::vector<Problem> check(const Schedule& schedule, std::optional<Bytes> budget = std::nullopt);
+std::vector<Problem> check(const Schedule& schedule, std::optional<Bytes> budget = std::nullopt,
+                           std::optional<Bytes> device = std::nullopt);
 
 }  // namespace megalith

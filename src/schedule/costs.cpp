@@ -47,6 +47,15 @@ Cost stream(const MachineSpeeds& speeds, const DiskTraffic& traffic, double touc
   return cost;
 }
 
+// One thread that copies bytes to or from the device: a read and a write of memory, at the pace of the way between.
+Cost copy_over(const MachineSpeeds& speeds, double bytes) {
+  MEGALITH_ASSERT(speeds.device_bandwidth > 0);
+  const double memory_s = 2 * bytes / speeds.memory_bandwidth, core_s = memory_s * speeds.cores;
+  Cost cost{.seconds = std::max(bytes / speeds.device_bandwidth, core_s) + speeds.op_overhead_s, .share = {}};
+  cost.share = {core_s / speeds.cores / cost.seconds, memory_s / cost.seconds, 0};
+  return cost;
+}
+
 // One thread that exchanges bytes with other ranks through the host's memory.
 Cost exchange(const MachineSpeeds& speeds, double bytes) {
   const double memory_s = bytes / speeds.memory_bandwidth, core_s = memory_s * speeds.cores;
@@ -82,7 +91,7 @@ Cost predict(const Schedule& schedule, const Op& op, const MachineSpeeds& speeds
     case OpKind::weigh: return compute(speeds, block.weight_flop, 0);
     case OpKind::fold:  // rows are read, the table's rows read and written
       return compute(speeds, 0, 3.0 * static_cast<double>(block.aside_bytes) * schedule.micros);
-    case OpKind::norm: return compute(speeds, 0, parameter_bytes);
+    case OpKind::norm: return op.lane == Lane::compute ? compute(speeds, 0, parameter_bytes) : exchange(speeds, parameter_bytes);
     case OpKind::update:  // parameters, gradient and state are read and written
       return compute(speeds, 0,
                      4 * parameter_bytes + 2 * state_bytes + static_cast<double>(block.compute_copy_bytes));
@@ -94,9 +103,12 @@ Cost predict(const Schedule& schedule, const Op& op, const MachineSpeeds& speeds
     }
     case OpKind::park:
     case OpKind::unpark: {  // copied to or from staging
+      if (schedule.division.device) return copy_over(speeds, static_cast<double>(copied_bytes(schedule, op)));
       const DiskTraffic traffic = disk_traffic(schedule, op);
       return stream(speeds, traffic, 2.0 * static_cast<double>(traffic.read + traffic.written));
     }
+    case OpKind::upload:
+    case OpKind::download: return copy_over(speeds, static_cast<double>(copied_bytes(schedule, op)));
     case OpKind::clear: return compute(speeds, 0, whole_bytes);
     // Each rank adds up its part of all ranks' gradients and, where they stay whole, writes the sum to all.
     case OpKind::reduce:

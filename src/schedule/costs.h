@@ -23,6 +23,7 @@ struct MachineSpeeds {
   double spill_write = 0;
   double spill_mixed = 0;       // reads and writes together, as many of the one as of the other, both counted
   double spill_core_s = 0;      // of one core, for a byte moved there: the kernel's work and the checksum
+  double device_bandwidth = 0;  // bytes a second to the device, and as many from it; 0 without one
   double op_overhead_s = 0;     // of starting an op, its work apart
   double commit_s = 0;          // making a checkpoint durable: syncs and renames
   int32_t cores = 1;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kKinds = static_cast<int>(OpKind::commit) + 1;
 
-char letter(OpKind kind) { return "#FLRBWoncUuf-0gpqGrt>v<^lkSC"[static_cast<size_t>(kind)]; }
+char letter(OpKind kind) { return "#FLRBWoncUuf-0gpqadGrt>v<^lkSC"[static_cast<size_t>(kind)]; }
 
 std::string show_short(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);

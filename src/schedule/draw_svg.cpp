@@ -19,9 +19,10 @@ constexpr double kWidth = 1200, kLeft = 96, kRight = 64, kInner = kWidth - kLeft
 constexpr double kRow = 30, kRowGap = 7, kMemoryHeight = 210;
 
 // By OpKind. Computing in blues and reds, state that moves in greens and browns, what goes between ranks in pinks.
-constexpr std::array<std::string_view, 28> kOpColours{
+constexpr std::array<std::string_view, 30> kOpColours{
     "#8d939c", "#9db6f2", "#e0604c", "#8e5bd0", "#3f66cf", "#4a9fd8", "#6f7fb0", "#b7c0d8", "#6b7280",
     "#2f9d8f", "#2f9d8f", "#7cc7a0", "#c9ccd1", "#dcdfe3", "#d99a0b", "#e0bd6a", "#a8d8be",
+    "#57b894", "#e8a33d",  // upload, download
     // Between ranks: gather, reduce, total, send, receive, send back, receive back, lend, collect.
     "#c2488f", "#a3327a", "#6b7280", "#d77fb4", "#d77fb4", "#b05fa0", "#b05fa0", "#e3a3c9", "#e3a3c9",
     "#b8762b", "#7a4c17"};

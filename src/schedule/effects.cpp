@@ -22,10 +22,10 @@ std::string_view name(Thing thing) {
     case Thing::attention: return "what attention kept";
     case Thing::output_gradient: return "gradient of the output";
     case Thing::deferred: return "weight products put off";
-    case Thing::parked: return "input on disk";
+    case Thing::parked: return "parked input";
     case Thing::aside: return "gradient kept aside";
-    case Thing::slice: return "slice of the parameters";
-    case Thing::sum: return "gradient summed over the ranks";
+    case Thing::slice: return "home of the parameters";
+    case Thing::sum: return "whole gradient at home";
     case Thing::norm: return "norm";
     case Thing::totals: return "sum over the ranks";
     case Thing::scale: return "scale of the updates";
@@ -59,7 +59,7 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
     if (has_table) add(touch, Thing::tied_gradient, b);
     if (schedule.defers(b)) add(touch, Thing::product_gradient, b);
   };
-  const Thing home = schedule.slices() ? Thing::slice : Thing::parameters;  // what updates change
+  const Thing home = schedule.home_is_apart() ? Thing::slice : Thing::parameters;  // what updates change
   auto score = [&] {  // the head's look at a micro-batch
     add(needs, Thing::targets);
     if (tied != kNoBlock) add(needs, Thing::parameters, tied);
@@ -113,7 +113,7 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
       add(adds, Thing::tied_gradient, b);
       break;
     case OpKind::norm:
-      if (schedule.reduces()) add(needs, Thing::sum, b);
+      if (schedule.sum_is_apart()) add(needs, Thing::sum, b);
       else add_gradient(needs);
       add(makes, Thing::norm, b);
       break;
@@ -133,7 +133,7 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
       add(changes, home, b);
       if (schedule.slices() && schedule.parameters_stay(b)) add(changes, Thing::parameters, b);  // they lie in one place
       add(changes, Thing::optimizer, b);
-      if (schedule.reduces()) add(takes, Thing::sum, b);
+      if (schedule.sum_is_apart()) add(takes, Thing::sum, b);
       if (schedule.gradient_stays(b)) add_gradient(changes);  // to zero, for the next step
       break;
     case OpKind::renew:
@@ -147,6 +147,7 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
       add(needs, Thing::optimizer, b);  // the disk's are up to date when renew has made it
       add(makes, home, b);
       break;
+    case OpKind::upload:
     case OpKind::gather:
       add(schedule.placed(b) == Placement::away ? takes : needs, Thing::slice, b);
       add(makes, Thing::parameters, b);
@@ -162,9 +163,13 @@ std::vector<Effect> effects(const Schedule& schedule, const Op& op) {
       add_gradient(schedule.slices() && !schedule.gradient_stays(b) ? takes : needs);
       add(makes, Thing::sum, b);
       break;
+    case OpKind::download:
+      add_gradient(takes);
+      add(makes, Thing::sum, b);
+      break;
     case OpKind::stow:
-      if (!schedule.slices()) add_gradient(takes);
-      if (schedule.reduces()) add(takes, Thing::sum, b);
+      if (!schedule.home_is_apart()) add_gradient(takes);
+      if (schedule.sum_is_apart()) add(takes, Thing::sum, b);
       add(makes, Thing::stowed_gradient, b);
       break;
     case OpKind::park:
@@ -203,7 +208,7 @@ bool there_on_entry(const Schedule& schedule, const Effect& effect) {
   if (effect.block == kNoBlock || !schedule.holds(effect.block)) return false;
   const Placement placed = schedule.placed(effect.block);
   switch (effect.thing) {
-    case Thing::parameters: return placed == Placement::memory && !schedule.slices();  // else gather makes them
+    case Thing::parameters: return placed == Placement::memory && !schedule.home_is_apart();  // else gather or upload makes them
     case Thing::slice:
     case Thing::optimizer: return placed == Placement::memory;
     case Thing::gradient:

@@ -22,10 +22,10 @@ enum class Thing : uint8_t {
   attention,        // block, micro: the part of it that a layer keeps which makes the rest again
   output_gradient,  // block, micro: gradient of its output
   deferred,         // layer, micro: what its weight products wait with
-  parked,           // block, micro: its input, on disk
+  parked,           // block, micro: its input, on disk or, of a device, in the host's memory
   aside,            // block, micro: gradients kept until fold
-  slice,            // block: this rank's slice of its parameters, up to date and in memory
-  sum,              // block: its gradient summed over the ranks that hold it
+  slice,            // block: this rank's slice of its parameters, up to date and in memory; of a device, the host's copy
+  sum,              // block: its gradient summed over the ranks that hold it; of a device, the host's copy
   norm,             // block: sum of squares
   totals,           // of losses and norms, over all ranks
   scale,            // of the step's updates

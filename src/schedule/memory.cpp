@@ -31,8 +31,16 @@ int64_t other_part(const Schedule& schedule, BlockId block) {
   return schedule.blocks[block].saved_bytes - kept_part(schedule, block);
 }
 
+// What blocks compute with is where they are computed; the state's home is the host.
+bool at_home(Thing thing) { return thing == Thing::slice || thing == Thing::sum || thing == Thing::parked; }
+
+Tier tier_of(const Schedule& schedule, Thing thing) {
+  return schedule.division.device && !at_home(thing) ? Tier::device : Tier::host;
+}
+
 // What a thing occupies while it is there; nothing for what is resident or too small to count.
-Amount amount(const Schedule& schedule, const Effect& effect) {
+Amount amount(const Schedule& schedule, const Effect& effect, Tier tier) {
+  if (tier_of(schedule, effect.thing) != tier) return {};
   switch (effect.thing) {
     case Thing::activation:
     case Thing::output_gradient: return {MemoryKind::activations, schedule.blocks[effect.block].output_bytes};
@@ -51,15 +59,24 @@ Amount amount(const Schedule& schedule, const Effect& effect) {
       if (!schedule.borrows(effect.block)) return {};
       return {MemoryKind::gradients, kFloatBytes * schedule.blocks[effect.block].parameters};
     case Thing::sum:
-      if (!schedule.slices() || schedule.placed(effect.block) != Placement::away) return {};
+      if (!schedule.home_is_apart() || schedule.placed(effect.block) != Placement::away) return {};
       return {MemoryKind::gradients, kFloatBytes * schedule.slice_elements(effect.block)};
     case Thing::deferred: return {MemoryKind::saved, schedule.blocks[effect.block].deferred_bytes};
+    case Thing::parked:  // on disk without a device
+      if (!schedule.division.device) return {};
+      return {MemoryKind::activations, schedule.blocks[effect.block - 1].output_bytes};
     case Thing::aside: return {MemoryKind::aside, schedule.blocks[effect.block].aside_bytes};
     default: return {};
   }
 }
 
-int64_t workspace(const Schedule& schedule, const Op& op) {
+bool computes(OpKind kind) {
+  return kind == OpKind::forward || kind == OpKind::loss || kind == OpKind::recompute || kind == OpKind::backward ||
+         kind == OpKind::weigh;
+}
+
+int64_t workspace(const Schedule& schedule, const Op& op, Tier tier) {
+  if ((schedule.division.device && computes(op.kind) ? Tier::device : Tier::host) != tier) return 0;
   switch (op.kind) {
     case OpKind::forward:
       // What is not kept is there all the same while the op runs.
@@ -75,7 +92,7 @@ int64_t workspace(const Schedule& schedule, const Op& op) {
     case OpKind::renew:
     case OpKind::fetch: return schedule.blocks[op.block].stream_bytes;
     case OpKind::park:
-    case OpKind::unpark: return schedule.blocks[op.block].parking_bytes;
+    case OpKind::unpark: return schedule.division.device ? 0 : schedule.blocks[op.block].parking_bytes;
     case OpKind::save:
       return schedule.blocks[op.block].save_workspace_bytes +
              (schedule.placed(op.block) == Placement::memory ? 0 : schedule.blocks[op.block].stream_bytes);
@@ -105,8 +122,9 @@ std::string_view name(MemoryKind kind) {
 
 int64_t MemoryUse::total() const { return std::accumulate(bytes.begin(), bytes.end(), int64_t{0}); }
 
-MemoryUse resident(const Schedule& schedule) {
+MemoryUse resident(const Schedule& schedule, Tier tier) {
   MemoryUse use;
+  if (tier == Tier::device) return use;
   for (size_t b = 0; b < schedule.blocks.size(); b++) {
     const BlockFacts& block = schedule.blocks[b];
     const Placement placed = schedule.placed(static_cast<BlockId>(b));
@@ -126,16 +144,16 @@ MemoryUse resident(const Schedule& schedule) {
   return use;
 }
 
-MemoryLedger::MemoryLedger(const Schedule& schedule)
-    : schedule_(schedule), now_(resident(schedule)), peak_(now_) {}
+MemoryLedger::MemoryLedger(const Schedule& schedule, Tier tier)
+    : schedule_(schedule), tier_(tier), now_(resident(schedule, tier)), peak_(now_) {}
 
 void MemoryLedger::start(OpId op) {
   for (const Effect& effect : effects(schedule_, schedule_.ops[op])) {
     if (effect.touch != Touch::makes) continue;
-    const Amount it = amount(schedule_, effect);
+    const Amount it = amount(schedule_, effect, tier_);
     now_[it.kind] += it.bytes;
   }
-  now_[workspace_kind(schedule_.ops[op])] += workspace(schedule_, schedule_.ops[op]);
+  now_[workspace_kind(schedule_.ops[op])] += workspace(schedule_, schedule_.ops[op], tier_);
   if (now_.total() <= peak_.total()) return;
   peak_ = now_;
   peak_op_ = op;
@@ -144,14 +162,14 @@ void MemoryLedger::start(OpId op) {
 void MemoryLedger::finish(OpId op) {
   for (const Effect& effect : effects(schedule_, schedule_.ops[op])) {
     if (effect.touch != Touch::takes) continue;
-    const Amount it = amount(schedule_, effect);
+    const Amount it = amount(schedule_, effect, tier_);
     now_[it.kind] -= it.bytes;
   }
-  now_[workspace_kind(schedule_.ops[op])] -= workspace(schedule_, schedule_.ops[op]);
+  now_[workspace_kind(schedule_.ops[op])] -= workspace(schedule_, schedule_.ops[op], tier_);
 }
 
-MemoryUse memory_in_order(const Schedule& schedule) {
-  MemoryLedger ledger(schedule);
+MemoryUse memory_in_order(const Schedule& schedule, Tier tier) {
+  MemoryLedger ledger(schedule, tier);
   for (OpId op = 0; op < static_cast<OpId>(schedule.ops.size()); op++) {
     ledger.start(op);
     ledger.finish(op);
@@ -159,7 +177,7 @@ MemoryUse memory_in_order(const Schedule& schedule) {
   return ledger.peak();
 }
 
-MemoryBound memory_bound(const Schedule& schedule, const Order& order) {
+MemoryBound memory_bound(const Schedule& schedule, const Order& order, Tier tier) {
   MEGALITH_ASSERT(order.circle().empty());
   struct Life {
     int64_t bytes = 0;
@@ -173,7 +191,7 @@ MemoryBound memory_bound(const Schedule& schedule, const Order& order) {
       size_t& life = current[thing_index(schedule, effect)];
       if (effect.touch == Touch::makes) {
         life = lives.size();
-        lives.push_back({amount(schedule, effect).bytes, op, kNoOp});
+        lives.push_back({amount(schedule, effect, tier).bytes, op, kNoOp});
       }
       if (effect.touch == Touch::takes && life != kNone) lives[life].taker = op;
     }
@@ -181,14 +199,14 @@ MemoryBound memory_bound(const Schedule& schedule, const Order& order) {
   std::array<int64_t, kLanes> most_workspace{};  // of one op of the lane
   for (const Op& op : schedule.ops) {
     int64_t& most = most_workspace[static_cast<size_t>(op.lane)];
-    most = std::max(most, workspace(schedule, op));
+    most = std::max(most, workspace(schedule, op, tier));
   }
 
   // Seen from one lane: at every moment it runs an op or waits for its next one. While it runs an op, those things
   // can be alive whose maker is not sure to start later and whose taker is not sure to be done; while it waits, also
   // those whose taker it may be waiting for. Of the other lanes' workspaces take the largest: they may all be at work.
   // Each lane's view is a bound of its own; the lowest is the answer.
-  const int64_t base = resident(schedule).total();
+  const int64_t base = resident(schedule, tier).total();
   MemoryBound lowest{std::numeric_limits<int64_t>::max(), kNoOp};
   for (size_t l = 0; l < kLanes; l++) {
     const Lane lane = static_cast<Lane>(l);
@@ -219,7 +237,7 @@ MemoryBound memory_bound(const Schedule& schedule, const Order& order) {
     for (size_t i = 0; i <= ops.size(); i++) {
       at_work += running[i];
       at_wait += waiting[i];
-      const int64_t own = i < ops.size() ? at_work + workspace(schedule, schedule.ops[ops[i]]) : 0;
+      const int64_t own = i < ops.size() ? at_work + workspace(schedule, schedule.ops[ops[i]], tier) : 0;
       const OpId op = ops[std::min(i, ops.size() - 1)];
       if (std::max(own, at_wait) > bound.bytes) bound = {std::max(own, at_wait), op};
     }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/tier.h"
 #include "schedule/order.h"
 #include "schedule/schedule.h"
 
@@ -20,13 +21,13 @@ struct MemoryUse {
   int64_t total() const;
 };
 
-// What is there before, during and after the step. Gradients count in a training step only.
-MemoryUse resident(const Schedule& schedule);
+// What is there before, during and after the step: of a device nothing. Gradients count in a training step only.
+MemoryUse resident(const Schedule& schedule, Tier tier = Tier::host);
 
 // Follows a step op by op: what an op makes is alive from its start, what it takes until its end.
 class MemoryLedger {
  public:
-  explicit MemoryLedger(const Schedule& schedule);  // borrows the schedule
+  explicit MemoryLedger(const Schedule& schedule, Tier tier = Tier::host);  // borrows the schedule
   void start(OpId op);
   void finish(OpId op);
   const MemoryUse& now() const { return now_; }
@@ -35,18 +36,19 @@ class MemoryLedger {
 
  private:
   const Schedule& schedule_;
+  Tier tier_;
   MemoryUse now_, peak_;
   OpId peak_op_ = kNoOp;
 };
 
 // By kind at the highest moment when the ops run one by one, as they are listed.
-MemoryUse memory_in_order(const Schedule& schedule);
+MemoryUse memory_in_order(const Schedule& schedule, Tier tier = Tier::host);
 
 // An upper bound over all interleavings that the schedule allows. Needs a complete order.
 struct MemoryBound {
   int64_t bytes = 0;
   OpId op = kNoOp;  // while it runs
 };
-MemoryBound memory_bound(const Schedule& schedule, const Order& order);
+MemoryBound memory_bound(const Schedule& schedule, const Order& order, Tier tier = Tier::host);
 
 }  // namespace megalith

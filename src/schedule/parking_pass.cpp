@@ -61,12 +61,13 @@ class Parking {
   }
 
   void park(BlockId block, MicroId micro) {
-    parks_.push_back(add({.kind = OpKind::park, .block = block, .micro = micro, .lane = Lane::write, .after = {place_.back()}}));
+    parks_.push_back(add({.kind = OpKind::park, .block = block, .micro = micro, .lane = step_.division.device ? Lane::download : Lane::write, .after = {place_.back()}}));
     parked_[{block, micro}] = parks_.back();
   }
 
   void unpark(const Key& key, OpId after) {
-    back_[key] = add({.kind = OpKind::unpark, .block = key.first, .micro = key.second, .lane = Lane::read,
+    back_[key] = add({.kind = OpKind::unpark, .block = key.first, .micro = key.second,
+                      .lane = step_.division.device ? Lane::upload : Lane::read,
                       .after = {parked_.at(key), after}});
   }
 
@@ -80,7 +81,7 @@ class Parking {
 }  // namespace
 
 std::vector<int64_t> parked_bytes(const Schedule& step) {
-  std::vector<int64_t> bytes(step.parks.size());
+  std::vector<int64_t> bytes(step.division.device ? 0 : step.parks.size());
   for (size_t block = 1; block < bytes.size(); block++)
     if (step.parks[block]) bytes[block] = step.blocks[block - 1].output_bytes;
   return bytes;

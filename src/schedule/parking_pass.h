@@ -1,4 +1,4 @@
-// Inputs that layers keep for their recomputation, on disk from forward to backward.
+// Inputs that layers keep for their recomputation, on disk from forward to backward; of a device, in the host's memory.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -13,7 +13,7 @@ namespace megalith {
 // block; empty: none. Comes before with_residency.
 Schedule with_parking(Schedule step, std::vector<bool> parks);
 
-// By block: bytes of a micro-batch's input that parks; empty: none does.
+// By block: bytes of a micro-batch's input that parks on disk; empty: none does.
 std::vector<int64_t> parked_bytes(const Schedule& step);
 
 }  // namespace megalith

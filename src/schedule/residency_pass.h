@@ -1,4 +1,5 @@
-// Places what a step moves between memory and disk, and between the slices of a block and its whole.
+// Places what a step moves between memory and disk, between the host and a device, and between the slices of a block and
+// its whole.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -15,10 +16,16 @@ namespace megalith {
 // slices; at stages 1 and 2 once a step, at stage 3 each time. Gradients of such blocks exist from their first
 // contribution to their norm or sum, then go out. Works on any compute order; one fetch serves all ops of a turn, so
 // by_block is the order that moves least.
-Schedule with_residency(Schedule step, std::vector<Placement> placement, int32_t window);
+// With a device (schedule.h, Division) the parameters of every block are uploaded for each stay, and the window is the
+// device's; what is on disk comes into the host's memory up to `ahead` turns before it may be uploaded. Gradients of two
+// blocks at most are on the device, those on their way to the disk apart.
+Schedule with_residency(Schedule step, std::vector<Placement> placement, int32_t window, int32_t ahead = 0);
 
 // Nothing but the pending updates of spilled blocks: what must come before a save that no step follows.
 Schedule renew_only(std::vector<BlockFacts> blocks, std::vector<Placement> placement, Division division = {});
+
+// Bytes that an op copies to the device, or from it; 0 for all others.
+int64_t copied_bytes(const Schedule& schedule, const Op& op);
 
 // Bytes that a step moves over the disk.
 struct DiskTraffic {

@@ -55,6 +55,8 @@ std::string_view name(OpKind kind) {
     case OpKind::stow: return "stow";
     case OpKind::park: return "park";
     case OpKind::unpark: return "unpark";
+    case OpKind::upload: return "upload";
+    case OpKind::download: return "download";
     case OpKind::gather: return "gather";
     case OpKind::reduce: return "reduce";
     case OpKind::total: return "total";
@@ -77,6 +79,8 @@ std::string_view name(Lane lane) {
     case Lane::write: return "write";
     case Lane::net: return "net";
     case Lane::send: return "send";
+    case Lane::upload: return "upload";
+    case Lane::download: return "download";
   }
   return "unknown lane";
 }

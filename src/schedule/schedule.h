@@ -31,8 +31,10 @@ enum class OpKind : uint8_t {
   drop,       // spilled block: forgets its parameters; the disk has them
   clear,      // spilled block: an empty gradient to add to
   stow,       // spilled block: its gradient goes out to the disk, where the next renew finds it
-  park,       // block, micro: the input that it keeps for its recomputation goes out to the disk
+  park,       // block, micro: the input that it keeps for its recomputation goes out to the disk; of a device, to the host
   unpark,     // block, micro: and comes back
+  upload,     // block: a copy of its parameters on the device, where it is computed
+  download,   // block: its gradient from the device to the host
   gather,     // sliced block: its whole parameters from the slices of all ranks that hold it
   reduce,     // block: its gradient summed over those ranks; of a sliced block, this rank's slice of the sum
   total,      // what the step's losses and norms add up to over all ranks
@@ -46,9 +48,10 @@ enum class OpKind : uint8_t {
   commit,     // makes the checkpoint being written durable and visible
 };
 
-// `net` receives and exchanges with all; `send` is apart from it so that two ranks may send to each other.
-enum class Lane : uint8_t { compute, read, write, net, send };
-inline constexpr int kLanes = 5;
+// `net` receives and exchanges with all; `send` is apart from it so that two ranks may send to each other. `upload` and
+// `download` copy to and from a device, both ways at once.
+enum class Lane : uint8_t { compute, read, write, net, send, upload, download };
+inline constexpr int kLanes = 7;
 
 struct Op {
   OpKind kind;
@@ -146,12 +149,15 @@ struct Stages {
   int32_t here = 0;
 };
 
-// How a run is divided among ranks, seen from one of them.
+// How a run is divided, among ranks, seen from one of them, and between the host and a device.
 struct Division {
   int32_t ranks = 1;   // of the whole run
   int32_t tensor = 1;  // that share the inside of each block: of what is the same on all, each has a share of the gradient
   Sharding sharding;
   Stages stages;
+  // Blocks are computed on a device: parameters, gradients and activations are there while they are used; the state is at
+  // home in the host's memory or on its disk, where norms and updates are made.
+  bool device = false;
 };
 
 struct Schedule {
@@ -179,12 +185,16 @@ struct Schedule {
   bool slices() const { return division.sharding.slices(); }
   // Gradients are summed over ranks.
   bool reduces() const { return division.sharding.replicas > 1 || division.tensor > 1; }
-  // Whether its whole parameters, its whole gradient stay in memory from step to step.
+  // What updates change is another buffer than what blocks compute with: a slice of it, or the host's.
+  bool home_is_apart() const { return slices() || division.device; }
+  // The gradient that norms and updates look at is another than what backward adds to.
+  bool sum_is_apart() const { return reduces() || division.device; }
+  // Whether its whole parameters, its whole gradient stay where it is computed from step to step.
   bool parameters_stay(BlockId block) const {
-    return holds(block) && placed(block) != Placement::away && !(slices() && division.sharding.zero >= 3);
+    return holds(block) && placed(block) != Placement::away && !division.device && !(slices() && division.sharding.zero >= 3);
   }
   bool gradient_stays(BlockId block) const {
-    return holds(block) && placed(block) != Placement::away && !(slices() && division.sharding.zero >= 2);
+    return holds(block) && placed(block) != Placement::away && !division.device && !(slices() && division.sharding.zero >= 2);
   }
   // What this rank has of a block's parameters (elements, without the gaps) and optimizer state; at most: slices differ
   // by a few elements.

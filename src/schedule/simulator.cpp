@@ -41,6 +41,7 @@ class Simulator {
       result.at_peak = rank.memory.peak();
       result.peak_bytes = rank.memory.peak().total();
       result.peak_op = rank.memory.peak_op();
+      result.on_device = rank.device.peak();
       results.push_back(std::move(result));
     }
     return results;
@@ -60,7 +61,7 @@ class Simulator {
   };
 
   struct Rank {
-    Rank(const Schedule& s, std::span<const Cost> c) : schedule(s), costs(c), order(s), memory(s), done(s.ops.size(), false) {
+    Rank(const Schedule& s, std::span<const Cost> c) : schedule(s), costs(c), order(s), memory(s), device(s, Tier::device), done(s.ops.size(), false) {
       MEGALITH_ASSERT(c.size() == s.ops.size(), "{} costs for {} ops", c.size(), s.ops.size());
       MEGALITH_ASSERT(order.circle().empty(), "ops wait in a circle");
       result.spans.resize(s.ops.size());
@@ -68,7 +69,7 @@ class Simulator {
     const Schedule& schedule;
     std::span<const Cost> costs;
     Order order;
-    MemoryLedger memory;
+    MemoryLedger memory, device;
     std::vector<bool> done;
     std::vector<size_t> meeting;  // by op: its place in attendance_, or kNone
     std::array<LaneState, kLanes> lanes{};
@@ -102,6 +103,7 @@ class Simulator {
     lane.left = rank.costs[op].seconds;
     rank.result.spans[op].start = now_;
     rank.memory.start(op);
+    rank.device.start(op);
     if (rank.meeting[op] == kNone) return;
     Attendance& meeting = attendance_[rank.meeting[op]];
     lane.waits = true;
@@ -155,6 +157,7 @@ class Simulator {
     if (!ends) return;
     rank.result.spans[lane.running].end = now_;
     rank.memory.finish(lane.running);
+    rank.device.finish(lane.running);
     rank.done[lane.running] = true;
     lane.running = kNoOp;
     lane.next++;

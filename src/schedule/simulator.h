@@ -24,6 +24,7 @@ struct Simulation {
   int64_t peak_bytes = 0;
   MemoryUse at_peak;                         // by kind; sums to peak_bytes
   OpId peak_op = kNoOp;                      // whose start led there; kNoOp: what is resident is the peak
+  MemoryUse on_device;                       // at the device's own peak, by kind
 };
 
 // Ops that run at the same time share a resource in proportion to what they would use of it alone. `costs`

@@ -133,12 +133,16 @@ void StepWriter::norm(BlockId block) {
       added_[block] = add({.kind = OpKind::collect, .block = table, .lane = Lane::net, .after = {added_[block], lent_}});
     added_[block] = add({.kind = OpKind::fold, .block = block, .after = {added_[block]}});
   }
-  // Summed over the ranks as soon as it is whole, while others are still computed; the norm of the sum there, too, so
-  // that computing does not wait.
+  // Summed over the ranks, or brought from the device, as soon as it is whole, while others are still computed; its norm
+  // there, too, so that computing does not wait.
   Lane lane = Lane::compute;
   if (step_.reduces()) {
     lane = Lane::net;
     added_[block] = add({.kind = OpKind::reduce, .block = block, .lane = lane, .after = {added_[block]}});
+  }
+  if (step_.division.device) {
+    lane = Lane::download;
+    added_[block] = add({.kind = OpKind::download, .block = block, .lane = lane, .after = {added_[block]}});
   }
   norms_.push_back(add({.kind = OpKind::norm, .block = block, .lane = lane, .after = {added_[block]}}));
 }

@@ -46,6 +46,13 @@ Layout resolve_layout(Config& config, int ranks) {
            std::to_string(config.train.micro_batch), "");
   if (p.schedule == "interleaved" && layout.pipeline > 1 && p.interleave < 2)
     refuse("parallel.interleave", "at least 2, as parallel.schedule is interleaved", std::to_string(p.interleave), "");
+  if (config.memory.device && config.memory.device_bandwidth == 0)
+    refuse("memory.device", "memory.simulated_device.bandwidth beside it", show(*config.memory.device),
+           "no GPU build of LibTorch was found: blocks are computed by this machine's cores; "
+           "memory.simulated_device.bandwidth=8GB simulates a device");
+  if (config.memory.device && ranks > 1)
+    refuse("memory.device", "a run of one rank", fmt::format("{} with {} ranks", show(*config.memory.device), ranks),
+           "devices of several ranks are not built in");
   const bool slices = p.zero > 0 && layout.data * layout.context > 1;
   const bool divided = slices || layout.tensor > 1 || layout.expert > 1;
   if (config.train.optimizer == OptimizerKind::adafactor && divided)

@@ -123,7 +123,7 @@ void TrainingLoop::steps(LoopState& state) {
 void TrainingLoop::choose_window() {
   constexpr size_t kEnough = 3;  // the first one warms up
   // Ranks that hold the same blocks must agree: theirs stays as it was planned.
-  if (team_ || !plan_.strategy.spills() || config_.memory.window > 0 || window_chosen_ || step_seconds_.size() < kEnough) return;
+  if (team_ || !plan_.strategy.moves() || config_.memory.window > 0 || window_chosen_ || step_seconds_.size() < kEnough) return;
   window_chosen_ = true;
   const int32_t window = window_by_measurement(plan_, typical_spans_);
   if (window == plan_.strategy.window) return;
@@ -213,7 +213,7 @@ void TrainingLoop::observe(const StepOutcome& outcome, const StepShape& shape, d
   }
   if (process_bytes_ != 0 && step_seconds_.size() % 64 != 0) return;  // asking the kernel costs milliseconds
   AllocatedMemory now = allocated_memory();
-  process_bytes_ = std::max(process_bytes_, resident_memory().value - now.live - now.cached);
+  process_bytes_ = std::max(process_bytes_, resident_memory().value - now.live - now.cached - allocated_memory(Tier::device).live);
 }
 
 void TrainingLoop::look(StepMetrics& metrics, bool last) {
@@ -276,6 +276,7 @@ nlohmann::json TrainingLoop::measured() const {
           {"peak_bytes", memory.peak + process_bytes_},
           {"resting_bytes", memory.live},  // of tensors: what is held from step to step
           {"memory", kinds},
+          {"device_peak_bytes", allocated_memory(Tier::device).peak},
           {"stalls", stalls_json(stalls(plan_.step, typical_spans_))},
           {"busy_s", busy_json(plan_.step, busy_seconds(plan_.step, typical_spans_))}};
 }

@@ -7,6 +7,7 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
 #include "config/check.h"
+#include "engine/simulated_device.h"
 #include "memory/allocator.h"
 #include "report/html.h"
 #include "schedule/parking_pass.h"
@@ -121,8 +122,15 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   set_allocation_budget(Bytes(plan.budget.value - plan.process.value));
   for (const std::string& change : plan.adapted) say(change);
 
+  std::optional<SimulatedDevice> device;  // outlives the engine
+  if (config.memory.device) {
+    device.emplace(*config.memory.device, static_cast<double>(config.memory.device_bandwidth));
+    say(fmt::format("blocks are computed on a simulated device: {}, {} a second each way", show(*config.memory.device),
+                    show(Bytes(config.memory.device_bandwidth))));
+  }
   Engine engine(config.model.shape, config.train, config.run.seed, /*training=*/true,
-                {plan.strategy.placement, spill_folder(config, team), parked_bytes(plan.step), plan.micros}, team, plan.strategy.division);
+                {plan.strategy.placement, spill_folder(config, team), parked_bytes(plan.step), plan.micros, device ? &*device : nullptr},
+                team, plan.strategy.division);
   if (const BlockStore* store = engine.model().store())
     say(fmt::format("{} of state in {} ({})", show(Bytes(store->bytes())), config.memory.spill, describe(store->way())));
   OpWatch watch(page);

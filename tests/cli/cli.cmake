@@ -13,6 +13,7 @@ endfunction()
 
 cli_test(bad_input bad_input 900)
 cli_test(damage damage 900)
+cli_test(device device 900)
 cli_test(efficiency efficiency 900)
 cli_test(data data 600)
 cli_test(generation generation 900)

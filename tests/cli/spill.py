@@ -1,6 +1,7 @@
 """A model whose state is larger than its memory trains to the same numbers, and what goes wrong with the disk
 is said.  spill.py BINARY"""
 
+import json
 import os
 import random
 import re
@@ -87,6 +88,38 @@ def kills_while_spilling(space):
     return f"{hits} kills"
 
 
+def inputs_that_must_park(space):
+    """Many layers on many tokens: what they keep for their recomputation is most of what the step takes, and a budget below
+    that sends it to the disk."""
+    space.yaml(
+        "run",
+        model="{arch: llama, layers: 24, hidden: 64, heads: 4, ffn: 192, context: 512}",
+        data="{train: text.txt, tokenizer: {train: bpe, vocab: 500}, sequence: 512}",
+        train="{steps: 4, batch: 16, micro_batch: 16, lr: 0.001, warmup: 2, eval_every: 2, eval_batches: 1, threads: 1}",
+        checkpoint="{every: 2}",
+    )
+    space.train("run", "run.dir=runs/memory")
+    said = []
+    for name, options in {"auto": [], "full": ["memory.recompute=full", "memory.window=1"]}.items():
+        budget = tight(space)
+        result = space.train("run", f"run.dir=runs/{name}", budget, "memory.spill=spill", *options)
+        away = json.loads((space / f"runs/{name}/plan.json").read_text())["strategy"]["layers_with_inputs_away"]
+        assert away > 0 and f"inputs of {away} layers on disk" in result.stderr, result.stderr
+        assert_same_run(space / f"runs/{name}", space / "runs/memory", f"inputs of {away} layers on disk")
+        peak = max(m["mem_peak_bytes"] for m in metrics(space / f"runs/{name}"))
+        assert peak <= int(re.search(r"=(\d+)MiB", budget).group(1)) << 20, f"{name}: {peak} bytes of {budget}"
+        said.append(f"{away} layers in {budget.removeprefix('memory.ram=')}")
+    # And goes on from a checkpoint when it was killed there.
+    process = space.start("train", "run.yaml", "run.dir=runs/killed", tight(space), "memory.spill=spill")
+    file = space / "runs/killed/metrics.jsonl"
+    wait_for(lambda: file.exists() and file.read_text().count("\n") > 2, "a checkpoint")
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    space.train("run", "run.dir=runs/killed", tight(space), "memory.spill=spill")
+    assert_same_run(space / "runs/killed", space / "runs/memory", "killed")
+    return ", ".join(said)
+
+
 def moments_in_fewer_bytes(space):
     """Packed, the optimizer's state streams, is saved and goes on as in memory."""
     prepare(space)
@@ -155,7 +188,7 @@ def refusals(space):
     said = space.train("run", "run.dir=runs/small", "memory.ram=130MiB", expect=2).stderr
     assert "what would make it fit" in said and "memory.spill" in said, said
     said = space.train("run", "run.dir=runs/window", "memory.window=2", expect=2).stderr
-    assert "memory.window" in said and "memory.spill is given" in said, said
+    assert "memory.window" in said and "memory.spill or memory.device is given" in said, said
     said = space.train("run", "run.dir=runs/word", "memory.recompute=some", expect=2).stderr
     assert "memory.recompute" in said and "got some" in said, said
     # Two runs, one folder.
@@ -171,4 +204,4 @@ def refusals(space):
     assert "memory.spill" in said, said
 
 
-run_cases([every_mode_is_as_in_memory, kills_while_spilling, moments_in_fewer_bytes, a_flipped_bit_is_caught, refusals])
+run_cases([every_mode_is_as_in_memory, kills_while_spilling, inputs_that_must_park, moments_in_fewer_bytes, a_flipped_bit_is_caught, refusals])

@@ -60,6 +60,51 @@ TEST(Strategy, EveryBudgetIsKeptAndMoreMemoryMovesLess) {
   EXPECT_TRUE(partial) << "some budgets hold a part of the blocks";
 }
 
+StrategyLimits with_device(int64_t host, int64_t device) {  // bytes
+  StrategyLimits limits;
+  limits.memory.spill = "disk";
+  limits.room = host;
+  limits.device = device;
+  limits.division.device = true;
+  return limits;
+}
+
+TEST(Strategy, BothBudgetsOfADeviceAndItsHostAreKeptAndMoreOfTheDeviceMovesLess) {
+  const auto blocks = facts_of("gpt2-355m", 2, 256, 4);
+  int64_t before = std::numeric_limits<int64_t>::max();
+  bool all_at_home = false, on_disk = false, parked = false;
+  const Strategy tightest = tightest_strategy(blocks, 4, with_device(0, 0));
+  const int64_t host_least = most_memory(blocks, 4, tightest), device_least = most_memory(blocks, 4, tightest, Tier::device);
+  constexpr int64_t kPlenty = 8192 * kMiB;
+  for (int64_t device : {device_least, device_least * 5 / 4, device_least * 2, 6 * device_least}) {
+    for (int64_t host : {host_least, 2048 * kMiB, kPlenty}) {
+      const auto found = fitting_strategies(blocks, 4, with_device(host, device));
+      ASSERT_FALSE(found.empty()) << host << ", " << device;
+      int64_t least = std::numeric_limits<int64_t>::max();
+      for (const Strategy& strategy : found) {
+        const Schedule step = with_save(training_schedule(blocks, 4, strategy));
+        const auto problems = check(step, Bytes(host), Bytes(device));
+        EXPECT_TRUE(problems.empty()) << host << ", " << device << ": " << problems.front().reason;
+        int64_t copied = 0;
+        for (const Op& op : step.ops) copied += copied_bytes(step, op);
+        least = std::min(least, copied);
+        all_at_home |= strategy.placement.empty();
+        on_disk |= strategy.ahead > 0;
+        parked |= !strategy.parks.empty();
+      }
+      if (host == kPlenty) {
+        EXPECT_LE(least, before) << device;
+        before = least;
+      }
+    }
+  }
+  EXPECT_TRUE(all_at_home && on_disk);
+  EXPECT_TRUE(parked) << "the smallest device keeps no inputs of layers";
+  EXPECT_TRUE(fitting_strategies(blocks, 4, with_device(kPlenty, device_least - kMiB)).empty());
+  // (Where inputs need not park in the host's memory it needs less than the tightest.)
+  EXPECT_TRUE(fitting_strategies(blocks, 4, with_device(host_least / 2, 6 * device_least)).empty());
+}
+
 TEST(Strategy, AnythingAwayMovesThirtySixBytesAParameter) {
   const auto blocks = facts_of("llama-110m", 1, 256, 4);
   MemorySettings memory;

@@ -125,17 +125,24 @@ class FakeBlocks {
       }
       case OpKind::fetch: w.set(*home, block->on_disk); break;
       case OpKind::drop:
-        w.clear(block->parameters);
-        if (away) w.clear(*home);
+        w.clear(schedule_.micros == 0 ? *home : block->parameters);
         break;
       case OpKind::clear: clear_gradient(); break;
       case OpKind::stow: {
         const Buffer gradient = whole_gradient(*block);
         w.set(block->stowed, hash(75, {&block->stowed, &gradient}));
-        if (!schedule_.slices()) clear_gradient();
+        if (!schedule_.slices() && !schedule_.division.device) clear_gradient();
         w.clear(block->sum);
         break;
       }
+      case OpKind::upload:
+        w.set(block->parameters, hash(105, {&block->slice}));
+        if (away) w.clear(block->slice);
+        break;
+      case OpKind::download:
+        w.set(block->sum, hash(106, {&block->gradient, &block->table, &block->products}));
+        clear_gradient();
+        break;
       case OpKind::park:
         w.set(micro->parked, input->activation);
         w.clear(input->activation);
@@ -276,7 +283,9 @@ class FakeBlocks {
   }
 
   // What updates change.
-  Buffer& home_of(Block& block) const { return schedule_.slices() ? block.slice : block.parameters; }
+  Buffer& home_of(Block& block) const {
+    return schedule_.slices() || schedule_.division.device ? block.slice : block.parameters;
+  }
   // Of a block whose moments are away: where the gradient waits for its update.
   Buffer& pending_of(BlockId id) {
     Block& block = blocks_[id];
@@ -284,7 +293,7 @@ class FakeBlocks {
     return schedule_.gradient_stays(id) ? block.gradient : block.sum;
   }
   Buffer whole_gradient(const Block& block) const {
-    return schedule_.reduces() ? hash(50, {&block.sum}) : hash(50, {&block.gradient, &block.table, &block.products});
+    return schedule_.reduces() || schedule_.division.device ? hash(50, {&block.sum}) : hash(50, {&block.gradient, &block.table, &block.products});
   }
   Buffer losses_and_norms() const {
     Buffer result = hash(60, {&loss_});

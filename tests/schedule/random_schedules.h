@@ -74,9 +74,10 @@ inline std::vector<Keep> random_keep(Random& random, const std::vector<BlockFact
   return keep;
 }
 
-inline Schedule random_step(Random& random, std::vector<BlockFacts> blocks, int32_t micros) {
+inline Schedule random_step(Random& random, std::vector<BlockFacts> blocks, int32_t micros, Division division = {}) {
   auto keep = pick(random, 0, 1) == 1 ? random_keep(random, blocks) : std::vector<Keep>();
-  return training_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1)), std::move(keep));
+  return training_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1)), std::move(keep),
+                       std::move(division));
 }
 
 // The step with the inputs of some of the layers that keep nothing else on disk; half of the time none.
@@ -102,12 +103,33 @@ inline Schedule random_spilled(Random& random, std::vector<BlockFacts> blocks, i
   }
 }
 
+// Blocks computed on a device, their state in the host's memory or on its disk.
+inline Schedule random_on_device(Random& random, std::vector<BlockFacts> blocks, int32_t micros) {
+  const auto placement = pick(random, 0, 1) == 1 ? random_placement(random, blocks.size()) : std::vector<Placement>();
+  const int32_t window = pick(random, 1, 4), ahead = pick(random, 0, 3);
+  Division division;
+  division.device = true;
+  switch (pick(random, 0, 5)) {
+    case 0: return with_save(renew_only(std::move(blocks), placement, division));
+    case 1:
+      return with_residency(evaluation_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1)), division),
+                            placement, window, ahead);
+    case 2:
+      return with_save(with_residency(some_parked(random, random_step(random, std::move(blocks), micros, division)), placement,
+                                      window, ahead));
+    default:
+      return with_residency(some_parked(random, random_step(random, std::move(blocks), micros, division)), placement, window, ahead);
+  }
+}
+
 inline Schedule random_schedule(Random& random) {
   auto blocks = make_blocks(pick(random, 2, 7), pick(random, 0, 1) == 1);
   const int32_t micros = pick(random, 1, 5);
   if (pick(random, 0, 3) == 0)
     for (size_t b = 1; b + 1 < blocks.size(); b++) blocks[b].packs_input = true;
-  if (pick(random, 0, 1) == 1) return random_spilled(random, std::move(blocks), micros);
+  const int32_t where = pick(random, 0, 2);
+  if (where == 0) return random_on_device(random, std::move(blocks), micros);
+  if (where == 1) return random_spilled(random, std::move(blocks), micros);
   switch (pick(random, 0, 9)) {
     case 0: return evaluation_step(std::move(blocks), micros);
     case 1: return save_only(std::move(blocks));

@@ -139,6 +139,9 @@ TEST(Simulator, TimeLiesBetweenItsBoundsAndMemoryWithinTheCheckersBound) {
     }
     const MemoryBound bound = memory_bound(schedule, Order(schedule));
     EXPECT_LE(s.peak_bytes, bound.bytes);
+    EXPECT_LE(s.on_device.total(), memory_bound(schedule, Order(schedule), Tier::device).bytes);
+    EXPECT_EQ(s.on_device.total() > 0, schedule.division.device && schedule.micros > 0);
+    if (schedule.division.device) continue;
     if (i % 2 == 1 && schedule.placement.empty() && schedule.parks.empty() && find(schedule, OpKind::commit) == kNoOp) {
       EXPECT_EQ(s.peak_bytes, bound.bytes);  // one lane holds all of the memory: nothing to be unsure of
     }

@@ -1,0 +1,44 @@
+// The part of ModelState that moves blocks between the host and the device that computes them.
+#include <ATen/ops/empty.h>
+
+#include "base/error.h"
+#include "engine/model_state.h"
+#include "memory/allocator.h"
+
+namespace megalith {
+
+void ModelState::upload(BlockId id) {
+  State& state = state_of(id);
+  MEGALITH_ASSERT(!state.computing.defined() && !state.pending, "{}", state.block->spec().name);
+  MemoryScope scope(AllocationKind::parameters);
+  const at::Tensor copy = device_->empty({state.block->spec().flat_size}, compute_type_);
+  for (Part& part : state.parts) {
+    device_->upload(part.values, copy.narrow(0, part.own.begin, part.own.size()));
+    if (state.placement == Placement::away) part.values.reset();  // the disk has them
+  }
+  rebind(state, [&] { state.computing = copy; });
+}
+
+void ModelState::download(BlockId id) {
+  State& state = state_of(id);
+  for (Part& part : state.parts) {
+    if (!part.sum.defined()) {
+      MemoryScope scope(AllocationKind::gradients);
+      part.sum = buffer(part.own.size(), at::kFloat);
+    }
+    device_->download(state.gradients.narrow(0, part.own.begin, part.own.size()), part.sum);
+  }
+  rebind(state, [&] { state.gradients.reset(); });
+}
+
+at::Tensor ModelState::download_input(const at::Tensor& input) {
+  MEGALITH_ASSERT(input.is_contiguous());
+  MemoryScope scope(AllocationKind::activations);
+  at::Tensor parked = at::empty(input.sizes(), input.options().device(at::kCPU));
+  device_->download(input, parked);
+  return parked;
+}
+
+void ModelState::upload_input(const at::Tensor& parked, const at::Tensor& input) { device_->upload(parked, input); }
+
+}  // namespace megalith

@@ -1,0 +1,115 @@
+"""A run whose blocks are computed on a (simulated) device with less memory than they take trains to the same numbers, with
+its state in the host's memory or on disk, and never holds more there than the device has.  device.py BINARY"""
+
+import json
+import re
+import signal
+
+from support import assert_same_run, lines_of, metrics, run_cases, wait_for
+
+# About 7.6 million parameters: 116 MiB of state, 29 of parameters.
+MODEL = "{arch: llama, layers: 6, hidden: 320, heads: 4, ffn: 896, context: 64}"
+BANDWIDTH = "memory.simulated_device.bandwidth=8GB"
+
+
+def prepare(space, steps=8, every=3, micro_batch=1):
+    space.yaml(
+        "run",
+        model=MODEL,
+        data="{train: text.txt, tokenizer: {train: bpe, vocab: 500}, sequence: 64}",
+        train=f"{{steps: {steps}, batch: 4, micro_batch: {micro_batch}, lr: 0.001, warmup: 2, eval_every: 4, eval_batches: 2, "
+        "sample_tokens: 4, threads: 1}",
+        checkpoint=f"{{every: {every}}}",
+    )
+    space.train("run", "run.dir=runs/memory")
+
+
+def least(space, key, *options):
+    """MiB that the refusal of an impossible budget asks for."""
+    said = space.train("run", "run.dir=runs/refused", f"{key}=1MiB", *options, expect=2).stderr
+    assert key in said, said
+    amount, unit = re.search(r"at least ([\d.]+) (MiB|GiB)", said).groups()
+    return int(float(amount) * (1024 if unit == "GiB" else 1)) + 1
+
+
+MODES = {
+    "least of the device": [],
+    "window 1, full recompute": ["memory.window=1", "memory.recompute=full"],
+    "window 3": ["memory.window=3", "memory.recompute=none"],
+    "device and disk": ["memory.spill=spill"],
+}
+
+
+def every_mode_is_as_in_memory(space):
+    said = []
+    for micro_batch in (1, 2):
+        prepare(space, micro_batch=micro_batch)
+        for name, options in MODES.items():
+            run = f"runs/{name.split(',')[0].replace(' ', '-')}-{micro_batch}"
+            device = least(space, "memory.device", BANDWIDTH, *options) + 2
+            options = [f"memory.device={device}MiB", BANDWIDTH, *options]
+            if "disk" in name:
+                options.append(f"memory.ram={least(space, 'memory.ram', *options) + 8}MiB")
+            result = space.train("run", f"run.dir={run}", *options)
+            assert "simulated device" in result.stderr and "on the device" in result.stderr, result.stderr
+            assert ("on disk" in result.stderr) == ("disk" in name), result.stderr
+            assert_same_run(space / run, space / "runs/memory", name)
+            measured = json.loads((space / run / "summary.json").read_text())["measured"]
+            plan = json.loads((space / run / "plan.json").read_text())
+            assert 0 < measured["device_peak_bytes"] <= device << 20, (name, measured["device_peak_bytes"], device)
+            assert plan["predicted"]["device_peak_bytes"] <= device << 20, name
+            if "disk" in name:
+                peak = max(m["mem_peak_bytes"] for m in metrics(space / run))
+                assert peak <= int(re.search(r"=(\d+)MiB", options[-1]).group(1)) << 20, f"{name}: {peak} of {options[-1]}"
+                assert plan["strategy"]["blocks_away"] > 0, plan["strategy"]
+            said.append(f"{device}")
+        (space / "runs").rename(space / f"runs-{micro_batch}")
+    return "device MiB: " + ", ".join(said)
+
+
+def kills(space):
+    prepare(space, steps=20, every=4)
+    options = [f"memory.device={least(space, 'memory.device', BANDWIDTH) + 2}MiB", BANDWIDTH, "memory.spill=spill"]
+    options.append(f"memory.ram={least(space, 'memory.ram', *options) + 8}MiB")
+    hits = 0
+    for steps in (5, 10, 14):  # more each time: the run goes on from its last checkpoint
+        process = space.start("train", "run.yaml", "run.dir=runs/killed", *options)
+        wait_for(lambda: lines_of(space / "runs/killed/metrics.jsonl") >= steps or process.poll() is not None, f"step {steps}")
+        hits += process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert hits == 3, (space / "started.txt").read_text()
+    # On after the last kill without the device: where blocks are computed is the run's own affair.
+    space.train("run", "run.dir=runs/killed", "memory.ram=auto")
+    assert_same_run(space / "runs/killed", space / "runs/memory", f"after {hits} kills")
+    return f"{hits} kills"
+
+
+def shown_and_refused(space):
+    prepare(space)
+    device = least(space, "memory.device", BANDWIDTH) + 2
+    options = [f"memory.device={device}MiB", BANDWIDTH]
+    shown = space.run("memory", "run.yaml", *options).stdout
+    assert "on device" in shown and f"{device}.0 MiB" in shown, shown
+    table = space.run("memory", "run.yaml", *options, "--json").json
+    assert table["fits"] and 0 < table["device_bytes"] <= table["device_most_bytes"] <= device << 20, table
+    assert table["device"]["optimizer"] == 0 and table["device"]["parameters"] > 0, table["device"]
+    refused = space.run("memory", "run.yaml", "memory.device=8MiB", BANDWIDTH, expect=2).stdout
+    assert "does not fit the device" in refused and "memory.device=" in refused, refused
+    figures = space.run("simulate", "run.yaml", *options).stdout
+    assert re.search(r"device .* MiB; .* uploaded, .* downloaded", figures), figures
+    assert "upload" in figures and "download" in figures, figures
+    # A slow way is seen in the plan, before anything runs.
+    fast = space.run("simulate", "run.yaml", *options, "--json").json
+    slow = space.run("simulate", "run.yaml", options[0], "memory.simulated_device.bandwidth=50MB", "--json").json
+    assert slow["predicted"]["step_s"] > 2 * fast["predicted"]["step_s"], (slow["predicted"]["step_s"], fast["predicted"]["step_s"])
+    # Without a simulation there is no device here; and what belongs to one is not taken without it.
+    said = space.train("run", "run.dir=runs/no", "memory.device=512MiB", expect=2).stderr
+    assert "memory.device" in said and "no GPU build of LibTorch" in said, said
+    said = space.train("run", "run.dir=runs/no", BANDWIDTH, expect=2).stderr
+    assert "memory.simulated_device.bandwidth" in said and "memory.device is given" in said, said
+    said = space.train("run", "run.dir=runs/no", *options, "--ranks", "2", expect=2).stderr
+    assert "memory.device" in said and "one rank" in said, said
+
+
+run_cases([every_mode_is_as_in_memory, kills, shown_and_refused])

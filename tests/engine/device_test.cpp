@@ -1,0 +1,292 @@
+// Blocks computed on a (simulated) device, from a window of its memory: every number is the one of a run in memory, and
+// the device never holds more than it has.
+#include <ATen/ops/empty.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "base/error.h"
+#include "engine/simulated_device.h"
+#include "engine/support.h"
+#include "memory/allocator.h"
+#include "schedule/checker.h"
+#include "schedule/memory.h"
+#include "schedule/parking_pass.h"
+#include "schedule/recompute_choice.h"
+#include "schedule/residency_pass.h"
+#include "schedule/save_pass.h"
+
+namespace megalith {
+namespace {
+
+using namespace testing_support;
+
+constexpr Placement M = Placement::memory, O = Placement::moments_away, A = Placement::away;
+constexpr double kFast = 50e9;  // bytes a second
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+class OnDevice : public ::testing::Test {
+ protected:
+  OnDevice() : folder_(std::filesystem::temp_directory_path() / fmt::format("megalith-device-test-{}", ::getpid())) {
+    install_allocator();
+    division_.device = true;
+  }
+  ~OnDevice() override { std::filesystem::remove_all(folder_); }
+
+  // On the device, or without one.
+  std::unique_ptr<Engine> engine_with(const ModelShape& shape, const TrainSettings& settings, std::vector<Placement> placement,
+                                      Device* device) {
+    at::set_num_threads(1);
+    auto engine = std::make_unique<Engine>(shape, settings, 3, true, Residence{std::move(placement), folder_, {}, 0, device},
+                                           nullptr, device ? division_ : Division{});
+    engine->model().initialise(3);
+    return engine;
+  }
+
+  std::filesystem::path folder_;
+  Division division_;
+};
+
+ModelShape three_layers(Arch arch, bool tied = true, Dropout dropout = {}) {
+  ModelShape shape = tiny(arch, dropout);
+  shape.layers = 3;
+  shape.tied = tied;
+  return shape;
+}
+
+std::vector<BlockFacts> facts_of(const ModelShape& shape, const Batch& batch, int32_t micros, Precision precision = Precision::fp32) {
+  return block_facts(shape, {batch.sequences / micros, batch.length}, precision);
+}
+
+struct Mode {
+  const char* name;
+  std::vector<Placement> placement;
+  ComputeOrder order;
+  int32_t window, ahead;
+  int every;  // layers in a chain that is recomputed; 0: none
+  bool parks = false;
+};
+
+const std::vector<Mode>& modes() {
+  static const std::vector<Mode> all{
+      {"window 1", {}, ComputeOrder::by_block, 1, 0, 0},
+      {"window 1, by micro-batch, full recompute", {}, ComputeOrder::by_micro, 1, 0, 1},
+      {"everything in the window", {}, ComputeOrder::by_micro, 16, 0, 0},
+      {"chains, parked in the host's memory", {}, ComputeOrder::by_block, 2, 0, 2, true},
+      {"all on disk, window 1", {A, A, A, A, A}, ComputeOrder::by_block, 1, 0, 0},
+      {"all on disk, far ahead, parked", {A, A, A, A, A}, ComputeOrder::by_block, 1, 3, 1, true},
+      {"all on disk, by micro-batch", {A, A, A, A, A}, ComputeOrder::by_micro, 2, 1, 0},
+      {"moments on disk", {O, O, O, O, O}, ComputeOrder::by_block, 2, 1, 0},
+      {"mixed", {O, M, A, O, A}, ComputeOrder::by_block, 2, 1, 1},
+  };
+  return all;
+}
+
+Schedule step_of(const std::vector<BlockFacts>& blocks, int32_t micros, const Mode& mode, const Division& division) {
+  const auto keep = mode.every > 0 ? recompute_every(blocks, mode.every) : std::vector<Keep>();
+  std::vector<bool> parks(keep.size());
+  for (size_t b = 0; b < keep.size(); b++) parks[b] = mode.parks && keep[b] == Keep::input;
+  return with_residency(with_parking(training_step(blocks, micros, mode.order, keep, division), parks), mode.placement, mode.window,
+                        mode.ahead);
+}
+
+// Parameters and optimizer state wherever they are, pending updates made.
+Tensors all_state(Engine& engine, const std::vector<BlockFacts>& blocks, const std::vector<Placement>& placement, Division division) {
+  engine.run(renew_only(blocks, placement, division), {nullptr, 0, 0, nullptr});
+  Tensors out;
+  const auto add = [&](const NamedPart& piece) {
+    std::vector<float>& whole = out[piece.name];
+    whole.insert(whole.end(), piece.values.begin(), piece.values.end());
+  };
+  for (BlockId b = 0; b < static_cast<BlockId>(engine.model().size()); b++) {
+    engine.model().read_parameters(b, Lane::compute, add);
+    engine.model().read_optimizer(b, Lane::compute, add);
+  }
+  return out;
+}
+
+TEST_F(OnDevice, EveryModeGivesTheLossesAndTheStateOfARunInMemory) {
+  struct Case {
+    Arch arch;
+    bool tied;
+    OptimizerKind optimizer;
+    Precision precision;
+    bool experts = false;
+  };
+  for (const Case& c : {Case{Arch::gpt2, true, OptimizerKind::adamw, Precision::fp32},
+                        Case{Arch::llama, false, OptimizerKind::adamw, Precision::fp32},
+                        Case{Arch::bert, true, OptimizerKind::lion, Precision::fp32},
+                        Case{Arch::llama, true, OptimizerKind::adafactor, Precision::fp32},
+                        Case{Arch::gpt2, true, OptimizerKind::adamw, Precision::bf16},
+                        Case{Arch::gpt2, false, OptimizerKind::adafactor, Precision::bf16},
+                        Case{Arch::llama, true, OptimizerKind::sgd, Precision::fp16},
+                        Case{Arch::llama, false, OptimizerKind::adamw, Precision::fp32, true}}) {
+    ModelShape shape = three_layers(c.arch, c.tied, {0.1, 0.1, 0});
+    if (c.experts) shape.experts = tiny_experts(Router::noisy).experts;
+    TrainSettings settings = settings_with(c.optimizer);
+    settings.precision = c.precision;
+    settings.clip = 0.5;
+    const Batch batch = random_batch(shape, 6, 16);
+    for (int32_t micros : {1, 3}) {
+      const auto blocks = facts_of(shape, batch, micros, c.precision);
+      auto reference = engine_with(shape, settings, {}, nullptr);
+      const auto wanted = memorise(*reference, batch, training_step(blocks, micros), 5, 0.01);
+      const Tensors wanted_state = all_state(*reference, blocks, {}, {});
+      for (const Mode& mode : modes()) {
+        SCOPED_TRACE(fmt::format("{} {} {}, {} micro-batches", name(c.arch), mode.name, static_cast<int>(c.optimizer), micros));
+        const Schedule step = step_of(blocks, micros, mode, division_);
+        const auto problems = check(step);
+        ASSERT_TRUE(problems.empty()) << problems.front().reason;
+        SimulatedDevice device(Bytes(64 * kMiB), kFast);
+        auto engine = engine_with(shape, settings, mode.placement, &device);
+        EXPECT_EQ(memorise(*engine, batch, step, 5, 0.01), wanted);
+        EXPECT_EQ(allocated_memory(Tier::device).live, 0) << "nothing rests on the device";
+        const Tensors state = all_state(*engine, blocks, mode.placement, division_);
+        ASSERT_EQ(state.size(), wanted_state.size());
+        for (const auto& [name, values] : wanted_state) EXPECT_EQ(state.at(name), values) << name;
+      }
+    }
+  }
+}
+
+// Blocks large enough for their bytes to be what counts.
+ModelShape wide() {
+  ModelShape shape = three_layers(Arch::gpt2);
+  shape.layers = 5;
+  shape.hidden = 512;
+  shape.ffn = 2048;
+  shape.context = 128;
+  return shape;
+}
+
+TEST_F(OnDevice, ItsMemoryIsWhatTheScheduleSaysAndNoMore) {
+  const ModelShape shape = wide();
+  const Batch batch = random_batch(shape, 4, 128);
+  const auto blocks = facts_of(shape, batch, 2);
+  const std::vector<Placement> placement(blocks.size(), A);
+  int64_t before = 0;
+  for (const Mode& mode : {Mode{"window 1, recomputed and parked", placement, ComputeOrder::by_block, 1, 1, 1, true},
+                           Mode{"window 1", placement, ComputeOrder::by_block, 1, 1, 0},
+                           Mode{"window 4", placement, ComputeOrder::by_block, 4, 1, 0}}) {
+    SCOPED_TRACE(mode.name);
+    const Schedule step = step_of(blocks, 2, mode, division_);
+    const int64_t bound = memory_bound(step, Order(step), Tier::device).bytes;
+    const int64_t room = bound + bound / 50 + kMiB;  // alignment, and tables that no schedule counts
+    reset_memory_peak();
+    {
+      SimulatedDevice device(Bytes(room), kFast);
+      auto engine = engine_with(shape, settings_with(), mode.placement, &device);
+      memorise(*engine, batch, step, 3, 0.01);
+    }
+    const int64_t peak = allocated_memory(Tier::device).peak;
+    EXPECT_LE(peak, room);
+    EXPECT_GT(static_cast<double>(peak), 0.6 * static_cast<double>(bound)) << "the bound is near what happens";
+    EXPECT_GT(peak, before);
+    before = peak;
+    // The promise is hard: what would break it is refused.
+    SimulatedDevice small(Bytes(bound / 2), kFast);
+    auto engine = engine_with(shape, settings_with(), mode.placement, &small);
+    EXPECT_THROW(engine->run(step, {&batch, 0, 0.01, nullptr}), BudgetExceeded);
+  }
+}
+
+TEST_F(OnDevice, CopiesTakeTheTimeThatTheirBandwidthSays) {
+  SimulatedDevice device(Bytes(64 * kMiB), 100e6);
+  const at::Tensor here = at::empty({4 * kMiB}, at::kFloat), there = device.empty({4 * kMiB}, at::kFloat);
+  const auto began = std::chrono::steady_clock::now();
+  device.upload(here, there);
+  device.download(there, here);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  EXPECT_GE(took.count(), 2 * 16.0 * 1.048576 / 100);
+  EXPECT_THROW(device.empty({16 * kMiB}, at::kFloat), BudgetExceeded);
+}
+
+TEST_F(OnDevice, ValidationAndGenerationInBetweenChangeNothingAndSeeTheUpdatedModel) {
+  const ModelShape shape = three_layers(Arch::gpt2);
+  const Batch batch = random_batch(shape, 4, 16), other = random_batch(shape, 4, 16, 9);
+  const auto blocks = facts_of(shape, batch, 2);
+  for (const std::vector<Placement>& placement : {std::vector<Placement>{}, std::vector<Placement>{A, A, O, A, M}}) {
+    SimulatedDevice device(Bytes(64 * kMiB), kFast);
+    auto memory = engine_with(shape, settings_with(), {}, nullptr), there = engine_with(shape, settings_with(), placement, &device);
+    const Schedule plain = training_step(blocks, 2);
+    const Schedule step = step_of(blocks, 2, {"", placement, ComputeOrder::by_block, 2, 1, 0}, division_);
+    const Schedule evaluation = with_residency(evaluation_step(blocks, 2, ComputeOrder::by_block, division_), placement, 1, 1);
+    ASSERT_TRUE(check(evaluation).empty());
+    for (int i = 0; i < 4; i++) {
+      EXPECT_EQ(memory->run(plain, {&batch, i, 0.01, nullptr}).loss, there->run(step, {&batch, i, 0.01, nullptr}).loss);
+      if (i == 1) {
+        EXPECT_EQ(memory->run(evaluation_step(blocks, 2), {&other, 0, 0, nullptr}).loss,
+                  there->run(evaluation, {&other, 0, 0, nullptr}).loss);
+      }
+      if (i >= 1) {
+        EXPECT_TRUE(memory->logits(batch.ids, 4, nullptr, true).equal(there->logits(batch.ids, 4, nullptr, true)));
+        EXPECT_EQ(memory->losses(other), there->losses(other));
+      }
+    }
+  }
+}
+
+TEST_F(OnDevice, ASkippedStepLeavesNothingPending) {
+  const ModelShape shape = three_layers(Arch::gpt2);
+  const Batch batch = random_batch(shape, 2, 16);
+  const auto blocks = facts_of(shape, batch, 1, Precision::fp16);
+  TrainSettings settings = settings_with();
+  settings.precision = Precision::fp16;  // its first steps overflow: the loss scale begins too large
+  const std::vector<Placement> placement{A, O, M, O, A};
+  SimulatedDevice device(Bytes(64 * kMiB), kFast);
+  auto memory = engine_with(shape, settings, {}, nullptr), there = engine_with(shape, settings, placement, &device);
+  for (Engine* engine : {memory.get(), there.get()}) {
+    Engine::Counters counters = engine->counters();
+    counters.loss_scale.scale = 16777216;
+    engine->restore(counters);
+  }
+  const Schedule step = step_of(blocks, 1, {"", placement, ComputeOrder::by_block, 2, 1, 0}, division_);
+  int skipped = 0;
+  for (int i = 0; i < 30; i++) {
+    const StepOutcome a = memory->run(training_step(blocks, 1), {&batch, i, 0.01, nullptr});
+    const StepOutcome b = there->run(step, {&batch, i, 0.01, nullptr});
+    ASSERT_EQ(a.skipped, b.skipped);
+    ASSERT_EQ(a.loss, b.loss) << i;
+    skipped += a.skipped;
+  }
+  EXPECT_GT(skipped, 1);
+  EXPECT_LT(skipped, 28);
+}
+
+// Copies what is saved.
+struct CopySink : PartSink {
+  Tensors saved;
+  void write(Kind, const NamedPart& part) override {
+    std::vector<float>& whole = saved[part.name];
+    whole.resize(std::max(whole.size(), static_cast<size_t>(part.begin) + part.values.size()));
+    std::copy(part.values.begin(), part.values.end(), whole.begin() + part.begin);
+  }
+  void commit() override {}
+};
+
+TEST_F(OnDevice, ASaveWritesTheStateThatTheStepBeforeLeft) {
+  const ModelShape shape = three_layers(Arch::llama, false);
+  const Batch batch = random_batch(shape, 4, 16);
+  const auto blocks = facts_of(shape, batch, 2);
+  for (const std::vector<Placement>& placement : {std::vector<Placement>{}, std::vector<Placement>{A, A, M, O, A}}) {
+    SimulatedDevice device(Bytes(64 * kMiB), kFast);
+    auto memory = engine_with(shape, settings_with(), {}, nullptr), there = engine_with(shape, settings_with(), placement, &device);
+    const Schedule plain = training_step(blocks, 2);
+    const Schedule step = step_of(blocks, 2, {"", placement, ComputeOrder::by_block, 2, 1, 1, true}, division_);
+    for (int i = 0; i < 2; i++) {
+      memory->run(plain, {&batch, i, 0.01, nullptr});
+      there->run(step, {&batch, i, 0.01, nullptr});
+    }
+    CopySink a, b, last_a, last_b;
+    EXPECT_EQ(memory->run(with_save(plain), {&batch, 2, 0.01, &a}).loss, there->run(with_save(step), {&batch, 2, 0.01, &b}).loss);
+    EXPECT_EQ(a.saved, b.saved);
+    memory->run(save_only(blocks), {nullptr, 3, 0, &last_a});
+    there->run(with_save(renew_only(blocks, placement, division_)), {nullptr, 3, 0, &last_b});
+    EXPECT_EQ(last_a.saved, last_b.saved);
+    EXPECT_NE(a.saved, last_a.saved);
+  }
+}
+
+}  // namespace
+}  // namespace megalith
