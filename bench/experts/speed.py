@@ -1,6 +1,8 @@
 """Eight experts, two a token, against a dense model of as much work a token, and against Hugging Face's Mixtral with the
 same shapes and AdamW: tokens a second, medians of interleaved rounds.  speed.py MEGALITH [--threads N] [--rounds N]
 
+Beside them the same experts spread over two ranks (parallel.expert 2), which share the threads.
+
 The dense feed-forward layer is twice as wide as an expert: the same products a token. Experts have four times its
 parameters, all of which the optimizer updates."""
 
@@ -27,9 +29,9 @@ def yaml(folder, name, sparse, batch, threads):
     )
 
 
-def ours(program, folder, name):
+def ours(program, folder, name, *more):
     subprocess.run(["rm", "-rf", str(folder / name)], check=True)
-    subprocess.run([program, "train", str(folder / f"{name}.yaml")], check=True, capture_output=True)
+    subprocess.run([program, "train", str(folder / f"{name}.yaml"), *more], check=True, capture_output=True)
     rows = [json.loads(line) for line in (folder / name / "metrics.jsonl").read_text().splitlines()]
     return statistics.median(row["tokens_per_s"] for row in rows[2:])
 
@@ -68,7 +70,7 @@ def main():
     a = parser.parse_args()
     if a.peer:
         return mixtral(a.batch, a.threads)
-    speeds = {"dense": [], "experts": [], "transformers": []}
+    speeds = {"dense": [], "experts": [], "spread": [], "transformers": []}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         words = "the small stone stands on a hill and nobody knows who put it there or why it is so heavy".split()
@@ -76,15 +78,18 @@ def main():
         (folder / "text.txt").write_text("\n".join(lines))
         yaml(folder, "dense", False, a.batch, a.threads)
         yaml(folder, "experts", True, a.batch, a.threads)
+        yaml(folder, "spread", True, a.batch, max(1, a.threads // 2))
         for _ in range(a.rounds):
             for kind in ("dense", "experts"):
                 speeds[kind].append(ours(a.program, folder, kind))
+            speeds["spread"].append(ours(a.program, folder, "spread", "--ranks", "2", "parallel.expert=2"))
             command = [sys.executable, __file__, a.program, "--peer", "--threads", str(a.threads), "--batch", str(a.batch)]
             speeds["transformers"].append(float(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
     medians = {kind: statistics.median(values) for kind, values in speeds.items()}
     result = {
         "tokens_per_s": medians, "all": speeds, "experts_to_dense": medians["experts"] / medians["dense"],
         "experts_to_transformers": medians["experts"] / medians["transformers"],
+        "spread_to_experts": medians["spread"] / medians["experts"],
         "shape": {"layers": LAYERS, "hidden": HIDDEN, "expert": EXPERT, "experts": EXPERTS, "top_k": 2, "tokens": a.batch * SEQUENCE,
                   "threads": a.threads},
     }

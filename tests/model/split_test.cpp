@@ -308,7 +308,7 @@ void expect_spread(const Model& model, int64_t expert, int64_t tensor = 1, int64
 }
 
 Model sparse(const std::string& name, const Experts& experts) {
-  return {.name = name, .arch = Arch::llama, .heads = 4, .kv_heads = 2, .experts = experts};
+  return {.name = name, .arch = Arch::llama, .heads = 8, .kv_heads = 4, .experts = experts};
 }
 
 TEST(SpreadExperts, GiveTheLossAndGradientsOfOneRank) {
