@@ -118,7 +118,7 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
     return p / m;
   };
   // Of experts that others have tokens for the facts say the most that can come.
-  const double most = c.expert > 1 ? 2.5 : c.experts.any() ? 1.25 : 1.1;
+  const double most = c.expert > 1 ? static_cast<double>(c.expert) + 0.5 : c.experts.any() ? 1.25 : 1.1;
   for (const bool puts_off : {false, true}) {
     if (puts_off && c.experts.any()) continue;
     std::vector<Tape> tapes(blocks.size(), Tape(Packing::fp32, puts_off));

@@ -199,7 +199,8 @@ TEST(Ranks, LayersWithExpertsRunTogetherOrAreFound) {
   const std::vector<RankSchedule> ranks = ranks_of(stages, layout);
   const auto problem_with = [&](const Schedule& other, size_t rank) {
     std::vector<RankSchedule> some;
-    for (size_t r = 0; r < ranks.size(); r++) some.push_back({r == rank ? &other : &step, ranks[r].column, ranks[r].share, ranks[r].experts});
+    for (const RankSchedule& it : ranks)
+      some.push_back({some.size() == rank ? &other : &step, it.column, it.share, it.experts});
     const auto problems = check_together(some);
     return problems.empty() ? std::string("none") : problems.front().reason;
   };
@@ -218,7 +219,8 @@ TEST(Ranks, LayersWithExpertsRunTogetherOrAreFound) {
   Schedule swapped = step;
   for (Op& op : swapped.ops)
     if (op.micro != kNoMicro) op.micro = 1 - op.micro;
-  EXPECT_NE(problem_with(swapped, 2).find("number 0 of the exchanges by forward"), std::string::npos) << problem_with(swapped, 2);
+  const std::string said = problem_with(swapped, 2);
+  EXPECT_NE(said.find("number 0 of the exchanges by forward"), std::string::npos) << said;
 }
 
 TEST(Ranks, WhatGoesTheSameWayHasItsTurn) {
