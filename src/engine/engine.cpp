@@ -93,7 +93,8 @@ Engine::Engine(const ModelShape& shape, const TrainSettings& settings, uint64_t 
       team_(team),
       optimizer_(training ? with_sign_steps(make_optimizer(settings)) : nullptr),
       model_(shape, settings.precision, optimizer_.get(), residence, settings.optimizer_state,
-             team ? ModelPart{division, team->replicas_net().all.place(), team->replicas_net().of_experts.place(), team->inside()}
+             team ? ModelPart{division, team->replicas_net().all.place(), team->replicas_net().of_experts.place(),
+                              team->inside()}
                   : ModelPart{division, 0, 0, {}}) {
   if (settings.precision != Precision::fp16) counters_.loss_scale.scale = 1;
 }

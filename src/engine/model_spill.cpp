@@ -81,7 +81,8 @@ void ModelState::make_room(State& state) {
 void ModelState::fill_computing(State& state, const Part& part, int64_t begin, std::span<const float> values) {
   if (compute_type_ == at::kFloat || home_is_apart()) return;  // gather or upload does
   const auto count = static_cast<int64_t>(values.size());
-  state.computing.narrow(0, part.own.begin + begin, count).copy_(at::from_blob(const_cast<float*>(values.data()), {count}, at::kFloat));
+  const at::Tensor from = at::from_blob(const_cast<float*>(values.data()), {count}, at::kFloat);
+  state.computing.narrow(0, part.own.begin + begin, count).copy_(from);
 }
 
 void ModelState::renew(BlockId id, Lane lane, const Optimizer* optimizer) {
@@ -227,13 +228,16 @@ void ModelState::read_parameters(BlockId id, Lane lane, const PieceWork& look) {
   MEGALITH_ASSERT(!state.pending, "{} has an update to be made", state.block->spec().name);
   for (Part& part : state.parts)
     store_->stream(lane, {{store_->parameters(part.stored), true, false}},
-                   [&](int64_t number, std::span<std::byte* const> chunk) { each_value(state, part, number, chunk[0], false, look); });
+                   [&](int64_t number, std::span<std::byte* const> chunk) {
+                     each_value(state, part, number, chunk[0], false, look);
+                   });
 }
 
 void ModelState::each_value(State& state, Part& part, int64_t chunk, std::byte* values, bool fills, const PieceWork& work) {
   for (const StateLayout::Piece& piece : part.layout->pieces(chunk)) {
     const ParameterSpec& p = state.block->spec().parameters[piece.parameter];
-    hand_on(state, piece.parameter, {p.name, p.whole_shape, cut(as_floats(values), piece.at, piece.count), piece.begin}, fills, work);
+    const std::span<float> here = cut(as_floats(values), piece.at, piece.count);
+    hand_on(state, piece.parameter, {p.name, p.whole_shape, here, piece.begin}, fills, work);
   }
 }
 
@@ -278,7 +282,8 @@ void ModelState::walk_optimizer(BlockId id, Lane lane, bool fills, const PieceWo
         continue;
       }
       MEGALITH_ASSERT(fills || !state.pending, "{} has an update to be made", state.block->spec().name);
-      store_->stream(lane, {{store_->slots(part.stored)[k], !fills, fills}}, [&](int64_t chunk, std::span<std::byte* const> records) {
+      const BlockStore::Array array{store_->slots(part.stored)[k], !fills, fills};
+      store_->stream(lane, {array}, [&](int64_t chunk, std::span<std::byte* const> records) {
         if (fills) std::fill_n(records[0], part.layout->record_bytes(chunk), std::byte{0});  // gaps, too
         each_piece(state, part, k, chunk, records[0], fills, work);
       });

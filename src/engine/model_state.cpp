@@ -336,9 +336,11 @@ void ModelState::each_piece(State& state, Part& part, size_t slot, int64_t chunk
     const auto count = static_cast<size_t>(piece.count), scales = static_cast<size_t>(piece.scales);
     if (packs()) {
       const size_t bytes = count * static_cast<size_t>(packed_bytes(packing_));
-      hand_on(state, piece.parameter, {of.name, of.shape, {}, piece.begin, part_type(packing_), {at.numbers, bytes}}, fills, work);
+      hand_on(state, piece.parameter, {of.name, of.shape, {}, piece.begin, part_type(packing_), {at.numbers, bytes}}, fills,
+              work);
     } else {
-      hand_on(state, piece.parameter, {of.name, of.shape, {reinterpret_cast<float*>(at.numbers), count}, piece.begin}, fills, work);
+      hand_on(state, piece.parameter, {of.name, of.shape, {reinterpret_cast<float*>(at.numbers), count}, piece.begin}, fills,
+              work);
     }
     // (Scales are of whole parameters: blocks of elements with a common scale are not cut.)
     if (scales > 0 && (fills || first_of_replicas()))

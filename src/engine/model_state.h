@@ -179,9 +179,10 @@ class ModelState {
   ParameterSlice slice(State& state, size_t parameter) const;
   void apply(State& state, const Optimizer& optimizer, const Update& update);
   static std::byte* record(const Part& part, size_t slot, int64_t chunk);  // in memory
-  void apply_chunk(State& state, Part& part, int64_t chunk, float* value, const float* gradient, std::span<std::byte* const> records,
-                   const Optimizer& optimizer, const Update& update);
-  void each_piece(State& state, Part& part, size_t slot, int64_t chunk, std::byte* record, bool fills, const PieceWork& work);
+  void apply_chunk(State& state, Part& part, int64_t chunk, float* value, const float* gradient,
+                   std::span<std::byte* const> records, const Optimizer& optimizer, const Update& update);
+  void each_piece(State& state, Part& part, size_t slot, int64_t chunk, std::byte* record, bool fills,
+                  const PieceWork& work);
   void each_value(State& state, Part& part, int64_t chunk, std::byte* values, bool fills, const PieceWork& work);
   void walk_optimizer(BlockId id, Lane lane, bool fills, const PieceWork& work);
   void renew_whole(State& state, Lane lane, const Optimizer& optimizer);

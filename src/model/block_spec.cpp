@@ -81,7 +81,8 @@ std::vector<BlockSpec> gpt2_blocks(const ModelShape& s, const Cutter& own) {
 
 // Experts come last, one after the other, each a contiguous part: gate, up, down. Of those that other ranks of the expert
 // axis have, nothing is here but the name: parameters have the same numbers on all ranks.
-void add_experts(const ModelShape& s, const Split& split, const Cutter& own, const std::string& layer, std::vector<ParameterSpec>& to) {
+void add_experts(const ModelShape& s, const Split& split, const Cutter& own, const std::string& layer,
+                 std::vector<ParameterSpec>& to) {
   const Experts& x = s.experts;
   const int64_t C = s.hidden, F = x.ffn;
   const bool mixtral = is_mixtral(s);

@@ -6,8 +6,8 @@
 
 namespace megalith {
 
-ExpertFacts expert_facts(const ModelShape& s, const Split& split, int64_t sequences, int64_t length, int64_t tokens, int64_t e,
-                         const std::function<int64_t(int64_t)>& row_bytes) {
+ExpertFacts expert_facts(const ModelShape& s, const Split& split, int64_t sequences, int64_t length, int64_t tokens,
+                         int64_t e, const std::function<int64_t(int64_t)>& row_bytes) {
   const Experts& x = s.experts;
   const int64_t ranks = split.expert, N = tokens, W = sequences * length;  // here, and of whole sequences
   // Of the rows of whole sequences, those of the tokens here; at most all that a token can have.

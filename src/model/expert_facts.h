@@ -17,8 +17,8 @@ struct ExpertFacts {
   int64_t sent_bytes = 0;        // one way, to the experts of other ranks
 };
 
-// `tokens`: of so many sequences, those here; `e`: bytes of a number as it is computed with; `row_bytes`: of a row of so many
-// as it is kept. Where experts are spread over ranks, work is what comes on average and memory what may come at most.
+// `tokens`: of so many sequences, those here; `e`: bytes of a number as it is computed with; `row_bytes`: of a row of so
+// many as it is kept. Where experts are spread over ranks, work is what comes on average and memory what may come at most.
 ExpertFacts expert_facts(const ModelShape& shape, const Split& split, int64_t sequences, int64_t length, int64_t tokens,
                          int64_t e, const std::function<int64_t(int64_t)>& row_bytes);
 

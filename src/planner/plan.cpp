@@ -63,7 +63,8 @@ void describe_streaming(BlockFacts& f, const BlockSpec& spec, int64_t slots, Pac
     if (part.experts) f.expert_optimizer_bytes += slots * layout.slot_bytes();
     f.optimizer_disk_bytes += slots * slot.disk_bytes();
     std::vector<StoredArray> staged(static_cast<size_t>(slots), slot);
-    for (int i = 0; i < (narrow ? 2 : 1); i++) staged.push_back({part.range.size()});  // the gradient; 16 bits: and the master
+    // The gradient; 16 bits: and the master.
+    for (int i = 0; i < (narrow ? 2 : 1); i++) staged.push_back({part.range.size()});
     f.stream_bytes = std::max(f.stream_bytes, BlockStore::staging_bytes(staged));
   }
 }
@@ -83,8 +84,8 @@ void describe_whole(BlockFacts& f, const BlockSpec& spec, const Optimizer& optim
 std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch) {
   const Workload work = workload(config, micro_batch);
   // Ranks that share blocks have equal parts, but for a row or a token here and there.
-  const Split split{
-      .tensor = config.parallel.tensor, .context = config.parallel.context, .form = config.parallel.context_form, .expert = config.parallel.expert};
+  const ParallelSettings& p = config.parallel;
+  const Split split{.tensor = p.tensor, .context = p.context, .form = p.context_form, .expert = p.expert};
   auto facts = block_facts(work.shape, work.micro, work.precision, config.train.activations, split);
   const auto optimizer = make_optimizer(config.train);
   const auto specs = list_blocks(config.model.shape, split);
@@ -131,7 +132,8 @@ StrategyLimits limits_of(const Config& config, const std::vector<BlockFacts>& bl
   limits.division.tensor = static_cast<int32_t>(p.tensor);
   limits.division.device = config.memory.device.has_value();
   if (limits.division.device) limits.device = room_on_device(config);
-  limits.division.sharding = {static_cast<int32_t>(data * p.context), static_cast<int32_t>(p.zero), static_cast<int32_t>(p.expert)};
+  limits.division.sharding = {static_cast<int32_t>(data * p.context), static_cast<int32_t>(p.zero),
+                              static_cast<int32_t>(p.expert)};
   const int32_t pieces = limits.pipeline == PipelineOrder::interleaved ? static_cast<int32_t>(p.interleave) : 1;
   if (p.pipeline > 1) limits.division.stages = {balanced_stages(blocks, stages_of(config), pieces), stage};
   return limits;

@@ -15,7 +15,7 @@ struct RankSchedule {
   const Schedule* schedule = nullptr;  // borrowed
   int32_t column = 0;
   int32_t share = 0;
-  int32_t experts = 0;  // ranks of one stage, share and number here have a layer's experts between them, where those are spread
+  int32_t experts = 0;  // where experts are spread: ranks of one stage, share and number here have a layer's between them
 };
 
 // Ops that meet have equal ones: what it is, who takes part, and which of several in turn.

@@ -27,8 +27,16 @@ class NobodyThere : public Exchange {
   }
   void reduce_scatter(at::Tensor&, std::span<const int64_t>) override {}
   void all_reduce(at::Tensor&) override {}
-  void all_to_all(const at::Tensor&, std::span<const int64_t>, at::Tensor& receive, std::span<const int64_t>) override {
+  // Everybody sends what this rank sends to itself.
+  void all_to_all(const at::Tensor& send, std::span<const int64_t> send_cuts, at::Tensor& receive,
+                  std::span<const int64_t> receive_cuts) override {
+    const auto slice = [](const at::Tensor& x, std::span<const int64_t> cuts, int64_t r) {
+      return x.slice(0, cuts[static_cast<size_t>(r)], cuts[static_cast<size_t>(r) + 1]);
+    };
     receive.zero_();
+    const at::Tensor own = slice(send, send_cuts, rank_);
+    for (int64_t r = 0; r < size_; r++)
+      if (at::Tensor to = slice(receive, receive_cuts, r); to.sizes() == own.sizes()) to.copy_(own);
   }
   void start_shift(const at::Tensor&, at::Tensor& receive) override { receive.zero_(); }
   void finish_shift() override {}
@@ -45,6 +53,8 @@ struct Case {
   Dropout dropout = {};
   int64_t kept = 0;
   Precision precision = Precision::fp32;
+  Experts experts = {};
+  int64_t expert = 1;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -63,10 +73,11 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
   shape.vocab = 3000;
   shape.context = 512;
   shape.dropout = c.dropout;
+  shape.experts = c.experts;
   fill_defaults(shape);
-  NobodyThere tensor(c.tensor, 1 % c.tensor), context(c.context, 1 % c.context);
-  const Ranks ranks{{c.tensor, tensor.rank(), c.context, context.rank(), c.form},
-                    c.tensor > 1 ? &tensor : nullptr, c.context > 1 ? &context : nullptr};
+  NobodyThere tensor(c.tensor, 1 % c.tensor), context(c.context, 1 % c.context), expert(c.expert, 0);
+  const Ranks ranks{{c.tensor, tensor.rank(), c.context, context.rank(), c.form, c.expert, 0},
+                    c.tensor > 1 ? &tensor : nullptr, c.context > 1 ? &context : nullptr, c.expert > 1 ? &expert : nullptr};
   const auto type = c.precision == Precision::bf16 ? at::kBFloat16 : at::kFloat;
   MicroBatchShape micro{4, 512, 1.0, 1, c.kept, {}};
   Pass whole;
@@ -106,7 +117,10 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
     EXPECT_GT(p, 0.97 * m) << f.name << " " << what;
     return p / m;
   };
+  // Of experts that others have tokens for the facts say the most that can come.
+  const double most = c.expert > 1 ? static_cast<double>(c.expert) + 0.5 : c.experts.any() ? 1.25 : 1.1;
   for (const bool puts_off : {false, true}) {
+    if (puts_off && c.experts.any()) continue;
     std::vector<Tape> tapes(blocks.size(), Tape(Packing::fp32, puts_off));
     at::Tensor x, g;
     for (size_t b = 0; b + 1 < blocks.size(); b++) {
@@ -129,7 +143,7 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
       const int64_t work = defers ? f.deferring_workspace_bytes + f.deferred_bytes : f.workspace_bytes + f.aside_bytes;
       const int64_t measured = above([&] { g = blocks[b]->backward(incoming, pass, tapes[b]); });
       const double ratio = expect(f, defers ? "in two" : "backward", input + work, measured, input + f.saved_bytes + f.output_bytes);
-      EXPECT_LT(ratio, f.kind == BlockKind::layer ? 1.1 : 2.0) << f.name;  // the peak of a step is never in the embedding
+      EXPECT_LT(ratio, f.kind == BlockKind::layer ? most : 2.0) << f.name;  // the peak of a step is never in the embedding
       if (!defers) continue;
       incoming.reset();
       const int64_t before = allocated_memory().live;
@@ -144,6 +158,13 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
 constexpr Dropout kResidual{0.1, 0.1, 0};
 constexpr ContextForm kRing = ContextForm::ring, kUlysses = ContextForm::ulysses;
 
+const Experts kExperts = [] {
+  Experts x;
+  x.count = 8;
+  x.top_k = 2;
+  return x;
+}();
+
 INSTANTIATE_TEST_SUITE_P(
     Layouts, SplitMemory,
     testing::Values(Case{"Gpt2Whole", Arch::gpt2}, Case{"Gpt2Tensor2", Arch::gpt2, 2}, Case{"Gpt2Tensor4", Arch::gpt2, 4},
@@ -154,7 +175,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"LlamaUlysses2", Arch::llama, 1, 2, kUlysses}, Case{"LlamaBoth", Arch::llama, 2, 2, kUlysses},
                     Case{"BertTensor2", Arch::bert, 2}, Case{"BertTensor4Dropout", Arch::bert, 4, 1, kRing, kResidual},
                     Case{"BertRing2", Arch::bert, 1, 2}, Case{"BertBoth", Arch::bert, 2, 2},
-                    Case{"LlamaBf16Both", Arch::llama, 2, 2, kRing, {}, 0, Precision::bf16}),
+                    Case{"LlamaBf16Both", Arch::llama, 2, 2, kRing, {}, 0, Precision::bf16},
+                    Case{"ExpertsWhole", Arch::llama, 1, 1, kRing, {}, 0, Precision::fp32, kExperts},
+                    Case{"ExpertsTensor2", Arch::llama, 2, 1, kRing, {}, 0, Precision::fp32, kExperts},
+                    Case{"ExpertsTensor4Dropout", Arch::llama, 4, 1, kRing, kResidual, 0, Precision::fp32, kExperts},
+                    Case{"ExpertsRing2", Arch::llama, 1, 2, kRing, {}, 0, Precision::fp32, kExperts},
+                    Case{"ExpertsBoth", Arch::llama, 2, 2, kUlysses, {}, 0, Precision::fp32, kExperts},
+                    Case{"ExpertsSpread2", Arch::llama, 1, 1, kRing, {}, 0, Precision::fp32, kExperts, 2},
+                    Case{"ExpertsSpread4Tensor2", Arch::llama, 2, 1, kRing, {}, 0, Precision::fp32, kExperts, 4}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

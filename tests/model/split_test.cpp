@@ -170,7 +170,8 @@ Result run(const Model& m, int64_t tensor, int64_t context, ContextForm form, at
   std::vector<RankResult> by_rank(static_cast<size_t>(tensor * context * expert));
   run_ranks(tensor, context, form, [&](const Ranks& ranks) {
     const Split& s = ranks.split;
-    by_rank[static_cast<size_t>((s.expert_rank * context + s.context_rank) * tensor + s.tensor_rank)] = run_rank(m, ranks, type, micros);
+    const int64_t place = (s.expert_rank * context + s.context_rank) * tensor + s.tensor_rank;
+    by_rank[static_cast<size_t>(place)] = run_rank(m, ranks, type, micros);
   }, expert);
   Result result;
   for (int64_t c = 0; c < context * expert; c++)
@@ -296,7 +297,8 @@ Experts experts_of(Router router, int64_t count = 4, int64_t top_k = 2) {
 }
 
 // Experts spread over ranks with sequences of their own, against one rank that takes all of them.
-void expect_spread(const Model& model, int64_t expert, int64_t tensor = 1, int64_t context = 1, ContextForm form = ContextForm::ring) {
+void expect_spread(const Model& model, int64_t expert, int64_t tensor = 1, int64_t context = 1,
+                   ContextForm form = ContextForm::ring) {
   SCOPED_TRACE(testing::Message() << model.name << ", expert " << expert << ", tensor " << tensor << ", context " << context);
   std::printf("  %s: expert %d, tensor %d, context %d\n", model.name.c_str(), static_cast<int>(expert),
               static_cast<int>(tensor), static_cast<int>(context));
@@ -308,7 +310,7 @@ void expect_spread(const Model& model, int64_t expert, int64_t tensor = 1, int64
 }
 
 Model sparse(const std::string& name, const Experts& experts) {
-  return {.name = name, .arch = Arch::llama, .heads = 4, .kv_heads = 2, .experts = experts};
+  return {.name = name, .arch = Arch::llama, .heads = 8, .kv_heads = 4, .experts = experts};
 }
 
 TEST(SpreadExperts, GiveTheLossAndGradientsOfOneRank) {

@@ -169,6 +169,60 @@ TEST(Ranks, StagesAreBalancedByCost) {
   EXPECT_LE(std::max({cost[0], cost[1], cost[2]}), 24e6 + 1);
 }
 
+TEST(Ranks, ExpertsAreSlicedOverTheRanksThatHaveTheSame) {
+  auto blocks = make_blocks(4, false);
+  blocks[1].parameters = 1000;
+  blocks[1].expert_parameters = 800;
+  blocks[1].optimizer_bytes = 8000;
+  blocks[1].expert_optimizer_bytes = 6400;
+  const Schedule step = of_stage(blocks, 2, {.replicas = 4, .zero = 1, .expert = 2}, 0);
+  EXPECT_EQ(step.slice_elements(1), 200 / 4 + 800 / 2);
+  EXPECT_EQ(step.optimizer_slice_bytes(1), 1600 / 4 + 6400 / 2);
+  EXPECT_EQ(step.slice_elements(2), (step.blocks[2].parameters + 3) / 4);
+  const Schedule whole = of_stage(blocks, 2, {.replicas = 4, .expert = 2}, 0);
+  EXPECT_EQ(whole.slice_elements(1), 1000);
+  // Nothing of the experts is summed where no two ranks have the same.
+  const MachineSpeeds speeds{.flops = 1e9, .memory_bandwidth = 1e9};
+  const auto seconds = [&](int32_t expert) {
+    const Schedule one = of_stage(blocks, 1, {.replicas = 4, .expert = expert}, 0);
+    return predict_costs(one, speeds)[static_cast<size_t>(find(one, OpKind::reduce, 1, kNoMicro))].seconds;
+  };
+  EXPECT_NEAR(seconds(4), seconds(2) * 200 / 1000, 1e-12);
+}
+
+// Rows travel while a layer runs: ranks that have its experts between them run it at the same time.
+TEST(Ranks, LayersWithExpertsRunTogetherOrAreFound) {
+  const auto blocks = make_blocks(5, false);
+  const RankLayout layout{.replicas = 4, .expert = 2};
+  const Schedule step = of_stage(blocks, 2, layout, 0);
+  const std::vector<Schedule> stages{step};
+  const std::vector<RankSchedule> ranks = ranks_of(stages, layout);
+  const auto problem_with = [&](const Schedule& other, size_t rank) {
+    std::vector<RankSchedule> some;
+    for (const RankSchedule& it : ranks)
+      some.push_back({some.size() == rank ? &other : &step, it.column, it.share, it.experts});
+    const auto problems = check_together(some);
+    return problems.empty() ? std::string("none") : problems.front().reason;
+  };
+  EXPECT_EQ(problem_with(step, 1), "none");
+  // One rank recomputes a layer that the others keep.
+  RankLayout again = layout;
+  again.keep.assign(blocks.size(), Keep::all);
+  again.keep[1] = Keep::input;
+  const Schedule recomputes = of_stage(blocks, 2, again, 0);
+  ASSERT_TRUE(check(recomputes).empty());
+  EXPECT_EQ(problem_with(recomputes, 1), "recompute of layer 0, micro-batch 0 on rank 1 meets 1 of 2 ranks");
+  again.keep[1] = Keep::all;
+  again.keep[2] = Keep::input;  // without experts: nobody minds
+  EXPECT_EQ(problem_with(of_stage(blocks, 2, again, 0), 1), "none");
+  // One rank goes through its micro-batches in another order.
+  Schedule swapped = step;
+  for (Op& op : swapped.ops)
+    if (op.micro != kNoMicro) op.micro = 1 - op.micro;
+  const std::string said = problem_with(swapped, 2);
+  EXPECT_NE(said.find("number 0 of the exchanges by forward"), std::string::npos) << said;
+}
+
 TEST(Ranks, WhatGoesTheSameWayHasItsTurn) {
   const auto blocks = make_blocks(4, false);
   const RankLayout layout{.stages = 2};

@@ -28,7 +28,7 @@ ExpertTravel::ExpertTravel(Exchange* ranks, std::vector<int64_t> begin) : ranks_
   std::vector<int64_t> cuts;
   for (int64_t r = 0; r <= size; r++) cuts.push_back(r * here);
   at::Tensor sent = at::empty({experts}, at::kLong), came = at::empty({experts}, at::kLong);
-  for (int64_t e = 0; e < experts; e++) sent.mutable_data_ptr<int64_t>()[e] = begin_[static_cast<size_t>(e) + 1] - begin_[static_cast<size_t>(e)];
+  for (size_t e = 0; e + 1 < begin_.size(); e++) sent.mutable_data_ptr<int64_t>()[e] = begin_[e + 1] - begin_[e];
   ranks_->all_to_all(sent, cuts, came, cuts);
   for (int64_t cut : cuts) leaving_.push_back(begin_[static_cast<size_t>(cut)]);
 

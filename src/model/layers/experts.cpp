@@ -130,7 +130,8 @@ ExpertFeedForward::Decision ExpertFeedForward::decide(const at::Tensor& logits_W
   });
 }
 
-at::Tensor ExpertFeedForward::forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape, const at::Tensor& onto_SC) const {
+at::Tensor ExpertFeedForward::forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape,
+                                      const at::Tensor& onto_SC) const {
   // Of ranks that add results up, each adds what comes from before to its share of the sum.
   const RowShares shares{ranks.tensor};
   const at::Tensor onto_NC = shares.ranks ? at::Tensor() : onto_SC;
