@@ -142,7 +142,7 @@ def targets_section(document):
         programs = work["programs"]
         ours, (name, best) = programs["Megalith"], best_peer(programs)
         times = ours["tokens_per_s"] / best["tokens_per_s"]
-        aim(f"{work['workload']}, tokens/s against the best peer", "1.15", f"{times:.2f} ({name})", times >= 1.15)
+        aim(f"{work['workload']}, tokens/s against the best peer", "1.15", f"{times:.3f} ({name})", times >= 1.15)
         if eager := programs.get("PyTorch eager"):
             share = ours["above_state_bytes"] / eager["above_state_bytes"]
             aim(f"{work['workload']}, memory above the state against PyTorch eager", "0.65 at most", f"{share:.2f}", share <= 0.65)
