@@ -5,23 +5,9 @@ import json
 import re
 import signal
 
-from support import assert_same_run, lines_of, metrics, run_cases, wait_for
+from support import assert_same_run, lines_of, metrics, prepare_small_llama, run_cases, wait_for
 
-# About 7.6 million parameters: 116 MiB of state, 29 of parameters.
-MODEL = "{arch: llama, layers: 6, hidden: 320, heads: 4, ffn: 896, context: 64}"
 BANDWIDTH = "memory.simulated_device.bandwidth=8GB"
-
-
-def prepare(space, steps=8, every=3, micro_batch=1):
-    space.yaml(
-        "run",
-        model=MODEL,
-        data="{train: text.txt, tokenizer: {train: bpe, vocab: 500}, sequence: 64}",
-        train=f"{{steps: {steps}, batch: 4, micro_batch: {micro_batch}, lr: 0.001, warmup: 2, eval_every: 4, eval_batches: 2, "
-        "sample_tokens: 4, threads: 1}",
-        checkpoint=f"{{every: {every}}}",
-    )
-    space.train("run", "run.dir=runs/memory")
 
 
 def least(space, key, *options):
@@ -43,7 +29,7 @@ MODES = {
 def every_mode_is_as_in_memory(space):
     said = []
     for micro_batch in (1, 2):
-        prepare(space, micro_batch=micro_batch)
+        prepare_small_llama(space, micro_batch=micro_batch)
         for name, options in MODES.items():
             run = f"runs/{name.split(',')[0].replace(' ', '-')}-{micro_batch}"
             device = least(space, "memory.device", BANDWIDTH, *options) + 2
@@ -68,7 +54,7 @@ def every_mode_is_as_in_memory(space):
 
 
 def kills(space):
-    prepare(space, steps=20, every=4)
+    prepare_small_llama(space, steps=20, every=4)
     options = [f"memory.device={least(space, 'memory.device', BANDWIDTH) + 2}MiB", BANDWIDTH, "memory.spill=spill"]
     options.append(f"memory.ram={least(space, 'memory.ram', *options) + 8}MiB")
     hits = 0
@@ -86,7 +72,7 @@ def kills(space):
 
 
 def shown_and_refused(space):
-    prepare(space)
+    prepare_small_llama(space)
     device = least(space, "memory.device", BANDWIDTH) + 2
     options = [f"memory.device={device}MiB", BANDWIDTH]
     shown = space.run("memory", "run.yaml", *options).stdout

@@ -9,22 +9,7 @@ import shutil
 import signal
 import time
 
-from support import assert_same_run, metrics, run_cases, wait_for
-
-# About 7.6 million parameters: 116 MiB of state. A process of its own takes some 90 MiB.
-MODEL = "{arch: llama, layers: 6, hidden: 320, heads: 4, ffn: 896, context: 64}"
-
-
-def prepare(space, steps=8, every=3):
-    space.yaml(
-        "run",
-        model=MODEL,
-        data="{train: text.txt, tokenizer: {train: bpe, vocab: 500}, sequence: 64}",
-        train=f"{{steps: {steps}, batch: 4, micro_batch: 1, lr: 0.001, warmup: 2, eval_every: 4, eval_batches: 2, "
-        "sample_tokens: 4, threads: 1}",
-        checkpoint=f"{{every: {every}}}",
-    )
-    space.train("run", "run.dir=runs/memory")
+from support import assert_same_run, metrics, prepare_small_llama, run_cases, wait_for
 
 
 def tight(space, folder="spill", more=0):
@@ -46,7 +31,7 @@ MODES = {
 
 
 def every_mode_is_as_in_memory(space):
-    prepare(space)
+    prepare_small_llama(space)
     shm = f"/dev/shm/megalith-spill-{os.getpid()}"
     said = []
     for name, options in MODES.items():
@@ -69,7 +54,7 @@ def every_mode_is_as_in_memory(space):
 
 
 def kills_while_spilling(space):
-    prepare(space, steps=20, every=4)
+    prepare_small_llama(space, steps=20, every=4)
     budget = tight(space)
     began = time.monotonic()
     space.train("run", "run.dir=runs/whole", budget, "memory.spill=spill")
@@ -122,7 +107,7 @@ def inputs_that_must_park(space):
 
 def moments_in_fewer_bytes(space):
     """Packed, the optimizer's state streams, is saved and goes on as in memory."""
-    prepare(space)
+    prepare_small_llama(space)
     sizes = {}
     for form in ("bf16", "int8"):
         option = f"train.optimizer_state={form}"
@@ -161,7 +146,7 @@ def spill_files_of(pid):
 
 
 def a_flipped_bit_is_caught(space):
-    prepare(space, steps=8, every=5)
+    prepare_small_llama(space, steps=8, every=5)
     process = space.start("train", "run.yaml", "run.dir=runs/flipped", "train.steps=4000", tight(space), "memory.spill=spill")
     metrics_file = space / "runs/flipped/metrics.jsonl"
     wait_for(lambda: metrics_file.exists() and metrics_file.read_text().count("\n") > 7, "a few steps")
@@ -182,7 +167,7 @@ def a_flipped_bit_is_caught(space):
 
 
 def refusals(space):
-    prepare(space)
+    prepare_small_llama(space)
     said = space.train("run", "run.dir=runs/small", "memory.ram=100MiB", "memory.spill=spill", expect=2).stderr
     assert "memory.ram" in said and "at least" in said and "parameters" in said and "process" in said, said
     said = space.train("run", "run.dir=runs/small", "memory.ram=130MiB", expect=2).stderr

@@ -7,15 +7,14 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "engine/elsewhere.h"
 #include "engine/simulated_device.h"
-#include "engine/support.h"
 #include "memory/allocator.h"
 #include "schedule/checker.h"
 #include "schedule/memory.h"
 #include "schedule/parking_pass.h"
 #include "schedule/recompute_choice.h"
 #include "schedule/residency_pass.h"
-#include "schedule/save_pass.h"
 
 namespace megalith {
 namespace {
@@ -48,17 +47,6 @@ class OnDevice : public ::testing::Test {
   Division division_;
 };
 
-ModelShape three_layers(Arch arch, bool tied = true, Dropout dropout = {}) {
-  ModelShape shape = tiny(arch, dropout);
-  shape.layers = 3;
-  shape.tied = tied;
-  return shape;
-}
-
-std::vector<BlockFacts> facts_of(const ModelShape& shape, const Batch& batch, int32_t micros, Precision precision = Precision::fp32) {
-  return block_facts(shape, {batch.sequences / micros, batch.length}, precision);
-}
-
 struct Mode {
   const char* name;
   std::vector<Placement> placement;
@@ -89,21 +77,6 @@ Schedule step_of(const std::vector<BlockFacts>& blocks, int32_t micros, const Mo
   for (size_t b = 0; b < keep.size(); b++) parks[b] = mode.parks && keep[b] == Keep::input;
   return with_residency(with_parking(training_step(blocks, micros, mode.order, keep, division), parks), mode.placement, mode.window,
                         mode.ahead);
-}
-
-// Parameters and optimizer state wherever they are, pending updates made.
-Tensors all_state(Engine& engine, const std::vector<BlockFacts>& blocks, const std::vector<Placement>& placement, Division division) {
-  engine.run(renew_only(blocks, placement, division), {nullptr, 0, 0, nullptr});
-  Tensors out;
-  const auto add = [&](const NamedPart& piece) {
-    std::vector<float>& whole = out[piece.name];
-    whole.insert(whole.end(), piece.values.begin(), piece.values.end());
-  };
-  for (BlockId b = 0; b < static_cast<BlockId>(engine.model().size()); b++) {
-    engine.model().read_parameters(b, Lane::compute, add);
-    engine.model().read_optimizer(b, Lane::compute, add);
-  }
-  return out;
 }
 
 TEST_F(OnDevice, EveryModeGivesTheLossesAndTheStateOfARunInMemory) {
@@ -213,17 +186,7 @@ TEST_F(OnDevice, ValidationAndGenerationInBetweenChangeNothingAndSeeTheUpdatedMo
     const Schedule step = step_of(blocks, 2, {"", placement, ComputeOrder::by_block, 2, 1, 0}, division_);
     const Schedule evaluation = with_residency(evaluation_step(blocks, 2, ComputeOrder::by_block, division_), placement, 1, 1);
     ASSERT_TRUE(check(evaluation).empty());
-    for (int i = 0; i < 4; i++) {
-      EXPECT_EQ(memory->run(plain, {&batch, i, 0.01, nullptr}).loss, there->run(step, {&batch, i, 0.01, nullptr}).loss);
-      if (i == 1) {
-        EXPECT_EQ(memory->run(evaluation_step(blocks, 2), {&other, 0, 0, nullptr}).loss,
-                  there->run(evaluation, {&other, 0, 0, nullptr}).loss);
-      }
-      if (i >= 1) {
-        EXPECT_TRUE(memory->logits(batch.ids, 4, nullptr, true).equal(there->logits(batch.ids, 4, nullptr, true)));
-        EXPECT_EQ(memory->losses(other), there->losses(other));
-      }
-    }
+    expect_evaluation_to_change_nothing({*memory, plain}, evaluation_step(blocks, 2), {*there, step}, evaluation, batch, other);
   }
 }
 
@@ -232,38 +195,14 @@ TEST_F(OnDevice, ASkippedStepLeavesNothingPending) {
   const Batch batch = random_batch(shape, 2, 16);
   const auto blocks = facts_of(shape, batch, 1, Precision::fp16);
   TrainSettings settings = settings_with();
-  settings.precision = Precision::fp16;  // its first steps overflow: the loss scale begins too large
+  settings.precision = Precision::fp16;
   const std::vector<Placement> placement{A, O, M, O, A};
   SimulatedDevice device(Bytes(64 * kMiB), kFast);
   auto memory = engine_with(shape, settings, {}, nullptr), there = engine_with(shape, settings, placement, &device);
-  for (Engine* engine : {memory.get(), there.get()}) {
-    Engine::Counters counters = engine->counters();
-    counters.loss_scale.scale = 16777216;
-    engine->restore(counters);
-  }
   const Schedule step = step_of(blocks, 1, {"", placement, ComputeOrder::by_block, 2, 1, 0}, division_);
-  int skipped = 0;
-  for (int i = 0; i < 30; i++) {
-    const StepOutcome a = memory->run(training_step(blocks, 1), {&batch, i, 0.01, nullptr});
-    const StepOutcome b = there->run(step, {&batch, i, 0.01, nullptr});
-    ASSERT_EQ(a.skipped, b.skipped);
-    ASSERT_EQ(a.loss, b.loss) << i;
-    skipped += a.skipped;
-  }
-  EXPECT_GT(skipped, 1);
-  EXPECT_LT(skipped, 28);
+  const Schedule plain = training_step(blocks, 1);
+  expect_the_same_steps_skipped({*memory, plain}, {*there, step}, batch);
 }
-
-// Copies what is saved.
-struct CopySink : PartSink {
-  Tensors saved;
-  void write(Kind, const NamedPart& part) override {
-    std::vector<float>& whole = saved[part.name];
-    whole.resize(std::max(whole.size(), static_cast<size_t>(part.begin) + part.values.size()));
-    std::copy(part.values.begin(), part.values.end(), whole.begin() + part.begin);
-  }
-  void commit() override {}
-};
 
 TEST_F(OnDevice, ASaveWritesTheStateThatTheStepBeforeLeft) {
   const ModelShape shape = three_layers(Arch::llama, false);
@@ -274,17 +213,8 @@ TEST_F(OnDevice, ASaveWritesTheStateThatTheStepBeforeLeft) {
     auto memory = engine_with(shape, settings_with(), {}, nullptr), there = engine_with(shape, settings_with(), placement, &device);
     const Schedule plain = training_step(blocks, 2);
     const Schedule step = step_of(blocks, 2, {"", placement, ComputeOrder::by_block, 2, 1, 1, true}, division_);
-    for (int i = 0; i < 2; i++) {
-      memory->run(plain, {&batch, i, 0.01, nullptr});
-      there->run(step, {&batch, i, 0.01, nullptr});
-    }
-    CopySink a, b, last_a, last_b;
-    EXPECT_EQ(memory->run(with_save(plain), {&batch, 2, 0.01, &a}).loss, there->run(with_save(step), {&batch, 2, 0.01, &b}).loss);
-    EXPECT_EQ(a.saved, b.saved);
-    memory->run(save_only(blocks), {nullptr, 3, 0, &last_a});
-    there->run(with_save(renew_only(blocks, placement, division_)), {nullptr, 3, 0, &last_b});
-    EXPECT_EQ(last_a.saved, last_b.saved);
-    EXPECT_NE(a.saved, last_a.saved);
+    expect_the_same_saves({*memory, plain}, save_only(blocks), {*there, step},
+                          with_save(renew_only(blocks, placement, division_)), batch);
   }
 }
 

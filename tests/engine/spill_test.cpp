@@ -4,13 +4,12 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "engine/support.h"
+#include "engine/elsewhere.h"
 #include "memory/allocator.h"
 #include "schedule/checker.h"
 #include "schedule/memory.h"
 #include "schedule/parking_pass.h"
 #include "schedule/recompute_choice.h"
-#include "schedule/save_pass.h"
 #include "schedule/residency_pass.h"
 
 namespace megalith {
@@ -34,33 +33,6 @@ class Spill : public ::testing::Test {
 
   std::filesystem::path folder_;
 };
-
-ModelShape three_layers(Arch arch, bool tied = true, Dropout dropout = {}) {
-  ModelShape shape = tiny(arch, dropout);
-  shape.layers = 3;
-  shape.tied = tied;
-  return shape;
-}
-
-std::vector<BlockFacts> facts_of(const ModelShape& shape, const Batch& batch, int32_t micros, Precision precision) {
-  return block_facts(shape, {batch.sequences / micros, batch.length}, precision);
-}
-
-// Parameters and optimizer state wherever they are, pending updates made.
-Tensors all_state(Engine& engine, const std::vector<BlockFacts>& blocks, const std::vector<Placement>& placement) {
-  engine.run(renew_only(blocks, placement), {nullptr, 0, 0, nullptr});
-  Tensors out;
-  const auto add = [&](const NamedPart& piece) {
-    std::vector<float>& whole = out[piece.name];
-    EXPECT_EQ(static_cast<int64_t>(whole.size()), piece.begin) << piece.name;
-    whole.insert(whole.end(), piece.values.begin(), piece.values.end());
-  };
-  for (BlockId b = 0; b < static_cast<BlockId>(engine.model().size()); b++) {
-    engine.model().read_parameters(b, Lane::compute, add);
-    engine.model().read_optimizer(b, Lane::compute, add);
-  }
-  return out;
-}
 
 constexpr Placement M = Placement::memory, O = Placement::moments_away, A = Placement::away;
 
@@ -182,23 +154,14 @@ TEST_F(Spill, InputsThatParkLeaveMemory) {
 
 TEST_F(Spill, ValidationAndGenerationInBetweenChangeNothingAndSeeTheUpdatedModel) {
   const ModelShape shape = three_layers(Arch::gpt2);
-  const Batch batch = random_batch(shape, 4, 16), other = random_batch(shape, 4, 16, 9);
-  const auto blocks = facts_of(shape, batch, 2, Precision::fp32);
+  const Batch batch = random_batch(shape, 4, 16);
+  const auto blocks = facts_of(shape, batch, 2);
   const std::vector<Placement> placement{A, A, O, A, M};
   auto memory = engine_with(shape, settings_with(), {}), disk = engine_with(shape, settings_with(), placement);
   const Schedule plain = training_step(blocks, 2), step = with_residency(training_step(blocks, 2, ComputeOrder::by_block), placement, 2);
-  const Schedule evaluation = with_residency(evaluation_step(blocks, 2, ComputeOrder::by_block), placement, 1);
-  for (int i = 0; i < 4; i++) {
-    EXPECT_EQ(memory->run(plain, {&batch, i, 0.01, nullptr}).loss, disk->run(step, {&batch, i, 0.01, nullptr}).loss);
-    if (i == 1) {
-      EXPECT_EQ(memory->run(evaluation_step(blocks, 2), {&other, 0, 0, nullptr}).loss,
-                disk->run(evaluation, {&other, 0, 0, nullptr}).loss);
-    }
-    if (i >= 1) {
-      EXPECT_TRUE(memory->logits(batch.ids, 4, nullptr, true).equal(disk->logits(batch.ids, 4, nullptr, true)));
-      EXPECT_EQ(memory->losses(other), disk->losses(other));
-    }
-  }
+  expect_evaluation_to_change_nothing({*memory, plain}, evaluation_step(blocks, 2), {*disk, step},
+                                      with_residency(evaluation_step(blocks, 2, ComputeOrder::by_block), placement, 1), batch,
+                                      random_batch(shape, 4, 16, 9));
 }
 
 TEST_F(Spill, ASkippedStepLeavesNothingPending) {
@@ -206,59 +169,22 @@ TEST_F(Spill, ASkippedStepLeavesNothingPending) {
   const Batch batch = random_batch(shape, 2, 16);
   const auto blocks = facts_of(shape, batch, 1, Precision::fp16);
   TrainSettings settings = settings_with();
-  settings.precision = Precision::fp16;  // its first steps overflow: the loss scale begins too large
+  settings.precision = Precision::fp16;
   const std::vector<Placement> placement{A, O, A, O, A};
   auto memory = engine_with(shape, settings, {}), disk = engine_with(shape, settings, placement);
-  for (Engine* engine : {memory.get(), disk.get()}) {
-    Engine::Counters counters = engine->counters();
-    counters.loss_scale.scale = 16777216;
-    engine->restore(counters);
-  }
-  const Schedule step = with_residency(training_step(blocks, 1), placement, 2);
-  int skipped = 0;
-  for (int i = 0; i < 30; i++) {
-    const StepOutcome a = memory->run(training_step(blocks, 1), {&batch, i, 0.01, nullptr});
-    const StepOutcome b = disk->run(step, {&batch, i, 0.01, nullptr});
-    ASSERT_EQ(a.skipped, b.skipped);
-    ASSERT_EQ(a.loss, b.loss) << i;
-    skipped += a.skipped;
-  }
-  EXPECT_GT(skipped, 1);
-  EXPECT_LT(skipped, 28);
+  const Schedule plain = training_step(blocks, 1), step = with_residency(plain, placement, 2);
+  expect_the_same_steps_skipped({*memory, plain}, {*disk, step}, batch);
 }
-
-// Copies what is saved.
-struct CopySink : PartSink {
-  Tensors saved;
-  bool committed = false;
-  void write(Kind, const NamedPart& part) override {
-    std::vector<float>& whole = saved[part.name];
-    whole.resize(std::max(whole.size(), static_cast<size_t>(part.begin) + part.values.size()));
-    std::copy(part.values.begin(), part.values.end(), whole.begin() + part.begin);
-  }
-  void commit() override { committed = true; }
-};
 
 TEST_F(Spill, ASaveWritesTheStateThatTheStepBeforeLeft) {
   const ModelShape shape = three_layers(Arch::llama, false);
   const Batch batch = random_batch(shape, 4, 16);
-  const auto blocks = facts_of(shape, batch, 2, Precision::fp32);
+  const auto blocks = facts_of(shape, batch, 2);
   const std::vector<Placement> placement{A, A, M, O, A};
   auto memory = engine_with(shape, settings_with(), {}), disk = engine_with(shape, settings_with(), placement);
   const Schedule plain = training_step(blocks, 2);
   const Schedule step = with_residency(training_step(blocks, 2, ComputeOrder::by_block, recompute_all(blocks)), placement, 2);
-  for (int i = 0; i < 2; i++) {
-    memory->run(plain, {&batch, i, 0.01, nullptr});
-    disk->run(step, {&batch, i, 0.01, nullptr});
-  }
-  CopySink a, b, last_a, last_b;
-  EXPECT_EQ(memory->run(with_save(plain), {&batch, 2, 0.01, &a}).loss, disk->run(with_save(step), {&batch, 2, 0.01, &b}).loss);
-  EXPECT_TRUE(a.committed && b.committed);
-  EXPECT_EQ(a.saved, b.saved);
-  memory->run(save_only(blocks), {nullptr, 3, 0, &last_a});
-  disk->run(with_save(renew_only(blocks, placement)), {nullptr, 3, 0, &last_b});
-  EXPECT_EQ(last_a.saved, last_b.saved);
-  EXPECT_NE(a.saved, last_a.saved);
+  expect_the_same_saves({*memory, plain}, save_only(blocks), {*disk, step}, with_save(renew_only(blocks, placement)), batch);
 }
 
 }  // namespace
