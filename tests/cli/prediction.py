@@ -62,10 +62,10 @@ def trial(space, name, overrides, number):
     return plan, json.loads((run / "summary.json").read_text())["measured"]
 
 
-def compare(space, kind, *overrides, steps=5):
+def compare(space, kind, *overrides):
     """(plan, measured / predicted memory - 1, the same of time, a line): of three trials in the long variant."""
     name = f"{kind}{len(overrides)}"
-    write_run(space, name, kind, 40 if LONG else steps)
+    write_run(space, name, kind, 20 if LONG else 5)
     trials = [trial(space, name, overrides, number) for number in range(3 if LONG else 1)]
 
     def off(key):
