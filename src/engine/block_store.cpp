@@ -47,9 +47,16 @@ StoredArray stored_slot(const StateLayout& layout) {
 }
 
 BlockStore::BlockStore(const std::filesystem::path& folder, const std::vector<StoredBlock>& blocks) : folder_(folder) {
-  int64_t optimizer_unit = kDiskAlign;  // bytes: a chunk of any slot fits
-  for (const StoredBlock& block : blocks)
-    for (const StoredArray& slot : block.slots) optimizer_unit = std::max(optimizer_unit, slot.chunk_stride());
+  // Bytes of a unit: a chunk of any array fits, and where one has several they follow each other.
+  int64_t state_unit = kDiskAlign, optimizer_unit = kDiskAlign;
+  const auto fit = [](int64_t& unit, const StoredArray& array) {
+    if (array.elements > 0) unit = std::max(unit, array.chunks() > 1 ? array.chunk_stride() : array.chunk_bytes(0));
+  };
+  for (const StoredBlock& block : blocks) {
+    fit(state_unit, block.parameters);
+    fit(state_unit, block.gradient);
+    for (const StoredArray& slot : block.slots) fit(optimizer_unit, slot);
+  }
   int64_t parameters = 0, gradients = 0, optimizer = 0, inputs = 0;  // bytes of each file
   const auto place = [](int64_t& end, const StoredArray& array, int64_t unit) {
     Extent extent{nullptr, end, array};
@@ -58,15 +65,15 @@ BlockStore::BlockStore(const std::filesystem::path& folder, const std::vector<St
   };
   for (const StoredBlock& block : blocks) {
     Places& places = places_.emplace_back();
-    places.parameters = place(parameters, block.parameters, kSpillChunk);
-    places.gradient = place(gradients, block.gradient, kSpillChunk);
+    places.parameters = place(parameters, block.parameters, state_unit);
+    places.gradient = place(gradients, block.gradient, state_unit);
     for (const StoredArray& slot : block.slots) places.slots.push_back(place(optimizer, slot, optimizer_unit));
     for (const StoredArray& input : block.inputs) places.inputs.push_back(place(inputs, input, kSpillChunk));
   }
   bytes_ = parameters + gradients + optimizer + inputs;
   folder_.require(bytes_);
-  if (parameters > 0) parameters_ = folder_.make("parameters", parameters);
-  if (gradients > 0) gradients_ = folder_.make("gradients", gradients);
+  if (parameters > 0) parameters_ = folder_.make("parameters", parameters, state_unit);
+  if (gradients > 0) gradients_ = folder_.make("gradients", gradients, state_unit);
   if (optimizer > 0) optimizer_ = folder_.make("optimizer", optimizer, optimizer_unit);
   if (inputs > 0) inputs_ = folder_.make("inputs", inputs);
   for (Places& places : places_) {
@@ -76,6 +83,18 @@ BlockStore::BlockStore(const std::filesystem::path& folder, const std::vector<St
     for (Extent& input : places.inputs) input.file = inputs_.get();
   }
   for (auto& queue : queues_) queue = make_disk_queue(folder_.way(), kSpillDepth);
+}
+
+int64_t BlockStore::bytes_read() const {
+  int64_t sum = 0;
+  for (const auto& queue : queues_) sum += queue->bytes_read();
+  return sum;
+}
+
+int64_t BlockStore::bytes_written() const {
+  int64_t sum = 0;
+  for (const auto& queue : queues_) sum += queue->bytes_written();
+  return sum;
 }
 
 BlockStore::Extent BlockStore::input(BlockId block, MicroId micro, int64_t bytes) const {

@@ -77,6 +77,8 @@ class BlockStore {
 
   const DiskWay& way() const { return folder_.way(); }
   int64_t bytes() const { return bytes_; }  // on disk
+  int64_t bytes_read() const;               // so far, on all lanes
+  int64_t bytes_written() const;
 
  private:
   struct Places {

@@ -60,7 +60,7 @@ void describe_streaming(BlockFacts& f, const BlockSpec& spec, int64_t slots, Pac
     const StateLayout layout(spec, packing, part.range);
     const StoredArray slot = stored_slot(layout);
     f.optimizer_bytes += slots * layout.slot_bytes();
-    if (part.experts) f.expert_optimizer_bytes += slots * layout.slot_bytes();
+    if (part.spread) f.expert_optimizer_bytes += slots * layout.slot_bytes();
     f.optimizer_disk_bytes += slots * slot.disk_bytes();
     std::vector<StoredArray> staged(static_cast<size_t>(slots), slot);
     // The gradient; 16 bits: and the master.
