@@ -25,14 +25,13 @@ bool ModelState::is_pending(const State& state) const {
   return state.held && std::ranges::any_of(state.parts, [&](const Part& part) { return waiting(part) > 0; });
 }
 
-void ModelState::bring(State& state, Part& part, Lane lane) {
-  if (waiting(part) > 0) {
-    renew_streaming(state, part, lane);
-    mark_made(state, part);
-  } else if (state.placement == Placement::away) {
-    read(state, part, lane);
-  }
-  part.present = true;
+void ModelState::bring(State& state, std::span<Part* const> parts, Lane lane) {
+  std::vector<Part*> behind, current;
+  for (Part* part : parts) (waiting(*part) > 0 ? behind : current).push_back(part);
+  renew_streaming(state, behind, lane);
+  for (Part* part : behind) mark_made(state, *part);
+  if (state.placement == Placement::away) read(state, current, lane);
+  for (Part* part : parts) part->present = true;
 }
 
 void ModelState::mark_made(State& state, Part& part) {
@@ -43,16 +42,16 @@ void ModelState::mark_made(State& state, Part& part) {
 
 void ModelState::need(int64_t layer, std::span<const int64_t> begin) {
   State& state = state_of(static_cast<BlockId>(layer) + 1);
+  std::vector<Part*> coming;
   for (Part& part : state.parts) {
     const auto expert = static_cast<size_t>(part.expert);
     if (part.expert < 0 || begin[expert + 1] == begin[expert]) continue;
-    if (!part.present) {
-      bring(state, part, Lane::compute);
-      experts_called_++;
-    }
+    if (!part.present) coming.push_back(&part);
     if (std::exchange(part.chosen, true) || !part.sum.defined()) continue;
     if (state.placement == Placement::away) zero(part.sum);  // another micro-batch's has been cleared already
   }
+  bring(state, coming, Lane::compute);
+  experts_called_ += std::ssize(coming);
 }
 
 void ModelState::leave_pending(const Update& update) {

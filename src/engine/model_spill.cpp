@@ -89,26 +89,30 @@ void ModelState::renew(BlockId id, Lane lane, Bring which) {
   State& state = state_of(id);
   if (!elementwise() && is_pending(state)) return renew_whole(state, lane);
   if (state.placement == Placement::away) make_room(state);
+  std::vector<Part*> coming;
   for (Part& part : state.parts) {
-    const bool comes = which == Bring::all || is_due(part);
+    if (which == Bring::all || is_due(part)) coming.push_back(&part);
     part.chosen = part.expert < 0;
     part.present = false;
-    if (comes) bring(state, part, lane);
   }
+  bring(state, coming, lane);
 }
 
-void ModelState::renew_streaming(State& state, Part& part, Lane lane) {
+void ModelState::renew_streaming(State& state, std::span<Part* const> parts, Lane lane) {
   const bool away = state.placement == Placement::away, keeps_values = compute_type_ == at::kFloat || home_is_apart();
+  const auto values = static_cast<size_t>(slot_arrays_);
   // Arrays: the optimizer's, then what else is on disk.
-  std::vector<BlockStore::Array> arrays;
-  for (const BlockStore::Extent& slot : store_->slots(part.stored)) arrays.push_back({slot, true, true});
-  const size_t values = arrays.size();
-  if (away) {
-    float* const whole = keeps_values ? part.values.mutable_data_ptr<float>() : nullptr;
-    arrays.push_back({store_->parameters(part.stored), true, true, whole});
-    if (part.gradient_waits) arrays.push_back({store_->gradient(part.stored), true, false});
+  std::vector<std::vector<BlockStore::Array>> all;
+  for (const Part* part : parts) {
+    std::vector<BlockStore::Array>& arrays = all.emplace_back();
+    for (const BlockStore::Extent& slot : store_->slots(part->stored)) arrays.push_back({slot, true, true});
+    if (!away) continue;
+    float* const whole = keeps_values ? part->values.mutable_data_ptr<float>() : nullptr;
+    arrays.push_back({store_->parameters(part->stored), true, true, whole});
+    if (part->gradient_waits) arrays.push_back({store_->gradient(part->stored), true, false});
   }
-  store_->stream(lane, arrays, [&](int64_t number, std::span<std::byte* const> chunk) {
+  store_->stream(lane, all, [&](size_t p, int64_t number, std::span<std::byte* const> chunk) {
+    Part& part = *parts[p];
     const int64_t begin = number * kStateChunk;
     float* value = away ? as_floats(chunk[values]) : part.values.mutable_data_ptr<float>() + begin;
     const float* gradient = !part.gradient_waits ? nullptr
@@ -129,8 +133,8 @@ void ModelState::renew_whole(State& state, Lane lane) {
     for (Part& part : state.parts) {
       part.values = values.narrow(0, part.own.begin, part.own.size());
       part.sum = sums.narrow(0, part.own.begin, part.own.size());
-      store_->read(lane, store_->parameters(part.stored), part.values.mutable_data_ptr<float>());
-      store_->read(lane, store_->gradient(part.stored), part.sum.mutable_data_ptr<float>());
+      store_->read(lane, {{{store_->parameters(part.stored), part.values.mutable_data_ptr<float>()},
+                           {store_->gradient(part.stored), part.sum.mutable_data_ptr<float>()}}});
     }
     if (!home_is_apart()) state.computing = wide ? values : buffer(flat, compute_type_);
   }
@@ -139,7 +143,7 @@ void ModelState::renew_whole(State& state, Lane lane) {
   for (Part& part : state.parts) {
     if (!wide && !home_is_apart()) copy_to_computing(state, part);
     if (!away) continue;
-    store_->write(lane, store_->parameters(part.stored), part.values.const_data_ptr<float>());
+    store_->write(lane, {{{store_->parameters(part.stored), part.values.mutable_data_ptr<float>()}}});
     part.sum.reset();
     if (!wide && !home_is_apart()) part.values.reset();
   }
@@ -151,14 +155,24 @@ void ModelState::fetch(BlockId id, Lane lane) {
   State& state = state_of(id);
   MEGALITH_ASSERT(state.placement == Placement::away && !state.computing.defined(), "{}", state.block->spec().name);
   make_room(state);
+  std::vector<Part*> coming;
   for (Part& part : state.parts)
-    if (part.chosen) bring(state, part, lane);
+    if (part.chosen) coming.push_back(&part);
+  bring(state, coming, lane);
 }
 
-void ModelState::read(State& state, Part& part, Lane lane) {
-  const BlockStore::Extent stored = store_->parameters(part.stored);
-  if (part.values.defined()) return store_->read(lane, stored, part.values.mutable_data_ptr<float>());
-  store_->stream(lane, {{stored, true, false}}, [&](int64_t number, std::span<std::byte* const> chunk) {
+void ModelState::read(State& state, std::span<Part* const> parts, Lane lane) {
+  std::vector<BlockStore::Whole> whole;
+  std::vector<std::vector<BlockStore::Array>> staged;
+  for (const Part* part : parts) {
+    const BlockStore::Extent stored = store_->parameters(part->stored);
+    if (part->values.defined()) whole.push_back({stored, part->values.mutable_data_ptr<float>()});
+    else staged.push_back({{stored, true, false}});
+  }
+  MEGALITH_ASSERT(whole.empty() || staged.empty());
+  store_->read(lane, whole);
+  store_->stream(lane, staged, [&](size_t p, int64_t number, std::span<std::byte* const> chunk) {
+    const Part& part = *parts[p];
     fill_computing(state, part, number * kStateChunk, cut(as_floats(chunk[0]), 0, part.layout->chunk_size(number)));
   });
 }
@@ -189,10 +203,11 @@ void ModelState::clear(BlockId id) {
 
 void ModelState::stow(BlockId id, Lane lane) {
   State& state = state_of(id);
-  for (Part& part : state.parts) {
-    if (part.chosen) store_->write(lane, store_->gradient(part.stored), part.sum.const_data_ptr<float>());
-    part.sum.reset();
-  }
+  std::vector<BlockStore::Whole> whole;
+  for (const Part& part : state.parts)
+    if (part.chosen) whole.push_back({store_->gradient(part.stored), part.sum.mutable_data_ptr<float>()});
+  store_->write(lane, whole);
+  for (Part& part : state.parts) part.sum.reset();
   if (!home_is_apart()) rebind(state, [&] { state.gradients.reset(); });  // else the whole one went when it was summed
 }
 

@@ -201,11 +201,11 @@ class ModelState final : private ExpertShelf {
   bool is_due(const Part& part) const;
   int64_t waiting(const Part& part) const { return log_.end() - part.made; }  // updates
   bool is_pending(const State& state) const;
-  void bring(State& state, Part& part, Lane lane);  // into memory, up to date
+  void bring(State& state, std::span<Part* const> parts, Lane lane);  // into memory, up to date
   void mark_made(State& state, Part& part);
   void renew_whole(State& state, Lane lane);
-  void renew_streaming(State& state, Part& part, Lane lane);
-  void read(State& state, Part& part, Lane lane);  // parameters from the disk
+  void renew_streaming(State& state, std::span<Part* const> parts, Lane lane);
+  void read(State& state, std::span<Part* const> parts, Lane lane);  // parameters from the disk
   void fill_computing(State& state, const Part& part, int64_t begin, std::span<const float> values);
   bool counts(const ParameterSpec& parameter) const;  // not another rank of the tensor axis
   // A piece of a parameter, `begin` counted in the part that is here, handed on as runs of the whole parameter. Unless it
