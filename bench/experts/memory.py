@@ -106,7 +106,7 @@ def main():
     ram = int(a.ram * GIB)
     limit = ram + 256 * MIB
     many_tokens = Sparse(a.layers, 512, 8, 8, 2, 768, 4096)
-    few_tokens = Sparse(4, 512, 8, 128, 2, 512, 4096)
+    few_tokens = Sparse(6, 512, 8, 128, 2, 192, 4096)
     larger = []
     with tempfile.TemporaryDirectory(dir=a.spill) as name:
         for tokens in a.tokens:
@@ -114,7 +114,7 @@ def main():
             report("larger than memory", larger[-1])
             if larger[-1]["ratio"] >= TARGET:
                 break
-        few = compare(Path(name), few_tokens, 64, 1, 30, 2 * ram, 2 * ram + 256 * MIB)
+        few = compare(Path(name), few_tokens, 16, 1, 30, 2 * ram, 2 * ram + 256 * MIB)
         report("many experts, few tokens", few)
     write_result("memory", {"larger": larger, "few": few, "target": TARGET}, "experts")
     if not all(r["losses_identical"] and r["within_budget"] and r["spilled"]["oom_kills"] == 0 for r in [*larger, few]):
