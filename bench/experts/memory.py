@@ -43,7 +43,8 @@ class Sparse:
     def yaml(self):
         return (
             f"{{arch: llama, layers: {self.layers}, hidden: {self.hidden}, heads: {self.heads}, vocab: {self.vocab}, "
-            f"context: {SEQUENCE}, tied: true, ffn: {self.width}, experts: {{count: {self.experts}, top_k: {self.top_k}, ffn: {self.width}}}}}"
+            f"context: {SEQUENCE}, tied: true, ffn: {self.width}, "
+            f"experts: {{count: {self.experts}, top_k: {self.top_k}, ffn: {self.width}}}}}"
         )
 
 
@@ -55,7 +56,8 @@ def compare(folder, model, tokens, micro_batch, steps, ram, limit):
     free = {"recompute": "full"}
     before = train(Run(**common, name="in_memory", memory=free))
     with MemoryCgroup(limit) as group:
-        spilled = train(Run(**common, name="spilled", memory={**free, "ram": str(ram), "spill": str(folder / "spill")}), group)
+        tight = {**free, "ram": str(ram), "spill": str(folder / "spill")}
+        spilled = train(Run(**common, name="spilled", memory=tight), group)
     after = train(Run(**dict(common, steps=max(4, steps // 2)), name="in_memory_again", memory=free))
     plan = json.loads((folder / "spilled/plan.json").read_text())
     for leftover in folder.glob("tokens.*"):  # the next comparison may need more
@@ -66,31 +68,36 @@ def compare(folder, model, tokens, micro_batch, steps, ram, limit):
     peak = max(spilled["memory"]["peak_bytes"], spilled["memory"]["peak_bytes_by_page_tables"])
     return {
         "parameters": model.parameters(), "experts": model.experts, "top_k": model.top_k, "layers": model.layers,
-        "hidden": model.hidden, "width": model.width, "tokens": tokens, "steps": steps, "ram_bytes": ram, "limit_bytes": limit,
+        "hidden": model.hidden, "width": model.width, "tokens": tokens, "steps": steps, "ram_bytes": ram,
+        "limit_bytes": limit,
         "state_over_ram": 16 * model.parameters() / ram,
         "in_memory": {"step_s": fast, "tokens_per_s": tokens / fast, "memory": before["memory"]},
         "spilled": {"step_s": slow, "tokens_per_s": tokens / slow, "memory": spilled["memory"],
                     "oom_kills": spilled["oom_kills"], "times_at_limit": spilled["times_at_limit"], "peak_bytes": peak},
-        "ratio": fast / slow, "losses_identical": bits(before["rows"]) == bits(spilled["rows"]), "within_budget": peak <= ram,
-        "disk": moved(spilled["rows"], plan),
+        "ratio": fast / slow, "losses_identical": bits(before["rows"]) == bits(spilled["rows"]),
+        "within_budget": peak <= ram, "disk": moved(spilled["rows"], plan),
     }
 
 
 def moved(rows, plan):
     """Bytes a step over the disk, and those of the plan, which counts every expert."""
     last = rows[len(rows) // 2:]
-    mean = {key: sum(row["disk"][key] for row in last) / len(last) for key in ("read_bytes", "written_bytes", "experts_called")}
+    keys = ("read_bytes", "written_bytes", "experts_called")
+    mean = {key: sum(row["disk"][key] for row in last) / len(last) for key in keys}
     return {**mean, "planned_read_bytes": plan["strategy"]["disk_read_bytes"]}
 
 
 def report(name, r):
     d = r["disk"]
     show([
-        (name, f"{r['parameters'] / 1e6:.0f}M parameters, state {r['state_over_ram']:.1f} x memory.ram, {r['tokens']} tokens a step"),
+        (name, f"{r['parameters'] / 1e6:.0f}M parameters, state {r['state_over_ram']:.1f} x memory.ram, "
+               f"{r['tokens']} tokens a step"),
         ("in memory", f"{r['in_memory']['tokens_per_s']:.1f} tokens/s"),
-        ("spilled", f"{r['spilled']['tokens_per_s']:.1f} tokens/s, peak {r['spilled']['peak_bytes'] / MIB:.0f} of {r['ram_bytes'] / MIB:.0f} MiB"),
+        ("spilled", f"{r['spilled']['tokens_per_s']:.1f} tokens/s, peak {r['spilled']['peak_bytes'] / MIB:.0f} of "
+                    f"{r['ram_bytes'] / MIB:.0f} MiB"),
         ("share of the speed", f"{r['ratio']:.1%}"),
-        ("read a step", f"{d['read_bytes'] / 1e6:.0f} MB of {d['planned_read_bytes'] / 1e6:.0f} with all experts; {d['experts_called']:.1f} experts on demand"),
+        ("read a step", f"{d['read_bytes'] / 1e6:.0f} MB of {d['planned_read_bytes'] / 1e6:.0f} with all experts; "
+                        f"{d['experts_called']:.1f} experts on demand"),
         ("losses", "bit-identical" if r["losses_identical"] else "DIFFERENT"),
     ])
 

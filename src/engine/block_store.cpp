@@ -170,7 +170,9 @@ void BlockStore::stream(Lane lane, const std::vector<std::vector<Array>>& parts,
     const auto [part, chunk] = turns[static_cast<size_t>(turn)];
     return parts[part][a].extent.offset + chunk * parts[part][a].extent.file->unit();
   };
-  const auto arrays_of = [&](int64_t turn) -> const std::vector<Array>& { return parts[turns[static_cast<size_t>(turn)].part]; };
+  const auto arrays_of = [&](int64_t turn) -> const std::vector<Array>& {
+    return parts[turns[static_cast<size_t>(turn)].part];
+  };
   DiskQueue& disk = queue(lane);
   const auto settle = [&](std::vector<DiskQueue::Ticket>& tickets) {
     for (DiskQueue::Ticket ticket : tickets) disk.wait(ticket);
@@ -192,7 +194,8 @@ void BlockStore::stream(Lane lane, const std::vector<std::vector<Array>>& parts,
       settle(coming[static_cast<size_t>(turn % kSlots)]);
       const std::vector<Array>& arrays = arrays_of(turn);
       for (size_t a = 0; a < arrays.size(); a++) pointers[a] = bytes(turn, a).data();
-      work(turns[static_cast<size_t>(turn)].part, turns[static_cast<size_t>(turn)].chunk, std::span(pointers).first(arrays.size()));
+      const auto [part, chunk] = turns[static_cast<size_t>(turn)];
+      work(part, chunk, std::span(pointers).first(arrays.size()));
       for (size_t a = 0; a < arrays.size(); a++)
         if (arrays[a].writes)
           going[static_cast<size_t>(turn % kSlots)].push_back(

@@ -289,7 +289,8 @@ void ModelState::walk_optimizer(BlockId id, Lane lane, bool fills, const PieceWo
           each_piece(state, part, k, chunk, record(part, k, chunk), fills, work);
         continue;
       }
-      MEGALITH_ASSERT(fills || lane == Lane::write || !is_pending(state), "{} has an update to be made", state.block->spec().name);
+      MEGALITH_ASSERT(fills || lane == Lane::write || !is_pending(state), "{} has an update to be made",
+                      state.block->spec().name);
       const BlockStore::Array array{store_->slots(part.stored)[k], !fills, fills};
       store_->stream(lane, {array}, [&](int64_t chunk, std::span<std::byte* const> records) {
         if (fills) std::fill_n(records[0], part.layout->record_bytes(chunk), std::byte{0});  // gaps, too

@@ -114,7 +114,7 @@ class ModelState final : private ExpertShelf {
   void clear_gradient(BlockId id);
 
   // Of spilled blocks: what the ops of the same names do. Of a block's experts `renew` brings in those that are likely to be
-  // chosen, which the others wait for on the shelf: their updates wait with them. `all` leaves none behind.
+  // chosen; the others stay on the shelf, and their updates wait. `all`: nothing is left to be made.
   enum class Bring { likely, all };
   void renew(BlockId id, Lane lane, Bring bring);
   ExpertShelf* shelf() { return keeps_experts_ ? this : nullptr; }

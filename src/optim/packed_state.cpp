@@ -96,7 +96,8 @@ void apply_to_tile(const Optimizer& optimizer, Packing packing, std::span<const 
   for (size_t k = 0; k < specs.size(); k++) {
     const std::span<uint16_t> random = std::span(room.random).first(count);
     const uint64_t item = static_cast<uint64_t>(tile.parameter->number) * kMostSlots + k;
-    random_bits(Philox(update.seed, RandomUse::stochastic_rounding, item, static_cast<uint64_t>(update.step)), tile.begin, random);
+    const Philox bits(update.seed, RandomUse::stochastic_rounding, item, static_cast<uint64_t>(update.step));
+    random_bits(bits, tile.begin, random);
     pack(packing, specs[k].negative, wide.slots[k], tile.begin, random, tile.slots[k]);
   }
 }

@@ -208,7 +208,8 @@ TEST(PackedState, UpdatesMadeTogetherAreThoseMadeOneByOne) {
     for (Packing packing : {Packing::fp32, Packing::bf16, Packing::int8})
       for (bool with_gradient : {true, false}) {
         PackedTrial together(kind, packing, n), one_by_one(kind, packing, n);
-        for (PackedTrial* trial : {&together, &one_by_one}) trial->step(normals(n, 200), {.lr = 0.01, .step = 1, .seed = 4}, {n});
+        for (PackedTrial* trial : {&together, &one_by_one})
+          trial->step(normals(n, 200), {.lr = 0.01, .step = 1, .seed = 4}, {n});
         const std::vector<float> gradient = with_gradient ? normals(n, 201) : none;
         at::set_num_threads(2);
         together.steps(gradient, updates, {256, 16384, 40'960, n});
