@@ -58,9 +58,13 @@ class BlockStore {
   Extent input(BlockId block, MicroId micro, int64_t bytes) const;
   const std::vector<Extent>& slots(BlockId block) const { return places_[static_cast<size_t>(block)].slots; }
 
-  // Whole extents of float32; `buffer` is a disk_buffer's.
-  void read(Lane lane, const Extent& from, float* buffer);
-  void write(Lane lane, const Extent& to, const float* buffer);
+  // Whole extents of float32, all of them at once; `buffer` is a disk_buffer's.
+  struct Whole {
+    Extent extent;
+    float* buffer = nullptr;
+  };
+  void read(Lane lane, std::span<const Whole> all);
+  void write(Lane lane, std::span<const Whole> all);
 
   // One array of several that stream through memory in step, a chunk at a time.
   struct Array {
@@ -73,10 +77,17 @@ class BlockStore {
   // chunks come in and the last go out.
   using ChunkWork = std::function<void(int64_t chunk, std::span<std::byte* const> arrays)>;
   void stream(Lane lane, const std::vector<Array>& arrays, const ChunkWork& work);
-  static int64_t staging_bytes(const std::vector<StoredArray>& staged);  // that stream takes
+  // The same of several parts of a block without a pause between them: work(part, chunk, pointers). The arrays of all parts
+  // are of the same kinds in the same order; the last of them may be left out.
+  using PartWork = std::function<void(size_t part, int64_t chunk, std::span<std::byte* const> arrays)>;
+  void stream(Lane lane, const std::vector<std::vector<Array>>& parts, const PartWork& work);
+  // That stream takes of the arrays of one kind, by kind and part.
+  static int64_t staging_bytes(const std::vector<std::vector<StoredArray>>& staged);
 
   const DiskWay& way() const { return folder_.way(); }
   int64_t bytes() const { return bytes_; }  // on disk
+  int64_t bytes_read() const;               // so far, on all lanes
+  int64_t bytes_written() const;
 
  private:
   struct Places {

@@ -51,9 +51,9 @@ bool computes(OpKind kind) {
 // A block is in memory while this lives, for work without a schedule.
 class Present {
  public:
-  Present(ModelState& model, BlockId id, const Optimizer* optimizer, Team* team) : model_(model), id_(id) {
+  Present(ModelState& model, BlockId id, Team* team) : model_(model), id_(id) {
     TierScope home(Tier::host);
-    if (model.placement(id) != Placement::memory) model.renew(id, Lane::compute, optimizer);
+    if (model.placement(id) != Placement::memory) model.renew(id, Lane::compute, ModelState::Bring::likely);
     if (model.slices()) model.gather(id, {team->everyone(), team->everyone()});  // the replicas are all there are
     if (model.on_device()) model.upload(id);
   }
@@ -87,6 +87,7 @@ struct Engine::Run {
   std::vector<Micro> micros;
   std::vector<double> squares;     // of the gradients, by block
   Update update;
+  ModelState::Bring brings = ModelState::Bring::likely;
   StepOutcome outcome;
 };
 
@@ -103,7 +104,7 @@ Engine::Engine(const ModelShape& shape, const TrainSettings& settings, uint64_t 
   if (settings.precision != Precision::fp16) counters_.loss_scale.scale = 1;
 }
 
-Pass Engine::pass_for(const Batch& batch, int64_t step, bool training) const {
+Pass Engine::pass_for(const Batch& batch, int64_t step, bool training) {
   Pass pass;
   pass.sequences = batch.sequences;
   pass.length = batch.length;
@@ -117,6 +118,7 @@ Pass Engine::pass_for(const Batch& batch, int64_t step, bool training) const {
   if (training) pass.dropping = batch.dropping;
   pass.dropout = training && model_.shape().dropout.any();
   pass.explores = training;
+  pass.shelf = model_.shelf();
   pass.seed = seed_;
   pass.step = step;
   pass.first_sequence = batch.first_sequence;
@@ -135,6 +137,9 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
   run.schedule = &schedule;
   run.input = input;
   run.squares.assign(schedule.blocks.size(), 0);
+  // What is saved is whole, and so is what a step of renewals leaves.
+  if (input.sink || schedule.micros == 0) run.brings = ModelState::Bring::all;
+  const DiskUse before = model_.disk_use();
   if (input.batch) run.batch = part_of(input);
   for (int32_t m = 0; m < schedule.micros; m++) {
     int64_t each = run.batch.sequences / schedule.micros;
@@ -168,6 +173,7 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
     run.outcome.routing = record_of(routing_numbers(run), model_.shape().experts.count);
     run.outcome.stop = input.stop_requested && input.stop_requested();
   }
+  run.outcome.disk = model_.disk_use() - before;
   if (run.outcome.targets > 0) run.outcome.loss /= static_cast<double>(run.outcome.targets);
   return std::move(run.outcome);
 }
@@ -213,7 +219,7 @@ void Engine::execute(Run& run, const Op& op) {
       if (run.outcome.skipped) model_.clear_gradient(op.block);
       else model_.update(op.block, *optimizer_, run.update);
       break;
-    case OpKind::renew: model_.renew(op.block, op.lane, optimizer_.get()); break;
+    case OpKind::renew: model_.renew(op.block, op.lane, run.brings); break;
     case OpKind::fetch: model_.fetch(op.block, op.lane); break;
     case OpKind::drop: model_.drop(op.block); break;
     case OpKind::clear: model_.clear(op.block); break;
@@ -370,7 +376,7 @@ void Engine::save(BlockId block, PartSink& sink) {
 at::Tensor Engine::forward_alone(const Pass& pass) {
   at::Tensor x_NC;
   for (BlockId b = 0; b + 1 < static_cast<BlockId>(model_.size()); b++) {
-    Present present(model_, b, optimizer_.get(), team_);
+    Present present(model_, b, team_);
     x_NC = model_.block(b).forward(x_NC, pass, nullptr);
   }
   return x_NC;
@@ -390,7 +396,7 @@ at::Tensor Engine::logits(const std::vector<int64_t>& ids, int64_t sequences, Ke
   if (cache) cache->advance(batch.length);
   if (last_only)
     x_NC = x_NC.view({sequences, batch.length, x_NC.size(1)}).select(1, batch.length - 1).contiguous();
-  Present table(model_, 0, optimizer_.get(), team_), head(model_, static_cast<BlockId>(model_.size()) - 1, optimizer_.get(), team_);
+  Present table(model_, 0, team_), head(model_, static_cast<BlockId>(model_.size()) - 1, team_);
   return model_.head().logits(x_NC).to(at::kFloat);
 }
 
@@ -399,7 +405,7 @@ std::vector<float> Engine::losses(const Batch& batch) {
   TierScope place(model_.on_device() ? Tier::device : Tier::host);
   Pass pass = pass_for(batch, 0, false);
   at::Tensor x_NC = forward_alone(pass), each_N;
-  Present table(model_, 0, optimizer_.get(), team_), head(model_, static_cast<BlockId>(model_.size()) - 1, optimizer_.get(), team_);
+  Present table(model_, 0, team_), head(model_, static_cast<BlockId>(model_.size()) - 1, team_);
   model_.head().loss(x_NC, pass, &each_N);
   each_N = each_N.to(at::kFloat).contiguous();
   return {each_N.const_data_ptr<float>(), each_N.const_data_ptr<float>() + each_N.numel()};

@@ -46,6 +46,7 @@ struct StepOutcome {
   double loss_scale = 1;
   bool stop = false;             // some rank was asked to stop
   RoutingRecord routing;         // of a model with experts, in training: of the whole step
+  DiskUse disk;                  // of this rank
   std::vector<Span> spans;       // by op
 };
 
@@ -90,7 +91,7 @@ class Engine {
   void exchange(Run& run, const Op& op);  // with the stages before and behind
   Batch part_of(const StepInput& input) const;
   at::Tensor activation_of(const Pass& pass) const;  // room for what a block hands on
-  Pass pass_for(const Batch& batch, int64_t step, bool training) const;
+  Pass pass_for(const Batch& batch, int64_t step, bool training);
   at::Tensor forward_alone(const Pass& pass);  // all blocks but the head, without a schedule
 
   TrainSettings settings_;

@@ -9,7 +9,7 @@ namespace megalith {
 
 void ModelState::upload(BlockId id) {
   State& state = state_of(id);
-  MEGALITH_ASSERT(!state.computing.defined() && !state.pending, "{}", state.block->spec().name);
+  MEGALITH_ASSERT(!state.computing.defined() && !is_pending(state), "{}", state.block->spec().name);
   MemoryScope scope(AllocationKind::parameters);
   const at::Tensor copy = device_->empty({state.block->spec().flat_size}, compute_type_);
   for (Part& part : state.parts) {

@@ -85,44 +85,46 @@ void ModelState::fill_computing(State& state, const Part& part, int64_t begin, s
   state.computing.narrow(0, part.own.begin + begin, count).copy_(from);
 }
 
-void ModelState::renew(BlockId id, Lane lane, const Optimizer* optimizer) {
+void ModelState::renew(BlockId id, Lane lane, Bring which) {
   State& state = state_of(id);
-  if (!state.pending) {
-    if (state.placement == Placement::away) fetch(id, lane);
-    return;
+  if (!elementwise() && is_pending(state)) return renew_whole(state, lane);
+  if (state.placement == Placement::away) make_room(state);
+  std::vector<Part*> coming;
+  for (Part& part : state.parts) {
+    if (which == Bring::all || is_due(part)) coming.push_back(&part);
+    part.chosen = part.expert < 0;
+    part.present = false;
   }
-  if (elementwise()) {
-    if (state.placement == Placement::away) make_room(state);
-    for (Part& part : state.parts) renew_streaming(state, part, lane, *optimizer);
-  } else {
-    renew_whole(state, lane, *optimizer);
-  }
-  state.pending.reset();
-  if (state.placement != Placement::away) clear_gradient(id);
+  bring(state, coming, lane);
 }
 
-void ModelState::renew_streaming(State& state, Part& part, Lane lane, const Optimizer& optimizer) {
+void ModelState::renew_streaming(State& state, std::span<Part* const> parts, Lane lane) {
   const bool away = state.placement == Placement::away, keeps_values = compute_type_ == at::kFloat || home_is_apart();
+  const auto values = static_cast<size_t>(slot_arrays_);
   // Arrays: the optimizer's, then what else is on disk.
-  std::vector<BlockStore::Array> arrays;
-  for (const BlockStore::Extent& slot : store_->slots(part.stored)) arrays.push_back({slot, true, true});
-  const size_t values = arrays.size();
-  if (away) {
-    float* const whole = keeps_values ? part.values.mutable_data_ptr<float>() : nullptr;
-    arrays.push_back({store_->parameters(part.stored), true, true, whole});
-    arrays.push_back({store_->gradient(part.stored), true, false});
+  std::vector<std::vector<BlockStore::Array>> all;
+  for (const Part* part : parts) {
+    std::vector<BlockStore::Array>& arrays = all.emplace_back();
+    for (const BlockStore::Extent& slot : store_->slots(part->stored)) arrays.push_back({slot, true, true});
+    if (!away) continue;
+    float* const whole = keeps_values ? part->values.mutable_data_ptr<float>() : nullptr;
+    arrays.push_back({store_->parameters(part->stored), true, true, whole});
+    if (part->gradient_waits) arrays.push_back({store_->gradient(part->stored), true, false});
   }
-  store_->stream(lane, arrays, [&](int64_t number, std::span<std::byte* const> chunk) {
+  store_->stream(lane, all, [&](size_t p, int64_t number, std::span<std::byte* const> chunk) {
+    Part& part = *parts[p];
     const int64_t begin = number * kStateChunk;
     float* value = away ? as_floats(chunk[values]) : part.values.mutable_data_ptr<float>() + begin;
-    const float* gradient = away ? as_floats(chunk[values + 1]) : part.sum.const_data_ptr<float>() + begin;
-    apply_chunk(state, part, number, value, gradient, chunk.first(values), optimizer, *state.pending);
+    const float* gradient = !part.gradient_waits ? nullptr
+                            : away               ? as_floats(chunk[values + 1])
+                                                 : part.sum.const_data_ptr<float>() + begin;
+    apply_chunk(state, part, number, value, gradient, chunk.first(values), *optimizer_, log_.from(part.made));
     fill_computing(state, part, begin, cut(value, 0, part.layout->chunk_size(number)));
   });
 }
 
 // An optimizer that looks at whole parameters.
-void ModelState::renew_whole(State& state, Lane lane, const Optimizer& optimizer) {
+void ModelState::renew_whole(State& state, Lane lane) {
   const bool away = state.placement == Placement::away, wide = compute_type_ == at::kFloat;
   const int64_t flat = state.block->spec().flat_size;
   if (away) {
@@ -131,37 +133,48 @@ void ModelState::renew_whole(State& state, Lane lane, const Optimizer& optimizer
     for (Part& part : state.parts) {
       part.values = values.narrow(0, part.own.begin, part.own.size());
       part.sum = sums.narrow(0, part.own.begin, part.own.size());
-      store_->read(lane, store_->parameters(part.stored), part.values.mutable_data_ptr<float>());
-      store_->read(lane, store_->gradient(part.stored), part.sum.mutable_data_ptr<float>());
+      store_->read(lane, {{{store_->parameters(part.stored), part.values.mutable_data_ptr<float>()},
+                           {store_->gradient(part.stored), part.sum.mutable_data_ptr<float>()}}});
     }
     if (!home_is_apart()) state.computing = wide ? values : buffer(flat, compute_type_);
   }
-  apply(state, optimizer, *state.pending);
+  MEGALITH_ASSERT(waiting(state.parts.front()) == 1, "{}", state.block->spec().name);
+  apply(state, *optimizer_, log_.from(state.parts.front().made).front());
   for (Part& part : state.parts) {
     if (!wide && !home_is_apart()) copy_to_computing(state, part);
     if (!away) continue;
-    store_->write(lane, store_->parameters(part.stored), part.values.const_data_ptr<float>());
+    store_->write(lane, {{{store_->parameters(part.stored), part.values.mutable_data_ptr<float>()}}});
     part.sum.reset();
     if (!wide && !home_is_apart()) part.values.reset();
   }
   if (away && !home_is_apart()) rebind(state, [] {});
+  for (Part& part : state.parts) mark_made(state, part);
 }
 
 void ModelState::fetch(BlockId id, Lane lane) {
   State& state = state_of(id);
-  MEGALITH_ASSERT(state.placement == Placement::away && !state.computing.defined() && !state.pending, "{}",
-                  state.block->spec().name);
+  MEGALITH_ASSERT(state.placement == Placement::away && !state.computing.defined(), "{}", state.block->spec().name);
   make_room(state);
-  for (Part& part : state.parts) {
-    const BlockStore::Extent stored = store_->parameters(part.stored);
-    if (part.values.defined()) {
-      store_->read(lane, stored, part.values.mutable_data_ptr<float>());
-      continue;
-    }
-    store_->stream(lane, {{stored, true, false}}, [&](int64_t number, std::span<std::byte* const> chunk) {
-      fill_computing(state, part, number * kStateChunk, cut(as_floats(chunk[0]), 0, part.layout->chunk_size(number)));
-    });
+  std::vector<Part*> coming;
+  for (Part& part : state.parts)
+    if (part.chosen) coming.push_back(&part);
+  bring(state, coming, lane);
+}
+
+void ModelState::read(State& state, std::span<Part* const> parts, Lane lane) {
+  std::vector<BlockStore::Whole> whole;
+  std::vector<std::vector<BlockStore::Array>> staged;
+  for (const Part* part : parts) {
+    const BlockStore::Extent stored = store_->parameters(part->stored);
+    if (part->values.defined()) whole.push_back({stored, part->values.mutable_data_ptr<float>()});
+    else staged.push_back({{stored, true, false}});
   }
+  MEGALITH_ASSERT(whole.empty() || staged.empty());
+  store_->read(lane, whole);
+  store_->stream(lane, staged, [&](size_t p, int64_t number, std::span<std::byte* const> chunk) {
+    const Part& part = *parts[p];
+    fill_computing(state, part, number * kStateChunk, cut(as_floats(chunk[0]), 0, part.layout->chunk_size(number)));
+  });
 }
 
 void ModelState::drop(BlockId id) {
@@ -170,8 +183,10 @@ void ModelState::drop(BlockId id) {
   const bool home = state.placement == Placement::away && !(on_device() && state.computing.defined());
   rebind(state, [&] {
     state.computing.reset();
-    for (Part& part : state.parts)
+    for (Part& part : state.parts) {
+      part.present = false;
       if (home) part.values.reset();  // else they are the slice that stays
+    }
   });
 }
 
@@ -180,17 +195,19 @@ void ModelState::clear(BlockId id) {
   MemoryScope scope(AllocationKind::gradients);
   const int64_t flat = state.block->spec().flat_size;
   rebind(state, [&] { state.gradients = on_device() ? device_->empty({flat}, at::kFloat) : buffer(flat, at::kFloat); });
-  for (Part& part : state.parts)
+  for (Part& part : state.parts) {
     if (!home_is_apart()) part.sum = state.gradients.narrow(0, part.own.begin, part.own.size());
-  zero(state.gradients);
+    if (part.chosen) zero(state.gradients.narrow(0, part.flat.begin, part.flat.size()));  // others when they are
+  }
 }
 
 void ModelState::stow(BlockId id, Lane lane) {
   State& state = state_of(id);
-  for (Part& part : state.parts) {
-    store_->write(lane, store_->gradient(part.stored), part.sum.const_data_ptr<float>());
-    part.sum.reset();
-  }
+  std::vector<BlockStore::Whole> whole;
+  for (const Part& part : state.parts)
+    if (part.chosen) whole.push_back({store_->gradient(part.stored), part.sum.mutable_data_ptr<float>()});
+  store_->write(lane, whole);
+  for (Part& part : state.parts) part.sum.reset();
   if (!home_is_apart()) rebind(state, [&] { state.gradients.reset(); });  // else the whole one went when it was summed
 }
 
@@ -207,16 +224,6 @@ void ModelState::unpark(BlockId id, MicroId micro, Lane lane, const at::Tensor& 
                  chunks_of(input, [](std::span<std::byte> to, std::byte* from) { std::copy_n(from, to.size(), to.data()); }));
 }
 
-void ModelState::leave_pending(const Update& update) {
-  for (State& state : blocks_)
-    if (state.held && state.placement != Placement::memory) state.pending = update;
-}
-
-void ModelState::forget_gradients() {
-  for (State& state : blocks_)
-    if (state.placement == Placement::moments_away && state.gradient_stays) zero(state.gradients);
-}
-
 void ModelState::read_parameters(BlockId id, Lane lane, const PieceWork& look) {
   State& state = state_of(id);
   if (!state.held) return;
@@ -225,7 +232,8 @@ void ModelState::read_parameters(BlockId id, Lane lane, const PieceWork& look) {
     for (size_t p = 0; p < parts.size(); p++) hand_on(state, p, parts[p], false, look);
     return;
   }
-  MEGALITH_ASSERT(!state.pending, "{} has an update to be made", state.block->spec().name);
+  // (On the write lane the schedule sees to it, and what this step leaves pending may be there already.)
+  MEGALITH_ASSERT(lane == Lane::write || !is_pending(state), "{} has an update to be made", state.block->spec().name);
   for (Part& part : state.parts)
     store_->stream(lane, {{store_->parameters(part.stored), true, false}},
                    [&](int64_t number, std::span<std::byte* const> chunk) {
@@ -281,7 +289,8 @@ void ModelState::walk_optimizer(BlockId id, Lane lane, bool fills, const PieceWo
           each_piece(state, part, k, chunk, record(part, k, chunk), fills, work);
         continue;
       }
-      MEGALITH_ASSERT(fills || !state.pending, "{} has an update to be made", state.block->spec().name);
+      MEGALITH_ASSERT(fills || lane == Lane::write || !is_pending(state), "{} has an update to be made",
+                      state.block->spec().name);
       const BlockStore::Array array{store_->slots(part.stored)[k], !fills, fills};
       store_->stream(lane, {array}, [&](int64_t chunk, std::span<std::byte* const> records) {
         if (fills) std::fill_n(records[0], part.layout->record_bytes(chunk), std::byte{0});  // gaps, too

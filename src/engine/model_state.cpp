@@ -69,6 +69,7 @@ ModelState::ModelState(const ModelShape& shape, Precision precision, const Optim
     : shape_(shape),
       part_(part),
       compute_type_(compute_type(precision)),
+      optimizer_(optimizer),
       training_(optimizer != nullptr),
       packing_(packing),
       device_(residence.device) {
@@ -98,16 +99,22 @@ void ModelState::divide(State& state, BlockId id) {
   const bool away = state.placement == Placement::away;
   state.parameters_stay = state.held && !away && !on_device() && !(slices() && division.sharding.zero >= 3);
   state.gradient_stays = state.held && !away && !on_device() && !(slices() && division.sharding.zero >= 2);
-  for (const FlatPart& spec : state.block->spec().parts) {
+  // What is gathered, sliced or uploaded comes whole.
+  const std::vector<FlatPart>& parts = state.block->spec().parts;
+  for (const FlatPart& spec : home_is_apart() ? by_ranks(parts) : parts) {
     Part& part = state.parts.emplace_back();
     part.flat = spec.range;
-    part.experts = spec.experts;
+    part.spread = spec.spread;
     part.stored = stored_parts_++;
     if (!state.held) continue;
     const Sharding& sharding = division.sharding;
-    const std::vector<int64_t> cuts =
-        even_cuts(part.flat.size(), part.experts ? sharding.expert_replicas() : sharding.replicas);
-    const auto place = static_cast<size_t>(part.experts ? part_.expert_replica : part_.replica);
+    const int32_t replicas = part.spread ? sharding.expert_replicas() : sharding.replicas;
+    const std::vector<int64_t> cuts = even_cuts(part.flat.size(), replicas);
+    const auto place = static_cast<size_t>(part.spread ? part_.expert_replica : part_.replica);
+    // Of several ranks with the same expert, one does not know whether another's tokens chose it.
+    if (state.placement != Placement::memory && (elementwise() || !training_) && replicas == 1)
+      part.expert = spec.expert;
+    keeps_experts_ |= part.expert >= 0;
     part.counted = {part.flat.begin + cuts[place], part.flat.begin + cuts[place + 1]};
     part.own = slices() ? part.counted : part.flat;
   }
@@ -281,7 +288,7 @@ double ModelState::gradient_squares(BlockId id) const {
   for (const ParameterSpec& p : state.block->spec().parameters) {
     const Part& part = part_of(state, p);
     const Overlap here = overlap(p, part.counted);
-    if (here.count == 0 || !counts(p) || p.sign_rate > 0) continue;
+    if (here.count == 0 || !counts(p) || p.sign_rate > 0 || !part.chosen) continue;
     sum += sum_of_squares(floats(part.sum, part.counted.begin - part.own.begin + here.at, here.count));
   }
   return sum;
@@ -319,12 +326,15 @@ std::byte* ModelState::record(const Part& part, size_t slot, int64_t chunk) {
 }
 
 void ModelState::apply_chunk(State& state, Part& part, int64_t chunk, float* value, const float* gradient,
-                             std::span<std::byte* const> records, const Optimizer& optimizer, const Update& update) {
+                             std::span<std::byte* const> records, const Optimizer& optimizer,
+                             std::span<const Update> updates) {
   for (const StateLayout::Piece& piece : part.layout->pieces(chunk)) {
     const auto count = static_cast<size_t>(piece.count);
-    PackedSlice slice{&state.facts[piece.parameter], piece.begin, {value + piece.at, count}, {gradient + piece.at, count}, {}};
+    PackedSlice slice{&state.facts[piece.parameter], piece.begin, {value + piece.at, count}, {}, {}};
+    if (gradient) slice.gradient = {gradient + piece.at, count};
     for (std::byte* record : records) slice.slots.push_back(part.layout->slot(chunk, piece, record));
-    apply_packed(optimizer, packing_, slice, update);
+    if (gradient && updates.size() == 1) apply_packed(optimizer, packing_, slice, updates.front());
+    else apply_packed(optimizer, packing_, slice, updates);
   }
 }
 
@@ -355,7 +365,7 @@ void ModelState::apply(State& state, const Optimizer& optimizer, const Update& u
       for (int64_t chunk = 0; chunk < part.layout->chunks(); chunk++) {
         for (size_t k = 0; k < records.size(); k++) records[k] = record(part, k, chunk);
         apply_chunk(state, part, chunk, part.values.mutable_data_ptr<float>() + chunk * kStateChunk,
-                    part.sum.const_data_ptr<float>() + chunk * kStateChunk, records, optimizer, update);
+                    part.sum.const_data_ptr<float>() + chunk * kStateChunk, records, optimizer, {&update, 1});
       }
     return;
   }

@@ -17,6 +17,7 @@
 #include "engine/block_store.h"
 #include "engine/device.h"
 #include "engine/state_layout.h"
+#include "engine/update_log.h"
 #include "model/block.h"
 #include "optim/optimizer.h"
 
@@ -58,10 +59,20 @@ struct Replicas {
   Channel& of_experts;
 };
 
-class ModelState {
+// What went over the disk.
+struct DiskUse {
+  int64_t read = 0, written = 0;  // bytes
+  int64_t experts_called = 0;     // that nobody foresaw: a layer waited for them
+  DiskUse operator-(const DiskUse& o) const {
+    return {read - o.read, written - o.written, experts_called - o.experts_called};
+  }
+};
+
+class ModelState final : private ExpertShelf {
  public:
   // `optimizer` null: parameters only (generation, evaluation). `precision`: what blocks compute in; master
   // values are always float32. `packing`: how an elementwise optimizer's state is kept. `part`: what this rank has of it.
+  // Borrows the optimizer.
   ModelState(const ModelShape& shape, Precision precision, const Optimizer* optimizer, const Residence& residence = {},
              Packing packing = Packing::fp32, const ModelPart& part = {});
 
@@ -102,8 +113,11 @@ class ModelState {
   void update(BlockId id, const Optimizer& optimizer, const Update& update);
   void clear_gradient(BlockId id);
 
-  // Of spilled blocks: what the ops of the same names do.
-  void renew(BlockId id, Lane lane, const Optimizer* optimizer);  // null: nothing can be pending
+  // Of spilled blocks: what the ops of the same names do. Of a block's experts `renew` brings in those that are likely to be
+  // chosen; the others stay on the shelf, and their updates wait. `all`: nothing is left to be made.
+  enum class Bring { likely, all };
+  void renew(BlockId id, Lane lane, Bring bring);
+  ExpertShelf* shelf() { return keeps_experts_ ? this : nullptr; }
   void fetch(BlockId id, Lane lane);
   void drop(BlockId id);
   void clear(BlockId id);
@@ -124,10 +138,11 @@ class ModelState {
   // A table that another rank owns, or lends: `peer` is the other's place on `pair`.
   void lend(BlockId id, Channel& pair, int peer);
   void collect(BlockId id, Channel& pair, int peer);
-  // The update that the gradients of all spilled blocks wait for; their next renew makes it.
+  // The update that all spilled blocks have yet to make, with the gradients of this step; their next coming makes it.
   void leave_pending(const Update& update);
   void forget_gradients();  // of a step that is skipped
   bool spills() const { return store_ != nullptr; }
+  DiskUse disk_use() const;  // so far
   const BlockStore* store() const { return store_.get(); }
 
  private:
@@ -140,7 +155,7 @@ class ModelState {
   // What the same ranks have of a block: the state of every part is divided by itself.
   struct Part {
     FlatRange flat;                // elements of the block's flat buffers
-    bool experts = false;
+    bool spread = false;
     FlatRange own, counted;        // of those: what this rank updates; what it counts and saves, a part of that
     // In float32 `values` lie within `computing` and `sum` within `gradients` wherever those stay.
     at::Tensor values;     // own range, float32 master; undefined while away and, in 16 bits, always then
@@ -149,6 +164,12 @@ class ModelState {
     int64_t optimizer_size = 0;         // elements, of an optimizer that is not elementwise
     std::optional<StateLayout> layout;  // chunks of the own range; of an elementwise optimizer, the slots' records
     BlockId stored = 0;                 // its number on disk
+    // Of a spilled block:
+    int64_t expert = -1;          // may stay on the shelf while no token chooses this expert of those here; -1: never does
+    int64_t made = 0;             // updates of the log before this one are in it
+    bool gradient_waits = false;  // for the first one that is not: else its gradient is zero
+    bool chosen = true;           // since its last renew
+    bool present = false;         // parameters are in memory and up to date
   };
   struct State {
     std::unique_ptr<Block> block;
@@ -160,7 +181,6 @@ class ModelState {
     std::vector<Part> parts;                 // one after the other
     std::vector<ParameterFacts> facts;       // by parameter
     std::vector<std::vector<Slot>> slots;    // by parameter
-    std::optional<Update> pending;           // spilled: what its gradient waits for
   };
   static const Part& part_of(const State& state, const ParameterSpec& parameter);
   static Part& part_of(State& state, const ParameterSpec& p) { return const_cast<Part&>(part_of(std::as_const(state), p)); }
@@ -179,14 +199,22 @@ class ModelState {
   ParameterSlice slice(State& state, size_t parameter) const;
   void apply(State& state, const Optimizer& optimizer, const Update& update);
   static std::byte* record(const Part& part, size_t slot, int64_t chunk);  // in memory
+  // `gradient` null: it is zero.
   void apply_chunk(State& state, Part& part, int64_t chunk, float* value, const float* gradient,
-                   std::span<std::byte* const> records, const Optimizer& optimizer, const Update& update);
+                   std::span<std::byte* const> records, const Optimizer& optimizer, std::span<const Update> updates);
   void each_piece(State& state, Part& part, size_t slot, int64_t chunk, std::byte* record, bool fills,
                   const PieceWork& work);
   void each_value(State& state, Part& part, int64_t chunk, std::byte* values, bool fills, const PieceWork& work);
   void walk_optimizer(BlockId id, Lane lane, bool fills, const PieceWork& work);
-  void renew_whole(State& state, Lane lane, const Optimizer& optimizer);
-  void renew_streaming(State& state, Part& part, Lane lane, const Optimizer& optimizer);
+  void need(int64_t layer, std::span<const int64_t> begin) override;
+  bool is_due(const Part& part) const;
+  int64_t waiting(const Part& part) const { return log_.end() - part.made; }  // updates
+  bool is_pending(const State& state) const;
+  void bring(State& state, std::span<Part* const> parts, Lane lane);  // into memory, up to date
+  void mark_made(State& state, Part& part);
+  void renew_whole(State& state, Lane lane);
+  void renew_streaming(State& state, std::span<Part* const> parts, Lane lane);
+  void read(State& state, std::span<Part* const> parts, Lane lane);  // parameters from the disk
   void fill_computing(State& state, const Part& part, int64_t begin, std::span<const float> values);
   bool counts(const ParameterSpec& parameter) const;  // not another rank of the tensor axis
   // A piece of a parameter, `begin` counted in the part that is here, handed on as runs of the whole parameter. Unless it
@@ -201,6 +229,7 @@ class ModelState {
   ModelShape shape_;
   ModelPart part_;
   at::ScalarType compute_type_;
+  const Optimizer* optimizer_;  // borrowed; null: parameters only
   bool training_ = false;
   BlockId stored_parts_ = 0;  // numbered so far
   Packing packing_ = Packing::fp32;
@@ -209,6 +238,9 @@ class ModelState {
   std::unique_ptr<BlockStore> store_;  // null: nothing is spilled
   Device* device_;                     // borrowed; null: blocks are computed in the host's memory
   std::mutex binding_;                 // lanes change buffers of spilled blocks one at a time
+  UpdateLog log_;                      // of spilled blocks
+  bool keeps_experts_ = false;         // on the shelf, some
+  int64_t experts_called_ = 0;
 };
 
 at::ScalarType compute_type(Precision precision);

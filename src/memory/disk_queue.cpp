@@ -47,6 +47,7 @@ DiskQueue::Ticket DiskQueue::add(SpillFile& file, int64_t offset, std::byte* dat
   for (int64_t at = 0; at < length; at += unit)
     waiting_.push_back({ticket, &file, write, offset + at, data + at, std::min(unit, length - at), 0});
   tickets_[ticket].requests = (length + unit - 1) / unit;
+  moved_[write].fetch_add(length, std::memory_order_relaxed);
   start_more();
   return ticket;
 }

@@ -1,5 +1,7 @@
 // Reads and writes of spill files with many requests in flight, every chunk checked.
 #pragma once
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -40,6 +42,10 @@ class DiskQueue {
   // Every ticket; throws the first Fault after all have ended.
   void wait_all();
 
+  // Bytes asked for so far; any thread may ask.
+  int64_t bytes_read() const { return moved_[0].load(std::memory_order_relaxed); }
+  int64_t bytes_written() const { return moved_[1].load(std::memory_order_relaxed); }
+
  private:
   struct Request {
     Ticket ticket = 0;
@@ -67,6 +73,7 @@ class DiskQueue {
   std::deque<Request> waiting_;         // not started
   std::map<Ticket, Progress> tickets_;  // not waited for
   Ticket next_ticket_ = 1;
+  std::array<std::atomic<int64_t>, 2> moved_{};  // read, written
 };
 
 std::unique_ptr<DiskQueue> make_disk_queue(const DiskWay& way, int depth);

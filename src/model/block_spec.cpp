@@ -112,6 +112,7 @@ void add_experts(const ModelShape& s, const Split& split, const Cutter& own, con
     const std::string expert = fmt::format("{}experts.{}.", p, e);
     if (mixtral) add(expert, "w1", "w3", "w2", F);
     else add(expert, "gate_proj", "up_proj", "down_proj", F);
+    to[to.size() - 3].begins_expert = true;
     for (ParameterSpec& parameter : std::span(to).last(3)) {
       parameter.of_expert = true;
       if (e >= first && e < last) continue;
@@ -204,10 +205,11 @@ void lay_out(BlockSpec& block, const Split& split) {
   block.parts = {{}};
   for (ParameterSpec& parameter : block.parameters) {
     if (!parameter.joins_previous) align(kFlatAlign);
-    if (split.expert > 1 && parameter.of_expert && !block.parts.back().experts) {
+    if (parameter.begins_expert && parameter.size() > 0) {
+      const int64_t expert = block.parts.back().expert + 1;
       block.parts.back().range.end = end;
       align(kPartAlign);
-      block.parts.push_back({{end, end}, true});
+      block.parts.push_back({{end, end}, split.expert > 1, expert});
     }
     parameter.offset = end;
     end += parameter.size();
@@ -217,6 +219,15 @@ void lay_out(BlockSpec& block, const Split& split) {
 }
 
 }  // namespace
+
+std::vector<FlatPart> by_ranks(const std::vector<FlatPart>& parts) {
+  std::vector<FlatPart> joined;
+  for (const FlatPart& part : parts) {
+    if (joined.empty() || joined.back().spread != part.spread) joined.push_back(part);
+    else joined.back() = {{joined.back().range.begin, part.range.end}, part.spread};
+  }
+  return joined;
+}
 
 int64_t ParameterSpec::size() const {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());

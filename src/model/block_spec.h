@@ -34,6 +34,7 @@ struct ParameterSpec {
   double sign_rate = 0;        // > 0: no gradient descends here; it moves so much against the sign of what its gradient
                                // has counted (a router's balancing bias)
   bool of_expert = false;      // one expert's: along the expert axis a rank has some experts whole, and nothing of others
+  bool begins_expert = false;  // the first of an expert's
   int64_t offset = 0;          // elements from the start of the block's flat buffer; set by list_blocks
   std::vector<int64_t> whole_shape = shape;  // Hugging Face's, however it is cut
   ParameterCut cut;
@@ -56,11 +57,14 @@ struct FlatRange {
   int64_t size() const { return end - begin; }
 };
 
-// What the same ranks have alike. Where experts are spread over ranks, a layer's are a part of their own.
+// A range that can come from a disk and go there by itself: one expert, or what comes before them all.
 struct FlatPart {
   FlatRange range;
-  bool experts = false;
+  bool spread = false;   // experts that are spread over ranks: fewer have the same ones than have the same rest
+  int64_t expert = -1;   // which of the experts that are here; -1: none, or several
 };
+// Neighbours that the same ranks have, as one.
+std::vector<FlatPart> by_ranks(const std::vector<FlatPart>& parts);
 
 struct BlockSpec {
   std::string name;            // "embedding", "layer 3", "head"

@@ -11,6 +11,7 @@
 
 #include "config/split.h"
 #include "data/batch.h"
+#include "model/expert_shelf.h"
 #include "model/key_value_cache.h"
 #include "model/routing/record.h"
 
@@ -43,6 +44,7 @@ struct Pass {
   bool explores = false;           // routers draw at random, in training
   double balance_scale = 0;        // of their losses: loss scale / sequences of the whole step
   RoutingRecord* routing = nullptr;  // borrowed: what they decided, where somebody asks
+  ExpertShelf* shelf = nullptr;      // borrowed: who brings experts in; null: all are in memory
   KeyValueCache* cache = nullptr;  // borrowed; null outside of generation
 
   int64_t length_here() const {

@@ -54,6 +54,60 @@ Scratch& scratch(size_t slots) {
   return mine;
 }
 
+// Calls work(tile) for cuts of a slice that end where their number in the parameter is a multiple of kElementChunk, at block
+// ends; on LibTorch's threads.
+template <class Work>
+void each_tile(Packing packing, const PackedSlice& slice, const Work& work) {
+  const int64_t begin = slice.begin, end = begin + std::ssize(slice.value), bytes = packed_bytes(packing);
+  const int64_t first = begin / kElementChunk, last = (end + kElementChunk - 1) / kElementChunk;
+  for_chunks(last - first, 1, [&](int64_t number, int64_t) {
+    const int64_t from = std::max(begin, (first + number) * kElementChunk);
+    const int64_t to = std::min(end, (first + number + 1) * kElementChunk);
+    const auto at = static_cast<size_t>(from - begin), count = static_cast<size_t>(to - from);
+    PackedSlice tile{slice.parameter, from, slice.value.subspan(at, count), {}, slice.slots};
+    if (!slice.gradient.empty()) tile.gradient = slice.gradient.subspan(at, count);
+    for (PackedSlot& slot : tile.slots) {
+      slot.numbers += bytes * (from - begin);
+      if (slot.scales) slot.scales += from / kScaleBlock - begin / kScaleBlock;
+    }
+    work(tile);
+  });
+}
+
+void apply_plain(const Optimizer& optimizer, const PackedSlice& slice, const Update& update) {
+  ParameterSlice plain{slice.parameter, slice.begin, slice.value, slice.gradient, {}};
+  for (const PackedSlot& slot : slice.slots)
+    plain.slots.emplace_back(reinterpret_cast<float*>(slot.numbers), slice.value.size());
+  optimizer.apply(plain, update, {});
+}
+
+// Unpacked, updated and packed again.
+void apply_to_tile(const Optimizer& optimizer, Packing packing, std::span<const SlotSpec> specs, const PackedSlice& tile,
+                   const Update& update) {
+  if (packing == Packing::fp32) return apply_plain(optimizer, tile, update);
+  Scratch& room = scratch(specs.size());
+  const size_t count = tile.value.size();
+  ParameterSlice wide{tile.parameter, tile.begin, tile.value, tile.gradient, {}};
+  for (size_t k = 0; k < specs.size(); k++) {
+    wide.slots.push_back(std::span(room.values).subspan(k * kElementChunk, count));
+    unpack(packing, specs[k].negative, tile.slots[k], tile.begin, wide.slots.back());
+  }
+  optimizer.apply(wide, update, {});
+  for (size_t k = 0; k < specs.size(); k++) {
+    const std::span<uint16_t> random = std::span(room.random).first(count);
+    const uint64_t item = static_cast<uint64_t>(tile.parameter->number) * kMostSlots + k;
+    const Philox bits(update.seed, RandomUse::stochastic_rounding, item, static_cast<uint64_t>(update.step));
+    random_bits(bits, tile.begin, random);
+    pack(packing, specs[k].negative, wide.slots[k], tile.begin, random, tile.slots[k]);
+  }
+}
+
+std::vector<SlotSpec> slots_of(const Optimizer& optimizer, const PackedSlice& slice) {
+  std::vector<SlotSpec> specs = optimizer.slots(*slice.parameter);
+  MEGALITH_ASSERT(specs.size() == slice.slots.size() && specs.size() <= kMostSlots, "{}", slice.parameter->name);
+  return specs;
+}
+
 }  // namespace
 
 int64_t packed_bytes(Packing packing) {
@@ -103,39 +157,20 @@ void pack(Packing packing, bool negative, std::span<const float> values, int64_t
 }
 
 void apply_packed(const Optimizer& optimizer, Packing packing, const PackedSlice& slice, const Update& update) {
-  const std::vector<SlotSpec> specs = optimizer.slots(*slice.parameter);
-  MEGALITH_ASSERT(specs.size() == slice.slots.size() && specs.size() <= kMostSlots, "{}", slice.parameter->name);
-  if (packing == Packing::fp32) {
-    ParameterSlice plain{slice.parameter, slice.begin, slice.value, slice.gradient, {}};
-    for (const PackedSlot& slot : slice.slots)
-      plain.slots.emplace_back(reinterpret_cast<float*>(slot.numbers), slice.value.size());
-    optimizer.apply(plain, update, {});
-    return;
-  }
-  const int64_t begin = slice.begin, end = begin + std::ssize(slice.value), bytes = packed_bytes(packing);
-  // Parts end where their number in the parameter is a multiple of kElementChunk: at block ends.
-  const int64_t first_part = begin / kElementChunk, last_part = (end + kElementChunk - 1) / kElementChunk;
-  for_chunks(last_part - first_part, 1, [&](int64_t part, int64_t) {
-    const int64_t from = std::max(begin, (first_part + part) * kElementChunk);
-    const int64_t to = std::min(end, (first_part + part + 1) * kElementChunk);
-    const auto at = static_cast<size_t>(from - begin), count = static_cast<size_t>(to - from);
-    Scratch& room = scratch(specs.size());
-    ParameterSlice wide{slice.parameter, from, slice.value.subspan(at, count), slice.gradient.subspan(at, count), {}};
-    std::vector<PackedSlot> packed;
-    for (size_t k = 0; k < specs.size(); k++) {
-      PackedSlot slot = slice.slots[k];
-      slot.numbers += bytes * (from - begin);
-      if (slot.scales) slot.scales += from / kScaleBlock - begin / kScaleBlock;
-      packed.push_back(slot);
-      wide.slots.push_back(std::span(room.values).subspan(k * kElementChunk, count));
-      unpack(packing, specs[k].negative, slot, from, wide.slots.back());
-    }
-    optimizer.apply(wide, update, {});
-    for (size_t k = 0; k < specs.size(); k++) {
-      const std::span<uint16_t> random = std::span(room.random).first(count);
-      const uint64_t item = static_cast<uint64_t>(slice.parameter->number) * kMostSlots + k;
-      random_bits(Philox(update.seed, RandomUse::stochastic_rounding, item, static_cast<uint64_t>(update.step)), from, random);
-      pack(packing, specs[k].negative, wide.slots[k], from, random, packed[k]);
+  const std::vector<SlotSpec> specs = slots_of(optimizer, slice);
+  if (packing == Packing::fp32) return apply_plain(optimizer, slice, update);
+  each_tile(packing, slice, [&](const PackedSlice& tile) { apply_to_tile(optimizer, packing, specs, tile, update); });
+}
+
+void apply_packed(const Optimizer& optimizer, Packing packing, const PackedSlice& slice, std::span<const Update> updates) {
+  static const std::vector<float> zeros(kElementChunk, 0.0f);
+  const std::vector<SlotSpec> specs = slots_of(optimizer, slice);
+  each_tile(packing, slice, [&](PackedSlice tile) {
+    const std::span<const float> none = std::span(zeros).first(tile.value.size());
+    if (tile.gradient.empty()) tile.gradient = none;
+    for (const Update& update : updates) {
+      apply_to_tile(optimizer, packing, specs, tile, update);
+      tile.gradient = none;
     }
   });
 }

@@ -8,8 +8,6 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kFloatBytes = 4;
-
 MemoryUse plain_peak(const Schedule& step) { return memory_in_order(training_schedule(step.blocks, step.micros, {})); }
 
 // Each array begins at a chunk of its file.
@@ -22,9 +20,8 @@ MemoryUse on_disk(const Schedule& step) {
   for (size_t b = 0; b < step.blocks.size(); b++) {
     const BlockFacts& block = step.blocks[b];
     const Placement placed = step.placed(static_cast<BlockId>(b));
-    const int64_t values = whole_chunks(kFloatBytes * block.parameters);
-    if (placed == Placement::away) use[MemoryKind::parameters] += values;
-    if (placed == Placement::away) use[MemoryKind::gradients] += values;
+    if (placed == Placement::away) use[MemoryKind::parameters] += block.values_disk_bytes;
+    if (placed == Placement::away) use[MemoryKind::gradients] += block.values_disk_bytes;
     if (placed != Placement::memory) use[MemoryKind::optimizer] += block.optimizer_disk_bytes;
   }
   for (int64_t bytes : parked_bytes(step)) use[MemoryKind::activations] += step.micros * whole_chunks(bytes);

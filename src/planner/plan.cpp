@@ -56,17 +56,22 @@ Workload workload(const Config& config, int64_t micro_batch) {
 
 // Optimizer state of one number an element, and what the engine's streaming of a block takes: see engine/model_spill.cpp.
 void describe_streaming(BlockFacts& f, const BlockSpec& spec, int64_t slots, Packing packing, bool narrow) {
-  for (const FlatPart& part : spec.parts) {  // one after the other
+  // The optimizer's, then the gradient; 16 bits: and the master. By kind and part: one stream takes all.
+  std::vector<std::vector<StoredArray>> staged(static_cast<size_t>(slots) + (narrow ? 2 : 1));
+  for (const FlatPart& part : spec.parts) {
     const StateLayout layout(spec, packing, part.range);
-    const StoredArray slot = stored_slot(layout);
+    const StoredArray slot = stored_slot(layout), values{part.range.size()};
+    for (size_t kind = 0; kind < staged.size(); kind++)
+      staged[kind].push_back(kind < static_cast<size_t>(slots) ? slot : values);
+    f.values_disk_bytes += values.disk_bytes();
     f.optimizer_bytes += slots * layout.slot_bytes();
-    if (part.experts) f.expert_optimizer_bytes += slots * layout.slot_bytes();
+    if (part.spread) f.expert_optimizer_bytes += slots * layout.slot_bytes();
     f.optimizer_disk_bytes += slots * slot.disk_bytes();
-    std::vector<StoredArray> staged(static_cast<size_t>(slots), slot);
-    // The gradient; 16 bits: and the master.
-    for (int i = 0; i < (narrow ? 2 : 1); i++) staged.push_back({part.range.size()});
-    f.stream_bytes = std::max(f.stream_bytes, BlockStore::staging_bytes(staged));
   }
+  f.stream_bytes = BlockStore::staging_bytes(staged);
+  if (spec.parts.size() == 1) return;
+  for (std::vector<StoredArray>& kind : staged) kind.erase(kind.begin());  // experts alone
+  f.call_bytes = BlockStore::staging_bytes(staged);
 }
 
 // State of another form, of an optimizer that looks at whole parameters: it stays in memory, and so does a block while
@@ -74,6 +79,7 @@ void describe_streaming(BlockFacts& f, const BlockSpec& spec, int64_t slots, Pac
 void describe_whole(BlockFacts& f, const BlockSpec& spec, const Optimizer& optimizer, bool narrow) {
   f.optimizer_streams = false;
   f.stream_bytes = (narrow ? 8 : 4) * spec.flat_size;
+  f.values_disk_bytes = StoredArray{spec.flat_size}.disk_bytes();
   for (const ParameterSpec& p : spec.parameters)
     for (const SlotSpec& slot : optimizer.slots({p.name, p.shape, p.decays}))
       f.optimizer_bytes += 4 * (slot.extent == SlotExtent::element ? p.size()
@@ -94,7 +100,7 @@ std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch) {
   for (size_t b = 0; b < facts.size(); b++) {
     if (optimizer->statistics_rounds() > 0) describe_whole(facts[b], specs[b], *optimizer, narrow);
     else describe_streaming(facts[b], specs[b], slots, config.train.optimizer_state, narrow);
-    if (b > 0) facts[b].parking_bytes = BlockStore::staging_bytes({{(facts[b - 1].output_bytes + 3) / 4}});
+    if (b > 0) facts[b].parking_bytes = BlockStore::staging_bytes({{{(facts[b - 1].output_bytes + 3) / 4}}});
   }
   return facts;
 }

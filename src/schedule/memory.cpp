@@ -75,14 +75,20 @@ bool computes(OpKind kind) {
          kind == OpKind::weigh;
 }
 
+// Of a layer with experts on disk, while it waits for some.
+int64_t calling(const Schedule& schedule, const Op& op) {
+  const bool waits = schedule.placed(op.block) != Placement::memory && !schedule.home_is_apart();
+  return waits ? schedule.blocks[op.block].call_bytes : 0;
+}
+
 int64_t workspace(const Schedule& schedule, const Op& op, Tier tier) {
   if ((schedule.division.device && computes(op.kind) ? Tier::device : Tier::host) != tier) return 0;
   switch (op.kind) {
     case OpKind::forward:
       // What is not kept is there all the same while the op runs.
       if (schedule.training && schedule.keeps(op.block) != Keep::all)
-        return schedule.blocks[op.block].workspace_bytes + other_part(schedule, op.block);
-      [[fallthrough]];
+        return schedule.blocks[op.block].workspace_bytes + other_part(schedule, op.block) + calling(schedule, op);
+      return schedule.blocks[op.block].workspace_bytes + calling(schedule, op);
     case OpKind::loss:
     case OpKind::recompute: return schedule.blocks[op.block].workspace_bytes;
     case OpKind::backward:

@@ -95,6 +95,7 @@ struct BlockFacts {
   int64_t expert_parameters = 0;     // of both, where experts are spread over ranks: the experts'
   int64_t expert_optimizer_bytes = 0;
   int64_t optimizer_disk_bytes = 0;  // the room it takes where it is away: whole chunks
+  int64_t values_disk_bytes = 0;     // and an array of float32 does, parameters or gradient
   bool optimizer_streams = true;     // it has one number an element, which can be away; else it stays in memory
   // A micro-batch's costs:
   double forward_flop = 0;           // multiply and add count as two
@@ -120,6 +121,7 @@ struct BlockFacts {
   int64_t compute_copy_bytes = 0;    // parameters kept a second time, in the precision of the computation
   int64_t save_workspace_bytes = 0;  // staging while its parts go out to a checkpoint
   int64_t stream_bytes = 0;          // staging while its state streams from and to the disk
+  int64_t call_bytes = 0;            // the same while forward waits for experts that nobody foresaw
   int64_t parking_bytes = 0;         // staging while its input does
   bool backward_uses_parameters = true;
 

@@ -375,7 +375,7 @@ TEST(SpreadExperts, RunTwiceGiveTheSameBits) {
   EXPECT_EQ(one.gradients, two.gradients);
 }
 
-TEST(SpreadExperts, AreAPartOfTheirOwnThatBeginsAPage) {
+TEST(SpreadExperts, ArePartsOfTheirOwnThatBeginPages) {
   const ModelShape shape = shape_of(sparse("", experts_of(Router::softmax)));
   std::map<std::string, int> holders;
   for (int64_t rank = 0; rank < 2; rank++) {
@@ -383,22 +383,34 @@ TEST(SpreadExperts, AreAPartOfTheirOwnThatBeginsAPage) {
     for (size_t b = 0; b < blocks.size(); b++) {
       const BlockSpec& spec = blocks[b];
       const bool layer = spec.kind == BlockKind::layer;
-      EXPECT_EQ(whole[b].parts.size(), 1u);
-      ASSERT_EQ(spec.parts.size(), layer ? 2u : 1u);
+      const auto count = static_cast<size_t>(layer ? shape.experts.count : 0);
+      ASSERT_EQ(whole[b].parts.size(), 1 + count);
+      ASSERT_EQ(spec.parts.size(), 1 + count / 2);
+      EXPECT_EQ(by_ranks(whole[b].parts).size(), 1u);
+      EXPECT_EQ(by_ranks(spec.parts).size(), layer ? 2u : 1u);
+      EXPECT_EQ(by_ranks(spec.parts).back().range.end, spec.flat_size);
       EXPECT_EQ(spec.parts.back().range.end, spec.flat_size);
+      for (size_t part = 0; part < spec.parts.size(); part++) {
+        EXPECT_EQ(spec.parts[part].expert, static_cast<int64_t>(part) - 1);
+        EXPECT_EQ(spec.parts[part].spread, part > 0);
+        EXPECT_EQ(whole[b].parts[part].spread, false);
+        EXPECT_EQ(spec.parts[part].range.begin % kPartAlign, 0);
+        if (part > 0) {
+          EXPECT_LE(spec.parts[part - 1].range.end, spec.parts[part].range.begin);
+        }
+      }
+      size_t part = 0;  // that the parameters are in
       ASSERT_EQ(spec.parameters.size(), whole[b].parameters.size());
       for (size_t i = 0; i < spec.parameters.size(); i++) {
         const ParameterSpec& p = spec.parameters[i];
         EXPECT_EQ(p.name, whole[b].parameters[i].name);
         EXPECT_EQ(p.whole_shape, whole[b].parameters[i].shape);
         holders[p.name] += p.size() > 0;
-        const FlatRange& range = spec.parts[p.of_expert ? 1 : 0].range;
-        EXPECT_GE(p.offset, range.begin);
-        EXPECT_LE(p.offset + p.size(), range.end);
+        if (p.size() == 0) continue;  // another rank's
+        part += p.name.ends_with("w1.weight");
+        EXPECT_GE(p.offset, spec.parts[part].range.begin);
+        EXPECT_LE(p.offset + p.size(), spec.parts[part].range.end);
       }
-      if (!layer) continue;
-      EXPECT_EQ(spec.parts[1].range.begin % kPartAlign, 0);
-      EXPECT_LE(spec.parts[0].range.end, spec.parts[1].range.begin);
     }
   }
   for (const auto& [name, ranks] : holders) EXPECT_EQ(ranks, name.find("experts.") == std::string::npos ? 2 : 1) << name;

@@ -139,6 +139,7 @@ at::Tensor ExpertFeedForward::forward(const at::Tensor& x_NC, const Pass& pass, 
   at::Tensor logits_WE = logits(x_NC, pass);
   const Decision d = decide(logits_WE, pass);
   const ExpertTravel way(ranks.expert, d.begin);
+  if (pass.shelf) pass.shelf->need(layer, way.begin());
   at::Tensor gate_up_R2F = gate_up.forward(way.there(kernels::gather_rows(x_NC, d.token)), way.begin());
   at::Tensor y_RC = way.back(down.forward(kernels::weighted_swiglu(gate_up_R2F, way.there(d.gate_R)), way.begin()));
   if (tape) {
@@ -154,6 +155,7 @@ void ExpertFeedForward::remake(const at::Tensor& x_NC, const Pass& pass, Tape& t
   at::Tensor logits_WE = logits(x_NC, pass);
   const Decision d = decide(logits_WE, pass);
   const ExpertTravel way(ranks.expert, d.begin);
+  if (pass.shelf) pass.shelf->need(layer, way.begin());
   tape.keep(gate_up.forward(way.there(kernels::gather_rows(x_NC, d.token)), way.begin()));
   tape.keep(logits_WE.view(-1));
 }
@@ -163,6 +165,7 @@ at::Tensor ExpertFeedForward::backward(const at::Tensor& g_NC, const at::Tensor&
   at::Tensor gate_up_R2F = tape.take();
   const Decision d = decide(logits_WE, pass);
   const ExpertTravel way(ranks.expert, d.begin);
+  if (pass.shelf) pass.shelf->need(layer, way.begin());
   at::Tensor g_gate_R;
   {
     const at::Tensor g_RC = way.there(kernels::gather_rows(g_NC, d.token));

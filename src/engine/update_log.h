@@ -1,0 +1,30 @@
+// Updates that were decided on and that some parts of a model on disk have yet to make, by number, oldest first. An expert
+// that no token chooses makes many of them at once when it is needed again; what waits for too long is brought in for it
+// (ModelState::is_due), so the log stays short.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "optim/optimizer.h"
+
+namespace megalith {
+
+class UpdateLog {
+ public:
+  int64_t end() const { return first_ + std::ssize(updates_); }  // the number of the next one
+  void add(const Update& update) { updates_.push_back(update); }
+  std::span<const Update> from(int64_t number) const {
+    return std::span(updates_).subspan(static_cast<size_t>(number - first_));
+  }
+  void forget_before(int64_t number) {
+    updates_.erase(updates_.begin(), updates_.begin() + (number - first_));
+    first_ = number;
+  }
+
+ private:
+  int64_t first_ = 0;  // number of the oldest
+  std::vector<Update> updates_;
+};
+
+}  // namespace megalith
