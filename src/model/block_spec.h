@@ -34,6 +34,7 @@ struct ParameterSpec {
   double sign_rate = 0;        // > 0: no gradient descends here; it moves so much against the sign of what its gradient
                                // has counted (a router's balancing bias)
   bool of_expert = false;      // one expert's: along the expert axis a rank has some experts whole, and nothing of others
+  bool wide = false;           // computed with in float32 whatever the rest is: a router's
   int64_t offset = 0;          // elements from the start of the block's flat buffer; set by list_blocks
   std::vector<int64_t> whole_shape = shape;  // Hugging Face's, however it is cut
   ParameterCut cut;
@@ -69,6 +70,8 @@ struct BlockSpec {
   std::vector<ParameterSpec> parameters;
   int64_t flat_size = 0;       // elements of the flat buffer, alignment gaps included
   std::vector<FlatPart> parts; // of it, one after the other; every parameter is in one
+  // Elements of wide parameters that begin before element `flat` of the buffer, or of those it is in, before it.
+  int64_t wide_before(int64_t flat) const;
   const ParameterSpec& parameter(const std::string& suffix) const;  // the one whose name ends so
   const ParameterSpec* find(const std::string& suffix) const;       // null: there is none
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "model/computing_buffer.h"
 #include "model/expert_facts.h"
 #include "model/layers/vocabulary_loss.h"
 #include "model/packed_rows.h"
@@ -334,7 +335,7 @@ std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchSha
     f.parameters = parameter_elements(spec);
     for (const ParameterSpec& p : spec.parameters)
       if (p.of_expert && split.expert > 1) f.expert_parameters += p.size();
-    f.compute_copy_bytes = precision == Precision::fp32 ? 0 : 2 * spec.flat_size;
+    f.compute_copy_bytes = precision == Precision::fp32 ? 0 : 2 * computing_elements(spec, at::kHalf);
     switch (spec.kind) {
       case BlockKind::embedding: embedding_facts(f, share); break;
       case BlockKind::layer: {

@@ -67,6 +67,9 @@ void expect_travel(const Ranks& me, int64_t ranks, int64_t each, int64_t trial) 
   }
   EXPECT_EQ(std::vector<int64_t>(way.begin().begin(), way.begin().end()), wanted_begin);
   EXPECT_EQ(std::vector<int64_t>(way.experts().begin(), way.experts().end()), wanted_experts);
+  std::vector<int64_t> all{0};
+  for (int64_t e = rank * each; e < (rank + 1) * each; e++) all.push_back(all.back() + std::ssize(rows_of(e, ranks, trial)));
+  EXPECT_EQ(std::vector<int64_t>(way.wanted().begin(), way.wanted().end()), all);
   const at::Tensor arrived = way.there(x_NC, token), few = way.there(numbers);
   ASSERT_EQ(arrived.size(0), std::ssize(wanted));
   ASSERT_EQ(arrived.size(1), kWidth);

@@ -73,12 +73,16 @@ ExpertTravel::ExpertTravel(Exchange* ranks, std::vector<int64_t> begin) : ranks_
   const int64_t experts = std::ssize(begin_) - 1;
   experts_.resize(static_cast<size_t>(experts));
   std::iota(experts_.begin(), experts_.end(), 0);
+  wanted_ = begin_;
   if (!ranks_) return;
   const int64_t size = ranks_->size(), me = ranks_->rank(), each = experts / size;
   MEGALITH_ASSERT(each * size == experts, "{} experts over {} ranks", experts, size);
   first_own_ = me * each;
   const Counts counts(*ranks_, begin_);
-  shares_ = share_out(counts.by_expert(), size, ranks_->rows_worth_weights());
+  const std::vector<int64_t> all = counts.by_expert();
+  shares_ = share_out(all, size, ranks_->rows_worth_weights());
+  wanted_.assign(1, 0);
+  for (int64_t e = first_own_; e < first_own_ + each; e++) wanted_.push_back(wanted_.back() + all[static_cast<size_t>(e)]);
 
   // Of an expert's rows, those that come from one rank and are computed by another.
   struct Rows {

@@ -24,6 +24,8 @@ class ExpertTravel {
   // Of the rows that come, by one of those, and the end. An expert's rows are in the order of the ranks they come from, so
   // in the order of the step's batch.
   std::span<const int64_t> begin() const { return begin_; }
+  // Of all rows of the experts that this rank owns, by expert, and the end: without rows one is not needed by anybody.
+  std::span<const int64_t> wanted() const { return wanted_; }
 
   // The tokens' rows of x to where they are computed; or a number a row.
   at::Tensor there(const at::Tensor& x_NC, std::span<const int64_t> token) const;
@@ -42,6 +44,7 @@ class ExpertTravel {
   ExpertShares shares_;
   std::vector<int64_t> experts_;
   int64_t first_own_ = 0;
+  std::vector<int64_t> wanted_;
   std::vector<int64_t> leaving_, coming_;     // cuts by rank
   std::vector<int64_t> order_, place_;        // of the rows here: the order in which they leave, and each one's place in it
   std::vector<int64_t> by_expert_, by_rank_;  // of the rows that come: from the order of arrival to begin's, and back

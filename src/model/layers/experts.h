@@ -1,6 +1,6 @@
 // The feed-forward half of a layer with experts: a router sends every token to some of many SwiGLU networks, whose
 // weighted results add up. Rows are sorted by expert once; there is no padding. The router computes in float32 (double in
-// double) whatever the rest computes in.
+// double), from float32 weights, whatever the rest computes in.
 //
 // Ranks of the expert axis route their own tokens, whose rows travel to the experts (expert_travel.h). Those of the context
 // axis put their logits together, route all tokens of their sequences alike, and send their own. Those of the tensor axis
