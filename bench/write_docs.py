@@ -243,7 +243,7 @@ def dropping_section(r):
 def experts_section(r):
     s, ratios = r["shape"], r["ratios"]
     rows = [["dense model of as much work a token", "0.85", f"{ratios['experts / dense']:.2f}"],
-            ["Mixtral in transformers, same shapes", "2", f"{ratios['experts / transformers']:.2f}"],
+            ["Mixtral in transformers, same shapes, as it is or compiled, whichever is faster", "2", f"{ratios['experts / transformers']:.2f}"],
             ["one process of two threads, by two ranks (expert 2)", "0.85", f"{ratios['expert 2 / experts']:.2f}"]]
     return (
         f"## Experts\n{s['experts']} experts of width {s['expert']}, {s['top_k']} a token, {s['layers']} layers, hidden {s['hidden']}, "

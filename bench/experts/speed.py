@@ -1,5 +1,6 @@
 """Eight experts, two a token: against a dense model of as much work a token, against Hugging Face's Mixtral with the same
-shapes and AdamW, and divided over two ranks of one thread against one process of two.
+shapes and AdamW (in the form of its experts that it takes by itself, grouped_mm, as it is and compiled; the faster counts.
+eager is slower, batched_mm needs 22 GB), and divided over two ranks of one thread against one process of two.
 
 speed.py [--rounds N] [--batch N]
 
@@ -27,6 +28,7 @@ RUNS = {  # model, ranks
     "experts": (SPARSE, 1),
     "expert 2": (SPARSE, 2),
 }
+PEERS = ("transformers", "compiled")
 
 
 def megalith(folder, name, batch):
@@ -45,7 +47,7 @@ def megalith(folder, name, batch):
     return statistics.median(row["step_s"] for row in rows[WARM_UP:])
 
 
-def mixtral(batch):
+def mixtral(batch, compiled):
     """In a process of its own: prints seconds of a step."""
     import torch
     from transformers import MixtralConfig, MixtralForCausalLM
@@ -56,12 +58,13 @@ def mixtral(batch):
         vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=EXPERT, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
         num_key_value_heads=HEADS, max_position_embeddings=SEQUENCE, num_local_experts=EXPERTS, num_experts_per_tok=2,
         tie_word_embeddings=True, use_cache=False)).train()
+    run = torch.compile(model) if compiled else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
     seconds = []
     for _ in range(STEPS):
         ids = torch.randint(0, VOCAB, (batch, SEQUENCE))
         begin = time.perf_counter()
-        model(input_ids=ids, labels=ids).loss.backward()
+        run(input_ids=ids, labels=ids).loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -73,11 +76,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--peer", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--peer", choices=PEERS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.peer:
-        return mixtral(arguments.batch)
-    seconds = {name: [] for name in [*RUNS, "transformers"]}
+        return mixtral(arguments.batch, arguments.peer == "compiled")
+    seconds = {name: [] for name in [*RUNS, *PEERS]}
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         words = "the small stone stands on a hill and nobody knows who put it there or why it is so heavy".split()
@@ -86,8 +89,9 @@ def main():
         for number in range(arguments.rounds):
             for name in RUNS:
                 seconds[name].append(megalith(folder, name, arguments.batch))
-            command = [sys.executable, __file__, "--peer", "--batch", str(arguments.batch)]
-            seconds["transformers"].append(float(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+            for peer in PEERS:
+                command = [sys.executable, __file__, "--peer", peer, "--batch", str(arguments.batch)]
+                seconds[peer].append(float(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
             print(f"  round {number + 1}: " + ", ".join(f"{name} {all_of[-1]:.3f} s" for name, all_of in seconds.items()), flush=True)
 
     def ratio(ours, other):  # how many times as fast as the other one
@@ -95,7 +99,7 @@ def main():
 
     result = {
         "date": time.strftime("%Y-%m-%d"), "rounds": arguments.rounds, "seconds": seconds,
-        "ratios": {"experts / dense": ratio("experts", "dense"), "experts / transformers": ratio("experts", "transformers"),
+        "ratios": {"experts / dense": ratio("experts", "dense"), "experts / transformers": min(ratio("experts", peer) for peer in PEERS),
                    "expert 2 / experts": ratio("expert 2", "experts")},
         "shape": {"layers": LAYERS, "hidden": HIDDEN, "expert": EXPERT, "experts": EXPERTS, "top_k": 2,
                   "tokens": arguments.batch * SEQUENCE},

@@ -124,8 +124,6 @@ void check_experts(const Config& config, const WhereOf& where) {
           "false unless every layer has experts", "true", "remove model.experts.every and model.experts.dense_first");
   require(!x.share_layers || (config.memory.spill.empty() && !config.memory.device), "model.experts.share_layers",
           "false with memory.spill or memory.device", "true", "what all layers use all the time is not worth moving");
-  require(config.parallel.pipeline == 1 || config.parallel.schedule != "zero_bubble", "parallel.schedule",
-          "gpipe, 1f1b or interleaved with model.experts", "zero_bubble", "experts go back in one piece");
   const bool parts = config.parallel.pipeline > 1 || config.parallel.zero > 1;
   require(!x.share_layers || !parts, "model.experts.share_layers", "false with parallel.pipeline or parallel.zero above 1", "true",
           "layers that share their parameters stay together");

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "engine/model_state.h"
 #include "memory/allocator.h"
+#include "model/computing_buffer.h"
 
 namespace megalith {
 
@@ -11,9 +12,14 @@ void ModelState::upload(BlockId id) {
   State& state = state_of(id);
   MEGALITH_ASSERT(!state.computing.defined() && !is_pending(state), "{}", state.block->spec().name);
   MemoryScope scope(AllocationKind::parameters);
-  const at::Tensor copy = device_->empty({state.block->spec().flat_size}, compute_type_);
+  const BlockSpec& spec = state.block->spec();
+  const at::Tensor copy = device_->empty({computing_elements(spec, compute_type_)}, compute_type_);
   for (Part& part : state.parts) {
     device_->upload(part.values, copy.narrow(0, part.own.begin, part.own.size()));
+    if (copy.numel() > spec.flat_size)
+      for_each_wide(spec, part.own.begin, part.own.end, [&](int64_t from, int64_t to, int64_t count) {
+        device_->upload(part.values.narrow(0, from, count), wide_values(spec, copy).narrow(0, to, count));
+      });
     if (state.placement == Placement::away) part.values.reset();  // the disk has them
   }
   rebind(state, [&] { state.computing = copy; });

@@ -5,22 +5,39 @@
 #include "engine/exchange_buffer.h"
 #include "engine/model_state.h"
 #include "memory/allocator.h"
+#include "model/computing_buffer.h"
 
 namespace megalith {
+namespace {
+
+// Of wide parameters of 16-bit buffers (model/computing_buffer.h) what lies in elements [begin + cuts[p], begin + cuts[p + 1])
+// comes from member p.
+void gather_wide(const BlockSpec& spec, const at::Tensor& computing, int64_t begin, std::span<const int64_t> cuts,
+                 Channel& channel) {
+  const int64_t first = spec.wide_before(begin);
+  if (computing.numel() == spec.flat_size || spec.wide_before(begin + cuts.back()) == first) return;
+  std::vector<int64_t> wide_cuts;
+  for (int64_t cut : cuts) wide_cuts.push_back(spec.wide_before(begin + cut) - first);
+  channel.all_gather(buffer_of(wide_values(spec, computing), first, wide_cuts.back()), wide_cuts);
+}
+
+}  // namespace
+
 void ModelState::gather(BlockId id, const Replicas& replicas) {
   State& state = state_of(id);
   const bool within = state.parameters_stay && compute_type_ == at::kFloat;
   if (!state.computing.defined()) {
     MemoryScope scope(AllocationKind::parameters);
-    const int64_t flat = state.block->spec().flat_size;
-    rebind(state, [&] { state.computing = at::empty({flat}, at::TensorOptions().dtype(compute_type_)); });
+    const int64_t elements = computing_elements(state.block->spec(), compute_type_);
+    rebind(state, [&] { state.computing = at::empty({elements}, at::TensorOptions().dtype(compute_type_)); });
   }
   for (Part& part : state.parts) {
     if (!within) copy_to_computing(state, part);
     if (state.placement == Placement::away) part.values.reset();
     Channel& channel = part.spread ? replicas.of_experts : replicas.all;
-    channel.all_gather(buffer_of(state.computing, part.flat.begin, part.flat.size()),
-                       even_cuts(part.flat.size(), channel.size()));
+    const std::vector<int64_t> cuts = even_cuts(part.flat.size(), channel.size());
+    channel.all_gather(buffer_of(state.computing, part.flat.begin, part.flat.size()), cuts);
+    gather_wide(state.block->spec(), state.computing, part.flat.begin, cuts, channel);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "engine/model_state.h"
 #include "memory/allocator.h"
+#include "model/computing_buffer.h"
 
 namespace megalith {
 namespace {
@@ -68,9 +69,9 @@ at::Tensor ModelState::buffer(int64_t elements, at::ScalarType type) {
 }
 
 void ModelState::make_room(State& state) {
-  const int64_t flat = state.block->spec().flat_size;
   MemoryScope scope(AllocationKind::parameters);
-  if (!home_is_apart()) rebind(state, [&] { state.computing = buffer(flat, compute_type_); });
+  const int64_t elements = computing_elements(state.block->spec(), compute_type_);
+  if (!home_is_apart()) rebind(state, [&] { state.computing = buffer(elements, compute_type_); });
   for (Part& part : state.parts) {
     // What is gathered or uploaded comes whole, as the float32 it is saved from.
     if (home_is_apart()) part.values = buffer(part.own.size(), at::kFloat);
@@ -82,7 +83,7 @@ void ModelState::fill_computing(State& state, const Part& part, int64_t begin, s
   if (compute_type_ == at::kFloat || home_is_apart()) return;  // gather or upload does
   const auto count = static_cast<int64_t>(values.size());
   const at::Tensor from = at::from_blob(const_cast<float*>(values.data()), {count}, at::kFloat);
-  state.computing.narrow(0, part.own.begin + begin, count).copy_(from);
+  write_computing(state.block->spec(), state.computing, part.own.begin + begin, from);
 }
 
 void ModelState::renew(BlockId id, Lane lane, Bring which) {
@@ -136,7 +137,7 @@ void ModelState::renew_whole(State& state, Lane lane) {
       store_->read(lane, {{{store_->parameters(part.stored), part.values.mutable_data_ptr<float>()},
                            {store_->gradient(part.stored), part.sum.mutable_data_ptr<float>()}}});
     }
-    if (!home_is_apart()) state.computing = wide ? values : buffer(flat, compute_type_);
+    if (!home_is_apart()) state.computing = wide ? values : buffer(computing_elements(state.block->spec(), compute_type_), compute_type_);
   }
   MEGALITH_ASSERT(waiting(state.parts.front()) == 1, "{}", state.block->spec().name);
   apply(state, *optimizer_, log_.from(state.parts.front().made).front());

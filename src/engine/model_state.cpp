@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/normals.h"
 #include "memory/allocator.h"
+#include "model/computing_buffer.h"
 
 namespace megalith {
 namespace {
@@ -163,7 +164,8 @@ void ModelState::allocate(State& state) {
   };
   if (state.placement != Placement::away) {
     MemoryScope scope(AllocationKind::parameters);
-    if (state.parameters_stay) state.computing = at::zeros({flat}, type.dtype(compute_type_));
+    if (state.parameters_stay)
+      state.computing = at::zeros({computing_elements(state.block->spec(), compute_type_)}, type.dtype(compute_type_));
     for (Part& part : state.parts)
       part.values = own_of(part, state.computing, state.parameters_stay && compute_type_ == at::kFloat);
   }
@@ -214,7 +216,7 @@ void ModelState::empty_optimizer() {
 }
 
 void ModelState::copy_to_computing(State& state, const Part& part) {
-  state.computing.narrow(0, part.own.begin, part.own.size()).copy_(part.values);
+  write_computing(state.block->spec(), state.computing, part.own.begin, part.values);
 }
 
 void ModelState::values_changed() {

@@ -2,11 +2,12 @@
 
 #include "base/error.h"
 #include "model/archs.h"
+#include "model/computing_buffer.h"
 
 namespace megalith {
 
 void Block::bind(const at::Tensor& values, const at::Tensor& gradients) {
-  MEGALITH_ASSERT(!values.defined() || values.numel() == spec_.flat_size, "{}", spec_.name);
+  MEGALITH_ASSERT(!values.defined() || values.numel() >= spec_.flat_size, "{}", spec_.name);
   values_ = values;
   gradients_ = gradients;
   wire();
@@ -23,6 +24,8 @@ Weight Block::joined(const std::string& first_suffix, const std::string& last_su
   auto view = [&](const at::Tensor& flat) {
     return flat.defined() ? flat.narrow(0, first.offset, elements).view(shape) : at::Tensor();
   };
+  if (first.wide && values_.defined() && values_.numel() > spec_.flat_size)
+    return {wide_values(spec_, values_).narrow(0, spec_.wide_before(first.offset), elements).view(shape), view(gradients_)};
   return {view(values_), view(gradients_)};
 }
 

@@ -25,8 +25,8 @@ class Block {
       : shape_(shape), spec_(std::move(spec)), ranks_(ranks) {}
   virtual ~Block() = default;
 
-  // Points the weights at the flat buffers: `values` in the compute type, `gradients` in float32 (undefined when
-  // not training). The tensors are borrowed views; bind again when the buffers move.
+  // Points the weights at the flat buffers: `values` in the compute type (model/computing_buffer.h), `gradients` in
+  // float32 (undefined when not training). The tensors are borrowed views; bind again when the buffers move.
   void bind(const at::Tensor& values, const at::Tensor& gradients);
 
   // Activation in, activation out, both [pass.rows(), hidden]. With a tape, leaves there what backward needs.

@@ -91,12 +91,14 @@ void add_experts(const ModelShape& s, const Split& split, const Cutter& own, con
   auto begins = [&](int64_t inputs) {
     return x.router == Router::switch_ ? std::sqrt(0.1 / static_cast<double>(inputs)) : kInitialStd;
   };
+  const size_t router = to.size();
   to.push_back(matrix(p + "gate.weight", {x.count, C}, x.router == Router::noisy ? 0 : begins(C)));
   if (x.router == Router::noisy) to.push_back(joined(matrix(p + "gate.noise_weight", {x.count, C}, 0)));
   if (x.router == Router::sigmoid) {
     to.push_back(zeros(p + "gate.e_score_correction_bias", x.count));
     to.back().sign_rate = x.bias_rate;
   }
+  for (size_t i = router; i < to.size(); i++) to[i].wide = true;
   auto add = [&](const std::string& of, const char* gate, const char* up, const char* down, int64_t width) {
     to.push_back(own.rows(matrix(of + gate + ".weight", {width, C}, begins(C))));
     to.push_back(joined(own.rows(matrix(of + up + ".weight", {width, C}, begins(C)))));
@@ -234,6 +236,13 @@ int64_t ParameterSpec::size() const {
 }
 int64_t ParameterSpec::whole_size() const {
   return std::accumulate(whole_shape.begin(), whole_shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+int64_t BlockSpec::wide_before(int64_t flat) const {
+  int64_t sum = 0;
+  for (const ParameterSpec& p : parameters)
+    if (p.wide) sum += std::clamp<int64_t>(flat - p.offset, 0, p.size());
+  return sum;
 }
 
 const ParameterSpec* BlockSpec::find(const std::string& suffix) const {

@@ -35,6 +35,7 @@ struct ParameterSpec {
                                // has counted (a router's balancing bias)
   bool of_expert = false;      // one expert's: along the expert axis a rank has some experts whole, and nothing of others
   bool begins_expert = false;  // the first of an expert's
+  bool wide = false;           // computed with in float32 whatever the rest is: a router's
   int64_t offset = 0;          // elements from the start of the block's flat buffer; set by list_blocks
   std::vector<int64_t> whole_shape = shape;  // Hugging Face's, however it is cut
   ParameterCut cut;
@@ -73,6 +74,8 @@ struct BlockSpec {
   std::vector<ParameterSpec> parameters;
   int64_t flat_size = 0;       // elements of the flat buffer, alignment gaps included
   std::vector<FlatPart> parts; // of it, one after the other; every parameter is in one
+  // Elements of wide parameters that begin before element `flat` of the buffer, or of those it is in, before it.
+  int64_t wide_before(int64_t flat) const;
   const ParameterSpec& parameter(const std::string& suffix) const;  // the one whose name ends so
   const ParameterSpec* find(const std::string& suffix) const;       // null: there is none
 };

@@ -21,6 +21,8 @@ class Exchange {
   virtual ~Exchange() = default;
   virtual int64_t size() const = 0;
   virtual int64_t rank() const = 0;
+  // With how many rows of a product its matrix is worth sending: what the way costs against the work.
+  virtual int64_t rows_worth_weights() const = 0;
 
   // My slice of `whole` is there; the others' arrive.
   virtual void all_gather(at::Tensor& whole, std::span<const int64_t> cuts) = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/layers/expert_shares.h"
 #include "model/routing/groups.h"
 
 namespace megalith {
@@ -35,7 +36,14 @@ ExpertFacts expert_facts(const ModelShape& s, const Split& split, int64_t sequen
   const int64_t shared = S > 0 ? e * (N * C - H * 2 * F + std::max(N * S * (narrow ? 10 : 1), N * C * 2)) : 0;
   // On the way: rows as they leave and as they come, or as they came and in the experts' order.
   const int64_t travel = ranks > 1 ? e * (H + std::max(R, H)) * C : 0;
-  f.workspace_bytes = std::max({rows, back, routed, shared, e * R * C, travel}) + W * x.count * 32;
+  // Experts that are borrowed, with their gradients, and one's that comes back.
+  const int64_t loans = ranks > 1 ? 2 * C * F * (std::min(kMostLoans, x.count - x.count / ranks) * (e + 4) + 4) : 0;
+  f.workspace_bytes = std::max({rows, back, routed, shared, e * R * C, travel}) + loans + W * x.count * 32;
+  // The rows' inputs and gradients of both products; the shared expert's.
+  f.deferred_bytes = e * (H * (3 * F + 2 * C) + (S > 0 ? N * (3 * S + 2 * C) : 0));
+  const int64_t last = e * N * C + std::max({e * N * C + 2 * wide + (x.jitter > 0 ? 4 * N * C : 0) + logits,
+                                             S > 0 ? e * N * (S * (narrow ? 10 : 1) + 2 * C) : 0});
+  f.deferring_bytes = e * H * (F + 2 * C) + std::max({terms, e * (R + N) * C, travel, last}) + loans + W * x.count * 32;
   // Rows there and back, the activation; what the router reads.
   f.touched_bytes = e * (R * (4 * C + 4 * F) + N * (3 * C + 4 * S)) + 6 * logits;
   if (ranks == 1) return f;

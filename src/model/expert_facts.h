@@ -13,6 +13,8 @@ struct ExpertFacts {
   int64_t kept_bytes = 0;        // for backward: pre-activations and logits,
   int64_t plain_bytes = 0;       // and the same as they are computed with
   int64_t workspace_bytes = 0;   // backward: most besides those, the norm's output and the gradients in and out
+  int64_t deferred_bytes = 0;    // what weight products wait with, where they are put off,
+  int64_t deferring_bytes = 0;   // and the most besides what was kept, the norm's output and the gradient that comes in
   int64_t touched_bytes = 0;     // forward, besides products' own
   int64_t sent_bytes = 0;        // one way, to the experts of other ranks
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "model/computing_buffer.h"
 #include "model/expert_facts.h"
 #include "model/layers/vocabulary_loss.h"
 #include "model/packed_rows.h"
@@ -128,17 +129,22 @@ void deferring_facts(BlockFacts& f, const Share& r) {
   const auto& [s, e, N, S, C, F, A, X] = std::tie(r.s, r.e, r.N, r.S, r.C, r.F, r.A, r.X);
   const bool bert = s.arch == Arch::bert, copies = r.shares_rows() || s.dropout.residual > 0;
   const int64_t wide = s.arch == Arch::llama ? 2 * F : F;  // pre-activation
-  f.deferred_bytes = e * N * (wide + F + 4 * C + A + X);
-  f.weigh_workspace_bytes = std::max({product_bytes(e, F, C), product_bytes(e, wide, C), product_bytes(e, C, X)});
+  const ExpertFacts experts = r.sparse ? r.experts() : ExpertFacts{};
+  const int64_t half = r.sparse ? experts.deferred_bytes : e * N * (wide + F + 2 * C);  // the feed-forward's
+  f.deferred_bytes = half + e * N * (2 * C + A + X);
+  const int64_t F_weighed = r.sparse ? std::max(s.experts.ffn, s.experts.shared) / r.split.tensor : F;
+  f.weigh_workspace_bytes = std::max({product_bytes(e, F_weighed, C), product_bytes(e, (s.arch == Arch::llama ? 2 : 1) * F_weighed, C),
+                                      product_bytes(e, C, X)});
   // The feed-forward half: the norm's output and, where rows are shared, all rows of it and of the gradient.
   const int64_t normed = S * C + (r.shares_rows() ? 2 * N * C : s.dropout.residual > 0 ? S * C : 0);
   const int64_t input = N * C + (r.shares_rows() ? S * C : 0);
   const int64_t swiglu = e < 4 && s.arch == Arch::llama ? 9 * N * F : 0;
   const int64_t unpacked = r.kept.packs() ? N * wide + S * (bert ? 2 : 1) * C : 0;
   const int64_t at_feed_forward =
-      f.saved_bytes + e * (unpacked + normed + (bert ? S * C : 0) + std::max(swiglu, N * F + input));
+      r.sparse ? f.saved_bytes + r.pre_bytes() - r.kept_pre_bytes() + e * normed + experts.deferring_bytes
+               : f.saved_bytes + e * (unpacked + normed + (bert ? S * C : 0) + std::max(swiglu, N * F + input));
   // The attention half: what the other half left; BERT's stream has more gradients, and sums.
-  const int64_t left = N * (wide + F) + (r.shares_rows() ? 2 * N * C : S * C + (copies ? S * C : 0));
+  const int64_t left = r.sparse ? half / e : N * (wide + F) + (r.shares_rows() ? 2 * N * C : S * C + (copies ? S * C : 0));
   const int64_t stream = S * C * (bert ? 4 : 1) + (r.shares_rows() ? N * C : copies ? S * C : 0);
   const int64_t floats = e < 4 ? 4 * N * 2 * (X + A) : 0;
   const int64_t at_heads = f.attention_saved_bytes + e * (left + stream + N * (A + X) * (r.kept.packs() ? 2 : 1)) +
@@ -329,7 +335,7 @@ std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchSha
     f.parameters = parameter_elements(spec);
     for (const ParameterSpec& p : spec.parameters)
       if (p.of_expert && split.expert > 1) f.expert_parameters += p.size();
-    f.compute_copy_bytes = precision == Precision::fp32 ? 0 : 2 * spec.flat_size;
+    f.compute_copy_bytes = precision == Precision::fp32 ? 0 : 2 * computing_elements(spec, at::kHalf);
     switch (spec.kind) {
       case BlockKind::embedding: embedding_facts(f, share); break;
       case BlockKind::layer: {

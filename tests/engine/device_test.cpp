@@ -94,7 +94,8 @@ TEST_F(OnDevice, EveryModeGivesTheLossesAndTheStateOfARunInMemory) {
                         Case{Arch::gpt2, true, OptimizerKind::adamw, Precision::bf16},
                         Case{Arch::gpt2, false, OptimizerKind::adafactor, Precision::bf16},
                         Case{Arch::llama, true, OptimizerKind::sgd, Precision::fp16},
-                        Case{Arch::llama, false, OptimizerKind::adamw, Precision::fp32, true}}) {
+                        Case{Arch::llama, false, OptimizerKind::adamw, Precision::fp32, true},
+                        Case{Arch::llama, false, OptimizerKind::adamw, Precision::bf16, true}}) {
     ModelShape shape = three_layers(c.arch, c.tied, {0.1, 0.1, 0});
     if (c.experts) shape.experts = tiny_experts(Router::noisy).experts;
     TrainSettings settings = settings_with(c.optimizer);

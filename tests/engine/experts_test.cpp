@@ -89,6 +89,28 @@ INSTANTIATE_TEST_SUITE_P(Routers, ExpertSteps,
                                          Router::sigmoid),
                          name_of_case);
 
+// A change that a 16-bit copy would round away is seen: of two models that differ by so little, every token's weights do.
+TEST(RouterWeights, AreFloat32InEveryPrecision) {
+  for (Precision precision : {Precision::bf16, Precision::fp16})
+    for (Router router : {Router::softmax, Router::noisy, Router::sigmoid}) {
+      const ModelShape s = tiny_experts(router);
+      const Batch batch = random_batch(s, 4, 16);
+      TrainSettings settings;
+      settings.precision = precision;
+      const auto entropy = [&](bool changed) {
+        auto engine = make_engine(s, settings);
+        for (BlockId b = 0; b < static_cast<BlockId>(engine->model().size()); b++)
+          for (const NamedPart& part : engine->model().parameters(b))
+            if (part.name.ends_with("gate.weight"))  // of 16-bit numbers, then a little more
+              for (size_t i = 0; i < part.values.size(); i++)
+                part.values[i] = 0.125f * static_cast<float>(1 + i % 7) * (i % 2 ? 1 : -1) * (changed ? 1 + 0x1p-14f : 1);
+        engine->model().values_changed();
+        return engine->run(step_of(s, batch, 2, precision), {&batch, 0, 1e-3, nullptr}).routing[0].entropy;
+      };
+      EXPECT_NE(entropy(false), entropy(true)) << static_cast<int>(precision) << " " << static_cast<int>(router);
+    }
+}
+
 TEST(BalancingBias, MovesByItsRateAgainstTheLoadAndNothingElseDoes) {
   ModelShape s = tiny_experts(Router::sigmoid);
   s.experts.bias_rate = 0.25;

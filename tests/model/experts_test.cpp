@@ -1,6 +1,7 @@
 // What a layer with experts must equal: a dense one where all experts are the same, itself without capacities where they
 // are large enough, and itself whatever the threads.
 #include <ATen/Parallel.h>
+#include <ATen/ops/count_nonzero.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/InferenceMode.h>
@@ -179,6 +180,24 @@ TEST(Experts, RecomputationTakesTheSameWay) {
     Tape other;
     EXPECT_THROW(layer.layer().forward(g, layer.pass, &other), Bug);
   }
+}
+
+// Zero bubble: the same bits, and nothing of an expert before its products are made.
+TEST(Experts, WeightProductsThatArePutOffAreTheSame) {
+  Experts x = softmax(5, 2);
+  x.shared = 24;
+  Layer layer(x, at::kFloat);
+  layer.fill(false);
+  const auto [y, gx] = layer.run();
+  const at::Tensor gradients = layer.gradients.clone();
+  layer.gradients.zero_();
+  Tape tape(Packing::fp32, true);
+  layer.layer().forward(normal({kSequences * kLength, layer.shape.hidden}, 5, at::kFloat), layer.pass, &tape);
+  EXPECT_TRUE(layer.layer().backward(normal({kSequences * kLength, layer.shape.hidden}, 6, at::kFloat), layer.pass, tape).equal(gx));
+  for (const ParameterSpec& p : layer.layer().spec().parameters)
+    if (p.of_expert) EXPECT_EQ(layer.part(layer.gradients, p).count_nonzero().item<int64_t>(), 0) << p.name;
+  tape.weigh();
+  EXPECT_TRUE(layer.gradients.equal(gradients));
 }
 
 TEST(Experts, ARowAloneIsAsInCompany) {  // generation

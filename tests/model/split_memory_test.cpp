@@ -21,6 +21,7 @@ class NobodyThere : public Exchange {
   NobodyThere(int64_t size, int64_t rank) : size_(size), rank_(rank) {}
   int64_t size() const override { return size_; }
   int64_t rank() const override { return rank_; }
+  int64_t rows_worth_weights() const override { return 1; }
   void all_gather(at::Tensor& whole, std::span<const int64_t> cuts) override {
     for (int64_t r = 0; r < size_; r++)
       if (r != rank_) whole.slice(0, cuts[static_cast<size_t>(r)], cuts[static_cast<size_t>(r) + 1]).zero_();
@@ -120,7 +121,6 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
   // Of experts that others have tokens for the facts say the most that can come.
   const double most = c.expert > 1 ? static_cast<double>(c.expert) + 0.5 : c.experts.any() ? 1.25 : 1.1;
   for (const bool puts_off : {false, true}) {
-    if (puts_off && c.experts.any()) continue;
     std::vector<Tape> tapes(blocks.size(), Tape(Packing::fp32, puts_off));
     at::Tensor x, g;
     for (size_t b = 0; b + 1 < blocks.size(); b++) {
@@ -148,7 +148,8 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
       incoming.reset();
       const int64_t before = allocated_memory().live;
       const int64_t weighing = above([&] { tapes[b].weigh(); });
-      EXPECT_LT(expect(f, "waiting", f.deferred_bytes, before - allocated_memory().live, 0), 1.1) << f.name;
+      EXPECT_LT(expect(f, "waiting", f.deferred_bytes, before - allocated_memory().live, 0), c.expert > 1 ? most : 1.1)
+          << f.name;
       EXPECT_LE(weighing, f.weigh_workspace_bytes + (1 << 16)) << f.name;  // sums of biases
     }
     static_cast<EmbeddingBlock&>(*blocks.front()).fold();

@@ -73,6 +73,7 @@ class ThreadExchange : public Exchange {
   ThreadExchange(Meeting& meeting, int64_t size, int64_t rank) : meeting_(meeting), size_(size), rank_(rank) {}
   int64_t size() const override { return size_; }
   int64_t rank() const override { return rank_; }
+  int64_t rows_worth_weights() const override { return worth; }
 
   void all_gather(at::Tensor& whole, std::span<const int64_t> cuts) override {
     count(slice(whole, cuts, rank_).nbytes() * static_cast<size_t>(size_ - 1));
@@ -128,6 +129,7 @@ class ThreadExchange : public Exchange {
   }
 
   int64_t calls = 0, bytes = 0;  // that this rank sent
+  int64_t worth = 1;             // rows: whatever can be lent is
 
  private:
   static const Meeting::Offer& of(const std::vector<Meeting::Offer>& offers, int64_t rank) {

@@ -128,6 +128,9 @@ LAYOUTS = [
     layout(4, "few experts", pipeline=2, schedule="gpipe", expert=2, zero=1),
     layout(8, "experts", pipeline=2, schedule="interleaved", interleave=2, expert=2, zero=2, micro_batch=1),
     layout(4, "experts", pipeline=2, expert=2, zero=3),
+    layout(2, "experts", pipeline=2, schedule="zero_bubble", micro_batch=1),
+    layout(4, "few experts", pipeline=2, schedule="zero_bubble", expert=2),
+    layout(4, "wide experts", pipeline=2, schedule="zero_bubble", expert=2, recompute="full"),
     layout(2, "wide experts", expert=2, spill=True),
     layout(4, "wide experts", expert=2, zero=1, spill=True),
     layout(4, "wide experts", expert=2, zero=3, spill=True),
@@ -137,6 +140,8 @@ LAYOUTS = [
     layout(2, "switch", expert=2),
     layout(2, "shared layers", expert=2),
     layout(2, "few experts", expert=2, efficient=True),
+    layout(2, "experts", zero=1, precision="bf16"),
+    layout(2, "wide experts", zero=3, spill=True, precision="bf16"),
     layout(2, "experts", tensor=2),
     layout(4, "few experts", tensor=2, expert=2),
     layout(4, "wide experts", tensor=2, expert=2, zero=1, spill=True),
@@ -176,7 +181,7 @@ class Bench:
         corpus(folder)
 
     def train(self, name, ranks, model, batch=8, micro_batch=2, spill=False, recompute="none", steps=STEPS, every=1,
-              efficient=False, **parallel):
+              efficient=False, precision="fp32", **parallel):
         run = self.folder / name
         yaml = self.folder / f"{name}.yaml"
         memory = {"recompute": recompute}
@@ -187,7 +192,7 @@ class Bench:
         text = (
             f"run: {{dir: {run}}}\n{MODELS[model]}\n"
             f"data: {{train: [{self.folder}/text.txt], tokenizer: {{train: bpe, vocab: 321}}, sequence: 32, cache: {self.folder}/cache}}\n"
-            f"train: {{steps: {steps}, batch: {batch}, micro_batch: {micro_batch}, lr: 0.001, clip: 0, threads: 1, eval_every: 3, sample_tokens: 0, warmup: 0, decay: constant}}\n"
+            f"train: {{steps: {steps}, batch: {batch}, micro_batch: {micro_batch}, precision: {precision}, lr: 0.001, clip: 0, threads: 1, eval_every: 3, sample_tokens: 0, warmup: 0, decay: constant}}\n"
             f"checkpoint: {{every: {every}, keep: {STEPS}}}\n"
             f"parallel: {json.dumps(parallel)}\n" + (EFFICIENT if efficient else "")
         )
@@ -234,7 +239,7 @@ class Bench:
             raise AssertionError(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-3000:]}")
 
     def compare(self, ranks, model, settings):
-        shape = {k: settings[k] for k in ("batch", "micro_batch", "efficient") if k in settings}
+        shape = {k: settings[k] for k in ("batch", "micro_batch", "efficient", "precision") if k in settings}
         key = (model, *sorted(shape.items()))
         if key not in self.alone:
             self.alone[key] = self.train(f"alone-{len(self.alone)}", 1, model, **shape)

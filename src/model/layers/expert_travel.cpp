@@ -2,6 +2,9 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "base/error.h"
 #include "model/kernels/expert_rows.h"
 
@@ -19,56 +22,151 @@ at::Tensor empty_rows(const at::Tensor& like, int64_t rows) {
   return at::empty(shape, like.options());
 }
 
+std::vector<int64_t> composed(std::span<const int64_t> outer, std::span<const int64_t> inner) {
+  std::vector<int64_t> out;
+  out.reserve(inner.size());
+  for (int64_t i : inner) out.push_back(outer[static_cast<size_t>(i)]);
+  return out;
+}
+
+std::vector<int64_t> inverse(std::span<const int64_t> order) {
+  std::vector<int64_t> out(order.size());
+  for (size_t i = 0; i < order.size(); i++) out[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  return out;
+}
+
+// Rows of all experts, [rank they come from, expert].
+class Counts {
+ public:
+  Counts(Exchange& ranks, std::span<const int64_t> begin) : experts_(std::ssize(begin) - 1) {
+    const int64_t size = ranks.size();
+    at::Tensor own = at::empty({size, experts_}, at::kLong);  // once for every rank
+    for (int64_t i = 0; i < own.numel(); i++) {
+      const auto e = static_cast<size_t>(i % experts_);
+      own.mutable_data_ptr<int64_t>()[i] = begin[e + 1] - begin[e];
+    }
+    all_ = at::empty({size, experts_}, at::kLong);
+    std::vector<int64_t> cuts(static_cast<size_t>(size) + 1);
+    std::iota(cuts.begin(), cuts.end(), 0);
+    ranks.all_to_all(own, cuts, all_, cuts);
+  }
+  int64_t of(int64_t rank, int64_t expert) const { return all_.const_data_ptr<int64_t>()[rank * experts_ + expert]; }
+  int64_t before(int64_t rank, int64_t expert) const {  // of the ranks before
+    int64_t sum = 0;
+    for (int64_t r = 0; r < rank; r++) sum += of(r, expert);
+    return sum;
+  }
+  std::vector<int64_t> by_expert() const {
+    std::vector<int64_t> sums;
+    for (int64_t e = 0; e < experts_; e++) sums.push_back(before(all_.size(0), e));
+    return sums;
+  }
+
+ private:
+  int64_t experts_;
+  at::Tensor all_;
+};
+
 }  // namespace
 
 ExpertTravel::ExpertTravel(Exchange* ranks, std::vector<int64_t> begin) : ranks_(ranks), begin_(std::move(begin)) {
+  const int64_t experts = std::ssize(begin_) - 1;
+  experts_.resize(static_cast<size_t>(experts));
+  std::iota(experts_.begin(), experts_.end(), 0);
+  wanted_ = begin_;
   if (!ranks_) return;
-  const int64_t size = ranks_->size(), experts = std::ssize(begin_) - 1, here = experts / size;
-  MEGALITH_ASSERT(here * size == experts, "{} experts over {} ranks", experts, size);
-  std::vector<int64_t> cuts;
-  for (int64_t r = 0; r <= size; r++) cuts.push_back(r * here);
-  at::Tensor sent = at::empty({experts}, at::kLong), came = at::empty({experts}, at::kLong);
-  for (size_t e = 0; e + 1 < begin_.size(); e++) sent.mutable_data_ptr<int64_t>()[e] = begin_[e + 1] - begin_[e];
-  ranks_->all_to_all(sent, cuts, came, cuts);
-  for (int64_t cut : cuts) leaving_.push_back(begin_[static_cast<size_t>(cut)]);
+  const int64_t size = ranks_->size(), me = ranks_->rank(), each = experts / size;
+  MEGALITH_ASSERT(each * size == experts, "{} experts over {} ranks", experts, size);
+  first_own_ = me * each;
+  const Counts counts(*ranks_, begin_);
+  const std::vector<int64_t> all = counts.by_expert();
+  shares_ = share_out(all, size, ranks_->rows_worth_weights());
+  wanted_.assign(1, 0);
+  for (int64_t e = first_own_; e < first_own_ + each; e++) wanted_.push_back(wanted_.back() + all[static_cast<size_t>(e)]);
 
-  const int64_t* count = came.const_data_ptr<int64_t>();  // [rank, expert here]
-  std::vector<int64_t> arrives;                           // first row of each, in the order of arrival
-  int64_t rows = 0;
-  for (int64_t i = 0; i < experts; i++) {
-    if (i % here == 0) coming_.push_back(rows);
-    arrives.push_back(rows);
-    rows += count[i];
+  // Of an expert's rows, those that come from one rank and are computed by another.
+  struct Rows {
+    int64_t first, last;
+    int64_t count() const { return std::max<int64_t>(last - first, 0); }
+  };
+  const auto between = [&](int64_t from, int64_t expert, int64_t to) {
+    const std::vector<int64_t>& cuts = shares_.cuts[static_cast<size_t>(expert)];
+    const int64_t first = counts.before(from, expert);
+    return Rows{std::max(first, cuts[static_cast<size_t>(to)]),
+                std::min(first + counts.of(from, expert), cuts[static_cast<size_t>(to) + 1])};
+  };
+  for (int64_t to = 0; to < size; to++) {
+    leaving_.push_back(std::ssize(order_));
+    for (int64_t e = 0; e < experts; e++) {
+      const Rows rows = between(me, e, to);
+      const int64_t first = begin_[static_cast<size_t>(e)] + rows.first - counts.before(me, e);
+      for (int64_t row = first; row < first + rows.count(); row++) order_.push_back(row);
+    }
   }
-  coming_.push_back(rows);
+  leaving_.push_back(std::ssize(order_));
+  if (shares_.loans.empty()) order_.clear();  // as they are sorted
+  place_ = inverse(order_);
+
+  std::erase_if(experts_, [&](int64_t e) {
+    const std::vector<int64_t>& cuts = shares_.cuts[static_cast<size_t>(e)];
+    return e / each != me && cuts[static_cast<size_t>(me)] == cuts[static_cast<size_t>(me) + 1];
+  });
+  std::vector<std::vector<int64_t>> arrives(static_cast<size_t>(size));  // [rank][expert of those here]: its first row
+  int64_t arrived = 0;
+  for (int64_t from = 0; from < size; from++) {
+    coming_.push_back(arrived);
+    for (int64_t e : experts_) {
+      arrives[static_cast<size_t>(from)].push_back(arrived);
+      arrived += between(from, e, me).count();
+    }
+  }
+  coming_.push_back(arrived);
   begin_.assign(1, 0);
-  by_rank_.resize(static_cast<size_t>(rows));
-  for (int64_t e = 0; e < here; e++) {
-    for (int64_t i = e; i < experts; i += here)
-      for (int64_t row = 0; row < count[i]; row++) {
-        const int64_t from = arrives[static_cast<size_t>(i)] + row;
-        by_rank_[static_cast<size_t>(from)] = std::ssize(by_expert_);
-        by_expert_.push_back(from);
-      }
+  for (size_t i = 0; i < experts_.size(); i++) {
+    for (int64_t from = 0; from < size; from++) {
+      const int64_t first = arrives[static_cast<size_t>(from)][i], count = between(from, experts_[i], me).count();
+      for (int64_t row = first; row < first + count; row++) by_expert_.push_back(row);
+    }
     begin_.push_back(std::ssize(by_expert_));
   }
+  by_rank_ = inverse(by_expert_);
 }
 
-at::Tensor ExpertTravel::there(at::Tensor rows) const {
-  if (!ranks_) return rows;
-  at::Tensor arrived = empty_rows(rows, coming_.back());
-  ranks_->all_to_all(rows, leaving_, arrived, coming_);
-  rows.reset();
+at::Tensor ExpertTravel::sent(at::Tensor leaving) const {
+  at::Tensor arrived = empty_rows(leaving, coming_.back());
+  ranks_->all_to_all(leaving, leaving_, arrived, coming_);
+  leaving.reset();
   return ordered(arrived, by_expert_);
 }
 
-at::Tensor ExpertTravel::back(at::Tensor rows) const {
-  if (!ranks_) return rows;
-  const at::Tensor leaving = ordered(rows, by_rank_);
-  rows.reset();
+at::Tensor ExpertTravel::returned(at::Tensor here) const {
+  const at::Tensor leaving = ordered(here, by_rank_);
+  here.reset();
   at::Tensor arrived = empty_rows(leaving, leaving_.back());
   ranks_->all_to_all(leaving, coming_, arrived, leaving_);
   return arrived;
+}
+
+at::Tensor ExpertTravel::there(const at::Tensor& x_NC, std::span<const int64_t> token) const {
+  if (!ranks_) return kernels::gather_rows(x_NC, token);
+  return sent(order_.empty() ? kernels::gather_rows(x_NC, token) : kernels::gather_rows(x_NC, composed(token, order_)));
+}
+
+at::Tensor ExpertTravel::there(const at::Tensor& numbers_R) const {
+  if (!ranks_) return numbers_R;
+  return sent(order_.empty() ? numbers_R : ordered(numbers_R, order_));
+}
+
+at::Tensor ExpertTravel::back(at::Tensor rows_HC, std::span<const int64_t> token_begin, std::span<const int64_t> token_rows,
+                              const at::Tensor& onto_NC) const {
+  const at::Tensor rows_RC = ranks_ ? returned(std::move(rows_HC)) : std::move(rows_HC);
+  if (order_.empty()) return kernels::sum_rows(rows_RC, token_begin, token_rows, onto_NC);
+  return kernels::sum_rows(rows_RC, token_begin, composed(place_, token_rows), onto_NC);
+}
+
+at::Tensor ExpertTravel::back(const at::Tensor& numbers_H) const {
+  if (!ranks_) return numbers_H;
+  return order_.empty() ? returned(numbers_H) : ordered(returned(numbers_H), place_);
 }
 
 }  // namespace megalith

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "model/kernels/expert_rows.h"
-#include "model/layers/expert_travel.h"
+#include "model/layers/lent_linear.h"
 #include "model/layers/router_input.h"
 #include "model/layers/row_shares.h"
 #include "model/routing/router.h"
@@ -90,9 +90,9 @@ at::Tensor SharedExpert::forward(const at::Tensor& x_NC, Tape* tape, const at::T
 at::Tensor SharedExpert::backward(const at::Tensor& g_NC, const at::Tensor& x_NC, Tape& tape) const {
   at::Tensor gate_up_N2F = tape.take(), g_NF = down.input_gradient(g_NC), weight_N = weights(x_NC);
   at::Tensor g_weight_N = kernels::weighted_swiglu_backward(gate_up_N2F, g_NF, weight_N);
-  down.add_gradients(g_NF, g_NC);
+  tape.product([this, g_NF, g_NC] { down.add_gradients(g_NF, g_NC); });
   g_NF.reset();
-  gate_up.add_gradients(x_NC, gate_up_N2F);
+  tape.product([this, x_NC, gate_up_N2F] { gate_up.add_gradients(x_NC, gate_up_N2F); });
   at::Tensor gx_NC = gate_up.input_gradient(gate_up_N2F);
   const at::Tensor g_N1 = (g_weight_N * weight_N * (1 - weight_N)).to(x_NC.scalar_type()).unsqueeze(1);
   weight.add_gradients(x_NC, g_N1);
@@ -139,14 +139,14 @@ at::Tensor ExpertFeedForward::forward(const at::Tensor& x_NC, const Pass& pass, 
   at::Tensor logits_WE = logits(x_NC, pass);
   const Decision d = decide(logits_WE, pass);
   const ExpertTravel way(ranks.expert, d.begin);
-  if (pass.shelf) pass.shelf->need(layer, way.begin());
-  at::Tensor gate_up_R2F = gate_up.forward(way.there(kernels::gather_rows(x_NC, d.token)), way.begin());
-  at::Tensor y_RC = way.back(down.forward(kernels::weighted_swiglu(gate_up_R2F, way.there(d.gate_R)), way.begin()));
+  if (pass.shelf) pass.shelf->need(layer, way.wanted());
+  at::Tensor gate_up_H2F = LentLinear(way, gate_up).forward(way.there(x_NC, d.token));
+  at::Tensor y_HC = LentLinear(way, down).forward(kernels::weighted_swiglu(gate_up_H2F, way.there(d.gate_R)));
   if (tape) {
-    tape->keep(std::move(gate_up_R2F));
+    tape->keep(std::move(gate_up_H2F));
     tape->keep(logits_WE.view(-1));  // in one row: never packed
   }
-  at::Tensor y_SC = shares.sum(kernels::sum_rows(y_RC, d.token_begin, d.token_rows, start_NC));
+  at::Tensor y_SC = shares.sum(way.back(std::move(y_HC), d.token_begin, d.token_rows, start_NC));
   return shares.ranks && onto_SC.defined() ? y_SC.add_(onto_SC) : y_SC;
 }
 
@@ -155,29 +155,33 @@ void ExpertFeedForward::remake(const at::Tensor& x_NC, const Pass& pass, Tape& t
   at::Tensor logits_WE = logits(x_NC, pass);
   const Decision d = decide(logits_WE, pass);
   const ExpertTravel way(ranks.expert, d.begin);
-  if (pass.shelf) pass.shelf->need(layer, way.begin());
-  tape.keep(gate_up.forward(way.there(kernels::gather_rows(x_NC, d.token)), way.begin()));
+  if (pass.shelf) pass.shelf->need(layer, way.wanted());
+  tape.keep(LentLinear(way, gate_up).forward(way.there(x_NC, d.token)));
   tape.keep(logits_WE.view(-1));
 }
 
 at::Tensor ExpertFeedForward::backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Pass& pass, Tape& tape) const {
   const at::Tensor logits_WE = tape.take().view({pass.sequences * pass.length, -1});
-  at::Tensor gate_up_R2F = tape.take();
+  at::Tensor gate_up_H2F = tape.take();
   const Decision d = decide(logits_WE, pass);
   const ExpertTravel way(ranks.expert, d.begin);
-  if (pass.shelf) pass.shelf->need(layer, way.begin());
+  if (pass.shelf) pass.shelf->need(layer, way.wanted());
   at::Tensor g_gate_R;
   {
-    const at::Tensor g_RC = way.there(kernels::gather_rows(g_NC, d.token));
-    at::Tensor g_RF = down.input_gradient(g_RC, way.begin());
-    g_gate_R = way.back(kernels::weighted_swiglu_backward(gate_up_R2F, g_RF, way.there(d.gate_R)));
-    down.add_gradients(g_RF, g_RC, way.begin());
+    const at::Tensor g_HC = way.there(g_NC, d.token);
+    const LentLinear from(way, down);
+    at::Tensor g_HF = from.input_gradient(g_HC);
+    g_gate_R = way.back(kernels::weighted_swiglu_backward(gate_up_H2F, g_HF, way.there(d.gate_R)));
+    tape.product(from.gradients(g_HF, g_HC));
   }
-  gate_up.add_gradients(way.there(kernels::gather_rows(x_NC, d.token)), gate_up_R2F, way.begin());
-  at::Tensor gx_RC = way.back(gate_up.input_gradient(gate_up_R2F, way.begin()));
-  gate_up_R2F.reset();
-  at::Tensor gx_NC = kernels::sum_rows(gx_RC, d.token_begin, d.token_rows);
-  gx_RC.reset();
+  at::Tensor gx_HC;
+  {
+    const LentLinear to(way, gate_up);
+    tape.product(to.gradients(way.there(x_NC, d.token), gate_up_H2F));
+    gx_HC = to.input_gradient(gate_up_H2F);
+  }
+  gate_up_H2F.reset();
+  at::Tensor gx_NC = way.back(std::move(gx_HC), d.token_begin, d.token_rows);
   gx_NC.add_(router_backward(g_gate_R, logits_WE, d, x_NC, pass));
   return shared ? gx_NC.add_(shared.backward(g_NC, x_NC, tape)) : gx_NC;
 }

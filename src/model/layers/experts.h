@@ -1,6 +1,6 @@
 // The feed-forward half of a layer with experts: a router sends every token to some of many SwiGLU networks, whose
 // weighted results add up. Rows are sorted by expert once; there is no padding. The router computes in float32 (double in
-// double) whatever the rest computes in.
+// double), from float32 weights, whatever the rest computes in.
 //
 // Ranks of the expert axis route their own tokens, whose rows travel to the experts (expert_travel.h). Those of the context
 // axis put their logits together, route all tokens of their sequences alike, and send their own. Those of the tensor axis
@@ -12,20 +12,11 @@
 #include <vector>
 
 #include "config/model_shape.h"
-#include "model/layers/linear.h"
+#include "model/layers/grouped_linear.h"
 #include "model/pass.h"
 #include "model/tape.h"
 
 namespace megalith {
-
-// One Linear an expert, on rows sorted by expert: expert e's are [begin[e], begin[e + 1]).
-struct GroupedLinear {
-  std::vector<Weight> weights;  // [out, in] each
-
-  at::Tensor forward(const at::Tensor& x_RI, std::span<const int64_t> begin) const;
-  at::Tensor input_gradient(const at::Tensor& g_RO, std::span<const int64_t> begin) const;
-  void add_gradients(const at::Tensor& x_RI, const at::Tensor& g_RO, std::span<const int64_t> begin) const;
-};
 
 // One more expert that all tokens pass, weighted by the sigmoid of a Linear with one output.
 struct SharedExpert {

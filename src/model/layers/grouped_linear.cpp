@@ -1,8 +1,9 @@
-#include "model/kernels/few_rows.h"
-#include "model/kernels/grouped_product.h"
-#include "model/layers/experts.h"
+#include "model/layers/grouped_linear.h"
 
 #include <ATen/ops/empty.h>
+
+#include "model/kernels/few_rows.h"
+#include "model/kernels/grouped_product.h"
 
 namespace megalith {
 namespace {
