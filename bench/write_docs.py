@@ -266,6 +266,26 @@ def experts_quality_section(r):
     )
 
 
+def experts_memory_section(r):
+    rows = [
+        [f"{run['parameters'] / 1e6:.0f}M, {run['experts']} experts", f"{run['tokens']}", f"{run['state_over_ram']:.1f}",
+         f"{run['in_memory']['tokens_per_s']:.0f}", f"{run['spilled']['tokens_per_s']:.0f}", f"{run['ratio']:.2f}",
+         f"{run['disk']['read_bytes'] / run['disk']['planned_read_bytes']:.2f}"]
+        for run in [*r["larger"], r["few"]]
+    ]
+    everything = [*r["larger"], r["few"]]
+    same = all(run["losses_identical"] for run in everything)
+    within = all(run["within_budget"] and run["spilled"]["oom_kills"] == 0 for run in everything)
+    return (
+        f"### Larger than memory\nSparse models in a memory cgroup without swap, recompute full, against the same binary with "
+        f"all state in memory; the target is {r['target']} from 2,048 tokens a step with a state of at least 8 times the "
+        f"budget. Losses {'bit-identical' if same else 'DIFFERENT'}, resident memory {'within' if within else 'NOT within'} "
+        "the budget. The last model's tokens choose few of its experts; the others stay on disk.\n\n"
+        + table(["model", "tokens a step", "state / budget", "in memory, tokens/s", "spilled", "share",
+                 "read, of what all experts are"], rows) + "\n"
+    )
+
+
 def mib(row):
     return f"{row['memory']['peak_bytes'] / 2**20:.0f}"
 
@@ -325,6 +345,7 @@ def main():
         "step": step_section, "startup": startup_section, "save": save_section, "kernels": kernels_section,
         "tokenizers": tokenizers_section, "generation": generation_section, "comm": comm_section, "ranks": ranks_section,
         "dropping": dropping_section, "experts": experts_section, "experts_quality": experts_quality_section,
+        "experts_memory": experts_memory_section,
         "spill_budget": spill_budget_section,
         "spill_disk_bound": spill_disk_bound_section, "spill_largest": spill_largest_section,
         "spill_deepspeed": spill_deepspeed_section,

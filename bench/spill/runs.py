@@ -147,10 +147,10 @@ def processor():
     return platform.processor()
 
 
-def write_result(name, result):
+def write_result(name, result, about="spill"):
     RESULTS.mkdir(exist_ok=True)
     document = {"date": time.strftime("%Y-%m-%d"), "processor": processor(), "threads": THREADS, **result}
-    (RESULTS / f"spill_{name}.json").write_text(json.dumps(document, indent=1) + "\n")
+    (RESULTS / f"{about}_{name}.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
 def show(rows):

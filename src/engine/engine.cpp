@@ -135,6 +135,7 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
   run.squares.assign(schedule.blocks.size(), 0);
   // What is saved is whole, and so is what a step of renewals leaves.
   if (input.sink || schedule.micros == 0) run.brings = ModelState::Bring::all;
+  const DiskUse before = model_.disk_use();
   if (input.batch) run.batch = part_of(input);
   for (int32_t m = 0; m < schedule.micros; m++) {
     int64_t each = run.batch.sequences / schedule.micros;
@@ -168,6 +169,7 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
     run.outcome.routing = record_of(routing_numbers(run), model_.shape().experts.count);
     run.outcome.stop = input.stop_requested && input.stop_requested();
   }
+  run.outcome.disk = model_.disk_use() - before;
   if (run.outcome.targets > 0) run.outcome.loss /= static_cast<double>(run.outcome.targets);
   return std::move(run.outcome);
 }

@@ -46,6 +46,7 @@ struct StepOutcome {
   double loss_scale = 1;
   bool stop = false;             // some rank was asked to stop
   RoutingRecord routing;         // of a model with experts, in training: of the whole step
+  DiskUse disk;                  // of this rank
   std::vector<Span> spans;       // by op
 };
 

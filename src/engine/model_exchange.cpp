@@ -30,11 +30,11 @@ void ModelState::reduce(BlockId id, const Replicas& replicas, Channel* tensor) {
   if (tensor)
     for (const ParameterSpec& p : state.block->spec().parameters)
       if (!p.is_cut()) tensor->all_reduce(buffer_of(state.gradients, p.offset, p.size()));
-  for (const Part& part : state.parts) {
+  for (const FlatPart& part : by_ranks(state.block->spec().parts)) {
     Channel& channel = part.spread ? replicas.of_experts : replicas.all;
     if (channel.size() == 1) continue;
-    const Buffer gradient = buffer_of(state.gradients, part.flat.begin, part.flat.size());
-    if (slices()) channel.reduce_scatter(gradient, even_cuts(part.flat.size(), channel.size()));
+    const Buffer gradient = buffer_of(state.gradients, part.range.begin, part.range.size());
+    if (slices()) channel.reduce_scatter(gradient, even_cuts(part.range.size(), channel.size()));
     else channel.all_reduce(gradient);
   }
   if (!slices() || state.gradient_stays) return;

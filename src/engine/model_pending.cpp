@@ -54,6 +54,10 @@ void ModelState::need(int64_t layer, std::span<const int64_t> begin) {
   experts_called_ += std::ssize(coming);
 }
 
+DiskUse ModelState::disk_use() const {
+  return store_ ? DiskUse{store_->bytes_read(), store_->bytes_written(), experts_called_} : DiskUse{};
+}
+
 void ModelState::leave_pending(const Update& update) {
   log_.add(update);
   int64_t oldest = log_.end();

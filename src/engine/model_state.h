@@ -59,6 +59,15 @@ struct Replicas {
   Channel& of_experts;
 };
 
+// What went over the disk.
+struct DiskUse {
+  int64_t read = 0, written = 0;  // bytes
+  int64_t experts_called = 0;     // that nobody foresaw: a layer waited for them
+  DiskUse operator-(const DiskUse& o) const {
+    return {read - o.read, written - o.written, experts_called - o.experts_called};
+  }
+};
+
 class ModelState final : private ExpertShelf {
  public:
   // `optimizer` null: parameters only (generation, evaluation). `precision`: what blocks compute in; master
@@ -109,7 +118,6 @@ class ModelState final : private ExpertShelf {
   enum class Bring { likely, all };
   void renew(BlockId id, Lane lane, Bring bring);
   ExpertShelf* shelf() { return keeps_experts_ ? this : nullptr; }
-  int64_t experts_called() const { return experts_called_; }  // since the beginning, from the shelf while a layer waited
   void fetch(BlockId id, Lane lane);
   void drop(BlockId id);
   void clear(BlockId id);
@@ -134,6 +142,7 @@ class ModelState final : private ExpertShelf {
   void leave_pending(const Update& update);
   void forget_gradients();  // of a step that is skipped
   bool spills() const { return store_ != nullptr; }
+  DiskUse disk_use() const;  // so far
   const BlockStore* store() const { return store_.get(); }
 
  private:

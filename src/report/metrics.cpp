@@ -109,6 +109,9 @@ std::string to_json_line(const StepMetrics& m) {
     for (const ExpertLoads& layer : m.experts->layers)
       experts["layers"].push_back({{"layer", layer.layer}, {"load", layer.load}, {"dropped", layer.dropped}, {"entropy", layer.entropy}});
   }
+  if (m.disk)
+    record["disk"] = {{"read_bytes", m.disk->read_bytes}, {"written_bytes", m.disk->written_bytes},
+                      {"experts_called", m.disk->experts_called}};
   put(record, "valid_loss", m.valid_loss);
   put(record, "save_s", m.save_s);
   if (m.sample) record["sample"] = *m.sample;
@@ -120,10 +123,11 @@ std::optional<StepMetrics> parse_metrics_line(std::string_view line) {
   if (!record.is_object()) return std::nullopt;
   auto step = record.find("step");
   if (step == record.end() || !step->is_number_integer()) return std::nullopt;
-  auto whole = [&](const char* key) {
-    auto field = record.find(key);
-    return field != record.end() && field->is_number_integer() ? field->get<int64_t>() : 0;
+  auto whole_of = [](const Json& of, const char* key) {
+    auto field = of.find(key);
+    return field != of.end() && field->is_number_integer() ? field->get<int64_t>() : 0;
   };
+  auto whole = [&](const char* key) { return whole_of(record, key); };
   StepMetrics m;
   m.step = step->get<int64_t>();
   m.loss = get(record, "loss").value_or(std::numeric_limits<double>::quiet_NaN());
@@ -144,6 +148,8 @@ std::optional<StepMetrics> parse_metrics_line(std::string_view line) {
   m.layer_tokens = get(record, "layer_tokens");
   if (auto x = record.find("experts"); x != record.end() && x->is_object())
     m.experts = experts_of(*x);
+  if (auto disk = record.find("disk"); disk != record.end() && disk->is_object())
+    m.disk = DiskMetrics{whole_of(*disk, "read_bytes"), whole_of(*disk, "written_bytes"), whole_of(*disk, "experts_called")};
   if (auto limits = record.find("difficulty"); limits != record.end() && limits->is_object())
     for (const auto& [metric, limit] : limits->items()) m.difficulty.emplace_back(metric, get(*limits, metric).value_or(0));
   m.valid_loss = get(record, "valid_loss");

@@ -28,6 +28,13 @@ struct ExpertMetrics {
   bool operator==(const ExpertMetrics&) const = default;
 };
 
+// What went over the disk of a run that spills.
+struct DiskMetrics {
+  int64_t read_bytes = 0, written_bytes = 0;  // of rank 0
+  int64_t experts_called = 0;  // by layers that had to wait for them: the step before had not chosen them
+  bool operator==(const DiskMetrics&) const = default;
+};
+
 struct StepMetrics {
   int64_t step = 0;            // steps done, this one included: the first step is 1
   double loss = 0;             // mean over the step's targets, in nats; may be non-finite where skipped
@@ -46,6 +53,7 @@ struct StepMetrics {
   std::optional<double> layer_tokens;   // consumed so far; a token that one of L layers dropped counts 1 / L less
   std::vector<std::pair<std::string, double>> difficulty;  // the limit of each metric
   std::optional<ExpertMetrics> experts;
+  std::optional<DiskMetrics> disk;
   std::optional<double> valid_loss;   // where the step was followed by a validation
   std::optional<double> save_s;       // delay that a save added to this step, in seconds
   std::optional<std::string> sample;  // text generated after this step

@@ -174,6 +174,7 @@ StepMetrics TrainingLoop::one_step(LoopState& state, const StopSignals& signals)
   metrics.mem_peak_bytes = allocated_memory().peak + process_bytes_;
   metrics.skipped = outcome.skipped;
   metrics.experts = experts_.see(outcome.routing);
+  if (engine_.model().spills()) metrics.disk = DiskMetrics{outcome.disk.read, outcome.disk.written, outcome.disk.experts_called};
   if (config_.train.precision == Precision::fp16) metrics.loss_scale = outcome.loss_scale;
   return metrics;
 }

@@ -132,6 +132,37 @@ def moments_in_fewer_bytes(space):
     return f"{sizes} of {whole}"
 
 
+def experts_that_nobody_chose(space):
+    """Many experts, few tokens: those on disk that no token chose stay there, over saves, validations and a kill."""
+    space.yaml(
+        "run",
+        model="{arch: llama, layers: 5, hidden: 192, heads: 4, ffn: 64, context: 16, experts: {count: 64, router: noisy}}",
+        data="{train: text.txt, tokenizer: {train: bpe, vocab: 500}, sequence: 8}",
+        train="{steps: 24, batch: 2, micro_batch: 1, lr: 0.001, warmup: 6, weight_decay: 0.1, clip: 0.5, eval_every: 7, "
+        "eval_batches: 1, threads: 1}",
+        checkpoint="{every: 9}",
+    )
+    space.train("run", "run.dir=runs/memory")
+    budget = tight(space)
+    process = space.start("train", "run.yaml", "run.dir=runs/killed", budget, "memory.spill=spill")
+    file = space / "runs/killed/metrics.jsonl"
+    wait_for(lambda: file.exists() and file.read_text().count("\n") > 11, "a checkpoint")
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    said = space.train("run", "run.dir=runs/killed", budget, "memory.spill=spill").stderr
+    assert "on disk" in said and "resuming at step" in said, said
+    assert_same_run(space / "runs/killed", space / "runs/memory", "killed")
+    rows = metrics(space / "runs/killed")
+    peak = max(m["mem_peak_bytes"] for m in rows)
+    assert peak <= int(re.search(r"=(\d+)MiB", budget).group(1)) << 20, f"{peak} bytes of {budget}"
+    planned = json.loads((space / "runs/killed/plan.json").read_text())["strategy"]
+    usual = [m for m in rows if "save_s" not in m][2:]
+    read, called = (sum(m["disk"][key] for m in usual) / len(usual) for key in ("read_bytes", "experts_called"))
+    share = read / planned["disk_read_bytes"]
+    assert share < 0.8 and called > 0, (share, called)
+    return f"{share:.0%} of the reads, {called:.1f} experts on demand"
+
+
 def spill_files_of(pid):
     """The open files of a process that have our suffix: they have no name any more."""
     found = []
@@ -189,4 +220,5 @@ def refusals(space):
     assert "memory.spill" in said, said
 
 
-run_cases([every_mode_is_as_in_memory, kills_while_spilling, inputs_that_must_park, moments_in_fewer_bytes, a_flipped_bit_is_caught, refusals])
+run_cases([every_mode_is_as_in_memory, kills_while_spilling, inputs_that_must_park, moments_in_fewer_bytes,
+           experts_that_nobody_chose, a_flipped_bit_is_caught, refusals])

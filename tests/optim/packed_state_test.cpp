@@ -140,15 +140,23 @@ struct PackedTrial {
     }
   }
   void step(const std::vector<float>& gradient, const Update& update, const std::vector<int64_t>& ends) {
+    each_slice(gradient, ends, [&](const PackedSlice& slice) { apply_packed(*trial.optimizer, packing, slice, update); });
+  }
+  // No gradient: it is zero.
+  void steps(const std::vector<float>& gradient, std::span<const Update> updates, const std::vector<int64_t>& ends) {
+    each_slice(gradient, ends, [&](const PackedSlice& slice) { apply_packed(*trial.optimizer, packing, slice, updates); });
+  }
+  template <class Work>
+  void each_slice(const std::vector<float>& gradient, const std::vector<int64_t>& ends, const Work& work) {
     int64_t begin = 0;
     for (int64_t end : ends) {
       const auto first = static_cast<size_t>(begin), count = static_cast<size_t>(end - begin);
-      PackedSlice slice{&trial.facts, begin, std::span(trial.value).subspan(first, count),
-                        std::span(gradient).subspan(first, count), {}};
+      PackedSlice slice{&trial.facts, begin, std::span(trial.value).subspan(first, count), {}, {}};
+      if (!gradient.empty()) slice.gradient = std::span(gradient).subspan(first, count);
       for (size_t k = 0; k < numbers.size(); k++)
         slice.slots.push_back({numbers[k].data() + begin * packed_bytes(packing),
                                scales[k].empty() ? nullptr : scales[k].data() + begin / kScaleBlock});
-      apply_packed(*trial.optimizer, packing, slice, update);
+      work(slice);
       begin = end;
     }
   }
@@ -187,6 +195,30 @@ TEST(PackedState, ResultsDoNotDependOnCutsAtBlocksNorOnThreads) {
       EXPECT_EQ(whole.numbers, cut.numbers);
       EXPECT_EQ(whole.scales, cut.scales);
     }
+  at::set_num_threads(before);
+}
+
+TEST(PackedState, UpdatesMadeTogetherAreThoseMadeOneByOne) {
+  const int before = at::get_num_threads();
+  constexpr int64_t n = 50'123;
+  const std::vector<float> none, zero(n, 0.0f);
+  std::vector<Update> updates;
+  for (int t = 2; t <= 12; t++) updates.push_back({.lr = 0.01 / t, .gradient_scale = 1.0 / t, .step = t, .seed = 4});
+  for (OptimizerKind kind : kPackable)
+    for (Packing packing : {Packing::fp32, Packing::bf16, Packing::int8})
+      for (bool with_gradient : {true, false}) {
+        PackedTrial together(kind, packing, n), one_by_one(kind, packing, n);
+        for (PackedTrial* trial : {&together, &one_by_one}) trial->step(normals(n, 200), {.lr = 0.01, .step = 1, .seed = 4}, {n});
+        const std::vector<float> gradient = with_gradient ? normals(n, 201) : none;
+        at::set_num_threads(2);
+        together.steps(gradient, updates, {256, 16384, 40'960, n});
+        at::set_num_threads(1);
+        for (const Update& update : updates)
+          one_by_one.step(&update == updates.data() && with_gradient ? gradient : zero, update, {n});
+        EXPECT_EQ(together.trial.value, one_by_one.trial.value);
+        EXPECT_EQ(together.numbers, one_by_one.numbers);
+        EXPECT_EQ(together.scales, one_by_one.scales);
+      }
   at::set_num_threads(before);
 }
 

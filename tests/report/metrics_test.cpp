@@ -42,6 +42,7 @@ TEST(Metrics, EveryFieldComesBackBitForBit) {
   m.loss_scale = 65536;
   m.valid_loss = 1.0 / 3;
   m.save_s = 1e-9;
+  m.disk = DiskMetrics{int64_t{3} << 40, 17, 2};
   m.sample = "line\n\"quoted\" \t naïve";
   MetricsLog(dir / "metrics.jsonl", 0).append(m);
   auto all = read_metrics(dir / "metrics.jsonl");
@@ -57,6 +58,7 @@ TEST(Metrics, EveryFieldComesBackBitForBit) {
   EXPECT_EQ(all[0].mem_peak_bytes, m.mem_peak_bytes);
   EXPECT_TRUE(all[0].skipped);
   EXPECT_EQ(all[0].loss_scale, m.loss_scale);
+  EXPECT_EQ(all[0].disk, m.disk);
   EXPECT_EQ(all[0].valid_loss, m.valid_loss);
   EXPECT_EQ(all[0].save_s, m.save_s);
   EXPECT_EQ(all[0].sample, m.sample);
