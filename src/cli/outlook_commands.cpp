@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/run_file.h"
 #include "planner/memory_table.h"
+#include "planner/plan_json.h"
 #include "schedule/draw.h"
 #include "schedule/draw_svg.h"
 #include "schedule/limits.h"

@@ -226,16 +226,14 @@ void Engine::execute(Run& run, const Op& op) {
     case OpKind::stow: model_.stow(op.block, op.lane); break;
     case OpKind::park: {
       at::Tensor& input = micro->inputs[static_cast<size_t>(op.block)];
-      if (model_.on_device()) micro->parked[static_cast<size_t>(op.block)] = model_.download_input(input);
-      else model_.park(op.block, op.micro, op.lane, input);
+      micro->parked[static_cast<size_t>(op.block)] = model_.park(op.block, op.micro, op.lane, input);
       input.reset();
       break;
     }
     case OpKind::unpark: {
       at::Tensor input = activation_of(micro->pass);
       at::Tensor& parked = micro->parked[static_cast<size_t>(op.block)];
-      if (model_.on_device()) model_.upload_input(parked, input);
-      else model_.unpark(op.block, op.micro, op.lane, input);
+      model_.unpark(op.block, op.micro, op.lane, parked, input);
       parked.reset();
       micro->inputs[static_cast<size_t>(op.block)] = std::move(input);
       break;

@@ -38,13 +38,10 @@ void ModelState::download(BlockId id) {
 }
 
 at::Tensor ModelState::download_input(const at::Tensor& input) {
-  MEGALITH_ASSERT(input.is_contiguous());
   MemoryScope scope(AllocationKind::activations);
   at::Tensor parked = at::empty(input.sizes(), input.options().device(at::kCPU));
   device_->download(input, parked);
   return parked;
 }
-
-void ModelState::upload_input(const at::Tensor& parked, const at::Tensor& input) { device_->upload(parked, input); }
 
 }  // namespace megalith

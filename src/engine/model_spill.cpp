@@ -212,14 +212,17 @@ void ModelState::stow(BlockId id, Lane lane) {
   if (!home_is_apart()) rebind(state, [&] { state.gradients.reset(); });  // else the whole one went when it was summed
 }
 
-void ModelState::park(BlockId id, MicroId micro, Lane lane, const at::Tensor& input) {
+at::Tensor ModelState::park(BlockId id, MicroId micro, Lane lane, const at::Tensor& input) {
   MEGALITH_ASSERT(input.is_contiguous());
+  if (on_device()) return download_input(input);
   const BlockId stored = state_of(id).parts.front().stored;
   store_->stream(lane, {{store_->input(stored, micro, static_cast<int64_t>(input.nbytes())), false, true}},
                  chunks_of(input, [](std::span<std::byte> from, std::byte* to) { std::ranges::copy(from, to); }));
+  return {};
 }
 
-void ModelState::unpark(BlockId id, MicroId micro, Lane lane, const at::Tensor& input) {
+void ModelState::unpark(BlockId id, MicroId micro, Lane lane, const at::Tensor& parked, const at::Tensor& input) {
+  if (on_device()) return device_->upload(parked, input);
   const BlockId stored = state_of(id).parts.front().stored;
   store_->stream(lane, {{store_->input(stored, micro, static_cast<int64_t>(input.nbytes())), true, false}},
                  chunks_of(input, [](std::span<std::byte> to, std::byte* from) { std::copy_n(from, to.size(), to.data()); }));

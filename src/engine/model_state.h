@@ -122,15 +122,14 @@ class ModelState final : private ExpertShelf {
   void drop(BlockId id);
   void clear(BlockId id);
   void stow(BlockId id, Lane lane);
-  // Of inputs that layers keep: what the ops of the same names do.
-  void park(BlockId id, MicroId micro, Lane lane, const at::Tensor& input);
-  void unpark(BlockId id, MicroId micro, Lane lane, const at::Tensor& input);
+  // Of inputs that layers keep: what the ops of the same names do. What a device's input becomes in the host's memory is
+  // the caller's to hold; on disk there is nothing to hold.
+  at::Tensor park(BlockId id, MicroId micro, Lane lane, const at::Tensor& input);
+  void unpark(BlockId id, MicroId micro, Lane lane, const at::Tensor& parked, const at::Tensor& input);
   // Of blocks that are computed on a device: what the ops of the same names do.
   bool on_device() const { return device_ != nullptr; }
   void upload(BlockId id);
   void download(BlockId id);
-  at::Tensor download_input(const at::Tensor& input);                     // parked: in the host's memory
-  void upload_input(const at::Tensor& parked, const at::Tensor& input);
   // Of blocks that several ranks have: what the ops of the same names do. `tensor`: the ranks that share their insides
   // (null: none).
   void gather(BlockId id, const Replicas& replicas);
@@ -222,6 +221,7 @@ class ModelState final : private ExpertShelf {
   void hand_on(const State& state, size_t parameter, NamedPart piece, bool fills, const PieceWork& work) const;
   bool first_of_replicas() const { return part_.replica == 0 && part_.ranks.split.tensor_rank == 0; }
   // What is updated is another buffer than what is computed with: a slice of it, or the host's.
+  at::Tensor download_input(const at::Tensor& input);
   bool home_is_apart() const { return slices() || on_device(); }
   bool elementwise() const { return slot_arrays_ >= 0; }
   bool packs() const { return packing_ != Packing::fp32; }

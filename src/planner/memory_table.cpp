@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "memory/spill_file.h"
+#include "planner/budget.h"
 #include "schedule/parking_pass.h"
 
 namespace megalith {

@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "planner/plan.h"
+#include "planner/refusal.h"
 #include "schedule/memory.h"
 
 namespace megalith {

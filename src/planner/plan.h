@@ -2,12 +2,10 @@
 // predicted time and memory.
 #pragma once
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "config/config.h"
 #include "planner/strategy.h"
 #include "schedule/costs.h"
@@ -35,28 +33,6 @@ struct Plan {
   std::vector<std::string> adapted;  // what was changed to make it fit, a line each
   Bytes device_budget;          // of the device that computes; 0: the host does
   Bytes predicted_peak() const { return Bytes(predicted.peak_bytes) + process; }
-};
-
-// A single setting that would make a run fit, and what the process would then take.
-struct Way {
-  std::string setting;  // key=value
-  Bytes bytes;
-};
-
-// Why a run does not fit, in figures.
-struct Shortfall {
-  int64_t micro_batch = 1;
-  Bytes budget, process;
-  Bytes least;               // of the whole process, by the strategy that needs least
-  Strategy tightest;
-  Schedule step;             // by that strategy
-  Bytes device_budget, device_least;  // of the device that computes; 0: the host does
-  std::vector<Way> ways;
-};
-
-struct DoesNotFit : UserError {
-  DoesNotFit(Parts what, Shortfall why) : UserError(std::move(what)), shortfall(std::move(why)) {}
-  Shortfall shortfall;
 };
 
 // Whether speeds that no run has measured yet may be measured (some seconds).
@@ -91,16 +67,5 @@ Plan with_shape(Plan plan, const Config& config);
 // in a step that ran (`measured`, of plan.step) instead of by calibration. The window changes no number.
 int32_t window_by_measurement(const Plan& plan, std::span<const Span> measured);
 Plan with_window(Plan plan, const Config& config, int32_t window);
-
-nlohmann::json to_json(const Plan& plan, const Config& config);  // plan.json
-
-// The whole process when its tensors take at most `tensors` bytes: with alignment and what no schedule counts.
-Bytes process_with(int64_t tensors, Bytes process);
-
-// The device's memory when tensors take at most `tensors` bytes of it.
-Bytes device_with(int64_t tensors);
-
-// Bytes by the kinds that reports show.
-nlohmann::json memory_by_kind(const MemoryUse& use, Bytes process);
 
 }  // namespace megalith

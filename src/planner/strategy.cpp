@@ -146,7 +146,8 @@ namespace {
 
 // What fits a device and the host behind it. Of the host's memory as much is used as there is, of the device's by windows
 // of several sizes; simulation finds out which is worth it.
-std::vector<Strategy> strategies_on_device(const std::vector<BlockFacts>& blocks, int32_t micros, const StrategyLimits& limits) {
+std::vector<Strategy> strategies_on_device(const std::vector<BlockFacts>& blocks, int32_t micros,
+                                           const StrategyLimits& limits) {
   const MemorySettings& memory = limits.memory;
   const bool open = memory.recompute == Recompute::automatic;
   const size_t layers = blocks.size() - 2;
@@ -192,7 +193,8 @@ std::vector<Strategy> strategies_on_device(const std::vector<BlockFacts>& blocks
 
 }  // namespace
 
-std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, int32_t micros, const StrategyLimits& limits) {
+std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, int32_t micros,
+                                         const StrategyLimits& limits) {
   if (limits.division.device) return strategies_on_device(blocks, micros, limits);
   const MemorySettings& memory = limits.memory;
   const bool open = memory.recompute == Recompute::automatic;
@@ -265,7 +267,8 @@ std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, 
 
 Strategy tightest_strategy(const std::vector<BlockFacts>& blocks, int32_t micros, const StrategyLimits& limits) {
   Strategy strategy = limits.plain();
-  strategy.keep = limits.memory.recompute == Recompute::automatic ? recompute_all(blocks) : keep_as_told(blocks, limits.memory);
+  const bool free = limits.memory.recompute == Recompute::automatic;
+  strategy.keep = free ? recompute_all(blocks) : keep_as_told(blocks, limits.memory);
   if (limits.division.device) {
     strategy.window = limits.memory.window > 0 ? static_cast<int32_t>(limits.memory.window) : 1;
     if (!limits.memory.spill.empty()) strategy.placement = PlacementPath(blocks).at(PlacementPath(blocks).length());
@@ -303,7 +306,8 @@ std::string describe(const Strategy& strategy) {
     if (away > 0) say(fmt::format("{} of {} blocks on disk", away, strategy.placement.size()));
     if (moments > 0) say(fmt::format("moments of {} on disk", moments));
     const auto parked = std::count(strategy.parks.begin(), strategy.parks.end(), true);
-    if (parked > 0) say(fmt::format("inputs of {} layers {}", parked, strategy.division.device ? "in the host's memory" : "on disk"));
+    const std::string_view where = strategy.division.device ? "in the host's memory" : "on disk";
+    if (parked > 0) say(fmt::format("inputs of {} layers {}", parked, where));
     if (!strategy.placement.empty() && !strategy.division.device) say(fmt::format("window {}", strategy.window));
   }
   if (strategy.division.device) say(fmt::format("window {} on the device", strategy.window));

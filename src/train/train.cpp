@@ -9,6 +9,7 @@
 #include "config/check.h"
 #include "engine/simulated_device.h"
 #include "memory/allocator.h"
+#include "planner/plan_json.h"
 #include "report/html.h"
 #include "schedule/parking_pass.h"
 #include "train/agreement.h"

@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "memory/allocator.h"
 #include "memory/spill_file.h"
+#include "planner/budget.h"
 #include "planner/calibration.h"
 #include "schedule/parking_pass.h"
 

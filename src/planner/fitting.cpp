@@ -1,0 +1,91 @@
+#include "planner/fitting.h"
+
+#include <algorithm>
+
+#include "planner/budget.h"
+#include "planner/run_blocks.h"
+#include "schedule/residency_pass.h"
+
+namespace megalith {
+namespace {
+
+// Beyond this many tokens at once matrix products get no faster, but activations grow.
+constexpr int64_t kTokensEnough = 4096;
+// Below this many products are slow, and computing layers again costs less than smaller micro-batches.
+constexpr int64_t kTokensFew = 512;
+
+PipelineOrder pipeline_order(const std::string& name) {
+  if (name == "gpipe") return PipelineOrder::gpipe;
+  if (name == "interleaved") return PipelineOrder::interleaved;
+  return name == "zero_bubble" ? PipelineOrder::zero_bubble : PipelineOrder::one_f_one_b;
+}
+
+// Whether the step fits with that micro-batch, by a strategy that is always the same: memory follows from the order
+// alone, no speeds are needed.
+bool fits_plainly(const Config& config, int64_t micro_batch, int64_t room) {
+  const auto blocks = facts_for(config, micro_batch);
+  const int32_t micros = micros_of(config, micro_batch);
+  for (int32_t stage = 0; stage < stages_of(config); stage++) {
+    StrategyLimits limits = limits_of(config, blocks, stage, room);
+    Strategy plain = limits.plain();
+    limits.memory = {.recompute = config.memory.recompute, .recompute_every = config.memory.recompute_every};
+    if (config.memory.recompute != Recompute::automatic) plain.keep = tightest_strategy(blocks, micros, limits).keep;
+    if (most_memory(blocks, micros, plain) > room) return false;
+    if (config.memory.device && most_memory(blocks, micros, plain, Tier::device) > room_on_device(device_of(config)))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+int32_t stages_of(const Config& config) { return static_cast<int32_t>(config.parallel.pipeline); }
+
+StrategyLimits limits_of(const Config& config, const std::vector<BlockFacts>& blocks, int32_t stage, int64_t room) {
+  const ParallelSettings& p = config.parallel;
+  const int64_t data = std::max<int64_t>(1, p.data);
+  StrategyLimits limits{.memory = config.memory, .room = room, .pipeline = pipeline_order(p.schedule)};
+  limits.division.ranks = static_cast<int32_t>(data * p.pipeline * p.context * p.tensor);
+  limits.division.tensor = static_cast<int32_t>(p.tensor);
+  limits.division.device = config.memory.device.has_value();
+  if (limits.division.device) limits.device = room_on_device(device_of(config));
+  limits.division.sharding = {static_cast<int32_t>(data * p.context), static_cast<int32_t>(p.zero),
+                              static_cast<int32_t>(p.expert)};
+  const int32_t pieces = limits.pipeline == PipelineOrder::interleaved ? static_cast<int32_t>(p.interleave) : 1;
+  if (p.pipeline > 1) limits.division.stages = {balanced_stages(blocks, stages_of(config), pieces), stage};
+  return limits;
+}
+
+int64_t least_memory(const Config& config, int64_t micro_batch, Tier tier) {
+  const auto blocks = facts_for(config, micro_batch);
+  const int32_t micros = micros_of(config, micro_batch);
+  int64_t most = 0;
+  for (int32_t stage = 0; stage < stages_of(config); stage++) {
+    const Strategy tightest = tightest_strategy(blocks, micros, limits_of(config, blocks, stage, 0));
+    most = std::max(most, most_memory(blocks, micros, tightest, tier));
+  }
+  return most;
+}
+
+bool fits_tightly(const Config& config, int64_t micro_batch, int64_t room) {
+  return least_memory(config, micro_batch) <= room &&
+         (!config.memory.device || least_memory(config, micro_batch, Tier::device) <= room_on_device(device_of(config)));
+}
+
+int64_t choose_micro_batch(const Config& config, int64_t room) {
+  std::vector<int64_t> divisors;  // large to small
+  const int64_t batch = rank_batch(config);
+  // A pipeline wants several micro-batches a stage to be busy.
+  const int64_t stages = config.parallel.pipeline;
+  const int64_t largest = stages > 1 ? std::max<int64_t>(1, batch / (4 * stages)) : batch;
+  for (int64_t micro = largest; micro >= 1; micro--)
+    if (batch % micro == 0 && (micro * config.data.sequence <= kTokensEnough || micro == 1))
+      divisors.push_back(micro);
+  for (int64_t micro : divisors)
+    if (micro * config.data.sequence >= kTokensFew && fits_plainly(config, micro, room)) return micro;
+  for (int64_t micro : divisors)
+    if (fits_tightly(config, micro, room)) return micro;
+  return divisors.back();
+}
+
+}  // namespace megalith

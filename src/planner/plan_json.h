@@ -1,0 +1,14 @@
+// Plans as reports and plan.json show them.
+#pragma once
+#include <nlohmann/json.hpp>
+
+#include "planner/plan.h"
+
+namespace megalith {
+
+nlohmann::json to_json(const Plan& plan, const Config& config);  // plan.json
+
+// Bytes by the kinds that reports show.
+nlohmann::json memory_by_kind(const MemoryUse& use, Bytes process);
+
+}  // namespace megalith

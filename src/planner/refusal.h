@@ -1,0 +1,39 @@
+// Why a run does not fit, and which single settings would help.
+#pragma once
+#include <vector>
+
+#include "base/error.h"
+#include "config/config.h"
+#include "planner/strategy.h"
+#include "schedule/schedule.h"
+
+namespace megalith {
+
+struct Plan;
+
+// A single setting that would make a run fit, and what the process would then take.
+struct Way {
+  std::string setting;  // key=value
+  Bytes bytes;
+};
+
+// Why a run does not fit, in figures.
+struct Shortfall {
+  int64_t micro_batch = 1;
+  Bytes budget, process;
+  Bytes least;               // of the whole process, by the strategy that needs least
+  Strategy tightest;
+  Schedule step;             // by that strategy
+  Bytes device_budget, device_least;  // of the device that computes; 0: the host does
+  std::vector<Way> ways;
+};
+
+struct DoesNotFit : UserError {
+  DoesNotFit(Parts what, Shortfall why) : UserError(std::move(what)), shortfall(std::move(why)) {}
+  Shortfall shortfall;
+};
+
+// Throws DoesNotFit for a plan whose micro-batch, budget and process are known.
+[[noreturn]] void refuse(const Plan& plan, const Config& config);
+
+}  // namespace megalith

@@ -1,0 +1,88 @@
+#include "planner/run_blocks.h"
+
+#include <algorithm>
+
+#include "engine/block_store.h"
+#include "model/facts.h"
+#include "optim/optimizer.h"
+
+namespace megalith {
+namespace {
+
+MicroBatchShape micro_shape(const Config& config, int64_t sequences) {
+  double targets = config.objective.kind == Objective::masked ? config.objective.mask_fraction : 1.0;
+  // The steps that drop least are the largest.
+  const int64_t kept = config.token_dropping.on() ? static_cast<int64_t>(config.token_dropping.pacing.to) : 0;
+  const bool drops = kept < config.data.sequence && kept > 0;
+  return {.sequences = sequences,
+          .length = config.data.sequence,
+          .target_fraction = targets,
+          .micros = rank_batch(config) / sequences,
+          .kept = drops ? kept : 0,
+          .dropping_layers = drops ? config.token_dropping.layers_of(config.model.shape.layers) : std::vector<int64_t>{}};
+}
+
+// Optimizer state of one number an element, and what the engine's streaming of a block takes: see engine/model_spill.cpp.
+void describe_streaming(BlockFacts& f, const BlockSpec& spec, int64_t slots, Packing packing, bool narrow) {
+  // The optimizer's, then the gradient; 16 bits: and the master. By kind and part: one stream takes all.
+  std::vector<std::vector<StoredArray>> staged(static_cast<size_t>(slots) + (narrow ? 2 : 1));
+  for (const FlatPart& part : spec.parts) {
+    const StateLayout layout(spec, packing, part.range);
+    const StoredArray slot = stored_slot(layout), values{part.range.size()};
+    for (size_t kind = 0; kind < staged.size(); kind++)
+      staged[kind].push_back(kind < static_cast<size_t>(slots) ? slot : values);
+    f.values_disk_bytes += values.disk_bytes();
+    f.optimizer_bytes += slots * layout.slot_bytes();
+    if (part.spread) f.expert_optimizer_bytes += slots * layout.slot_bytes();
+    f.optimizer_disk_bytes += slots * slot.disk_bytes();
+  }
+  f.stream_bytes = BlockStore::staging_bytes(staged);
+  if (spec.parts.size() == 1) return;
+  for (std::vector<StoredArray>& kind : staged) kind.erase(kind.begin());  // experts alone
+  f.call_bytes = BlockStore::staging_bytes(staged);
+}
+
+// State of another form, of an optimizer that looks at whole parameters: it stays in memory, and so does a block while
+// it is updated.
+void describe_whole(BlockFacts& f, const BlockSpec& spec, const Optimizer& optimizer, bool narrow) {
+  f.optimizer_streams = false;
+  f.stream_bytes = (narrow ? 8 : 4) * spec.flat_size;
+  f.values_disk_bytes = StoredArray{spec.flat_size}.disk_bytes();
+  for (const ParameterSpec& p : spec.parameters)
+    for (const SlotSpec& slot : optimizer.slots({p.name, p.shape, p.decays}))
+      f.optimizer_bytes += 4 * (slot.extent == SlotExtent::element ? p.size()
+                                : slot.extent == SlotExtent::row   ? p.shape.front()
+                                                                   : p.shape.back());
+}
+
+}  // namespace
+
+int64_t rank_batch(const Config& config) { return config.train.batch / std::max<int64_t>(1, config.parallel.data); }
+
+int32_t micros_of(const Config& config, int64_t micro_batch) {
+  return static_cast<int32_t>(rank_batch(config) / micro_batch);
+}
+
+Workload workload(const Config& config, int64_t micro_batch) {
+  return {config.model.shape, micro_shape(config, micro_batch), config.train.precision, config.objective.kind};
+}
+
+std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch) {
+  const Workload work = workload(config, micro_batch);
+  // Ranks that share blocks have equal parts, but for a row or a token here and there.
+  const ParallelSettings& p = config.parallel;
+  const Split split{.tensor = p.tensor, .context = p.context, .form = p.context_form, .expert = p.expert};
+  auto facts = block_facts(work.shape, work.micro, work.precision, config.train.activations, split);
+  const auto optimizer = make_optimizer(config.train);
+  const auto specs = list_blocks(config.model.shape, split);
+  const auto slots = static_cast<int64_t>(optimizer->slots({"any", {1, 1}, true}).size());
+  const bool narrow = work.precision != Precision::fp32;
+  for (size_t b = 0; b < facts.size(); b++) {
+    if (optimizer->statistics_rounds() > 0) describe_whole(facts[b], specs[b], *optimizer, narrow);
+    else describe_streaming(facts[b], specs[b], slots, config.train.optimizer_state, narrow);
+    if (b > 0) facts[b].parking_bytes = BlockStore::staging_bytes({{{(facts[b - 1].output_bytes + 3) / 4}}});
+  }
+  return facts;
+}
+
+}  // namespace megalith

@@ -1,0 +1,16 @@
+// The blocks of a run as its schedules see them: what a rank's share of each computes, keeps and moves.
+#pragma once
+#include <vector>
+
+#include "config/config.h"
+#include "planner/calibration.h"
+#include "schedule/schedule.h"
+
+namespace megalith {
+
+int64_t rank_batch(const Config& config);  // sequences a step that a rank takes
+int32_t micros_of(const Config& config, int64_t micro_batch);  // micro-batches a step
+Workload workload(const Config& config, int64_t micro_batch);  // what calibration measures
+std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch);
+
+}  // namespace megalith
