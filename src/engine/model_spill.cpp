@@ -135,7 +135,8 @@ void ModelState::renew_whole(State& state, Lane lane, const Optimizer& optimizer
       store_->read(lane, store_->parameters(part.stored), part.values.mutable_data_ptr<float>());
       store_->read(lane, store_->gradient(part.stored), part.sum.mutable_data_ptr<float>());
     }
-    if (!home_is_apart()) state.computing = wide ? values : buffer(computing_elements(state.block->spec(), compute_type_), compute_type_);
+    const int64_t elements = computing_elements(state.block->spec(), compute_type_);
+    if (!home_is_apart()) state.computing = wide ? values : buffer(elements, compute_type_);
   }
   apply(state, optimizer, *state.pending);
   for (Part& part : state.parts) {
