@@ -137,7 +137,8 @@ void ModelState::renew_whole(State& state, Lane lane) {
       store_->read(lane, {{{store_->parameters(part.stored), part.values.mutable_data_ptr<float>()},
                            {store_->gradient(part.stored), part.sum.mutable_data_ptr<float>()}}});
     }
-    if (!home_is_apart()) state.computing = wide ? values : buffer(computing_elements(state.block->spec(), compute_type_), compute_type_);
+    const int64_t elements = computing_elements(state.block->spec(), compute_type_);
+    if (!home_is_apart()) state.computing = wide ? values : buffer(elements, compute_type_);
   }
   MEGALITH_ASSERT(waiting(state.parts.front()) == 1, "{}", state.block->spec().name);
   apply(state, *optimizer_, log_.from(state.parts.front().made).front());

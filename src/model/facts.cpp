@@ -133,8 +133,8 @@ void deferring_facts(BlockFacts& f, const Share& r) {
   const int64_t half = r.sparse ? experts.deferred_bytes : e * N * (wide + F + 2 * C);  // the feed-forward's
   f.deferred_bytes = half + e * N * (2 * C + A + X);
   const int64_t F_weighed = r.sparse ? std::max(s.experts.ffn, s.experts.shared) / r.split.tensor : F;
-  f.weigh_workspace_bytes = std::max({product_bytes(e, F_weighed, C), product_bytes(e, (s.arch == Arch::llama ? 2 : 1) * F_weighed, C),
-                                      product_bytes(e, C, X)});
+  const int64_t weighed = s.arch == Arch::llama ? 2 * F_weighed : F_weighed;  // the larger of the half's two
+  f.weigh_workspace_bytes = std::max(product_bytes(e, weighed, C), product_bytes(e, C, X));
   // The feed-forward half: the norm's output and, where rows are shared, all rows of it and of the gradient.
   const int64_t normed = S * C + (r.shares_rows() ? 2 * N * C : s.dropout.residual > 0 ? S * C : 0);
   const int64_t input = N * C + (r.shares_rows() ? S * C : 0);
@@ -144,7 +144,8 @@ void deferring_facts(BlockFacts& f, const Share& r) {
       r.sparse ? f.saved_bytes + r.pre_bytes() - r.kept_pre_bytes() + e * normed + experts.deferring_bytes
                : f.saved_bytes + e * (unpacked + normed + (bert ? S * C : 0) + std::max(swiglu, N * F + input));
   // The attention half: what the other half left; BERT's stream has more gradients, and sums.
-  const int64_t left = r.sparse ? half / e : N * (wide + F) + (r.shares_rows() ? 2 * N * C : S * C + (copies ? S * C : 0));
+  const int64_t left =
+      r.sparse ? half / e : N * (wide + F) + (r.shares_rows() ? 2 * N * C : S * C + (copies ? S * C : 0));
   const int64_t stream = S * C * (bert ? 4 : 1) + (r.shares_rows() ? N * C : copies ? S * C : 0);
   const int64_t floats = e < 4 ? 4 * N * 2 * (X + A) : 0;
   const int64_t at_heads = f.attention_saved_bytes + e * (left + stream + N * (A + X) * (r.kept.packs() ? 2 : 1)) +

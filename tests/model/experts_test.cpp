@@ -192,8 +192,10 @@ TEST(Experts, WeightProductsThatArePutOffAreTheSame) {
   const at::Tensor gradients = layer.gradients.clone();
   layer.gradients.zero_();
   Tape tape(Packing::fp32, true);
-  layer.layer().forward(normal({kSequences * kLength, layer.shape.hidden}, 5, at::kFloat), layer.pass, &tape);
-  EXPECT_TRUE(layer.layer().backward(normal({kSequences * kLength, layer.shape.hidden}, 6, at::kFloat), layer.pass, tape).equal(gx));
+  const at::Tensor in = normal({kSequences * kLength, layer.shape.hidden}, 5, at::kFloat);
+  const at::Tensor g = normal({kSequences * kLength, layer.shape.hidden}, 6, at::kFloat);
+  layer.layer().forward(in, layer.pass, &tape);
+  EXPECT_TRUE(layer.layer().backward(g, layer.pass, tape).equal(gx));
   for (const ParameterSpec& p : layer.layer().spec().parameters)
     if (p.of_expert) EXPECT_EQ(layer.part(layer.gradients, p).count_nonzero().item<int64_t>(), 0) << p.name;
   tape.weigh();
