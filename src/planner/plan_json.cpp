@@ -4,6 +4,7 @@
 
 #include "memory/machine.h"
 #include "model/facts.h"
+#include "schedule/residency_pass.h"
 #include "schedule/step_json.h"
 
 namespace megalith {
