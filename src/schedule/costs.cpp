@@ -10,6 +10,10 @@ namespace {
 
 constexpr double kFloatBytes = 4;
 
+// A lane of one thread takes its time from one core. Those who compute work in step, each on its part, and wait for the
+// one that shares its core: what the lane takes all of them lose, however many they are.
+double core_share(double core_s, double seconds) { return core_s / seconds; }
+
 // Computing with all cores: matrix products, then passes over memory.
 Cost compute(const MachineSpeeds& speeds, double flop, double touched_bytes) {
   const double memory_s = touched_bytes / speeds.memory_bandwidth;
@@ -26,7 +30,7 @@ Cost write_out(const MachineSpeeds& speeds, double bytes) {
   const double copy_s = 2 * bytes / speeds.memory_bandwidth;
   Cost cost{.seconds = std::max(disk_s, copy_s) + speeds.op_overhead_s, .share = {}};
   if (cost.seconds > 0) {
-    cost.share = {copy_s / speeds.cores / cost.seconds, copy_s / cost.seconds, disk_s / cost.seconds};
+    cost.share = {core_share(copy_s, cost.seconds), copy_s / cost.seconds, disk_s / cost.seconds};
   }
   return cost;
 }
@@ -43,7 +47,7 @@ Cost stream(const MachineSpeeds& speeds, const DiskTraffic& traffic, double touc
   // One core gets its part of the memory's bandwidth.
   const double core_s = (read + written) * speeds.spill_core_s + touched_bytes / speeds.memory_bandwidth * speeds.cores;
   Cost cost{.seconds = std::max(disk_s, core_s) + speeds.op_overhead_s, .share = {}};
-  cost.share = {core_s / speeds.cores / cost.seconds, memory_s / cost.seconds, disk_s / cost.seconds};
+  cost.share = {core_share(core_s, cost.seconds), memory_s / cost.seconds, disk_s / cost.seconds};
   return cost;
 }
 
@@ -52,7 +56,7 @@ Cost copy_over(const MachineSpeeds& speeds, double bytes) {
   MEGALITH_ASSERT(speeds.device_bandwidth > 0);
   const double memory_s = 2 * bytes / speeds.memory_bandwidth, core_s = memory_s * speeds.cores;
   Cost cost{.seconds = std::max(bytes / speeds.device_bandwidth, core_s) + speeds.op_overhead_s, .share = {}};
-  cost.share = {core_s / speeds.cores / cost.seconds, memory_s / cost.seconds, 0};
+  cost.share = {core_share(core_s, cost.seconds), memory_s / cost.seconds, 0};
   return cost;
 }
 
@@ -60,7 +64,7 @@ Cost copy_over(const MachineSpeeds& speeds, double bytes) {
 Cost exchange(const MachineSpeeds& speeds, double bytes) {
   const double memory_s = bytes / speeds.memory_bandwidth, core_s = memory_s * speeds.cores;
   Cost cost{.seconds = core_s + speeds.op_overhead_s, .share = {}};
-  if (cost.seconds > 0) cost.share = {memory_s / cost.seconds, memory_s / cost.seconds, 0};
+  if (cost.seconds > 0) cost.share = {core_share(core_s, cost.seconds), memory_s / cost.seconds, 0};
   return cost;
 }
 
