@@ -47,7 +47,7 @@ def needs(space, name, *overrides):
 
 def budget(space, name, share, *overrides):
     """A memory.ram between the least that works (0) and what needs nothing adapted (1)."""
-    least = needs(space, name, "memory.ram=1MiB", *overrides)["most_bytes"] * 1.06
+    least = needs(space, name, "memory.ram=1MiB", *overrides)["most_bytes"] * 1.1
     whole = needs(space, name)["unadapted_bytes"] * 1.06
     return f"memory.ram={int(least + share * max(0, whole - least)) >> 20}MiB"
 
