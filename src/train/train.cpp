@@ -113,7 +113,7 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   const StepShapes shapes(config);
   if (config.token_dropping.on())
     data->drop_tokens(config.token_dropping.layers_of(config.model.shape.layers), config.token_dropping.keep_special);
-  data->follow(shapes, prepare_filters(config, run, *data));
+  leader_first([&] { data->follow(shapes, prepare_filters(config, run, *data)); });  // analyses leave files, too
 
   const Plan plan = plan_run(config, Measuring::allowed, seat_of(team));
   if (leads) {
