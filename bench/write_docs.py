@@ -315,6 +315,8 @@ def spill_disk_bound_section(r):
 
 
 def spill_largest_section(r):
+    if "ratio" not in r:  # one side alone
+        return ""
     ours, peer = r["ours"], r["torch"]["best"]
     return (
         f"### The largest model in {ours['limit_bytes'] / 2**30:g} GiB\n{ours['parameters'] / 1e9:.2f}B parameters (hidden "
@@ -327,6 +329,8 @@ def spill_largest_section(r):
 
 
 def spill_deepspeed_section(r):
+    if "times_as_fast" not in r:  # one side alone
+        return ""
     rows = [
         [program, "–", "–", row["missing"]] if "missing" in row
         else [program, f"{row['tokens_per_s']:.1f}", f"{row['step_s']:.2f}", mib(row)]

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "spill"))
-from budget import bits  # noqa: E402
-from cgroup import MemoryCgroup  # noqa: E402
-from runs import GIB, MIB, ROOT, Run, show, step_seconds, train, write_result  # noqa: E402
+from beside_memory import beside_memory, kept, told  # noqa: E402
+from runs import GIB, MIB, ROOT, Run, show, write_result  # noqa: E402
 
 SEQUENCE, TARGET = 256, 0.9
 
@@ -51,31 +50,15 @@ class Sparse:
 def compare(folder, model, tokens, micro_batch, steps, ram, limit):
     """One model in memory, spilled, and in memory again."""
     sequence = min(SEQUENCE, tokens)
-    common = dict(folder=folder, model=model, batch=tokens // sequence, sequence=sequence, steps=steps,
-                  train={"micro_batch": micro_batch})
-    free = {"recompute": "full"}
-    before = train(Run(**common, name="in_memory", memory=free))
-    with MemoryCgroup(limit) as group:
-        tight = {**free, "ram": str(ram), "spill": str(folder / "spill")}
-        spilled = train(Run(**common, name="spilled", memory=tight), group)
-    after = train(Run(**dict(common, steps=max(4, steps // 2)), name="in_memory_again", memory=free))
+    run = Run(folder=folder, model=model, batch=tokens // sequence, sequence=sequence, steps=steps,
+              train={"micro_batch": micro_batch}, memory={"recompute": "full"})
+    result, rows = beside_memory(run, ram, limit, max(4, steps // 2))
     plan = json.loads((folder / "spilled/plan.json").read_text())
     for leftover in folder.glob("tokens.*"):  # the next comparison may need more
         leftover.unlink()
-    # Before and after: a machine that became faster or slower in between does not pass for a difference.
-    fast = (step_seconds(before["rows"]) + step_seconds(after["rows"])) / 2
-    slow = step_seconds(spilled["rows"])
-    peak = max(spilled["memory"]["peak_bytes"], spilled["memory"]["peak_bytes_by_page_tables"])
     return {
-        "parameters": model.parameters(), "experts": model.experts, "top_k": model.top_k, "layers": model.layers,
-        "hidden": model.hidden, "width": model.width, "tokens": tokens, "steps": steps, "ram_bytes": ram,
-        "limit_bytes": limit,
-        "state_over_ram": 16 * model.parameters() / ram,
-        "in_memory": {"step_s": fast, "tokens_per_s": tokens / fast, "memory": before["memory"]},
-        "spilled": {"step_s": slow, "tokens_per_s": tokens / slow, "memory": spilled["memory"],
-                    "oom_kills": spilled["oom_kills"], "times_at_limit": spilled["times_at_limit"], "peak_bytes": peak},
-        "ratio": fast / slow, "losses_identical": bits(before["rows"]) == bits(spilled["rows"]),
-        "within_budget": peak <= ram, "disk": moved(spilled["rows"], plan),
+        **result, "experts": model.experts, "top_k": model.top_k, "layers": model.layers, "hidden": model.hidden,
+        "width": model.width, "state_over_ram": 16 * model.parameters() / ram, "disk": moved(rows, plan),
     }
 
 
@@ -92,13 +75,10 @@ def report(name, r):
     show([
         (name, f"{r['parameters'] / 1e6:.0f}M parameters, state {r['state_over_ram']:.1f} x memory.ram, "
                f"{r['tokens']} tokens a step"),
-        ("in memory", f"{r['in_memory']['tokens_per_s']:.1f} tokens/s"),
-        ("spilled", f"{r['spilled']['tokens_per_s']:.1f} tokens/s, peak {r['spilled']['peak_bytes'] / MIB:.0f} of "
-                    f"{r['ram_bytes'] / MIB:.0f} MiB"),
+        *told(r),
         ("share of the speed", f"{r['ratio']:.1%}"),
         ("read a step", f"{d['read_bytes'] / 1e6:.0f} MB of {d['planned_read_bytes'] / 1e6:.0f} with all experts; "
                         f"{d['experts_called']:.1f} experts on demand"),
-        ("losses", "bit-identical" if r["losses_identical"] else "DIFFERENT"),
     ])
 
 
@@ -124,7 +104,7 @@ def main():
         few = compare(Path(name), few_tokens, 16, 1, 30, 2 * ram, 2 * ram + 256 * MIB)
         report("many experts, few tokens", few)
     write_result("memory", {"larger": larger, "few": few, "target": TARGET}, "experts")
-    if not all(r["losses_identical"] and r["within_budget"] and r["spilled"]["oom_kills"] == 0 for r in [*larger, few]):
+    if not all(kept(r) for r in [*larger, few]):
         raise SystemExit("memory: not kept")
 
 

@@ -5,19 +5,13 @@ budget, the same losses bit for bit, and the share of tokens a second.
 budget.py [--spill FOLDER] [--steps N] [--recompute full] [--micro-batch 2]"""
 
 import argparse
-import struct
 import tempfile
 from pathlib import Path
 
-from cgroup import MemoryCgroup
-from runs import GIB, GPT2_355M, MIB, ROOT, Gpt, Run, show, step_seconds, train, write_result
+from beside_memory import beside_memory, kept, told
+from runs import GIB, GPT2_355M, ROOT, Gpt, Run, show, write_result
 
 SEQUENCE = 256
-
-
-def bits(rows):
-    """Losses as the numbers they are, not as they are printed."""
-    return [struct.pack("<d", row["loss"]).hex() for row in rows]
 
 
 def main():
@@ -37,41 +31,13 @@ def main():
     print(f"budget: {model.parameters() / 1e6:.0f}M parameters, state {16 * model.parameters() / 1e9:.2f} GB, "
           f"{a.tokens} tokens a step, limit {a.limit} GiB, memory.ram {a.ram} GiB", flush=True)
     with tempfile.TemporaryDirectory(dir=a.spill) as name:
-        folder = Path(name)
-        common = dict(folder=folder, model=model, batch=a.tokens // SEQUENCE, sequence=SEQUENCE, steps=a.steps,
-                      train={"micro_batch": a.micro_batch})
-        free = Run(**common, name="in_memory", memory={"recompute": a.recompute})
-        tight = Run(**common, name="spilled", memory={
-            "recompute": a.recompute, "ram": str(ram), "spill": str(folder / "spill")})
-        inside = train(free)
-        with MemoryCgroup(int(a.limit * GIB)) as group:
-            spilled = train(tight, group)
-        again = train(Run(**dict(common, steps=a.again), name="in_memory_again", memory={"recompute": a.recompute}))
-    same = bits(inside["rows"]) == bits(spilled["rows"])
-    # Before and after: a machine that became faster or slower in between does not pass for a difference.
-    before, after, slow = (step_seconds(r["rows"]) for r in (inside, again, spilled))
-    fast = (before + after) / 2
-    peak = max(spilled["memory"]["peak_bytes"], spilled["memory"]["peak_bytes_by_page_tables"])
-    result = {
-        "parameters": model.parameters(), "tokens": a.tokens, "steps": a.steps, "limit_bytes": int(a.limit * GIB),
-        "ram_bytes": ram, "recompute": a.recompute, "micro_batch": a.micro_batch,
-        "in_memory": {"step_s": fast, "before_and_after_s": [before, after], "tokens_per_s": a.tokens / fast, "memory": inside["memory"]},
-        "spilled": {"step_s": slow, "tokens_per_s": a.tokens / slow, "memory": spilled["memory"],
-                    "oom_kills": spilled["oom_kills"], "times_at_limit": spilled["times_at_limit"],
-                    "cgroup": spilled["cgroup"]},
-        "ratio": fast / slow, "losses_identical": same, "within_budget": peak <= ram,
-        "losses": [row["loss"] for row in spilled["rows"]],
-    }
-    write_result("budget", result)
-    show([
-        ("in memory", f"{a.tokens / fast:.1f} tokens/s (before {a.tokens / before:.1f}, after {a.tokens / after:.1f}), peak {inside['memory']['peak_bytes'] / MIB:.0f} MiB"),
-        ("spilled", f"{a.tokens / slow:.1f} tokens/s, peak {peak / MIB:.0f} of {ram / MIB:.0f} MiB "
-                    f"({spilled['memory']['samples']} samples)"),
-        ("share of the speed", f"{fast / slow:.1%} (at least 95%)"),
-        ("killed", f"{spilled['oom_kills']} times; {spilled['times_at_limit']} times at the cgroup's limit"),
-        ("losses", f"{'bit-identical' if same else 'DIFFERENT'} over {a.steps} steps"),
-    ])
-    if not (same and peak <= ram and spilled["oom_kills"] == 0):
+        run = Run(folder=Path(name), model=model, batch=a.tokens // SEQUENCE, sequence=SEQUENCE, steps=a.steps,
+                  train={"micro_batch": a.micro_batch}, memory={"recompute": a.recompute})
+        result, rows = beside_memory(run, ram, int(a.limit * GIB), a.again)
+    write_result("budget", {**result, "recompute": a.recompute, "micro_batch": a.micro_batch,
+                            "losses": [row["loss"] for row in rows]})
+    show([*told(result), ("share of the speed", f"{result['ratio']:.1%} (at least 95%)")])
+    if not kept(result):
         raise SystemExit("budget: not kept")
 
 

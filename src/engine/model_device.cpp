@@ -15,11 +15,8 @@ void ModelState::upload(BlockId id) {
   const BlockSpec& spec = state.block->spec();
   const at::Tensor copy = device_->empty({computing_elements(spec, compute_type_)}, compute_type_);
   for (Part& part : state.parts) {
-    device_->upload(part.values, copy.narrow(0, part.own.begin, part.own.size()));
-    if (copy.numel() > spec.flat_size)
-      for_each_wide(spec, part.own.begin, part.own.end, [&](int64_t from, int64_t to, int64_t count) {
-        device_->upload(part.values.narrow(0, from, count), wide_values(spec, copy).narrow(0, to, count));
-      });
+    write_computing(spec, copy, part.own.begin, part.values,
+                    [&](const at::Tensor& from, const at::Tensor& to) { device_->upload(from, to); });
     if (state.placement == Placement::away) part.values.reset();  // the disk has them
   }
   rebind(state, [&] { state.computing = copy; });

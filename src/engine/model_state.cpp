@@ -335,8 +335,7 @@ void ModelState::apply_chunk(State& state, Part& part, int64_t chunk, float* val
     PackedSlice slice{&state.facts[piece.parameter], piece.begin, {value + piece.at, count}, {}, {}};
     if (gradient) slice.gradient = {gradient + piece.at, count};
     for (std::byte* record : records) slice.slots.push_back(part.layout->slot(chunk, piece, record));
-    if (gradient && updates.size() == 1) apply_packed(optimizer, packing_, slice, updates.front());
-    else apply_packed(optimizer, packing_, slice, updates);
+    apply_packed(optimizer, packing_, slice, updates);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "model/computing_buffer.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace megalith {
@@ -18,12 +20,16 @@ at::Tensor wide_values(const BlockSpec& spec, const at::Tensor& computing) {
   return computing.narrow(0, spec.flat_size, computing.numel() - spec.flat_size).view(at::kFloat);
 }
 
-void write_computing(const BlockSpec& spec, const at::Tensor& computing, int64_t begin, const at::Tensor& values) {
-  computing.narrow(0, begin, values.numel()).copy_(values);
+void write_computing(const BlockSpec& spec, const at::Tensor& computing, int64_t begin, const at::Tensor& values,
+                     const CopyTo& copy) {
+  const int64_t end = begin + values.numel();
+  copy(values, computing.narrow(0, begin, values.numel()));
   if (computing.numel() == spec.flat_size) return;
-  for_each_wide(spec, begin, begin + values.numel(), [&](int64_t from, int64_t to, int64_t count) {
-    wide_values(spec, computing).narrow(0, to, count).copy_(values.narrow(0, from, count));
-  });
+  for (const ParameterSpec& p : spec.parameters) {
+    const int64_t first = std::max(begin, p.offset), count = std::min(end, p.offset + p.size()) - first;
+    if (p.wide && count > 0)
+      copy(values.narrow(0, first - begin, count), wide_values(spec, computing).narrow(0, spec.wide_before(first), count));
+  }
 }
 
 }  // namespace megalith

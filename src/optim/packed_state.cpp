@@ -156,15 +156,11 @@ void pack(Packing packing, bool negative, std::span<const float> values, int64_t
   });
 }
 
-void apply_packed(const Optimizer& optimizer, Packing packing, const PackedSlice& slice, const Update& update) {
-  const std::vector<SlotSpec> specs = slots_of(optimizer, slice);
-  if (packing == Packing::fp32) return apply_plain(optimizer, slice, update);
-  each_tile(packing, slice, [&](const PackedSlice& tile) { apply_to_tile(optimizer, packing, specs, tile, update); });
-}
-
 void apply_packed(const Optimizer& optimizer, Packing packing, const PackedSlice& slice, std::span<const Update> updates) {
   static const std::vector<float> zeros(kElementChunk, 0.0f);
   const std::vector<SlotSpec> specs = slots_of(optimizer, slice);
+  if (packing == Packing::fp32 && updates.size() == 1 && !slice.gradient.empty())  // nothing to keep in the cache
+    return apply_plain(optimizer, slice, updates.front());
   each_tile(packing, slice, [&](PackedSlice tile) {
     const std::span<const float> none = std::span(zeros).first(tile.value.size());
     if (tile.gradient.empty()) tile.gradient = none;

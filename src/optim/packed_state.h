@@ -31,12 +31,10 @@ struct PackedSlice {
   std::vector<PackedSlot> slots;
 };
 
-// The update of an optimizer that looks at elements one by one. Where it rounds, it does so at random: bits follow
-// from the update's seed and number, the parameter's number, the slot and the element's index, so the result does not
-// depend on threads, nor on cuts that are block ends.
-void apply_packed(const Optimizer& optimizer, Packing packing, const PackedSlice& slice, const Update& update);
-// Several of them one after the other, with the very bits of so many calls. The gradient is the first one's (empty: zero);
-// that of all others is zero. A few elements at a time make all of them, so that they stay in a core's cache.
+// Updates of an optimizer that looks at elements one by one, one after the other. The gradient is the first one's (empty:
+// zero); that of all others is zero. A few elements at a time make all of them, so that they stay in a core's cache. Where
+// an update rounds, it does so at random: bits follow from the update's seed and number, the parameter's number, the slot
+// and the element's index, so the result does not depend on threads, nor on cuts that are block ends.
 void apply_packed(const Optimizer& optimizer, Packing packing, const PackedSlice& slice, std::span<const Update> updates);
 
 // Plain conversions of a slot's elements from `begin` on; `random` as in block_code.h.
