@@ -73,12 +73,13 @@ class BlockStore {
     bool writes = false;    // and go out after it
     float* whole = nullptr; // where all of it is in memory (a disk_buffer); null: through staging buffers
   };
-  // Calls `work(chunk, pointers)` for every chunk in order, with a pointer to its bytes for every array, while the next
-  // chunks come in and the last go out.
+  // Calls `work(chunk, pointers)` for every chunk in order, here, with a pointer to its bytes for every array, while the
+  // next chunks come in and the last go out.
   using ChunkWork = std::function<void(int64_t chunk, std::span<std::byte* const> arrays)>;
   void stream(Lane lane, const std::vector<Array>& arrays, const ChunkWork& work);
-  // The same of several parts of a block without a pause between them: work(part, chunk, pointers). The arrays of all parts
-  // are of the same kinds in the same order; the last of them may be left out.
+  // The same of several parts of a block without a pause between them: work(part, chunk, pointers), in any order and by
+  // any thread (base/chores.h), several at once. The arrays of all parts are of the same kinds in the same order; the last
+  // of them may be left out.
   using PartWork = std::function<void(size_t part, int64_t chunk, std::span<std::byte* const> arrays)>;
   void stream(Lane lane, const std::vector<std::vector<Array>>& parts, const PartWork& work);
   // That stream takes of the arrays of one kind, by kind and part.
@@ -94,6 +95,8 @@ class BlockStore {
     Extent parameters, gradient;
     std::vector<Extent> slots, inputs;
   };
+  enum class By : uint8_t { lane, anyone };
+  void stream(Lane lane, const std::vector<std::vector<Array>>& parts, By by, const PartWork& work);
   DiskQueue& queue(Lane lane) { return *queues_[static_cast<size_t>(lane)]; }
 
   SpillFolder folder_;

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
+#include "base/chores.h"
 #include "base/error.h"
 #include "engine/exchange_buffer.h"
 #include "memory/allocator.h"
@@ -160,7 +162,9 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
   run.outcome.spans = lanes_.run(schedule, [&](OpId id) {
     c10::InferenceMode lane_records_nothing;  // thread-local: every lane says so
     const Op& op = schedule.ops[static_cast<size_t>(id)];
+    std::optional<Chores::Computing> comes_by;
     if (op.lane != Lane::compute) keep_to_one_thread();
+    else if (computes(op.kind)) comes_by.emplace();
     if (watch_) watch_->enter(op);
     execute(run, op);
     if (watch_) watch_->leave(op);

@@ -23,16 +23,16 @@ DiskQueue::~DiskQueue() {
   for (size_t flying = slots_.size() - free_slots_.size(); flying > 0; flying--) engine_->finish();
 }
 
-DiskQueue::Ticket DiskQueue::read(SpillFile& file, int64_t offset, std::span<std::byte> into) {
-  return add(file, offset, into.data(), static_cast<int64_t>(into.size()), false);
+DiskQueue::Ticket DiskQueue::read(SpillFile& file, int64_t offset, std::span<std::byte> into, Checks by) {
+  return add(file, offset, into.data(), static_cast<int64_t>(into.size()), false, by);
 }
 
-DiskQueue::Ticket DiskQueue::write(SpillFile& file, int64_t offset, std::span<const std::byte> from) {
-  return add(file, offset, const_cast<std::byte*>(from.data()), static_cast<int64_t>(from.size()), true);
+DiskQueue::Ticket DiskQueue::write(SpillFile& file, int64_t offset, std::span<const std::byte> from, Checks by) {
+  return add(file, offset, const_cast<std::byte*>(from.data()), static_cast<int64_t>(from.size()), true, by);
 }
 
 DiskQueue::Ticket DiskQueue::add(SpillFile& file, int64_t offset, std::byte* data, int64_t length,
-                                 bool write) {
+                                 bool write, Checks by) {
   const int64_t unit = file.unit();
   MEGALITH_ASSERT(
       offset >= 0 && offset % unit == 0 && length % kDiskAlign == 0 && offset + length <= file.bytes(),
@@ -45,7 +45,7 @@ DiskQueue::Ticket DiskQueue::add(SpillFile& file, int64_t offset, std::byte* dat
   const Ticket ticket = next_ticket_++;
   if (length == 0) return ticket;
   for (int64_t at = 0; at < length; at += unit)
-    waiting_.push_back({ticket, &file, write, offset + at, data + at, std::min(unit, length - at), 0});
+    waiting_.push_back({ticket, &file, write, by, offset + at, data + at, std::min(unit, length - at), 0});
   tickets_[ticket].requests = (length + unit - 1) / unit;
   moved_[write].fetch_add(length, std::memory_order_relaxed);
   start_more();
@@ -61,7 +61,7 @@ void DiskQueue::start_more() {
       progress.requests--;
       continue;
     }
-    if (request.write)
+    if (request.write && request.by == Checks::queue)
       request.file->remember(request.offset, {request.data, static_cast<size_t>(request.length)});
     const size_t slot = free_slots_.back();
     free_slots_.pop_back();
@@ -96,7 +96,7 @@ void DiskQueue::finish_one() {
                                    : ""));
     end(slot);
   } else if (request.moved + done.result == request.length) {
-    if (!request.write) {
+    if (!request.write && request.by == Checks::queue) {
       try {
         request.file->check(request.offset, {request.data, static_cast<size_t>(request.length)});
       } catch (const Fault& fault) {

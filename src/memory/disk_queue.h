@@ -31,11 +31,14 @@ class DiskQueue {
   DiskQueue& operator=(const DiskQueue&) = delete;
 
   using Ticket = int64_t;
+  // Who compares what was read with what had been written (SpillFile::check), and notes what is to be written
+  // (SpillFile::remember): the queue, or the caller, after the read or before the write.
+  enum class Checks : uint8_t { queue, caller };
   // `offset` is a multiple of the file's unit, the length and the address are multiples of kDiskAlign.
-  Ticket read(SpillFile& file, int64_t offset, std::span<std::byte> into);
+  Ticket read(SpillFile& file, int64_t offset, std::span<std::byte> into, Checks by = Checks::queue);
   // Checksums are taken as chunks start: `from` must not change before wait.
-  Ticket write(SpillFile& file, int64_t offset, std::span<const std::byte> from);
-  // Returns when the transfer is complete and, if it was a read, is what had been written. Throws Fault: the
+  Ticket write(SpillFile& file, int64_t offset, std::span<const std::byte> from, Checks by = Checks::queue);
+  // Returns when the transfer is complete and, if it was a read that the queue checks, is what had been written. Throws Fault: the
   // disk failed, is full, the file was cut short, a chunk holds something else. A ticket waited for is done
   // with.
   void wait(Ticket ticket);
@@ -51,6 +54,7 @@ class DiskQueue {
     Ticket ticket = 0;
     SpillFile* file = nullptr;
     bool write = false;
+    Checks by = Checks::queue;
     int64_t offset = 0;
     std::byte* data = nullptr;
     int64_t length = 0;
@@ -60,7 +64,7 @@ class DiskQueue {
     int64_t requests = 0;  // not ended yet
     std::string error;     // the first one
   };
-  Ticket add(SpillFile& file, int64_t offset, std::byte* data, int64_t length, bool write);
+  Ticket add(SpillFile& file, int64_t offset, std::byte* data, int64_t length, bool write, Checks by);
   void start_more();
   void finish_one();
   void start(size_t slot);

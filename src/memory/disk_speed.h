@@ -8,8 +8,8 @@
 
 namespace megalith {
 
-inline constexpr int kSpillDepth =
-    16;  // chunks in flight a queue: enough while the lane waits for a core for some milliseconds
+// Chunks in flight a queue: enough while the lane waits, for a core or for those who compute, for some ten milliseconds.
+inline constexpr int kSpillDepth = 32;
 
 // Bytes a second, sustained, checksums included.
 struct DiskSpeed {

@@ -35,7 +35,7 @@ class SpillFile {
   int64_t unit() const { return unit_; }
   int descriptor() const { return descriptor_; }
 
-  // Called by queues. `offset` is a chunk's beginning, `chunk` the part of it that is transferred.
+  // Called by queues or for them. `offset` is a chunk's beginning, `chunk` the part of it that is transferred.
   void remember(int64_t offset, std::span<const std::byte> chunk);
   // A chunk is read in the length it was last written in, no other.
   int64_t written_length(int64_t offset) const;  // 0: nothing yet

@@ -14,6 +14,9 @@ constexpr double kFloatBytes = 4;
 // one that shares its core: what the lane takes all of them lose, however many they are.
 double core_share(double core_s, double seconds) { return core_s / seconds; }
 
+// Work that those who compute take over (base/chores.h) is shared by all of them.
+double spread_share(const MachineSpeeds& speeds, double core_s, double seconds) { return core_s / seconds / speeds.cores; }
+
 // Computing with all cores: matrix products, then passes over memory.
 Cost compute(const MachineSpeeds& speeds, double flop, double touched_bytes) {
   const double memory_s = touched_bytes / speeds.memory_bandwidth;
@@ -47,7 +50,7 @@ Cost stream(const MachineSpeeds& speeds, const DiskTraffic& traffic, double touc
   // One core gets its part of the memory's bandwidth.
   const double core_s = (read + written) * speeds.spill_core_s + touched_bytes / speeds.memory_bandwidth * speeds.cores;
   Cost cost{.seconds = std::max(disk_s, core_s) + speeds.op_overhead_s, .share = {}};
-  cost.share = {core_share(core_s, cost.seconds), memory_s / cost.seconds, disk_s / cost.seconds};
+  cost.share = {spread_share(speeds, core_s, cost.seconds), memory_s / cost.seconds, disk_s / cost.seconds};
   return cost;
 }
 

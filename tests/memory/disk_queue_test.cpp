@@ -93,6 +93,21 @@ TEST_P(DiskQueues, GiveBackWhatWasWrittenInAnyOrder) {
   }
 }
 
+TEST_P(DiskQueues, LeaveChecksToACallerWhoWantsThem) {
+  auto spill = file(2 * kMiB);
+  DiskBuffer kept(kMiB), read(kMiB);
+  kept.fill(3);
+  auto queue = make_disk_queue(way(), 4);
+  spill->remember(0, kept.span());
+  queue->wait(queue->write(*spill, 0, kept.span(), DiskQueue::Checks::caller));
+  kept.span()[17] ^= std::byte{1};  // on disk and not in the book
+  queue->wait(queue->write(*spill, 0, kept.span(), DiskQueue::Checks::caller));
+  queue->wait(queue->read(*spill, 0, read.span(), DiskQueue::Checks::caller));
+  EXPECT_TRUE(read == kept);
+  EXPECT_THROW(spill->check(0, read.span()), Fault);
+  EXPECT_THROW(queue->wait(queue->read(*spill, 0, read.span())), Fault);
+}
+
 TEST_P(DiskQueues, ReadsAndWritesOfOneQueueGoTogether) {
   auto spill = file(16 * kMiB);
   DiskBuffer first(8 * kMiB), second(8 * kMiB), read(8 * kMiB);

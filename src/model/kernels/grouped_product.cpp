@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/chores.h"
 #include "model/kernels/operand.h"
 
 namespace megalith::kernels {
@@ -20,14 +21,13 @@ int64_t threads_for(int64_t rows, int64_t width, int64_t depth) {
 
 template <class Work>
 void run(const std::vector<std::vector<GroupCut>>& parts, const Work& work) {
-  if (parts.size() == 1) {
-    for (const GroupCut& cut : parts[0]) work(cut);
-    return;
-  }
-  at::parallel_for(0, std::ssize(parts), 1, [&](int64_t first, int64_t last) {
+  auto do_parts = [&](int64_t first, int64_t last) {
+    Chores::of_process().help();
     for (int64_t i = first; i < last; i++)
       for (const GroupCut& cut : parts[static_cast<size_t>(i)]) work(cut);
-  });
+  };
+  if (parts.size() == 1) return do_parts(0, 1);
+  at::parallel_for(0, std::ssize(parts), 1, do_parts);
 }
 
 bool take(const std::vector<at::Tensor>& all) { return std::all_of(all.begin(), all.end(), takes); }

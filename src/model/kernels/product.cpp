@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/chores.h"
 #include "model/kernels/operand.h"
 #include "model/kernels/simd.h"
 
@@ -52,10 +53,12 @@ void run(const at::Tensor& a_MK, const at::Tensor& b_KN, const at::Tensor& c_MN,
              start.itself || start.row || start.other.data);
   };
   const int64_t blocks = grid.rows * grid.columns;
-  if (blocks == 1) return block(0);
-  at::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
+  auto blocks_from = [&](int64_t begin, int64_t end) {
+    Chores::of_process().help();
     for (int64_t i = begin; i < end; i++) block(i);
-  });
+  };
+  if (blocks == 1) return blocks_from(0, 1);
+  at::parallel_for(0, blocks, 1, blocks_from);
 }
 
 }  // namespace
