@@ -1,12 +1,12 @@
 #include "engine/block_store.h"
 
 #include <ATen/ops/empty.h>
-#include <c10/core/InferenceMode.h>
 
 #include <algorithm>
 
 #include "base/chores.h"
 #include "base/error.h"
+#include "engine/chunk_stream.h"
 #include "memory/allocator.h"
 #include "memory/disk_speed.h"
 
@@ -15,9 +15,6 @@ namespace {
 
 constexpr int64_t kFloat = sizeof(float);
 static_assert(kStateChunk * kFloat == kSpillChunk, "float32 arrays fill the units of their files");
-constexpr int64_t kSlots = 12;  // chunks of an array in memory while it streams: what a disk moves between two products
-constexpr int64_t kAhead = 5;   // of them on their way in; the others are worked on or on their way out
-
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 std::span<std::byte> bytes_of(float* data, int64_t elements) {
@@ -27,15 +24,9 @@ std::span<std::byte> bytes_of(float* data, int64_t elements) {
 // Elements of a transfer that holds `elements`.
 int64_t padded(int64_t elements) { return round_up(elements, kDiskAlign / kFloat); }
 
-// A unit of a file and where it is in memory.
-struct Unit {
-  SpillFile* file = nullptr;
-  int64_t offset = 0;
-  std::span<std::byte> bytes;
-};
-
-std::vector<Unit> units_of(std::span<const BlockStore::Whole> all) {
-  std::vector<Unit> units;
+// Unit by unit.
+std::vector<SpillPiece> units_of(std::span<const BlockStore::Whole> all) {
+  std::vector<SpillPiece> units;
   for (const BlockStore::Whole& one : all) {
     const std::span<std::byte> bytes = bytes_of(one.buffer, padded(one.extent.array.elements));
     const auto unit = static_cast<size_t>(one.extent.file->unit());
@@ -45,23 +36,6 @@ std::vector<Unit> units_of(std::span<const BlockStore::Whole> all) {
   }
   return units;
 }
-
-// Ends what is in flight whatever happens: the disk uses buffers that are somebody else's soon.
-class Flight {
- public:
-  explicit Flight(DiskQueue& disk) : disk_(disk) {}
-  ~Flight() {
-    try {
-      disk_.wait_all();
-    } catch (const Fault&) {  // who wants to know asks before
-    }
-  }
-  Flight(const Flight&) = delete;
-  Flight& operator=(const Flight&) = delete;
-
- private:
-  DiskQueue& disk_;
-};
 
 }  // namespace
 
@@ -144,27 +118,27 @@ BlockStore::Extent BlockStore::input(BlockId block, MicroId micro, int64_t bytes
 
 void BlockStore::read(Lane lane, std::span<const Whole> all) {
   DiskQueue& disk = queue(lane);
-  const std::vector<Unit> units = units_of(all);
+  const std::vector<SpillPiece> units = units_of(all);
   Flight flight(disk);
   std::vector<DiskQueue::Ticket> coming;
-  for (const Unit& unit : units) coming.push_back(disk.read(*unit.file, unit.offset, unit.bytes, DiskQueue::Checks::caller));
+  for (const SpillPiece& unit : units) coming.push_back(disk.read(*unit.file, unit.offset, unit.bytes, DiskQueue::Checks::caller));
   HandedOver checks;
   for (size_t i = 0; i < units.size(); i++) {
     disk.wait(coming[i]);
-    checks.add([unit = &units[i]] { unit->file->check(unit->offset, unit->bytes); });
+    checks.add([unit = &units[i]] { unit->check(); });
   }
   checks.wait_all();
 }
 
 void BlockStore::write(Lane lane, std::span<const Whole> all) {
   DiskQueue& disk = queue(lane);
-  const std::vector<Unit> units = units_of(all);
+  const std::vector<SpillPiece> units = units_of(all);
   Flight flight(disk);
   HandedOver notes;
-  for (const Unit& unit : units) notes.add([&unit] { unit.file->remember(unit.offset, unit.bytes); });
+  for (const SpillPiece& unit : units) notes.add([&unit] { unit.remember(); });
   for (int64_t i = 0; i < notes.size(); i++) {
     notes.wait(i);
-    const Unit& unit = units[static_cast<size_t>(i)];
+    const SpillPiece& unit = units[static_cast<size_t>(i)];
     disk.write(*unit.file, unit.offset, unit.bytes, DiskQueue::Checks::caller);
   }
   disk.wait_all();
@@ -178,121 +152,19 @@ int64_t BlockStore::staging_bytes(const std::vector<std::vector<StoredArray>>& s
       chunks += array.chunks();
       stride = std::max(stride, array.chunk_stride());
     }
-    bytes += std::min(kSlots, chunks) * stride;
+    bytes += ChunkStream::slots(chunks) * stride;
   }
   return bytes;
 }
 
 void BlockStore::stream(Lane lane, const std::vector<Array>& arrays, const ChunkWork& work) {
-  stream(lane, std::vector<std::vector<Array>>{arrays}, By::lane,
-         [&](size_t, int64_t chunk, std::span<std::byte* const> pointers) { work(chunk, pointers); });
+  ChunkStream(queue(lane), {arrays}, ChunkStream::By::caller, [&](const Tile& chunk, std::span<std::byte* const> pointers) {
+    work(chunk.chunk, pointers);
+  }).run();
 }
 
-void BlockStore::stream(Lane lane, const std::vector<std::vector<Array>>& parts, const PartWork& work) {
-  stream(lane, parts, By::anyone, work);
-}
-
-void BlockStore::stream(Lane lane, const std::vector<std::vector<Array>>& parts, By by, const PartWork& work) {
-  struct Turn {
-    size_t part;
-    int64_t chunk;
-  };
-  std::vector<Turn> turns;
-  size_t kinds = 0;
-  for (size_t p = 0; p < parts.size(); p++) {
-    MEGALITH_ASSERT(!parts[p].empty());
-    kinds = std::max(kinds, parts[p].size());
-    for (int64_t chunk = 0; chunk < parts[p].front().extent.array.chunks(); chunk++) turns.push_back({p, chunk});
-  }
-  MemoryScope scope(AllocationKind::staging);
-  std::vector<at::Tensor> staging(kinds);
-  std::vector<int64_t> strides(kinds, 0);  // bytes: of the largest chunk of a kind that is staged
-  for (const std::vector<Array>& arrays : parts)
-    for (size_t a = 0; a < arrays.size(); a++) {
-      const StoredArray& array = arrays[a].extent.array;
-      MEGALITH_ASSERT(array.elements == arrays.front().extent.array.elements, "arrays stream in step");
-      if (!arrays[a].whole) strides[a] = std::max(strides[a], array.chunk_stride());
-    }
-  const int64_t slots = std::min(std::ssize(turns), kSlots);
-  for (size_t a = 0; a < kinds; a++)
-    if (strides[a] > 0) staging[a] = disk_buffer(slots * strides[a] / kFloat);
-  const auto arrays_of = [&](int64_t turn) -> const std::vector<Array>& {
-    return parts[turns[static_cast<size_t>(turn)].part];
-  };
-  const auto unit_of = [&](int64_t turn, size_t a) {
-    const auto [part, chunk] = turns[static_cast<size_t>(turn)];
-    const Array& it = parts[part][a];
-    auto* const first = reinterpret_cast<std::byte*>(it.whole ? it.whole : staging[a].mutable_data_ptr<float>());
-    const int64_t at = it.whole ? chunk * it.extent.array.chunk_stride() : turn % kSlots * strides[a];
-    return Unit{it.extent.file, it.extent.offset + chunk * it.extent.file->unit(),
-                std::span(first + at, static_cast<size_t>(it.extent.array.chunk_bytes(chunk)))};
-  };
-  const auto do_turn = [&](int64_t turn) {
-    const std::vector<Array>& arrays = arrays_of(turn);
-    std::vector<std::byte*> pointers;
-    for (size_t a = 0; a < arrays.size(); a++) {
-      const Unit unit = unit_of(turn, a);
-      if (arrays[a].reads) unit.file->check(unit.offset, unit.bytes);
-      pointers.push_back(unit.bytes.data());
-    }
-    const auto [part, chunk] = turns[static_cast<size_t>(turn)];
-    work(part, chunk, pointers);
-    for (size_t a = 0; a < arrays.size(); a++) {
-      const Unit unit = unit_of(turn, a);
-      if (arrays[a].writes) unit.file->remember(unit.offset, unit.bytes);
-    }
-  };
-  DiskQueue& disk = queue(lane);
-  std::vector<std::vector<DiskQueue::Ticket>> coming(kSlots), going(kSlots);  // by turn modulo their number
-  const auto settle = [&](std::vector<DiskQueue::Ticket>& tickets) {
-    for (DiskQueue::Ticket ticket : tickets) disk.wait(ticket);
-    tickets.clear();
-  };
-  Flight flight(disk);
-  HandedOver chores;  // by turn
-  int64_t gone = 0;   // turns whose chunks are on their way out
-  const auto go = [&] {
-    if (by == By::anyone) chores.wait(gone);
-    const std::vector<Array>& arrays = arrays_of(gone);
-    for (size_t a = 0; a < arrays.size(); a++)
-      if (arrays[a].writes) {
-        const Unit unit = unit_of(gone, a);
-        going[static_cast<size_t>(gone % kSlots)].push_back(
-            disk.write(*unit.file, unit.offset, unit.bytes, DiskQueue::Checks::caller));
-      }
-    gone++;
-  };
-  const auto come = [&](int64_t turn) {
-    while (gone <= turn - kSlots) go();
-    settle(going[static_cast<size_t>(turn % kSlots)]);  // of the chunk that was in this place
-    const std::vector<Array>& arrays = arrays_of(turn);
-    for (size_t a = 0; a < arrays.size(); a++)
-      if (arrays[a].reads) {
-        const Unit unit = unit_of(turn, a);
-        coming[static_cast<size_t>(turn % kSlots)].push_back(
-            disk.read(*unit.file, unit.offset, unit.bytes, DiskQueue::Checks::caller));
-      }
-  };
-  for (int64_t turn = 0; turn < std::min(kAhead, std::ssize(turns)); turn++) come(turn);
-  for (int64_t turn = 0; turn < std::ssize(turns); turn++) {
-    if (turn + kAhead < std::ssize(turns)) come(turn + kAhead);
-    settle(coming[static_cast<size_t>(turn % kSlots)]);
-    if (by == By::lane) {
-      do_turn(turn);
-      go();
-      continue;
-    }
-    chores.add([&do_turn, turn] {
-      // Whoever does it.
-      c10::InferenceMode no_graph;
-      MemoryScope workspace(AllocationKind::workspace);
-      TierScope home(Tier::host);
-      do_turn(turn);
-    });
-    while (gone <= turn && chores.done(gone)) go();
-  }
-  while (gone < std::ssize(turns)) go();
-  disk.wait_all();
+void BlockStore::stream(Lane lane, const std::vector<std::vector<Array>>& parts, const TileWork& work) {
+  ChunkStream(queue(lane), parts, ChunkStream::By::anyone, work).run();
 }
 
 }  // namespace megalith

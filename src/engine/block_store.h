@@ -77,11 +77,16 @@ class BlockStore {
   // next chunks come in and the last go out.
   using ChunkWork = std::function<void(int64_t chunk, std::span<std::byte* const> arrays)>;
   void stream(Lane lane, const std::vector<Array>& arrays, const ChunkWork& work);
-  // The same of several parts of a block without a pause between them: work(part, chunk, pointers), in any order and by
-  // any thread (base/chores.h), several at once. The arrays of all parts are of the same kinds in the same order; the last
-  // of them may be left out.
-  using PartWork = std::function<void(size_t part, int64_t chunk, std::span<std::byte* const> arrays)>;
-  void stream(Lane lane, const std::vector<std::vector<Array>>& parts, const PartWork& work);
+  // The same of several parts of a block without a pause between them, tile by tile, in any order and by any thread
+  // (base/chores.h), several at once: work(tile, pointers to its chunk's bytes). The arrays of all parts are of the same
+  // kinds in the same order; the last of them may be left out. A chunk of packed numbers is one tile.
+  struct Tile {
+    size_t part = 0;
+    int64_t chunk = 0;
+    int64_t first = 0, count = 0;  // elements inside the chunk
+  };
+  using TileWork = std::function<void(const Tile& tile, std::span<std::byte* const> arrays)>;
+  void stream(Lane lane, const std::vector<std::vector<Array>>& parts, const TileWork& work);
   // That stream takes of the arrays of one kind, by kind and part.
   static int64_t staging_bytes(const std::vector<std::vector<StoredArray>>& staged);
 
@@ -95,8 +100,6 @@ class BlockStore {
     Extent parameters, gradient;
     std::vector<Extent> slots, inputs;
   };
-  enum class By : uint8_t { lane, anyone };
-  void stream(Lane lane, const std::vector<std::vector<Array>>& parts, By by, const PartWork& work);
   DiskQueue& queue(Lane lane) { return *queues_[static_cast<size_t>(lane)]; }
 
   SpillFolder folder_;

@@ -112,15 +112,15 @@ void ModelState::renew_streaming(State& state, std::span<Part* const> parts, Lan
     arrays.push_back({store_->parameters(part->stored), true, true, whole});
     if (part->gradient_waits) arrays.push_back({store_->gradient(part->stored), true, false});
   }
-  store_->stream(lane, all, [&](size_t p, int64_t number, std::span<std::byte* const> chunk) {
-    Part& part = *parts[p];
-    const int64_t begin = number * kStateChunk;
+  store_->stream(lane, all, [&](const BlockStore::Tile& tile, std::span<std::byte* const> chunk) {
+    Part& part = *parts[tile.part];
+    const int64_t begin = tile.chunk * kStateChunk;
     float* value = away ? as_floats(chunk[values]) : part.values.mutable_data_ptr<float>() + begin;
     const float* gradient = !part.gradient_waits ? nullptr
                             : away               ? as_floats(chunk[values + 1])
                                                  : part.sum.const_data_ptr<float>() + begin;
-    apply_chunk(state, part, number, value, gradient, chunk.first(values), *optimizer_, log_.from(part.made));
-    fill_computing(state, part, begin, cut(value, 0, part.layout->chunk_size(number)));
+    apply_tile(state, part, tile, value, gradient, chunk.first(values), *optimizer_, log_.from(part.made));
+    fill_computing(state, part, begin + tile.first, cut(value, tile.first, tile.count));
   });
 }
 
@@ -173,9 +173,9 @@ void ModelState::read(State& state, std::span<Part* const> parts, Lane lane) {
   }
   MEGALITH_ASSERT(whole.empty() || staged.empty());
   store_->read(lane, whole);
-  store_->stream(lane, staged, [&](size_t p, int64_t number, std::span<std::byte* const> chunk) {
-    const Part& part = *parts[p];
-    fill_computing(state, part, number * kStateChunk, cut(as_floats(chunk[0]), 0, part.layout->chunk_size(number)));
+  store_->stream(lane, staged, [&](const BlockStore::Tile& tile, std::span<std::byte* const> chunk) {
+    fill_computing(state, *parts[tile.part], tile.chunk * kStateChunk + tile.first,
+                   cut(as_floats(chunk[0]), tile.first, tile.count));
   });
 }
 

@@ -327,14 +327,20 @@ std::byte* ModelState::record(const Part& part, size_t slot, int64_t chunk) {
          static_cast<int64_t>(slot) * part.layout->slot_bytes() + part.layout->record_offset(chunk);
 }
 
-void ModelState::apply_chunk(State& state, Part& part, int64_t chunk, float* value, const float* gradient,
-                             std::span<std::byte* const> records, const Optimizer& optimizer,
-                             std::span<const Update> updates) {
-  for (const StateLayout::Piece& piece : part.layout->pieces(chunk)) {
+void ModelState::apply_tile(State& state, Part& part, const BlockStore::Tile& tile, float* value, const float* gradient,
+                            std::span<std::byte* const> records, const Optimizer& optimizer,
+                            std::span<const Update> updates) {
+  for (StateLayout::Piece piece : part.layout->pieces(tile.chunk)) {
+    // What of it is in the tile. (A tile of packed numbers is the chunk: their scales are not cut.)
+    const int64_t skip = std::max<int64_t>(0, tile.first - piece.at);
+    piece.begin += skip;
+    piece.at += skip;
+    piece.count = std::min(piece.count - skip, tile.first + tile.count - piece.at);
+    if (piece.count <= 0) continue;
     const auto count = static_cast<size_t>(piece.count);
     PackedSlice slice{&state.facts[piece.parameter], piece.begin, {value + piece.at, count}, {}, {}};
     if (gradient) slice.gradient = {gradient + piece.at, count};
-    for (std::byte* record : records) slice.slots.push_back(part.layout->slot(chunk, piece, record));
+    for (std::byte* record : records) slice.slots.push_back(part.layout->slot(tile.chunk, piece, record));
     apply_packed(optimizer, packing_, slice, updates);
   }
 }
@@ -365,8 +371,9 @@ void ModelState::apply(State& state, const Optimizer& optimizer, const Update& u
     for (Part& part : state.parts)
       for (int64_t chunk = 0; chunk < part.layout->chunks(); chunk++) {
         for (size_t k = 0; k < records.size(); k++) records[k] = record(part, k, chunk);
-        apply_chunk(state, part, chunk, part.values.mutable_data_ptr<float>() + chunk * kStateChunk,
-                    part.sum.const_data_ptr<float>() + chunk * kStateChunk, records, optimizer, {&update, 1});
+        const int64_t begin = chunk * kStateChunk;
+        apply_tile(state, part, {0, chunk, 0, part.layout->chunk_size(chunk)}, part.values.mutable_data_ptr<float>() + begin,
+                   part.sum.const_data_ptr<float>() + begin, records, optimizer, {&update, 1});
       }
     return;
   }

@@ -198,9 +198,9 @@ class ModelState final : private ExpertShelf {
   ParameterSlice slice(State& state, size_t parameter) const;
   void apply(State& state, const Optimizer& optimizer, const Update& update);
   static std::byte* record(const Part& part, size_t slot, int64_t chunk);  // in memory
-  // `gradient` null: it is zero.
-  void apply_chunk(State& state, Part& part, int64_t chunk, float* value, const float* gradient,
-                   std::span<std::byte* const> records, const Optimizer& optimizer, std::span<const Update> updates);
+  // `value`, `gradient` and `records`: of the tile's whole chunk. `gradient` null: it is zero.
+  void apply_tile(State& state, Part& part, const BlockStore::Tile& tile, float* value, const float* gradient,
+                  std::span<std::byte* const> records, const Optimizer& optimizer, std::span<const Update> updates);
   void each_piece(State& state, Part& part, size_t slot, int64_t chunk, std::byte* record, bool fills,
                   const PieceWork& work);
   void each_value(State& state, Part& part, int64_t chunk, std::byte* values, bool fills, const PieceWork& work);

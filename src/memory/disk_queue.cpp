@@ -39,9 +39,8 @@ DiskQueue::Ticket DiskQueue::add(SpillFile& file, int64_t offset, std::byte* dat
       "offset {}, length {}, file of {}", offset, length, file.bytes());
   MEGALITH_ASSERT(reinterpret_cast<uintptr_t>(data) % kDiskAlign == 0);
   for (int64_t at = 0; at < length && !write; at += unit)
-    MEGALITH_ASSERT(file.written_length(offset + at) == std::min(unit, length - at),
-                    "{}, chunk at {}: {} bytes written, {} wanted", file.path().string(), offset + at,
-                    file.written_length(offset + at), std::min(unit, length - at));
+    MEGALITH_ASSERT(file.holds(offset + at, std::min(unit, length - at)), "{}, chunk at {}: not written in {} bytes",
+                    file.path().string(), offset + at, std::min(unit, length - at));
   const Ticket ticket = next_ticket_++;
   if (length == 0) return ticket;
   for (int64_t at = 0; at < length; at += unit)

@@ -4,6 +4,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -57,29 +58,44 @@ SpillFile::SpillFile(std::filesystem::path path, int64_t bytes, const DiskWay& w
                      free >= 0 ? show(Bytes(free)) + " free" : "how much is free is not known"),
          "free some space or choose another disk"});
   }
-  written_.resize(static_cast<size_t>((bytes_ + unit_ - 1) / unit_));
+  written_.resize(static_cast<size_t>((bytes_ + unit_ - 1) / unit_ * tiles()));
 }
 
 SpillFile::~SpillFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-void SpillFile::remember(int64_t offset, std::span<const std::byte> chunk) {
-  written_[static_cast<size_t>(offset / unit_)] = {xxh3(chunk), static_cast<int64_t>(chunk.size())};
+size_t SpillFile::tile_at(int64_t offset) const {
+  MEGALITH_ASSERT(offset % unit_ % kSpillTile == 0, "no tile begins at {}", offset);
+  return static_cast<size_t>(offset / unit_ * tiles() + offset % unit_ / kSpillTile);
 }
 
-int64_t SpillFile::written_length(int64_t offset) const {
-  return written_[static_cast<size_t>(offset / unit_)].length;
+void SpillFile::remember(int64_t offset, std::span<const std::byte> bytes) {
+  size_t tile = tile_at(offset);
+  for (size_t at = 0; at < bytes.size(); at += kSpillTile) {
+    const std::span<const std::byte> here = bytes.subspan(at, std::min<size_t>(kSpillTile, bytes.size() - at));
+    written_[tile++] = {xxh3(here), std::ssize(here)};
+  }
 }
 
-void SpillFile::check(int64_t offset, std::span<const std::byte> chunk) const {
-  const Written& written = written_[static_cast<size_t>(offset / unit_)];
-  const uint64_t hash = xxh3(chunk);
-  if (hash != written.hash)
-    throw Fault(fmt::format(
-        "spill file {}, chunk at {} does not hold what was written: checksum {:016x}, expected {:016x}; "
-        "the disk, its memory or another program changed it",
-        path_.string(), offset, hash, written.hash));
+void SpillFile::check(int64_t offset, std::span<const std::byte> bytes) const {
+  size_t tile = tile_at(offset);
+  for (size_t at = 0; at < bytes.size(); at += kSpillTile) {
+    const std::span<const std::byte> here = bytes.subspan(at, std::min<size_t>(kSpillTile, bytes.size() - at));
+    const uint64_t hash = xxh3(here), expected = written_[tile++].hash;
+    if (hash != expected)
+      throw Fault(fmt::format(
+          "spill file {}, chunk at {} does not hold what was written: checksum {:016x}, expected {:016x}; "
+          "the disk, its memory or another program changed it",
+          path_.string(), offset + static_cast<int64_t>(at), hash, expected));
+  }
+}
+
+bool SpillFile::holds(int64_t offset, int64_t length) const {
+  size_t tile = tile_at(offset);
+  for (int64_t at = 0; at < length; at += kSpillTile)
+    if (written_[tile++].length != std::min(kSpillTile, length - at)) return false;
+  return true;
 }
 
 }  // namespace megalith

@@ -11,7 +11,8 @@
 namespace megalith {
 
 inline constexpr int64_t kDiskAlign = 4096;      // offset, length and address of every transfer are multiples
-inline constexpr int64_t kSpillChunk = 1 << 20;  // usual unit of checksums and of one disk request
+inline constexpr int64_t kSpillChunk = 1 << 20;  // usual unit of one disk request
+inline constexpr int64_t kSpillTile = 1 << 17;   // bytes with a checksum of their own
 
 // Scratch: no run ever reads another's. So the file's name is taken away as soon as it is open, and the
 // kernel frees the space with the last descriptor, whatever ends the process; there is nothing to clean up,
@@ -35,23 +36,26 @@ class SpillFile {
   int64_t unit() const { return unit_; }
   int descriptor() const { return descriptor_; }
 
-  // Called by queues or for them. `offset` is a chunk's beginning, `chunk` the part of it that is transferred.
-  void remember(int64_t offset, std::span<const std::byte> chunk);
-  // A chunk is read in the length it was last written in, no other.
-  int64_t written_length(int64_t offset) const;  // 0: nothing yet
+  // Called by queues or for them. `offset` is a multiple of kSpillTile from its chunk's beginning, `bytes` what is
+  // transferred from there on; only at the transfer's end is it not a multiple as well.
+  void remember(int64_t offset, std::span<const std::byte> bytes);
   // Fault unless this is what was last written there.
-  void check(int64_t offset, std::span<const std::byte> chunk) const;
+  void check(int64_t offset, std::span<const std::byte> bytes) const;
+  // Whether a transfer of this length may be read: its tiles were written with the same ends.
+  bool holds(int64_t offset, int64_t length) const;
 
  private:
   struct Written {
     uint64_t hash = 0;   // XXH3, 64 bits
     int64_t length = 0;  // 0: nothing yet
   };
+  int64_t tiles() const { return (unit_ + kSpillTile - 1) / kSpillTile; }  // of a chunk
+  size_t tile_at(int64_t offset) const;
   std::filesystem::path path_;
   int64_t bytes_ = 0;
   int64_t unit_ = kSpillChunk;
   int descriptor_ = -1;
-  std::vector<Written> written_;  // by chunk
+  std::vector<Written> written_;  // tiles, chunk by chunk
 };
 
 }  // namespace megalith

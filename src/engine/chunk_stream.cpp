@@ -1,0 +1,154 @@
+#include "engine/chunk_stream.h"
+
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "memory/allocator.h"
+
+namespace megalith {
+namespace {
+
+constexpr int64_t kFloat = sizeof(float);
+constexpr int64_t kTileElements = kSpillTile / kFloat;
+
+bool plain(const StoredArray& array) { return array.element_bytes == kFloat && array.chunk_extra == 0; }
+
+}  // namespace
+
+Flight::~Flight() {
+  try {
+    disk_.wait_all();
+  } catch (const Fault&) {  // who wants to know asks before
+  }
+}
+
+ChunkStream::ChunkStream(DiskQueue& disk, const std::vector<std::vector<Array>>& parts, By by,
+                         const BlockStore::TileWork& work)
+    : disk_(disk), parts_(parts), by_(by), work_(work), flight_(disk) {
+  size_t kinds = 0;
+  for (size_t p = 0; p < parts.size(); p++) {
+    MEGALITH_ASSERT(!parts[p].empty());
+    kinds = std::max(kinds, parts[p].size());
+    for (int64_t chunk = 0; chunk < parts[p].front().extent.array.chunks(); chunk++) turns_.push_back({p, chunk, 0});
+  }
+  slots_ = slots(turns());
+  coming_.resize(static_cast<size_t>(slots_));
+  going_.resize(static_cast<size_t>(slots_));
+  strides_.resize(kinds, 0);
+  for (const std::vector<Array>& arrays : parts)
+    for (size_t a = 0; a < arrays.size(); a++) {
+      const StoredArray& array = arrays[a].extent.array;
+      MEGALITH_ASSERT(array.elements == arrays.front().extent.array.elements, "arrays stream in step");
+      if (!arrays[a].whole) strides_[a] = std::max(strides_[a], array.chunk_stride());
+    }
+  MemoryScope scope(AllocationKind::staging);
+  staging_.resize(kinds);
+  for (size_t a = 0; a < kinds; a++)
+    if (strides_[a] > 0) staging_[a] = disk_buffer(slots_ * strides_[a] / kFloat);
+}
+
+int64_t ChunkStream::slots(int64_t chunks) { return std::min(chunks, std::clamp<int64_t>(chunks / 4, 4, 12)); }
+
+SpillPiece ChunkStream::chunk_of(int64_t number, size_t a) const {
+  const auto& [part, chunk, chores] = turn(number);
+  const Array& it = parts_[part][a];
+  auto* const first = reinterpret_cast<std::byte*>(it.whole ? it.whole : staging_[a].mutable_data_ptr<float>());
+  const int64_t at = it.whole ? chunk * it.extent.array.chunk_stride() : number % slots_ * strides_[a];
+  return {it.extent.file, it.extent.offset + chunk * it.extent.file->unit(),
+          {first + at, static_cast<size_t>(it.extent.array.chunk_bytes(chunk))}};
+}
+
+int64_t ChunkStream::tile_elements(int64_t number) const {
+  const std::vector<Array>& arrays = arrays_of(number);
+  const bool all_plain = std::ranges::all_of(arrays, [](const Array& array) { return plain(array.extent.array); });
+  return by_ == By::anyone && all_plain ? kTileElements : kStateChunk;
+}
+
+void ChunkStream::work(int64_t number, int64_t first, int64_t count) const {
+  const std::vector<Array>& arrays = arrays_of(number);
+  const int64_t elements = std::min(kStateChunk, arrays.front().extent.array.elements - turn(number).chunk * kStateChunk);
+  const bool whole = count == elements, last = first + count == elements;
+  std::vector<std::byte*> pointers;
+  std::vector<SpillPiece> tiles;
+  for (size_t a = 0; a < arrays.size(); a++) {
+    SpillPiece piece = chunk_of(number, a);
+    pointers.push_back(piece.bytes.data());
+    // The last one has what pads the chunk, too.
+    if (!whole)
+      piece = {piece.file, piece.offset + first * kFloat,
+               last ? piece.bytes.subspan(first * kFloat) : piece.bytes.subspan(first * kFloat, count * kFloat)};
+    if (arrays[a].reads) piece.check();
+    tiles.push_back(piece);
+  }
+  work_({turn(number).part, turn(number).chunk, first, count}, pointers);
+  for (size_t a = 0; a < arrays.size(); a++)
+    if (arrays[a].writes) tiles[a].remember();
+}
+
+void ChunkStream::settle(std::vector<DiskQueue::Ticket>& tickets) {
+  for (DiskQueue::Ticket ticket : tickets) disk_.wait(ticket);
+  tickets.clear();
+}
+
+void ChunkStream::come(int64_t number) {
+  while (gone_ <= number - slots_) go();
+  const auto slot = static_cast<size_t>(number % slots_);
+  settle(going_[slot]);  // of the chunk that was in this place
+  for (size_t a = 0; a < arrays_of(number).size(); a++) {
+    if (!arrays_of(number)[a].reads) continue;
+    const SpillPiece chunk = chunk_of(number, a);
+    coming_[slot].push_back(disk_.read(*chunk.file, chunk.offset, chunk.bytes, DiskQueue::Checks::caller));
+  }
+}
+
+void ChunkStream::hand_over(int64_t number) {
+  const int64_t elements = std::min(kStateChunk, arrays_of(number).front().extent.array.elements - turn(number).chunk * kStateChunk);
+  const int64_t step = tile_elements(number);
+  for (int64_t first = 0; first < elements; first += step) {
+    const int64_t count = std::min(step, elements - first);
+    if (by_ == By::caller) {
+      work(number, first, count);
+      continue;
+    }
+    chores_.add([this, number, first, count] {  // whoever does it
+      c10::InferenceMode no_graph;
+      MemoryScope workspace(AllocationKind::workspace);
+      TierScope home(Tier::host);
+      work(number, first, count);
+    });
+  }
+  turns_[static_cast<size_t>(number)].chores = chores_.size();
+}
+
+bool ChunkStream::worked_on(int64_t number) const {
+  for (int64_t chore = number == 0 ? 0 : turn(number - 1).chores; chore < turn(number).chores; chore++)
+    if (!chores_.done(chore)) return false;
+  return true;
+}
+
+void ChunkStream::go() {
+  for (int64_t chore = gone_ == 0 ? 0 : turn(gone_ - 1).chores; chore < turn(gone_).chores; chore++) chores_.wait(chore);
+  for (size_t a = 0; a < arrays_of(gone_).size(); a++) {
+    if (!arrays_of(gone_)[a].writes) continue;
+    const SpillPiece chunk = chunk_of(gone_, a);
+    going_[static_cast<size_t>(gone_ % slots_)].push_back(
+        disk_.write(*chunk.file, chunk.offset, chunk.bytes, DiskQueue::Checks::caller));
+  }
+  gone_++;
+}
+
+void ChunkStream::run() {
+  for (int64_t number = 0; number < std::min(ahead(), turns()); number++) come(number);
+  for (int64_t number = 0; number < turns(); number++) {
+    if (number + ahead() < turns()) come(number + ahead());
+    settle(coming_[static_cast<size_t>(number % slots_)]);
+    hand_over(number);
+    while (gone_ <= number && worked_on(gone_)) go();
+  }
+  while (gone_ < turns()) go();
+  disk_.wait_all();
+}
+
+}  // namespace megalith
