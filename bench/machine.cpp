@@ -15,6 +15,7 @@
 #include <iostream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -25,12 +26,14 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// Enough independent sums to hide the latency of a multiply-add on two units.
-__attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), optimize("O3"), noinline))
-float multiply_add(int64_t rounds) {
-  typedef float Lanes __attribute__((vector_size(64)));
-  Lanes sums[12], factor, term;
-  for (int i = 0; i < 16; i++) factor[i] = 0.999f, term[i] = 0.001f;
+// Enough independent sums to hide the latency of a multiply-add on two units, and few enough for the registers: 12 of 32,
+// or of 16 where vectors have half the length.
+constexpr int kSums = 12;
+template <int kBytes>
+inline __attribute__((always_inline)) float sums_of(int64_t rounds) {
+  typedef float Lanes __attribute__((vector_size(kBytes)));
+  Lanes sums[kSums], factor, term;
+  for (size_t i = 0; i < kBytes / sizeof(float); i++) factor[i] = 0.999f, term[i] = 0.001f;
   for (auto& sum : sums) sum = term;
   for (int64_t r = 0; r < rounds; r++)
 #pragma GCC unroll 12
@@ -39,16 +42,22 @@ float multiply_add(int64_t rounds) {
   for (auto& sum : sums) total += sum[0];
   return total;
 }
+__attribute__((target("arch=x86-64-v4"), optimize("O3"), noinline)) float sums_64(int64_t n) { return sums_of<64>(n); }
+__attribute__((target("arch=x86-64-v3"), optimize("O3"), noinline)) float sums_32(int64_t n) { return sums_of<32>(n); }
+__attribute__((optimize("O3"), noinline)) float sums_16(int64_t n) { return sums_of<16>(n); }
 
 double peak_flops(int threads) {
   constexpr int64_t kRounds = 4'000'000;
-  volatile float keep = 0;
-  const double s = seconds_of([&] {
+  const auto [sums, bytes] = __builtin_cpu_supports("x86-64-v4")   ? std::pair(sums_64, 64)
+                             : __builtin_cpu_supports("x86-64-v3") ? std::pair(sums_32, 32)
+                                                                   : std::pair(sums_16, 16);
+  std::vector<float> kept(static_cast<size_t>(threads));
+  const double s = seconds_of([&, sums = sums] {
     std::vector<std::thread> all;
-    for (int t = 0; t < threads; t++) all.emplace_back([&] { keep = multiply_add(kRounds); });
+    for (float& keep : kept) all.emplace_back([&keep, sums] { keep = sums(kRounds); });
     for (auto& thread : all) thread.join();
   });
-  return 2.0 * 12 * 16 * kRounds * threads / s;
+  return 2.0 * kSums * static_cast<double>(bytes / sizeof(float)) * kRounds * threads / s;
 }
 
 struct Product {
