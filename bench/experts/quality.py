@@ -29,7 +29,7 @@ def settings(model, data, tokens, smoke):
     steps = tokens // (BATCH * SEQUENCE)
     return (f"model: {MODELS[model]}\ndata: {data}\ncheckpoint: {{every: 200, keep: 1}}\n"
             f"train: {{steps: {steps}, batch: {BATCH}, lr: 0.002, min_lr: 0.0001, warmup: {max(1, steps // 20)}, "
-            f"eval_every: {max(1, steps // (2 if smoke else 12))}, eval_batches: {4 if smoke else 24}, log_every: 1000000}}\n")
+            f"eval_every: {max(1, steps // (2 if smoke else 12))}, eval_batches: 0, log_every: 1000000}}\n")
 
 
 def evenness(rows):

@@ -1,8 +1,8 @@
 """DeepSpeed ZeRO-3 on the CPU with optimizer state (and parameters, if that runs) on the same disk, against Megalith in
-1 GiB and in a fifth of what DeepSpeed takes: gpt2-355m, the same tokens a step; tokens a second and resident memory.
+1 GiB and in a fifth of what DeepSpeed takes: the same model and tokens a step; tokens a second and resident memory.
 
-deepspeed_nvme.py [--spill FOLDER] [--only ours|deepspeed] [--rounds N]
---only measures one side anew and takes the other from the last result."""
+deepspeed_nvme.py [--model gpt2-355m|gpt2-124m] [--tokens N] [--spill FOLDER] [--only ours|deepspeed] [--rounds N]
+--only measures one side anew and takes the other from the last result. Every model keeps its last result."""
 
 import argparse
 import json
@@ -10,13 +10,15 @@ import os
 import statistics
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 from cgroup import MemoryCgroup
 from resident import Watch
-from runs import GIB, GPT2_355M, HERE, MIB, PYTHON, RESULTS, ROOT, THREADS, Gpt, Run, show, step_seconds, train, write_result
+from runs import GIB, GPT2_124M, GPT2_355M, HERE, MIB, PYTHON, RESULTS, ROOT, THREADS, Run, processor, show, step_seconds, train, write_result
 
 SEQUENCE = 256
+MODELS = {"gpt2-355m": GPT2_355M, "gpt2-124m": GPT2_124M}
 FIFTH = "Megalith in a fifth of their memory"
 
 
@@ -83,14 +85,15 @@ def main():
     parser.add_argument("--spill", default=str(ROOT), help="where the scratch folders are made")
     parser.add_argument("--only", choices=["ours", "deepspeed"])
     parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--model", choices=MODELS, default="gpt2-355m")
     parser.add_argument("--tokens", type=int, default=2048)
-    parser.add_argument("--micro-batch", type=int, default=2)
-    parser.add_argument("--layers", type=int, default=GPT2_355M.layers, help="fewer for a try")
+    parser.add_argument("--micro-batch", default="auto")
     a = parser.parse_args()
-    model = Gpt(a.layers, GPT2_355M.hidden, GPT2_355M.heads, GPT2_355M.vocab)
-    print(f"DeepSpeed on disk: {model.parameters() / 1e6:.0f}M parameters, {a.tokens} tokens a step", flush=True)
+    model, work = MODELS[a.model], f"{a.model}, {a.tokens} tokens a step"
+    print(f"DeepSpeed on disk: {work}", flush=True)
     last = RESULTS / "spill_deepspeed.json"
-    rows = json.loads(last.read_text())["programs"] if a.only and last.exists() else {}
+    works = json.loads(last.read_text())["works"] if last.exists() else {}
+    rows = works[work]["programs"] if a.only and work in works else {}
     with tempfile.TemporaryDirectory(dir=a.spill) as name:
         folder = Path(name)
         if a.only != "ours":
@@ -104,13 +107,13 @@ def main():
             rows["Megalith in 1 GiB"] = say("Megalith in 1 GiB", ours(a, model, folder, GIB))
             if theirs:
                 rows[FIFTH] = say(FIFTH, ours(a, model, folder, theirs / 5))
-    result = {"parameters": model.parameters(), "tokens": a.tokens, "programs": rows}
+    result = {"date": time.strftime("%Y-%m-%d"), "processor": processor(), "programs": rows}
     if FIFTH in rows:
         result["times_as_fast"] = rows[FIFTH]["tokens_per_s"] / max(row["tokens_per_s"] for row in peers)
         result["share_of_memory"] = rows[FIFTH]["memory"]["peak_bytes"] / theirs
         show([("Megalith", f"{result['times_as_fast']:.2f} times as fast (at least 1.9), "
                            f"{result['share_of_memory']:.2f} of the memory (at most 0.2)")])
-    write_result("deepspeed", result)
+    write_result("deepspeed", {"works": works | {work: result}})
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def trial(space, name, overrides, number):
 def compare(space, kind, *overrides):
     """(plan, measured / predicted memory - 1, the same of time, a line): of three trials in the long variant."""
     name = f"{kind}{len(overrides)}"
-    write_run(space, name, kind, 20 if LONG else 5)
+    write_run(space, name, kind, 12 if LONG else 5)
     trials = [trial(space, name, overrides, number) for number in range(3 if LONG else 1)]
 
     def off(key):

@@ -1,0 +1,26 @@
+"""What the runs of the study are: one small model on books, and what a curriculum and token dropping do in them."""
+
+MODEL = "{arch: llama, layers: 8, hidden: 192, heads: 6, context: 256, tied: true}"  # 4.3M parameters with a vocabulary of 4,096
+SEQUENCE = 256
+PEAK_RATE = 0.002  # of the baseline; others have it divided by their fraction of the data, as DeepSpeed's recipe does
+CURRICULUM = "[{{metric: length, apply: truncate, from: 32, to: 256, step: 16, over: {over} tokens}}]"
+DROPPING = "{{from: 128, to: 256, step: 16, over: {over} tokens}}"
+SHARE = 0.7  # of the budget over which both go from their first limit to their last
+VARIANTS = ("baseline", "curriculum", "dropping", "both")
+FRACTIONS = (1.0, 0.67, 0.5)
+EVALUATIONS = 16  # of a run
+
+
+def settings(variant, fraction, tokens, batch):
+    """Keys of a run file, but for model and data."""
+    budget = int(tokens * fraction)
+    steps = budget // (batch * SEQUENCE)  # full ones
+    keys = {
+        "train": f"{{tokens: {budget}, schedule_by: tokens, batch: {batch}, lr: {PEAK_RATE / fraction:.6f}, min_lr: 0.0001, "
+                 f"warmup: {max(2, steps // 20)}, eval_every: {max(1, steps // EVALUATIONS)}, eval_batches: 0}}",
+    }
+    if variant in ("curriculum", "both"):
+        keys["curriculum"] = CURRICULUM.format(over=int(SHARE * budget))
+    if variant in ("dropping", "both"):
+        keys["token_dropping"] = DROPPING.format(over=int(SHARE * budget))
+    return keys

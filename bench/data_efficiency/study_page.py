@@ -1,0 +1,117 @@
+"""The study's table and charts, from what study.py left under bench/results/data_efficiency."""
+
+import json
+import statistics
+from pathlib import Path
+
+from recipe import FRACTIONS, SEQUENCE, VARIANTS
+
+BENCH = Path(__file__).resolve().parents[1]
+RESULTS = BENCH / "results" / "data_efficiency"
+IMAGE = BENCH.parent / "docs" / "images" / "data_efficiency.svg"
+COLOURS = {"baseline": "#555555", "curriculum": "#4477aa", "dropping": "#cc6677", "both": "#228833"}
+DASHES = {1.0: "", 0.67: ' stroke-dasharray="7 3"', 0.5: ' stroke-dasharray="2 3"'}
+
+
+def results():
+    """{(variant, fraction): curves, one a seed}; points have tokens, valid_loss and, where times were taken, seconds."""
+    times_file, found = RESULTS / "times.json", {}
+    times = {(length, kept): s for length, kept, s in json.loads(times_file.read_text())["seconds"]} if times_file.exists() else {}
+    for variant in VARIANTS:
+        for fraction in FRACTIONS:
+            for path in sorted(RESULTS.glob(f"{variant}-{fraction:g}-*.json")):
+                curve = json.loads(path.read_text())["curve"]
+                for point in curve:
+                    shapes = point.pop("steps")
+                    if all((length, kept) in times for length, kept, _ in shapes):
+                        point["seconds"] = sum(count * times[length, kept] for length, kept, count in shapes)
+                found.setdefault((variant, fraction), []).append(curve)
+    return found
+
+
+def needed(curve, loss, what):
+    """How much of tokens or seconds a run needed to get to a loss, between two points in proportion; None if it never did."""
+    for before, after in zip([None, *curve], curve):
+        if after["valid_loss"] <= loss:
+            if before is None:
+                return after[what]
+            share = (before["valid_loss"] - loss) / (before["valid_loss"] - after["valid_loss"])
+            return before[what] + share * (after[what] - before[what])
+    return None
+
+
+def mean_of(curves, what):
+    """Of the last points."""
+    return statistics.mean(curve[-1][what] for curve in curves)
+
+
+def rows(found):
+    base = found["baseline", 1.0]
+    goals = [curve[-1]["valid_loss"] for curve in base]
+    timed = all("seconds" in curve[-1] for curves in found.values() for curve in curves)
+    for (variant, fraction), curves in found.items():
+        losses = [curve[-1]["valid_loss"] for curve in curves]
+        gaps = [loss - goal for loss, goal in zip(losses, goals)]
+        cells = [variant, f"{fraction:.0%}", ", ".join(f"{loss:.4f}" for loss in losses),
+                 ", ".join(f"{gap:+.4f}" for gap in gaps), f"{mean_of(curves, 'layer_tokens') / mean_of(base, 'tokens'):.2f}"]
+        for what in ("tokens", "seconds") if timed else ("tokens",):
+            cells.append(f"{mean_of(curves, what) / mean_of(base, what):.2f}")
+            reached = [needed(curve, goal, what) for curve, goal in zip(curves, goals)]
+            cells.append(", ".join("–" if at is None else f"{at / mean_of(base, what):.2f}" for at in reached))
+        yield cells
+
+
+def header(found):
+    timed = len(next(rows(found))) > 7
+    return ["run", "data", "validation loss, each seed", "against the baseline", "layer-tokens", "tokens", "until the baseline's loss",
+            *(["time", "until the baseline's loss"] if timed else [])]
+
+
+def panel(found, what, title, offset):
+    """Validation loss against tokens or seconds, mean of the seeds."""
+    curves = []
+    for (variant, fraction), seeds in found.items():
+        points = [(statistics.mean(p[what] for p in at), statistics.mean(p["valid_loss"] for p in at)) for at in zip(*seeds)]
+        curves.append((variant, fraction, points))
+    right = max(x for *_, points in curves for x, _ in points)
+    shown = [y for *_, points in curves for _, y in points[len(points) // 4:]]
+    low, high = min(shown), max(shown)
+    x_of, y_of = lambda x: 60 + 620 * x / right, lambda y: 30 + 220 * (high - y) / max(high - low, 1e-9)
+    svg = f'<g transform="translate(0,{offset})"><text x="60" y="16">validation loss against {title}</text>'
+    for variant, fraction, points in curves:
+        line = " ".join(f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in points if y <= high)
+        svg += (f'<polyline points="{line}" fill="none" stroke="{COLOURS[variant]}" stroke-width="1.6"{DASHES[fraction]}>'
+                f"<title>{variant}, {fraction:.0%} of the data</title></polyline>")
+    goal = y_of(mean_of(found["baseline", 1.0], "valid_loss"))
+    svg += f'<line x1="60" x2="680" y1="{goal:.1f}" y2="{goal:.1f}" stroke="#bbbbbb"/>'
+    svg += f'<text x="4" y="36">{high:.2f}</text><text x="4" y="252">{low:.2f}</text><text x="680" y="268" text-anchor="end">{right:.3g}</text>'
+    return svg + "</g>"
+
+
+def draw(found):
+    panels = [panel(found, "tokens", "tokens", 0)]
+    if all("seconds" in curve[-1] for curves in found.values() for curve in curves):
+        panels.append(panel(found, "seconds", "seconds of training", 290))
+    foot = 290 * len(panels) + 12
+    legend = "".join(f'<text x="{60 + 130 * i}" y="{foot}" fill="{c}">{v}</text>' for i, (v, c) in enumerate(COLOURS.items()))
+    legend += f'<text x="{60 + 130 * 4}" y="{foot}">solid 100%, dashed 67%, dotted 50%</text>'
+    IMAGE.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 {foot + 14}" font-family="sans-serif" '
+                     f'font-size="12"><rect width="100%" height="100%" fill="white"/>' + "".join(panels) + legend + "</svg>\n")
+
+
+def section(table):
+    """For docs/benchmarks.md; `table` makes one of a header and rows. Nothing before the baseline is done."""
+    found = results()
+    if ("baseline", 1.0) not in found:
+        return ""
+    draw(found)
+    base = found["baseline", 1.0]
+    seconds = f", {mean_of(base, 'seconds'):.0f} s of training" if "seconds" in base[0][-1] else ""
+    return (
+        "## Less data\nA llama of 4.3M parameters on books, five of them held out, sequences of "
+        f"{SEQUENCE}: a baseline of {mean_of(base, 'tokens') / 1e6:.1f}M tokens{seconds}, and a curriculum of lengths, token "
+        "dropping and both with all, two thirds and half of its data, the peak learning rate divided by that share "
+        "(bench/data_efficiency/recipe.py). Tokens, layer-tokens and time are shares of the baseline's; \"until\" is where a run "
+        "first had the validation loss that the baseline of the same seed ended with.\n\n"
+        + table(header(found), list(rows(found))) + "\n\n![validation loss](images/data_efficiency.svg)\n"
+    )
