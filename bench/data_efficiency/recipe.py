@@ -1,6 +1,6 @@
 """What the runs of the study are: one small model on books, and what a curriculum and token dropping do in them."""
 
-MODEL = "{arch: llama, layers: 8, hidden: 192, heads: 6, context: 256, tied: true}"  # 4.3M parameters with a vocabulary of 4,096
+MODEL = "{arch: llama, layers: 6, hidden: 192, heads: 6, context: 256}"  # 4.2M parameters with a vocabulary of 4,096, twice
 SEQUENCE = 256
 PEAK_RATE = 0.002  # of the baseline; others have it divided by their fraction of the data, as DeepSpeed's recipe does
 CURRICULUM = "[{{metric: length, apply: truncate, from: 32, to: 256, step: 16, over: {over} tokens}}]"

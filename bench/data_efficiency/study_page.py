@@ -108,7 +108,7 @@ def section(table):
     base = found["baseline", 1.0]
     seconds = f", {mean_of(base, 'seconds'):.0f} s of training" if "seconds" in base[0][-1] else ""
     return (
-        "## Less data\nA llama of 4.3M parameters on books, five of them held out, sequences of "
+        "## Less data\nA llama of 4.2M parameters on books, five of them held out, sequences of "
         f"{SEQUENCE}: a baseline of {mean_of(base, 'tokens') / 1e6:.1f}M tokens{seconds}, and a curriculum of lengths, token "
         "dropping and both with all, two thirds and half of its data, the peak learning rate divided by that share "
         "(bench/data_efficiency/recipe.py). Tokens, layer-tokens and time are shares of the baseline's; \"until\" is where a run "

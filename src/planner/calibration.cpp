@@ -34,13 +34,15 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// Median time of one call over about `budget` seconds, at least three calls after one to warm up. `between` is not
-// counted.
+// Median time of one call over about `budget` seconds, after one to warm up. Long calls go on until there are enough for a
+// median that a moment's disturbance does not move, or until kPatience is over. `between` is not counted.
+constexpr size_t kFew = 3, kEnough = 15, kMany = 50;
+constexpr double kPatience = 3;  // seconds
 double typical_seconds(const std::function<void()>& work, double budget, const std::function<void()>& between = {}) {
   work();
   std::vector<double> times;
   double spent = 0;
-  while (times.size() < 3 || (spent < budget && times.size() < 50)) {
+  while (times.size() < kFew || (times.size() < kEnough && spent < kPatience) || (times.size() < kMany && spent < budget)) {
     if (between) between();
     times.push_back(seconds_of(work));
     spent += times.back();
