@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 import subprocess
 
 SEPARATOR = "<|endoftext|>"
@@ -38,6 +39,8 @@ def train(megalith, folder, name, yaml, *overrides):
     """Metrics, step by step, of a run that is made now, goes on where it was interrupted, or was done before."""
     path, directory = folder / f"{name}.yaml", folder / "runs" / name
     summary = directory / "summary.json"
+    if path.exists() and path.read_text() != yaml:  # of other settings
+        shutil.rmtree(directory, ignore_errors=True)
     if not (summary.exists() and json.loads(summary.read_text())["state"] == "finished"):
         path.write_text(yaml)
         subprocess.run([megalith, "train", path, f"run.dir={directory}", *overrides], check=True)

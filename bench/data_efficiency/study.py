@@ -19,9 +19,7 @@ import sys
 BENCH = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(BENCH))
 from books import data_key, train  # noqa: E402
-from recipe import FRACTIONS, MODEL, SEQUENCE, VARIANTS, settings  # noqa: E402
-
-RESULTS = BENCH / "results" / "data_efficiency"
+from recipe import FRACTIONS, MODEL, RESULTS, SEQUENCE, VARIANTS, settings  # noqa: E402
 
 
 def written(keys):
@@ -49,7 +47,7 @@ def one_run(megalith, folder, data, name, keys, seed, threads):
     result = RESULTS / f"{name}.json"
     if result.exists() and json.loads(result.read_text())["settings"] == keys:
         return
-    yaml = written({"model": MODEL, "data": data, **keys, "checkpoint": "{every: 200, keep: 1}"})
+    yaml = written({"data": data, **keys, "checkpoint": "{every: 200, keep: 1}"})
     rows = train(megalith, folder, name, yaml, f"run.seed={seed}", f"train.threads={threads}", "train.log_every=1000000")
     result.write_text(json.dumps({"settings": keys, "curve": digest(rows)}, indent=0) + "\n")
     print(f"{name}: validation loss {rows[-1]['valid_loss']:.4f}", flush=True)
@@ -89,8 +87,7 @@ def main():
     data = data_key(megalith, args.corpus, folder, SEQUENCE, args.smoke)
     if args.smoke:
         for variant in ("baseline", "both"):
-            keys = settings(variant, 1.0, 16_000, 4)
-            yaml = written({"model": MODEL, "data": data, **keys})
+            yaml = written({"data": data, **settings(variant, 1.0, 16_000, 4)})
             assert digest(train(megalith, folder, f"smoke-{variant}", yaml))[-1]["valid_loss"] > 0
         return
     RESULTS.mkdir(exist_ok=True)

@@ -4,28 +4,29 @@ import json
 import statistics
 from pathlib import Path
 
-from recipe import FRACTIONS, SEQUENCE, VARIANTS
+from recipe import FRACTIONS, RESULTS, SEQUENCE, VARIANTS
 
-BENCH = Path(__file__).resolve().parents[1]
-RESULTS = BENCH / "results" / "data_efficiency"
-IMAGE = BENCH.parent / "docs" / "images" / "data_efficiency.svg"
+IMAGE = Path(__file__).resolve().parents[2] / "docs" / "images" / "data_efficiency.svg"
 COLOURS = {"baseline": "#555555", "curriculum": "#4477aa", "dropping": "#cc6677", "both": "#228833"}
 DASHES = {1.0: "", 0.67: ' stroke-dasharray="7 3"', 0.5: ' stroke-dasharray="2 3"'}
 
 
 def results():
-    """{(variant, fraction): curves, one a seed}; points have tokens, valid_loss and, where times were taken, seconds."""
+    """{(variant, fraction): curves by seed, of seeds whose baseline is done}; points have tokens, valid_loss and, where times were taken, seconds."""
     times_file, found = RESULTS / "times.json", {}
     times = {(length, kept): s for length, kept, s in json.loads(times_file.read_text())["seconds"]} if times_file.exists() else {}
     for variant in VARIANTS:
         for fraction in FRACTIONS:
             for path in sorted(RESULTS.glob(f"{variant}-{fraction:g}-*.json")):
+                seed = path.stem.rsplit("-", 1)[1]
+                if not (RESULTS / f"baseline-1-{seed}.json").exists():
+                    continue
                 curve = json.loads(path.read_text())["curve"]
                 for point in curve:
                     shapes = point.pop("steps")
                     if all((length, kept) in times for length, kept, _ in shapes):
                         point["seconds"] = sum(count * times[length, kept] for length, kept, count in shapes)
-                found.setdefault((variant, fraction), []).append(curve)
+                found.setdefault((variant, fraction), {})[seed] = curve
     return found
 
 
@@ -42,36 +43,38 @@ def needed(curve, loss, what):
 
 def mean_of(curves, what):
     """Of the last points."""
-    return statistics.mean(curve[-1][what] for curve in curves)
+    return statistics.mean(curve[-1][what] for curve in curves.values())
+
+
+def timed(found):
+    return all("seconds" in curve[-1] for curves in found.values() for curve in curves.values())
 
 
 def rows(found):
     base = found["baseline", 1.0]
-    goals = [curve[-1]["valid_loss"] for curve in base]
-    timed = all("seconds" in curve[-1] for curves in found.values() for curve in curves)
+    goal = {seed: curve[-1]["valid_loss"] for seed, curve in base.items()}
     for (variant, fraction), curves in found.items():
-        losses = [curve[-1]["valid_loss"] for curve in curves]
-        gaps = [loss - goal for loss, goal in zip(losses, goals)]
-        cells = [variant, f"{fraction:.0%}", ", ".join(f"{loss:.4f}" for loss in losses),
-                 ", ".join(f"{gap:+.4f}" for gap in gaps), f"{mean_of(curves, 'layer_tokens') / mean_of(base, 'tokens'):.2f}"]
-        for what in ("tokens", "seconds") if timed else ("tokens",):
+        losses = {seed: curve[-1]["valid_loss"] for seed, curve in curves.items()}
+        cells = [variant, f"{fraction:.0%}", ", ".join(f"{loss:.4f}" for loss in losses.values()),
+                 ", ".join(f"{loss - goal[seed]:+.4f}" for seed, loss in losses.items()),
+                 f"{mean_of(curves, 'layer_tokens') / mean_of(base, 'tokens'):.2f}"]
+        for what in ("tokens", "seconds") if timed(found) else ("tokens",):
             cells.append(f"{mean_of(curves, what) / mean_of(base, what):.2f}")
-            reached = [needed(curve, goal, what) for curve, goal in zip(curves, goals)]
+            reached = [needed(curve, goal[seed], what) for seed, curve in curves.items()]
             cells.append(", ".join("–" if at is None else f"{at / mean_of(base, what):.2f}" for at in reached))
         yield cells
 
 
 def header(found):
-    timed = len(next(rows(found))) > 7
     return ["run", "data", "validation loss, each seed", "against the baseline", "layer-tokens", "tokens", "until the baseline's loss",
-            *(["time", "until the baseline's loss"] if timed else [])]
+            *(["time", "until the baseline's loss"] if timed(found) else [])]
 
 
 def panel(found, what, title, offset):
     """Validation loss against tokens or seconds, mean of the seeds."""
     curves = []
     for (variant, fraction), seeds in found.items():
-        points = [(statistics.mean(p[what] for p in at), statistics.mean(p["valid_loss"] for p in at)) for at in zip(*seeds)]
+        points = [(statistics.mean(p[what] for p in at), statistics.mean(p["valid_loss"] for p in at)) for at in zip(*seeds.values())]
         curves.append((variant, fraction, points))
     right = max(x for *_, points in curves for x, _ in points)
     shown = [y for *_, points in curves for _, y in points[len(points) // 4:]]
@@ -90,7 +93,7 @@ def panel(found, what, title, offset):
 
 def draw(found):
     panels = [panel(found, "tokens", "tokens", 0)]
-    if all("seconds" in curve[-1] for curves in found.values() for curve in curves):
+    if timed(found):
         panels.append(panel(found, "seconds", "seconds of training", 290))
     foot = 290 * len(panels) + 12
     legend = "".join(f'<text x="{60 + 130 * i}" y="{foot}" fill="{c}">{v}</text>' for i, (v, c) in enumerate(COLOURS.items()))
@@ -106,7 +109,7 @@ def section(table):
         return ""
     draw(found)
     base = found["baseline", 1.0]
-    seconds = f", {mean_of(base, 'seconds'):.0f} s of training" if "seconds" in base[0][-1] else ""
+    seconds = f", {mean_of(base, 'seconds'):.0f} s of training" if timed(found) else ""
     return (
         "## Less data\nA llama of 4.2M parameters on books, five of them held out, sequences of "
         f"{SEQUENCE}: a baseline of {mean_of(base, 'tokens') / 1e6:.1f}M tokens{seconds}, and a curriculum of lengths, token "

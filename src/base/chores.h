@@ -1,7 +1,8 @@
 // Work of the lanes' threads that those who compute take over between two products.
 //
 // All cores compute in step. A thread that works beside them takes a core from one of them, and the others wait for
-// that one: what it takes, all lose. The same work in small pieces, done by all of them between two products, costs its own time only.
+// that one: what it takes, all lose. The same work in small pieces, done by all of them between two products, costs
+// its own time only.
 #pragma once
 #include <atomic>
 #include <chrono>

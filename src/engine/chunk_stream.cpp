@@ -60,6 +60,10 @@ SpillPiece ChunkStream::chunk_of(int64_t number, size_t a) const {
           {first + at, static_cast<size_t>(it.extent.array.chunk_bytes(chunk))}};
 }
 
+int64_t ChunkStream::elements_of(int64_t number) const {
+  return std::min(kStateChunk, arrays_of(number).front().extent.array.elements - turn(number).chunk * kStateChunk);
+}
+
 int64_t ChunkStream::tile_elements(int64_t number) const {
   const std::vector<Array>& arrays = arrays_of(number);
   const bool all_plain = std::ranges::all_of(arrays, [](const Array& array) { return plain(array.extent.array); });
@@ -68,7 +72,7 @@ int64_t ChunkStream::tile_elements(int64_t number) const {
 
 void ChunkStream::work(int64_t number, int64_t first, int64_t count) const {
   const std::vector<Array>& arrays = arrays_of(number);
-  const int64_t elements = std::min(kStateChunk, arrays.front().extent.array.elements - turn(number).chunk * kStateChunk);
+  const int64_t elements = elements_of(number);
   const bool whole = count == elements, last = first + count == elements;
   std::vector<std::byte*> pointers;
   std::vector<SpillPiece> tiles;
@@ -104,7 +108,7 @@ void ChunkStream::come(int64_t number) {
 }
 
 void ChunkStream::hand_over(int64_t number) {
-  const int64_t elements = std::min(kStateChunk, arrays_of(number).front().extent.array.elements - turn(number).chunk * kStateChunk);
+  const int64_t elements = elements_of(number);
   const int64_t step = tile_elements(number);
   for (int64_t first = 0; first < elements; first += step) {
     const int64_t count = std::min(step, elements - first);
@@ -123,13 +127,13 @@ void ChunkStream::hand_over(int64_t number) {
 }
 
 bool ChunkStream::worked_on(int64_t number) const {
-  for (int64_t chore = number == 0 ? 0 : turn(number - 1).chores; chore < turn(number).chores; chore++)
+  for (int64_t chore = chores_before(number); chore < turn(number).chores; chore++)
     if (!chores_.done(chore)) return false;
   return true;
 }
 
 void ChunkStream::go() {
-  for (int64_t chore = gone_ == 0 ? 0 : turn(gone_ - 1).chores; chore < turn(gone_).chores; chore++) chores_.wait(chore);
+  for (int64_t chore = chores_before(gone_); chore < turn(gone_).chores; chore++) chores_.wait(chore);
   for (size_t a = 0; a < arrays_of(gone_).size(); a++) {
     if (!arrays_of(gone_)[a].writes) continue;
     const SpillPiece chunk = chunk_of(gone_, a);

@@ -58,6 +58,8 @@ class ChunkStream {
   int64_t turns() const { return static_cast<int64_t>(turns_.size()); }
   const Turn& turn(int64_t number) const { return turns_[static_cast<size_t>(number)]; }
   const std::vector<Array>& arrays_of(int64_t number) const { return parts_[turn(number).part]; }
+  int64_t elements_of(int64_t number) const;  // of its chunk
+  int64_t chores_before(int64_t number) const { return number == 0 ? 0 : turn(number - 1).chores; }
   SpillPiece chunk_of(int64_t number, size_t array) const;
   int64_t tile_elements(int64_t number) const;
   void work(int64_t number, int64_t first, int64_t count) const;  // on a tile: checked before, its checksum taken after
