@@ -6,7 +6,7 @@ RESULTS = Path(__file__).resolve().parents[1] / "results" / "data_efficiency"  #
 
 MODEL = "{arch: llama, layers: 6, hidden: 192, heads: 6, context: 256}"  # 4.2M parameters with a vocabulary of 4,096, twice
 SEQUENCE = 256
-PEAK_RATE = 0.002  # of the baseline; others have it divided by their fraction of the data, as DeepSpeed's recipe does
+PEAK_RATE = 0.001  # of the baseline; others have it divided by their fraction of the data, as DeepSpeed's recipe does
 CURRICULUM = "[{{metric: length, apply: truncate, from: 32, to: 256, step: 16, over: {over} tokens}}]"
 DROPPING = "{{from: 128, to: 256, step: 16, over: {over} tokens}}"
 SHARE = 0.7  # of the budget over which both go from their first limit to their last

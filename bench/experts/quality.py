@@ -28,7 +28,7 @@ MODELS = {
 def settings(model, data, tokens, smoke):
     steps = tokens // (BATCH * SEQUENCE)
     return (f"model: {MODELS[model]}\ndata: {data}\ncheckpoint: {{every: 200, keep: 1}}\n"
-            f"train: {{steps: {steps}, batch: {BATCH}, lr: 0.002, min_lr: 0.0001, warmup: {max(1, steps // 20)}, "
+            f"train: {{steps: {steps}, batch: {BATCH}, lr: 0.001, min_lr: 0.0001, warmup: {max(1, steps // 20)}, "
             f"eval_every: {max(1, steps // (2 if smoke else 12))}, eval_batches: 0, log_every: 1000000}}\n")
 
 

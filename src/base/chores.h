@@ -50,7 +50,8 @@ class Chores {
   static int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
   bool somebody_comes() const;
   std::shared_ptr<Chore> post(std::function<void()> work);
-  void wait(Chore& chore);
+  enum class Patience : uint8_t { some, none };
+  void wait(Chore& chore, Patience patience);
   bool done(const Chore& chore);
   void do_all();
   void take(std::unique_lock<std::mutex>& lock, Chore& chore);
@@ -77,6 +78,8 @@ class HandedOver {
   bool done(int64_t number) const;
   // Returns when it is done, throws what it threw. Does it here when nobody comes by.
   void wait(int64_t number);
+  // The same, but does it here unless somebody has begun.
+  void finish(int64_t number);
   void wait_all();  // throws the first one's after all have ended
 
  private:

@@ -58,7 +58,8 @@ StoredArray stored_slot(const StateLayout& layout) {
   return {layout.elements(), packed_bytes(layout.packing()), layout.scale_bytes()};
 }
 
-BlockStore::BlockStore(const std::filesystem::path& folder, const std::vector<StoredBlock>& blocks) : folder_(folder) {
+BlockStore::BlockStore(const std::filesystem::path& folder, const std::vector<StoredBlock>& blocks, Staging staging)
+    : folder_(folder), staging_(staging) {
   // Bytes of a unit: a chunk of any array fits, and where one has several they follow each other.
   int64_t state_unit = kDiskAlign, optimizer_unit = kDiskAlign;
   const auto fit = [](int64_t& unit, const StoredArray& array) {
@@ -116,8 +117,11 @@ BlockStore::Extent BlockStore::input(BlockId block, MicroId micro, int64_t bytes
   return extent;
 }
 
-void BlockStore::read(Lane lane, std::span<const Whole> all) {
-  DiskQueue& disk = queue(lane);
+void BlockStore::read(Lane lane, std::span<const Whole> all) { read_whole(queue(lane), all); }
+
+void BlockStore::write(Lane lane, std::span<const Whole> all) { write_whole(queue(lane), all); }
+
+void read_whole(DiskQueue& disk, std::span<const BlockStore::Whole> all) {
   const std::vector<SpillPiece> units = units_of(all);
   Flight flight(disk);
   std::vector<DiskQueue::Ticket> coming;
@@ -130,8 +134,7 @@ void BlockStore::read(Lane lane, std::span<const Whole> all) {
   checks.wait_all();
 }
 
-void BlockStore::write(Lane lane, std::span<const Whole> all) {
-  DiskQueue& disk = queue(lane);
+void write_whole(DiskQueue& disk, std::span<const BlockStore::Whole> all) {
   const std::vector<SpillPiece> units = units_of(all);
   Flight flight(disk);
   HandedOver notes;
@@ -144,7 +147,7 @@ void BlockStore::write(Lane lane, std::span<const Whole> all) {
   disk.wait_all();
 }
 
-int64_t BlockStore::staging_bytes(const std::vector<std::vector<StoredArray>>& staged) {
+int64_t BlockStore::staging_bytes(const std::vector<std::vector<StoredArray>>& staged, Staging staging) {
   int64_t bytes = 0;
   for (const std::vector<StoredArray>& kind : staged) {
     int64_t chunks = 0, stride = 0;
@@ -152,19 +155,19 @@ int64_t BlockStore::staging_bytes(const std::vector<std::vector<StoredArray>>& s
       chunks += array.chunks();
       stride = std::max(stride, array.chunk_stride());
     }
-    bytes += ChunkStream::slots(chunks) * stride;
+    bytes += ChunkStream::slots(chunks, staging) * stride;
   }
   return bytes;
 }
 
 void BlockStore::stream(Lane lane, const std::vector<Array>& arrays, const ChunkWork& work) {
-  ChunkStream(queue(lane), {arrays}, ChunkStream::By::caller, [&](const Tile& chunk, std::span<std::byte* const> pointers) {
-    work(chunk.chunk, pointers);
-  }).run();
+  const TileWork by_chunk = [&](const Tile& chunk, std::span<std::byte* const> pointers) { work(chunk.chunk, pointers); };
+  const std::vector<std::vector<Array>> parts{arrays};
+  ChunkStream(queue(lane), parts, ChunkStream::By::caller, staging_, by_chunk).run();
 }
 
 void BlockStore::stream(Lane lane, const std::vector<std::vector<Array>>& parts, const TileWork& work) {
-  ChunkStream(queue(lane), parts, ChunkStream::By::anyone, work).run();
+  ChunkStream(queue(lane), parts, ChunkStream::By::anyone, staging_, work).run();
 }
 
 }  // namespace megalith

@@ -42,10 +42,14 @@ struct StoredBlock {
 // and with room behind it. Uninitialised.
 at::Tensor disk_buffer(int64_t elements);
 
+// How much of an array is in memory while it streams: up to what a disk moves between two products and more (ample), or
+// little beside what streams, where a budget has no room for that (scarce).
+enum class Staging : uint8_t { scarce, ample };
+
 class BlockStore {
  public:
   // Takes all of the disk's space at once. `blocks`: by BlockId.
-  BlockStore(const std::filesystem::path& folder, const std::vector<StoredBlock>& blocks);
+  BlockStore(const std::filesystem::path& folder, const std::vector<StoredBlock>& blocks, Staging staging);
 
   struct Extent {
     SpillFile* file = nullptr;
@@ -88,7 +92,7 @@ class BlockStore {
   using TileWork = std::function<void(const Tile& tile, std::span<std::byte* const> arrays)>;
   void stream(Lane lane, const std::vector<std::vector<Array>>& parts, const TileWork& work);
   // That stream takes of the arrays of one kind, by kind and part.
-  static int64_t staging_bytes(const std::vector<std::vector<StoredArray>>& staged);
+  static int64_t staging_bytes(const std::vector<std::vector<StoredArray>>& staged, Staging staging);
 
   const DiskWay& way() const { return folder_.way(); }
   int64_t bytes() const { return bytes_; }  // on disk
@@ -103,10 +107,15 @@ class BlockStore {
   DiskQueue& queue(Lane lane) { return *queues_[static_cast<size_t>(lane)]; }
 
   SpillFolder folder_;
+  Staging staging_;
   std::unique_ptr<SpillFile> parameters_, gradients_, optimizer_, inputs_;
   std::vector<Places> places_;
   std::array<std::unique_ptr<DiskQueue>, kLanes> queues_;  // a lane is one thread
   int64_t bytes_ = 0;
 };
+
+// What BlockStore's read and write do on a lane's queue.
+void read_whole(DiskQueue& disk, std::span<const BlockStore::Whole> all);
+void write_whole(DiskQueue& disk, std::span<const BlockStore::Whole> all);
 
 }  // namespace megalith

@@ -24,7 +24,7 @@ Flight::~Flight() {
   }
 }
 
-ChunkStream::ChunkStream(DiskQueue& disk, const std::vector<std::vector<Array>>& parts, By by,
+ChunkStream::ChunkStream(DiskQueue& disk, const std::vector<std::vector<Array>>& parts, By by, Staging staging,
                          const BlockStore::TileWork& work)
     : disk_(disk), parts_(parts), by_(by), work_(work), flight_(disk) {
   size_t kinds = 0;
@@ -33,7 +33,8 @@ ChunkStream::ChunkStream(DiskQueue& disk, const std::vector<std::vector<Array>>&
     kinds = std::max(kinds, parts[p].size());
     for (int64_t chunk = 0; chunk < parts[p].front().extent.array.chunks(); chunk++) turns_.push_back({p, chunk, 0});
   }
-  slots_ = slots(turns());
+  slots_ = slots(turns(), staging);
+  scarce_ = slots_ < slots(turns(), Staging::ample);
   coming_.resize(static_cast<size_t>(slots_));
   going_.resize(static_cast<size_t>(slots_));
   strides_.resize(kinds, 0);
@@ -43,19 +44,26 @@ ChunkStream::ChunkStream(DiskQueue& disk, const std::vector<std::vector<Array>>&
       MEGALITH_ASSERT(array.elements == arrays.front().extent.array.elements, "arrays stream in step");
       if (!arrays[a].whole) strides_[a] = std::max(strides_[a], array.chunk_stride());
     }
+  int64_t bytes = 0;
+  for (const int64_t stride : strides_) {
+    places_.push_back(bytes);
+    bytes += slots_ * stride;
+  }
+  // All kinds' in one: a large block lies on huge pages, of which the kernel takes fewer in hand for every transfer.
   MemoryScope scope(AllocationKind::staging);
-  staging_.resize(kinds);
-  for (size_t a = 0; a < kinds; a++)
-    if (strides_[a] > 0) staging_[a] = disk_buffer(slots_ * strides_[a] / kFloat);
+  if (bytes > 0) staging_ = disk_buffer(bytes / kFloat);
 }
 
-int64_t ChunkStream::slots(int64_t chunks) { return std::min(chunks, std::clamp<int64_t>(chunks / 4, 4, 12)); }
+int64_t ChunkStream::slots(int64_t chunks, Staging staging) {
+  constexpr int64_t kFewest = 4, kMost = 12;
+  return std::min(chunks, staging == Staging::ample ? kMost : std::clamp(chunks / 4, kFewest, kMost));
+}
 
 SpillPiece ChunkStream::chunk_of(int64_t number, size_t a) const {
   const auto& [part, chunk, chores] = turn(number);
   const Array& it = parts_[part][a];
-  auto* const first = reinterpret_cast<std::byte*>(it.whole ? it.whole : staging_[a].mutable_data_ptr<float>());
-  const int64_t at = it.whole ? chunk * it.extent.array.chunk_stride() : number % slots_ * strides_[a];
+  auto* const first = reinterpret_cast<std::byte*>(it.whole ? it.whole : staging_.mutable_data_ptr<float>());
+  const int64_t at = it.whole ? chunk * it.extent.array.chunk_stride() : places_[a] + number % slots_ * strides_[a];
   return {it.extent.file, it.extent.offset + chunk * it.extent.file->unit(),
           {first + at, static_cast<size_t>(it.extent.array.chunk_bytes(chunk))}};
 }
@@ -133,7 +141,9 @@ bool ChunkStream::worked_on(int64_t number) const {
 }
 
 void ChunkStream::go() {
-  for (int64_t chore = chores_before(gone_); chore < turn(gone_).chores; chore++) chores_.wait(chore);
+  for (int64_t chore = chores_before(gone_); chore < turn(gone_).chores; chore++)
+    if (scarce_) chores_.finish(chore);
+    else chores_.wait(chore);
   for (size_t a = 0; a < arrays_of(gone_).size(); a++) {
     if (!arrays_of(gone_)[a].writes) continue;
     const SpillPiece chunk = chunk_of(gone_, a);

@@ -36,13 +36,12 @@ class Flight {
 
 class ChunkStream {
  public:
-  // Chunks of an array that are in memory while as many stream: up to what a disk moves between two products and more, but
-  // small beside what streams; a budget that holds one small block has no room for more staging than that.
-  static int64_t slots(int64_t chunks);
+  // Chunks of an array that are in memory while as many stream.
+  static int64_t slots(int64_t chunks, Staging staging);
 
   // Who works: the caller's thread, chunk by chunk in order, or whoever has time, tile by tile.
   enum class By : uint8_t { caller, anyone };
-  ChunkStream(DiskQueue& disk, const std::vector<std::vector<BlockStore::Array>>& parts, By by,
+  ChunkStream(DiskQueue& disk, const std::vector<std::vector<BlockStore::Array>>& parts, By by, Staging staging,
               const BlockStore::TileWork& work);
   void run();
 
@@ -75,8 +74,10 @@ class ChunkStream {
   const BlockStore::TileWork& work_;
   std::vector<Turn> turns_;
   int64_t slots_ = 0;
-  std::vector<at::Tensor> staging_;  // by kind
-  std::vector<int64_t> strides_;     // bytes, by kind: of the largest chunk that is staged
+  bool scarce_ = false;              // so few that the disk would be idle until somebody comes by
+  at::Tensor staging_;
+  std::vector<int64_t> strides_;     // bytes, by kind: of the largest chunk that is staged; 0: none is
+  std::vector<int64_t> places_;      // bytes into it, by kind
   std::vector<std::vector<DiskQueue::Ticket>> coming_, going_;  // by turn modulo slots_
   int64_t gone_ = 0;                 // turns whose chunks are on their way out
   Flight flight_;                    // ends after the chores: declared before them

@@ -1,9 +1,7 @@
 #include "engine/engine.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +10,7 @@
 #include "base/chores.h"
 #include "base/error.h"
 #include "engine/exchange_buffer.h"
+#include "engine/one_thread.h"
 #include "memory/allocator.h"
 #include "model/share.h"
 #include "optim/sign_steps.h"
@@ -23,18 +22,6 @@ at::Tensor to_tensor(const std::vector<int64_t>& values) {
   at::Tensor out = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
   std::copy(values.begin(), values.end(), out.mutable_data_ptr<int64_t>());
   return out;
-}
-
-// The cores are the compute lane's: other lanes have one thread each, which streams and updates.
-void keep_to_one_thread() {
-  thread_local bool done = false;
-  if (std::exchange(done, true)) return;
-  // LibTorch sets a thread's number when it is first asked, and remembers that it has done so twice: for its own calls
-  // and for what its headers put into ours. A second team would also make libgomp send the first one's workers to
-  // sleep at the end of every region.
-  at::get_num_threads();
-  at::internal::lazy_init_num_threads();
-  omp_set_num_threads(1);
 }
 
 // What is done with blocks and activations, where those are; everything else is the host's.

@@ -53,7 +53,7 @@ void ModelState::open_store(const Residence& residence) {
       if (training_ && elementwise()) block.slots.assign(static_cast<size_t>(slot_arrays_), stored_slot(*part.layout));
     }
   }
-  if (any) store_ = std::make_unique<BlockStore>(residence.spill, stored);
+  if (any) store_ = std::make_unique<BlockStore>(residence.spill, stored, residence.staging);
 }
 
 // Ops of one block that nothing orders (its gradient is stowed while its parameters are dropped, cleared while they are

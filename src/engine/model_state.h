@@ -42,6 +42,7 @@ struct Residence {
   std::filesystem::path spill;       // folder
   std::vector<int64_t> parked = {};  // by block: bytes of a micro-batch's input that parks
   int32_t micros = 0;                // that park at the same time
+  Staging staging = Staging::scarce; // of what streams
   Device* device = nullptr;          // borrowed; null: blocks are computed in the host's memory
 };
 

@@ -2,9 +2,9 @@
 
 #include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,10 +33,17 @@ double seconds_since(Clock::time_point begin) {
 }
 
 // Of all of the process's threads.
-double core_seconds() {
-  timespec t{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+struct CoreSeconds {
+  double all = 0, kernel = 0;
+};
+
+CoreSeconds core_seconds() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return {seconds(used.ru_utime) + seconds(used.ru_stime), seconds(used.ru_stime)};
 }
 
 // Two extents on huge pages, so that one is in flight while the next is asked for.
@@ -117,7 +124,7 @@ DiskSpeed measure_disk(const std::filesystem::path& folder, const DiskWay& way, 
   int64_t read = 0;
   std::exception_ptr failure;
   const Clock::time_point start = Clock::now();
-  const double core_start = core_seconds();
+  const CoreSeconds before = core_seconds();
   std::thread reader([&] {
     try {
       read = go_over(file, way, 0, half, false, seconds);
@@ -135,7 +142,10 @@ DiskSpeed measure_disk(const std::filesystem::path& folder, const DiskWay& way, 
   if (failure) std::rethrow_exception(failure);
   // The slower of the two counts twice: a step moves as much in as out.
   result.mixed = 2 * static_cast<double>(std::min(read, written)) / seconds_since(start);
-  result.core_s = (core_seconds() - core_start) / static_cast<double>(std::max<int64_t>(1, read + written));
+  const CoreSeconds after = core_seconds();
+  const auto moved = static_cast<double>(std::max<int64_t>(1, read + written));
+  result.core_s = (after.all - before.all) / moved;
+  result.kernel_s = std::max(1e-15, after.kernel - before.kernel) / moved;  // a clock that ticks slowly may say 0
   return result;
 }
 

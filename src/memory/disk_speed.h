@@ -16,7 +16,8 @@ struct DiskSpeed {
   double read = 0;  // nothing else on the disk
   double write = 0;
   double mixed = 0;  // reads and writes together, as many of the one as of the other, both counted
-  double core_s = 0;  // seconds of one core that a byte costs: requests and checksums
+  double core_s = 0;  // seconds of one core that a byte costs: requests and checksums,
+  double kernel_s = 0;  // and of these the requests
 };
 
 // Writes a file of up to 2 GiB (on a small or slow disk less), then reads it, writes it again, and does both

@@ -21,6 +21,7 @@
 #include "config/names.h"
 #include "data/batch.h"
 #include "engine/model_state.h"
+#include "engine/stream_trial.h"
 #include "memory/disk_speed.h"
 #include "memory/machine.h"
 #include "model/block.h"
@@ -213,19 +214,36 @@ std::filesystem::path existing_part(std::filesystem::path path) {
 void add_spill_speeds(MachineSpeeds& speeds, const std::filesystem::path& spill, Measurements& known) {
   const auto folder = existing_part(spill);
   const DiskWay way = choose_disk_way(folder);
-  std::optional<DiskSpeed> measured;
-  auto get = [&](const char* what, double DiskSpeed::*field) {
+  const auto remembered = [&](const std::string& what, const std::function<double()>& measure) {
     return known.get(fmt::format("spill {}, disk {}, {} {}", what, disk_identity(folder), way.uring ? "ring" : "threads",
                                  way.direct ? "direct" : "buffered"),
-                     [&] {
-                       if (!measured) measured = measure_disk(folder, way);
-                       return (*measured).*field;
-                     });
+                     measure);
+  };
+  std::optional<DiskSpeed> measured;
+  const auto get = [&](const char* what, double DiskSpeed::*field) {
+    return remembered(what, [&] {
+      if (!measured) measured = measure_disk(folder, way);
+      return (*measured).*field;
+    });
   };
   speeds.spill_read = get("read", &DiskSpeed::read);
   speeds.spill_write = get("write", &DiskSpeed::write);
   speeds.spill_mixed = get("mixed", &DiskSpeed::mixed);
   speeds.spill_core_s = get("core", &DiskSpeed::core_s);
+  speeds.spill_kernel_s = get("kernel", &DiskSpeed::kernel_s);
+  std::optional<StreamSpeeds> tried;
+  const auto get_tried = [&](const std::string& op, TransferSpeed StreamSpeeds::*field) {
+    const auto part = [&](double TransferSpeed::*of) {
+      if (!tried) tried = try_streams(folder, way);
+      return (*tried).*field.*of;
+    };
+    return TransferSpeed{remembered(op + " wait", [&] { return part(&TransferSpeed::wait_s); }),
+                         remembered(op + " rate", [&] { return part(&TransferSpeed::bytes_per_s); })};
+  };
+  speeds.fetch = get_tried("fetch", &StreamSpeeds::fetch);
+  speeds.stow = get_tried("stow", &StreamSpeeds::stow);
+  speeds.renew = get_tried("renew", &StreamSpeeds::renew);
+  speeds.renew_scarce = get_tried("scarce renew", &StreamSpeeds::renew_scarce);
 }
 
 std::string buffers_of(const std::string& what) { return "buffers of " + what; }
@@ -326,7 +344,7 @@ void start_matrix_library() {
 MachineSpeeds typical_speeds(int64_t threads) {
   const auto cores = static_cast<double>(threads);
   return {.flops = 50e9 * cores, .memory_bandwidth = 10e9, .disk_read = 1e9, .disk_write = 1e9, .spill_read = 2e9,
-          .spill_write = 1.5e9, .spill_mixed = 2e9, .spill_core_s = 0.1e-9, .op_overhead_s = 20e-6, .commit_s = 0,
+          .spill_write = 1.5e9, .spill_mixed = 2e9, .spill_core_s = 0.1e-9, .spill_kernel_s = 0.03e-9, .op_overhead_s = 20e-6, .commit_s = 0,
           .cores = static_cast<int32_t>(threads)};
 }
 

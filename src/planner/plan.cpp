@@ -73,7 +73,7 @@ void must_meet(const Plan& plan, Schedule (*write)(const std::vector<BlockFacts>
 }
 
 void lay_out(Plan& plan, const Config& config) {
-  plan.blocks = facts_for(config, plan.micro_batch);
+  plan.blocks = facts_for(config, plan.micro_batch, plan.staging);
   plan.step = training_schedule(plan.blocks, plan.micros, plan.strategy);
   plan.step_with_save = with_save(plan.step);
   plan.evaluation = evaluation_schedule(plan.blocks, plan.micros, plan.strategy);
@@ -86,6 +86,15 @@ void lay_out(Plan& plan, const Config& config) {
   must_be_valid(plan.final_save);
   must_meet(plan, training_schedule);
   must_meet(plan, evaluation_schedule);
+}
+
+void stage_amply_if_it_fits(Plan& plan, const Config& config) {
+  const auto blocks = facts_for(config, plan.micro_batch, Staging::ample);
+  const int64_t room = room_for_tensors(plan.budget, plan.process);
+  const bool fits = std::ranges::all_of(plan.stages, [&](const Strategy& strategy) {
+    return most_memory(blocks, plan.micros, strategy) <= room;
+  });
+  if (fits) plan.staging = Staging::ample;
 }
 
 // One strategy a stage, all of them in one order of computing; empty where some stage does not fit.
@@ -208,6 +217,7 @@ Plan make_plan(const Config& config, Measuring measuring, const Seat& seat) {
   plan.stages = choose_for_stages(plan, config, room_for_tensors(plan.budget, plan.process));
   if (plan.stages.empty()) refuse(plan, config);
   plan.strategy = plan.stages[static_cast<size_t>(plan.stage)];
+  stage_amply_if_it_fits(plan, config);
   lay_out(plan, config);
   predict(plan);
   if (const std::string how = describe(plan.strategy); !how.empty()) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "engine/block_store.h"
 #include "planner/strategy.h"
 #include "schedule/costs.h"
 #include "schedule/schedule.h"
@@ -22,6 +23,7 @@ struct Plan {
   Bytes process;                // of the process itself: code, runtime, tokenizer; measured before the model exists
   MachineSpeeds speeds;         // what times are predicted from
   std::vector<BlockFacts> blocks;
+  Staging staging = Staging::scarce;  // of what streams: ample where there is room for it
   Strategy strategy;            // what brings it within the budget
   int32_t stage = 0;            // of the pipeline
   std::vector<Strategy> stages; // by stage, this one's among them

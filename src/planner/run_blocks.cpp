@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/block_store.h"
 #include "model/facts.h"
 #include "optim/optimizer.h"
 
@@ -23,7 +22,8 @@ MicroBatchShape micro_shape(const Config& config, int64_t sequences) {
 }
 
 // Optimizer state of one number an element, and what the engine's streaming of a block takes: see engine/model_spill.cpp.
-void describe_streaming(BlockFacts& f, const BlockSpec& spec, int64_t slots, Packing packing, bool narrow) {
+void describe_streaming(BlockFacts& f, const BlockSpec& spec, int64_t slots, Packing packing, bool narrow,
+                        Staging staging) {
   // The optimizer's, then the gradient; 16 bits: and the master. By kind and part: one stream takes all.
   std::vector<std::vector<StoredArray>> staged(static_cast<size_t>(slots) + (narrow ? 2 : 1));
   for (const FlatPart& part : spec.parts) {
@@ -36,10 +36,11 @@ void describe_streaming(BlockFacts& f, const BlockSpec& spec, int64_t slots, Pac
     if (part.spread) f.expert_optimizer_bytes += slots * layout.slot_bytes();
     f.optimizer_disk_bytes += slots * slot.disk_bytes();
   }
-  f.stream_bytes = BlockStore::staging_bytes(staged);
+  f.stream_bytes = BlockStore::staging_bytes(staged, staging);
+  f.streams_amply = f.stream_bytes == BlockStore::staging_bytes(staged, Staging::ample);
   if (spec.parts.size() == 1) return;
   for (std::vector<StoredArray>& kind : staged) kind.erase(kind.begin());  // experts alone
-  f.call_bytes = BlockStore::staging_bytes(staged);
+  f.call_bytes = BlockStore::staging_bytes(staged, staging);
 }
 
 // State of another form, of an optimizer that looks at whole parameters: it stays in memory, and so does a block while
@@ -67,7 +68,7 @@ Workload workload(const Config& config, int64_t micro_batch) {
   return {config.model.shape, micro_shape(config, micro_batch), config.train.precision, config.objective.kind};
 }
 
-std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch) {
+std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch, Staging staging) {
   const Workload work = workload(config, micro_batch);
   // Ranks that share blocks have equal parts, but for a row or a token here and there.
   const ParallelSettings& p = config.parallel;
@@ -78,9 +79,14 @@ std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch) {
   const auto slots = static_cast<int64_t>(optimizer->slots({"any", {1, 1}, true}).size());
   const bool narrow = work.precision != Precision::fp32;
   for (size_t b = 0; b < facts.size(); b++) {
+    if (narrow) {  // they come as float32 and are narrowed on the way
+      std::vector<StoredArray> values;
+      for (const FlatPart& part : specs[b].parts) values.push_back({part.range.size()});
+      facts[b].fetch_bytes = BlockStore::staging_bytes({values}, staging);
+    }
     if (optimizer->statistics_rounds() > 0) describe_whole(facts[b], specs[b], *optimizer, narrow);
-    else describe_streaming(facts[b], specs[b], slots, config.train.optimizer_state, narrow);
-    if (b > 0) facts[b].parking_bytes = BlockStore::staging_bytes({{{(facts[b - 1].output_bytes + 3) / 4}}});
+    else describe_streaming(facts[b], specs[b], slots, config.train.optimizer_state, narrow, staging);
+    if (b > 0) facts[b].parking_bytes = BlockStore::staging_bytes({{{(facts[b - 1].output_bytes + 3) / 4}}}, staging);
   }
   return facts;
 }

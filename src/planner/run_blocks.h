@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "engine/block_store.h"
 #include "planner/calibration.h"
 #include "schedule/schedule.h"
 
@@ -11,6 +12,6 @@ namespace megalith {
 int64_t rank_batch(const Config& config);  // sequences a step that a rank takes
 int32_t micros_of(const Config& config, int64_t micro_batch);  // micro-batches a step
 Workload workload(const Config& config, int64_t micro_batch);  // what calibration measures
-std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch);
+std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch, Staging staging = Staging::scarce);
 
 }  // namespace megalith

@@ -14,9 +14,6 @@ constexpr double kFloatBytes = 4;
 // one that shares its core: what the lane takes all of them lose, however many they are.
 double core_share(double core_s, double seconds) { return core_s / seconds; }
 
-// Work that those who compute take over (base/chores.h) is shared by all of them.
-double spread_share(const MachineSpeeds& speeds, double core_s, double seconds) { return core_s / seconds / speeds.cores; }
-
 // Computing with all cores: matrix products, then passes over memory.
 Cost compute(const MachineSpeeds& speeds, double flop, double touched_bytes) {
   const double memory_s = touched_bytes / speeds.memory_bandwidth;
@@ -39,7 +36,11 @@ Cost write_out(const MachineSpeeds& speeds, double bytes) {
 }
 
 // One thread that moves bytes straight between memory and the spill disk, and touches some of memory besides.
-Cost stream(const MachineSpeeds& speeds, const DiskTraffic& traffic, double touched_bytes) {
+// Where staging is scarce it does all of that itself; else those who compute take over what is not the kernel's
+// (base/chores.h), and all of them share it.
+enum class Worker : uint8_t { lane, everyone };
+Cost stream(const MachineSpeeds& speeds, const DiskTraffic& traffic, double touched_bytes, Worker by,
+            const TransferSpeed& tried = {}) {
   const auto read = static_cast<double>(traffic.read), written = static_cast<double>(traffic.written);
   if (read + written == 0) return {.seconds = speeds.op_overhead_s, .share = {}};
   MEGALITH_ASSERT(speeds.spill_read > 0 && speeds.spill_write > 0 && speeds.spill_mixed > 0);
@@ -49,8 +50,11 @@ Cost stream(const MachineSpeeds& speeds, const DiskTraffic& traffic, double touc
   const double memory_s = (read + written + touched_bytes) / speeds.memory_bandwidth;
   // One core gets its part of the memory's bandwidth.
   const double core_s = (read + written) * speeds.spill_core_s + touched_bytes / speeds.memory_bandwidth * speeds.cores;
-  Cost cost{.seconds = std::max(disk_s, core_s) + speeds.op_overhead_s, .share = {}};
-  cost.share = {spread_share(speeds, core_s, cost.seconds), memory_s / cost.seconds, disk_s / cost.seconds};
+  const double alone_s = tried.bytes_per_s > 0 ? tried.wait_s + (read + written) / tried.bytes_per_s : disk_s;
+  Cost cost{.seconds = std::max(alone_s, core_s) + speeds.op_overhead_s, .share = {}};
+  const double kernel_s = (read + written) * speeds.spill_kernel_s;
+  const double lost_s = by == Worker::lane ? core_s : kernel_s + (core_s - kernel_s) / speeds.cores;
+  cost.share = {core_share(lost_s, cost.seconds), memory_s / cost.seconds, std::min(1.0, disk_s / cost.seconds)};
   return cost;
 }
 
@@ -103,16 +107,16 @@ Cost predict(const Schedule& schedule, const Op& op, const MachineSpeeds& speeds
       return compute(speeds, 0,
                      4 * parameter_bytes + 2 * state_bytes + static_cast<double>(block.compute_copy_bytes));
     case OpKind::renew:
-    case OpKind::fetch:
-    case OpKind::stow: {
-      const DiskTraffic traffic = disk_traffic(schedule, op);
-      return stream(speeds, traffic, op.kind == OpKind::renew ? 4 * parameter_bytes + 2 * state_bytes : 0);
-    }
+      return stream(speeds, disk_traffic(schedule, op), 4 * parameter_bytes + 2 * state_bytes,
+                    block.streams_amply ? Worker::everyone : Worker::lane,
+                    block.streams_amply ? speeds.renew : speeds.renew_scarce);
+    case OpKind::fetch: return stream(speeds, disk_traffic(schedule, op), 0, Worker::everyone, speeds.fetch);
+    case OpKind::stow: return stream(speeds, disk_traffic(schedule, op), 0, Worker::everyone, speeds.stow);
     case OpKind::park:
     case OpKind::unpark: {  // copied to or from staging
       if (schedule.division.device) return copy_over(speeds, static_cast<double>(copied_bytes(schedule, op)));
       const DiskTraffic traffic = disk_traffic(schedule, op);
-      return stream(speeds, traffic, 2.0 * static_cast<double>(traffic.read + traffic.written));
+      return stream(speeds, traffic, 2.0 * static_cast<double>(traffic.read + traffic.written), Worker::lane);
     }
     case OpKind::upload:
     case OpKind::download: return copy_over(speeds, static_cast<double>(copied_bytes(schedule, op)));

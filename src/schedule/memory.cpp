@@ -95,8 +95,8 @@ int64_t workspace(const Schedule& schedule, const Op& op, Tier tier) {
       return schedule.defers(op.block) ? schedule.blocks[op.block].deferring_workspace_bytes
                                        : schedule.blocks[op.block].workspace_bytes;
     case OpKind::weigh: return schedule.blocks[op.block].weigh_workspace_bytes;
-    case OpKind::renew:
-    case OpKind::fetch: return schedule.blocks[op.block].stream_bytes;
+    case OpKind::renew: return schedule.blocks[op.block].stream_bytes;
+    case OpKind::fetch: return schedule.blocks[op.block].fetch_bytes;
     case OpKind::park:
     case OpKind::unpark: return schedule.division.device ? 0 : schedule.blocks[op.block].parking_bytes;
     case OpKind::save:

@@ -121,7 +121,9 @@ struct BlockFacts {
   int64_t compute_copy_bytes = 0;    // parameters kept a second time, in the precision of the computation
   int64_t save_workspace_bytes = 0;  // staging while its parts go out to a checkpoint
   int64_t stream_bytes = 0;          // staging while its state streams from and to the disk
-  int64_t call_bytes = 0;            // the same while forward waits for experts that nobody foresaw
+  int64_t fetch_bytes = 0;           // the same while its parameters alone come
+  bool streams_amply = false;        // staging is as large as is of use
+  int64_t call_bytes = 0;            // staging while forward waits for experts that nobody foresaw
   int64_t parking_bytes = 0;         // staging while its input does
   bool backward_uses_parameters = true;
 

@@ -130,7 +130,7 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
                     show(Bytes(config.memory.device_bandwidth))));
   }
   Engine engine(config.model.shape, config.train, config.run.seed, /*training=*/true,
-                {plan.strategy.placement, spill_folder(config, team), parked_bytes(plan.step), plan.micros, device ? &*device : nullptr},
+                {plan.strategy.placement, spill_folder(config, team), parked_bytes(plan.step), plan.micros, plan.staging, device ? &*device : nullptr},
                 team, plan.strategy.division);
   if (const BlockStore* store = engine.model().store())
     say(fmt::format("{} of state in {} ({})", show(Bytes(store->bytes())), config.memory.spill, describe(store->way())));

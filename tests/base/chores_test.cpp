@@ -82,6 +82,16 @@ TEST(Chores, AreNotLeftToThoseWhoDoNotComeBy) {
   EXPECT_EQ(done, 20);
 }
 
+TEST(Chores, AreDoneHereByOneWhoDoesNotWait) {
+  Computer computer(false);
+  HandedOver chores;
+  std::thread::id by;
+  chores.add([&] { by = std::this_thread::get_id(); });
+  chores.finish(0);
+  EXPECT_TRUE(chores.done(0));
+  EXPECT_EQ(by, std::this_thread::get_id());
+}
+
 TEST(Chores, SayWhatTheyThrew) {
   Computer computer;
   HandedOver chores;

@@ -37,8 +37,8 @@ class OnDevice : public ::testing::Test {
   std::unique_ptr<Engine> engine_with(const ModelShape& shape, const TrainSettings& settings, std::vector<Placement> placement,
                                       Device* device) {
     at::set_num_threads(1);
-    auto engine = std::make_unique<Engine>(shape, settings, 3, true, Residence{std::move(placement), folder_, {}, 0, device},
-                                           nullptr, device ? division_ : Division{});
+    const Residence residence{.placement = std::move(placement), .spill = folder_, .device = device};
+    auto engine = std::make_unique<Engine>(shape, settings, 3, true, residence, nullptr, device ? division_ : Division{});
     engine->model().initialise(3);
     return engine;
   }

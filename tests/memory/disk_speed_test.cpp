@@ -11,6 +11,8 @@ TEST(DiskSpeed, IsMeasuredAndLeavesNothing) {
   EXPECT_GT(speed.read, 0);
   EXPECT_GT(speed.write, 0);
   EXPECT_GT(speed.mixed, 0);
+  EXPECT_GT(speed.kernel_s, 0);
+  EXPECT_LE(speed.kernel_s, speed.core_s);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 

@@ -112,9 +112,36 @@ TEST_F(Planner, TheDiskTierIsMeasuredOnlyWhenAskedForAndOnce) {
   EXPECT_GT(first.spill_read, 0);
   EXPECT_GT(first.spill_write, 0);
   EXPECT_GT(first.spill_mixed, 0);
+  EXPECT_GT(first.renew.bytes_per_s, 0);
   EXPECT_FALSE(std::filesystem::exists(folder + "/not"));
   MachineSpeeds again = calibrate(work, 2, folder, folder);  // another folder of the same disk
   EXPECT_EQ(first.spill_mixed, again.spill_mixed);
+  EXPECT_EQ(first.renew.wait_s, again.renew.wait_s);
+}
+
+TEST_F(Planner, StagingIsAmpleWhereThereIsRoomForIt) {
+  config.model.shape = {.arch = Arch::gpt2, .layers = 4, .hidden = 384, .heads = 6, .kv_heads = 6, .ffn = 1536, .vocab = 500,
+                        .context = 64};  // layers of seven chunks
+  config.memory.spill = folder + "/spill";
+  config.train.batch = config.train.micro_batch = 1;
+  Plan plan;
+  for (int64_t ram = int64_t{64} << 20;; ram += int64_t{4} << 20) {  // up to the first that fits
+    config.memory.ram = Bytes(ram);
+    try {
+      plan = make_plan(config, Measuring::forbidden);
+      break;
+    } catch (const UserError&) {
+    }
+  }
+  EXPECT_EQ(plan.staging, Staging::scarce);
+  EXPECT_FALSE(plan.blocks[1].streams_amply);
+  const int64_t scarce = plan.blocks[1].stream_bytes;
+  config.memory.ram = Bytes(config.memory.ram->value + (int64_t{1} << 30));
+  plan = make_plan(config, Measuring::forbidden);
+  EXPECT_EQ(plan.staging, Staging::ample);
+  EXPECT_TRUE(plan.blocks[1].streams_amply);
+  EXPECT_GT(plan.blocks[1].stream_bytes, scarce);
+  EXPECT_LE(plan.predicted_peak(), plan.budget);
 }
 
 TEST_F(Planner, ADamagedCacheIsMeasuredAgain) {

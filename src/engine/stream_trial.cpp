@@ -1,0 +1,98 @@
+#include "engine/stream_trial.h"
+
+#include <c10/core/InferenceMode.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <future>
+#include <vector>
+
+#include "base/error.h"
+#include "engine/block_store.h"
+#include "engine/chunk_stream.h"
+#include "engine/one_thread.h"
+#include "memory/disk_speed.h"
+#include "optim/optimizer.h"
+
+namespace megalith {
+namespace {
+
+// Chunks of an array: of a small layer and of one that takes several rounds through all staging.
+constexpr int64_t kFew = 6, kMany = 24;
+constexpr int kTimes = 7;
+
+double median_seconds(const std::function<void()>& work) {
+  std::vector<double> seconds;
+  for (int time = 0; time < kTimes; time++) {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  std::ranges::nth_element(seconds, seconds.begin() + kTimes / 2);
+  return seconds[kTimes / 2];
+}
+
+// Of `work(chunks)`, which moves that many chunks of `arrays` arrays.
+TransferSpeed try_transfer(int64_t arrays, const std::function<void(int64_t chunks)>& work) {
+  const double few = median_seconds([&] { work(kFew); }), many = median_seconds([&] { work(kMany); });
+  const auto bytes = [&](int64_t chunks) { return static_cast<double>(arrays * chunks * kSpillChunk); };
+  // More takes longer, or the disk had a bad moment: then all of it is the rate's.
+  const double rate = many > few ? (bytes(kMany) - bytes(kFew)) / (many - few) : bytes(kMany) / many;
+  return {.wait_s = std::max(1e-6, few - bytes(kFew) / rate), .bytes_per_s = rate};
+}
+
+StreamSpeeds try_here(const std::filesystem::path& folder, const DiskWay& way) {
+  static std::atomic<int> number{0};
+  enum : int64_t { mean, square, value, gradient, kinds };
+  SpillFile file(folder / fmt::format("trial-{}-{}{}", ::getpid(), number++, kSpillSuffix), kinds * kMany * kSpillChunk,
+                 way);
+  const auto queue = make_disk_queue(way, kSpillDepth);
+  const at::Tensor values = disk_buffer(kMany * kStateChunk);
+  std::fill_n(values.mutable_data_ptr<float>(), values.numel(), 0.5f);
+  const auto extent = [&](int64_t kind, int64_t chunks) {
+    return BlockStore::Extent{&file, kind * kMany * kSpillChunk, {chunks * kStateChunk}};
+  };
+  const auto whole = [&](int64_t kind, int64_t chunks) {
+    return std::vector<BlockStore::Whole>{{extent(kind, chunks), values.mutable_data_ptr<float>()}};
+  };
+  for (int64_t kind = 0; kind < kinds; kind++) write_whole(*queue, whole(kind, kMany));  // its first writing is slower
+  const auto adamw = make_optimizer({});
+  const ParameterFacts parameter{"any", {kStateChunk}};
+  const auto renew = [&](Staging staging) {
+    return [&, staging](int64_t chunks) {
+      const std::vector<BlockStore::Array> arrays{{extent(mean, chunks), true, true},
+                                                  {extent(square, chunks), true, true},
+                                                  {extent(value, chunks), true, true, values.mutable_data_ptr<float>()},
+                                                  {extent(gradient, chunks), true, false}};
+      const BlockStore::TileWork update = [&](const BlockStore::Tile& tile, std::span<std::byte* const> chunk) {
+        const auto of = [&](int64_t kind) {
+          auto* const all = reinterpret_cast<float*>(chunk[static_cast<size_t>(kind)]);
+          return std::span(all + tile.first, static_cast<size_t>(tile.count));
+        };
+        adamw->apply({&parameter, 0, of(value), of(gradient), {of(mean), of(square)}}, {}, {});
+      };
+      const std::vector<std::vector<BlockStore::Array>> parts{arrays};
+      ChunkStream(*queue, parts, ChunkStream::By::anyone, staging, update).run();
+    };
+  };
+  constexpr int64_t kMoved = 7;  // arrays: four come, three go
+  return {.fetch = try_transfer(1, [&](int64_t chunks) { read_whole(*queue, whole(value, chunks)); }),
+          .stow = try_transfer(1, [&](int64_t chunks) { write_whole(*queue, whole(gradient, chunks)); }),
+          .renew = try_transfer(kMoved, renew(Staging::ample)),
+          .renew_scarce = try_transfer(kMoved, renew(Staging::scarce))};
+}
+
+}  // namespace
+
+StreamSpeeds try_streams(const std::filesystem::path& folder, const DiskWay& way) {
+  return std::async(std::launch::async, [&] {  // as a lane
+           c10::InferenceMode no_graph;
+           keep_to_one_thread();
+           return try_here(folder, way);
+         }).get();
+}
+
+}  // namespace megalith

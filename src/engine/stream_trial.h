@@ -1,0 +1,19 @@
+// How long the ops that move a block's state take on a disk: tried with the code that moves it.
+#pragma once
+#include <filesystem>
+
+#include "memory/disk_way.h"
+#include "schedule/costs.h"
+
+namespace megalith {
+
+// Alone on the machine, by one thread, with an update like AdamW's.
+struct StreamSpeeds {
+  TransferSpeed fetch, stow;
+  TransferSpeed renew, renew_scarce;  // by how much staging there is: engine/block_store.h
+};
+
+// Writes a file of some 100 MB, a second or two. UserError (memory.spill) as SpillFile.
+StreamSpeeds try_streams(const std::filesystem::path& folder, const DiskWay& way);
+
+}  // namespace megalith
