@@ -61,7 +61,7 @@ MEGALITH_INLINE void group(uint64_t counter, uint64_t stream, uint64_t key, floa
 
 using Group = void (*)(uint64_t counter, uint64_t stream, uint64_t key, float* out);
 void plain(uint64_t counter, uint64_t stream, uint64_t key, float* out) { group(counter, stream, key, out); }
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__clang__)
 __attribute__((target("arch=x86-64-v3"))) void v3(uint64_t counter, uint64_t stream, uint64_t key, float* out) {
   group(counter, stream, key, out);
 }
@@ -75,7 +75,7 @@ constexpr Group v3 = plain, v4 = plain;
 }  // namespace
 
 VectorLevel best_vector_level() {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__clang__)
   if (__builtin_cpu_supports("x86-64-v4")) return VectorLevel::v4;
   if (__builtin_cpu_supports("x86-64-v3")) return VectorLevel::v3;
 #endif
