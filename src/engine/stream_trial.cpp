@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <future>
 #include <vector>
 
 #include "base/error.h"
+#include "base/stopwatch.h"
 #include "engine/block_store.h"
 #include "engine/chunk_stream.h"
 #include "engine/one_thread.h"
@@ -24,20 +24,15 @@ namespace {
 constexpr int64_t kFew = 6, kMany = 24;
 constexpr int kTimes = 7;
 
-double median_seconds(const std::function<void()>& work) {
+double typical_seconds(const std::function<void()>& work) {
   std::vector<double> seconds;
-  for (int time = 0; time < kTimes; time++) {
-    const auto begin = std::chrono::steady_clock::now();
-    work();
-    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
-  std::ranges::nth_element(seconds, seconds.begin() + kTimes / 2);
-  return seconds[kTimes / 2];
+  for (int time = 0; time < kTimes; time++) seconds.push_back(seconds_of(work));
+  return median(std::move(seconds));
 }
 
 // Of `work(chunks)`, which moves that many chunks of `arrays` arrays.
 TransferSpeed try_transfer(int64_t arrays, const std::function<void(int64_t chunks)>& work) {
-  const double few = median_seconds([&] { work(kFew); }), many = median_seconds([&] { work(kMany); });
+  const double few = typical_seconds([&] { work(kFew); }), many = typical_seconds([&] { work(kMany); });
   const auto bytes = [&](int64_t chunks) { return static_cast<double>(arrays * chunks * kSpillChunk); };
   // More takes longer, or the disk had a bad moment: then all of it is the rate's.
   const double rate = many > few ? (bytes(kMany) - bytes(kFew)) / (many - few) : bytes(kMany) / many;

@@ -1,5 +1,6 @@
 #include "engine/team.h"
 
+#include <functional>
 #include <numeric>
 #include <thread>
 
@@ -33,7 +34,7 @@ constexpr int64_t kRowsInMemory = 64, kRowsOnTheWire = 512;
 class Team::ChannelExchange final : public Exchange {
  public:
   explicit ChannelExchange(Channel channel) : channel_(std::move(channel)) {}
-  ~ChannelExchange() override { finish(); }
+  ~ChannelExchange() override { join(); }
 
   int64_t size() const override { return channel_.size(); }
   int64_t rank() const override { return channel_.place(); }
@@ -55,33 +56,39 @@ class Team::ChannelExchange final : public Exchange {
   void start_shift(const at::Tensor& send, at::Tensor& receive) override {
     // A send waits for its receiver, which may wait for its own: the two run side by side.
     const int size = channel_.size(), next = (channel_.place() + 1) % size, before = (channel_.place() + size - 1) % size;
-    receive_ = receive;
-    sending_ = std::thread([this, send, next] {
-      try {
-        channel_.send(bytes_of(send), next);
-      } catch (...) {
-        fault_ = std::current_exception();
-      }
-    });
-    from_ = before;
+    beside([this, send, next] { channel_.send(bytes_of(send), next); });
+    rest_ = [this, receive, before] { channel_.receive(bytes_of(receive), before); };
   }
-  void finish_shift() override {
-    channel_.receive(bytes_of(receive_), from_);
-    finish();
-    receive_.reset();
+  void start_all_to_all(const at::Tensor& send, std::span<const int64_t> send_cuts, at::Tensor& receive,
+                        std::span<const int64_t> receive_cuts) override {
+    beside([this, send, from = std::vector(send_cuts.begin(), send_cuts.end()), receive,
+            to = std::vector(receive_cuts.begin(), receive_cuts.end())]() mutable { all_to_all(send, from, receive, to); });
+  }
+  void finish() override {
+    if (rest_) std::exchange(rest_, nullptr)();
+    join();
     if (fault_) std::rethrow_exception(std::exchange(fault_, nullptr));
   }
 
  private:
-  void finish() {
-    if (sending_.joinable()) sending_.join();
+  // On a thread of its own; what it needs it holds, should the caller fail meanwhile.
+  void beside(std::function<void()> travel) {
+    travelling_ = std::thread([this, travel = std::move(travel)] {
+      try {
+        travel();
+      } catch (...) {
+        fault_ = std::current_exception();
+      }
+    });
+  }
+  void join() {
+    if (travelling_.joinable()) travelling_.join();
   }
 
   Channel channel_;
-  at::Tensor receive_;
-  int from_ = 0;
-  std::thread sending_;
-  std::exception_ptr fault_;
+  std::thread travelling_;
+  std::function<void()> rest_;  // of what travels, the caller's part in the end
+  std::exception_ptr fault_;    // of the other thread
 };
 
 Team::Team(World& world, const Layout& layout, ContextForm form)

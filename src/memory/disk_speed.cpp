@@ -9,28 +9,22 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <exception>
 #include <span>
 #include <thread>
 
 #include "base/error.h"
+#include "base/stopwatch.h"
 #include "memory/disk_queue.h"
 #include "memory/spill_folder.h"
 
 namespace megalith {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int64_t kExtent = 16 * kSpillChunk;     // of one transfer: about what a run asks for at a time
 constexpr int64_t kLargest = int64_t{2} << 30;    // more than caches of a disk hold for long
 constexpr int64_t kInMemory = int64_t{64} << 20;  // where the disk is memory, which may be scarce
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 // Of all of the process's threads.
 struct CoreSeconds {
@@ -77,10 +71,10 @@ int64_t go_over(SpillFile& file, const DiskWay& way, int64_t begin, int64_t end,
                 bool once = false) {
   auto queue = make_disk_queue(way, kSpillDepth);
   Buffers buffers;
-  const Clock::time_point start = Clock::now();
+  const Stopwatch watch;
   int64_t moved = 0;
   DiskQueue::Ticket before = 0;
-  for (int64_t i = 0, offset = begin; seconds_since(start) < seconds; i++, offset += kExtent) {
+  for (int64_t i = 0, offset = begin; watch.seconds() < seconds; i++, offset += kExtent) {
     if (offset + kExtent > end) {
       if (once) break;
       offset = begin;
@@ -112,9 +106,9 @@ DiskSpeed measure_disk(const std::filesystem::path& folder, const DiskWay& way, 
   // The first writing of a file is slower than all later ones: the file system notes that there is data now.
   const int64_t bytes = std::max(2 * kExtent, go_over(file, way, 0, file.bytes(), true, 2 * seconds, true));
   auto speed = [&](bool write) {
-    const Clock::time_point start = Clock::now();
+    const Stopwatch watch;
     const int64_t moved = go_over(file, way, 0, bytes, write, seconds);
-    return static_cast<double>(moved) / seconds_since(start);
+    return static_cast<double>(moved) / watch.seconds();
   };
   DiskSpeed result;
   result.read = speed(false);
@@ -123,7 +117,7 @@ DiskSpeed measure_disk(const std::filesystem::path& folder, const DiskWay& way, 
   const int64_t half = bytes / 2 / kExtent * kExtent;
   int64_t read = 0;
   std::exception_ptr failure;
-  const Clock::time_point start = Clock::now();
+  const Stopwatch watch;
   const CoreSeconds before = core_seconds();
   std::thread reader([&] {
     try {
@@ -141,7 +135,7 @@ DiskSpeed measure_disk(const std::filesystem::path& folder, const DiskWay& way, 
   reader.join();
   if (failure) std::rethrow_exception(failure);
   // The slower of the two counts twice: a step moves as much in as out.
-  result.mixed = 2 * static_cast<double>(std::min(read, written)) / seconds_since(start);
+  result.mixed = 2 * static_cast<double>(std::min(read, written)) / watch.seconds();
   const CoreSeconds after = core_seconds();
   const auto moved = static_cast<double>(std::max<int64_t>(1, read + written));
   result.core_s = (after.all - before.all) / moved;

@@ -33,10 +33,13 @@ class Exchange {
   virtual void all_to_all(const at::Tensor& send, std::span<const int64_t> send_cuts, at::Tensor& receive,
                           std::span<const int64_t> receive_cuts) = 0;
 
-  // `send` goes to the next rank, `receive` comes from the one before (the last's next is the first); both are left
-  // alone until finish_shift. One shift at a time, and no other call in between.
+  // Two calls that travel while the caller computes: it leaves `send` and `receive` alone until finish. One at a time, and
+  // no other call in between. A shift: `send` goes to the next rank, `receive` comes from the one before (the last's next
+  // is the first).
   virtual void start_shift(const at::Tensor& send, at::Tensor& receive) = 0;
-  virtual void finish_shift() = 0;
+  virtual void start_all_to_all(const at::Tensor& send, std::span<const int64_t> send_cuts, at::Tensor& receive,
+                                std::span<const int64_t> receive_cuts) = 0;
+  virtual void finish() = 0;
 };
 
 // A rank's place in a split, and the ranks it shares with: borrowed, null along an axis that is not split.

@@ -28,22 +28,21 @@ ExpertFacts expert_facts(const ModelShape& s, const Split& split, int64_t sequen
   // A 16-bit product of a weight's gradient, and the terms of the activation's ATen form.
   const bool narrow = e < 4;
   const int64_t gradient = narrow ? 6 * F * 2 * C : 0, terms = narrow ? e * H * 9 * F : 0, wide = narrow ? 4 * N * C : 0;
-  // The gradient's rows and the activations'; then the input's rows and their gradients; then tokens again, with what the
-  // router and the shared expert add. The router's own lists are of the heap.
+  // The gradient's rows and the activations'; then the input's rows and their gradients; then what the router and the
+  // shared expert add, beside tokens again or, with ranks, rows on their way back. The router's own lists are of the heap.
   const int64_t rows = e * H * (C + F) + std::max(gradient, terms);
-  const int64_t back = e * (R * C + N * C - H * 2 * F);
-  const int64_t routed = e * (2 * N * C - H * 2 * F) + 2 * wide + (x.jitter > 0 ? 4 * N * C : 0) + logits;
-  const int64_t shared = S > 0 ? e * (N * C - H * 2 * F + std::max(N * S * (narrow ? 10 : 1), N * C * 2)) : 0;
+  const int64_t beside = ranks > 1 ? e * (R + H) * C : e * N * C, came = e * (R + (ranks > 1 ? 2 : 1) * N) * C;
+  const int64_t routed = e * N * C + 2 * wide + (x.jitter > 0 ? 4 * N * C : 0) + logits;
+  const int64_t shared = S > 0 ? e * N * (C + std::max(S * (narrow ? 10 : 1), 2 * C)) : 0;
+  const int64_t back = std::max(came, beside + std::max(routed, shared));
   // On the way: rows as they leave and as they come, or as they came and in the experts' order.
   const int64_t travel = ranks > 1 ? e * (H + std::max(R, H)) * C : 0;
   // Experts that are borrowed, with their gradients, and one's that comes back.
   const int64_t loans = ranks > 1 ? 2 * C * F * (std::min(kMostLoans, x.count - x.count / ranks) * (e + 4) + 4) : 0;
-  f.workspace_bytes = std::max({rows, back, routed, shared, e * R * C, travel}) + loans + W * x.count * 32;
+  f.workspace_bytes = std::max({rows, back - e * H * 2 * F, e * R * C, travel}) + loans + W * x.count * 32;
   // The rows' inputs and gradients of both products; the shared expert's.
   f.deferred_bytes = e * (H * (3 * F + 2 * C) + (S > 0 ? N * (3 * S + 2 * C) : 0));
-  const int64_t last = e * N * C + std::max({e * N * C + 2 * wide + (x.jitter > 0 ? 4 * N * C : 0) + logits,
-                                             S > 0 ? e * N * (S * (narrow ? 10 : 1) + 2 * C) : 0});
-  f.deferring_bytes = e * H * (F + 2 * C) + std::max({terms, e * (R + N) * C, travel, last}) + loans + W * x.count * 32;
+  f.deferring_bytes = e * H * (F + 2 * C) + std::max({terms, back, travel}) + loans + W * x.count * 32;
   // Rows there and back, the activation; what the router reads.
   f.touched_bytes = e * (R * (4 * C + 4 * F) + N * (3 * C + 4 * S)) + 6 * logits;
   if (ranks == 1) return f;

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -17,6 +16,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/stopwatch.h"
 #include "memory/allocator.h"
 #include "config/names.h"
 #include "data/batch.h"
@@ -28,12 +28,6 @@
 
 namespace megalith {
 namespace {
-
-double seconds_of(const std::function<void()>& work) {
-  auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 // Median time of one call over about `budget` seconds, after one to warm up. Long calls go on until there are enough for a
 // median that a moment's disturbance does not move, or until kPatience is over. `between` is not counted.
@@ -48,8 +42,7 @@ double typical_seconds(const std::function<void()>& work, double budget, const s
     times.push_back(seconds_of(work));
     spent += times.back();
   }
-  std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size() / 2), times.end());
-  return times[times.size() / 2];
+  return median(std::move(times));
 }
 
 // Of a model with experts, a layer that has them is measured.

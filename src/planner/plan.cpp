@@ -88,17 +88,8 @@ void lay_out(Plan& plan, const Config& config) {
   must_meet(plan, evaluation_schedule);
 }
 
-void stage_amply_if_it_fits(Plan& plan, const Config& config) {
-  const auto blocks = facts_for(config, plan.micro_batch, Staging::ample);
-  const int64_t room = room_for_tensors(plan.budget, plan.process);
-  const bool fits = std::ranges::all_of(plan.stages, [&](const Strategy& strategy) {
-    return most_memory(blocks, plan.micros, strategy) <= room;
-  });
-  if (fits) plan.staging = Staging::ample;
-}
-
 // One strategy a stage, all of them in one order of computing; empty where some stage does not fit.
-std::vector<Strategy> choose_for_stages(Plan& plan, const Config& config, int64_t room) {
+std::vector<Strategy> choose_for_stages(const Plan& plan, const Config& config, int64_t room) {
   std::vector<Strategy> chosen;
   std::vector<std::vector<Strategy>> fitting;  // by stage
   const auto alone = [&](const Strategy& strategy) { return simulate_stages(plan, {strategy}).front().seconds; };
@@ -129,6 +120,21 @@ std::vector<Strategy> choose_for_stages(Plan& plan, const Config& config, int64_
   return chosen;
 }
 
+bool fits(const Plan& plan, const std::vector<BlockFacts>& blocks, const Strategy& strategy) {
+  return most_memory(blocks, plan.micros, strategy) <= room_for_tensors(plan.budget, plan.process) &&
+         (plan.device_budget.value == 0 ||
+          most_memory(blocks, plan.micros, strategy, Tier::device) <= room_on_device(plan.device_budget));
+}
+
+// What streams has ample staging where the strategies leave room for it. (Fewer blocks in memory for more of it is faster
+// in simulation only.)
+Staging choose_staging(const Plan& plan, const Config& config) {
+  if (std::ranges::none_of(plan.stages, &Strategy::spills)) return Staging::scarce;
+  const auto blocks = facts_for(config, plan.micro_batch, Staging::ample);
+  const bool all = std::ranges::all_of(plan.stages, [&](const Strategy& stage) { return fits(plan, blocks, stage); });
+  return all ? Staging::ample : Staging::scarce;
+}
+
 }  // namespace
 
 Plan with_shape(Plan plan, const Config& config) {
@@ -147,16 +153,11 @@ int32_t window_by_measurement(const Plan& plan, std::span<const Span> measured) 
     took[lane] += measured[op].end - measured[op].start;
     predicted[lane] += costs[op].seconds;
   }
-  const auto fits = [&](const Strategy& strategy) {
-    return most_memory(plan.blocks, plan.micros, strategy) <= room_for_tensors(plan.budget, plan.process) &&
-           (plan.device_budget.value == 0 ||
-            most_memory(plan.blocks, plan.micros, strategy, Tier::device) <= room_on_device(plan.device_budget));
-  };
   std::vector<std::pair<int32_t, double>> seconds;  // by window
   Strategy strategy = plan.strategy;
   for (int32_t window : windows_to_try({}, strategy.division.device, plan.blocks.size())) {
     strategy.window = window;
-    if (strategy.window != plan.strategy.window && !fits(strategy)) continue;
+    if (strategy.window != plan.strategy.window && !fits(plan, plan.blocks, strategy)) continue;
     const Schedule step = training_schedule(plan.blocks, plan.micros, strategy);
     std::vector<Cost> scaled = predict_costs(step, plan.speeds);
     for (size_t op = 0; op < scaled.size(); op++) {
@@ -217,7 +218,7 @@ Plan make_plan(const Config& config, Measuring measuring, const Seat& seat) {
   plan.stages = choose_for_stages(plan, config, room_for_tensors(plan.budget, plan.process));
   if (plan.stages.empty()) refuse(plan, config);
   plan.strategy = plan.stages[static_cast<size_t>(plan.stage)];
-  stage_amply_if_it_fits(plan, config);
+  plan.staging = choose_staging(plan, config);
   lay_out(plan, config);
   predict(plan);
   if (const std::string how = describe(plan.strategy); !how.empty()) {

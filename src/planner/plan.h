@@ -23,7 +23,7 @@ struct Plan {
   Bytes process;                // of the process itself: code, runtime, tokenizer; measured before the model exists
   MachineSpeeds speeds;         // what times are predicted from
   std::vector<BlockFacts> blocks;
-  Staging staging = Staging::scarce;  // of what streams: ample where there is room for it
+  Staging staging = Staging::scarce;  // of what streams
   Strategy strategy;            // what brings it within the budget
   int32_t stage = 0;            // of the pipeline
   std::vector<Strategy> stages; // by stage, this one's among them

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/stopwatch.h"
 #include "report/html.h"
 #include "report/metrics.h"
 #include "report/series.h"
@@ -98,11 +99,10 @@ json so_far(const std::vector<StepMetrics>& all) {
     valid = *m.valid_loss;
     if (!(valid >= best)) best = valid, best_step = m.step;
   }
-  std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size() / 2), times.end());
   return {{"step", all.back().step},
           {"tokens", all.back().tokens},
           {"seconds", finite_or_null(seconds)},
-          {"step_s", finite_or_null(times[times.size() / 2])},
+          {"step_s", finite_or_null(median(std::move(times)))},
           {"peak_bytes", peak},
           {"loss", finite_or_null(loss)},
           {"valid_loss", finite_or_null(valid)},

@@ -1,11 +1,11 @@
 #include "train/loop.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/stopwatch.h"
 #include "checkpoint/store.h"
 #include "launch/environment.h"
 #include "memory/allocator.h"
@@ -20,15 +20,6 @@
 
 namespace megalith {
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + std::ssize(values) / 2, values.end());
-  return values[values.size() / 2];
-}
 
 // What a save added to a step: updates that waited for it, and what it took after the last of them.
 double save_delay(const Schedule& schedule, const std::vector<Span>& spans) {
@@ -67,7 +58,7 @@ TrainResult TrainingLoop::run(LoopState state) {
                           .budget_bytes = plan_.budget.value};
   if (leads_) progress_ = std::make_unique<Progress>(shown);
   reset_memory_peak();
-  const auto began = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   TrainResult result;
   std::string how = "finished";
   try {
@@ -88,7 +79,7 @@ TrainResult TrainingLoop::run(LoopState state) {
                     resumable ? "the same command goes on from " + last_checkpoint_ : "there is no checkpoint to go on from");
   }
   progress_.reset();
-  result.summary = write_summary(state, how, seconds_since(began));
+  result.summary = write_summary(state, how, watch.seconds());
   return result;
 }
 
@@ -136,14 +127,14 @@ void TrainingLoop::choose_window() {
 }
 
 StepMetrics TrainingLoop::one_step(LoopState& state, const StopSignals& signals) {
-  const auto began = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   page_.step(state.step, plan_.predicted.seconds);
   StepMetrics metrics;
   metrics.lr = learning_rate(config_.train, shapes_.full_steps_before(state.step, config_.train.schedule_by));
   const StepOutcome outcome = train_step(engine_, plans_, data_, config_.train, state.step, metrics.lr, pending_.get(),
                                          [&] { return signals.stop_requested(); });
   stop_requested_ = outcome.stop;
-  metrics.step_s = seconds_since(began);
+  metrics.step_s = watch.seconds();
   const StepShape shape = shapes_.shape(state.step);
   observe(outcome, shape, metrics.step_s, pending_ != nullptr);
   describe_shape(metrics, state.step);

@@ -95,7 +95,7 @@ TEST(Sums, InOrderAndInPlace) {
         sum(Element::float32, sources, destinations, count);
         for (size_t m = 0; m < members; m++) {
           const auto& right = m == into || into == members ? expected : values[m];
-          ASSERT_EQ(std::memcmp(copies[m].data(), right.data(), right.size() * sizeof(float)), 0);
+          ASSERT_TRUE(right.empty() || std::memcmp(copies[m].data(), right.data(), right.size() * sizeof(float)) == 0);
         }
       }
     }

@@ -40,7 +40,11 @@ class NobodyThere : public Exchange {
       if (at::Tensor to = slice(receive, receive_cuts, r); to.sizes() == own.sizes()) to.copy_(own);
   }
   void start_shift(const at::Tensor&, at::Tensor& receive) override { receive.zero_(); }
-  void finish_shift() override {}
+  void start_all_to_all(const at::Tensor& send, std::span<const int64_t> send_cuts, at::Tensor& receive,
+                        std::span<const int64_t> receive_cuts) override {
+    all_to_all(send, send_cuts, receive, receive_cuts);
+  }
+  void finish() override {}
 
  private:
   int64_t size_, rank_;
@@ -165,6 +169,12 @@ const Experts kExperts = [] {
   x.top_k = 2;
   return x;
 }();
+const Experts kWithShared = [] {
+  Experts x = kExperts;
+  x.ffn = 128;  // narrower than the tokens: rows on their way are what is largest
+  x.shared = 1024;
+  return x;
+}();
 
 INSTANTIATE_TEST_SUITE_P(
     Layouts, SplitMemory,
@@ -183,7 +193,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"ExpertsRing2", Arch::llama, 1, 2, kRing, {}, 0, Precision::fp32, kExperts},
                     Case{"ExpertsBoth", Arch::llama, 2, 2, kUlysses, {}, 0, Precision::fp32, kExperts},
                     Case{"ExpertsSpread2", Arch::llama, 1, 1, kRing, {}, 0, Precision::fp32, kExperts, 2},
-                    Case{"ExpertsSpread4Tensor2", Arch::llama, 2, 1, kRing, {}, 0, Precision::fp32, kExperts, 4}),
+                    Case{"ExpertsSpread4Tensor2", Arch::llama, 2, 1, kRing, {}, 0, Precision::fp32, kExperts, 4},
+                    Case{"SharedWhole", Arch::llama, 1, 1, kRing, {}, 0, Precision::fp32, kWithShared},
+                    Case{"SharedSpread2", Arch::llama, 1, 1, kRing, {}, 0, Precision::fp32, kWithShared, 2},
+                    Case{"SharedSpread2Bf16", Arch::llama, 1, 1, kRing, {}, 0, Precision::bf16, kWithShared, 2}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

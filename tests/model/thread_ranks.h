@@ -113,19 +113,24 @@ class ThreadExchange : public Exchange {
     });
   }
   void start_shift(const at::Tensor& send, at::Tensor& receive) override {
-    if (sending_.defined()) throw std::logic_error("a shift is on its way already");
-    count(send.nbytes());
-    sending_ = send;
-    receiving_ = receive;
+    set_out([this, send, receive] {
+      count(send.nbytes());
+      meeting_.meet(rank_, {"shift", send, {}}, [&](const auto& offers) {
+        const at::Tensor& from = of(offers, (rank_ + size_ - 1) % size_).tensor;
+        if (from.sizes() != receive.sizes()) throw std::logic_error("a shift of another size than expected");
+        receive.copy_(from);
+      });
+    }, receive);
   }
-  void finish_shift() override {
-    meeting_.meet(rank_, {"shift", sending_, {}}, [&](const auto& offers) {
-      const at::Tensor& from = of(offers, (rank_ + size_ - 1) % size_).tensor;
-      if (from.sizes() != receiving_.sizes()) throw std::logic_error("a shift of another size than expected");
-      receiving_.copy_(from);
-    });
-    sending_.reset();
-    receiving_.reset();
+  void start_all_to_all(const at::Tensor& send, std::span<const int64_t> send_cuts, at::Tensor& receive,
+                        std::span<const int64_t> receive_cuts) override {
+    set_out([this, send, from = std::vector(send_cuts.begin(), send_cuts.end()), receive,
+             to = std::vector(receive_cuts.begin(), receive_cuts.end())]() mutable { all_to_all(send, from, receive, to); },
+            receive);
+  }
+  void finish() override {
+    if (!on_its_way_) throw std::logic_error("nothing is on its way");
+    std::exchange(on_its_way_, nullptr)();
   }
 
   int64_t calls = 0, bytes = 0;  // that this rank sent
@@ -146,13 +151,20 @@ class ThreadExchange : public Exchange {
     for (int64_t cut : cuts) text += " " + std::to_string(cut);
     return {text, x, {}};
   }
+  // Nobody has what travels before the end, not even by chance.
+  void set_out(std::function<void()> travel, at::Tensor& receive) {
+    if (on_its_way_) throw std::logic_error("something is on its way already");
+    if (receive.is_floating_point()) receive.fill_(1e30);
+    on_its_way_ = std::move(travel);
+  }
   void count(size_t sent) {
+    if (on_its_way_) throw std::logic_error("a call while another is on its way");
     calls++;
     bytes += static_cast<int64_t>(sent);
   }
   Meeting& meeting_;
   int64_t size_, rank_;
-  at::Tensor sending_, receiving_;
+  std::function<void()> on_its_way_;
   std::vector<at::Tensor> scrap_;
 };
 

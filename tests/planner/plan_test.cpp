@@ -119,29 +119,41 @@ TEST_F(Planner, TheDiskTierIsMeasuredOnlyWhenAskedForAndOnce) {
   EXPECT_EQ(first.renew.wait_s, again.renew.wait_s);
 }
 
-TEST_F(Planner, StagingIsAmpleWhereThereIsRoomForIt) {
-  config.model.shape = {.arch = Arch::gpt2, .layers = 4, .hidden = 384, .heads = 6, .kv_heads = 6, .ffn = 1536, .vocab = 500,
-                        .context = 64};  // layers of seven chunks
+TEST_F(Planner, StagingIsAmpleWhereWhatStreamsLeavesRoomForIt) {
+  config.model.shape = {.arch = Arch::gpt2, .layers = 4, .hidden = 384, .heads = 6, .kv_heads = 6, .ffn = 1536, .vocab = 20000,
+                        .context = 64};  // layers of seven chunks, a table of thirty: a block too many leaves much room
   config.memory.spill = folder + "/spill";
   config.train.batch = config.train.micro_batch = 1;
-  Plan plan;
-  for (int64_t ram = int64_t{64} << 20;; ram += int64_t{4} << 20) {  // up to the first that fits
+  const auto plan_within = [&](int64_t ram) -> std::optional<Plan> {
     config.memory.ram = Bytes(ram);
     try {
-      plan = make_plan(config, Measuring::forbidden);
-      break;
+      return make_plan(config, Measuring::forbidden);
     } catch (const UserError&) {
+      return std::nullopt;
     }
+  };
+  constexpr int64_t kMore = int64_t{4} << 20;
+  int64_t ram = int64_t{64} << 20;
+  std::optional<Plan> plan;
+  for (; !plan; ram += kMore) plan = plan_within(ram);  // up to the first that fits
+  EXPECT_EQ(plan->staging, Staging::scarce);
+  EXPECT_FALSE(plan->blocks[1].streams_amply);
+  const int64_t scarce = plan->blocks[1].stream_bytes;
+  bool ample = false;
+  double fastest = plan->predicted.seconds;
+  for (; plan->strategy.spills(); ram += kMore) {  // up to the first that is in memory
+    plan = plan_within(ram);
+    ASSERT_TRUE(plan) << ram;
+    EXPECT_LE(plan->predicted_peak(), plan->budget);
+    EXPECT_LE(plan->predicted.seconds, fastest * 1.03) << "more memory, and slower: " << ram;
+    fastest = std::min(fastest, plan->predicted.seconds);
+    if (plan->staging == Staging::scarce || !plan->strategy.spills()) continue;
+    ample = true;
+    EXPECT_TRUE(plan->blocks[1].streams_amply);
+    EXPECT_GT(plan->blocks[1].stream_bytes, scarce);
   }
-  EXPECT_EQ(plan.staging, Staging::scarce);
-  EXPECT_FALSE(plan.blocks[1].streams_amply);
-  const int64_t scarce = plan.blocks[1].stream_bytes;
-  config.memory.ram = Bytes(config.memory.ram->value + (int64_t{1} << 30));
-  plan = make_plan(config, Measuring::forbidden);
-  EXPECT_EQ(plan.staging, Staging::ample);
-  EXPECT_TRUE(plan.blocks[1].streams_amply);
-  EXPECT_GT(plan.blocks[1].stream_bytes, scarce);
-  EXPECT_LE(plan.predicted_peak(), plan.budget);
+  EXPECT_TRUE(ample);
+  EXPECT_EQ(plan->staging, Staging::scarce) << "nothing streams";
 }
 
 TEST_F(Planner, ADamagedCacheIsMeasuredAgain) {

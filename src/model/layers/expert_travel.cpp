@@ -132,24 +132,36 @@ ExpertTravel::ExpertTravel(Exchange* ranks, std::vector<int64_t> begin) : ranks_
   by_rank_ = inverse(by_expert_);
 }
 
-at::Tensor ExpertTravel::sent(at::Tensor leaving) const {
+void ExpertTravel::travel(const at::Tensor& send, std::span<const int64_t> send_cuts, at::Tensor& receive,
+                          std::span<const int64_t> receive_cuts, const Meanwhile& meanwhile) const {
+  if (!meanwhile) return ranks_->all_to_all(send, send_cuts, receive, receive_cuts);
+  ranks_->start_all_to_all(send, send_cuts, receive, receive_cuts);
+  meanwhile();
+  ranks_->finish();
+}
+
+at::Tensor ExpertTravel::sent(at::Tensor leaving, const Meanwhile& meanwhile) const {
   at::Tensor arrived = empty_rows(leaving, coming_.back());
-  ranks_->all_to_all(leaving, leaving_, arrived, coming_);
+  travel(leaving, leaving_, arrived, coming_, meanwhile);
   leaving.reset();
   return ordered(arrived, by_expert_);
 }
 
-at::Tensor ExpertTravel::returned(at::Tensor here) const {
+at::Tensor ExpertTravel::returned(at::Tensor here, const Meanwhile& meanwhile) const {
   const at::Tensor leaving = ordered(here, by_rank_);
   here.reset();
   at::Tensor arrived = empty_rows(leaving, leaving_.back());
-  ranks_->all_to_all(leaving, coming_, arrived, leaving_);
+  travel(leaving, coming_, arrived, leaving_, meanwhile);
   return arrived;
 }
 
-at::Tensor ExpertTravel::there(const at::Tensor& x_NC, std::span<const int64_t> token) const {
-  if (!ranks_) return kernels::gather_rows(x_NC, token);
-  return sent(order_.empty() ? kernels::gather_rows(x_NC, token) : kernels::gather_rows(x_NC, composed(token, order_)));
+at::Tensor ExpertTravel::there(const at::Tensor& x_NC, std::span<const int64_t> token, const Meanwhile& meanwhile) const {
+  if (ranks_) {
+    const at::Tensor leaving_RC = kernels::gather_rows(x_NC, order_.empty() ? token : composed(token, order_));
+    return sent(leaving_RC, meanwhile);
+  }
+  if (meanwhile) meanwhile();
+  return kernels::gather_rows(x_NC, token);
 }
 
 at::Tensor ExpertTravel::there(const at::Tensor& numbers_R) const {
@@ -158,10 +170,13 @@ at::Tensor ExpertTravel::there(const at::Tensor& numbers_R) const {
 }
 
 at::Tensor ExpertTravel::back(at::Tensor rows_HC, std::span<const int64_t> token_begin, std::span<const int64_t> token_rows,
-                              const at::Tensor& onto_NC) const {
-  const at::Tensor rows_RC = ranks_ ? returned(std::move(rows_HC)) : std::move(rows_HC);
-  if (order_.empty()) return kernels::sum_rows(rows_RC, token_begin, token_rows, onto_NC);
-  return kernels::sum_rows(rows_RC, token_begin, composed(place_, token_rows), onto_NC);
+                              const at::Tensor& onto_NC, const Meanwhile& meanwhile) const {
+  at::Tensor rows_RC = ranks_ ? returned(std::move(rows_HC), meanwhile) : std::move(rows_HC);
+  at::Tensor y_NC = order_.empty() ? kernels::sum_rows(rows_RC, token_begin, token_rows, onto_NC)
+                                   : kernels::sum_rows(rows_RC, token_begin, composed(place_, token_rows), onto_NC);
+  rows_RC.reset();
+  if (!ranks_ && meanwhile) meanwhile();
+  return y_NC;
 }
 
 at::Tensor ExpertTravel::back(const at::Tensor& numbers_H) const {

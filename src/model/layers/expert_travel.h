@@ -2,6 +2,7 @@
 // are. Without ranks every row stays where it is.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -27,17 +28,21 @@ class ExpertTravel {
   // Of all rows of the experts that this rank owns, by expert, and the end: without rows one is not needed by anybody.
   std::span<const int64_t> wanted() const { return wanted_; }
 
+  // What the caller has to do that needs none of the rows, and none of the ranks along this axis: done while they travel.
+  using Meanwhile = std::function<void()>;
   // The tokens' rows of x to where they are computed; or a number a row.
-  at::Tensor there(const at::Tensor& x_NC, std::span<const int64_t> token) const;
+  at::Tensor there(const at::Tensor& x_NC, std::span<const int64_t> token, const Meanwhile& meanwhile = {}) const;
   at::Tensor there(const at::Tensor& numbers_R) const;
   // What became of them back to where they came from. Rows add up by token, as in kernels::sum_rows.
   at::Tensor back(at::Tensor rows_HC, std::span<const int64_t> token_begin, std::span<const int64_t> token_rows,
-                  const at::Tensor& onto_NC = {}) const;
+                  const at::Tensor& onto_NC = {}, const Meanwhile& meanwhile = {}) const;
   at::Tensor back(const at::Tensor& numbers_H) const;
 
  private:
-  at::Tensor sent(at::Tensor leaving) const;
-  at::Tensor returned(at::Tensor here) const;
+  void travel(const at::Tensor& send, std::span<const int64_t> send_cuts, at::Tensor& receive,
+              std::span<const int64_t> receive_cuts, const Meanwhile& meanwhile) const;
+  at::Tensor sent(at::Tensor leaving, const Meanwhile& meanwhile = {}) const;
+  at::Tensor returned(at::Tensor here, const Meanwhile& meanwhile = {}) const;
 
   Exchange* ranks_;
   std::vector<int64_t> begin_;

@@ -135,12 +135,14 @@ at::Tensor ExpertFeedForward::forward(const at::Tensor& x_NC, const Pass& pass, 
   // Of ranks that add results up, each adds what comes from before to its share of the sum.
   const RowShares shares{ranks.tensor};
   const at::Tensor onto_NC = shares.ranks ? at::Tensor() : onto_SC;
-  const at::Tensor start_NC = shared ? shared.forward(x_NC, tape, onto_NC) : onto_NC;
   at::Tensor logits_WE = logits(x_NC, pass);
   const Decision d = decide(logits_WE, pass);
   const ExpertTravel way(ranks.expert, d.begin);
   if (pass.shelf) pass.shelf->need(layer, way.wanted());
-  at::Tensor gate_up_H2F = LentLinear(way, gate_up).forward(way.there(x_NC, d.token));
+  at::Tensor start_NC = onto_NC;
+  ExpertTravel::Meanwhile meanwhile;
+  if (shared) meanwhile = [&] { start_NC = shared.forward(x_NC, tape, onto_NC); };
+  at::Tensor gate_up_H2F = LentLinear(way, gate_up).forward(way.there(x_NC, d.token, meanwhile));
   at::Tensor y_HC = LentLinear(way, down).forward(kernels::weighted_swiglu(gate_up_H2F, way.there(d.gate_R)));
   if (tape) {
     tape->keep(std::move(gate_up_H2F));
@@ -151,12 +153,13 @@ at::Tensor ExpertFeedForward::forward(const at::Tensor& x_NC, const Pass& pass, 
 }
 
 void ExpertFeedForward::remake(const at::Tensor& x_NC, const Pass& pass, Tape& tape) const {
-  if (shared) shared.remake(x_NC, tape);
   at::Tensor logits_WE = logits(x_NC, pass);
   const Decision d = decide(logits_WE, pass);
   const ExpertTravel way(ranks.expert, d.begin);
   if (pass.shelf) pass.shelf->need(layer, way.wanted());
-  tape.keep(LentLinear(way, gate_up).forward(way.there(x_NC, d.token)));
+  ExpertTravel::Meanwhile meanwhile;
+  if (shared) meanwhile = [&] { shared.remake(x_NC, tape); };
+  tape.keep(LentLinear(way, gate_up).forward(way.there(x_NC, d.token, meanwhile)));
   tape.keep(logits_WE.view(-1));
 }
 
@@ -181,9 +184,12 @@ at::Tensor ExpertFeedForward::backward(const at::Tensor& g_NC, const at::Tensor&
     gx_HC = to.input_gradient(gate_up_H2F);
   }
   gate_up_H2F.reset();
-  at::Tensor gx_NC = way.back(std::move(gx_HC), d.token_begin, d.token_rows);
-  gx_NC.add_(router_backward(g_gate_R, logits_WE, d, x_NC, pass));
-  return shared ? gx_NC.add_(shared.backward(g_NC, x_NC, tape)) : gx_NC;
+  at::Tensor others_NC;  // of the router and the shared expert
+  const auto others = [&] {
+    others_NC = router_backward(g_gate_R, logits_WE, d, x_NC, pass);
+    if (shared) others_NC.add_(shared.backward(g_NC, x_NC, tape));
+  };
+  return way.back(std::move(gx_HC), d.token_begin, d.token_rows, {}, others).add_(others_NC);
 }
 
 at::Tensor ExpertFeedForward::router_backward(const at::Tensor& g_gate_R, const at::Tensor& logits_WE, const Decision& d,

@@ -121,7 +121,7 @@ at::Tensor Attention::forward_ring(at::Tensor qkv_NX, const Pass& pass, Tape* ta
                                             keys.part(j, kv_heads, kv_heads), between, drop, o.part(i, 0, heads),
                                             lse_of(lse, pass, heads, i));
                   });
-    if (more) context->finish_shift();
+    if (more) context->finish();
     kv = std::move(next);
   }
   output_NC = output_NC.to(qkv_NX.scalar_type());
@@ -160,12 +160,12 @@ at::Tensor Attention::backward_ring(const at::Tensor& g_NC, const at::Tensor& ou
                           drop, gq.part(i, 0, heads), g_keys.part(j, 0, kv_heads), g_keys.part(j, kv_heads, kv_heads));
                     });
     }
-    if (more) context->finish_shift();
+    if (more) context->finish();
     kv = std::move(next);
     // After the last turn the gradients are one rank short of home.
     at::Tensor arriving = at::empty({turn.rows(t + 1), g_kv.size(1)}, g_kv.options());
     context->start_shift(g_kv, arriving);
-    context->finish_shift();
+    context->finish();
     g_kv = std::move(arriving);
   }
   g_qkv_NX.narrow(1, heads * head_dim, g_kv.size(1)).copy_(g_kv);
