@@ -4,11 +4,11 @@ from pathlib import Path
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "data_efficiency"  # a file a run
 
-MODEL = "{arch: llama, layers: 6, hidden: 192, heads: 6, context: 256}"  # 4.2M parameters with a vocabulary of 4,096, twice
-SEQUENCE = 256
+MODEL = "{arch: llama, layers: 6, hidden: 192, heads: 6, context: 1024}"  # 4.2M parameters with a vocabulary of 4,096, twice
+SEQUENCE = 1024
 PEAK_RATE = 0.001  # of the baseline; others have it divided by their fraction of the data, as DeepSpeed's recipe does
-CURRICULUM = "[{{metric: length, apply: truncate, from: 32, to: 256, step: 16, over: {over} tokens}}]"
-DROPPING = "{{from: 128, to: 256, step: 16, over: {over} tokens}}"
+CURRICULUM = "[{{metric: length, apply: truncate, from: 64, to: 1024, step: 64, over: {over} tokens, hold: tokens}}]"
+DROPPING = "{{from: 512, to: 1024, step: 64, over: {over} tokens}}"
 SHARE = 0.7  # of the budget over which both go from their first limit to their last
 VARIANTS = ("baseline", "curriculum", "dropping", "both")
 FRACTIONS = (1.0, 0.67, 0.5)

@@ -61,7 +61,7 @@ def take_times(megalith, folder, data, batch, rounds=3):
     for turn in range(rounds):
         for length, kept in shapes:
             keys = {"model": MODEL, "data": data.replace(f"sequence: {SEQUENCE}", f"sequence: {length}"),
-                    "train": f"{{steps: 9, batch: {batch}, log_every: 1000000, eval_every: 0}}", "checkpoint": "{every: never}"}
+                    "train": f"{{steps: 9, batch: {batch * (SEQUENCE // length)}, log_every: 1000000, eval_every: 0}}", "checkpoint": "{every: never}"}
             if kept < length:
                 keys["token_dropping"] = f"{{from: {kept}, to: {kept}, step: 1, over: 1 steps}}"
             rows = train(megalith, folder, f"clock-{length}-{kept}-{turn}", written(keys))
@@ -77,7 +77,7 @@ def main():
     parser.add_argument("--folder", default=BENCH.parent / "runs/data_efficiency", type=pathlib.Path)
     parser.add_argument("--tokens", default="8M")
     parser.add_argument("--seeds", default="1,2")
-    parser.add_argument("--batch", default=8, type=int)
+    parser.add_argument("--batch", default=2, type=int)
     parser.add_argument("--jobs", default=2, type=int, help="runs at a time, one thread each")
     parser.add_argument("--clock", action="store_true", help="take times")
     parser.add_argument("--smoke", action="store_true", help="pieces of ten books, 16,000 tokens, two small runs: does it work")
