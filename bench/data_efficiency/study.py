@@ -77,7 +77,7 @@ def main():
     parser.add_argument("--folder", default=BENCH.parent / "runs/data_efficiency", type=pathlib.Path)
     parser.add_argument("--tokens", default="8M")
     parser.add_argument("--seeds", default="1,2")
-    parser.add_argument("--batch", default=2, type=int)
+    parser.add_argument("--batch", default=1, type=int)
     parser.add_argument("--jobs", default=2, type=int, help="runs at a time, one thread each")
     parser.add_argument("--clock", action="store_true", help="take times")
     parser.add_argument("--smoke", action="store_true", help="pieces of ten books, 16,000 tokens, two small runs: does it work")
