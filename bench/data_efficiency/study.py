@@ -60,8 +60,10 @@ def take_times(megalith, folder, data, batch, rounds=3):
     taken = {shape: [] for shape in shapes}
     for turn in range(rounds):
         for length, kept in shapes:
+            sequences = batch * (SEQUENCE // length)  # the recipe's curriculum holds tokens
             keys = {"model": MODEL, "data": data.replace(f"sequence: {SEQUENCE}", f"sequence: {length}"),
-                    "train": f"{{steps: 9, batch: {batch * (SEQUENCE // length)}, log_every: 1000000, eval_every: 0}}", "checkpoint": "{every: never}"}
+                    "train": f"{{steps: 9, batch: {sequences}, log_every: 1000000, eval_every: 0}}",
+                    "checkpoint": "{every: never}"}
             if kept < length:
                 keys["token_dropping"] = f"{{from: {kept}, to: {kept}, step: 1, over: 1 steps}}"
             rows = train(megalith, folder, f"clock-{length}-{kept}-{turn}", written(keys))
