@@ -156,10 +156,7 @@ at::Tensor ExpertTravel::returned(at::Tensor here, const Meanwhile& meanwhile) c
 }
 
 at::Tensor ExpertTravel::there(const at::Tensor& x_NC, std::span<const int64_t> token, const Meanwhile& meanwhile) const {
-  if (ranks_) {
-    const at::Tensor leaving_RC = kernels::gather_rows(x_NC, order_.empty() ? token : composed(token, order_));
-    return sent(leaving_RC, meanwhile);
-  }
+  if (ranks_) return sent(kernels::gather_rows(x_NC, order_.empty() ? token : composed(token, order_)), meanwhile);
   if (meanwhile) meanwhile();
   return kernels::gather_rows(x_NC, token);
 }
