@@ -11,6 +11,7 @@
 #include "memory/disk_way.h"
 #include "memory/machine.h"
 #include "planner/calibration.h"
+#include "planner/measurements.h"
 
 namespace megalith {
 namespace {

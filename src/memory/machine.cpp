@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cctype>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -98,6 +99,15 @@ Bytes peak_resident_memory() { return Bytes(std::max<int64_t>(kib_field("/proc/s
 void expect_shared_state() { ranks_share_state = true; }
 
 std::string shared_state_name(int64_t pid) { return fmt::format("{}{}", kSharedState, pid); }
+
+double processor_wait_seconds() {
+  double nanoseconds = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    double ran = 0, waited = 0;
+    if (std::ifstream(thread.path() / "schedstat") >> ran >> waited) nanoseconds += waited;
+  }
+  return nanoseconds * 1e-9;
+}
 
 int64_t usable_cores() {
   cpu_set_t set;

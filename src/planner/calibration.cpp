@@ -9,22 +9,19 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/files.h"
-#include "base/log.h"
 #include "base/stopwatch.h"
-#include "memory/allocator.h"
 #include "config/names.h"
 #include "data/batch.h"
 #include "engine/model_state.h"
 #include "engine/stream_trial.h"
+#include "memory/allocator.h"
 #include "memory/disk_speed.h"
 #include "memory/machine.h"
 #include "model/block.h"
+#include "planner/measurements.h"
 
 namespace megalith {
 namespace {
@@ -156,47 +153,6 @@ double disk_write_speed(const std::filesystem::path& directory) {
   return written > 0 ? static_cast<double>(written) / s : 0;
 }
 
-// Named measurements of this machine, read from and written to the cache file.
-class Measurements {
- public:
-  Measurements(std::string machine, bool may_measure)
-      : machine_(std::move(machine)), path_(calibration_file()), may_measure_(may_measure) {
-    if (path_.empty() || !std::filesystem::exists(path_)) return;
-    all_ = nlohmann::json::parse(read_file(path_), nullptr, /*allow_exceptions=*/false);
-    if (!all_.is_object()) all_ = nlohmann::json::object();
-  }
-  double get(const std::string& name, const std::function<double()>& measure) {
-    nlohmann::json& mine = all_[machine_];
-    if (mine.is_object() && mine.contains(name) && mine[name].is_number() && mine[name].get<double>() > 0)
-      return mine[name].get<double>();
-    if (!may_measure_) {
-      complete_ = false;
-      return 1;
-    }
-    double value = measure();
-    mine[name] = value;
-    changed_ = true;
-    return value;
-  }
-  bool complete() const { return complete_; }  // nothing was missing
-  // A cache that cannot be written is no reason to stop.
-  void save() {
-    if (!changed_ || path_.empty()) return;
-    try {
-      std::filesystem::create_directories(path_.parent_path());
-      write_file_atomically(path_, all_.dump(1));
-    } catch (const std::exception& e) {
-      log::info("calibration not kept: {}", e.what());
-    }
-  }
-
- private:
-  std::string machine_;
-  std::filesystem::path path_;
-  nlohmann::json all_ = nlohmann::json::object();
-  bool may_measure_ = true, changed_ = false, complete_ = true;
-};
-
 // The folder itself, or what of its path there is already: a prediction makes no folders.
 std::filesystem::path existing_part(std::filesystem::path path) {
   path = std::filesystem::absolute(path);
@@ -291,21 +247,11 @@ MachineSpeeds gather(const Workload& work, int64_t threads, const std::filesyste
   return speeds;
 }
 
-std::string machine_name(int64_t threads) { return fmt::format("{}, {} threads", processor_name(), threads); }
-
 }  // namespace
-
-std::filesystem::path calibration_file() {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
-    return std::filesystem::path(cache) / "megalith" / "calibration.json";
-  if (const char* home = std::getenv("HOME"); home && *home)
-    return std::filesystem::path(home) / ".cache" / "megalith" / "calibration.json";
-  return {};
-}
 
 MachineSpeeds calibrate(const Workload& work, int64_t threads, const std::filesystem::path& disk,
                         const std::filesystem::path& spill) {
-  Measurements known(machine_name(threads), /*may_measure=*/true);
+  Measurements known(threads, /*may_measure=*/true);
   const MachineSpeeds speeds = gather(work, threads, disk, spill, known);
   known.save();
   release_cached_memory();
@@ -315,13 +261,13 @@ MachineSpeeds calibrate(const Workload& work, int64_t threads, const std::filesy
 
 std::optional<MachineSpeeds> known_speeds(const Workload& work, int64_t threads, const std::filesystem::path& disk,
                                           const std::filesystem::path& spill) {
-  Measurements known(machine_name(threads), /*may_measure=*/false);
+  Measurements known(threads, /*may_measure=*/false);
   const MachineSpeeds speeds = gather(work, threads, disk, spill, known);
   return known.complete() ? std::optional(speeds) : std::nullopt;
 }
 
 Bytes library_buffers(const Workload& work, int64_t threads) {
-  Measurements known(machine_name(threads), /*may_measure=*/false);
+  Measurements known(threads, /*may_measure=*/false);
   return Bytes(static_cast<int64_t>(known.get(buffers_of(describe(work)), {})));
 }
 

@@ -1,4 +1,4 @@
-// How fast this machine is, measured once and kept in the user's cache folder: what predictions are made from.
+// How fast this machine is, measured once (planner/measurements): what predictions are made from.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -40,8 +40,5 @@ Bytes library_buffers(const Workload& work, int64_t threads);
 
 // A product, so that threads and buffers of the matrix library exist: what the process takes then counts them.
 void start_matrix_library();
-
-// Where measurements are kept: $XDG_CACHE_HOME/megalith, ~/.cache/megalith or, without a home, nowhere.
-std::filesystem::path calibration_file();
 
 }  // namespace megalith

@@ -10,7 +10,7 @@
 #include "memory/allocator.h"
 #include "memory/spill_file.h"
 #include "planner/budget.h"
-#include "planner/calibration.h"
+#include "planner/measurements.h"
 #include "schedule/parking_pass.h"
 
 namespace megalith {

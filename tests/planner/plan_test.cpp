@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "memory/allocator.h"
 #include "planner/calibration.h"
+#include "planner/measurements.h"
 #include "planner/plan_json.h"
 #include "planner/shape_plans.h"
 

@@ -1,0 +1,90 @@
+#include "planner/measurements.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "base/stopwatch.h"
+
+namespace megalith {
+namespace {
+
+constexpr double kBusy = 0.1;          // of its time that a thread waits for a core; at rest it is below a hundredth
+constexpr int64_t kBusyHolds = 10 * 60;  // seconds
+
+int64_t now() {  // since 1970
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// A number; or, of a busy machine, {"value": number, "until": seconds since 1970}.
+double value_of(const nlohmann::json& entry) {
+  const nlohmann::json& value = entry.is_object() && entry.contains("value") ? entry["value"] : entry;
+  return value.is_number() ? value.get<double>() : 0;
+}
+
+bool is_over(const nlohmann::json& entry) {
+  return entry.is_object() && (!entry.contains("until") || !entry["until"].is_number() || entry["until"].get<int64_t>() < now());
+}
+
+}  // namespace
+
+std::filesystem::path calibration_file() {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
+    return std::filesystem::path(cache) / "megalith" / "calibration.json";
+  if (const char* home = std::getenv("HOME"); home && *home)
+    return std::filesystem::path(home) / ".cache" / "megalith" / "calibration.json";
+  return {};
+}
+
+Measurements::Measurements(int64_t threads, bool may_measure, std::function<double()> core_waits)
+    : threads_(threads),
+      machine_(fmt::format("{}, {} threads", processor_name(), threads)),
+      path_(calibration_file()),
+      core_waits_(std::move(core_waits)),
+      may_measure_(may_measure) {
+  if (path_.empty() || !std::filesystem::exists(path_)) return;
+  all_ = nlohmann::json::parse(read_file(path_), nullptr, /*allow_exceptions=*/false);
+  if (!all_.is_object()) all_ = nlohmann::json::object();
+}
+
+double Measurements::get(const std::string& name, const std::function<double()>& measure) {
+  nlohmann::json& mine = all_[machine_];
+  if (mine.is_object() && mine.contains(name) && value_of(mine[name]) > 0 && !(may_measure_ && is_over(mine[name])))
+    return value_of(mine[name]);
+  if (!may_measure_) {
+    complete_ = false;
+    return 1;
+  }
+  const double waited_before = core_waits_();
+  const Stopwatch watch;
+  const double value = measure();
+  waited_ += std::max(0.0, core_waits_() - waited_before) / static_cast<double>(threads_);
+  watched_ += watch.seconds();
+  mine[name] = value;
+  made_.push_back(name);
+  return value;
+}
+
+void Measurements::save() {
+  if (made_.empty()) return;
+  if (waited_ >= kBusy * watched_) {
+    log::info("measured while other work held the cores (threads waited {:.0f}% of the time for one): predicted times may be "
+              "too long; they are measured again after ten minutes",
+              100 * waited_ / watched_);
+    nlohmann::json& mine = all_[machine_];
+    for (const std::string& name : made_) mine[name] = {{"value", mine[name]}, {"until", now() + kBusyHolds}};
+  }
+  if (path_.empty()) return;
+  try {
+    std::filesystem::create_directories(path_.parent_path());
+    write_file_atomically(path_, all_.dump(1));
+  } catch (const std::exception& e) {
+    log::info("calibration not kept: {}", e.what());
+  }
+}
+
+}  // namespace megalith

@@ -1,0 +1,87 @@
+#include "planner/measurements.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "base/files.h"
+
+namespace megalith {
+namespace {
+
+struct Cache : testing::Test {
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "/measurements-XXXXXX";
+    folder = mkdtemp(pattern.data());
+    setenv("XDG_CACHE_HOME", folder.c_str(), 1);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+
+  // What a process gets that would measure so much. On a busy machine its thread has waited an hour for a core.
+  double get(double measured, bool busy = false) {
+    double waited = 0;
+    Measurements known(1, /*may_measure=*/true, [&] { return waited; });
+    const double value = known.get("speed", [&] {
+      if (busy) waited += 3600;
+      return measured;
+    });
+    known.save();
+    return value;
+  }
+  // As if more than ten minutes were over.
+  void let_time_pass() {
+    auto all = nlohmann::json::parse(read_file(calibration_file()));
+    for (auto& machine : all)
+      for (auto& entry : machine)
+        if (entry.is_object()) entry["until"] = entry["until"].get<int64_t>() - 601;
+    write_file_atomically(calibration_file(), all.dump());
+  }
+
+  std::string folder;
+};
+
+TEST_F(Cache, WhatWasMeasuredIsKept) {
+  EXPECT_EQ(get(7), 7);
+  let_time_pass();
+  EXPECT_EQ(get(8), 7);
+}
+
+TEST_F(Cache, WhatWasMeasuredOnABusyMachineIsMeasuredAgainAfterAWhile) {
+  EXPECT_EQ(get(7, /*busy=*/true), 7);
+  EXPECT_EQ(get(8), 7);  // not at every start
+  let_time_pass();
+  Measurements looked_at(1, /*may_measure=*/false);
+  EXPECT_EQ(looked_at.get("speed", {}), 7);  // better than nothing
+  EXPECT_TRUE(looked_at.complete());
+  EXPECT_EQ(get(8), 8);
+}
+
+// The second is a by-product of the first, and took no time.
+TEST_F(Cache, WhatWasMeasuredInOneGoIsBusyTogether) {
+  double waited = 0;
+  Measurements known(1, /*may_measure=*/true, [&] { return waited; });
+  known.get("first", [&] {
+    waited += 3600;
+    return 1.0;
+  });
+  known.get("second", [] { return 2.0; });
+  known.save();
+  let_time_pass();
+  Measurements again(1, /*may_measure=*/true);
+  EXPECT_EQ(again.get("second", [] { return 3.0; }), 3);
+}
+
+TEST_F(Cache, WhatIsDamagedOrOfAnotherMachineIsNotTaken) {
+  get(7);
+  for (const char* damage : {"{\"broken", "[]", "{\"x\": 3}"}) {
+    write_file_atomically(calibration_file(), damage);
+    EXPECT_EQ(get(8), 8);
+  }
+  Measurements of_more_threads(2, /*may_measure=*/false);
+  of_more_threads.get("speed", {});
+  EXPECT_FALSE(of_more_threads.complete());
+}
+
+}  // namespace
+}  // namespace megalith
