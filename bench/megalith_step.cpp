@@ -70,7 +70,8 @@ int serve(char** argument) {
   Engine engine(shape, config.train, 1, true);
   engine.model().initialise(1);
   const Batch batch = make_batch(shape, config.train.batch, config.data.sequence);
-  std::cout << R"({"ready": true, "micros": )" << plan.micros << R"(, "parameters": )" << parameter_count(shape) << "}" << std::endl;
+  std::cout << R"({"ready": true, "micros": )" << plan.micros << R"(, "parameters": )" << parameter_count(shape) << "}"
+            << std::endl;
   int64_t step = 0;
   for (std::string line; std::getline(std::cin, line);) {
     std::string seconds;

@@ -19,7 +19,7 @@ import sys
 BENCH = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(BENCH))
 from books import data_key, train  # noqa: E402
-from recipe import FRACTIONS, MODEL, RESULTS, SEQUENCE, VARIANTS, settings  # noqa: E402
+from recipe import MODEL, RESULTS, SEQUENCE, VARIANTS, settings  # noqa: E402
 
 
 def written(keys):
@@ -97,7 +97,7 @@ def main():
         return take_times(megalith, folder, data, args.batch)
     tokens = int(float(args.tokens.rstrip("M")) * 1e6)
     # What the question is about first; the baseline with less data, which tells what the rate alone does, last.
-    order = sorted(((variant, fraction) for variant in VARIANTS for fraction in FRACTIONS),
+    order = sorted(((variant, fraction) for variant, fractions in VARIANTS.items() for fraction in fractions),
                    key=lambda it: (it != ("baseline", 1.0), it[0] == "baseline", it[0] != "both", it[1]))
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         runs = [pool.submit(one_run, megalith, folder, data, f"{variant}-{fraction:g}-{seed}",

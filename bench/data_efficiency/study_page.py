@@ -4,10 +4,10 @@ import json
 import statistics
 from pathlib import Path
 
-from recipe import FRACTIONS, RESULTS, SEQUENCE, VARIANTS
+from recipe import RESULTS, SEQUENCE, VARIANTS
 
 IMAGE = Path(__file__).resolve().parents[2] / "docs" / "images" / "data_efficiency.svg"
-COLOURS = {"baseline": "#555555", "curriculum": "#4477aa", "dropping": "#cc6677", "both": "#228833"}
+COLOURS = {"baseline": "#555555", "curriculum": "#4477aa", "dropping": "#cc6677", "both": "#228833", "raised": "#aa8800"}
 DASHES = {1.0: "", 0.67: ' stroke-dasharray="7 3"', 0.5: ' stroke-dasharray="2 3"'}
 
 
@@ -15,8 +15,8 @@ def results():
     """{(variant, fraction): curves by seed, of seeds whose baseline is done}; points have tokens, valid_loss and, where times were taken, seconds."""
     times_file, found = RESULTS / "times.json", {}
     times = {(length, kept): s for length, kept, s in json.loads(times_file.read_text())["seconds"]} if times_file.exists() else {}
-    for variant in VARIANTS:
-        for fraction in FRACTIONS:
+    for variant, fractions in VARIANTS.items():
+        for fraction in fractions:
             for path in sorted(RESULTS.glob(f"{variant}-{fraction:g}-*.json")):
                 seed = path.stem.rsplit("-", 1)[1]
                 if not (RESULTS / f"baseline-1-{seed}.json").exists():
@@ -97,7 +97,7 @@ def draw(found):
         panels.append(panel(found, "seconds", "seconds of training", 290))
     foot = 290 * len(panels) + 12
     legend = "".join(f'<text x="{60 + 130 * i}" y="{foot}" fill="{c}">{v}</text>' for i, (v, c) in enumerate(COLOURS.items()))
-    legend += f'<text x="{60 + 130 * 4}" y="{foot}">solid 100%, dashed 67%, dotted 50%</text>'
+    legend += f'<text x="{60 + 130 * len(COLOURS)}" y="{foot}">solid 100%, dashed 67%, dotted 50%</text>'
     IMAGE.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 {foot + 14}" font-family="sans-serif" '
                      f'font-size="12"><rect width="100%" height="100%" fill="white"/>' + "".join(panels) + legend + "</svg>\n")
 
@@ -113,8 +113,8 @@ def section(table):
     return (
         "## Less data\nA llama of 4.2M parameters on books, five of them held out, sequences of "
         f"{SEQUENCE}: a baseline of {mean_of(base, 'tokens') / 1e6:.1f}M tokens{seconds}, and a curriculum of lengths, token "
-        "dropping and both with all, two thirds and half of its data, the peak learning rate divided by that share "
-        "(bench/data_efficiency/recipe.py). Tokens, layer-tokens and time are shares of the baseline's; \"until\" is where a run "
-        "first had the validation loss that the baseline of the same seed ended with.\n\n"
+        "dropping and both with all, two thirds and half of its data; raised is both with the peak learning rate divided by that "
+        "share, as in DeepSpeed's recipe (bench/data_efficiency/recipe.py). Tokens, layer-tokens and time are shares of "
+        "the baseline's; \"until\" is where a run first had the validation loss that the baseline of the same seed ended with.\n\n"
         + table(header(found), list(rows(found))) + "\n\n![validation loss](images/data_efficiency.svg)\n"
     )

@@ -35,7 +35,8 @@ MEGALITH_INLINE void cosine_and_sine(float t, float& cosine, float& sine) {
   const float c = 1.0f + q * (-1.0f / 2 + q * (1.0f / 24 + q * (-1.0f / 720 + q * (1.0f / 40320 - q * (1.0f / 3628800)))));
   const bool odd = (quarter & 1) != 0;
   const float first = odd ? s : c, second = odd ? c : s;
-  const uint32_t first_sign = static_cast<uint32_t>((quarter + 1) & 2) << 30, second_sign = static_cast<uint32_t>(quarter & 2) << 30;
+  const uint32_t first_sign = static_cast<uint32_t>((quarter + 1) & 2) << 30,
+                 second_sign = static_cast<uint32_t>(quarter & 2) << 30;
   cosine = std::bit_cast<float>(std::bit_cast<uint32_t>(first) ^ first_sign);
   sine = std::bit_cast<float>(std::bit_cast<uint32_t>(second) ^ second_sign);
 }

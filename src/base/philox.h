@@ -33,7 +33,8 @@ class Philox {
  public:
   // `item` separates streams of one use (a parameter, a layer's dropout site, an epoch).
   Philox(uint64_t seed, RandomUse use, uint64_t item, uint64_t step = 0)
-      : key_{mix(seed ^ mix(static_cast<uint64_t>(use) << 32 | 0x9E37u))}, stream_(mix(item * 0x9E3779B97F4A7C15ull + step)) {}
+      : key_{mix(seed ^ mix(static_cast<uint64_t>(use) << 32 | 0x9E37u))},
+        stream_(mix(item * 0x9E3779B97F4A7C15ull + step)) {}
 
   // Four independent 32-bit numbers; any order, any thread.
   std::array<uint32_t, 4> block(uint64_t index) const { return philox4x32(index, stream_, key_); }

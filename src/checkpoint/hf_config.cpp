@@ -1,5 +1,6 @@
 // Writing config.json. Keys and defaults are those of transformers' GPT2Config, LlamaConfig, MistralConfig,
-// Qwen2Config, MixtralConfig, Qwen2MoeConfig and BertConfig (5.22; the older spellings rope_theta and torch_dtype are for 4.x).
+// Qwen2Config, MixtralConfig, Qwen2MoeConfig and BertConfig (5.22; the older spellings rope_theta and torch_dtype are
+// for 4.x).
 #include "checkpoint/hf_config.h"
 
 #include <nlohmann/json.hpp>
@@ -76,7 +77,8 @@ ordered_json llama(const ModelShape& s) {
 // Experts in a Llama: theirs where one of their classes computes the same, else a type that they refuse.
 void add_experts(ordered_json& config, const ModelShape& s) {
   const Experts& x = s.experts;
-  const bool ours = x.router == Router::sigmoid || x.router == Router::expert_choice || x.share_layers, mixtral = !ours && is_mixtral(s);
+  const bool ours = x.router == Router::sigmoid || x.router == Router::expert_choice || x.share_layers,
+             mixtral = !ours && is_mixtral(s);
   config["architectures"] = ordered_json::array(
       {ours ? "MegalithForCausalLM" : mixtral ? "MixtralForCausalLM" : "Qwen2MoeForCausalLM"});
   config["model_type"] = ours ? "megalith_experts" : mixtral ? "mixtral" : "qwen2_moe";

@@ -189,7 +189,8 @@ void read_experts(const Fields& f, ModelShape& s, std::string_view type) {
     x.shared = none ? 0 : f.count_or("shared_expert_intermediate_size", 5632);
     if (f.has("mlp_only_layers"))
       for (const json& layer : f.at("mlp_only_layers"))
-        if (layer != x.dense_first++) f.refuse("mlp_only_layers", "the first layers", "other layers have experts or have not by decoder_sparse_step");
+        if (layer != x.dense_first++)
+          f.refuse("mlp_only_layers", "the first layers", "other layers have experts or have not by decoder_sparse_step");
   }
   if (f.has("megalith_experts")) read_training(f.inside("megalith_experts"), x);
   if (x.top_k > x.count) f.refuse("num_experts_per_tok", fmt::format("at most the {} experts", x.count));
@@ -206,7 +207,11 @@ void read_llama(const Fields& f, ModelShape& s, std::string_view type) {
   s.layers = f.count("num_hidden_layers");
   s.heads = f.count("num_attention_heads");
   bool groups_given = f.given("num_key_value_heads");
-  s.kv_heads = f.count_or("num_key_value_heads", groups_given ? s.heads : mistral || mixtral ? 8 : type == "qwen2" ? 32 : sparse ? 16 : s.heads);
+  s.kv_heads = f.count_or("num_key_value_heads", groups_given         ? s.heads
+                                                 : mistral || mixtral ? 8
+                                                 : type == "qwen2"    ? 32
+                                                 : sparse             ? 16
+                                                                      : s.heads);
   s.ffn = f.count("intermediate_size");
   s.norm_eps = f.number_or("rms_norm_eps", mixtral ? 1e-5 : 1e-6, smallest_eps, 1);
   s.tied = f.flag_or("tie_word_embeddings", false);

@@ -162,7 +162,8 @@ TensorSpec checked_spec(const HeaderSax::Tensor& t, const std::string& where) {
   int64_t bytes = size_of(*dtype);
   for (int64_t extent : *t.shape)
     if (__builtin_mul_overflow(bytes, extent, &bytes))
-      throw UserError({where, shown(t.name), "a shape of less than 2^63 bytes", show_shape(*t.shape), "the file is damaged"});
+      throw UserError(
+          {where, shown(t.name), "a shape of less than 2^63 bytes", show_shape(*t.shape), "the file is damaged"});
   int64_t begin = (*t.offsets)[0], end = (*t.offsets)[1];
   if (end < begin || end - begin != bytes)
     throw UserError({where, shown(t.name),

@@ -198,7 +198,8 @@ void CheckpointWriter::add_part(std::string_view written) {
   std::lock_guard lock(mutex_);
   for (const auto& [name, bytes] : part.at("written").items()) files_.at(name).written += bytes.get<int64_t>();
   for (const nlohmann::json& extent : part.at("extents"))
-    manifest_.extents.push_back({extent[0].get<std::string>(), extent[1].get<int64_t>(), extent[2].get<int64_t>(), extent[3].get<uint64_t>()});
+    manifest_.extents.push_back(
+        {extent[0].get<std::string>(), extent[1].get<int64_t>(), extent[2].get<int64_t>(), extent[3].get<uint64_t>()});
 }
 
 // What lies between the extents, read back.

@@ -17,12 +17,16 @@ void add_analyze(CLI::App& app, CommandContext& context) {
   auto a = std::make_shared<Arguments>();
   command->add_option("RUN.yaml", a->path, "the run's settings")->required();
   command->add_option("key=value", a->overrides, "settings that replace the file's (values are YAML)");
-  command->add_option("--metric", a->metrics,
-                      "length, rarity, length_rarity, compression, loss; default: what the curriculum filters by, else the first four")
+  command
+      ->add_option(
+          "--metric", a->metrics,
+          "length, rarity, length_rarity, compression, loss; default: what the curriculum filters by, else the first four")
       ->delimiter(',');
   command->add_option("--checkpoint", a->checkpoint, "metric loss: the model whose loss it is");
   command->add_option("--deepspeed", a->options.deepspeed, "folder to write DeepSpeed's index files to, too");
-  command->add_option("--examples", a->options.examples, "easiest and hardest samples shown")->check(number_between(0, 1000))->capture_default_str();
+  command->add_option("--examples", a->options.examples, "easiest and hardest samples shown")
+      ->check(number_between(0, 1000))
+      ->capture_default_str();
   command->callback([=, &context] {
     context.action = [=, &context] {
       for (const std::string& metric : a->metrics) a->options.metrics.push_back({metric, a->checkpoint});

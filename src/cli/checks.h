@@ -14,8 +14,10 @@ inline CLI::Validator number_between(double least, double most = std::numeric_li
       [=](std::string& text) {
         double value = 0;
         auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most) return std::string();
-        return fmt::format("expected a number from {}{}, got {}", least, std::isinf(most) ? "" : fmt::format(" to {}", most), text);
+        if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most)
+          return std::string();
+        return fmt::format("expected a number from {}{}, got {}", least, std::isinf(most) ? "" : fmt::format(" to {}", most),
+                           text);
       },
       "");
 }

@@ -40,14 +40,16 @@ void evaluate_on_choices(LoadedModel& model, const EvalArguments& a, const std::
 }  // namespace
 
 void add_eval(CLI::App& app, CommandContext& context) {
-  CLI::App* command = app.add_subcommand("eval", "loss, perplexity and bits per byte of a text; answers to multiple choices");
+  CLI::App* command =
+      app.add_subcommand("eval", "loss, perplexity and bits per byte of a text; answers to multiple choices");
   auto a = std::make_shared<EvalArguments>();
   command->add_option("CKPT", a->path, "a run, a checkpoint or a Hugging Face folder")->required();
   command->add_option("--data", a->files, "text: its documents one after the other, each with the end token");
   command->add_option("--window", a->window, "tokens at once; default: the model's context")->check(number_between(0));
   command->add_option("--stride", a->stride, "tokens from window to window; default: the window")->check(number_between(0));
   command->add_option("--choices", a->choices, "JSON lines with context, choices and answer (an index)");
-  command->add_option("--joint", a->joint, "between context and choice where neither has white space")->capture_default_str();
+  command->add_option("--joint", a->joint, "between context and choice where neither has white space")
+      ->capture_default_str();
   command->callback([=, &context] {
     if (a->files.empty() && a->choices.empty()) throw CLI::RequiredError("--data or --choices");
     context.action = [=, &context] {

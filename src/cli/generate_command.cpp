@@ -25,7 +25,8 @@ struct GenerateArguments {
 std::vector<std::string> read_prompts(const std::string& path) {
   std::ifstream in(path);
   if (!in)
-    throw UserError({path, "--prompts", "a file of prompts", std::filesystem::exists(path) ? "one that cannot be read" : "nothing of this name", ""});
+    throw UserError({path, "--prompts", "a file of prompts",
+                     std::filesystem::exists(path) ? "one that cannot be read" : "nothing of this name", ""});
   std::vector<std::string> prompts;
   const bool json_lines = is_json_lines(path);
   std::string line;
@@ -155,12 +156,21 @@ void add_generate(CLI::App& app, CommandContext& context) {
   command->add_option("--prompts", a->prompts_file, "file of prompts: one a line, or JSON lines with the field prompt");
   command->add_flag("-i,--interactive", a->interactive, "read lines and continue each until the end of input");
   command->add_option("--tokens", a->settings.tokens, "at most this many")->capture_default_str()->check(number_between(0));
-  command->add_option("--temperature", sampling.temperature, "0: always the likeliest")->capture_default_str()->check(number_between(0));
-  command->add_option("--top-k", sampling.top_k, "choose among the k likeliest; 0: all")->capture_default_str()->check(number_between(0));
-  command->add_option("--top-p", sampling.top_p, "choose among the likeliest of this total probability")->capture_default_str()->check(number_between(0, 1));
-  command->add_option("--repetition-penalty", sampling.repetition_penalty, "above 1: tokens that came before are less likely")
-      ->capture_default_str()->check(number_between(0.01, 100));
-  command->add_option("--stop", a->settings.stop, "end before this text; several times: before any")->allow_extra_args(false);
+  command->add_option("--temperature", sampling.temperature, "0: always the likeliest")
+      ->capture_default_str()
+      ->check(number_between(0));
+  command->add_option("--top-k", sampling.top_k, "choose among the k likeliest; 0: all")
+      ->capture_default_str()
+      ->check(number_between(0));
+  command->add_option("--top-p", sampling.top_p, "choose among the likeliest of this total probability")
+      ->capture_default_str()
+      ->check(number_between(0, 1));
+  command
+      ->add_option("--repetition-penalty", sampling.repetition_penalty, "above 1: tokens that came before are less likely")
+      ->capture_default_str()
+      ->check(number_between(0.01, 100));
+  command->add_option("--stop", a->settings.stop, "end before this text; several times: before any")
+      ->allow_extra_args(false);
   command->add_option("--seed", a->settings.seed, "of the choices")->capture_default_str();
   command->callback([=, &context] { context.action = [=, &context] { return run_generate(*a, context); }; });
 }

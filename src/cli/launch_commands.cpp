@@ -57,7 +57,8 @@ CommandResult submit(const CommandContext& context, const std::string& path, con
     return {ExitCode::done, {{"script", script}}};
   }
   const std::string number = launch::submit(script);
-  print(context, fmt::format("job {}: {}\noutput  {}\n", number, script, (run_dir / fmt::format("slurm-{}.txt", number)).string()));
+  print(context,
+        fmt::format("job {}: {}\noutput  {}\n", number, script, (run_dir / fmt::format("slurm-{}.txt", number)).string()));
   return {ExitCode::done, {{"job", number}, {"script", script}}};
 }
 
@@ -90,7 +91,8 @@ void add_submit(CLI::App& app, CommandContext& context) {
   command->add_option("--time", job.time, "time limit, as sbatch takes it; the run saves two minutes before");
   command->add_option("--partition", job.partition, "partition");
   command->add_option("--account", job.account, "account");
-  command->add_option("--sbatch", job.options, "a further option of sbatch, as --sbatch=--constraint=avx512; may be repeated");
+  command->add_option("--sbatch", job.options,
+                      "a further option of sbatch, as --sbatch=--constraint=avx512; may be repeated");
   command->add_flag("--dry-run", options->dry_run, "write the script only");
   command->callback([path = path, overrides = overrides, options, &context] {
     context.action = [path, overrides, options, &context] { return submit(context, *path, *overrides, *options); };

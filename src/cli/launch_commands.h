@@ -9,6 +9,7 @@
 namespace megalith {
 
 // `train --ranks N`: this process becomes the supervisor of ranks that run `command`.
-CommandResult supervise_training(const Config& config, int ranks, const std::string& hosts, std::vector<std::string> command);
+CommandResult supervise_training(const Config& config, int ranks, const std::string& hosts,
+                                 std::vector<std::string> command);
 
 }  // namespace megalith

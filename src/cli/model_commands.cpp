@@ -40,7 +40,8 @@ void import_file(const std::string& source, const std::string& tokenizer, const 
 
 void add_import(CLI::App& app, CommandContext& context) {
   CLI::App* command = app.add_subcommand("import", "a Hugging Face folder or a llama2.c file, checked, as a folder of ours");
-  auto source = std::make_shared<std::string>(), out = std::make_shared<std::string>(), tokenizer = std::make_shared<std::string>();
+  auto source = std::make_shared<std::string>(), out = std::make_shared<std::string>(),
+       tokenizer = std::make_shared<std::string>();
   auto dtype = std::make_shared<std::string>("stored");
   command->add_option("SRC", *source, "a Hugging Face folder, or model.bin of llama2.c, version 0")->required();
   command->add_option("--out", *out, "folder to make")->required();
@@ -48,9 +49,11 @@ void add_import(CLI::App& app, CommandContext& context) {
   command->add_option("--dtype", *dtype, "of a folder's weights: stored, fp32, bf16 or fp16")
       ->capture_default_str()->check(CLI::IsMember({"stored", "fp32", "bf16", "fp16"}));
   auto upcycling = std::make_shared<Upcycling>();
-  CLI::Option* experts = command->add_option("--upcycle", upcycling->experts,
-                                             "make a model with so many experts, each a copy of the dense feed-forward layer");
-  command->add_option("--top-k", upcycling->top_k, "experts that a token passes, with --upcycle")->capture_default_str()->needs(experts);
+  CLI::Option* experts = command->add_option(
+      "--upcycle", upcycling->experts, "make a model with so many experts, each a copy of the dense feed-forward layer");
+  command->add_option("--top-k", upcycling->top_k, "experts that a token passes, with --upcycle")
+      ->capture_default_str()
+      ->needs(experts);
   command->callback([=, &context] {
     context.action = [=, &context] {
       const bool folder = std::filesystem::is_directory(*source);
@@ -61,7 +64,8 @@ void add_import(CLI::App& app, CommandContext& context) {
         throw UserError({"command line", "--dtype", "stored or fp32 with a llama2.c file", *dtype,
                          "import it first, then export it in another type"});
       if (!folder && experts->count() > 0)
-        throw UserError({"command line", "--upcycle", "it only with a folder", "it with a llama2.c file", "import that first"});
+        throw UserError(
+            {"command line", "--upcycle", "it only with a folder", "it with a llama2.c file", "import that first"});
       if (experts->count() > 0) upcycle_model(*source, *out, dtype_of(*dtype), *upcycling);
       else if (folder) export_model(*source, *out, dtype_of(*dtype));
       else import_file(*source, *tokenizer, *out);
@@ -73,7 +77,8 @@ void add_import(CLI::App& app, CommandContext& context) {
 
 void add_export(CLI::App& app, CommandContext& context) {
   CLI::App* command = app.add_subcommand("export", "weights and tokenizer of a checkpoint as a Hugging Face folder");
-  auto path = std::make_shared<std::string>(), out = std::make_shared<std::string>(), dtype = std::make_shared<std::string>("fp32");
+  auto path = std::make_shared<std::string>(), out = std::make_shared<std::string>(),
+       dtype = std::make_shared<std::string>("fp32");
   command->add_option("CKPT", *path, "a run, a checkpoint or a Hugging Face folder")->required();
   command->add_option("--out", *out, "folder to make")->required();
   command->add_option("--dtype", *dtype, "fp32, bf16, fp16, or as stored")->capture_default_str()
@@ -103,7 +108,9 @@ void add_checkpoint(CLI::App& app, CommandContext& context) {
         print(context, show(problem) + "\n");
         problems.push_back({{"file", problem.file}, {"what", problem.what}});
       }
-      if (result.ok()) print(context, fmt::format("{}: {} files, {}, as written\n", checkpoint.string(), result.files, show(Bytes(result.bytes))));
+      if (result.ok())
+        print(context,
+              fmt::format("{}: {} files, {}, as written\n", checkpoint.string(), result.files, show(Bytes(result.bytes))));
       return CommandResult{result.ok() ? ExitCode::done : ExitCode::fault, {{"ok", result.ok()}, {"problems", problems}}};
     };
   });

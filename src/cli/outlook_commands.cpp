@@ -56,13 +56,14 @@ CommandResult memory(const CommandContext& context, Config config, int ranks) {
     micro_batch = plan.micro_batch;
     table = memory_table(plan);
     if (!plan.measured && !table.strategy.empty())
-      prospect.notes.push_back("chosen by the speeds of an ordinary machine: this one has not been measured yet (simulate does)");
+      prospect.notes.push_back(
+          "chosen by the speeds of an ordinary machine: this one has not been measured yet (simulate does)");
   } catch (const DoesNotFit& error) {
     micro_batch = error.shortfall.micro_batch;
     table = memory_table(error.shortfall);
   }
-  print(context, fmt::format("{}, {}\n{}\n{}", model_line(prospect.config), step_line(prospect.config, micro_batch), show(table),
-                             lines(prospect.notes)));
+  print(context, fmt::format("{}, {}\n{}\n{}", model_line(prospect.config), step_line(prospect.config, micro_batch),
+                             show(table), lines(prospect.notes)));
   nlohmann::json json = to_json(table);
   json["micro_batch"] = micro_batch;
   json["notes"] = prospect.notes;
@@ -91,7 +92,8 @@ std::string figures(const Plan& plan, const Config& config) {
   const double tokens = static_cast<double>(config.train.batch * config.data.sequence);
   std::string text = fmt::format("step time    {}, {:.0f} tokens/s\n", show_seconds(step.seconds), tokens / step.seconds);
   const Resource bound = binding(useful);
-  text += fmt::format("bound by     {}, at {:.0f}% of the limit", name(bound), 100 * useful[static_cast<size_t>(bound)] / step.seconds);
+  text += fmt::format("bound by     {}, at {:.0f}% of the limit", name(bound),
+                      100 * useful[static_cast<size_t>(bound)] / step.seconds);
   for (size_t r = 0; r < kResources; r++)
     if (useful[r] > 0 && static_cast<Resource>(r) != bound)
       text += fmt::format("; {} {:.0f}%", name(static_cast<Resource>(r)), 100 * useful[r] / step.seconds);
@@ -113,8 +115,8 @@ std::string figures(const Plan& plan, const Config& config) {
   bool any = false;
   for (const Stall& stall : step.stalls) {
     if (stall.lane != Lane::compute || stall.seconds < 0.001 * step.seconds) continue;
-    text += fmt::format("{} compute waits {} ({:.1f}%) for {}\n", any ? "            " : "stalls      ", show_seconds(stall.seconds),
-                        100 * stall.seconds / step.seconds, name(stall.waited_for));
+    text += fmt::format("{} compute waits {} ({:.1f}%) for {}\n", any ? "            " : "stalls      ",
+                        show_seconds(stall.seconds), 100 * stall.seconds / step.seconds, name(stall.waited_for));
     any = true;
   }
   if (!any) text += "stalls       none: computing never waits\n";
@@ -140,7 +142,8 @@ CommandResult simulate_run(const CommandContext& context, Config config, const F
   if (!files.svg.empty()) {
     const std::string subtitle = fmt::format("one step, predicted: {}{}{}", show_seconds(plan.predicted.seconds),
                                              how.empty() ? "" : "; ", how);
-    write_file_atomically(files.svg, draw_svg({what, subtitle, &plan.step, plan.predicted.spans, plan.process.value, plan.budget.value}));
+    write_file_atomically(
+        files.svg, draw_svg({what, subtitle, &plan.step, plan.predicted.spans, plan.process.value, plan.budget.value}));
     print(context, fmt::format("picture      {}\n", files.svg));
   }
   if (!files.trace.empty()) {
@@ -170,7 +173,8 @@ void add_outlook(CLI::App& app, CommandContext& context) {
     const auto ranks = add_ranks(*command);
     command->callback([file, ranks, &context] {
       context.action = [file, ranks, &context] {
-        return from_run_file(*file.path, *file.overrides, [&](Config config) { return memory(context, std::move(config), *ranks); });
+        return from_run_file(*file.path, *file.overrides,
+                             [&](Config config) { return memory(context, std::move(config), *ranks); });
       };
     });
   }

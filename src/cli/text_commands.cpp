@@ -72,7 +72,10 @@ void add_text(CLI::App& app, CommandContext& context) {
     auto tokenizer = std::make_shared<std::string>(), out = std::make_shared<std::string>();
     auto files = std::make_shared<std::vector<std::string>>();
     auto options = std::make_shared<CorpusOptions>();
-    command->add_option("--tokenizer", *tokenizer, "tokenizer.json, SentencePiece .model, .tiktoken, vocab.txt, or a folder with one")->required();
+    command
+        ->add_option("--tokenizer", *tokenizer,
+                     "tokenizer.json, SentencePiece .model, .tiktoken, vocab.txt, or a folder with one")
+        ->required();
     command->add_option("--out", *out, "prefix of the shards")->required();
     command->add_option("FILE", *files, "text, JSON lines, gzip or zstd; patterns too")->required();
     auto threads = std::make_shared<int64_t>(0);

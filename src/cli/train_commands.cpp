@@ -36,13 +36,15 @@ void add_train(CLI::App& app, CommandContext& context) {
     auto hosts = std::make_shared<std::string>();
     command->add_option("--ranks", *ranks, "start so many processes, watch them, start them again after a crash")
         ->check(number_between(1));
-    command->add_option("--hosts", *hosts, "where: names with numbers of ranks, a:2,b:2, each reached by ssh; else this host")
+    command
+        ->add_option("--hosts", *hosts, "where: names with numbers of ranks, a:2,b:2, each reached by ssh; else this host")
         ->needs("--ranks");
     command->callback([path = path, overrides = overrides, ranks, hosts, &context] {
       context.action = [path, overrides, ranks, hosts, &context] {
         const launch::Environment& started = context.rank->environment();
         if (started.role == launch::Role::joined && *ranks > 0)
-          throw UserError({"command line", "--ranks", fmt::format("nothing: mpirun or srun has started {} ranks", started.size),
+          throw UserError({"command line", "--ranks",
+                           fmt::format("nothing: mpirun or srun has started {} ranks", started.size),
                            fmt::format("{}", *ranks), "leave it out"});
         if (started.role == launch::Role::alone && (*ranks > 1 || !hosts->empty()))
           return from_run_file(*path, *overrides, [&](const Config& config) {

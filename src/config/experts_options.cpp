@@ -58,10 +58,11 @@ std::vector<Option> experts_options() {
                  "Layers at the beginning that have none.")),
       used(count_or("auto", 0, "model.experts.top_k", FIELD(top_k), between(1, kMost), "auto",
                     "Experts that a token passes; of expert_choice, on average. auto is 2; of switch, 1.")),
-      used(choice("model.experts.router", FIELD(router), "softmax",
-                  "How tokens and experts find each other: by the largest softmax weights (softmax, as Mixtral), with learned "
-                  "noise (noisy), the largest one alone (switch), the second one at random (gshard), experts choosing tokens "
-                  "(expert_choice), by sigmoids with a bias that balances (sigmoid).")),
+      used(choice(
+          "model.experts.router", FIELD(router), "softmax",
+          "How tokens and experts find each other: by the largest softmax weights (softmax, as Mixtral), with learned "
+          "noise (noisy), the largest one alone (switch), the second one at random (gshard), experts choosing tokens "
+          "(expert_choice), by sigmoids with a bias that balances (sigmoid).")),
       used(count_or("auto", 0, "model.experts.ffn", FIELD(ffn), between(1, kWidest), "auto",
                     "Width of an expert; auto is model.ffn.")),
       used(count("model.experts.shared", FIELD(shared), between(0, kWidest), "0",
@@ -80,9 +81,8 @@ std::vector<Option> experts_options() {
                .when("model.experts.router is softmax, noisy, switch or gshard", balances)),
       used(number("model.experts.z_loss", FIELD(z_loss), from(0), "0.001",
                   "Weight of the squared log-sum-exp of the router's logits, which keeps them small.")
-               .when("model.experts.router is not sigmoid", [](const Config& c) {
-                 return on(c) && c.model.shape.experts.router != Router::sigmoid;
-               })),
+               .when("model.experts.router is not sigmoid",
+                     [](const Config& c) { return on(c) && c.model.shape.experts.router != Router::sigmoid; })),
       used(number("model.experts.jitter", FIELD(jitter), fraction(), "0",
                   "In training the router's input is multiplied with numbers from 1 - jitter to 1 + jitter.")
                .when("model.experts.router is switch", with_router({Router::switch_}))),
@@ -125,8 +125,8 @@ void check_experts(const Config& config, const WhereOf& where) {
   require(!x.share_layers || (config.memory.spill.empty() && !config.memory.device), "model.experts.share_layers",
           "false with memory.spill or memory.device", "true", "what all layers use all the time is not worth moving");
   const bool parts = config.parallel.pipeline > 1 || config.parallel.zero > 1;
-  require(!x.share_layers || !parts, "model.experts.share_layers", "false with parallel.pipeline or parallel.zero above 1", "true",
-          "layers that share their parameters stay together");
+  require(!x.share_layers || !parts, "model.experts.share_layers", "false with parallel.pipeline or parallel.zero above 1",
+          "true", "layers that share their parameters stay together");
   require(x.group == 0 || x.across == 0, "model.experts.across", "either model.experts.group or model.experts.across",
           "both", "remove one");
   require(x.router != Router::expert_choice || x.across > 0, "model.experts.router",

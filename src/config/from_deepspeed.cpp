@@ -103,7 +103,8 @@ class Translator {
 
   void add_metric(const std::string& name, const Json& tree, const std::string& path) {
     const bool length = name.starts_with("seqlen");
-    std::string entry = fmt::format("  - {{metric: {}, ", length ? "length" : quote_yaml(name == "vocabularyrarity" || name == "voc" ? "rarity" : name));
+    std::string entry = fmt::format(
+        "  - {{metric: {}, ", length ? "length" : quote_yaml(name == "vocabularyrarity" || name == "voc" ? "rarity" : name));
     if (length) {
       entry += name.find("reshape") != std::string::npos ? "apply: reshape, " : "apply: truncate, ";
     } else {
@@ -114,14 +115,17 @@ class Translator {
       if (tree.contains("index_to_metric_path")) entry += fmt::format("file: {}, ", quote_yaml(values_file(tree, path)));
     }
     unneeded(tree, path, {{"clustering_type", "every metric that filters does, and none that shortens"}});
-    if (length) unneeded(tree, path, {{"index_to_sample_path", "lengths need no index"}, {"index_to_metric_path", "lengths need no index"}});
+    if (length)
+      unneeded(tree, path,
+               {{"index_to_sample_path", "lengths need no index"}, {"index_to_metric_path", "lengths need no index"}});
     else unneeded(tree, path, {{"index_to_sample_path", "the values of the samples say it all"}});
     curriculum_.push_back(entry + schedule(tree, path) + "}\n");
   }
 
   // From PREFIX_index_to_metric to PREFIX_sample_to_metric, which has a value a sample.
   std::string values_file(const Json& tree, const std::string& path) {
-    if (!tree["index_to_metric_path"].is_string()) refuse(path + ".index_to_metric_path", "a path", tree["index_to_metric_path"].dump());
+    if (!tree["index_to_metric_path"].is_string())
+      refuse(path + ".index_to_metric_path", "a path", tree["index_to_metric_path"].dump());
     std::string file = tree["index_to_metric_path"].get<std::string>();
     const std::string from = "index_to_metric", to = "sample_to_metric";
     const size_t at = file.rfind(from);
@@ -153,7 +157,8 @@ class Translator {
     if (std::fmod(from, step) != 0)
       note("{}: min_difficulty {} is no multiple of difficulty_step {}: ours begins with it all the same", path, from, step);
     if (std::fmod(to, step) != 0)
-      note("{}: max_difficulty {} is no multiple of difficulty_step {}: ours reaches it at the end all the same", path, to, step);
+      note("{}: max_difficulty {} is no multiple of difficulty_step {}: ours reaches it at the end all the same", path, to,
+           step);
     std::string text = fmt::format("from: {}, to: {}, step: {}, over: {} steps", from, to, step, static_cast<int64_t>(over));
     if (type == "fixed_root") text += fmt::format(", pacing: root {}", number(settings, "root_degree", below));
     return text;
@@ -173,11 +178,14 @@ class Translator {
                           {"micro_batch_size", "any will do"},
                           {"global_batch_size", "train.batch says it"},
                           {"hidden_state_order", "the model knows"}});
-    unknown(ltd, below, {"enabled", "total_layer_num", "random_ltd_layer_num", "random_ltd_layer_id", "model_mask_name", "model_type",
-                         "micro_batch_size", "global_batch_size", "hidden_state_order", "random_ltd_schedule", "layer_token_lr_schedule"});
+    unknown(
+        ltd, below,
+        {"enabled", "total_layer_num", "random_ltd_layer_num", "random_ltd_layer_id", "model_mask_name", "model_type",
+         "micro_batch_size", "global_batch_size", "hidden_state_order", "random_ltd_schedule", "layer_token_lr_schedule"});
     const Json plan = ltd.value("random_ltd_schedule", Json::object());
     const std::string at = below + ".random_ltd_schedule";
-    if (plan.value("schedule_type", "fixed_linear") != "fixed_linear") refuse(at + ".schedule_type", "fixed_linear", plan["schedule_type"].dump());
+    if (plan.value("schedule_type", "fixed_linear") != "fixed_linear")
+      refuse(at + ".schedule_type", "fixed_linear", plan["schedule_type"].dump());
     const Json settings = plan.value("schedule_config", Json::object());
     dropping_ = fmt::format("token_dropping: {{from: {}, to: {}, step: {}, over: {} steps", number(plan, "min_value", at),
                             number(plan, "max_value", at), number(settings, "seq_per_step", at + ".schedule_config"),

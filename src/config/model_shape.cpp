@@ -53,8 +53,8 @@ std::string_view name(Arch arch) {
 
 bool is_mixtral(const ModelShape& s) {
   const Experts& x = s.experts;
-  return x.any() && !x.share_layers && x.router != Router::switch_ && x.normalise && x.every == 1 && x.dense_first == 0 && x.shared == 0 &&
-         x.ffn == s.ffn && !s.qkv_bias && !s.output_bias;
+  return x.any() && !x.share_layers && x.router != Router::switch_ && x.normalise && x.every == 1 && x.dense_first == 0 &&
+         x.shared == 0 && x.ffn == s.ffn && !s.qkv_bias && !s.output_bias;
 }
 
 int64_t parameter_count(const ModelShape& shape) {

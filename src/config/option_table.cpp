@@ -439,15 +439,13 @@ std::vector<Option> layout_options() {
                "Copies of the model, each with its share of the batch.")
           .in("ranks")
           .free(),
-      count("parallel.tensor", FIELD(parallel.tensor), between(1, kWidth), "1",
-            "Ranks that share each matrix.")
+      count("parallel.tensor", FIELD(parallel.tensor), between(1, kWidth), "1", "Ranks that share each matrix.")
           .in("ranks")
           .free(),
       count("parallel.pipeline", FIELD(parallel.pipeline), between(1, kWidth), "1", "Stages of the pipeline.")
           .in("stages")
           .free(),
-      count("parallel.context", FIELD(parallel.context), between(1, kWidth), "1",
-            "Ranks that share each sequence.")
+      count("parallel.context", FIELD(parallel.context), between(1, kWidth), "1", "Ranks that share each sequence.")
           .in("ranks")
           .free(),
       choice("parallel.context_form", FIELD(parallel.context_form), "ring",
@@ -463,8 +461,7 @@ std::vector<Option> layout_options() {
             "ZeRO stage: 1 shards moments, 2 gradients too, 3 parameters too.")
           .free(),
       pipeline_schedule().free().when("parallel.pipeline is above 1", pipelined),
-      count("parallel.interleave", FIELD(parallel.interleave), between(1, kLayers), "1",
-            "Model parts a stage holds.")
+      count("parallel.interleave", FIELD(parallel.interleave), between(1, kLayers), "1", "Model parts a stage holds.")
           .free()
           .when("parallel.pipeline is above 1", pipelined),
       ram().free(),
@@ -478,21 +475,24 @@ std::vector<Option> layout_options() {
                "smallest for which the predicted step is as short as any.")
           .in("blocks")
           .free()
-          .when("memory.spill or memory.device is given", [](const Config& c) { return !c.memory.spill.empty() || c.memory.device; }),
-      size_or_none("memory.device", [](const Config& c) { return c.memory.device; },
-                   [](Config& c, std::optional<Bytes> size) { c.memory.device = size; },
-                   "Memory of the device on which blocks are computed. Parameters, gradients and activations are there while "
-                   "they are used; the state is in this host's memory, or on disk with memory.spill, where updates are made. "
-                   "There is no GPU in this version: with memory.simulated_device.bandwidth it is a simulated device, whose "
-                   "memory is this host's, besides memory.ram.")
+          .when("memory.spill or memory.device is given",
+                [](const Config& c) { return !c.memory.spill.empty() || c.memory.device; }),
+      size_or_none(
+          "memory.device", [](const Config& c) { return c.memory.device; },
+          [](Config& c, std::optional<Bytes> size) { c.memory.device = size; },
+          "Memory of the device on which blocks are computed. Parameters, gradients and activations are there while "
+          "they are used; the state is in this host's memory, or on disk with memory.spill, where updates are made. "
+          "There is no GPU in this version: with memory.simulated_device.bandwidth it is a simulated device, whose "
+          "memory is this host's, besides memory.ram.")
           .free(),
-      size_or_none("memory.simulated_device.bandwidth",
-                   [](const Config& c) {
-                     return c.memory.device_bandwidth > 0 ? std::optional(Bytes(c.memory.device_bandwidth)) : std::nullopt;
-                   },
-                   [](Config& c, std::optional<Bytes> size) { c.memory.device_bandwidth = size ? size->value : 0; },
-                   "How fast a simulated device is reached, each way: copies take as long as they would take there. Blocks are "
-                   "computed by this machine; no number differs from a run without a device.")
+      size_or_none(
+          "memory.simulated_device.bandwidth",
+          [](const Config& c) {
+            return c.memory.device_bandwidth > 0 ? std::optional(Bytes(c.memory.device_bandwidth)) : std::nullopt;
+          },
+          [](Config& c, std::optional<Bytes> size) { c.memory.device_bandwidth = size ? size->value : 0; },
+          "How fast a simulated device is reached, each way: copies take as long as they would take there. Blocks are "
+          "computed by this machine; no number differs from a run without a device.")
           .in("bytes a second")
           .free()
           .when("memory.device is given", [](const Config& c) { return c.memory.device.has_value(); }),
@@ -508,9 +508,7 @@ std::vector<Option> layout_options() {
                "Steps between checkpoints; 0 saves only at the end.")
           .in("steps")
           .free(),
-      count("checkpoint.keep", FIELD(checkpoint.keep), between(1, kMany), "2",
-            "Checkpoints kept, the newest ones.")
-          .free(),
+      count("checkpoint.keep", FIELD(checkpoint.keep), between(1, kMany), "2", "Checkpoints kept, the newest ones.").free(),
   };
 }
 
@@ -518,9 +516,8 @@ std::vector<Option> layout_options() {
 
 std::vector<Option> all_options() {
   std::vector<Option> all;
-  for (auto section :
-       {run_options, model_options, experts_options, objective_options, data_options, curriculum_options, token_dropping_options,
-        train_options, layout_options})
+  for (auto section : {run_options, model_options, experts_options, objective_options, data_options, curriculum_options,
+                       token_dropping_options, train_options, layout_options})
     for (Option& option : section()) all.push_back(std::move(option));
   return all;
 }

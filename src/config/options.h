@@ -14,7 +14,11 @@
 
 namespace megalith {
 
-enum class OptionType { count, number, boolean, text, texts, blend, size, choice, numbers, curriculum, layers, span, pacing };
+// clang-format off
+enum class OptionType {
+  count, number, boolean, text, texts, blend, size, choice, numbers, curriculum, layers, span, pacing
+};
+// clang-format on
 
 // Closed unless `open_*`; a number without a bound has infinity there.
 struct Range {

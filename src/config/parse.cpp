@@ -101,7 +101,8 @@ class Written {
 };
 
 bool gives_shape(const Option& option) {
-  return (option.section() == "model" || option.section() == "model.experts") && option.name != "model.from" && option.name != "model.preset";
+  return (option.section() == "model" || option.section() == "model.experts") && option.name != "model.from" &&
+         option.name != "model.preset";
 }
 
 // The shape before any field of it: the preset's, or the architecture's defaults. Nothing with model.from,

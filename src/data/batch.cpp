@@ -17,7 +17,8 @@ Batch Batch::slice(int64_t begin, int64_t count) const {
                                document_begin.begin() + (begin + count) * length);
   part.dropping = {dropping.kept, dropping.layers, {}};
   if (!dropping.always.empty())
-    part.dropping.always.assign(dropping.always.begin() + begin * length, dropping.always.begin() + (begin + count) * length);
+    part.dropping.always.assign(dropping.always.begin() + begin * length,
+                                dropping.always.begin() + (begin + count) * length);
   part.first_sequence = first_sequence + begin;
   return part;
 }

@@ -49,7 +49,8 @@ Dataset::Dataset(std::vector<TrainingSet> train, TokenSources valid, const DataS
       attention_(settings.attention),
       objective_(make_objective(objective, vocabulary, settings.sequence)) {
   special_.resize(static_cast<size_t>(vocab_size_));
-  for (int64_t id = 0; id < vocab_size_ && vocabulary.is_special; id++) special_[static_cast<size_t>(id)] = vocabulary.is_special(id);
+  for (int64_t id = 0; id < vocab_size_ && vocabulary.is_special; id++)
+    special_[static_cast<size_t>(id)] = vocabulary.is_special(id);
   MEGALITH_ASSERT(sequence_ > 0 && batch > 0, "sequence {}, batch {}", sequence_, batch);
   const bool own_valid = !valid_.sources().empty(), blended = train.size() > 1;
   const double fraction = own_valid ? 0 : settings.valid_fraction;

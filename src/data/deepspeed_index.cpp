@@ -101,7 +101,8 @@ std::vector<double> read_deepspeed_values(const std::filesystem::path& name) {
     if (load<int32_t>(lengths + 4 * i) != 1)
       refuse("one number a sample", fmt::format("{} for sample {}", load<int32_t>(lengths + 4 * i), i));
   const size_t width = items > 0 ? numbers.text().size() / items : 1;
-  if (numbers.text().size() != width * items) refuse(fmt::format("{} numbers in the .bin", items), fmt::format("{} bytes", numbers.text().size()));
+  if (numbers.text().size() != width * items)
+    refuse(fmt::format("{} numbers in the .bin", items), fmt::format("{} bytes", numbers.text().size()));
   std::vector<double> values;
   for (size_t i = 0; i < items; i++) {
     const auto offset = load<uint64_t>(lengths + 4 * items + 8 * i);

@@ -81,7 +81,8 @@ class CompressionMetric : public SampleMetric {
 };
 
 // -log of each id's share of all training tokens.
-std::vector<double> token_costs(const Dataset& data, int64_t vocab, int64_t threads, const std::function<void(int64_t)>& progress) {
+std::vector<double> token_costs(const Dataset& data, int64_t vocab, int64_t threads,
+                                const std::function<void(int64_t)>& progress) {
   std::vector<int64_t> counts(static_cast<size_t>(vocab));
   std::mutex mutex;
   for_samples(

@@ -125,7 +125,8 @@ void read_whole(DiskQueue& disk, std::span<const BlockStore::Whole> all) {
   const std::vector<SpillPiece> units = units_of(all);
   Flight flight(disk);
   std::vector<DiskQueue::Ticket> coming;
-  for (const SpillPiece& unit : units) coming.push_back(disk.read(*unit.file, unit.offset, unit.bytes, DiskQueue::Checks::caller));
+  for (const SpillPiece& unit : units)
+    coming.push_back(disk.read(*unit.file, unit.offset, unit.bytes, DiskQueue::Checks::caller));
   HandedOver checks;
   for (size_t i = 0; i < units.size(); i++) {
     disk.wait(coming[i]);

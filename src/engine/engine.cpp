@@ -134,7 +134,8 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
     int64_t each = run.batch.sequences / schedule.micros;
     MEGALITH_ASSERT(each * schedule.micros == run.batch.sequences, "micro-batches are equal cuts");
     MemoryScope scope(AllocationKind::activations);
-    run.micros.push_back({pass_for(run.batch.slice(m * each, each), input.step, schedule.training), {}, {}, {}, {}, {}, {}, {}});
+    run.micros.push_back(
+        {pass_for(run.batch.slice(m * each, each), input.step, schedule.training), {}, {}, {}, {}, {}, {}, {}});
     run.micros.back().activations.resize(schedule.blocks.size());
     run.micros.back().gradients.resize(schedule.blocks.size());
     run.micros.back().tapes.assign(schedule.blocks.size(), Tape(settings_.activations, schedule.puts_off));
@@ -299,7 +300,8 @@ void Engine::total(Run& run) {
   const bool routes = team_->mesh().first(Axis::tensor) && team_->mesh().first(Axis::context);
   for (double number : routing_numbers(run)) sums.push_back(routes ? number : 0);
   team_->everyone().all_reduce(std::span<double>(sums));
-  run.outcome.routing = record_of({sums.begin() + static_cast<std::ptrdiff_t>(plain), sums.end()}, model_.shape().experts.count);
+  run.outcome.routing =
+      record_of({sums.begin() + static_cast<std::ptrdiff_t>(plain), sums.end()}, model_.shape().experts.count);
   run.outcome.loss = sums[0];
   run.outcome.targets = static_cast<int64_t>(sums[1]);
   run.squares.assign(1, sums[2]);

@@ -69,7 +69,8 @@ void ModelState::lend(BlockId id, Channel& pair, int peer) {
   State& state = state_of(id);
   if (state.held) return pair.send(bytes_of(state.computing), peer);
   MemoryScope scope(AllocationKind::parameters);
-  rebind(state, [&] { state.computing = at::empty({state.block->spec().flat_size}, at::TensorOptions().dtype(compute_type_)); });
+  rebind(state,
+         [&] { state.computing = at::empty({state.block->spec().flat_size}, at::TensorOptions().dtype(compute_type_)); });
   pair.receive(bytes_of(state.computing), peer);
 }
 

@@ -27,7 +27,8 @@ auto chunks_of(const at::Tensor& tensor, const Work& work) {
   return [&tensor, work](int64_t number, std::span<std::byte* const> chunk) {
     const int64_t begin = number * kSpillChunk;
     std::byte* data = static_cast<std::byte*>(tensor.mutable_data_ptr()) + begin;
-    work(std::span(data, static_cast<size_t>(std::min<int64_t>(kSpillChunk, static_cast<int64_t>(tensor.nbytes()) - begin))), chunk[0]);
+    work(std::span(data, static_cast<size_t>(std::min<int64_t>(kSpillChunk, static_cast<int64_t>(tensor.nbytes()) - begin))),
+         chunk[0]);
   };
 }
 
@@ -225,8 +226,9 @@ at::Tensor ModelState::park(BlockId id, MicroId micro, Lane lane, const at::Tens
 void ModelState::unpark(BlockId id, MicroId micro, Lane lane, const at::Tensor& parked, const at::Tensor& input) {
   if (on_device()) return device_->upload(parked, input);
   const BlockId stored = state_of(id).parts.front().stored;
-  store_->stream(lane, {{store_->input(stored, micro, static_cast<int64_t>(input.nbytes())), true, false}},
-                 chunks_of(input, [](std::span<std::byte> to, std::byte* from) { std::copy_n(from, to.size(), to.data()); }));
+  store_->stream(
+      lane, {{store_->input(stored, micro, static_cast<int64_t>(input.nbytes())), true, false}},
+      chunks_of(input, [](std::span<std::byte> to, std::byte* from) { std::copy_n(from, to.size(), to.data()); }));
 }
 
 void ModelState::read_parameters(BlockId id, Lane lane, const PieceWork& look) {

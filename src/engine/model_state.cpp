@@ -303,7 +303,8 @@ void ModelState::hand_on(const State& state, size_t parameter, NamedPart piece, 
   const int64_t size = piece.type == PartType::f32 ? 4 : piece.type == PartType::bf16 ? 2 : 1;
   const auto cut = [&](int64_t first, int64_t count) {  // elements of the piece
     NamedPart part = piece;
-    if (piece.type == PartType::f32) part.values = piece.values.subspan(static_cast<size_t>(first), static_cast<size_t>(count));
+    if (piece.type == PartType::f32)
+      part.values = piece.values.subspan(static_cast<size_t>(first), static_cast<size_t>(count));
     else part.packed = piece.packed.subspan(static_cast<size_t>(first * size), static_cast<size_t>(count * size));
     return part;
   };

@@ -176,7 +176,8 @@ class ModelState final : private ExpertShelf {
     Placement placement = Placement::memory;
     bool held = true;              // else another stage of the pipeline has it
     bool parameters_stay = true, gradient_stays = true;  // whole, from step to step
-    at::Tensor computing;  // the whole block, in the type and at the place of the computation; undefined while it is elsewhere
+    at::Tensor
+        computing;  // the whole block, in the type and at the place of the computation; undefined while it is elsewhere
     at::Tensor gradients;  // the whole block, float32, at the place of the computation; undefined without optimizer
     std::vector<Part> parts;                 // one after the other
     std::vector<ParameterFacts> facts;       // by parameter

@@ -50,7 +50,8 @@ class Team::ChannelExchange final : public Exchange {
   void all_to_all(const at::Tensor& send, std::span<const int64_t> send_cuts, at::Tensor& receive,
                   std::span<const int64_t> receive_cuts) override {
     const auto bytes = [](const at::Tensor& x) { return row_elements(x) * x.element_size(); };
-    channel_.all_to_all(bytes_of(send), scaled(send_cuts, bytes(send)), bytes_of(receive), scaled(receive_cuts, bytes(receive)));
+    channel_.all_to_all(bytes_of(send), scaled(send_cuts, bytes(send)), bytes_of(receive),
+                        scaled(receive_cuts, bytes(receive)));
   }
 
   void start_shift(const at::Tensor& send, at::Tensor& receive) override {

@@ -191,7 +191,8 @@ void Attempt::judge(double passed_s) {
     if (host.line.open() && host.silent_s < kSilence_s) continue;
     if (host.away && over && !host.ranks.empty()) continue;  // it has left in peace
     lost_host_ = host.name;
-    log::error("host {} has not answered for {:.0f} s: its link is cut or it is down\n{}", host.name, kSilence_s, rank_table(all));
+    log::error("host {} has not answered for {:.0f} s: its link is cut or it is down\n{}", host.name, kSilence_s,
+               rank_table(all));
     return end(0);
   }
   if (passed_on_ > 0) return;
@@ -279,7 +280,10 @@ Outcome Attempt::outcome() {
   }
   for (const RankView& rank : all)
     if (rank.state == RankState::finished && rank.code != 0 && rank.code != static_cast<int>(ExitCode::interrupted))
-      return {Kind::failed, static_cast<ExitCode>(rank.code), fmt::format("rank {} has stopped; its log says why", rank.rank), {}};
+      return {Kind::failed,
+              static_cast<ExitCode>(rank.code),
+              fmt::format("rank {} has stopped; its log says why", rank.rank),
+              {}};
   if (passed_on_ > 0 && !began)
     return {Kind::stopped, ExitCode::interrupted, "stopped before there was anything to save", {}};
   if (passed_on_ > 0 && first_dead_) return {Kind::failed, ExitCode::fault, "while stopping, " + describe_crash(), {}};

@@ -56,7 +56,8 @@ std::vector<nlohmann::json> MessageLine::receive() {
     else if (errno != EINTR) open_ = false;
   }
   for (size_t end; (end = incoming_.find('\n')) != std::string::npos; incoming_.erase(0, end + 1)) {
-    nlohmann::json message = nlohmann::json::parse(incoming_.begin(), incoming_.begin() + static_cast<ptrdiff_t>(end), nullptr, false);
+    nlohmann::json message =
+        nlohmann::json::parse(incoming_.begin(), incoming_.begin() + static_cast<ptrdiff_t>(end), nullptr, false);
     if (message.is_object()) messages.push_back(std::move(message));
     else open_ = false;  // not one of ours
   }

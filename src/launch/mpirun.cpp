@@ -71,7 +71,8 @@ bool is_remark(const std::string& line) {
   int pid = 0, length = 0;
   if (std::sscanf(line.c_str(), "[%*[^]:]:%d] %n", &pid, &length) == 1 && length > 0) return true;
   if (line.starts_with('[') && line.find("][[") < line.find(' ')) return true;
-  return line.starts_with("[warn] Epoll ") || line.find(" total processes killed (some possibly by mpirun") != std::string::npos;
+  return line.starts_with("[warn] Epoll ") ||
+         line.find(" total processes killed (some possibly by mpirun") != std::string::npos;
 }
 
 }  // namespace

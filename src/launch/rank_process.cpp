@@ -82,7 +82,8 @@ int RankProcess::end(ExitCode code, const std::string& message) {
     // before they repeat it.
     if (environment_.role == Role::joined && environment_.rank > 0) ::sleep(1);
     const std::string who = environment_.several() ? fmt::format("rank {}: ", environment_.rank) : "";
-    if (environment_.role != Role::supervised || logging_) std::fprintf(stderr, "megalith: %s%s\n", who.c_str(), message.c_str());
+    if (environment_.role != Role::supervised || logging_)
+      std::fprintf(stderr, "megalith: %s%s\n", who.c_str(), message.c_str());
   }
   const bool orderly = code == ExitCode::interrupted && message.empty();
   return environment_.role == Role::supervised && orderly ? 0 : static_cast<int>(code);

@@ -28,8 +28,16 @@ RankView view_of(const PageReading& page, const std::string& host, double now) {
   for (size_t i = 0; i < page.lanes.size(); i++) {
     const LaneStatus& lane = page.lanes[i];
     if (!lane.busy) continue;
-    LaneView op{static_cast<Lane>(i), lane.busy == 2 ? "between ops" : std::string(name(lane.kind)), lane.block, lane.micro, lane.entered,
-                now - lane.since_s, lane.predicted_s, lane.exchange, {}, 0};
+    LaneView op{static_cast<Lane>(i),
+                lane.busy == 2 ? "between ops" : std::string(name(lane.kind)),
+                lane.block,
+                lane.micro,
+                lane.entered,
+                now - lane.since_s,
+                lane.predicted_s,
+                lane.exchange,
+                {},
+                0};
     const int listed = std::clamp(lane.peers_total, 0, kPagePeers);
     op.peers.assign(lane.peers.begin(), lane.peers.begin() + listed);
     op.more_peers = lane.peers_total - listed;

@@ -41,7 +41,8 @@ Ending supervise(Job job) {
       case Outcome::Kind::not_started: throw UserError({"", "--ranks", "ranks that can be started", outcome.message, ""});
       case Outcome::Kind::hung: return give_up(job, outcome.message);
       case Outcome::Kind::failed:
-        if (outcome.code == ExitCode::fault || outcome.code == ExitCode::fault_resumable) return give_up(job, outcome.message);
+        if (outcome.code == ExitCode::fault || outcome.code == ExitCode::fault_resumable)
+          return give_up(job, outcome.message);
         return {outcome.code, outcome.message};
       case Outcome::Kind::crashed: break;
     }
@@ -51,7 +52,8 @@ Ending supervise(Job job) {
       job.hosts = outcome.hosts_left;
       const int ranks = job.layout_for(slots(job.hosts));
       if (ranks == 0)
-        return give_up(job, fmt::format("{}; the layout needs more than the {} ranks that are left", outcome.message, slots(job.hosts)));
+        return give_up(job, fmt::format("{}; the layout needs more than the {} ranks that are left", outcome.message,
+                                        slots(job.hosts)));
       job.ranks = ranks;
     }
     const std::string checkpoint = job.last_checkpoint();

@@ -76,7 +76,8 @@ Verdict find_culprit(const std::vector<RankView>& ranks) {
     }
   }
   if (slowest && slowest_s >= waited_s / 2) return one(*slowest, "makes no progress, " + doing(*slowest));
-  if (absent && absent->life == Life::running) return one(*absent, "never came to what the others wait in, " + doing(*absent));
+  if (absent && absent->life == Life::running)
+    return one(*absent, "never came to what the others wait in, " + doing(*absent));
 
   // All wait. A rank that is a step behind keeps the others.
   auto [behind, ahead] = std::minmax_element(ranks.begin(), ranks.end(),

@@ -39,8 +39,9 @@ AddressSpace::AddressSpace(size_t bytes, Backing backing) {
   huge_.assign(bytes / kHugePage, false);
   if (backing == Backing::shared) {
     fd_ = memfd_create(shared_state_name(getpid()).c_str(), MFD_CLOEXEC);
-    const bool made = fd_ >= 0 && ftruncate(fd_, static_cast<off_t>(bytes)) == 0 &&
-                      mmap(place(begin_), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd_, 0) != MAP_FAILED;
+    const bool made =
+        fd_ >= 0 && ftruncate(fd_, static_cast<off_t>(bytes)) == 0 &&
+        mmap(place(begin_), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd_, 0) != MAP_FAILED;
     if (!made) {
       close_all();
       refuse(bytes);

@@ -57,8 +57,8 @@ class Pool {
     Account& account = account_of(current.tier);
     if (account.budget > 0 && account.use.live + bytes > account.budget)
       throw BudgetExceeded(fmt::format("{} budget: {} in use, {} more wanted, {} allowed",
-                                       current.tier == Tier::host ? "memory" : "device memory", show(Bytes(account.use.live)),
-                                       show(Bytes(bytes)), show(Bytes(account.budget))));
+                                       current.tier == Tier::host ? "memory" : "device memory",
+                                       show(Bytes(account.use.live)), show(Bytes(bytes)), show(Bytes(account.budget))));
     // Addresses cost nothing, so the system would promise this and kill us at the touch.
     if (live() + bytes > machine_) nothing_left(bytes);
     void* data = small ? take_small(rounded) : arena_.take(rounded, backing_of(current.kind));

@@ -38,9 +38,8 @@ class DiskQueue {
   Ticket read(SpillFile& file, int64_t offset, std::span<std::byte> into, Checks by = Checks::queue);
   // Checksums are taken as chunks start: `from` must not change before wait.
   Ticket write(SpillFile& file, int64_t offset, std::span<const std::byte> from, Checks by = Checks::queue);
-  // Returns when the transfer is complete and, if it was a read that the queue checks, is what had been written. Throws Fault: the
-  // disk failed, is full, the file was cut short, a chunk holds something else. A ticket waited for is done
-  // with.
+  // Returns when the transfer is complete and, if it was a read that the queue checks, is what had been written. Throws
+  // Fault: the disk failed, is full, the file was cut short, a chunk holds something else. A ticket waited for is done with.
   void wait(Ticket ticket);
   // Every ticket; throws the first Fault after all have ended.
   void wait_all();

@@ -29,7 +29,8 @@ int64_t kib_field(const char* path, const std::string& field) {
 
 // Bytes that shared state counts too little (or, of other processes, too much) in equal parts.
 int64_t shared_state_correction() {
-  const std::string all = std::string("/memfd:") + kSharedState, own = fmt::format("/memfd:{} ", shared_state_name(getpid()));
+  const std::string all = std::string("/memfd:") + kSharedState,
+                    own = fmt::format("/memfd:{} ", shared_state_name(getpid()));
   enum { other, ours, theirs } mapping = other;
   int64_t kib = 0;
   std::ifstream file("/proc/self/smaps");
@@ -90,7 +91,8 @@ Bytes resident_memory() {
   // Pss_Anon and Pss_Shmem leave out the page cache behind mapped files; older kernels only know Rss.
   int64_t anon = kib_field("/proc/self/smaps_rollup", "Pss_Anon");
   int64_t shared = kib_field("/proc/self/smaps_rollup", "Pss_Shmem");
-  if (anon >= 0) return Bytes((anon + std::max<int64_t>(shared, 0)) * 1024 + (ranks_share_state ? shared_state_correction() : 0));
+  if (anon >= 0)
+    return Bytes((anon + std::max<int64_t>(shared, 0)) * 1024 + (ranks_share_state ? shared_state_correction() : 0));
   return Bytes(std::max<int64_t>(kib_field("/proc/self/status", "VmRSS"), 0) * 1024);
 }
 

@@ -99,8 +99,9 @@ class BertLayer : public Block {
     at::Tensor sum1_NC = drop1_.add(x_NC, pass, [&](const at::Tensor& onto) { return from_heads_.forward(o_NC, onto); });
     o_NC.reset();
     at::Tensor mid_NC = norm1_.forward(sum1_NC).y_NC;
-    at::Tensor sum2_NC =
-        drop2_.add(mid_NC, pass, [&](const at::Tensor& onto) { return feed_forward_.forward(all_rows(mid_NC, pass), pass, tape, onto); });
+    at::Tensor sum2_NC = drop2_.add(mid_NC, pass, [&](const at::Tensor& onto) {
+      return feed_forward_.forward(all_rows(mid_NC, pass), pass, tape, onto);
+    });
     if (tape) {
       tape->keep(std::move(sum1_NC));
       tape->keep(sum2_NC);
@@ -150,13 +151,17 @@ class BertHead : public HeadBlock {
   }
 
   LossSums loss(const at::Tensor& x_NC, const Pass& pass, at::Tensor* each_N) override {
-    return target_rows(pass.targets_N, ranks_.tensor).loss(output_, x_NC, each_N, [&](const at::Tensor& x_RC) { return transform(x_RC); });
+    return target_rows(pass.targets_N, ranks_.tensor).loss(output_, x_NC, each_N, [&](const at::Tensor& x_RC) {
+      return transform(x_RC);
+    });
   }
 
   at::Tensor logits(const at::Tensor& x_RC) override { return output_.logits(transform(x_RC)); }
 
  private:
-  at::Tensor transform(const at::Tensor& x_RC) const { return norm_.forward(kernels::gelu(dense_.forward(x_RC), kernels::GeluForm::erf)).y_NC; }
+  at::Tensor transform(const at::Tensor& x_RC) const {
+    return norm_.forward(kernels::gelu(dense_.forward(x_RC), kernels::GeluForm::erf)).y_NC;
+  }
   void wire() override {
     dense_ = {weight("transform.dense.weight"), weight("transform.dense.bias")};
     norm_ = {weight("transform.LayerNorm.weight"), weight("transform.LayerNorm.bias"), shape_.norm_eps};

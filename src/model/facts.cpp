@@ -151,7 +151,8 @@ void deferring_facts(BlockFacts& f, const Share& r) {
   const int64_t at_heads = f.attention_saved_bytes + e * (left + stream + N * (A + X) * (r.kept.packs() ? 2 : 1)) +
                            std::max(floats, context_workspace(r));
   // The end: all that waits, the summand of the input's gradient and what it becomes.
-  const int64_t at_end = e * (left + stream + N * (A + X) + (bert ? 0 : S * C) + (r.shares_rows() ? N * C : 0) + input + S * C);
+  const int64_t at_end =
+      e * (left + stream + N * (A + X) + (bert ? 0 : S * C) + (r.shares_rows() ? N * C : 0) + input + S * C);
   const int64_t beside = f.saved_bytes + f.deferred_bytes + f.output_bytes;  // without the gradient that comes in
   f.deferring_workspace_bytes = std::max({at_feed_forward, at_heads, at_end}) - beside;
 }
@@ -222,7 +223,8 @@ void layer_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   f.attention = {2.0 * static_cast<double>(N * C * X) + scores, e * (S * 3 * C + N * 2 * X)};
   // BERT's second norm needs the sum that the last product adds to.
   if (r.sparse) f.output = {experts.output_flop, experts.touched_bytes / 2};
-  else if (s.arch != Arch::bert) f.output = {2.0 * static_cast<double>(N * F * C), e * (S * 2 * C + N * (pre_activation + F))};
+  else if (s.arch != Arch::bert)
+    f.output = {2.0 * static_cast<double>(N * F * C), e * (S * 2 * C + N * (pre_activation + F))};
   f.output_bytes = e * S * C;
   f.workspace_bytes = std::max(feed_forward_workspace(r), attention_workspace(r));
   layer_exchanges(f, r);
@@ -231,9 +233,9 @@ void layer_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   // Tensors are there unpacked while they are used; in the attention half those that are gone were smaller. Forward
   // has them all before they are packed, and the norm's output and the activation.
   const int64_t feed_forward = r.pre_bytes() - r.kept_pre_bytes() + S * kept_sums * kept.more(C);
-  f.workspace_bytes = std::max({feed_forward_workspace(r) + feed_forward,
-                                attention_workspace(r) + feed_forward + N * (kept.more(X) + kept.more(A)),
-                                feed_forward + (r.sparse ? experts.workspace_bytes : e * N * F) + e * S * (2 - kept_sums) * C});
+  f.workspace_bytes = std::max(
+      {feed_forward_workspace(r) + feed_forward, attention_workspace(r) + feed_forward + N * (kept.more(X) + kept.more(A)),
+       feed_forward + (r.sparse ? experts.workspace_bytes : e * N * F) + e * S * (2 - kept_sums) * C});
   const int64_t packing = 2 * f.saved_bytes + r.pre_bytes() + e * (N * (X + A) + S * (1 + kept_sums) * C);
   f.forward_touched_bytes += packing;
   f.backward_touched_bytes += packing;

@@ -1,5 +1,5 @@
-// Llama and its kin (Mistral, Qwen2, and with experts Mixtral, Qwen2-MoE): rotary positions, RMSNorm, SwiGLU, grouped-query attention; no biases but, where
-// the shape says so, on the attention's projections.
+// Llama and its kin (Mistral, Qwen2, and with experts Mixtral, Qwen2-MoE): rotary positions, RMSNorm, SwiGLU, grouped-query
+// attention; no biases but, where the shape says so, on the attention's projections.
 #include <fmt/format.h>
 
 #include "model/archs.h"
@@ -56,7 +56,8 @@ class LlamaLayer : public DecoderLayer<RmsNorm, FeedForward> {
   }
 
   void wire(SwigluFeedForward& dense) {
-    dense = {{this->joined("gate_proj.weight", "up_proj.weight"), {}}, {{this->weight("down_proj.weight"), {}}, this->shares_}};
+    dense = {{this->joined("gate_proj.weight", "up_proj.weight"), {}},
+             {{this->weight("down_proj.weight"), {}}, this->shares_}};
   }
 
   void wire(ExpertFeedForward& sparse) {
@@ -64,7 +65,8 @@ class LlamaLayer : public DecoderLayer<RmsNorm, FeedForward> {
     sparse.experts = this->shape_.experts;
     sparse.layer = this->spec_.layer;
     const Experts& x = sparse.experts;
-    sparse.router = {x.router == Router::noisy ? this->joined(".gate.weight", "gate.noise_weight") : this->weight(".gate.weight"), {}};
+    sparse.router = {
+        x.router == Router::noisy ? this->joined(".gate.weight", "gate.noise_weight") : this->weight(".gate.weight"), {}};
     if (x.router == Router::sigmoid) sparse.bias = this->weight("gate.e_score_correction_bias");
     if (x.shared > 0)
       sparse.shared = {{this->weight("shared_expert_gate.weight"), {}},

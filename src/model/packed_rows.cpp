@@ -64,7 +64,8 @@ PackedRows pack_rows(const at::Tensor& x_NC, Packing packing) {
   MEGALITH_ASSERT(can_pack(x_NC) && packing != Packing::fp32);
   if (packing == Packing::bf16) return {x_NC.to(at::kBFloat16), {}};
   const int64_t rows = x_NC.size(0), width = x_NC.size(1);
-  PackedRows packed{at::empty({rows, width}, x_NC.options().dtype(at::kChar)), at::empty({rows, scales_of(width)}, x_NC.options())};
+  PackedRows packed{at::empty({rows, width}, x_NC.options().dtype(at::kChar)),
+                    at::empty({rows, scales_of(width)}, x_NC.options())};
   const float* from = x_NC.const_data_ptr<float>();
   auto* to = packed.numbers.mutable_data_ptr<int8_t>();
   auto* scales = packed.scales_NS.mutable_data_ptr<float>();

@@ -45,7 +45,8 @@ class Tape {
     else add();
   }
   void weigh() {
-    for (std::function<void()>& add : std::exchange(products_, {})) std::exchange(add, {})();  // each is freed when it is done
+    for (std::function<void()>& add : std::exchange(products_, {}))
+      std::exchange(add, {})();  // each is freed when it is done
   }
 
  private:

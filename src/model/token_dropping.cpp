@@ -9,7 +9,8 @@
 namespace megalith {
 
 bool drops_tokens(const Pass& pass, int64_t layer) {
-  return pass.dropping.kept > 0 && pass.dropping.kept < pass.length && std::ranges::binary_search(pass.dropping.layers, layer);
+  return pass.dropping.kept > 0 && pass.dropping.kept < pass.length &&
+         std::ranges::binary_search(pass.dropping.layers, layer);
 }
 
 // The tokens with the smallest of independent random numbers are a uniform choice; protected ones come before all others.

@@ -15,7 +15,8 @@ namespace {
 constexpr uint64_t kMostSlots = 8;  // of a parameter: separates their random streams
 static_assert(kElementChunk % kScaleBlock == 0);
 
-MEGALITH_KERNEL void to_bf16(int64_t n, const float* __restrict x, const uint16_t* __restrict random, uint16_t* __restrict out) {
+MEGALITH_KERNEL void to_bf16(int64_t n, const float* __restrict x, const uint16_t* __restrict random,
+                             uint16_t* __restrict out) {
   for (int64_t i = 0; i < n; i++) out[i] = static_cast<uint16_t>((std::bit_cast<uint32_t>(x[i]) + random[i]) >> 16);
 }
 

@@ -7,8 +7,8 @@
 namespace megalith {
 
 // `step` counts from 0, in steps of full batches; where a curriculum makes batches smaller and train.schedule_by
-// counts tokens, it lies between whole numbers. Warm-up is linear and reaches lr at step warmup - 1 (step 0 without warm-up).
-// After it:
+// counts tokens, it lies between whole numbers. Warm-up is linear and reaches lr at step warmup - 1 (step 0 without
+// warm-up). After it:
 //   cosine, linear  from lr to min_lr, reached at the last step and kept after it
 //   inverse_sqrt    lr * sqrt(warmup / (step + 1)), with warmup at least 1
 //   constant        lr

@@ -117,8 +117,8 @@ class Sample {
 
 std::string describe(const Workload& w) {
   const Experts& x = w.shape.experts;
-  const std::string experts = x.any() ? fmt::format(" experts {} of {}x{}+{} by {} capacity {}", x.top_k, x.count, x.ffn, x.shared,
-                                                    name_of(x.router), x.capacity)
+  const std::string experts = x.any() ? fmt::format(" experts {} of {}x{}+{} by {} capacity {}", x.top_k, x.count, x.ffn,
+                                                    x.shared, name_of(x.router), x.capacity)
                                       : "";
   return fmt::format("{} {}x{}{} heads {}/{} vocab {}{} batch {}x{} targets {:.3f} {} {} dropout {}/{}", name(w.shape.arch),
                      w.shape.hidden, w.shape.ffn, experts, w.shape.heads, w.shape.kv_heads, w.shape.vocab,
@@ -282,8 +282,17 @@ void start_matrix_library() {
 
 MachineSpeeds typical_speeds(int64_t threads) {
   const auto cores = static_cast<double>(threads);
-  return {.flops = 50e9 * cores, .memory_bandwidth = 10e9, .disk_read = 1e9, .disk_write = 1e9, .spill_read = 2e9,
-          .spill_write = 1.5e9, .spill_mixed = 2e9, .spill_core_s = 0.1e-9, .spill_kernel_s = 0.03e-9, .op_overhead_s = 20e-6, .commit_s = 0,
+  return {.flops = 50e9 * cores,
+          .memory_bandwidth = 10e9,
+          .disk_read = 1e9,
+          .disk_write = 1e9,
+          .spill_read = 2e9,
+          .spill_write = 1.5e9,
+          .spill_mixed = 2e9,
+          .spill_core_s = 0.1e-9,
+          .spill_kernel_s = 0.03e-9,
+          .op_overhead_s = 20e-6,
+          .commit_s = 0,
           .cores = static_cast<int32_t>(threads)};
 }
 

@@ -27,7 +27,8 @@ double value_of(const nlohmann::json& entry) {
 }
 
 bool is_over(const nlohmann::json& entry) {
-  return entry.is_object() && (!entry.contains("until") || !entry["until"].is_number() || entry["until"].get<int64_t>() < now());
+  return entry.is_object() &&
+         (!entry.contains("until") || !entry["until"].is_number() || entry["until"].get<int64_t>() < now());
 }
 
 }  // namespace
@@ -72,9 +73,10 @@ double Measurements::get(const std::string& name, const std::function<double()>&
 void Measurements::save() {
   if (made_.empty()) return;
   if (waited_ >= kBusy * watched_) {
-    log::info("measured while other work held the cores (threads waited {:.0f}% of the time for one): predicted times may be "
-              "too long; they are measured again after ten minutes",
-              100 * waited_ / watched_);
+    log::info(
+        "measured while other work held the cores (threads waited {:.0f}% of the time for one): predicted times may be "
+        "too long; they are measured again after ten minutes",
+        100 * waited_ / watched_);
     nlohmann::json& mine = all_[machine_];
     for (const std::string& name : made_) mine[name] = {{"value", mine[name]}, {"until", now() + kBusyHolds}};
   }

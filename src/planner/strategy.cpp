@@ -118,8 +118,8 @@ Schedule training_schedule(const std::vector<BlockFacts>& blocks, int32_t micros
 }
 
 Schedule evaluation_schedule(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy) {
-  return with_residency(evaluation_step(blocks, micros, strategy.order, strategy.division), strategy.placement, strategy.window,
-                        strategy.ahead);
+  return with_residency(evaluation_step(blocks, micros, strategy.order, strategy.division), strategy.placement,
+                        strategy.window, strategy.ahead);
 }
 
 Schedule final_save_schedule(const std::vector<BlockFacts>& blocks, const Strategy& strategy) {

@@ -57,7 +57,8 @@ struct StrategyLimits {
 
 // Every strategy worth a look that fits the room, none of which is better than another in all respects: those in
 // memory before those on disk, less recomputation before more. Empty: nothing fits.
-std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, int32_t micros, const StrategyLimits& limits);
+std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, int32_t micros,
+                                         const StrategyLimits& limits);
 
 // The one that needs the least memory.
 Strategy tightest_strategy(const std::vector<BlockFacts>& blocks, int32_t micros, const StrategyLimits& limits);

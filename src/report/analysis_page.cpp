@@ -75,8 +75,8 @@ std::string metric_table(const MetricSummary& s) {
   std::string picture, numbers;
   for (int64_t n : s.histogram) picture += kEighths[n == 0 ? 0 : 1 + (n * 7) / most];
   for (auto [percent, value] : s.percentiles) numbers += fmt::format("  {}%: {:.6g}", percent, value);
-  std::string text = fmt::format("{}: {} samples, mean {:.6g}\n {}\n  {:.6g} |{}| {:.6g}\n", s.metric, s.samples, s.mean, numbers,
-                                 s.low, picture, s.high);
+  std::string text = fmt::format("{}: {} samples, mean {:.6g}\n {}\n  {:.6g} |{}| {:.6g}\n", s.metric, s.samples, s.mean,
+                                 numbers, s.low, picture, s.high);
   auto line = [](const char* kind, const MetricExample& e) {
     return fmt::format("  {} {:.6g} (sample {}): {}\n", kind, e.value, e.sample, e.text);
   };
@@ -101,11 +101,13 @@ std::string analysis_page(std::span<const MetricSummary> summaries, const std::s
       "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{0}: difficulty</title>"
       "<style>body{{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em}}"
       "svg{{max-width:40em;width:100%}}rect{{fill:#4477aa}}text{{font-size:13px}}"
-      "table{{border-collapse:collapse}}td,th{{padding:.2em .6em;text-align:left;vertical-align:top;border-bottom:1px solid #ccc}}"
+      "table{{border-collapse:collapse}}td,th{{padding:.2em .6em;text-align:left;vertical-align:top;border-bottom:1px solid "
+      "#ccc}}"
       "</style><h1>{0}: how difficult are its samples</h1>",
       html_text(title));
   for (const MetricSummary& s : summaries) {
-    page += fmt::format("<h2>{}</h2><p>{} samples, mean {:.6g}</p>{}<table><tr>", html_text(s.metric), s.samples, s.mean, bars(s));
+    page += fmt::format("<h2>{}</h2><p>{} samples, mean {:.6g}</p>{}<table><tr>", html_text(s.metric), s.samples, s.mean,
+                        bars(s));
     for (auto [percent, value] : s.percentiles) page += fmt::format("<th>{}%</th>", percent);
     page += "</tr><tr>";
     for (auto [percent, value] : s.percentiles) page += fmt::format("<td>{:.6g}</td>", value);

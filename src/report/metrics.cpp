@@ -44,8 +44,8 @@ std::optional<double> get(const Json& record, const std::string& key) {
 }
 
 ExpertMetrics experts_of(const Json& x) {
-  ExpertMetrics m{get(x, "aux").value_or(0), get(x, "z").value_or(0), get(x, "dropped").value_or(0), get(x, "load").value_or(1),
-                  get(x, "entropy").value_or(0), {}};
+  ExpertMetrics m{get(x, "aux").value_or(0),  get(x, "z").value_or(0),       get(x, "dropped").value_or(0),
+                  get(x, "load").value_or(1), get(x, "entropy").value_or(0), {}};
   const auto layers = x.find("layers");
   if (layers == x.end() || !layers->is_array()) return m;
   for (const Json& layer : *layers) {
@@ -107,7 +107,8 @@ std::string to_json_line(const StepMetrics& m) {
     put(experts, "load", m.experts->load);
     put(experts, "entropy", m.experts->entropy);
     for (const ExpertLoads& layer : m.experts->layers)
-      experts["layers"].push_back({{"layer", layer.layer}, {"load", layer.load}, {"dropped", layer.dropped}, {"entropy", layer.entropy}});
+      experts["layers"].push_back(
+          {{"layer", layer.layer}, {"load", layer.load}, {"dropped", layer.dropped}, {"entropy", layer.entropy}});
   }
   if (m.disk)
     record["disk"] = {{"read_bytes", m.disk->read_bytes}, {"written_bytes", m.disk->written_bytes},

@@ -132,7 +132,8 @@ json experts_of(const std::vector<StepMetrics>& all) {
   for (size_t i : thinned(told.size())) {
     json layers = json::array();
     for (const ExpertLoads& layer : told[i]->experts->layers)
-      layers.push_back({{"layer", layer.layer}, {"load", layer.load}, {"dropped", layer.dropped}, {"entropy", layer.entropy}});
+      layers.push_back(
+          {{"layer", layer.layer}, {"load", layer.load}, {"dropped", layer.dropped}, {"entropy", layer.entropy}});
     list.push_back({{"step", told[i]->step}, {"layers", layers}});
   }
   return list;

@@ -79,7 +79,8 @@ Cost predict(const Schedule& schedule, const Op& op, const MachineSpeeds& speeds
   static const BlockFacts none;
   const BlockFacts& block = op.block == kNoBlock ? none : schedule.blocks[op.block];
   const double whole_bytes = kFloatBytes * static_cast<double>(block.parameters);
-  const double parameter_bytes = op.block == kNoBlock ? 0 : kFloatBytes * static_cast<double>(schedule.slice_elements(op.block));
+  const double parameter_bytes =
+      op.block == kNoBlock ? 0 : kFloatBytes * static_cast<double>(schedule.slice_elements(op.block));
   const double state_bytes = op.block == kNoBlock ? 0 : static_cast<double>(schedule.optimizer_slice_bytes(op.block));
   // What is exchanged of parameters or their gradients: the experts' among fewer ranks. `part`: bytes of one, by ranks.
   const Sharding& sharding = schedule.division.sharding;
@@ -102,7 +103,8 @@ Cost predict(const Schedule& schedule, const Op& op, const MachineSpeeds& speeds
     case OpKind::weigh: return compute(speeds, block.weight_flop, 0);
     case OpKind::fold:  // rows are read, the table's rows read and written
       return compute(speeds, 0, 3.0 * static_cast<double>(block.aside_bytes) * schedule.micros);
-    case OpKind::norm: return op.lane == Lane::compute ? compute(speeds, 0, parameter_bytes) : exchange(speeds, parameter_bytes);
+    case OpKind::norm:
+      return op.lane == Lane::compute ? compute(speeds, 0, parameter_bytes) : exchange(speeds, parameter_bytes);
     case OpKind::update:  // parameters, gradient and state are read and written
       return compute(speeds, 0,
                      4 * parameter_bytes + 2 * state_bytes + static_cast<double>(block.compute_copy_bytes));

@@ -33,7 +33,8 @@ constexpr std::string_view kProcessColour = "#b3b8bf", kLimitColour = "#c8322b";
 
 std::string escaped(std::string_view text) {
   std::string out;
-  for (char c : text) out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
+  for (char c : text)
+    out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
   return out;
 }
 
@@ -55,7 +56,10 @@ double round_step(double range, double most) {
 class Picture {
  public:
   explicit Picture(const StepPicture& p)
-      : p_(p), schedule_(*p.schedule), seconds_(std::max(step_seconds(p.spans), 1e-9)), points_(memory_over_time(schedule_, p.spans)) {}
+      : p_(p),
+        schedule_(*p.schedule),
+        seconds_(std::max(step_seconds(p.spans), 1e-9)),
+        points_(memory_over_time(schedule_, p.spans)) {}
 
   std::string draw() {
     text(kLeft, 30, p_.title, "class='title'");
@@ -66,10 +70,12 @@ class Picture {
     memory();
     legend_of_memory();
     return fmt::format(
-        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {0:.0f} {1:.0f}' width='{0:.0f}' height='{1:.0f}' role='img'>\n"
+        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {0:.0f} {1:.0f}' width='{0:.0f}' height='{1:.0f}' "
+        "role='img'>\n"
         "<style>text{{font:12px system-ui,'Segoe UI',Roboto,'Liberation Sans',sans-serif;fill:#5c636e;"
         "font-variant-numeric:tabular-nums}} .title{{font-size:17px;font-weight:650;fill:#1b1d21}} .soft{{font-size:13px}} "
-        ".head{{font-size:13px;font-weight:600;fill:#1b1d21}} .in{{font-size:11px;fill:#fff}} .dark{{font-size:11px;fill:#1b1d21}} "
+        ".head{{font-size:13px;font-weight:600;fill:#1b1d21}} .in{{font-size:11px;fill:#fff}} "
+        ".dark{{font-size:11px;fill:#1b1d21}} "
         ".turn{{font-size:10.5px}} .limit{{fill:{2};font-weight:600}}</style>\n"
         "<rect width='100%' height='100%' fill='#fff'/>\n{3}</svg>\n",
         kWidth, y_ + 12, kLimitColour, svg_);
@@ -94,7 +100,8 @@ class Picture {
       if (own.empty()) continue;
       text(kLeft - 12, y_ + 20, name(static_cast<Lane>(lane)), "text-anchor='end' class='head'");
       text(kWidth - kRight + 10, y_ + 20, fmt::format("{:.0f}%", 100 * busy[lane] / seconds_));
-      svg_ += fmt::format("<rect x='{}' y='{:.1f}' width='{}' height='{}' rx='3' fill='#f1f2ee'/>\n", kLeft, y_, kInner, kRow);
+      svg_ +=
+          fmt::format("<rect x='{}' y='{:.1f}' width='{}' height='{}' rx='3' fill='#f1f2ee'/>\n", kLeft, y_, kInner, kRow);
       row(own);
       if (static_cast<Lane>(lane) == Lane::compute) turns(own);
       y_ += kRow + kRowGap;
@@ -144,9 +151,10 @@ class Picture {
     const Op& op = schedule_.ops[id];
     const double wide = to - from, shown = wide > 4 ? wide - 0.8 : std::max(0.4, wide);
     const std::string what = joined > 1 ? fmt::format("{} ops of {}", joined, name(op.kind)) : describe(schedule_, op);
-    svg_ += fmt::format("<rect x='{:.2f}' y='{:.1f}' width='{:.2f}' height='{}' fill='{}'><title>{}: {} from {} on</title></rect>\n",
-                        from, y_, shown, kRow, kOpColours[static_cast<size_t>(op.kind)], escaped(what),
-                        duration(p_.spans[id].end - p_.spans[id].start), duration(p_.spans[id].start));
+    svg_ += fmt::format(
+        "<rect x='{:.2f}' y='{:.1f}' width='{:.2f}' height='{}' fill='{}'><title>{}: {} from {} on</title></rect>\n", from,
+        y_, shown, kRow, kOpColours[static_cast<size_t>(op.kind)], escaped(what),
+        duration(p_.spans[id].end - p_.spans[id].start), duration(p_.spans[id].start));
     if (op.block == kNoBlock) return;
     if (op.lane == Lane::compute) return;  // its turns are named above it
     const std::string label = short_name(op.block);
@@ -159,8 +167,9 @@ class Picture {
   void time_axis(double top, double bottom) {
     const double step = round_step(seconds_, 10);
     for (double t = 0; t <= seconds_ * 1.0001; t += step) {
-      svg_ += fmt::format("<line x1='{0:.1f}' x2='{0:.1f}' y1='{1:.1f}' y2='{2:.1f}' stroke='#1b1d21' stroke-opacity='.08'/>\n",
-                          x(t), top, bottom);
+      svg_ +=
+          fmt::format("<line x1='{0:.1f}' x2='{0:.1f}' y1='{1:.1f}' y2='{2:.1f}' stroke='#1b1d21' stroke-opacity='.08'/>\n",
+                      x(t), top, bottom);
       text(x(t), bottom + 14, duration(t), "text-anchor='middle'");
     }
   }
@@ -184,7 +193,8 @@ class Picture {
   void legend_of_ops() {
     std::vector<std::pair<std::string_view, std::string_view>> entries;
     for (size_t kind = 0; kind < kOpColours.size(); kind++)
-      if (std::any_of(schedule_.ops.begin(), schedule_.ops.end(), [&](const Op& op) { return op.kind == static_cast<OpKind>(kind); }))
+      if (std::any_of(schedule_.ops.begin(), schedule_.ops.end(),
+                      [&](const Op& op) { return op.kind == static_cast<OpKind>(kind); }))
         entries.emplace_back(kOpColours[kind], name(static_cast<OpKind>(kind)));
     legend(entries);
   }
@@ -214,9 +224,10 @@ class Picture {
     const bool near = p_.budget_bytes > 0 && p_.budget_bytes < 3 * total(*highest);
     const double most = 1.04 * static_cast<double>(near ? std::max(p_.budget_bytes, total(*highest)) : total(*highest));
     y_ += 22;
-    svg_ += fmt::format("<text x='{}' y='{:.1f}'><tspan class='head'>memory over the step</tspan>\u2002 peak {} at {}{}</text>\n",
-                        kLeft, y_, show(Bytes(total(*highest))), duration(highest->seconds),
-                        p_.budget_bytes <= 0 ? "" : fmt::format(", budget {}", show(Bytes(p_.budget_bytes))));
+    svg_ += fmt::format(
+        "<text x='{}' y='{:.1f}'><tspan class='head'>memory over the step</tspan>\u2002 peak {} at {}{}</text>\n", kLeft, y_,
+        show(Bytes(total(*highest))), duration(highest->seconds),
+        p_.budget_bytes <= 0 ? "" : fmt::format(", budget {}", show(Bytes(p_.budget_bytes))));
     y_ += 14;
     const double top = y_, bottom = y_ + kMemoryHeight;
     const auto y_of = [&](double bytes) { return bottom - bytes / most * kMemoryHeight; };
@@ -224,14 +235,15 @@ class Picture {
     constexpr double kMiB = 1 << 20;
     const double step = std::exp2(std::ceil(std::log2(most / kMiB / 6))) * kMiB;
     for (double bytes = 0; bytes <= most; bytes += step) {
-      svg_ += fmt::format("<line x1='{0}' x2='{1}' y1='{2:.1f}' y2='{2:.1f}' stroke='#1b1d21' stroke-opacity='.1'/>\n", kLeft,
-                          kLeft + kInner, y_of(bytes));
+      svg_ += fmt::format("<line x1='{0}' x2='{1}' y1='{2:.1f}' y2='{2:.1f}' stroke='#1b1d21' stroke-opacity='.1'/>\n",
+                          kLeft, kLeft + kInner, y_of(bytes));
       text(kLeft - 10, y_of(bytes) + 4, bytes == 0 ? "0" : show(Bytes(static_cast<int64_t>(bytes))), "text-anchor='end'");
     }
     if (near) {
       const double at = y_of(static_cast<double>(p_.budget_bytes));
-      svg_ += fmt::format("<line x1='{}' x2='{}' y1='{:.1f}' y2='{:.1f}' stroke='{}' stroke-width='1.5' stroke-dasharray='6 4'/>\n",
-                          kLeft, kLeft + kInner, at, at, kLimitColour);
+      svg_ += fmt::format(
+          "<line x1='{}' x2='{}' y1='{:.1f}' y2='{:.1f}' stroke='{}' stroke-width='1.5' stroke-dasharray='6 4'/>\n", kLeft,
+          kLeft + kInner, at, at, kLimitColour);
       text(kLeft + kInner + 10, at + 4, "budget", "class='limit'");
     }
     svg_ += fmt::format("<circle cx='{:.1f}' cy='{:.1f}' r='3.5' fill='#1b1d21'/>\n", x(highest->seconds),

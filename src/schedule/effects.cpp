@@ -208,7 +208,8 @@ bool there_on_entry(const Schedule& schedule, const Effect& effect) {
   if (effect.block == kNoBlock || !schedule.holds(effect.block)) return false;
   const Placement placed = schedule.placed(effect.block);
   switch (effect.thing) {
-    case Thing::parameters: return placed == Placement::memory && !schedule.home_is_apart();  // else gather or upload makes them
+    case Thing::parameters:
+      return placed == Placement::memory && !schedule.home_is_apart();  // else gather or upload makes them
     case Thing::slice:
     case Thing::optimizer: return placed == Placement::memory;
     case Thing::gradient:

@@ -24,10 +24,12 @@ std::array<double, kResources> useful_seconds(const Schedule& step, const Machin
   std::array<double, kResources> useful{};
   for (size_t op = 0; op < costs.size(); op++)
     if (const BlockId block = plain.ops[op].block; block == kNoBlock || step.holds(block))
-      useful[static_cast<size_t>(Resource::memory)] += costs[op].seconds * costs[op].share[static_cast<size_t>(Resource::memory)];
+      useful[static_cast<size_t>(Resource::memory)] +=
+          costs[op].seconds * costs[op].share[static_cast<size_t>(Resource::memory)];
   double flop = 0;
   for (size_t b = 0; b < step.blocks.size(); b++)
-    if (step.holds(static_cast<BlockId>(b))) flop += (step.blocks[b].forward_flop + step.blocks[b].backward_flop) * step.micros;
+    if (step.holds(static_cast<BlockId>(b)))
+      flop += (step.blocks[b].forward_flop + step.blocks[b].backward_flop) * step.micros;
   useful[static_cast<size_t>(Resource::cores)] = flop / speeds.flops;
   useful[static_cast<size_t>(Resource::disk)] = disk_seconds(disk_traffic(step), speeds);
   return useful;

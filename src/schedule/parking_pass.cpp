@@ -61,7 +61,11 @@ class Parking {
   }
 
   void park(BlockId block, MicroId micro) {
-    parks_.push_back(add({.kind = OpKind::park, .block = block, .micro = micro, .lane = step_.division.device ? Lane::download : Lane::write, .after = {place_.back()}}));
+    parks_.push_back(add({.kind = OpKind::park,
+                          .block = block,
+                          .micro = micro,
+                          .lane = step_.division.device ? Lane::download : Lane::write,
+                          .after = {place_.back()}}));
     parked_[{block, micro}] = parks_.back();
   }
 

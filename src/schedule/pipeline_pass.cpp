@@ -32,7 +32,8 @@ std::vector<Piece> pieces_of(const Schedule& step) {
     const BlockFacts& facts = step.blocks[block];
     // The head goes back at once; what is not kept is made again.
     piece.forward += facts.forward_flop + (block == step.head() ? facts.backward_flop : 0);
-    if (block < step.head()) piece.backward += facts.backward_flop + (step.keeps(block) == Keep::all ? 0 : facts.forward_flop);
+    if (block < step.head())
+      piece.backward += facts.backward_flop + (step.keeps(block) == Keep::all ? 0 : facts.forward_flop);
     if (!step.defers(block)) continue;
     piece.defers = true;
     piece.weights += facts.weight_flop;
@@ -141,7 +142,9 @@ class Play {
 
   void start(int32_t stage, const Task& task, double now) {
     const Piece& piece = pieces_[task.piece];
-    const double takes = task.work == Work::back ? piece.backward : task.work == Work::forward ? piece.forward : piece.weights;
+    const double takes = task.work == Work::back      ? piece.backward
+                         : task.work == Work::forward ? piece.forward
+                                                      : piece.weights;
     const double ends = now + std::max(takes, 1.0);
     if (task.work == Work::weigh) {
       weighed_[task.piece]++;
@@ -246,9 +249,10 @@ Schedule pipeline_step(std::vector<BlockFacts> blocks, int32_t micros, PipelineO
     } else {
       // Where nobody waits for the gradient that comes out, what would follow anyway is made block by block: it need not
       // wait with all of the stage's layers.
-      const bool now = piece.first == 0 && i + 1 < mine.size() && mine[i + 1].work == Work::weigh && mine[i + 1].piece == task.piece &&
-                       mine[i + 1].micro == task.micro;
-      step.backward_through(piece.first, piece.last, task.micro, last, now ? StepWriter::Weights::now : StepWriter::Weights::later);
+      const bool now = piece.first == 0 && i + 1 < mine.size() && mine[i + 1].work == Work::weigh &&
+                       mine[i + 1].piece == task.piece && mine[i + 1].micro == task.micro;
+      step.backward_through(piece.first, piece.last, task.micro, last,
+                            now ? StepWriter::Weights::now : StepWriter::Weights::later);
       if (now) i++;
     }
   }

@@ -78,7 +78,8 @@ std::vector<Keep> recompute_every(const std::vector<BlockFacts>& blocks, int64_t
   return keep;
 }
 
-KeepCost keep_cost(const std::vector<BlockFacts>& blocks, int32_t micros, ComputeOrder order, const std::vector<Keep>& keep) {
+KeepCost keep_cost(const std::vector<BlockFacts>& blocks, int32_t micros, ComputeOrder order,
+                   const std::vector<Keep>& keep) {
   const Costs costs(blocks, micros, order);
   const auto head = static_cast<BlockId>(blocks.size()) - 1;
   KeepCost cost;
@@ -116,7 +117,8 @@ std::vector<Keep> choose_keep(const std::vector<BlockFacts>& blocks, int32_t mic
     const int64_t room = bytes - limit, unit = std::max<int64_t>(1, room / kUnits);
     const int64_t units = room / unit;
     // table[b][u]: the least recomputation for layers b.. with u units left.
-    std::vector<std::vector<Choice>> table(static_cast<size_t>(head) + 1, std::vector<Choice>(static_cast<size_t>(units) + 1));
+    std::vector<std::vector<Choice>> table(static_cast<size_t>(head) + 1,
+                                           std::vector<Choice>(static_cast<size_t>(units) + 1));
     for (Choice& done : table[static_cast<size_t>(head)]) done.flop = 0;
     for (BlockId first = head - 1; first >= 1; first--) {
       const auto consider = [&](BlockId last, Keep keep) {

@@ -134,10 +134,11 @@ class Resident {
     const bool first = stay.before < 0, away = step_.placed(stay.block) == Placement::away;
     if (at_home_[s] != kNoOp || !(first ? step_.placed(stay.block) != Placement::memory : away)) return;
     std::vector<OpId> room = room_after(after);
-    if (!first && step_.division.device) room.push_back(came_[static_cast<size_t>(stay.before)]);  // the host's copy went there
+    if (!first && step_.division.device)
+      room.push_back(came_[static_cast<size_t>(stay.before)]);  // the host's copy went there
     else if (last_drop_[stay.block] != kNoOp) room.push_back(last_drop_[stay.block]);
-    at_home_[s] = came_[s] =
-        add({.kind = first ? OpKind::renew : OpKind::fetch, .block = stay.block, .lane = Lane::read, .after = std::move(room)});
+    at_home_[s] = came_[s] = add(
+        {.kind = first ? OpKind::renew : OpKind::fetch, .block = stay.block, .lane = Lane::read, .after = std::move(room)});
     if (first) renewed_[stay.block] = came_[s];
   }
 
@@ -148,13 +149,19 @@ class Resident {
     std::vector<OpId> room = at_home_[s] == kNoOp ? room_after(after) : std::vector<OpId>{at_home_[s]};
     // (Where what came home came for this alone, its own wait will do.)
     if (step_.division.device && at_home_[s] != kNoOp && after != kNoOp) room.push_back(last_on_compute_);
-    if (last_drop_[stay.block] != kNoOp && (at_home_[s] == kNoOp || step_.division.device)) room.push_back(last_drop_[stay.block]);
+    if (last_drop_[stay.block] != kNoOp && (at_home_[s] == kNoOp || step_.division.device))
+      room.push_back(last_drop_[stay.block]);
     const OpKind kind = step_.division.device ? OpKind::upload : OpKind::gather;
-    came_[s] = add({.kind = kind, .block = stay.block, .lane = step_.division.device ? Lane::upload : Lane::net, .after = std::move(room)});
+    came_[s] = add({.kind = kind,
+                    .block = stay.block,
+                    .lane = step_.division.device ? Lane::upload : Lane::net,
+                    .after = std::move(room)});
   }
 
   // What was dropped when that turn ended makes room.
-  std::vector<OpId> room_after(OpId op) const { return op == kNoOp ? std::vector<OpId>{} : std::vector<OpId>{last_on_compute_}; }
+  std::vector<OpId> room_after(OpId op) const {
+    return op == kNoOp ? std::vector<OpId>{} : std::vector<OpId>{last_on_compute_};
+  }
 
   void drop(size_t s) {
     Op op{.kind = OpKind::drop, .block = stays_[s].block, .after = {}};

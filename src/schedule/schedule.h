@@ -195,10 +195,12 @@ struct Schedule {
   bool sum_is_apart() const { return reduces() || division.device; }
   // Whether its whole parameters, its whole gradient stay where it is computed from step to step.
   bool parameters_stay(BlockId block) const {
-    return holds(block) && placed(block) != Placement::away && !division.device && !(slices() && division.sharding.zero >= 3);
+    return holds(block) && placed(block) != Placement::away && !division.device &&
+           !(slices() && division.sharding.zero >= 3);
   }
   bool gradient_stays(BlockId block) const {
-    return holds(block) && placed(block) != Placement::away && !division.device && !(slices() && division.sharding.zero >= 2);
+    return holds(block) && placed(block) != Placement::away && !division.device &&
+           !(slices() && division.sharding.zero >= 2);
   }
   // What this rank has of a block's parameters (elements, without the gaps) and optimizer state; at most: slices differ
   // by a few elements.

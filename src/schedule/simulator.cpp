@@ -61,7 +61,8 @@ class Simulator {
   };
 
   struct Rank {
-    Rank(const Schedule& s, std::span<const Cost> c) : schedule(s), costs(c), order(s), memory(s), device(s, Tier::device), done(s.ops.size(), false) {
+    Rank(const Schedule& s, std::span<const Cost> c)
+        : schedule(s), costs(c), order(s), memory(s), device(s, Tier::device), done(s.ops.size(), false) {
       MEGALITH_ASSERT(c.size() == s.ops.size(), "{} costs for {} ops", c.size(), s.ops.size());
       MEGALITH_ASSERT(order.circle().empty(), "ops wait in a circle");
       result.spans.resize(s.ops.size());

@@ -96,7 +96,8 @@ void StepWriter::recompute(BlockId block, MicroId micro) {
   // The activation that it makes again was the next block's, which took it.
   if (step_.output_again(block)) after.push_back(forward_[at(block + 1, micro)]);
   if (after.empty()) after.push_back(forward_[at(block, micro)]);
-  recomputed_[at(block, micro)] = add({.kind = OpKind::recompute, .block = block, .micro = micro, .after = std::move(after)});
+  recomputed_[at(block, micro)] =
+      add({.kind = OpKind::recompute, .block = block, .micro = micro, .after = std::move(after)});
 }
 
 void StepWriter::backward(BlockId block, MicroId micro) {
@@ -200,7 +201,8 @@ Schedule StepWriter::finish() {
   return std::move(step_);
 }
 
-Schedule empty_step(std::vector<BlockFacts> blocks, int32_t micros, bool training, std::vector<Keep> keep, Division division) {
+Schedule empty_step(std::vector<BlockFacts> blocks, int32_t micros, bool training, std::vector<Keep> keep,
+                    Division division) {
   MEGALITH_ASSERT(blocks.size() >= 2, "an embedding and a head at least, got {} blocks", blocks.size());
   MEGALITH_ASSERT(micros >= 1, "got {} micro-batches", micros);
   Schedule step;

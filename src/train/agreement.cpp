@@ -15,7 +15,8 @@ void share_with_neighbours(World& world) {
 }
 
 void share(World& world, std::optional<Found>& checkpoint) {
-  const std::string text = world.broadcast(checkpoint ? fmt::format("{} {}", checkpoint->step, checkpoint->dir.string()) : "", 0);
+  const std::string text =
+      world.broadcast(checkpoint ? fmt::format("{} {}", checkpoint->step, checkpoint->dir.string()) : "", 0);
   checkpoint.reset();
   if (const size_t space = text.find(' '); space != std::string::npos)
     checkpoint = Found{std::stoll(text.substr(0, space)), text.substr(space + 1)};

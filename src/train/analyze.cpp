@@ -41,7 +41,8 @@ class LossMetric : public SampleMetric {
       batch.length = T;
       batch.ids.resize(static_cast<size_t>(batch.sequences * T));
       for (int64_t row = 0; row < batch.sequences; row++)
-        data_.sample_tokens(first + i + row, std::span(batch.ids).subspan(static_cast<size_t>(row * T), static_cast<size_t>(T)));
+        data_.sample_tokens(first + i + row,
+                            std::span(batch.ids).subspan(static_cast<size_t>(row * T), static_cast<size_t>(T)));
       batch.targets.assign(batch.ids.begin() + 1, batch.ids.end());
       batch.targets.push_back(kNoTarget);
       for (int64_t row = 1; row < batch.sequences; row++) batch.targets[static_cast<size_t>(row * T - 1)] = kNoTarget;
@@ -71,7 +72,8 @@ void check_request(const AnalysisRequest& request) {
   auto names = token_metrics();
   if (request.metric == kLoss) {
     if (request.checkpoint.empty())
-      throw UserError({"", "metric loss", "a checkpoint whose loss it is", "none", "give --checkpoint, or checkpoint: in curriculum"});
+      throw UserError(
+          {"", "metric loss", "a checkpoint whose loss it is", "none", "give --checkpoint, or checkpoint: in curriculum"});
     return;
   }
   if (std::ranges::find(names, request.metric) == names.end())
@@ -95,7 +97,8 @@ void add_texts(std::vector<MetricExample>& examples, const Dataset& data, const 
     if (tokenizer)
       example.text = one_line(tokenizer->decode(std::vector<TokenId>(ids.begin(), ids.end())));
     else
-      example.text = fmt::format("tokens {} …", fmt::join(ids.begin(), ids.begin() + std::min<ptrdiff_t>(12, std::ssize(ids)), " "));
+      example.text =
+          fmt::format("tokens {} …", fmt::join(ids.begin(), ids.begin() + std::min<ptrdiff_t>(12, std::ssize(ids)), " "));
   }
 }
 
@@ -111,7 +114,8 @@ std::vector<AnalysisRequest> wanted(const Config& config, const AnalysisOptions&
 
 MetricSubject subject_of(const AnalysisRequest& request, const Dataset& data) {
   MetricSubject subject{request.metric, data.samples(), data.fingerprint()};
-  if (request.metric == kLoss) subject.data += " " + std::filesystem::absolute(request.checkpoint).lexically_normal().string();
+  if (request.metric == kLoss)
+    subject.data += " " + std::filesystem::absolute(request.checkpoint).lexically_normal().string();
   return subject;
 }
 
@@ -127,7 +131,8 @@ std::filesystem::path metric_values(const AnalysisRequest& request, const Config
   MetricWriter writer(path, subject);
   if (writer.done() > 0) log::info("{}: going on after {} of {} samples", request.metric, writer.done(), data.samples());
 
-  const int64_t sample_bytes = data.sequence() * 2, threads = config.train.threads > 0 ? config.train.threads : usable_cores();
+  const int64_t sample_bytes = data.sequence() * 2,
+                threads = config.train.threads > 0 ? config.train.threads : usable_cores();
   StopSignals signals("\nstopping and keeping what is done; once more stops at once\n");
   TaskProgress counting("counting tokens"), progress("analyzing " + request.metric);
   auto show = [&](TaskProgress& line, int64_t done) {
@@ -138,7 +143,8 @@ std::filesystem::path metric_values(const AnalysisRequest& request, const Config
   std::vector<double> values(static_cast<size_t>(at_once * kSampleChunk));  // of one round
   const int64_t begin = writer.done();
   auto room = [&](int64_t first, int64_t count) {
-    return std::span(values).subspan(static_cast<size_t>((first - begin) % (at_once * kSampleChunk)), static_cast<size_t>(count));
+    return std::span(values).subspan(static_cast<size_t>((first - begin) % (at_once * kSampleChunk)),
+                                     static_cast<size_t>(count));
   };
   const bool whole = for_samples(
       begin, data.samples(), at_once, [&](int64_t first, int64_t count) { metric->compute(first, room(first, count)); },
@@ -147,12 +153,15 @@ std::filesystem::path metric_values(const AnalysisRequest& request, const Config
         show(progress, writer.done());
       },
       [&] { return signals.stop_requested(); });
-  if (!whole) throw Interrupted(fmt::format("stopped after {} of {} samples; the same command goes on", writer.done(), data.samples()));
+  if (!whole)
+    throw Interrupted(
+        fmt::format("stopped after {} of {} samples; the same command goes on", writer.done(), data.samples()));
   writer.finish();
   return path;
 }
 
-std::vector<double> metric_of(const AnalysisRequest& request, const Config& config, const RunDirectory& run, const Dataset& data) {
+std::vector<double> metric_of(const AnalysisRequest& request, const Config& config, const RunDirectory& run,
+                              const Dataset& data) {
   return read_metric(metric_values(request, config, run, data), subject_of(request, data));
 }
 

@@ -23,7 +23,8 @@ std::filesystem::path metric_values(const AnalysisRequest& request, const Config
                                     const Dataset& data);
 
 // The values themselves.
-std::vector<double> metric_of(const AnalysisRequest& request, const Config& config, const RunDirectory& run, const Dataset& data);
+std::vector<double> metric_of(const AnalysisRequest& request, const Config& config, const RunDirectory& run,
+                              const Dataset& data);
 
 struct AnalysisOptions {
   std::vector<AnalysisRequest> metrics;  // empty: those that the curriculum filters by, or else all of tokens

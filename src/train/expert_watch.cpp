@@ -14,7 +14,8 @@ namespace {
 std::vector<double> evenness(const std::vector<int64_t>& load) {
   const auto sum = static_cast<double>(std::accumulate(load.begin(), load.end(), int64_t{0}));
   std::vector<double> out;
-  for (int64_t of_one : load) out.push_back(sum > 0 ? static_cast<double>(of_one) * static_cast<double>(load.size()) / sum : 1);
+  for (int64_t of_one : load)
+    out.push_back(sum > 0 ? static_cast<double>(of_one) * static_cast<double>(load.size()) / sum : 1);
   return out;
 }
 

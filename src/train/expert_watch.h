@@ -29,7 +29,8 @@ class ExpertWatch {
   int64_t every_;
   int64_t seen_ = 0;                                        // steps since then
   std::map<int64_t, LayerRouting> sums_;                    // by layer, over those
-  std::map<std::pair<int64_t, size_t>, int64_t> starving_;  // by layer and expert: steps in a row; warned of: the most there is
+  std::map<std::pair<int64_t, size_t>, int64_t>
+      starving_;  // by layer and expert: steps in a row; warned of: the most there is
 };
 
 }  // namespace megalith

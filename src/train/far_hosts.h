@@ -30,14 +30,16 @@ class FarHosts {
   void forget(const std::filesystem::path& path);
 
   // A piece of a tensor, for a file of a checkpoint.
-  using Write = std::function<void(const std::string& file, const std::string& tensor, int64_t element, std::span<const std::byte> bytes)>;
+  using Write = std::function<void(const std::string& file, const std::string& tensor, int64_t element,
+                                   std::span<const std::byte> bytes)>;
   // Rank 0: calls `write` with all that far ranks send, from threads of its own, until each has sent its end.
   void begin_receiving(Write write);
   void finish_receiving();
   // Ends what has not been finished, and with it all that this rank waits for: for a run that fails.
   void stop_receiving();
   // A far rank: in pieces; then the end.
-  void send(const std::string& file, const std::string& tensor, int64_t element, int64_t element_bytes, std::span<const std::byte> bytes);
+  void send(const std::string& file, const std::string& tensor, int64_t element, int64_t element_bytes,
+            std::span<const std::byte> bytes);
   void send_end();
 
  private:

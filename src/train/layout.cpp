@@ -18,7 +18,8 @@ std::string possible(int ranks) {
   return text;
 }
 
-[[noreturn]] void refuse(const std::string& key, const std::string& expected, const std::string& got, const std::string& hint) {
+[[noreturn]] void refuse(const std::string& key, const std::string& expected, const std::string& got,
+                         const std::string& hint) {
   throw UserError({"", key, expected, got, hint});
 }
 
@@ -32,7 +33,8 @@ Layout resolve_layout(Config& config, int ranks) {
                       static_cast<int32_t>(p.context), static_cast<int32_t>(p.tensor), static_cast<int32_t>(p.expert)};
   if (layout.ranks() != ranks || p.data == 0)
     refuse("parallel", ranks == 1 ? "a layout of 1 rank" : fmt::format("a layout of {} ranks: {}", ranks, possible(ranks)),
-           p.data == 0 ? fmt::format("{} to a copy of the model", show(layout)) : fmt::format("{} ({} ranks)", show(layout), layout.ranks()),
+           p.data == 0 ? fmt::format("{} to a copy of the model", show(layout))
+                       : fmt::format("{} ({} ranks)", show(layout), layout.ranks()),
            ranks == 1 ? fmt::format("start it with --ranks {}", layout.ranks()) : "");
   if (layout.data % layout.expert != 0)
     refuse("parallel.expert", fmt::format("a divisor of parallel.data ({})", layout.data), std::to_string(layout.expert),

@@ -75,8 +75,9 @@ TrainResult TrainingLoop::run(LoopState state) {
     if (progress_) progress_->clear();
     // Of several ranks each says what went wrong when it ends, and the supervisor whether there is a checkpoint.
     if (team_) result.failure = fmt::format("stopped after step {}: {}", state.step, fault.what());
-    else log::error("stopped after step {}: {}; {}", state.step, fault.what(),
-                    resumable ? "the same command goes on from " + last_checkpoint_ : "there is no checkpoint to go on from");
+    else
+      log::error("stopped after step {}: {}; {}", state.step, fault.what(),
+                 resumable ? "the same command goes on from " + last_checkpoint_ : "there is no checkpoint to go on from");
   }
   progress_.reset();
   result.summary = write_summary(state, how, watch.seconds());
@@ -114,7 +115,8 @@ void TrainingLoop::steps(LoopState& state) {
 void TrainingLoop::choose_window() {
   constexpr size_t kEnough = 3;  // the first one warms up
   // Ranks that hold the same blocks must agree: theirs stays as it was planned.
-  if (team_ || !plan_.strategy.moves() || config_.memory.window > 0 || window_chosen_ || step_seconds_.size() < kEnough) return;
+  if (team_ || !plan_.strategy.moves() || config_.memory.window > 0 || window_chosen_ || step_seconds_.size() < kEnough)
+    return;
   window_chosen_ = true;
   const int32_t window = window_by_measurement(plan_, typical_spans_);
   if (window == plan_.strategy.window) return;
@@ -194,7 +196,8 @@ void TrainingLoop::observe(const StepOutcome& outcome, const StepShape& shape, d
   if (!saving && shape.tokens() == longest_) {
     step_seconds_.push_back(seconds);
     // The step that is drawn is one of the usual length.
-    const double usual = median({step_seconds_.end() - std::min<ptrdiff_t>(33, std::ssize(step_seconds_)), step_seconds_.end()});
+    const double usual =
+        median({step_seconds_.end() - std::min<ptrdiff_t>(33, std::ssize(step_seconds_)), step_seconds_.end()});
     if (typical_spans_.empty() || std::abs(seconds - usual) <= std::abs(step_seconds(typical_spans_) - usual))
       typical_spans_ = outcome.spans;
     // Means of ops, of all such steps but the first, which finds cold caches.
@@ -206,15 +209,17 @@ void TrainingLoop::observe(const StepOutcome& outcome, const StepShape& shape, d
   }
   if (process_bytes_ != 0 && step_seconds_.size() % 64 != 0) return;  // asking the kernel costs milliseconds
   AllocatedMemory now = allocated_memory();
-  process_bytes_ = std::max(process_bytes_, resident_memory().value - now.live - now.cached - allocated_memory(Tier::device).live);
+  process_bytes_ =
+      std::max(process_bytes_, resident_memory().value - now.live - now.cached - allocated_memory(Tier::device).live);
 }
 
 void TrainingLoop::look(StepMetrics& metrics, bool last) {
   if (data_.valid_sequences() > 0) {
     metrics.valid_loss = last_valid_loss_ = validate(engine_, plan_, data_, last ? 0 : config_.train.eval_batches,
                                                       team_ ? team_->mesh().size(Axis::data) : 1);
-    if (progress_) progress_->note(fmt::format("step {}: validation loss {:.4f}, perplexity {:.2f}", metrics.step, last_valid_loss_,
-                                std::exp(last_valid_loss_)));
+    if (progress_)
+      progress_->note(fmt::format("step {}: validation loss {:.4f}, perplexity {:.2f}", metrics.step, last_valid_loss_,
+                                  std::exp(last_valid_loss_)));
   }
   // Every rank with a copy of the model makes the same one; a model that is divided makes none.
   const bool whole = !team_ || (team_->mesh().layout().data == team_->ranks() && team_->mesh().layout().expert == 1);

@@ -45,8 +45,8 @@ Question parse_question(const std::string& line, const std::string& where) {
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
 // Ids of a context and a choice, and where the choice begins among them.
-ScoredSequence sequence_of(const Tokenizer& tokenizer, const Question& q, const std::string& choice, const std::string& joint,
-                           int64_t longest) {
+ScoredSequence sequence_of(const Tokenizer& tokenizer, const Question& q, const std::string& choice,
+                           const std::string& joint, int64_t longest) {
   std::string context = q.context, rest = choice;
   if (!context.empty() && !is_space(context.back()) && !is_space(rest.front())) rest = joint + rest;
   // White space goes to the front of words, where tokenizers have it.
@@ -127,10 +127,12 @@ ChoiceEvaluation evaluate_choices(Engine& engine, const Tokenizer& tokenizer, co
   std::stable_sort(sequences.begin(), sequences.end(), [](const ScoredSequence& a, const ScoredSequence& b) {
     return a.ids.size() > b.ids.size();
   });
-  EvaluationBatches batches(engine, [&](const ScoredSequence& s, double loss) { *places[static_cast<size_t>(s.tag)] = -loss; });
+  EvaluationBatches batches(engine,
+                            [&](const ScoredSequence& s, double loss) { *places[static_cast<size_t>(s.tag)] = -loss; });
   for (ScoredSequence& sequence : sequences) batches.add(std::move(sequence));
   batches.finish();
-  result.accuracy = accuracy(questions, result.questions, [](const ChoiceScores& s, size_t c) { return s.log_likelihood[c]; });
+  result.accuracy =
+      accuracy(questions, result.questions, [](const ChoiceScores& s, size_t c) { return s.log_likelihood[c]; });
   result.accuracy_per_byte = accuracy(questions, result.questions, [](const ChoiceScores& s, size_t c) {
     return s.log_likelihood[c] / static_cast<double>(s.bytes[c]);
   });

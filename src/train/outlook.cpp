@@ -27,8 +27,9 @@ int64_t vocabulary(const Config& config, bool begun, Prospect& prospect) {
     return take(load_tokenizer(config.data.tokenizer.path), config.data.tokenizer.path);
   if (config.data.tokenizer.train_vocab > 0) {
     if (config.model.shape.vocab == 0)
-      prospect.notes.push_back(fmt::format("vocabulary of {} tokens as data.tokenizer asks for: the tokenizer is trained when the run begins",
-                                           config.data.tokenizer.train_vocab));
+      prospect.notes.push_back(
+          fmt::format("vocabulary of {} tokens as data.tokenizer asks for: the tokenizer is trained when the run begins",
+                      config.data.tokenizer.train_vocab));
     return config.data.tokenizer.train_vocab;
   }
   if (!config.model.from.empty()) return take(tokenizer_of_folder(config.model.from), config.model.from);

@@ -122,7 +122,8 @@ void Save::write(Kind, const NamedPart& part) {
   else write_here(found->second, part.name, part.begin, part.bytes());
 }
 
-void Save::write_here(const std::string& file, const std::string& tensor, int64_t element, std::span<const std::byte> bytes) {
+void Save::write_here(const std::string& file, const std::string& tensor, int64_t element,
+                      std::span<const std::byte> bytes) {
   std::lock_guard turn(writing_);
   if (!writer_) return;
   try {
@@ -150,8 +151,8 @@ Saver::Saver(std::filesystem::path checkpoints, ModelState& model, const Tokeniz
   std::vector<FileSpec> model_files = plan_files(specs(model, [&](BlockId b) { return model.parameters(b); }), kShardLimit);
   small_files_ = index_file(model_files);
   files_ = std::move(model_files);
-  for (FileSpec& file : plan_files(specs(model, [&](BlockId b) { return model.optimizer_state(b); }), kShardLimit, "optimizer",
-                                   Numbering::always))
+  for (FileSpec& file : plan_files(specs(model, [&](BlockId b) { return model.optimizer_state(b); }), kShardLimit,
+                                   "optimizer", Numbering::always))
     files_.push_back(std::move(file));
   SpecialIds ids;
   if (tokenizer) {

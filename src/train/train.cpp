@@ -130,7 +130,8 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
                     show(Bytes(config.memory.device_bandwidth))));
   }
   Engine engine(config.model.shape, config.train, config.run.seed, /*training=*/true,
-                {plan.strategy.placement, spill_folder(config, team), parked_bytes(plan.step), plan.micros, plan.staging, device ? &*device : nullptr},
+                {plan.strategy.placement, spill_folder(config, team), parked_bytes(plan.step), plan.micros, plan.staging,
+                 device ? &*device : nullptr},
                 team, plan.strategy.division);
   if (const BlockStore* store = engine.model().store())
     say(fmt::format("{} of state in {} ({})", show(Bytes(store->bytes())), config.memory.spill, describe(store->way())));
@@ -145,12 +146,15 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   settle_shared_state();
 
   say(fmt::format("{} {}: {} parameters, {} tokens a step in {}{}, {}; predicted {} a step, {} of {}",
-                  state.step > 0 ? fmt::format("resuming at step {},", state.step) : "training", name(config.model.shape.arch),
-                  show_count(parameter_count(config.model.shape)), config.train.batch * config.data.sequence,
+                  state.step > 0 ? fmt::format("resuming at step {},", state.step) : "training",
+                  name(config.model.shape.arch), show_count(parameter_count(config.model.shape)),
+                  config.train.batch * config.data.sequence,
                   plan.micros == 1 ? "one micro-batch" : fmt::format("{} micro-batches", plan.micros),
-                  team ? fmt::format(" on {}{}", show(layout), config.parallel.zero > 0 ? fmt::format(", ZeRO {}", config.parallel.zero) : "")
+                  team ? fmt::format(" on {}{}", show(layout),
+                                     config.parallel.zero > 0 ? fmt::format(", ZeRO {}", config.parallel.zero) : "")
                        : "",
-                  plan.threads == 1 ? "one thread" : fmt::format("{} threads", plan.threads), show_seconds(plan.predicted.seconds), show(plan.predicted_peak()), show(plan.budget)));
+                  plan.threads == 1 ? "one thread" : fmt::format("{} threads", plan.threads),
+                  show_seconds(plan.predicted.seconds), show(plan.predicted_peak()), show(plan.budget)));
   TrainResult result = TrainingLoop(config, plan, run, engine, *data, shapes, tokenizer.get(), page, team,
                                     far ? &*far : nullptr)
                            .run(state);

@@ -40,13 +40,23 @@ TEST(HfConfig, WhatIsWrittenReadsBackAsTheSameShape) {
 }
 
 TEST(HfConfig, ExpertsReadBackAsTheyWere) {
-  for (Router router : {Router::softmax, Router::noisy, Router::switch_, Router::gshard, Router::expert_choice, Router::sigmoid})
+  for (Router router :
+       {Router::softmax, Router::noisy, Router::switch_, Router::gshard, Router::expert_choice, Router::sigmoid})
     for (int64_t shared : {0, 24})
       for (bool biased : {false, true}) {
         ModelShape s = shape_of(Arch::llama);
         s.qkv_bias = biased;
-        s.experts = {.count = 6, .top_k = 1, .router = router, .ffn = shared > 0 ? 20 : s.ffn, .shared = shared, .capacity = 1.5,
-                     .group = 7, .aux_loss = 0.25, .z_loss = 0.125, .jitter = 0.1, .bias_rate = 0.5};
+        s.experts = {.count = 6,
+                     .top_k = 1,
+                     .router = router,
+                     .ffn = shared > 0 ? 20 : s.ffn,
+                     .shared = shared,
+                     .capacity = 1.5,
+                     .group = 7,
+                     .aux_loss = 0.25,
+                     .z_loss = 0.125,
+                     .jitter = 0.1,
+                     .bias_rate = 0.5};
         if (shared > 0) s.experts.every = 2, s.experts.dense_first = 1, s.experts.normalise = false;
         EXPECT_EQ(parse_hf_config(hf_config(s), "config.json"), s) << static_cast<int>(router) << " " << shared;
         const json text = json::parse(hf_config(s));

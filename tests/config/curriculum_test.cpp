@@ -33,7 +33,8 @@ token_dropping: {layers: [1, 3], from: 64, to: 256, over: 100 steps, pacing: roo
   EXPECT_EQ(config.token_dropping.layers_of(4), (std::vector<int64_t>{1, 3}));
   EXPECT_EQ(config.token_dropping.pacing, (PacingSettings{64, 256, 16, 100, Counted::steps, 3, {}}));
   EXPECT_EQ(parse_config(to_yaml(config), "again.yaml", "run"), config);
-  EXPECT_EQ(parse("token_dropping: {from: 8, to: 256, over: 1 steps}").token_dropping.layers_of(4), (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(parse("token_dropping: {from: 8, to: 256, over: 1 steps}").token_dropping.layers_of(4),
+            (std::vector<int64_t>{1, 2}));
 }
 
 TEST(CurriculumKeys, ReshapeHoldsTokens) {
@@ -55,13 +56,15 @@ TEST(CurriculumKeys, AreRefusedByName) {
         "{metric: a, from: 1, to: 2, over: 3 steps, pacing: cubic}", "{metric: a, from: nan, to: 2, over: 3 steps}",
         "{metric: a, from: 1, to: 2, over: 3 steps, hold: tokens}", "{metric: a, from: 1, to: 2, over: 3 steps, typo: 1}",
         "{metric: a, pacing: [[1, 2]]}", "{metric: a, pacing: [[0, 2], [5, 1]]}", "{metric: a, from: 1, pacing: [[0, 2]]}",
-        "{metric: length, apply: truncate, from: 1.5, to: 8, over: 3 steps}", "{metric: loss, from: 1, to: 2, over: 3 steps}",
+        "{metric: length, apply: truncate, from: 1.5, to: 8, over: 3 steps}",
+        "{metric: loss, from: 1, to: 2, over: 3 steps}",
         "{metric: length, apply: reshape, hold: sequences, from: 8, to: 16, over: 1 steps}", "length"})
     EXPECT_NE(refusal(entry).find("run.yaml:2: curriculum[0]"), std::string::npos) << entry << refusal(entry);
-  EXPECT_NE(refusal("{metric: length, apply: truncate, from: 8, to: 9, over: 1 steps}, {metric: length, apply: truncate, from: "
-                    "8, to: 9, over: 1 steps}")
-                .find("one entry at most"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal("{metric: length, apply: truncate, from: 8, to: 9, over: 1 steps}, {metric: length, apply: truncate, from: "
+              "8, to: 9, over: 1 steps}")
+          .find("one entry at most"),
+      std::string::npos);
 }
 
 TEST(TokenDroppingKeys, AreRefusedByName) {

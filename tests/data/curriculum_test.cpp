@@ -39,7 +39,8 @@ Config settings_of(std::vector<CurriculumSettings> entries) {
 CurriculumSettings length(CurriculumApply apply, Hold hold) {
   return {.metric = "length", .apply = apply, .hold = hold, .pacing = {.from = 3, .to = 20, .step = 1, .over = 40}};
 }
-CurriculumSettings filter(const std::string& name, DifficultyUnit unit, double from, double to, int64_t over, double root = 1) {
+CurriculumSettings filter(const std::string& name, DifficultyUnit unit, double from, double to, int64_t over,
+                          double root = 1) {
   return {.metric = name, .unit = unit, .pacing = {.from = from, .to = to, .step = 0, .over = over, .root = root}};
 }
 

@@ -18,7 +18,8 @@ TEST(Pacing, FollowsTheFormulaRoundedDownButNeverBelowItsBeginning) {
     std::vector<std::pair<int64_t, double>> table;
   };
   const std::vector<Case> cases{
-      {formula(64, 1024, 8, 5000), {{0, 64}, {1, 64}, {41, 64}, {42, 72}, {2500, 544}, {4999, 1016}, {5000, 1024}, {9999, 1024}}},
+      {formula(64, 1024, 8, 5000),
+       {{0, 64}, {1, 64}, {41, 64}, {42, 72}, {2500, 544}, {4999, 1016}, {5000, 1024}, {9999, 1024}}},
       {formula(64, 1024, 8, 5000, 2), {{0, 64}, {1, 72}, {2, 80}, {1250, 544}, {2500, 736}, {4999, 1016}, {5000, 1024}}},
       {formula(1, 100, 1, 100, 3), {{0, 1}, {1, 22}, {8, 43}, {27, 64}, {64, 86}, {99, 99}, {100, 100}}},
       {formula(10, 100, 64, 90), {{0, 10}, {53, 10}, {54, 64}, {89, 64}, {90, 100}}},  // theirs begins at 0
@@ -61,7 +62,8 @@ void expect_as_counted(const Config& config) {
     if (tokens > 0 && tokens % 600 == 0) EXPECT_LE(progress.steps_for(tokens / 600, Counted::tokens), step);
     samples += shape.samples;
     tokens += shape.sequences() * length;
-    const auto pace = config.token_dropping.on() ? static_cast<int64_t>(Pacing(config.token_dropping.pacing).at(step)) : length;
+    const auto pace =
+        config.token_dropping.on() ? static_cast<int64_t>(Pacing(config.token_dropping.pacing).at(step)) : length;
     visits += shape.sequences() * (2 * length + 2 * std::min(pace, length));
   }
 }

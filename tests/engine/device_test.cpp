@@ -34,8 +34,8 @@ class OnDevice : public ::testing::Test {
   ~OnDevice() override { std::filesystem::remove_all(folder_); }
 
   // On the device, or without one.
-  std::unique_ptr<Engine> engine_with(const ModelShape& shape, const TrainSettings& settings, std::vector<Placement> placement,
-                                      Device* device) {
+  std::unique_ptr<Engine> engine_with(const ModelShape& shape, const TrainSettings& settings,
+                                      std::vector<Placement> placement, Device* device) {
     at::set_num_threads(1);
     const Residence residence{.placement = std::move(placement), .spill = folder_, .device = device};
     auto engine = std::make_unique<Engine>(shape, settings, 3, true, residence, nullptr, device ? division_ : Division{});
@@ -75,8 +75,8 @@ Schedule step_of(const std::vector<BlockFacts>& blocks, int32_t micros, const Mo
   const auto keep = mode.every > 0 ? recompute_every(blocks, mode.every) : std::vector<Keep>();
   std::vector<bool> parks(keep.size());
   for (size_t b = 0; b < keep.size(); b++) parks[b] = mode.parks && keep[b] == Keep::input;
-  return with_residency(with_parking(training_step(blocks, micros, mode.order, keep, division), parks), mode.placement, mode.window,
-                        mode.ahead);
+  return with_residency(with_parking(training_step(blocks, micros, mode.order, keep, division), parks), mode.placement,
+                        mode.window, mode.ahead);
 }
 
 TEST_F(OnDevice, EveryModeGivesTheLossesAndTheStateOfARunInMemory) {
@@ -108,7 +108,8 @@ TEST_F(OnDevice, EveryModeGivesTheLossesAndTheStateOfARunInMemory) {
       const auto wanted = memorise(*reference, batch, training_step(blocks, micros), 5, 0.01);
       const Tensors wanted_state = all_state(*reference, blocks, {}, {});
       for (const Mode& mode : modes()) {
-        SCOPED_TRACE(fmt::format("{} {} {}, {} micro-batches", name(c.arch), mode.name, static_cast<int>(c.optimizer), micros));
+        SCOPED_TRACE(
+            fmt::format("{} {} {}, {} micro-batches", name(c.arch), mode.name, static_cast<int>(c.optimizer), micros));
         const Schedule step = step_of(blocks, micros, mode, division_);
         const auto problems = check(step);
         ASSERT_TRUE(problems.empty()) << problems.front().reason;
@@ -182,12 +183,15 @@ TEST_F(OnDevice, ValidationAndGenerationInBetweenChangeNothingAndSeeTheUpdatedMo
   const auto blocks = facts_of(shape, batch, 2);
   for (const std::vector<Placement>& placement : {std::vector<Placement>{}, std::vector<Placement>{A, A, O, A, M}}) {
     SimulatedDevice device(Bytes(64 * kMiB), kFast);
-    auto memory = engine_with(shape, settings_with(), {}, nullptr), there = engine_with(shape, settings_with(), placement, &device);
+    auto memory = engine_with(shape, settings_with(), {}, nullptr),
+         there = engine_with(shape, settings_with(), placement, &device);
     const Schedule plain = training_step(blocks, 2);
     const Schedule step = step_of(blocks, 2, {"", placement, ComputeOrder::by_block, 2, 1, 0}, division_);
-    const Schedule evaluation = with_residency(evaluation_step(blocks, 2, ComputeOrder::by_block, division_), placement, 1, 1);
+    const Schedule evaluation =
+        with_residency(evaluation_step(blocks, 2, ComputeOrder::by_block, division_), placement, 1, 1);
     ASSERT_TRUE(check(evaluation).empty());
-    expect_evaluation_to_change_nothing({*memory, plain}, evaluation_step(blocks, 2), {*there, step}, evaluation, batch, other);
+    expect_evaluation_to_change_nothing({*memory, plain}, evaluation_step(blocks, 2), {*there, step}, evaluation, batch,
+                                        other);
   }
 }
 
@@ -211,7 +215,8 @@ TEST_F(OnDevice, ASaveWritesTheStateThatTheStepBeforeLeft) {
   const auto blocks = facts_of(shape, batch, 2);
   for (const std::vector<Placement>& placement : {std::vector<Placement>{}, std::vector<Placement>{A, A, M, O, A}}) {
     SimulatedDevice device(Bytes(64 * kMiB), kFast);
-    auto memory = engine_with(shape, settings_with(), {}, nullptr), there = engine_with(shape, settings_with(), placement, &device);
+    auto memory = engine_with(shape, settings_with(), {}, nullptr),
+         there = engine_with(shape, settings_with(), placement, &device);
     const Schedule plain = training_step(blocks, 2);
     const Schedule step = step_of(blocks, 2, {"", placement, ComputeOrder::by_block, 2, 1, 1, true}, division_);
     expect_the_same_saves({*memory, plain}, save_only(blocks), {*there, step},

@@ -32,7 +32,8 @@ TEST(TokenDroppingStep, GradientsDoNotDependOnTheMicroBatch) {
     const Tensors wanted = gradients(*whole);
     for (int32_t micros : {2, 4, 8}) {
       auto engine = make_engine(shape);
-      EXPECT_NEAR(engine->run(gradients_only(step_of(shape, batch, micros)), {&batch, 5, 1e-3, nullptr}).loss, loss, 1e-6 * loss);
+      EXPECT_NEAR(engine->run(gradients_only(step_of(shape, batch, micros)), {&batch, 5, 1e-3, nullptr}).loss, loss,
+                  1e-6 * loss);
       EXPECT_LT(gradient_distance(gradients(*engine), wanted), 1e-4) << micros;
     }
     // What is made again drops the same.

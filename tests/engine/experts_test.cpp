@@ -85,8 +85,8 @@ std::string name_of_case(const testing::TestParamInfo<Router>& test) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Routers, ExpertSteps,
-                         testing::Values(Router::softmax, Router::noisy, Router::switch_, Router::gshard, Router::expert_choice,
-                                         Router::sigmoid),
+                         testing::Values(Router::softmax, Router::noisy, Router::switch_, Router::gshard,
+                                         Router::expert_choice, Router::sigmoid),
                          name_of_case);
 
 // A change that a 16-bit copy would round away is seen: of two models that differ by so little, every token's weights do.

@@ -96,34 +96,34 @@ constexpr Precision kFp32 = Precision::fp32, kBf16 = Precision::bf16;
 // With a vocabulary of 300 the peak is in a layer, with 2000 and more mostly in the head.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, PeakMemory,
-    testing::Values(Case{"Gpt2", Arch::gpt2, 8, 128}, Case{"Llama", Arch::llama, 8, 128}, Case{"Bert", Arch::bert, 8, 128},
-                    Case{"Gpt2Micros", Arch::gpt2, 8, 128, 4}, Case{"LlamaMicros", Arch::llama, 8, 128, 4},
-                    Case{"BertMicros", Arch::bert, 8, 128, 4}, Case{"Gpt2Long", Arch::gpt2, 2, 512, 1, 256, 4, 300},
-                    Case{"LlamaLong", Arch::llama, 2, 512, 1, 256, 4, 300}, Case{"BertLong", Arch::bert, 2, 512},
-                    Case{"Gpt2Vocabulary", Arch::gpt2, 8, 128, 1, 128, 2, 30000},
-                    Case{"LlamaVocabulary", Arch::llama, 8, 128, 1, 128, 2, 30000},
-                    Case{"BertVocabulary", Arch::bert, 8, 128, 1, 128, 2, 30000},
-                    Case{"Gpt2OneLayer", Arch::gpt2, 8, 128, 1, 256, 1}, Case{"LlamaOneLayer", Arch::llama, 8, 128, 1, 256, 1},
-                    Case{"BertOneLayer", Arch::bert, 8, 128, 1, 256, 1},
-                    Case{"Gpt2Residual", Arch::gpt2, 8, 128, 1, 256, 4, 300, kFp32, kResidual},
-                    Case{"LlamaResidual", Arch::llama, 8, 128, 1, 256, 4, 300, kFp32, kResidual},
-                    Case{"BertResidual", Arch::bert, 8, 128, 1, 256, 4, 300, kFp32, kResidual},
-                    Case{"Gpt2Dropout", Arch::gpt2, 4, 256, 1, 256, 2, 300, kFp32, kAll},
-                    Case{"LlamaDropout", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, kAll},
-                    Case{"BertDropout", Arch::bert, 4, 256, 1, 256, 2, 300, kFp32, kAll},
-                    Case{"LlamaPrefix", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, {}, true, true},
-                    Case{"LlamaUntied", Arch::llama, 8, 128, 1, 256, 4, 2000, kFp32, {}, false},
-                    Case{"Gpt2Sgd", Arch::gpt2, 8, 128, 1, 256, 4, 2000, kFp32, {}, true, false, OptimizerKind::sgd},
-                    Case{"LlamaWideHeads", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, {}, true, false, kAdamW, 128},
-                    Case{"LlamaNarrowHeads", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, {}, true, false, kAdamW, 16},
-                    Case{"LlamaWideHeadsDropout", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, kAll, true, false, kAdamW, 128},
-                    Case{"Gpt2Dropping", Arch::gpt2, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 256},
-                    Case{"LlamaDropping", Arch::llama, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 256},
-                    Case{"BertDropping", Arch::bert, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 128},
-                    Case{"Gpt2DroppingMicros", Arch::gpt2, 8, 128, 4, 256, 6, 300, kFp32, kResidual, true, false, kAdamW, 0, 40},
-                    Case{"Gpt2Bf16", Arch::gpt2, 4, 128, 1, 256, 2, 300, kBf16},
-                    Case{"LlamaBf16", Arch::llama, 4, 128, 1, 256, 2, 300, kBf16},
-                    Case{"BertBf16", Arch::bert, 4, 128, 1, 256, 2, 300, kBf16}),
+    testing::Values(
+        Case{"Gpt2", Arch::gpt2, 8, 128}, Case{"Llama", Arch::llama, 8, 128}, Case{"Bert", Arch::bert, 8, 128},
+        Case{"Gpt2Micros", Arch::gpt2, 8, 128, 4}, Case{"LlamaMicros", Arch::llama, 8, 128, 4},
+        Case{"BertMicros", Arch::bert, 8, 128, 4}, Case{"Gpt2Long", Arch::gpt2, 2, 512, 1, 256, 4, 300},
+        Case{"LlamaLong", Arch::llama, 2, 512, 1, 256, 4, 300}, Case{"BertLong", Arch::bert, 2, 512},
+        Case{"Gpt2Vocabulary", Arch::gpt2, 8, 128, 1, 128, 2, 30000},
+        Case{"LlamaVocabulary", Arch::llama, 8, 128, 1, 128, 2, 30000},
+        Case{"BertVocabulary", Arch::bert, 8, 128, 1, 128, 2, 30000}, Case{"Gpt2OneLayer", Arch::gpt2, 8, 128, 1, 256, 1},
+        Case{"LlamaOneLayer", Arch::llama, 8, 128, 1, 256, 1}, Case{"BertOneLayer", Arch::bert, 8, 128, 1, 256, 1},
+        Case{"Gpt2Residual", Arch::gpt2, 8, 128, 1, 256, 4, 300, kFp32, kResidual},
+        Case{"LlamaResidual", Arch::llama, 8, 128, 1, 256, 4, 300, kFp32, kResidual},
+        Case{"BertResidual", Arch::bert, 8, 128, 1, 256, 4, 300, kFp32, kResidual},
+        Case{"Gpt2Dropout", Arch::gpt2, 4, 256, 1, 256, 2, 300, kFp32, kAll},
+        Case{"LlamaDropout", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, kAll},
+        Case{"BertDropout", Arch::bert, 4, 256, 1, 256, 2, 300, kFp32, kAll},
+        Case{"LlamaPrefix", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, {}, true, true},
+        Case{"LlamaUntied", Arch::llama, 8, 128, 1, 256, 4, 2000, kFp32, {}, false},
+        Case{"Gpt2Sgd", Arch::gpt2, 8, 128, 1, 256, 4, 2000, kFp32, {}, true, false, OptimizerKind::sgd},
+        Case{"LlamaWideHeads", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, {}, true, false, kAdamW, 128},
+        Case{"LlamaNarrowHeads", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, {}, true, false, kAdamW, 16},
+        Case{"LlamaWideHeadsDropout", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, kAll, true, false, kAdamW, 128},
+        Case{"Gpt2Dropping", Arch::gpt2, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 256},
+        Case{"LlamaDropping", Arch::llama, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 256},
+        Case{"BertDropping", Arch::bert, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 128},
+        Case{"Gpt2DroppingMicros", Arch::gpt2, 8, 128, 4, 256, 6, 300, kFp32, kResidual, true, false, kAdamW, 0, 40},
+        Case{"Gpt2Bf16", Arch::gpt2, 4, 128, 1, 256, 2, 300, kBf16},
+        Case{"LlamaBf16", Arch::llama, 4, 128, 1, 256, 2, 300, kBf16},
+        Case{"BertBf16", Arch::bert, 4, 128, 1, 256, 2, 300, kBf16}),
     [](const auto& test) { return test.param.name; });
 
 Case packed(std::string name, Arch arch, Packing state) {
@@ -151,34 +151,38 @@ INSTANTIATE_TEST_SUITE_P(Recomputing, PeakMemory,
 
 Case sparse(std::string name, const Experts& experts, Keep keep = Keep::all, Precision precision = kFp32,
             Packing activations = Packing::fp32) {
-  return {name, Arch::llama, 8, 128, 1, 256, 4, 300, precision, {}, true, false, kAdamW, 0, 0, Packing::fp32, activations, keep, experts};
+  return {name, Arch::llama, 8,      128, 1, 256,           4,           300,  precision, {},
+          true, false,       kAdamW, 0,   0, Packing::fp32, activations, keep, experts};
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Experts, PeakMemory,
     testing::Values(sparse("Softmax", {.count = 8}), sparse("SoftmaxNarrow", {.count = 16, .top_k = 4, .ffn = 96}),
                     sparse("SoftmaxShared", {.count = 4, .top_k = 1, .ffn = 128, .shared = 512}),
-                    sparse("SoftmaxFull", {.count = 8}, Keep::input), sparse("SoftmaxSelective", {.count = 8}, Keep::attention),
+                    sparse("SoftmaxFull", {.count = 8}, Keep::input),
+                    sparse("SoftmaxSelective", {.count = 8}, Keep::attention),
                     sparse("SwitchCapacity", {.count = 8, .router = Router::switch_, .capacity = 8, .jitter = 0.1}),
                     sparse("Softmax16", {.count = 4}, Keep::all, kBf16),
                     sparse("SoftmaxActivations8", {.count = 8}, Keep::all, kFp32, Packing::int8)),
     [](const auto& test) { return test.param.name; });
 
-Case packing(std::string name, Arch arch, Packing activations, Dropout dropout = {}, Keep keep = Keep::all, int64_t kept = 0) {
-  return {name, arch, 8, 128, 1, 256, 8, 300, kFp32, dropout, true, false, kAdamW, 0, kept, Packing::fp32, activations, keep};
+Case packing(std::string name, Arch arch, Packing activations, Dropout dropout = {}, Keep keep = Keep::all,
+             int64_t kept = 0) {
+  return {name, arch,  8,      128, 1,    256,           8,           300, kFp32, dropout,
+          true, false, kAdamW, 0,   kept, Packing::fp32, activations, keep};
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    PackedActivations, PeakMemory,
-    testing::Values(packing("Gpt2Activations16", Arch::gpt2, Packing::bf16), packing("Gpt2Activations8", Arch::gpt2, Packing::int8),
-                    packing("Gpt2Activations8Dropout", Arch::gpt2, Packing::int8, kResidual),
-                    packing("Gpt2Activations8Full", Arch::gpt2, Packing::int8, {}, Keep::input),
-                    packing("Gpt2Activations8Dropping", Arch::gpt2, Packing::int8, {}, Keep::all, 64),
-                    packing("LlamaActivations16", Arch::llama, Packing::bf16),
-                    packing("LlamaActivations8", Arch::llama, Packing::int8),
-                    packing("BertActivations16", Arch::bert, Packing::bf16),
-                    packing("BertActivations8", Arch::bert, Packing::int8)),
-    [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(PackedActivations, PeakMemory,
+                         testing::Values(packing("Gpt2Activations16", Arch::gpt2, Packing::bf16),
+                                         packing("Gpt2Activations8", Arch::gpt2, Packing::int8),
+                                         packing("Gpt2Activations8Dropout", Arch::gpt2, Packing::int8, kResidual),
+                                         packing("Gpt2Activations8Full", Arch::gpt2, Packing::int8, {}, Keep::input),
+                                         packing("Gpt2Activations8Dropping", Arch::gpt2, Packing::int8, {}, Keep::all, 64),
+                                         packing("LlamaActivations16", Arch::llama, Packing::bf16),
+                                         packing("LlamaActivations8", Arch::llama, Packing::int8),
+                                         packing("BertActivations16", Arch::bert, Packing::bf16),
+                                         packing("BertActivations8", Arch::bert, Packing::int8)),
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace megalith

@@ -20,7 +20,8 @@ class Packed : public ::testing::Test {
   Packed() : folder_(std::filesystem::temp_directory_path() / fmt::format("megalith-packed-test-{}", ::getpid())) {}
   ~Packed() override { std::filesystem::remove_all(folder_); }
 
-  std::unique_ptr<Engine> engine_with(const ModelShape& shape, const TrainSettings& settings, std::vector<Placement> placement) {
+  std::unique_ptr<Engine> engine_with(const ModelShape& shape, const TrainSettings& settings,
+                                      std::vector<Placement> placement) {
     at::set_num_threads(1);
     auto engine = std::make_unique<Engine>(shape, settings, 3, true, Residence{std::move(placement), folder_});
     engine->model().initialise(3);
@@ -70,7 +71,8 @@ TEST_F(Packed, StateOnDiskChangesNoBit) {
       TrainSettings wide = settings;
       wide.optimizer_state = Packing::fp32;
       auto plain = engine_with(shape, wide, {});
-      const double share = static_cast<double>(reference->model().optimizer_bytes(0)) / static_cast<double>(plain->model().optimizer_bytes(0));
+      const double share = static_cast<double>(reference->model().optimizer_bytes(0)) /
+                           static_cast<double>(plain->model().optimizer_bytes(0));
       EXPECT_NEAR(share, packing == Packing::bf16 ? 0.5 : 0.2539, 0.006);  // every chunk has room for the most scales of one
       for (const std::vector<Placement>& placement :
            {std::vector<Placement>{A, A, A, A, A}, {O, O, O, O, O}, {M, O, A, M, O}}) {
@@ -128,8 +130,9 @@ TEST_F(Packed, WhatIsSavedAndFilledInAgainGoesOnBitForBit) {
         second->model().write_optimizer(b, fill);
       }
       second->restore(first->counters());
-      const Schedule step = placement.empty() ? training_step(blocks, 1)
-                                              : with_residency(training_step(blocks, 1, ComputeOrder::by_block), placement, 1);
+      const Schedule step = placement.empty()
+                                ? training_step(blocks, 1)
+                                : with_residency(training_step(blocks, 1, ComputeOrder::by_block), placement, 1);
       for (int i = 3; i < 6; i++)
         EXPECT_EQ(first->run(training_step(blocks, 1), {&batch, i, 0.01, nullptr}).loss,
                   second->run(step, {&batch, i, 0.01, nullptr}).loss);

@@ -158,10 +158,11 @@ TEST_F(Spill, ValidationAndGenerationInBetweenChangeNothingAndSeeTheUpdatedModel
   const auto blocks = facts_of(shape, batch, 2);
   const std::vector<Placement> placement{A, A, O, A, M};
   auto memory = engine_with(shape, settings_with(), {}), disk = engine_with(shape, settings_with(), placement);
-  const Schedule plain = training_step(blocks, 2), step = with_residency(training_step(blocks, 2, ComputeOrder::by_block), placement, 2);
+  const Schedule plain = training_step(blocks, 2),
+                 step = with_residency(training_step(blocks, 2, ComputeOrder::by_block), placement, 2);
   expect_evaluation_to_change_nothing({*memory, plain}, evaluation_step(blocks, 2), {*disk, step},
-                                      with_residency(evaluation_step(blocks, 2, ComputeOrder::by_block), placement, 1), batch,
-                                      random_batch(shape, 4, 16, 9));
+                                      with_residency(evaluation_step(blocks, 2, ComputeOrder::by_block), placement, 1),
+                                      batch, random_batch(shape, 4, 16, 9));
 }
 
 TEST_F(Spill, ASkippedStepLeavesNothingPending) {
@@ -183,7 +184,8 @@ TEST_F(Spill, ASaveWritesTheStateThatTheStepBeforeLeft) {
   const std::vector<Placement> placement{A, A, M, O, A};
   auto memory = engine_with(shape, settings_with(), {}), disk = engine_with(shape, settings_with(), placement);
   const Schedule plain = training_step(blocks, 2);
-  const Schedule step = with_residency(training_step(blocks, 2, ComputeOrder::by_block, recompute_all(blocks)), placement, 2);
+  const Schedule step =
+      with_residency(training_step(blocks, 2, ComputeOrder::by_block, recompute_all(blocks)), placement, 2);
   expect_the_same_saves({*memory, plain}, save_only(blocks), {*disk, step}, with_save(renew_only(blocks, placement)), batch);
 }
 

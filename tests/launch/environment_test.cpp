@@ -33,8 +33,13 @@ TEST(Environment, MpirunSaysWhichRankThisIs) {
 }
 
 TEST(Environment, SrunSaysIt) {
-  Environment e = under({{"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "11"}, {"SLURM_PROCID", "10"},
-                         {"PMIX_RANK", "10"}, {"SLURM_LOCALID", "2"}, {"SLURM_NODEID", "2"},
+  Environment e = under({{"SLURM_JOB_ID", "7"},
+                         {"SLURM_STEP_ID", "0"},
+                         {"SLURM_STEP_NUM_TASKS", "11"},
+                         {"SLURM_PROCID", "10"},
+                         {"PMIX_RANK", "10"},
+                         {"SLURM_LOCALID", "2"},
+                         {"SLURM_NODEID", "2"},
                          {"SLURM_STEP_TASKS_PER_NODE", "4(x2),3"}});
   EXPECT_EQ(e.role, Role::joined);
   EXPECT_EQ(e.rank, 10);
@@ -46,7 +51,8 @@ TEST(Environment, SrunSaysIt) {
 TEST(Environment, ABatchScriptIsNoRank) {
   EXPECT_EQ(under({{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).role, Role::alone);
   // An interactive allocation's shell is a step of one task.
-  EXPECT_EQ(under({{"SLURM_STEP_ID", "4294967290"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}}).role, Role::alone);
+  EXPECT_EQ(under({{"SLURM_STEP_ID", "4294967290"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}}).role,
+            Role::alone);
 }
 
 TEST(Environment, WhatIsNoNumberIsNotSet) {

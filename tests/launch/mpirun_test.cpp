@@ -48,10 +48,11 @@ const std::string kDashes(74, '-');
 TEST(MpirunSays, TellsItsOwnWordsFromTheRanks) {
   MpirunSays says;
   std::string ranks;
-  const std::string text = "step 1\n[vm:12] 3 more processes have sent help message\n[vm][[1302,1],0][btl_tcp.c:559] recv(17) failed\n"
-                           "2 total processes killed (some possibly by mpirun during cleanup)\n[a note of a rank]\nstep 2\n" + kDashes +
-                           "\nmpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9 (Killed).\n" + kDashes +
-                           "\nlast\npart";
+  const std::string text =
+      "step 1\n[vm:12] 3 more processes have sent help message\n[vm][[1302,1],0][btl_tcp.c:559] recv(17) failed\n"
+      "2 total processes killed (some possibly by mpirun during cleanup)\n[a note of a rank]\nstep 2\n" +
+      kDashes + "\nmpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9 (Killed).\n" + kDashes +
+      "\nlast\npart";
   for (char c : text) ranks += says.take(std::string(1, c));  // however it is cut
   ranks += says.rest();
   EXPECT_EQ(ranks, "step 1\n[a note of a rank]\nstep 2\nlast\npart");
@@ -63,9 +64,12 @@ TEST(MpirunSays, TellsItsOwnWordsFromTheRanks) {
 
 TEST(MpirunSays, AnExitCodeIsNoDeath) {
   MpirunSays says;
-  says.take(kDashes + "\nThere are not enough slots available in the system to satisfy the 4\nslots that were requested:\n\n  x\n" + kDashes + "\n");
+  says.take(kDashes +
+            "\nThere are not enough slots available in the system to satisfy the 4\nslots that were requested:\n\n  x\n" +
+            kDashes + "\n");
   EXPECT_FALSE(says.death());
-  EXPECT_EQ(says.first_words(), "There are not enough slots available in the system to satisfy the 4 slots that were requested:");
+  EXPECT_EQ(says.first_words(),
+            "There are not enough slots available in the system to satisfy the 4 slots that were requested:");
 }
 
 }  // namespace

@@ -36,7 +36,9 @@ RankView waiting(int number, double for_s, std::vector<int> peers) {
 TEST(Verdict, NamesTheRankThatWorksWhileOthersWait) {
   const Verdict v = find_culprit({waiting(0, 60, {1, 2}), working(1, 61), waiting(2, 60, {0, 1})});
   EXPECT_EQ(v.ranks, std::vector{1});
-  EXPECT_NE(v.reason.find("rank 1 on a (pid 101) makes no progress, in backward of block 3, micro-batch 1, at step 7"), std::string::npos) << v.reason;
+  EXPECT_NE(v.reason.find("rank 1 on a (pid 101) makes no progress, in backward of block 3, micro-batch 1, at step 7"),
+            std::string::npos)
+      << v.reason;
 }
 
 TEST(Verdict, AStoppedRankIsTheCulpritWhereverItWasStopped) {
@@ -88,8 +90,10 @@ TEST(RankTable, HasARowForEveryLaneOfEveryRank) {
     words.push_back({std::istream_iterator<std::string>(fields), {}});
   }
   ASSERT_EQ(words.size(), 5u);  // heads, one row, two rows, one row
-  EXPECT_EQ(words[1], (std::vector<std::string>{"0", "a", "100", "training", "7", "compute", "backward", "3", "1", "1m", "01s"}));
-  EXPECT_EQ(words[2], (std::vector<std::string>{"1", "a", "101", "training", "7", "net", "norm,", "all-reduce", "3", "-", "1m", "30s", "ranks", "0", "and", "2"}));
+  EXPECT_EQ(words[1],
+            (std::vector<std::string>{"0", "a", "100", "training", "7", "compute", "backward", "3", "1", "1m", "01s"}));
+  EXPECT_EQ(words[2], (std::vector<std::string>{"1", "a", "101", "training", "7", "net", "norm,", "all-reduce", "3", "-",
+                                                "1m", "30s", "ranks", "0", "and", "2"}));
   EXPECT_EQ(words[3], (std::vector<std::string>{"compute", "forward", "2", "0", "3.0s"}));
   EXPECT_EQ(words[4], (std::vector<std::string>{"2", "a", "102", "dead", "7", "-", "-", "-", "-", "-"}));
 }

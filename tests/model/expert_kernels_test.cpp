@@ -91,12 +91,18 @@ TEST(ExpertRows, GoThereAndComeBack) {
     const at::Tensor x = normal({5, 7}, 1).to(type), onto = normal({5, 7}, 2).to(type);
     const std::vector<int64_t> token{3, 0, 3, 4, 1}, begin{0, 1, 2, 2, 4, 5}, rows{1, 4, 0, 2, 3};
     const at::Tensor gathered = gather_rows(x, token);
-    for (size_t r = 0; r < token.size(); r++) EXPECT_TRUE(gathered.select(0, static_cast<int64_t>(r)).equal(x.select(0, token[r])));
+    for (size_t r = 0; r < token.size(); r++)
+      EXPECT_TRUE(gathered.select(0, static_cast<int64_t>(r)).equal(x.select(0, token[r])));
     const at::Tensor sums = sum_rows(gathered, begin, rows), more = sum_rows(gathered, begin, rows, onto);
     const double counts[] = {1, 1, 0, 2, 1};
     for (int64_t t = 0; t < 5; t++) {
-      EXPECT_LT((sums.select(0, t).to(at::kDouble) - counts[t] * x.select(0, t).to(at::kDouble)).abs().max().item<double>(), 0.02);
-      EXPECT_LT((more.select(0, t).to(at::kDouble) - sums.select(0, t).to(at::kDouble) - onto.select(0, t).to(at::kDouble)).abs().max().item<double>(), 0.05);
+      EXPECT_LT((sums.select(0, t).to(at::kDouble) - counts[t] * x.select(0, t).to(at::kDouble)).abs().max().item<double>(),
+                0.02);
+      EXPECT_LT((more.select(0, t).to(at::kDouble) - sums.select(0, t).to(at::kDouble) - onto.select(0, t).to(at::kDouble))
+                    .abs()
+                    .max()
+                    .item<double>(),
+                0.05);
     }
   }
 }

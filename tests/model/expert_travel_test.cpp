@@ -15,8 +15,10 @@ constexpr int64_t kWidth = 3;
 // How many rows a rank has for an expert: all kinds of nothing among them.
 int64_t rows_for(int64_t rank, int64_t expert, int64_t trial) {
   if ((trial == 1 && rank == 0) || (trial == 2 && expert == 0) || trial == 3) return 0;
-  return static_cast<int64_t>(Philox(9, RandomUse::initial_weights, static_cast<uint64_t>(rank), static_cast<uint64_t>(trial))
-                                  .block(static_cast<uint64_t>(expert))[0] % 5);
+  return static_cast<int64_t>(
+      Philox(9, RandomUse::initial_weights, static_cast<uint64_t>(rank), static_cast<uint64_t>(trial))
+          .block(static_cast<uint64_t>(expert))[0] %
+      5);
 }
 
 // A row says where it comes from.
@@ -48,7 +50,8 @@ void expect_travel(const Ranks& me, int64_t ranks, int64_t each, int64_t trial) 
     token_rows.push_back(R - 1 - r);
     numbers.mutable_data_ptr<double>()[r] = sent[static_cast<size_t>(r)];
     for (int64_t c = 0; c < kWidth; c++)
-      x_NC.mutable_data_ptr<double>()[(R - 1 - r) * kWidth + c] = sent[static_cast<size_t>(r)] + 0.1 * static_cast<double>(c);
+      x_NC.mutable_data_ptr<double>()[(R - 1 - r) * kWidth + c] =
+          sent[static_cast<size_t>(r)] + 0.1 * static_cast<double>(c);
   }
   const ExpertTravel way(me.expert, begin);
   std::vector<double> wanted;

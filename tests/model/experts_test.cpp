@@ -99,7 +99,8 @@ void expect_dense(const Experts& experts) {
     const auto [y_dense, gx_dense] = dense.run();
     EXPECT_LT(distance(y, y_dense), bound);
     EXPECT_LT(distance(gx, gx_dense), bound);
-    const std::map<std::string, std::string> names{{"mlp.gate_proj.weight", ".w1.weight"}, {"mlp.up_proj.weight", ".w3.weight"},
+    const std::map<std::string, std::string> names{{"mlp.gate_proj.weight", ".w1.weight"},
+                                                   {"mlp.up_proj.weight", ".w3.weight"},
                                                    {"mlp.down_proj.weight", ".w2.weight"}};
     for (const ParameterSpec& p : dense.layer().spec().parameters) {
       at::Tensor wanted = dense.part(dense.gradients, p), sum = at::zeros_like(wanted);
@@ -246,7 +247,8 @@ TEST(Experts, SharedByLayersAreTheFirstOnes) {
     for (const BlockSpec& block : list_blocks(shape))
       for (const ParameterSpec& p : block.parameters) {
         std::string name = p.name;  // Hugging Face has no class that shares: names are those of experts in general
-        for (auto [from, to] : {std::pair{"block_sparse_moe", "mlp"}, {"w1", "gate_proj"}, {"w2", "down_proj"}, {"w3", "up_proj"}})
+        for (auto [from, to] :
+             {std::pair{"block_sparse_moe", "mlp"}, {"w1", "gate_proj"}, {"w2", "down_proj"}, {"w3", "up_proj"}})
           if (const size_t at = name.find(from); at != std::string::npos) name.replace(at, std::string(from).size(), to);
         all.emplace_back(name, p.offset);
       }

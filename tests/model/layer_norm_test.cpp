@@ -19,8 +19,10 @@ struct Reference {
 Reference reference(const at::Tensor& x_NC, const at::Tensor& w_C, const at::Tensor& b_C, const at::Tensor& g_NC,
                     const at::Tensor& onto_NC) {
   const auto rows = static_cast<size_t>(x_NC.size(0)), n = static_cast<size_t>(x_NC.size(1));
-  const std::vector<double> x = doubles(x_NC), w = doubles(w_C), b = doubles(b_C), g = doubles(g_NC), onto = doubles(onto_NC);
-  Reference out{std::vector<double>(rows * n), std::vector<double>(rows * n), std::vector<double>(n), std::vector<double>(n)};
+  const std::vector<double> x = doubles(x_NC), w = doubles(w_C), b = doubles(b_C), g = doubles(g_NC),
+                            onto = doubles(onto_NC);
+  Reference out{std::vector<double>(rows * n), std::vector<double>(rows * n), std::vector<double>(n),
+                std::vector<double>(n)};
   for (size_t r = 0; r < rows; r++) {
     const auto count = static_cast<double>(n);
     double mean = 0, variance = 0, sum = 0, dot = 0;
@@ -70,7 +72,8 @@ INSTANTIATE_TEST_SUITE_P(OddAndEven, LayerNormSizes,
                                          std::pair{65, 33}, std::pair{200, 768}, std::pair{2, 5001}));
 
 TEST(LayerNormKernel, OtherTypesRunTheAtenForm) {
-  at::Tensor x = normal({5, 11}, 1), w = normal({11}, 2), b = normal({11}, 3), g = normal({5, 11}, 4), onto = normal({5, 11}, 5);
+  at::Tensor x = normal({5, 11}, 1), w = normal({11}, 2), b = normal({11}, 3), g = normal({5, 11}, 4),
+             onto = normal({5, 11}, 5);
   const LayerNormed got = layer_norm(x, w, b, kEps);
   expect_near(got, layer_norm_backward(g, x, got.mean_N, got.rstd_N, w, onto), reference(x, w, b, g, onto), 1e-13);
 }

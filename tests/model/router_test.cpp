@@ -25,7 +25,8 @@ struct Naive {
 Table table(std::span<const double> numbers, int64_t rows, int64_t columns, int64_t first, int64_t count) {
   Table out(static_cast<size_t>(rows));
   for (int64_t r = 0; r < rows; r++)
-    for (int64_t c = 0; c < count; c++) out[static_cast<size_t>(r)].push_back(numbers[static_cast<size_t>(r * columns + first + c)]);
+    for (int64_t c = 0; c < count; c++)
+      out[static_cast<size_t>(r)].push_back(numbers[static_cast<size_t>(r * columns + first + c)]);
   return out;
 }
 
@@ -85,7 +86,8 @@ Naive reference(const RouterInput<double>& in) {
     const auto n = static_cast<double>(group.count);
     const double even = static_cast<double>(k) * n / static_cast<double>(E);
     if (x.router == Router::expert_choice) {
-      const auto takes = static_cast<size_t>(std::min(n, std::max(1.0, std::ceil((x.capacity > 0 ? x.capacity : 1) * even - 1e-9))));
+      const auto takes =
+          static_cast<size_t>(std::min(n, std::max(1.0, std::ceil((x.capacity > 0 ? x.capacity : 1) * even - 1e-9))));
       for (size_t e = 0; e < E; e++) {
         std::vector<double> wants;
         for (int64_t i = 0; i < group.count; i++) wants.push_back(weight[static_cast<size_t>(group.row(i))][e]);
@@ -119,7 +121,8 @@ Naive reference(const RouterInput<double>& in) {
         const auto t = static_cast<size_t>(group.row(static_cast<int64_t>(i)));
         const size_t e = chosen[i][j];
         out.load[e]++;
-        if (x.router == Router::gshard && j == 1 && !in.lots.empty() && !(2 * gates[i][1] > static_cast<double>(in.lots[t]))) continue;
+        if (x.router == Router::gshard && j == 1 && !in.lots.empty() && !(2 * gates[i][1] > static_cast<double>(in.lots[t])))
+          continue;
         if (x.capacity > 0 && used[e] + 1 > std::max(1.0, std::ceil(x.capacity * even - 1e-9))) continue;
         used[e]++;
         out.gate[t][e] = gates[i][j];
@@ -353,20 +356,22 @@ Experts with(Experts x, const Change& change) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, Routers,
-    testing::Values(
-        Case{"Softmax", experts(Router::softmax, 5, 2)}, Case{"SoftmaxOne", experts(Router::softmax, 1, 1)},
-        Case{"SoftmaxAll", experts(Router::softmax, 3, 3)},
-        Case{"SoftmaxPlain", with(experts(Router::softmax, 6, 3), [](Experts& x) { x.normalise = false; })},
-        Case{"SoftmaxCapacity", experts(Router::softmax, 4, 2, 0.8)},
-        Case{"SoftmaxGroups", with(experts(Router::softmax, 4, 2, 1.0), [](Experts& x) { x.group = 5; })},
-        Case{"SoftmaxAcross", with(experts(Router::softmax, 4, 2, 1.0), [](Experts& x) { x.across = 2; })},
-        Case{"Noisy", experts(Router::noisy, 5, 2)}, Case{"NoisyCapacity", experts(Router::noisy, 4, 1, 1.0)},
-        Case{"NoisyQuiet", experts(Router::noisy, 5, 2), false}, Case{"Switch", experts(Router::switch_, 4, 1)},
-        Case{"SwitchCapacity", experts(Router::switch_, 4, 1, 1.0)}, Case{"Gshard", experts(Router::gshard, 5, 2, 1.25)},
-        Case{"GshardSure", experts(Router::gshard, 5, 2), false},
-        Case{"ExpertChoice", with(experts(Router::expert_choice, 4, 2), [](Experts& x) { x.across = 2; })},
-        Case{"ExpertChoiceInSequence", experts(Router::expert_choice, 4, 1, 1.5)}, Case{"Sigmoid", experts(Router::sigmoid, 6, 2)},
-        Case{"SigmoidPlain", with(experts(Router::sigmoid, 6, 3, 1.0), [](Experts& x) { x.normalise = false; })}),
+    testing::Values(Case{"Softmax", experts(Router::softmax, 5, 2)}, Case{"SoftmaxOne", experts(Router::softmax, 1, 1)},
+                    Case{"SoftmaxAll", experts(Router::softmax, 3, 3)},
+                    Case{"SoftmaxPlain", with(experts(Router::softmax, 6, 3), [](Experts& x) { x.normalise = false; })},
+                    Case{"SoftmaxCapacity", experts(Router::softmax, 4, 2, 0.8)},
+                    Case{"SoftmaxGroups", with(experts(Router::softmax, 4, 2, 1.0), [](Experts& x) { x.group = 5; })},
+                    Case{"SoftmaxAcross", with(experts(Router::softmax, 4, 2, 1.0), [](Experts& x) { x.across = 2; })},
+                    Case{"Noisy", experts(Router::noisy, 5, 2)}, Case{"NoisyCapacity", experts(Router::noisy, 4, 1, 1.0)},
+                    Case{"NoisyQuiet", experts(Router::noisy, 5, 2), false}, Case{"Switch", experts(Router::switch_, 4, 1)},
+                    Case{"SwitchCapacity", experts(Router::switch_, 4, 1, 1.0)},
+                    Case{"Gshard", experts(Router::gshard, 5, 2, 1.25)},
+                    Case{"GshardSure", experts(Router::gshard, 5, 2), false},
+                    Case{"ExpertChoice", with(experts(Router::expert_choice, 4, 2), [](Experts& x) { x.across = 2; })},
+                    Case{"ExpertChoiceInSequence", experts(Router::expert_choice, 4, 1, 1.5)},
+                    Case{"Sigmoid", experts(Router::sigmoid, 6, 2)},
+                    Case{"SigmoidPlain",
+                         with(experts(Router::sigmoid, 6, 3, 1.0), [](Experts& x) { x.normalise = false; })}),
     [](const auto& test) { return test.param.name; });
 
 TEST(Groups, FollowTheData) {

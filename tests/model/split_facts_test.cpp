@@ -110,7 +110,9 @@ TEST(SplitFacts, SayWhatIsSentAndKept) {
       const RankResult result = run_rank(model, ranks, at::kFloat);
       const auto facts = block_facts(shape, micro, Precision::fp32, Packing::fp32, ranks.split);
       ExchangeFacts tensor, context;
-      auto add = [](ExchangeFacts& sum, const ExchangeFacts& x) { sum = {sum.calls + kMicros * x.calls, sum.bytes + kMicros * x.bytes}; };
+      auto add = [](ExchangeFacts& sum, const ExchangeFacts& x) {
+        sum = {sum.calls + kMicros * x.calls, sum.bytes + kMicros * x.bytes};
+      };
       for (size_t b = 0; b < facts.size(); b++) {
         add(tensor, facts[b].tensor_forward);
         add(tensor, facts[b].tensor_backward);
@@ -155,7 +157,8 @@ TEST(SplitChecks, NameWhatDoesNotDivideAndWhatDoes) {
   shape.ffn = 36;
   EXPECT_EQ(complaint(shape, {.tensor = 4}), "no error");
   EXPECT_EQ(complaint(shape, {.tensor = 3}), "parallel.tensor: expected a divisor of model.heads (8), got 3; use 1, 2 or 4");
-  EXPECT_EQ(complaint(shape, {.tensor = 8}), "parallel.tensor: expected a divisor of model.kv_heads (4), got 8; use 1, 2 or 4");
+  EXPECT_EQ(complaint(shape, {.tensor = 8}),
+            "parallel.tensor: expected a divisor of model.kv_heads (4), got 8; use 1, 2 or 4");
   shape.ffn = 30;
   EXPECT_EQ(complaint(shape, {.tensor = 4}), "parallel.tensor: expected a divisor of model.ffn (30), got 4; use 1 or 2");
   EXPECT_EQ(complaint(shape, {.context = 3}), "no error");

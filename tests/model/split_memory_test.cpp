@@ -146,7 +146,8 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
       const bool defers = puts_off && f.kind == BlockKind::layer;
       const int64_t work = defers ? f.deferring_workspace_bytes + f.deferred_bytes : f.workspace_bytes + f.aside_bytes;
       const int64_t measured = above([&] { g = blocks[b]->backward(incoming, pass, tapes[b]); });
-      const double ratio = expect(f, defers ? "in two" : "backward", input + work, measured, input + f.saved_bytes + f.output_bytes);
+      const double ratio =
+          expect(f, defers ? "in two" : "backward", input + work, measured, input + f.saved_bytes + f.output_bytes);
       EXPECT_LT(ratio, f.kind == BlockKind::layer ? most : 2.0) << f.name;  // the peak of a step is never in the embedding
       if (!defers) continue;
       incoming.reset();

@@ -16,7 +16,8 @@ class SplitModels : public testing::TestWithParam<Case> {};
 
 TEST_P(SplitModels, GiveTheLossAndGradientsOfTheWholeOne) {
   const auto& [model, layouts] = GetParam();
-  const Result exact = run(model, 1, 1, ContextForm::ring, at::kDouble), whole = run(model, 1, 1, ContextForm::ring, at::kFloat);
+  const Result exact = run(model, 1, 1, ContextForm::ring, at::kDouble),
+               whole = run(model, 1, 1, ContextForm::ring, at::kFloat);
   for (const Layout& layout : layouts) {
     SCOPED_TRACE(testing::Message() << "tensor " << layout.tensor << ", context " << layout.context
                                     << (layout.form == ContextForm::ulysses ? ", ulysses" : ""));
@@ -41,15 +42,35 @@ INSTANTIATE_TEST_SUITE_P(
         Case{{.name = "Gpt2DocumentsSomeTargets", .documents = true, .some_targets = true}, kAll},
         Case{{.name = "Gpt2DroppingTokens", .dropout = kDrop, .documents = true, .kept = 6}, kAll},
         Case{{.name = "Llama", .arch = Arch::llama, .tied = false}, kAll},
-        Case{{.name = "LlamaGrouped", .arch = Arch::llama, .heads = 4, .kv_heads = 2}, {{2}, {1, 2}, {1, 4}, {1, 2, kUlysses}, {2, 2}}},
-        Case{{.name = "LlamaGroupedThree", .arch = Arch::llama, .heads = 6, .kv_heads = 3, .tied = false, .dropout = kDrop, .biases = true},
+        Case{{.name = "LlamaGrouped", .arch = Arch::llama, .heads = 4, .kv_heads = 2},
+             {{2}, {1, 2}, {1, 4}, {1, 2, kUlysses}, {2, 2}}},
+        Case{{.name = "LlamaGroupedThree",
+              .arch = Arch::llama,
+              .heads = 6,
+              .kv_heads = 3,
+              .tied = false,
+              .dropout = kDrop,
+              .biases = true},
              {{3}, {1, 3, kUlysses}, {3, 2}}},
-        Case{{.name = "LlamaGroupedDropping", .arch = Arch::llama, .heads = 8, .kv_heads = 4, .dropout = kDrop, .prefix = true,
-              .some_targets = true, .kept = 5},
+        Case{{.name = "LlamaGroupedDropping",
+              .arch = Arch::llama,
+              .heads = 8,
+              .kv_heads = 4,
+              .dropout = kDrop,
+              .prefix = true,
+              .some_targets = true,
+              .kept = 5},
              {{4}, {1, 4}, {1, 2, kUlysses}, {2, 2}, {2, 2, kUlysses}}},
         Case{{.name = "Bert", .arch = Arch::bert, .some_targets = true}, kAll},
-        Case{{.name = "BertUntiedDropout", .arch = Arch::bert, .tied = false, .dropout = kDrop, .some_targets = true}, kBoth},
-        Case{{.name = "BertDocumentsDropping", .arch = Arch::bert, .dropout = kDrop, .documents = true, .some_targets = true, .kept = 4}, kAll}),
+        Case{{.name = "BertUntiedDropout", .arch = Arch::bert, .tied = false, .dropout = kDrop, .some_targets = true},
+             kBoth},
+        Case{{.name = "BertDocumentsDropping",
+              .arch = Arch::bert,
+              .dropout = kDrop,
+              .documents = true,
+              .some_targets = true,
+              .kept = 4},
+             kAll}),
     [](const auto& test) { return test.param.model.name; });
 
 TEST(SplitModels, ComputeInSixteenBitsToo) {

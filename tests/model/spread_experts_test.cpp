@@ -8,7 +8,8 @@ using namespace testing_support;
 // Experts spread over ranks with sequences of their own, against one rank that takes all of them.
 void expect_spread(const Model& model, int64_t expert, int64_t tensor = 1, int64_t context = 1,
                    ContextForm form = ContextForm::ring) {
-  SCOPED_TRACE(testing::Message() << model.name << ", expert " << expert << ", tensor " << tensor << ", context " << context);
+  SCOPED_TRACE(testing::Message() << model.name << ", expert " << expert << ", tensor " << tensor << ", context "
+                                  << context);
   std::printf("  %s: expert %d, tensor %d, context %d\n", model.name.c_str(), static_cast<int>(expert),
               static_cast<int>(tensor), static_cast<int>(context));
   for (at::ScalarType type : {at::kDouble, at::kFloat}) {

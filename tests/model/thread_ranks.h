@@ -172,7 +172,8 @@ class ThreadExchange : public Exchange {
 inline void run_ranks(int64_t tensor, int64_t context, ContextForm form, const std::function<void(const Ranks&)>& work,
                       int64_t expert = 1) {
   const int64_t all = tensor * context * expert;
-  std::vector<std::unique_ptr<Meeting>> by_tensor, by_context, by_expert;  // each has as many as all ranks; some are not used
+  std::vector<std::unique_ptr<Meeting>> by_tensor, by_context,
+      by_expert;  // each has as many as all ranks; some are not used
   for (int64_t i = 0; i < all; i++) {
     by_tensor.push_back(std::make_unique<Meeting>(tensor));
     by_context.push_back(std::make_unique<Meeting>(context));

@@ -99,7 +99,9 @@ TEST(TokenDropping, KeptTokensKeepPositionsDocumentsAndPrefixes) {
     const int64_t row = rows[static_cast<size_t>(k)], b = k / 6;
     EXPECT_EQ(positions[static_cast<size_t>(k)], row % 12 - begin[static_cast<size_t>(row)]);
     int64_t first = k;  // of the same document among those kept
-    while (first > b * 6 && begin[static_cast<size_t>(rows[static_cast<size_t>(first - 1)])] == begin[static_cast<size_t>(row)]) first--;
+    while (first > b * 6 &&
+           begin[static_cast<size_t>(rows[static_cast<size_t>(first - 1)])] == begin[static_cast<size_t>(row)])
+      first--;
     EXPECT_EQ(kept.document_begin_N.const_data_ptr<int64_t>()[k], first - b * 6);
   }
   EXPECT_EQ(kept.prefix_B[0], std::ranges::count_if(rows, [](int64_t r) { return r < 4; }));

@@ -140,7 +140,8 @@ struct PackedTrial {
     }
   }
   void step(const std::vector<float>& gradient, const Update& update, const std::vector<int64_t>& ends) {
-    each_slice(gradient, ends, [&](const PackedSlice& slice) { apply_packed(*trial.optimizer, packing, slice, {&update, 1}); });
+    each_slice(gradient, ends,
+               [&](const PackedSlice& slice) { apply_packed(*trial.optimizer, packing, slice, {&update, 1}); });
   }
   // No gradient: it is zero.
   void steps(const std::vector<float>& gradient, std::span<const Update> updates, const std::vector<int64_t>& ends) {

@@ -1,6 +1,7 @@
 // What the oracle scripts and the bench ask of generation, below text: JSON on stdin, JSON on stdout.
 //   {"distribution": {"logits": [...], "history": [...], "temperature": 1, ...}}  probabilities by id
-//   {"greedy": {"folder": "...", "ids": [[...], ...], "tokens": n}}               ids that follow, seconds of prompt and rest
+//   {"greedy": {"folder": "...", "ids": [[...], ...], "tokens": n}}               ids that follow, seconds of prompt and
+//   rest
 #include <ATen/Parallel.h>
 
 #include <chrono>
@@ -28,7 +29,8 @@ json distribution(const json& job) {
   auto logits = job.at("logits").get<std::vector<float>>();
   auto history = job.value("history", std::vector<int64_t>{});
   std::vector<double> probabilities(logits.size(), 0.0);
-  for (const Candidate& c : candidates(logits, history, settings_of(job))) probabilities[static_cast<size_t>(c.id)] = c.probability;
+  for (const Candidate& c : candidates(logits, history, settings_of(job)))
+    probabilities[static_cast<size_t>(c.id)] = c.probability;
   return probabilities;
 }
 
@@ -57,7 +59,8 @@ json greedy(const json& job) {
     std::vector<std::vector<int64_t>> made(prompts.size());
     for (int64_t n = 0; n < job.at("tokens").get<int64_t>(); n++) {
       std::vector<int64_t> next;
-      for (int64_t s : all) next.push_back(sample_token(stream.logits(s), stream.ids(s), settings_of({{"temperature", 0}}), 0));
+      for (int64_t s : all)
+        next.push_back(sample_token(stream.logits(s), stream.ids(s), settings_of({{"temperature", 0}}), 0));
       for (size_t i = 0; i < next.size(); i++) made[i].push_back(next[i]);
       if (n + 1 < job.at("tokens").get<int64_t>()) stream.grow(all, next);
     }
@@ -74,6 +77,7 @@ int main() {
   // A job a line, so that a bench can interleave us with others.
   while (std::getline(std::cin, line)) {
     json job = json::parse(line);
-    std::cout << (job.contains("distribution") ? distribution(job["distribution"]) : greedy(job["greedy"])).dump() << std::endl;
+    std::cout << (job.contains("distribution") ? distribution(job["distribution"]) : greedy(job["greedy"])).dump()
+              << std::endl;
   }
 }

@@ -56,7 +56,8 @@ int main(int argc, char** argv) {
     for (int64_t id : row) batch.targets.push_back(id);
   if (job.contains("prefix")) batch.prefix = job["prefix"].get<std::vector<int64_t>>();
   const int32_t micros = job.value("micros", 1);
-  if (job.contains("kept")) batch.dropping = {job["kept"].get<int64_t>(), job["dropping_layers"].get<std::vector<int64_t>>(), {}};
+  if (job.contains("kept"))
+    batch.dropping = {job["kept"].get<int64_t>(), job["dropping_layers"].get<std::vector<int64_t>>(), {}};
 
   Engine engine(shape, settings, 1, true);
   load_parameters(engine.model(), folder);
@@ -93,9 +94,11 @@ int main(int argc, char** argv) {
   pass.dropping = batch.dropping;
   for (int64_t layer : batch.dropping.layers) {
     at::Tensor kept = kept_rows(pass, layer);
-    rows[std::to_string(layer)] = std::vector<int64_t>(kept.const_data_ptr<int64_t>(), kept.const_data_ptr<int64_t>() + kept.numel());
+    rows[std::to_string(layer)] =
+        std::vector<int64_t>(kept.const_data_ptr<int64_t>(), kept.const_data_ptr<int64_t>() + kept.numel());
   }
-  nlohmann::json out{{"rows", rows}, {"loss", outcome.loss}, {"losses", nlohmann::json::array()}, {"norms", nlohmann::json::array()}};
+  nlohmann::json out{
+      {"rows", rows}, {"loss", outcome.loss}, {"losses", nlohmann::json::array()}, {"norms", nlohmann::json::array()}};
   for (int i = 0; i < (argc > 4 ? std::atoi(argv[4]) : 0); i++) {
     StepOutcome o = engine.run(step, input);
     out["losses"].push_back(o.loss);

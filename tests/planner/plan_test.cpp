@@ -121,7 +121,13 @@ TEST_F(Planner, TheDiskTierIsMeasuredOnlyWhenAskedForAndOnce) {
 }
 
 TEST_F(Planner, StagingIsAmpleWhereWhatStreamsLeavesRoomForIt) {
-  config.model.shape = {.arch = Arch::gpt2, .layers = 4, .hidden = 384, .heads = 6, .kv_heads = 6, .ffn = 1536, .vocab = 20000,
+  config.model.shape = {.arch = Arch::gpt2,
+                        .layers = 4,
+                        .hidden = 384,
+                        .heads = 6,
+                        .kv_heads = 6,
+                        .ffn = 1536,
+                        .vocab = 20000,
                         .context = 64};  // layers of seven chunks, a table of thirty: a block too many leaves much room
   config.memory.spill = folder + "/spill";
   config.train.batch = config.train.micro_batch = 1;

@@ -1,4 +1,5 @@
-// Blocks that are computed on a device: what is uploaded, what is downloaded, and how much of the device's memory that takes.
+// Blocks that are computed on a device: what is uploaded, what is downloaded, and how much of the device's memory that
+// takes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +19,8 @@ Division on_device() {
   return division;
 }
 
-Schedule step_on_device(int32_t blocks, std::vector<Placement> placement, int32_t window, int32_t ahead = 0, int32_t micros = 2) {
+Schedule step_on_device(int32_t blocks, std::vector<Placement> placement, int32_t window, int32_t ahead = 0,
+                        int32_t micros = 2) {
   return with_residency(training_step(make_blocks(blocks, true), micros, ComputeOrder::by_block, {}, on_device()),
                         std::move(placement), window, ahead);
 }
@@ -103,7 +105,8 @@ TEST(Device, ParkedInputsWaitInTheHostsMemory) {
   std::vector<bool> parks(10);
   for (size_t b = 1; b < 9; b++) parks[b] = true;
   const auto step_with = [&](std::vector<bool> some) {
-    return with_residency(with_parking(training_step(blocks, 3, ComputeOrder::by_block, keep, on_device()), std::move(some)), {}, 1);
+    return with_residency(with_parking(training_step(blocks, 3, ComputeOrder::by_block, keep, on_device()), std::move(some)),
+                          {}, 1);
   };
   const Schedule stays = step_with({}), goes = step_with(parks);
   ASSERT_TRUE(check(goes).empty());

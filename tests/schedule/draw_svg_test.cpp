@@ -17,8 +17,16 @@ struct Drawn {
 };
 
 Drawn drawn(int64_t budget) {
-  const MachineSpeeds speeds{.flops = 1e9, .memory_bandwidth = 1e8, .disk_read = 1e7, .disk_write = 1e7, .spill_read = 2e7,
-                             .spill_write = 1e7, .spill_mixed = 2e7, .spill_core_s = 1e-9, .op_overhead_s = 1e-5, .cores = 2};
+  const MachineSpeeds speeds{.flops = 1e9,
+                             .memory_bandwidth = 1e8,
+                             .disk_read = 1e7,
+                             .disk_write = 1e7,
+                             .spill_read = 2e7,
+                             .spill_write = 1e7,
+                             .spill_mixed = 2e7,
+                             .spill_core_s = 1e-9,
+                             .op_overhead_s = 1e-5,
+                             .cores = 2};
   auto blocks = make_blocks(5, true);
   blocks[1].name = "layer <0> & \"more\"";
   Drawn d;
@@ -49,8 +57,8 @@ TEST(DrawSvg, EveryWideOpIsARectangleInProportionToItsTime) {
 
 TEST(DrawSvg, NamesWhatItShowsAndEscapesWhatIsNotItsOwn) {
   const std::string svg = drawn(0).svg;
-  for (const char* text : {">compute<", ">read<", ">write<", ">renew<", ">stow<", ">staging<", ">process<", "a &lt;title&gt;",
-                           "sub &amp; title", "layer &lt;0&gt; &amp; &quot;more&quot;"})
+  for (const char* text : {">compute<", ">read<", ">write<", ">renew<", ">stow<", ">staging<", ">process<",
+                           "a &lt;title&gt;", "sub &amp; title", "layer &lt;0&gt; &amp; &quot;more&quot;"})
     EXPECT_NE(svg.find(text), std::string::npos) << text;
   EXPECT_EQ(times(svg, "<svg"), 1u);
   EXPECT_EQ(times(svg, "<text"), times(svg, "</text>"));

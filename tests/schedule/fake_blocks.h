@@ -24,8 +24,8 @@ class FakeBlocks {
     for (Buffer* step : {&targets_, &loss_, &totals_, &scale_, &checkpoint_}) step->assign(width, 0);
     for (size_t b = 0; b < blocks_.size(); b++) {
       Block& block = blocks_[b];
-      for (Buffer* buffer : {&block.parameters, &block.slice, &block.optimizer, &block.gradient, &block.table, &block.products, &block.sum,
-                             &block.norm, &block.written, &block.on_disk, &block.stowed})
+      for (Buffer* buffer : {&block.parameters, &block.slice, &block.optimizer, &block.gradient, &block.table,
+                             &block.products, &block.sum, &block.norm, &block.written, &block.on_disk, &block.stowed})
         buffer->assign(width, 0);
       block.micros.resize(static_cast<size_t>(schedule.micros));
       for (Micro& micro : block.micros)
@@ -91,7 +91,8 @@ class FakeBlocks {
         Buffer result = hash(10 + op.micro, {&block->parameters});
         result = hash(11, {&result, input != nullptr ? &input->activation : &column_});
         const bool packed = schedule_.blocks[op.block].packs_input && schedule_.keeps(op.block) == Keep::all;
-        if (input != nullptr && (!schedule_.training || packed || schedule_.keeps(op.block) == Keep::none)) w.clear(input->activation);
+        if (input != nullptr && (!schedule_.training || packed || schedule_.keeps(op.block) == Keep::none))
+          w.clear(input->activation);
         if (schedule_.training && schedule_.keeps(op.block) == Keep::all) w.set(micro->saved, hash(12, {&result}));
         if (schedule_.training && schedule_.keeps(op.block) == Keep::attention) w.set(micro->attention, hash(15, {&result}));
         if (op.block < head) {
@@ -293,7 +294,8 @@ class FakeBlocks {
     return schedule_.gradient_stays(id) ? block.gradient : block.sum;
   }
   Buffer whole_gradient(const Block& block) const {
-    return schedule_.reduces() || schedule_.division.device ? hash(50, {&block.sum}) : hash(50, {&block.gradient, &block.table, &block.products});
+    return schedule_.reduces() || schedule_.division.device ? hash(50, {&block.sum})
+                                                            : hash(50, {&block.gradient, &block.table, &block.products});
   }
   Buffer losses_and_norms() const {
     Buffer result = hash(60, {&loss_});

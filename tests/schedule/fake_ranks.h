@@ -102,13 +102,15 @@ class FakeRanks {
       case OpKind::forward:
       case OpKind::recompute:
       case OpKind::backward: {
-        if (schedule.division.sharding.expert == 1 || schedule.blocks[op.block].expert_forward.calls == 0) return std::nullopt;
+        if (schedule.division.sharding.expert == 1 || schedule.blocks[op.block].expert_forward.calls == 0)
+          return std::nullopt;
         const RankSchedule& me = ranks_[rank];
         const int32_t stage = schedule.division.stages.here;
         Meeting it{{Channel::experts, stage, me.share, me.experts}};
         for (size_t r = 0; r < ranks_.size(); r++) {
           const RankSchedule& other = ranks_[r];
-          if (other.schedule->division.stages.here != stage || other.share != me.share || other.experts != me.experts) continue;
+          if (other.schedule->division.stages.here != stage || other.share != me.share || other.experts != me.experts)
+            continue;
           it.side += r < rank;
           it.sides++;
         }
@@ -192,7 +194,8 @@ class FakeRanks {
     std::vector<Buffer> given;
     for (const auto& side : sides) {
       LaneState& lane = *side.front();
-      given.push_back(lane.given ? *std::exchange(lane.given, std::nullopt) : blocks_[lane.rank].gives(lane.queue[lane.next]));
+      given.push_back(lane.given ? *std::exchange(lane.given, std::nullopt)
+                                 : blocks_[lane.rank].gives(lane.queue[lane.next]));
     }
     for (auto& side : sides) {
       LaneState& lane = *side.front();

@@ -29,7 +29,8 @@ TEST(Limits, TheDiskMustMove36BytesAParameterAtTheMixedSpeed) {
   // By hand: renew reads p, g, m, v and writes p, m, v; layers and head are fetched again for backward unless they stay;
   // every gradient goes out. The embedding's backward needs no parameters.
   const auto blocks = make_blocks(8, false);
-  const Schedule step = with_residency(training_step(blocks, 2, ComputeOrder::by_block), std::vector<Placement>(8, Placement::away), 1);
+  const Schedule step =
+      with_residency(training_step(blocks, 2, ComputeOrder::by_block), std::vector<Placement>(8, Placement::away), 1);
   int64_t read = 0, written = 0;
   for (const Op& op : step.ops) {
     if (op.kind == OpKind::renew) read += 16 * blocks[op.block].parameters, written += 12 * blocks[op.block].parameters;

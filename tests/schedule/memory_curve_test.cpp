@@ -10,8 +10,17 @@
 namespace megalith {
 namespace {
 
-const MachineSpeeds kSpeeds{.flops = 1e9, .memory_bandwidth = 1e8, .disk_read = 1e7, .disk_write = 1e7, .spill_read = 2e7,
-                            .spill_write = 1e7, .spill_mixed = 2e7, .spill_core_s = 1e-9, .device_bandwidth = 5e7, .op_overhead_s = 1e-5, .cores = 2};
+const MachineSpeeds kSpeeds{.flops = 1e9,
+                            .memory_bandwidth = 1e8,
+                            .disk_read = 1e7,
+                            .disk_write = 1e7,
+                            .spill_read = 2e7,
+                            .spill_write = 1e7,
+                            .spill_mixed = 2e7,
+                            .spill_core_s = 1e-9,
+                            .device_bandwidth = 5e7,
+                            .op_overhead_s = 1e-5,
+                            .cores = 2};
 
 TEST(MemoryCurve, ItsHighestPointIsTheSimulatorsPeakAndItEndsAsItBegan) {
   Random random(5);

@@ -94,8 +94,8 @@ class Tally {
                   harmless_[m]);
       EXPECT_GT(harmful_[m], 0) << kNames[m];
     }
-    std::printf("  %d mutants: %d caught, %d harmless, 0 neither\n", kMutants, std::accumulate(caught_, caught_ + kMutations, 0),
-                std::accumulate(harmless_, harmless_ + kMutations, 0));
+    std::printf("  %d mutants: %d caught, %d harmless, 0 neither\n", kMutants,
+                std::accumulate(caught_, caught_ + kMutations, 0), std::accumulate(harmless_, harmless_ + kMutations, 0));
     EXPECT_EQ(harmless_[deletion], 0);
     EXPECT_GT(harmless_[swapped_order], 0);
     EXPECT_GT(harmless_[removed_dependency], 0);
@@ -169,8 +169,9 @@ TEST(Mutation, AThousandDamagedSchedulesOfSeveralRanksAreCaughtOrHarmless) {
     damaged.schedule = &*mutant;
     const bool caught_alone = !check(*mutant).empty(), caught = caught_alone || !check_together(ranks).empty();
     const bool harm = does_harm(ranks, *expected, kTries, random);
-    ASSERT_TRUE(caught || !harm) << "mutant " << made << " (" << kNames[mutation] << ") got past the checkers: " << layout.name()
-                                 << ", rank " << &damaged - ranks.data() << difference(schedule, *mutant);
+    ASSERT_TRUE(caught || !harm) << "mutant " << made << " (" << kNames[mutation]
+                                 << ") got past the checkers: " << layout.name() << ", rank " << &damaged - ranks.data()
+                                 << difference(schedule, *mutant);
     found_together += caught && !caught_alone;
     tally.add(mutation, caught, harm);
   }

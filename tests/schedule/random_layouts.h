@@ -23,8 +23,8 @@ struct RankLayout {
   bool training = true, saves = false;
   int32_t ranks() const { return stages * replicas * tensor; }
   std::string name() const {
-    return fmt::format("stages {} x {}, replicas {}, tensor {}, expert {}, zero {}, order {}, {}", stages, pieces, replicas, tensor,
-                       expert, zero, static_cast<int>(order), placement.empty() ? "in memory" : "spilled");
+    return fmt::format("stages {} x {}, replicas {}, tensor {}, expert {}, zero {}, order {}, {}", stages, pieces, replicas,
+                       tensor, expert, zero, static_cast<int>(order), placement.empty() ? "in memory" : "spilled");
   }
 };
 
@@ -41,9 +41,11 @@ inline Schedule of_stage(std::vector<BlockFacts> blocks, int32_t micros, const R
   if (!layout.training)
     step = evaluation_step(blocks, micros, comes_and_goes ? ComputeOrder::by_block : ComputeOrder::by_micro, division);
   else if (layout.stages > 1)
-    step = pipeline_step(blocks, micros, comes_and_goes ? PipelineOrder::breadth_first : layout.order, layout.keep, division);
+    step =
+        pipeline_step(blocks, micros, comes_and_goes ? PipelineOrder::breadth_first : layout.order, layout.keep, division);
   else
-    step = training_step(blocks, micros, comes_and_goes ? ComputeOrder::by_block : ComputeOrder::by_micro, layout.keep, division);
+    step = training_step(blocks, micros, comes_and_goes ? ComputeOrder::by_block : ComputeOrder::by_micro, layout.keep,
+                         division);
   step = with_residency(std::move(step), layout.placement, layout.window);
   return layout.saves ? with_save(std::move(step)) : step;
 }

@@ -98,7 +98,8 @@ inline Schedule random_spilled(Random& random, std::vector<BlockFacts> blocks, i
       return with_residency(evaluation_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1))),
                         placement, window);
     case 2:
-      return with_save(with_residency(some_parked(random, random_step(random, std::move(blocks), micros)), placement, window));
+      return with_save(
+          with_residency(some_parked(random, random_step(random, std::move(blocks), micros)), placement, window));
     default: return with_residency(some_parked(random, random_step(random, std::move(blocks), micros)), placement, window);
   }
 }
@@ -112,13 +113,15 @@ inline Schedule random_on_device(Random& random, std::vector<BlockFacts> blocks,
   switch (pick(random, 0, 5)) {
     case 0: return with_save(renew_only(std::move(blocks), placement, division));
     case 1:
-      return with_residency(evaluation_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1)), division),
-                            placement, window, ahead);
+      return with_residency(
+          evaluation_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1)), division), placement,
+          window, ahead);
     case 2:
-      return with_save(with_residency(some_parked(random, random_step(random, std::move(blocks), micros, division)), placement,
-                                      window, ahead));
+      return with_save(with_residency(some_parked(random, random_step(random, std::move(blocks), micros, division)),
+                                      placement, window, ahead));
     default:
-      return with_residency(some_parked(random, random_step(random, std::move(blocks), micros, division)), placement, window, ahead);
+      return with_residency(some_parked(random, random_step(random, std::move(blocks), micros, division)), placement, window,
+                            ahead);
   }
 }
 

@@ -43,7 +43,8 @@ TEST(Ranks, RandomLayoutsPassAndMeet) {
 }
 
 int count(const Schedule& schedule, OpKind kind) {
-  return static_cast<int>(std::count_if(schedule.ops.begin(), schedule.ops.end(), [&](const Op& op) { return op.kind == kind; }));
+  return static_cast<int>(
+      std::count_if(schedule.ops.begin(), schedule.ops.end(), [&](const Op& op) { return op.kind == kind; }));
 }
 
 TEST(Ranks, AStageThatDoesNotStayGathersEachBlockOnceADirection) {
@@ -67,8 +68,8 @@ TEST(Ranks, OneForwardOneBackwardKeepsAsManyAsThereAreStagesBehind) {
   for (int32_t stage = 0; stage < 4; stage++) {
     const Schedule step = of_stage(blocks, 8, {.stages = 4}, stage);
     int now = 0, most = 0;
-    const BlockId block = static_cast<BlockId>(std::find(step.division.stages.of.begin(), step.division.stages.of.end(), stage) -
-                                               step.division.stages.of.begin());
+    const BlockId block = static_cast<BlockId>(
+        std::find(step.division.stages.of.begin(), step.division.stages.of.end(), stage) - step.division.stages.of.begin());
     for (const Op& op : step.ops) {
       if (op.block != block) continue;
       if (op.kind == OpKind::forward) most = std::max(most, ++now);
@@ -149,7 +150,8 @@ TEST(Ranks, RandomLayoutsAreSimulatedToTheirEnd) {
     const std::vector<RankSchedule> ranks = ranks_of(stages, layout);
     for (const RankSchedule& rank : ranks) {
       costs.emplace_back();
-      for (size_t op = 0; op < rank.schedule->ops.size(); op++) costs.back().push_back({.seconds = 1e-3 * pick(random, 0, 5), .share = {}});
+      for (size_t op = 0; op < rank.schedule->ops.size(); op++)
+        costs.back().push_back({.seconds = 1e-3 * pick(random, 0, 5), .share = {}});
     }
     const std::vector<Simulation> all = simulate_together(ranks, costs);
     // Nothing is done sooner than by itself.

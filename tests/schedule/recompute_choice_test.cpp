@@ -24,8 +24,8 @@ std::vector<BlockFacts> uneven_blocks(Random& random, int32_t count) {
 }
 
 // All choices there are: each layer keeps all, its attention half, its input, or (behind one that does not) nothing.
-void try_all(const std::vector<BlockFacts>& blocks, int32_t micros, ComputeOrder order, int64_t bytes, std::vector<Keep>& keep,
-             size_t block, double& best) {
+void try_all(const std::vector<BlockFacts>& blocks, int32_t micros, ComputeOrder order, int64_t bytes,
+             std::vector<Keep>& keep, size_t block, double& best) {
   if (block + 1 == blocks.size()) {
     const KeepCost cost = keep_cost(blocks, micros, order, keep);
     if (cost.bytes <= bytes) best = std::min(best, cost.flop);

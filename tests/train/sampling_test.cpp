@@ -37,7 +37,8 @@ TEST(Sampling, TopPKeepsTheFewestThatReachIt) {
 
 TEST(Sampling, DrawsFollowTheProbabilities) {
   Philox random(3, RandomUse::test, 0);
-  for (const SamplingSettings& settings : {SamplingSettings{}, SamplingSettings{.temperature = 0.5, .top_k = 4, .top_p = 0.9}}) {
+  for (const SamplingSettings& settings :
+       {SamplingSettings{}, SamplingSettings{.temperature = 0.5, .top_k = 4, .top_p = 0.9}}) {
     const int draws = 20000;
     std::map<int64_t, int> counts;
     for (uint64_t n = 0; n < draws; n++) counts[sample_token(kLogits, {}, settings, random.uniform(n))]++;

@@ -57,7 +57,8 @@ at::Tensor gather_rows(const at::Tensor& x_NC, std::span<const int64_t> token) {
   auto* to = static_cast<std::byte*>(out_RC.mutable_data_ptr());
   at::parallel_for(0, std::ssize(token), 64, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; r++)
-      std::memcpy(to + static_cast<size_t>(r) * bytes, from + static_cast<size_t>(token[static_cast<size_t>(r)]) * bytes, bytes);
+      std::memcpy(to + static_cast<size_t>(r) * bytes, from + static_cast<size_t>(token[static_cast<size_t>(r)]) * bytes,
+                  bytes);
   });
   return out_RC;
 }

@@ -95,8 +95,8 @@ void grouped_product_added(const at::Tensor& a_RM, const at::Tensor& b_RN, std::
     const auto g = static_cast<size_t>(cut.group);
     // The rows of c are columns of a, which is turned.
     multiply(cut.last - cut.first, width, begin[g + 1] - begin[g], a.from(begin[g], cut.first), Transpose::yes,
-             b.from(begin[g], 0), b.turn, {c_MN[g].mutable_data_ptr<float>() + cut.first * c_MN[g].stride(0), c_MN[g].stride(0)},
-             true);
+             b.from(begin[g], 0), b.turn,
+             {c_MN[g].mutable_data_ptr<float>() + cut.first * c_MN[g].stride(0), c_MN[g].stride(0)}, true);
   });
 }
 

@@ -25,7 +25,8 @@ Heads split(const Attention& a, const at::Tensor& qkv_NX, const Pass& pass) {
 
 kernels::Sight sight_of(const Pass& pass) {
   const int64_t B = pass.sequences, T = pass.length;
-  kernels::Sight sight{std::vector<int64_t>(static_cast<size_t>(B * T), 0), std::vector<int64_t>(static_cast<size_t>(B * T))};
+  kernels::Sight sight{std::vector<int64_t>(static_cast<size_t>(B * T), 0),
+                       std::vector<int64_t>(static_cast<size_t>(B * T))};
   for (int64_t b = 0; b < B; b++)
     for (int64_t t = 0; t < T; t++) {
       const int64_t causal = t + 1;

@@ -10,8 +10,8 @@ namespace megalith {
 
 // Borrows `experts` and `logits_NE`; `bias_E` is the sigmoid router's, else undefined.
 template <class Real>
-RouterInput<Real> router_input_of(const Experts& experts, const at::Tensor& logits_NE, const at::Tensor& bias_E, int64_t layer,
-                                  const Pass& pass);
+RouterInput<Real> router_input_of(const Experts& experts, const at::Tensor& logits_NE, const at::Tensor& bias_E,
+                                  int64_t layer, const Pass& pass);
 
 // x, each element multiplied with a number from 1 - jitter to 1 + jitter.
 at::Tensor jittered(const at::Tensor& x_NC, double jitter, int64_t layer, const Pass& pass);

@@ -29,7 +29,8 @@ Threshold<Real> threshold(const RouterInput<Real>& in, const Choice<Real>& c, in
   const bool taken = std::find(chosen, chosen + k, expert) != chosen + k;
   const int32_t rival = chosen[taken ? k : k - 1];
   const Real plain = in.logits[static_cast<size_t>(token * in.width() + expert)];
-  return {(plain - c.logit[static_cast<size_t>(token * E + rival)]) / c.spread[static_cast<size_t>(token * E + expert)], rival};
+  return {(plain - c.logit[static_cast<size_t>(token * E + rival)]) / c.spread[static_cast<size_t>(token * E + expert)],
+          rival};
 }
 
 template <class Real>
@@ -60,7 +61,8 @@ Balance<Real>::Balance(const RouterInput<Real>& in, const Choice<Real>& c, const
   for (int64_t i = 0; i < group.count; i++) {
     const int64_t token = group.row(i);
     for (int64_t j = 0; j < counted; j++)
-      by_weight[static_cast<size_t>(c.expert[static_cast<size_t>(token * c.chosen + j)])] += static_cast<Real>(x.count) / (n * n);
+      by_weight[static_cast<size_t>(c.expert[static_cast<size_t>(token * c.chosen + j)])] +=
+          static_cast<Real>(x.count) / (n * n);
     for (size_t e = 0; e < E; e++) mean[e] += c.weight[static_cast<size_t>(token) * E + e];
   }
   for (size_t e = 0; e < E; e++) loss += by_weight[e] * mean[e];

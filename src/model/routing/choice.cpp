@@ -50,7 +50,8 @@ void weigh(const RouterInput<Real>& in, int64_t token, Choice<Real>& c) {
     Real *spread = c.spread.data() + token * E, *noised = c.logit.data() + token * E;
     for (int64_t e = 0; e < E; e++) {
       spread[e] = softplus(raw[E + e]) + static_cast<Real>(kLeastSpread);
-      noised[e] = in.noise.empty() ? raw[e] : raw[e] + static_cast<Real>(in.noise[static_cast<size_t>(token * E + e)]) * spread[e];
+      noised[e] =
+          in.noise.empty() ? raw[e] : raw[e] + static_cast<Real>(in.noise[static_cast<size_t>(token * E + e)]) * spread[e];
     }
     logits = noised;
   }

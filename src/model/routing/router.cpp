@@ -21,8 +21,9 @@ void take_chosen(const RouterInput<Real>& in, const Choice<Real>& c, const Token
     for (int64_t i = 0; i < group.count; i++) {
       const int64_t token = group.row(i);
       const int32_t expert = c.expert[static_cast<size_t>(token * c.chosen + j)];
-      const bool drawn = x.router != Router::gshard || j == 0 || in.lots.empty() ||
-                         2 * c.gate[static_cast<size_t>(token * x.top_k + j)] > static_cast<Real>(in.lots[static_cast<size_t>(token)]);
+      const bool drawn =
+          x.router != Router::gshard || j == 0 || in.lots.empty() ||
+          2 * c.gate[static_cast<size_t>(token * x.top_k + j)] > static_cast<Real>(in.lots[static_cast<size_t>(token)]);
       if (!drawn || left[static_cast<size_t>(expert)] == 0) continue;
       left[static_cast<size_t>(expert)]--;
       taken[static_cast<size_t>(token * x.count + expert)] = 1;
@@ -31,7 +32,8 @@ void take_chosen(const RouterInput<Real>& in, const Choice<Real>& c, const Token
 
 // Every expert those that want it most, of equals the first.
 template <class Real>
-void take_by_expert(const RouterInput<Real>& in, const Choice<Real>& c, const TokenGroup& group, std::vector<uint8_t>& taken) {
+void take_by_expert(const RouterInput<Real>& in, const Choice<Real>& c, const TokenGroup& group,
+                    std::vector<uint8_t>& taken) {
   const Experts& x = *in.experts;
   const int64_t takes = std::min(group.count, room(x, x.capacity > 0 ? x.capacity : 1, group.count));
   std::vector<int64_t> order(static_cast<size_t>(group.count));
@@ -107,7 +109,8 @@ void count_loads(const RouterInput<Real>& in, const Choice<Real>& c, Routing<Rea
   const Experts& x = *in.experts;
   out.load.assign(static_cast<size_t>(x.count), 0);
   for (int64_t token = 0; token < in.tokens && c.chosen > 0; token++)
-    for (int64_t j = 0; j < x.top_k; j++) out.load[static_cast<size_t>(c.expert[static_cast<size_t>(token * c.chosen + j)])]++;
+    for (int64_t j = 0; j < x.top_k; j++)
+      out.load[static_cast<size_t>(c.expert[static_cast<size_t>(token * c.chosen + j)])]++;
   if (c.chosen > 0) {
     out.dropped = in.tokens * x.top_k - out.rows();
     return;

@@ -105,6 +105,7 @@ std::vector<Real> route_backward(const RouterInput<Real>& in, const Routing<Real
 }
 
 template std::vector<float> route_backward(const RouterInput<float>&, const Routing<float>&, std::span<const float>, double);
-template std::vector<double> route_backward(const RouterInput<double>&, const Routing<double>&, std::span<const double>, double);
+template std::vector<double> route_backward(const RouterInput<double>&, const Routing<double>&, std::span<const double>,
+                                            double);
 
 }  // namespace megalith

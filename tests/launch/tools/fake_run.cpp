@@ -155,7 +155,12 @@ int run_rank(const Settings& settings, const Environment& environment) {
 int run_supervisor(const Settings& settings, int argc, char** argv) {
   std::filesystem::create_directories(settings.dir);
   log::to_file((settings.dir / "log.txt").string());
-  Job job{own_command(argc, argv), settings.ranks, parse_hosts(settings.hosts), settings.restarts, settings.watchdog, settings.dir,
+  Job job{own_command(argc, argv),
+          settings.ranks,
+          parse_hosts(settings.hosts),
+          settings.restarts,
+          settings.watchdog,
+          settings.dir,
           [&] {
             const auto file = settings.dir / "checkpoint";
             return std::filesystem::exists(file) ? file.string() : "";
