@@ -2,13 +2,16 @@
 
 import json
 import statistics
+import sys
 from pathlib import Path
 
-from recipe import RESULTS, SEQUENCE, VARIANTS
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import loss_chart  # noqa: E402
+from recipe import RESULTS, SEQUENCE, VARIANTS  # noqa: E402
 
 IMAGE = Path(__file__).resolve().parents[2] / "docs" / "images" / "data_efficiency.svg"
 COLOURS = {"baseline": "#555555", "curriculum": "#4477aa", "dropping": "#cc6677", "both": "#228833", "raised": "#aa8800"}
-DASHES = {1.0: "", 0.67: ' stroke-dasharray="7 3"', 0.5: ' stroke-dasharray="2 3"'}
+DASHES = {1.0: "", 0.67: "7 3", 0.5: "2 3"}
 
 
 def results():
@@ -72,34 +75,17 @@ def header(found):
 
 def panel(found, what, title, offset):
     """Validation loss against tokens or seconds, mean of the seeds."""
-    curves = []
-    for (variant, fraction), seeds in found.items():
-        points = [(statistics.mean(p[what] for p in at), statistics.mean(p["valid_loss"] for p in at)) for at in zip(*seeds.values())]
-        curves.append((variant, fraction, points))
-    right = max(x for *_, points in curves for x, _ in points)
-    shown = [y for *_, points in curves for _, y in points[len(points) // 4:]]
-    low, high = min(shown), max(shown)
-    x_of, y_of = lambda x: 60 + 620 * x / right, lambda y: 30 + 220 * (high - y) / max(high - low, 1e-9)
-    svg = f'<g transform="translate(0,{offset})"><text x="60" y="16">validation loss against {title}</text>'
-    for variant, fraction, points in curves:
-        line = " ".join(f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in points if y <= high)
-        svg += (f'<polyline points="{line}" fill="none" stroke="{COLOURS[variant]}" stroke-width="1.6"{DASHES[fraction]}>'
-                f"<title>{variant}, {fraction:.0%} of the data</title></polyline>")
-    goal = y_of(mean_of(found["baseline", 1.0], "valid_loss"))
-    svg += f'<line x1="60" x2="680" y1="{goal:.1f}" y2="{goal:.1f}" stroke="#bbbbbb"/>'
-    svg += f'<text x="4" y="36">{high:.2f}</text><text x="4" y="252">{low:.2f}</text><text x="680" y="268" text-anchor="end">{right:.3g}</text>'
-    return svg + "</g>"
+    lines = [(f"{variant}, {fraction:.0%} of the data", COLOURS[variant], DASHES[fraction],
+              [(statistics.mean(p[what] for p in at), statistics.mean(p["valid_loss"] for p in at)) for at in zip(*seeds.values())])
+             for (variant, fraction), seeds in found.items()]
+    return loss_chart.panel(lines, title, offset, goal=mean_of(found["baseline", 1.0], "valid_loss"))
 
 
 def draw(found):
     panels = [panel(found, "tokens", "tokens", 0)]
     if timed(found):
-        panels.append(panel(found, "seconds", "seconds of training", 290))
-    foot = 290 * len(panels) + 12
-    legend = "".join(f'<text x="{60 + 130 * i}" y="{foot}" fill="{c}">{v}</text>' for i, (v, c) in enumerate(COLOURS.items()))
-    legend += f'<text x="{60 + 130 * len(COLOURS)}" y="{foot}">solid 100%, dashed 67%, dotted 50%</text>'
-    IMAGE.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 {foot + 14}" font-family="sans-serif" '
-                     f'font-size="12"><rect width="100%" height="100%" fill="white"/>' + "".join(panels) + legend + "</svg>\n")
+        panels.append(panel(found, "seconds", "seconds of training", loss_chart.PANEL))
+    loss_chart.draw(IMAGE, panels, [*COLOURS.items(), ("solid 100%, dashed 67%, dotted 50%", "black")])
 
 
 def section(table):
