@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "config/nearest.h"
 #include "config/pacing_text.h"
 
 namespace megalith {
@@ -125,9 +126,9 @@ class Reader {
       if (loss) need("checkpoint");
       return;
     }
-    if (entry_.metric != "length")
+    if (constexpr std::string_view length[] = {"length"}; entry_.metric != length[0])
       refuse(map_, "metric", fmt::format("length, as apply is {}", name_of(entry_.apply)), entry_.metric,
-             "use apply: filter");
+             nearest(entry_.metric, length).empty() ? "use apply: filter" : "did you mean length?");
     must_not("file", "where apply changes the length");
     if (entry_.unit == DifficultyUnit::percentile) refuse(map_, "unit", "value, in tokens", "percentile");
     auto whole = [&](const char* key, double value) {

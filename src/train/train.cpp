@@ -105,6 +105,7 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<Dataset> data;
   leader_first([&] {
+    check_metric_files(config);
     tokenizer = prepare_tokenizer(config, run, say);
     complete_shape(config, folder, tokenizer ? tokenizer->vocab_size() : 0);
     check_layout(config, layout);

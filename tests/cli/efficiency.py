@@ -119,6 +119,9 @@ def analysis(space):
     space.write("short.txt", "1\n2\n")
     said = space.run("train", "theirs.yaml", "run.dir=runs/x", f"curriculum=[{rule.replace('ds/rarity_sample_to_metric', 'short.txt')}]", expect=2)
     assert "short.txt" in said.stderr and f"{samples} training samples, got 2" in said.stderr, said.stderr
+    said = space.run("train", "theirs.yaml", "run.dir=runs/x", f"curriculum=[{rule.replace('ds/', 'no/')}]", expect=2)
+    assert "no/rarity_sample_to_metric: curriculum[0].file: expected a file" in said.stderr, said.stderr
+    assert "tokenized" not in said.stderr, "nothing long before it is told"
     said = space.run("train", "a.yaml", "run.dir=runs/y", "curriculum=[{metric: colour, from: 1, to: 2, over: 3 steps}]", expect=2)
     assert "colour" in said.stderr and "compression" in said.stderr, said.stderr
 

@@ -51,6 +51,8 @@ TEST(CurriculumKeys, AreRefusedByName) {
             "run.yaml:2: curriculum: expected lengths up to data.sequence (256), got to: 512");
   EXPECT_EQ(refusal("{metric: rarity, apply: truncate, from: 8, to: 16, over: 1 steps}"),
             "run.yaml:2: curriculum[0].metric: expected length, as apply is truncate, got rarity; use apply: filter");
+  EXPECT_EQ(refusal("{metric: lenght, apply: truncate, from: 8, to: 16, over: 1 steps}"),
+            "run.yaml:2: curriculum[0].metric: expected length, as apply is truncate, got lenght; did you mean length?");
   for (const char* entry :
        {"{from: 1, to: 2, over: 3 steps}", "{metric: a, from: 1, to: 2}", "{metric: a, from: 1, to: 2, over: 3 days}",
         "{metric: a, from: 1, to: 2, over: 3 steps, pacing: cubic}", "{metric: a, from: nan, to: 2, over: 3 steps}",
