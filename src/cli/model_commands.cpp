@@ -56,6 +56,8 @@ void add_import(CLI::App& app, CommandContext& context) {
       ->needs(experts);
   command->callback([=, &context] {
     context.action = [=, &context] {
+      if (!std::filesystem::exists(*source))
+        throw UserError({"command line", "SRC", "a folder or a llama2.c file", "nothing of the name " + *source, ""});
       const bool folder = std::filesystem::is_directory(*source);
       if (folder && !tokenizer->empty())
         throw UserError({"command line", "--tokenizer", "it only with a llama2.c file", "it with a folder",

@@ -415,6 +415,7 @@ def other_commands(space):
     space.write("junk.bin", "no model")
     refused(space, "import", "junk.bin", "--out", "imported", says=["junk.bin"])
     refused(space, "import", "absent.bin", "--out", "imported", says=["absent.bin"])
+    refused(space, "import", "absent", "--upcycle", "8", "--out", "imported", says=["a folder or a llama2.c file", "absent"])
     refused(space, "report", "absent", says=["absent"])
     (space / "model/tokenizer.json").write_text("{")
     refused(space, "generate", "model", says=["model/tokenizer.json"])
