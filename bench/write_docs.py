@@ -259,10 +259,10 @@ def experts_section(r):
 
 def experts_quality_section(r):
     runs = r["runs"]
-    rows = []
+    rows = {}  # by tokens: a run that ends just after an evaluation has two of as many
     for step in range(len(runs["dense"][0]["curve"])):
         at = [[run["curve"][step] for run in runs[model]] for model in ("dense", "experts")]
-        rows.append([f"{at[0][0]['tokens'] / 1e6:.2f}M"] + [", ".join(f"{p['valid_loss']:.3f}" for p in points) for points in at])
+        rows[f"{at[0][0]['tokens'] / 1e6:.2f}M"] = [", ".join(f"{p['valid_loss']:.3f}" for p in points) for points in at]
     colours = {"dense": COLOURS["torch.compile"], "experts": COLOURS["Megalith"]}
     lines = [(f"{model}, seed {run['seed']}", colours[model], "", [(p["tokens"], p["valid_loss"]) for p in run["curve"]])
              for model in runs for run in runs[model]]
@@ -270,7 +270,7 @@ def experts_quality_section(r):
     even = max(run["evenness"] for run in runs["experts"])
     return (
         "### What they learn\nA llama of 6 layers, hidden 192, on books, against a dense one with as many multiply-adds a token: "
-        "validation loss by tokens, each seed.\n\n" + table(["tokens", "dense", "8 experts, 2 a token"], rows)
+        "validation loss by tokens, each seed.\n\n" + table(["tokens", "dense", "8 experts, 2 a token"], [[tokens, *losses] for tokens, losses in rows.items()])
         + f"\n\n![validation loss](images/experts_quality.svg)\n\nThe busiest expert of the second half had {even:.2f} times the mean, in the layer where that is most (target 1.5).\n"
     )
 
