@@ -96,9 +96,10 @@ def main():
     if args.clock:
         return take_times(megalith, folder, data, args.batch)
     tokens = int(float(args.tokens.rstrip("M")) * 1e6)
-    # What the question is about first; the baseline with less data, which tells what the rate alone does, last.
+    # What the question is about first; what tells where an effect comes from (the raised rate, the baseline with less data) last.
+    turn = ["both", "curriculum", "dropping", "raised", "baseline"]
     order = sorted(((variant, fraction) for variant, fractions in VARIANTS.items() for fraction in fractions),
-                   key=lambda it: (it != ("baseline", 1.0), it[0] == "baseline", it[0] != "both", it[1]))
+                   key=lambda it: (it != ("baseline", 1.0), turn.index(it[0]), it[1]))
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         runs = [pool.submit(one_run, megalith, folder, data, f"{variant}-{fraction:g}-{seed}",
                             settings(variant, fraction, tokens, args.batch), seed, 1)
