@@ -6,6 +6,7 @@
 
 #include "schedule/random_schedules.h"
 #include "schedule/simulator.h"
+#include "schedule/toy_speeds.h"
 
 namespace megalith {
 namespace {
@@ -17,21 +18,11 @@ struct Drawn {
 };
 
 Drawn drawn(int64_t budget) {
-  const MachineSpeeds speeds{.flops = 1e9,
-                             .memory_bandwidth = 1e8,
-                             .disk_read = 1e7,
-                             .disk_write = 1e7,
-                             .spill_read = 2e7,
-                             .spill_write = 1e7,
-                             .spill_mixed = 2e7,
-                             .spill_core_s = 1e-9,
-                             .op_overhead_s = 1e-5,
-                             .cores = 2};
   auto blocks = make_blocks(5, true);
   blocks[1].name = "layer <0> & \"more\"";
   Drawn d;
   d.step = with_residency(training_step(blocks, 2, ComputeOrder::by_block), std::vector<Placement>(5, Placement::away), 2);
-  d.simulated = simulate(d.step, predict_costs(d.step, speeds));
+  d.simulated = simulate(d.step, predict_costs(d.step, kToySpeeds));
   d.svg = draw_svg({"a <title>", "sub & title", &d.step, d.simulated.spans, 1000, budget});
   return d;
 }

@@ -6,27 +6,16 @@
 
 #include "schedule/random_schedules.h"
 #include "schedule/simulator.h"
+#include "schedule/toy_speeds.h"
 
 namespace megalith {
 namespace {
-
-const MachineSpeeds kSpeeds{.flops = 1e9,
-                            .memory_bandwidth = 1e8,
-                            .disk_read = 1e7,
-                            .disk_write = 1e7,
-                            .spill_read = 2e7,
-                            .spill_write = 1e7,
-                            .spill_mixed = 2e7,
-                            .spill_core_s = 1e-9,
-                            .device_bandwidth = 5e7,
-                            .op_overhead_s = 1e-5,
-                            .cores = 2};
 
 TEST(MemoryCurve, ItsHighestPointIsTheSimulatorsPeakAndItEndsAsItBegan) {
   Random random(5);
   for (int i = 0; i < 200; i++) {
     const Schedule schedule = random_schedule(random);
-    const Simulation simulated = simulate(schedule, predict_costs(schedule, kSpeeds));
+    const Simulation simulated = simulate(schedule, predict_costs(schedule, kToySpeeds));
     const auto points = memory_over_time(schedule, simulated.spans);
     int64_t most = 0;
     for (size_t p = 0; p < points.size(); p++) {
