@@ -1,23 +1,14 @@
 #include "planner/measurements.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
-
-#include <filesystem>
 
 #include "base/files.h"
+#include "planner/own_cache.h"
 
 namespace megalith {
 namespace {
 
-struct Cache : testing::Test {
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "/measurements-XXXXXX";
-    folder = mkdtemp(pattern.data());
-    setenv("XDG_CACHE_HOME", folder.c_str(), 1);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-
+struct Cache : OwnCache {
   // What a process gets that would measure so much. On a busy machine its thread has waited an hour for a core.
   double get(double measured, bool busy = false) {
     double waited = 0;
@@ -37,8 +28,6 @@ struct Cache : testing::Test {
         if (entry.is_object()) entry["until"] = entry["until"].get<int64_t>() - 601;
     write_file_atomically(calibration_file(), all.dump());
   }
-
-  std::string folder;
 };
 
 TEST_F(Cache, WhatWasMeasuredIsKept) {

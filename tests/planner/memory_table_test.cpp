@@ -1,7 +1,6 @@
 #include "planner/memory_table.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <limits>
@@ -11,16 +10,15 @@
 #include "memory/spill_file.h"
 #include "planner/budget.h"
 #include "planner/measurements.h"
+#include "planner/own_cache.h"
 #include "schedule/parking_pass.h"
 
 namespace megalith {
 namespace {
 
-struct Table : testing::Test {
+struct Table : OwnCache {
   void SetUp() override {
-    std::string pattern = testing::TempDir() + "/table-XXXXXX";
-    folder = mkdtemp(pattern.data());
-    setenv("XDG_CACHE_HOME", folder.c_str(), 1);
+    OwnCache::SetUp();
     install_allocator();
     config.run.dir = folder;
     config.model.shape = {Arch::gpt2, 6, 256, 4, 4, 0, 1024, 2000, 64};
@@ -30,7 +28,6 @@ struct Table : testing::Test {
     config.train.micro_batch = 8;
     config.train.threads = 1;
   }
-  void TearDown() override { std::filesystem::remove_all(folder); }
 
   // What is nowhere measured yet is not measured for a table.
   Plan plan() const { return make_plan(config, Measuring::forbidden); }
@@ -41,7 +38,6 @@ struct Table : testing::Test {
     config.memory.ram = process_with(static_cast<int64_t>(share * tensors), whole.process);
   }
 
-  std::string folder;
   Config config;
 };
 

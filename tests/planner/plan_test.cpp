@@ -1,7 +1,6 @@
 #include "planner/plan.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,17 +9,16 @@
 #include "memory/allocator.h"
 #include "planner/calibration.h"
 #include "planner/measurements.h"
+#include "planner/own_cache.h"
 #include "planner/plan_json.h"
 #include "planner/shape_plans.h"
 
 namespace megalith {
 namespace {
 
-struct Planner : testing::Test {
+struct Planner : OwnCache {
   void SetUp() override {
-    std::string pattern = testing::TempDir() + "/planner-XXXXXX";
-    folder = mkdtemp(pattern.data());
-    setenv("XDG_CACHE_HOME", folder.c_str(), 1);
+    OwnCache::SetUp();
     install_allocator();
     config.run.dir = folder;
     config.model.shape = {Arch::llama, 2, 64, 4, 2, 128, 500, 64};
@@ -29,9 +27,7 @@ struct Planner : testing::Test {
     config.train.batch = 64;
     config.train.threads = 2;
   }
-  void TearDown() override { std::filesystem::remove_all(folder); }
 
-  std::string folder;
   Config config;
 };
 
