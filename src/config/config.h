@@ -74,7 +74,7 @@ enum class Packing { fp32, bf16, int8 };
 
 struct TrainSettings {
   int64_t steps = 1000;            // resolved from `tokens` where that was given; of full batches, see schedule_by
-  Counted schedule_by = Counted::steps;  // what the length of the run, warm-up and decay are counted in
+  Counted schedule_by = Counted::steps;  // what the length of the run, warm-up, decay and validations are counted in
   int64_t batch = 32;              // sequences a step, over all ranks
   int64_t micro_batch = 0;         // sequences at once; 0 = auto
   int64_t threads = 0;             // compute threads; 0 = the machine's cores
@@ -91,7 +91,7 @@ struct TrainSettings {
   double clip = 1.0;               // global gradient norm; 0 = no clipping
   Precision precision = Precision::fp32;
   Packing activations = Packing::fp32;  // memory.activations: how they are kept from forward to backward
-  int64_t eval_every = 200;        // steps; 0 = only at the end
+  int64_t eval_every = 200;        // steps of full batches, see schedule_by; 0 = only at the end
   int64_t eval_batches = 20;       // batches a validation; 0 = all of the validation data
   int64_t log_every = 1;           // steps between plain log lines (metrics.jsonl has every step)
   int64_t max_bad_steps = 10;      // skipped steps in a row (non-finite numbers) before the run stops

@@ -360,8 +360,8 @@ std::vector<Option> train_options() {
           .free(),
       tokens_as_steps().in("tokens").free(),
       choice("train.schedule_by", FIELD(train.schedule_by), "tokens where train.tokens is given, else steps",
-             "What the run's length, warm-up and decay count, in steps of full batches: steps, tokens, or tokens times "
-             "the share of the layers that they went through.")
+             "What the run's length, warm-up, decay and validations count, in steps of full batches: steps, tokens, or "
+             "tokens times the share of the layers that they went through.")
           .free(),
       count_or("auto", 0, "train.threads", FIELD(train.threads), between(1, 4096), "auto",
                "Compute threads of a rank; auto divides the host's cores among its ranks, once for the whole run."),
@@ -406,7 +406,7 @@ std::vector<Option> train_options() {
       choice("train.precision", FIELD(train.precision), "fp32",
              "Precision of the computation; parameters and moments stay fp32."),
       count("train.eval_every", FIELD(train.eval_every), between(0, 9e18), "200",
-            "Steps between validations; 0 validates only at the end.")
+            "Steps between validations, counted as train.schedule_by says; 0 validates only at the end.")
           .in("steps")
           .free(),
       count("train.eval_batches", FIELD(train.eval_batches), between(0, kMany), "20",

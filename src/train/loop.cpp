@@ -94,7 +94,7 @@ void TrainingLoop::steps(LoopState& state) {
     const bool last = state.step == steps_;
     interrupted_ = !last && stop_requested_;
     if (!last && !interrupted_) choose_window();
-    if (last || due(config_.train.eval_every, state)) look(metrics, last);  // interrupted or not: metrics stay exact
+    if (last || validates(state)) look(metrics, last);  // interrupted or not: metrics stay exact
     if (leads_) {
       log_->append(metrics);
       board_->append(metrics);
@@ -110,6 +110,15 @@ void TrainingLoop::steps(LoopState& state) {
       pending_step_ = state.step;
     }
   }
+}
+
+bool TrainingLoop::validates(const LoopState& state) const {
+  if (config_.train.eval_every == 0) return false;
+  const auto every = static_cast<double>(config_.train.eval_every);
+  auto done = [&](int64_t step) {
+    return std::floor(shapes_.full_steps_before(step, config_.train.schedule_by) / every);
+  };
+  return done(state.step) > done(state.step - 1);
 }
 
 void TrainingLoop::choose_window() {

@@ -48,6 +48,8 @@ class TrainingLoop {
   void observe(const StepOutcome& outcome, const StepShape& shape, double seconds, bool saving);
   void choose_window();                                // from what the first steps took
   bool due(int64_t every, const LoopState& state) const { return every > 0 && state.step % every == 0; }
+  // Counted as the run's length is: the many short steps of a curriculum have no more validations than few long ones.
+  bool validates(const LoopState& state) const;
 
   const Config& config_;
   Plan plan_;                             // its window may be chosen again

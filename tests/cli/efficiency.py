@@ -34,6 +34,9 @@ def lengths_and_rates(space):
     space.train("a", "run.dir=runs/t", "train.tokens=1280", "train.schedule_by=")  # the budget is what was read
     rows = metrics(space / "runs/t")
     assert rows[-1]["tokens"] >= 1280 > rows[-2]["tokens"] and len(rows) > 10, rows[-1]
+    past = [0, *(row["tokens"] // (5 * 4 * 32) for row in rows)]  # how often five full batches were read
+    looks = [step for step, row in enumerate(rows, 1) if "valid_loss" in row]
+    assert looks == [step for step in range(1, len(past)) if past[step] > past[step - 1]] and len(looks) == 2, looks
     space.train("a", "run.dir=runs/l", "train.steps=10", "train.schedule_by=layer_tokens")
     longer = metrics(space / "runs/l")
     assert longer[-1]["layer_tokens"] >= 1280 > longer[-2]["layer_tokens"] and len(longer) > len(rows), longer[-1]
