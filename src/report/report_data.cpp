@@ -1,7 +1,8 @@
 // What report.html embeds, gathered from a run directory:
 //   run, written (seconds since 1970), files {name: "ok" | "missing" | why it cannot be read}
 //   config (text), facts {model, data, batch, ...: short texts from it}, plan, summary (as they are)
-//   curves {loss, valid, lr, grad_norm, tokens_per_s, memory}: see series.h
+//   curves {loss, valid, lr, grad_norm, tokens_per_s, memory, length, kept, "difficulty/METRIC"}: see series.h; the last
+//     ones are empty or absent in runs without a curriculum or token dropping
 //   so_far: what metrics.jsonl alone tells, for runs without a summary
 //   experts [{step, layers [{layer, load, dropped, entropy}]}]: records that tell all loads, thinned out
 //   skipped {count, list}, samples {count, list}: the lists thinned out to what a page can show
@@ -70,18 +71,34 @@ std::vector<size_t> thinned(size_t count) {
   return kept;
 }
 
+// The limit of a curriculum's metric; not a number where it is what sequences are cut to, which has a curve of its own.
+double limit_of(const StepMetrics& m, const std::string& metric) {
+  for (const auto& [name, limit] : m.difficulty) {
+    const bool cuts = name == "length" && m.length && limit == static_cast<double>(*m.length);
+    if (name == metric && !cuts) return limit;
+  }
+  return std::nan("");
+}
+
 json curves_of(const std::vector<StepMetrics>& all) {
+  auto whole = [](const std::optional<int64_t>& value) { return value ? static_cast<double>(*value) : std::nan(""); };
   auto curve = [&](auto value) {
     std::vector<Point> points;
     for (const StepMetrics& m : all) points.push_back({m.step, value(m)});
     return bucketed(points, kBuckets);
   };
-  return {{"loss", curve([](auto& m) { return m.loss; })},
-          {"valid", curve([](auto& m) { return m.valid_loss.value_or(std::nan("")); })},
-          {"lr", curve([](auto& m) { return m.lr; })},
-          {"grad_norm", curve([](auto& m) { return m.grad_norm; })},
-          {"tokens_per_s", curve([](auto& m) { return m.tokens_per_s; })},
-          {"memory", curve([](auto& m) { return static_cast<double>(m.mem_peak_bytes); })}};
+  json curves{{"loss", curve([](auto& m) { return m.loss; })},
+              {"valid", curve([](auto& m) { return m.valid_loss.value_or(std::nan("")); })},
+              {"lr", curve([](auto& m) { return m.lr; })},
+              {"grad_norm", curve([](auto& m) { return m.grad_norm; })},
+              {"tokens_per_s", curve([](auto& m) { return m.tokens_per_s; })},
+              {"memory", curve([](auto& m) { return static_cast<double>(m.mem_peak_bytes); })},
+              {"length", curve([&](auto& m) { return whole(m.length); })},
+              {"kept", curve([&](auto& m) { return whole(m.kept); })}};
+  if (!all.empty())
+    for (const auto& [metric, _] : all.back().difficulty)
+      curves["difficulty/" + metric] = curve([&metric = metric](auto& m) { return limit_of(m, metric); });
+  return curves;
 }
 
 json so_far(const std::vector<StepMetrics>& all) {

@@ -48,6 +48,25 @@ TEST(Report, AnEmptyRunDirectoryStillHasAPageThatNamesWhatIsMissing) {
   EXPECT_EQ(data["run"], dir.path().filename().string());
 }
 
+TEST(Report, DrawsLengthsAndLimitsOfACurriculumOnce) {
+  TempDir dir;
+  {
+    MetricsLog log(dir / "metrics.jsonl", 0);
+    for (int64_t step : {1, 2}) {
+      StepMetrics m = at_step(step);
+      m.length = 64 * step;
+      m.kept = 32 * step;
+      m.difficulty = {{"length", 64.0 * static_cast<double>(step)}, {"rarity", 10.5 * static_cast<double>(step)}};
+      log.append(m);
+    }
+  }
+  json curves = report_data(dir.path())["curves"];
+  EXPECT_EQ(curves["length"], (json{{"x", {1, 2}}, {"mean", {64.0, 128.0}}}));
+  EXPECT_EQ(curves["kept"], (json{{"x", {1, 2}}, {"mean", {32.0, 64.0}}}));
+  EXPECT_EQ(curves["difficulty/rarity"], (json{{"x", {1, 2}}, {"mean", {10.5, 21.0}}}));
+  EXPECT_TRUE(curves["difficulty/length"]["x"].empty());
+}
+
 TEST(Report, HoldsPlanSummaryConfigurationAndCurves) {
   TempDir dir;
   {

@@ -35,9 +35,26 @@ function drawCurves() {
     limit: { value: budget / unit.size, text: said, inside },
     series: [{ name: "peak", colour: "var(--c4)", curve, show: (v) => show.bytes(v * unit.size) }] });
 
+  drawCurriculum(small);
+
   $("loss").querySelector("input").oninput = (e) => {
     for (const chart of [loss, grad, speed]) chart.set({ smoothing: +e.target.value });
   };
+}
+
+// What a curriculum and token dropping made of the steps: a card for lengths and one for every metric that admits samples.
+function drawCurriculum(small) {
+  const card = (id, title, note, series) => {
+    if (series.every((s) => s.curve.x.length === 0)) return;
+    fill("curriculum", `<section class="card" id="${esc(id)}"></section>`);
+    small(id, title, note, { series });
+  };
+  card("length", "Sequence", "tokens", [
+    { name: "length", colour: "var(--c1)", curve: curves.length, show: show.whole },
+    { name: "kept where tokens are dropped", colour: "var(--second)", curve: curves.kept, show: show.whole }]);
+  for (const [name, curve] of Object.entries(curves).filter(([name]) => name.startsWith("difficulty/")))
+    card(name, "Difficulty", `samples up to this ${esc(name.slice("difficulty/".length))} are admitted`,
+         [{ name: "limit", colour: "var(--c3)", curve, show: show.general }]);
 }
 
 function drawLoss(smoothing) {
