@@ -15,10 +15,8 @@ if(ORACLE_PYTHON)
            COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/text/hf_agreement.py --program $<TARGET_FILE:encode_main>)
   add_test(NAME text.megatron_agreement
            COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/text/megatron_agreement.py $<TARGET_FILE:shard_main>)
-  # DeepSpeed is one of the peers that `make bench` installs; without it the test is skipped.
-  find_program(PEER_PYTHON python PATHS ${CMAKE_SOURCE_DIR}/.venv-bench/bin ${CMAKE_SOURCE_DIR}/.venv/bin NO_DEFAULT_PATH)
   add_test(NAME data.deepspeed_agreement
-           COMMAND ${PEER_PYTHON} ${CMAKE_SOURCE_DIR}/tests/data/deepspeed_agreement.py $<TARGET_FILE:megalith>
+           COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/data/deepspeed_agreement.py $<TARGET_FILE:megalith>
                    $<TARGET_FILE:pacing_main>)
   set_tests_properties(data.deepspeed_agreement PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
   add_test(NAME text.file_agreement
