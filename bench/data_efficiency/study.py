@@ -1,13 +1,13 @@
 """Does a curriculum, or token dropping, or both, reach the same loss with less? Books, one small model, several budgets.
 
-    python3 bench/data_efficiency/study.py --corpus DIR [--megalith build/megalith] [--tokens 8M] [--seeds 1,2] [--jobs 2]
+    python3 bench/data_efficiency/study.py --corpus DIR [--megalith build/megalith] [--tokens 3M] [--seeds 1,2] [--jobs 2]
         [--folder runs/data_efficiency] [--clock | --smoke]
 
 DIR holds books.txt.gz (documents separated by <|endoftext|> on a line of its own). Five books are held out, a piece of each
 is what losses are measured on. A run that is done leaves a file under bench/results/data_efficiency and is not repeated; one
 that was interrupted goes on. Training may share the machine with other work: --clock takes the times, on a machine at rest,
-of every shape of a step (length, tokens kept) that came in any run, all in turn; a run's time follows from how often each
-came. bench/write_docs.py makes the table and the charts.
+of every shape of a step (sequences, length, tokens kept) that came in any run, all in turn; a run's time follows from how
+often each came. bench/write_docs.py makes the table and the charts.
 """
 import argparse
 import concurrent.futures
@@ -26,16 +26,15 @@ def written(keys):
     return "".join(f"{key}: {value}\n" for key, value in keys.items())
 
 
-def shape_of(row):
-    length = row.get("length", SEQUENCE)
-    return length, min(row.get("kept", length), length)
-
-
 def digest(rows):
-    """What the study needs of a run's metrics: its curve, with the steps of each shape that were made up to each point."""
-    made, curve = {}, []
+    """What the study needs of a run's metrics: its curve, with the steps of each shape (sequences, length, tokens kept) that
+    were made up to each point."""
+    made, curve, before = {}, [], 0
     for row in rows:
-        made[shape_of(row)] = made.get(shape_of(row), 0) + 1
+        length = row.get("length", SEQUENCE)
+        shape = ((row["tokens"] - before) // length, length, min(row.get("kept", length), length))
+        made[shape] = made.get(shape, 0) + 1
+        before = row["tokens"]
         if "valid_loss" in row:
             curve.append({"tokens": row["tokens"], "layer_tokens": row.get("layer_tokens", row["tokens"]),
                           "valid_loss": row["valid_loss"], "steps": [[*shape, count] for shape, count in sorted(made.items())]})
@@ -49,27 +48,26 @@ def one_run(megalith, folder, data, name, keys, seed, threads):
         return
     yaml = written({"data": data, **keys, "checkpoint": "{every: 200, keep: 1}"})
     rows = train(megalith, folder, name, yaml, f"run.seed={seed}", f"train.threads={threads}", "train.log_every=1000000")
-    result.write_text(json.dumps({"settings": keys, "curve": digest(rows)}, indent=0) + "\n")
+    result.write_text(json.dumps({"settings": keys, "curve": digest(rows)}) + "\n")
     print(f"{name}: validation loss {rows[-1]['valid_loss']:.4f}", flush=True)
 
 
-def take_times(megalith, folder, data, batch, rounds=3):
+def take_times(megalith, folder, data, rounds=2):
     """Seconds a step of every shape takes: the median of a few steps, all shapes in turn."""
     runs = [json.loads(path.read_text()) for path in RESULTS.glob("*-*.json")]
-    shapes = sorted({(length, kept) for run in runs for length, kept, _ in run["curve"][-1]["steps"]})
+    shapes = sorted({tuple(shape) for run in runs for *shape, _ in run["curve"][-1]["steps"]})
     taken = {shape: [] for shape in shapes}
     for turn in range(rounds):
-        for length, kept in shapes:
-            sequences = batch * (SEQUENCE // length)  # the recipe's curriculum holds tokens
+        for sequences, length, kept in shapes:
             keys = {"model": MODEL, "data": data.replace(f"sequence: {SEQUENCE}", f"sequence: {length}"),
-                    "train": f"{{steps: 9, batch: {sequences}, log_every: 1000000, eval_every: 0}}",
+                    "train": f"{{steps: 7, batch: {sequences}, log_every: 1000000, eval_every: 0}}",
                     "checkpoint": "{every: never}"}
             if kept < length:
                 keys["token_dropping"] = f"{{from: {kept}, to: {kept}, step: 1, over: 1 steps}}"
-            rows = train(megalith, folder, f"clock-{length}-{kept}-{turn}", written(keys))
-            taken[length, kept] += [row["step_s"] for row in rows[3:]]
+            rows = train(megalith, folder, f"clock-{sequences}-{length}-{kept}-{turn}", written(keys))
+            taken[sequences, length, kept] += [row["step_s"] for row in rows[2:]]
     times = [[*shape, statistics.median(seconds)] for shape, seconds in taken.items()]
-    (RESULTS / "times.json").write_text(json.dumps({"batch": batch, "seconds": times}) + "\n")
+    (RESULTS / "times.json").write_text(json.dumps(times) + "\n")
 
 
 def main():
@@ -77,9 +75,8 @@ def main():
     parser.add_argument("--megalith", default=BENCH.parent / "build/megalith", type=pathlib.Path)
     parser.add_argument("--corpus", required=True, type=pathlib.Path)
     parser.add_argument("--folder", default=BENCH.parent / "runs/data_efficiency", type=pathlib.Path)
-    parser.add_argument("--tokens", default="8M")
+    parser.add_argument("--tokens", default="3M")
     parser.add_argument("--seeds", default="1,2")
-    parser.add_argument("--batch", default=1, type=int)
     parser.add_argument("--jobs", default=2, type=int, help="runs at a time, one thread each")
     parser.add_argument("--clock", action="store_true", help="take times")
     parser.add_argument("--smoke", action="store_true", help="pieces of ten books, 16,000 tokens, two small runs: does it work")
@@ -89,20 +86,20 @@ def main():
     data = data_key(megalith, args.corpus, folder, SEQUENCE, args.smoke)
     if args.smoke:
         for variant in ("baseline", "both"):
-            yaml = written({"data": data, **settings(variant, 1.0, 16_000, 4)})
+            yaml = written({"data": data, **settings(variant, 1.0, 16_000)})
             assert digest(train(megalith, folder, f"smoke-{variant}", yaml))[-1]["valid_loss"] > 0
         return
     RESULTS.mkdir(exist_ok=True)
     if args.clock:
-        return take_times(megalith, folder, data, args.batch)
+        return take_times(megalith, folder, data)
     tokens = int(float(args.tokens.rstrip("M")) * 1e6)
-    # What the question is about first; what tells where an effect comes from (the raised rate, the baseline with less data) last.
-    turn = ["both", "curriculum", "dropping", "raised", "baseline"]
+    # What the question is about first, what tells where an effect comes from last.
+    turn = ["both", "curriculum", "single", "dropping", "raised", "baseline"]
     order = sorted(((variant, fraction) for variant, fractions in VARIANTS.items() for fraction in fractions),
                    key=lambda it: (it != ("baseline", 1.0), turn.index(it[0]), it[1]))
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         runs = [pool.submit(one_run, megalith, folder, data, f"{variant}-{fraction:g}-{seed}",
-                            settings(variant, fraction, tokens, args.batch), seed, 1)
+                            settings(variant, fraction, tokens), seed, 1)
                 for variant, fraction in order for seed in args.seeds.split(",")]
         for run in runs:
             run.result()

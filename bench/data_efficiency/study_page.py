@@ -7,17 +7,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import loss_chart  # noqa: E402
-from recipe import RESULTS, SEQUENCE, VARIANTS  # noqa: E402
+from recipe import BATCH, RESULTS, SEQUENCE, VARIANTS  # noqa: E402
 
 IMAGE = Path(__file__).resolve().parents[2] / "docs" / "images" / "data_efficiency.svg"
-COLOURS = {"baseline": "#555555", "curriculum": "#4477aa", "dropping": "#cc6677", "both": "#228833", "raised": "#aa8800"}
+COLOURS = {"baseline": "#555555", "curriculum": "#4477aa", "dropping": "#cc6677", "both": "#228833", "raised": "#aa8800",
+           "single": "#aa3377"}
 DASHES = {1.0: "", 0.67: "7 3", 0.5: "2 3"}
 
 
 def results():
     """{(variant, fraction): curves by seed, of seeds whose baseline is done}; points have tokens, valid_loss and, where times were taken, seconds."""
     times_file, found = RESULTS / "times.json", {}
-    times = {(length, kept): s for length, kept, s in json.loads(times_file.read_text())["seconds"]} if times_file.exists() else {}
+    times = {tuple(shape): s for *shape, s in json.loads(times_file.read_text())} if times_file.exists() else {}
     for variant, fractions in VARIANTS.items():
         for fraction in fractions:
             for path in sorted(RESULTS.glob(f"{variant}-{fraction:g}-*.json")):
@@ -27,8 +28,8 @@ def results():
                 curve = json.loads(path.read_text())["curve"]
                 for point in curve:
                     shapes = point.pop("steps")
-                    if all((length, kept) in times for length, kept, _ in shapes):
-                        point["seconds"] = sum(count * times[length, kept] for length, kept, count in shapes)
+                    if all(tuple(shape) in times for *shape, _ in shapes):
+                        point["seconds"] = sum(count * times[tuple(shape)] for *shape, count in shapes)
                 found.setdefault((variant, fraction), {})[seed] = curve
     return found
 
@@ -73,11 +74,16 @@ def header(found):
             *(["time", "until the baseline's loss"] if timed(found) else [])]
 
 
+def drawn(variant, fraction):
+    """Of the many curves those that the question is about: who gets with less to where the baseline ends."""
+    return (fraction < 1) != (variant == "baseline") and variant != "raised"
+
+
 def panel(found, what, title, offset):
     """Validation loss against tokens or seconds, mean of the seeds."""
     lines = [(f"{variant}, {fraction:.0%} of the data", COLOURS[variant], DASHES[fraction],
               [(statistics.mean(p[what] for p in at), statistics.mean(p["valid_loss"] for p in at)) for at in zip(*seeds.values())])
-             for (variant, fraction), seeds in found.items()]
+             for (variant, fraction), seeds in found.items() if drawn(variant, fraction)]
     return loss_chart.panel(lines, title, offset, goal=mean_of(found["baseline", 1.0], "valid_loss"))
 
 
@@ -85,7 +91,8 @@ def draw(found):
     panels = [panel(found, "tokens", "tokens", 0)]
     if timed(found):
         panels.append(panel(found, "seconds", "seconds of training", loss_chart.PANEL))
-    loss_chart.draw(IMAGE, panels, [*COLOURS.items(), ("solid 100%, dashed 67%, dotted 50%", "black")])
+    shown = [(variant, colour) for variant, colour in COLOURS.items() if any(drawn(*key) for key in found if key[0] == variant)]
+    loss_chart.draw(IMAGE, panels, [*shown, ("solid 100%, dashed 67%, dotted 50%", "black")])
 
 
 def section(table):
@@ -97,10 +104,12 @@ def section(table):
     base = found["baseline", 1.0]
     seconds = f", {mean_of(base, 'seconds'):.0f} s of training" if timed(found) else ""
     return (
-        "## Less data\nA llama of 4.2M parameters on books, five of them held out, sequences of "
-        f"{SEQUENCE}: a baseline of {mean_of(base, 'tokens') / 1e6:.1f}M tokens{seconds}, and a curriculum of lengths, token "
-        "dropping and both with all, two thirds and half of its data; raised is both with the peak learning rate divided by that "
-        "share, as in DeepSpeed's recipe (bench/data_efficiency/recipe.py). Tokens, layer-tokens and time are shares of "
-        "the baseline's; \"until\" is where a run first had the validation loss that the baseline of the same seed ended with.\n\n"
+        f"## Less data\nA llama of 4.2M parameters on books, five of them held out, {BATCH} sequences of {SEQUENCE} tokens a step: a "
+        f"baseline of {mean_of(base, 'tokens') / 1e6:.1f}M tokens{seconds}, and a curriculum of lengths, token dropping and both "
+        "with all, two thirds and half of its data. Raised is both with the peak learning rate divided by that share, as in "
+        "DeepSpeed's recipe; single is the baseline with a single sequence a step (bench/data_efficiency/recipe.py). Tokens, "
+        "layer-tokens and time are shares of the baseline's; \"until\" is where a run first had the validation loss that the "
+        "baseline of the same seed ended with. The recipe was chosen by losses of the first seed, and eight sequences a step "
+        "after four, where half of the tokens were not enough: [when it helps](guides/efficiency.md#when-it-helps).\n\n"
         + table(header(found), list(rows(found))) + "\n\n![validation loss](images/data_efficiency.svg)\n"
     )
