@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-RESULTS = Path(__file__).resolve().parents[1] / "results" / "data_efficiency"  # a file a run
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "data_efficiency"  # a folder a budget, named like 3M: a file a run
 
 MODEL = "{arch: llama, layers: 6, hidden: 192, heads: 6, context: 1024}"  # 4.2M parameters with a vocabulary of 4,096, twice
 SEQUENCE = 1024

@@ -4,10 +4,10 @@
         [--folder runs/data_efficiency] [--clock | --smoke]
 
 DIR holds books.txt.gz (documents separated by <|endoftext|> on a line of its own). Five books are held out, a piece of each
-is what losses are measured on. A run that is done leaves a file under bench/results/data_efficiency and is not repeated; one
-that was interrupted goes on. Training may share the machine with other work: --clock takes the times, on a machine at rest,
-of every shape of a step (sequences, length, tokens kept) that came in any run, all in turn; a run's time follows from how
-often each came. bench/write_docs.py makes the table and the charts.
+is what losses are measured on. A run that is done leaves a file under bench/results/data_efficiency/3M (or what --tokens
+says) and is not repeated; one that was interrupted goes on. Training may share the machine with other work: --clock takes
+the times, on a machine at rest, of every shape of a step (sequences, length, tokens kept) that came in any run, all in turn;
+a run's time follows from how often each came. bench/write_docs.py makes tables and charts.
 """
 import argparse
 import concurrent.futures
@@ -41,9 +41,9 @@ def digest(rows):
     return curve
 
 
-def one_run(megalith, folder, data, name, keys, seed, threads):
+def one_run(megalith, folder, results, data, name, keys, seed, threads):
     """Makes a run unless its result is there, made with the same settings."""
-    result = RESULTS / f"{name}.json"
+    result = results / f"{name}.json"
     if result.exists() and json.loads(result.read_text())["settings"] == keys:
         return
     yaml = written({"data": data, **keys, "checkpoint": "{every: 200, keep: 1}"})
@@ -54,7 +54,7 @@ def one_run(megalith, folder, data, name, keys, seed, threads):
 
 def take_times(megalith, folder, data, rounds=2):
     """Seconds a step of every shape takes: the median of a few steps, all shapes in turn."""
-    runs = [json.loads(path.read_text()) for path in RESULTS.glob("*-*.json")]
+    runs = [json.loads(path.read_text()) for path in RESULTS.glob("*/*.json")]
     shapes = sorted({tuple(shape) for run in runs for *shape, _ in run["curve"][-1]["steps"]})
     taken = {shape: [] for shape in shapes}
     for turn in range(rounds):
@@ -89,19 +89,21 @@ def main():
             yaml = written({"data": data, **settings(variant, 1.0, 16_000)})
             assert digest(train(megalith, folder, f"smoke-{variant}", yaml))[-1]["valid_loss"] > 0
         return
-    RESULTS.mkdir(exist_ok=True)
     if args.clock:
         return take_times(megalith, folder, data)
+    results, runs = RESULTS / args.tokens, folder / args.tokens
+    results.mkdir(parents=True, exist_ok=True)
+    runs.mkdir(exist_ok=True)
     tokens = int(float(args.tokens.rstrip("M")) * 1e6)
     # What the question is about first, what tells where an effect comes from last.
     turn = ["both", "curriculum", "single", "dropping", "raised", "baseline"]
     order = sorted(((variant, fraction) for variant, fractions in VARIANTS.items() for fraction in fractions),
                    key=lambda it: (it != ("baseline", 1.0), turn.index(it[0]), it[1]))
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        runs = [pool.submit(one_run, megalith, folder, data, f"{variant}-{fraction:g}-{seed}",
+        made = [pool.submit(one_run, megalith, runs, results, data, f"{variant}-{fraction:g}-{seed}",
                             settings(variant, fraction, tokens), seed, 1)
                 for variant, fraction in order for seed in args.seeds.split(",")]
-        for run in runs:
+        for run in made:
             run.result()
 
 

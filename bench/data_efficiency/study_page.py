@@ -1,4 +1,4 @@
-"""The study's table and charts, from what study.py left under bench/results/data_efficiency."""
+"""The study's tables and charts, one of each for every budget, from what study.py left under bench/results/data_efficiency."""
 
 import json
 import statistics
@@ -9,21 +9,21 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import loss_chart  # noqa: E402
 from recipe import BATCH, RESULTS, SEQUENCE, VARIANTS  # noqa: E402
 
-IMAGE = Path(__file__).resolve().parents[2] / "docs" / "images" / "data_efficiency.svg"
+IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 COLOURS = {"baseline": "#555555", "curriculum": "#4477aa", "dropping": "#cc6677", "both": "#228833", "raised": "#aa8800",
            "single": "#aa3377"}
 DASHES = {1.0: "", 0.67: "7 3", 0.5: "2 3"}
 
 
-def results():
+def results(budget):
     """{(variant, fraction): curves by seed, of seeds whose baseline is done}; points have tokens, valid_loss and, where times were taken, seconds."""
     times_file, found = RESULTS / "times.json", {}
     times = {tuple(shape): s for *shape, s in json.loads(times_file.read_text())} if times_file.exists() else {}
     for variant, fractions in VARIANTS.items():
         for fraction in fractions:
-            for path in sorted(RESULTS.glob(f"{variant}-{fraction:g}-*.json")):
+            for path in sorted(budget.glob(f"{variant}-{fraction:g}-*.json")):
                 seed = path.stem.rsplit("-", 1)[1]
-                if not (RESULTS / f"baseline-1-{seed}.json").exists():
+                if not (budget / f"baseline-1-{seed}.json").exists():
                     continue
                 curve = json.loads(path.read_text())["curve"]
                 for point in curve:
@@ -87,29 +87,36 @@ def panel(found, what, title, offset):
     return loss_chart.panel(lines, title, offset, goal=mean_of(found["baseline", 1.0], "valid_loss"))
 
 
-def draw(found):
+def draw(found, image):
     panels = [panel(found, "tokens", "tokens", 0)]
     if timed(found):
         panels.append(panel(found, "seconds", "seconds of training", loss_chart.PANEL))
     shown = [(variant, colour) for variant, colour in COLOURS.items() if any(drawn(*key) for key in found if key[0] == variant)]
-    loss_chart.draw(IMAGE, panels, [*shown, ("solid 100%, dashed 67%, dotted 50%", "black")])
+    loss_chart.draw(image, panels, [*shown, ("solid 100%, dashed 67%, dotted 50%", "black")])
+
+
+def part(name, found, table):
+    """Table and chart of one budget."""
+    base, image = found["baseline", 1.0], f"data_efficiency_{name}.svg"
+    draw(found, IMAGES / image)
+    seconds = f"; the baseline trains for {mean_of(base, 'seconds'):.0f} s" if timed(found) else ""
+    return (f"**A baseline of {name} tokens**, {len(base)} seed{'s' * (len(base) > 1)}{seconds}:\n\n"
+            + table(header(found), list(rows(found))) + f"\n\n![validation loss, {name} tokens](images/{image})\n")
 
 
 def section(table):
-    """For docs/benchmarks.md; `table` makes one of a header and rows. Nothing before the baseline is done."""
-    found = results()
-    if ("baseline", 1.0) not in found:
+    """For docs/benchmarks.md; `table` makes one of a header and rows. Nothing before a baseline is done."""
+    budgets = {path.name: results(path) for path in RESULTS.iterdir() if path.is_dir()}
+    done = {name: budgets[name] for name in sorted(budgets, key=lambda name: float(name.rstrip("M"))) if ("baseline", 1.0) in budgets[name]}
+    if not done:
         return ""
-    draw(found)
-    base = found["baseline", 1.0]
-    seconds = f", {mean_of(base, 'seconds'):.0f} s of training" if timed(found) else ""
     return (
         f"## Less data\nA llama of 4.2M parameters on books, five of them held out, {BATCH} sequences of {SEQUENCE} tokens a step: a "
-        f"baseline of {mean_of(base, 'tokens') / 1e6:.1f}M tokens{seconds}, and a curriculum of lengths, token dropping and both "
-        "with all, two thirds and half of its data. Raised is both with the peak learning rate divided by that share, as in "
-        "DeepSpeed's recipe; single is the baseline with a single sequence a step (bench/data_efficiency/recipe.py). Tokens, "
-        "layer-tokens and time are shares of the baseline's; \"until\" is where a run first had the validation loss that the "
-        "baseline of the same seed ended with. The recipe was chosen by losses of the first seed, and eight sequences a step "
-        "after four, where half of the tokens were not enough: [when it helps](guides/efficiency.md#when-it-helps).\n\n"
-        + table(header(found), list(rows(found))) + "\n\n![validation loss](images/data_efficiency.svg)\n"
+        "baseline, and a curriculum of lengths, token dropping and both with all, two thirds and half of its data. Raised is both "
+        "with the peak learning rate divided by that share, as in DeepSpeed's recipe; single is the baseline with a single "
+        "sequence a step (bench/data_efficiency/recipe.py). Tokens, layer-tokens and time are shares of the baseline's; \"until\" "
+        "is where a run first had the validation loss that the baseline of the same seed ended with. The recipe was chosen by "
+        "losses of the first seed with 3M tokens, and eight sequences a step after four, where half of the tokens were not "
+        "enough: [when it helps](guides/efficiency.md#when-it-helps).\n\n"
+        + "\n".join(part(name, found, table) for name, found in done.items())
     )
