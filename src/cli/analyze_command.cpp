@@ -10,8 +10,8 @@ namespace megalith {
 void add_analyze(CLI::App& app, CommandContext& context) {
   CLI::App* command = app.add_subcommand("analyze", "the difficulty of every training sample, for curricula");
   struct Arguments {
-    std::string path, checkpoint;
-    std::vector<std::string> overrides, metrics;
+    std::string path;
+    std::vector<std::string> overrides;
     AnalysisOptions options;
   };
   auto a = std::make_shared<Arguments>();
@@ -19,17 +19,17 @@ void add_analyze(CLI::App& app, CommandContext& context) {
   command->add_option("key=value", a->overrides, "settings that replace the file's (values are YAML)");
   command
       ->add_option(
-          "--metric", a->metrics,
-          "length, rarity, length_rarity, compression, loss; default: what the curriculum filters by, else the first four")
+          "--metric", a->options.metrics,
+          "length, rarity, length_rarity, compression, loss, or one that the curriculum has a file of; default: all that the "
+          "curriculum filters by, else the first four")
       ->delimiter(',');
-  command->add_option("--checkpoint", a->checkpoint, "metric loss: the model whose loss it is");
+  command->add_option("--checkpoint", a->options.checkpoint, "metric loss: the model whose loss it is; default: the curriculum's");
   command->add_option("--deepspeed", a->options.deepspeed, "folder to write DeepSpeed's index files to, too");
   command->add_option("--examples", a->options.examples, "easiest and hardest samples shown")
       ->check(number_between(0, 1000))
       ->capture_default_str();
   command->callback([=, &context] {
     context.action = [=, &context] {
-      for (const std::string& metric : a->metrics) a->options.metrics.push_back({metric, a->checkpoint});
       const Analysis analysis = analyze(load_config(a->path, a->overrides), a->options);
       nlohmann::json metrics = nlohmann::json::object();
       for (size_t i = 0; i < analysis.summaries.size(); i++) {

@@ -1,5 +1,7 @@
 #include "data/admitted_order.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -11,7 +13,11 @@ namespace megalith {
 
 AdmittedOrder::AdmittedOrder(std::vector<int64_t> admitted_at, std::function<int64_t(int64_t)> draws_before,
                              uint64_t seed, uint64_t set)
-    : order_(admitted_at.size()), draws_before_(std::move(draws_before)), seed_(seed), set_(set) {
+    : order_(admitted_at.size()),
+      draws_before_(std::move(draws_before)),
+      seed_(seed),
+      set_(set),
+      admits_(fmt::format("{:016x}", XXH3_64bits(admitted_at.data(), admitted_at.size() * sizeof admitted_at[0]))) {
   std::iota(order_.begin(), order_.end(), int64_t{0});
   std::ranges::stable_sort(order_, {}, [&](int64_t sample) { return admitted_at[static_cast<size_t>(sample)]; });
   for (size_t i = 0; i < order_.size(); i++) {
@@ -81,10 +87,14 @@ nlohmann::json AdmittedOrder::state(int64_t step) const {
   const State& state = at(step);
   nlohmann::json clusters = nlohmann::json::array();
   for (const Cluster& c : state.clusters) clusters.push_back({c.begin, c.size, c.taken});
-  return {{"step", state.step}, {"epoch", state.epoch}, {"clusters", clusters}};
+  return {{"step", state.step}, {"epoch", state.epoch}, {"clusters", clusters}, {"admits", admits_}};
 }
 
 void AdmittedOrder::restore(const nlohmann::json& json) {
+  if (json.value("admits", admits_) != admits_)
+    throw UserError({"", "curriculum", "the difficulties that the run began with", "others",
+                     "a metric's file or a checkpoint that a metric is computed with has changed since: put back what was "
+                     "there, or begin a new run"});
   State state{json.at("step").get<int64_t>(), json.at("epoch").get<int64_t>(), {}};
   int64_t known = 0;
   for (const auto& c : json.at("clusters")) {

@@ -50,6 +50,7 @@ class AdmittedOrder {
   std::vector<Level> levels_;
   std::function<int64_t(int64_t)> draws_before_;
   uint64_t seed_, set_;
+  std::string admits_;            // names what is admitted when
   State start_;                   // the beginning, or what was restored
   mutable std::mutex mutex_;
   mutable State now_;

@@ -205,8 +205,8 @@ Batch Dataset::train_batch(int64_t step, int64_t batch) const {
   int64_t row = 0;
   for (const auto& [part, at] : draw(step, shapes)) {
     const auto sample = static_cast<uint64_t>(part.first_sample + at.sample), epoch = static_cast<uint64_t>(at.epoch);
-    // Where pieces do not fill the sample, what is left out changes from epoch to epoch.
-    const auto spare = static_cast<uint64_t>(shape.pieces > 1 ? sequence_ - shape.pieces * shape.length : 0);
+    // What is left out changes from epoch to epoch.
+    const auto spare = static_cast<uint64_t>(shape.spare);
     const uint64_t skipped = spare ? Philox(seed_, RandomUse::reshape_offset, sample, epoch).below(0, spare + 1) : 0;
     const int64_t begin = at.sample * sequence_ + static_cast<int64_t>(skipped);
     for (int64_t piece = 0; piece < shape.pieces; piece++)  // each with random numbers of its own

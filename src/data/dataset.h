@@ -69,6 +69,9 @@ class Dataset {
   int64_t samples() const { return samples_; }                // training sequences, each once
   // The tokens of a training sample, T of them, and where its documents end: what metrics are computed from.
   void sample_tokens(int64_t sample, std::span<int64_t> out) const;
+  // Training samples [first, first + count) whole, in the order of the data, with targets as at a validation: the same
+  // whenever they are asked for.
+  Batch sample_batch(int64_t first, int64_t count) const;
   int64_t longest_document(int64_t sample) const;  // tokens of the longest part of one inside the sample
   // Names the training samples: another text, order of files, length or split has another.
   std::string fingerprint() const;

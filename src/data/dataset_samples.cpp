@@ -20,6 +20,16 @@ void Dataset::sample_tokens(int64_t sample, std::span<int64_t> out) const {
   check(part.stream, begin, out);
 }
 
+Batch Dataset::sample_batch(int64_t first, int64_t count) const {
+  Batch result = empty_batch(count, sequence_);
+  for (int64_t sample = first; sample < first + count; sample++) {
+    const Part& part = part_of(sample);
+    write({part.stream, (sample - part.first_sample) * sequence_},
+          {seed_, static_cast<uint64_t>(sample), SampleKey::kValidation}, result, sample - first);
+  }
+  return result;
+}
+
 int64_t Dataset::longest_document(int64_t sample) const {
   const Part& part = part_of(sample);
   const int64_t begin = (sample - part.first_sample) * sequence_;

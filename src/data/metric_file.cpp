@@ -20,12 +20,10 @@ namespace {
 constexpr std::string_view kOurs = "{\"megalith_metric\":";
 
 std::string header(const MetricSubject& subject) {
-  return nlohmann::ordered_json{{"megalith_metric", 1},
-                                {"metric", subject.metric},
-                                {"samples", subject.samples},
-                                {"data", subject.data}}
-             .dump() +
-         '\n';
+  nlohmann::ordered_json head{
+      {"megalith_metric", 1}, {"metric", subject.metric}, {"samples", subject.samples}, {"data", subject.data}};
+  if (!subject.model.empty()) head["model"] = subject.model;
+  return head.dump() + '\n';
 }
 
 [[noreturn]] void refuse(const std::filesystem::path& path, const std::string& expected, const std::string& got,
@@ -41,6 +39,9 @@ std::vector<double> read_ours(const std::filesystem::path& path, std::string_vie
   if (there.value("samples", int64_t{0}) != subject.samples || there.value("data", "") != subject.data)
     refuse(path, fmt::format("values of these data ({} samples, {})", subject.samples, subject.data),
            fmt::format("those of others ({}, {})", there.value("samples", int64_t{0}), there.value("data", "")), hint);
+  if (!subject.model.empty() && there.value("model", "") != subject.model)
+    refuse(path, fmt::format("values under the model {}", subject.model),
+           fmt::format("those under {}", there.value("model", "another")), hint);
   text.remove_prefix(line + 1);
   std::vector<double> values(static_cast<size_t>(subject.samples));
   if (text.size() != values.size() * sizeof(double)) refuse(path, "a whole metric file", "a torn one", hint);

@@ -15,12 +15,13 @@ namespace megalith {
 struct MetricSubject {
   std::string metric;
   int64_t samples = 0;
-  std::string data;  // Dataset::fingerprint(), and what else the values follow from
+  std::string data;   // Dataset::fingerprint()
+  std::string model;  // metric loss: names the weights whose loss it is; empty: of no model, or of any
   bool operator==(const MetricSubject&) const = default;
 };
 
 // The values of a file of any of the kinds. UserError, naming the file, where they are not `subject.samples` finite
-// numbers, or where a file of ours is of other data or another metric.
+// numbers, or where a file of ours is of other data, or of another model than the subject names.
 std::vector<double> read_metric(const std::filesystem::path& path, const MetricSubject& subject);
 
 // Whether the file is one of ours, whole, of exactly this subject.

@@ -8,6 +8,7 @@
 #include "checkpoint/store.h"
 #include "config/check.h"
 #include "memory/machine.h"
+#include "train/prepare_curriculum.h"
 #include "train/run_directory.h"
 
 namespace megalith {
@@ -76,6 +77,7 @@ Plan plan_run(Config& config, Measuring measuring, const Seat& seat) {
 
 Prospect look_ahead(Config config) {
   check_for_training(config);
+  check_curriculum(config);
   Prospect prospect;
   const std::filesystem::path run = config.run.dir;
   const auto checkpoints = list_checkpoints(run / "checkpoints");

@@ -2,29 +2,26 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "data/deepspeed_index.h"
-#include "data/metric_file.h"
 #include "train/analyze.h"
 
 namespace megalith {
+namespace {
 
-void check_metric_files(const Config& config) {
+AnalysisRequest request_of(const CurriculumSettings& entry) { return {entry.metric, entry.checkpoint, entry.file}; }
+
+}  // namespace
+
+void check_curriculum(const Config& config) {
   for (size_t i = 0; i < config.curriculum.size(); i++)
-    if (const std::string& file = config.curriculum[i].file;
-        !file.empty() && !std::filesystem::exists(file) && !is_deepspeed_index(file))
-      throw UserError({file, fmt::format("curriculum[{}].file", i), "a file", "nothing of that name",
-                       fmt::format("the current folder is {}", std::filesystem::current_path().string())});
+    if (!config.curriculum[i].changes_length())
+      check_request(request_of(config.curriculum[i]), fmt::format("curriculum[{}]", i), config.run.dir);
 }
 
-std::vector<Filter> prepare_filters(const Config& config, const RunDirectory& run, const Dataset& data) {
+std::vector<Filter> prepare_filters(const Config& config, const RunDirectory& run, const Dataset& data, bool goes_on) {
   std::vector<Filter> filters;
-  for (const CurriculumSettings& entry : config.curriculum) {
-    if (entry.changes_length()) continue;
-    filters.push_back({entry, entry.file.empty()
-                                  ? metric_of({entry.metric, entry.checkpoint}, config, run, data)
-                                  : read_metric(entry.file, {entry.metric, data.samples(), data.fingerprint()})});
-  }
+  for (const CurriculumSettings& entry : config.curriculum)
+    if (!entry.changes_length())
+      filters.push_back({entry, metric_of(request_of(entry), config, run, data, goes_on).values});
   return filters;
 }
 

@@ -8,11 +8,13 @@
 
 namespace megalith {
 
-// UserError where an entry names a file that is not there: told before text is made into tokens, which may take long.
-void check_metric_files(const Config& config);
+// UserError where an entry's metric is unknown, or names a file or a checkpoint that is not there: told before text is made
+// into tokens, which may take long.
+void check_curriculum(const Config& config);
 
 // One for each entry of `curriculum` that filters, from the user's file or from what `megalith analyze` left in the
-// run directory, which is made now if it is not there. UserError where a file is of other data.
-std::vector<Filter> prepare_filters(const Config& config, const RunDirectory& run, const Dataset& data);
+// run directory, which is made now if it is not there. UserError where a file is of other data. A run that `goes_on`
+// keeps the values that it began with.
+std::vector<Filter> prepare_filters(const Config& config, const RunDirectory& run, const Dataset& data, bool goes_on);
 
 }  // namespace megalith

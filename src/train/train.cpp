@@ -105,7 +105,7 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<Dataset> data;
   leader_first([&] {
-    check_metric_files(config);
+    check_curriculum(config);
     tokenizer = prepare_tokenizer(config, run, say);
     complete_shape(config, folder, tokenizer ? tokenizer->vocab_size() : 0);
     check_layout(config, layout);
@@ -114,7 +114,9 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   const StepShapes shapes(config);
   if (config.token_dropping.on())
     data->drop_tokens(config.token_dropping.layers_of(config.model.shape.layers), config.token_dropping.keep_special);
-  leader_first([&] { data->follow(shapes, prepare_filters(config, run, *data)); });  // analyses leave files, too
+  leader_first([&] {  // analyses leave files, too
+    data->follow(shapes, prepare_filters(config, run, *data, checkpoint.has_value()));
+  });
 
   const Plan plan = plan_run(config, Measuring::allowed, seat_of(team));
   if (leads) {
@@ -146,16 +148,18 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   if (far && checkpoint) far->forget(checkpoint->dir);
   settle_shared_state();
 
-  say(fmt::format("{} {}: {} parameters, {} tokens a step in {}{}, {}; predicted {} a step, {} of {}",
+  const int64_t largest = config.train.batch * config.data.sequence, smallest = std::min(largest, shapes.shape(0).tokens());
+  say(fmt::format("{} {}: {} parameters, {} tokens a step in {}{}, {}; predicted {} {}, {} of {}",
                   state.step > 0 ? fmt::format("resuming at step {},", state.step) : "training",
                   name(config.model.shape.arch), show_count(parameter_count(config.model.shape)),
-                  config.train.batch * config.data.sequence,
+                  smallest < largest ? fmt::format("{} to {}", smallest, largest) : fmt::to_string(largest),
                   plan.micros == 1 ? "one micro-batch" : fmt::format("{} micro-batches", plan.micros),
                   team ? fmt::format(" on {}{}", show(layout),
                                      config.parallel.zero > 0 ? fmt::format(", ZeRO {}", config.parallel.zero) : "")
                        : "",
                   plan.threads == 1 ? "one thread" : fmt::format("{} threads", plan.threads),
-                  show_seconds(plan.predicted.seconds), show(plan.predicted_peak()), show(plan.budget)));
+                  show_seconds(plan.predicted.seconds), smallest < largest ? "for the longest" : "a step",
+                  show(plan.predicted_peak()), show(plan.budget)));
   TrainResult result = TrainingLoop(config, plan, run, engine, *data, shapes, tokenizer.get(), page, team,
                                     far ? &*far : nullptr)
                            .run(state);
