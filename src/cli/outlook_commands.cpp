@@ -9,6 +9,7 @@
 #include "cli/run_file.h"
 #include "planner/memory_table.h"
 #include "planner/plan_json.h"
+#include "planner/shape_forecast.h"
 #include "schedule/draw.h"
 #include "schedule/draw_svg.h"
 #include "schedule/limits.h"
@@ -37,6 +38,11 @@ std::string lines(const std::vector<std::string>& notes) {
   return text;
 }
 
+// Of steps whose shape changes while the run goes on.
+std::string shown(std::span<const ShapeForecast> shapes, bool with_seconds) {
+  return shapes.empty() ? "" : fmt::format("the figures are of the largest steps; on the way there:\n{}\n", show(shapes, with_seconds));
+}
+
 // The first rank of a run of so many on this host; 0: as many as the axes make, with one copy of the model where
 // parallel.data is auto.
 Seat first_seat(Config& config, int ranks) {
@@ -50,11 +56,13 @@ CommandResult memory(const CommandContext& context, Config config, int ranks) {
   Prospect prospect = look_ahead(std::move(config));
   const Seat seat = first_seat(prospect.config, ranks);
   MemoryTable table;
+  std::vector<ShapeForecast> shapes;
   int64_t micro_batch = 1;
   try {
     const Plan plan = plan_run(prospect.config, Measuring::forbidden, seat);
     micro_batch = plan.micro_batch;
     table = memory_table(plan);
+    shapes = forecast_shapes(prospect.config, plan);
     if (!plan.measured && !table.strategy.empty())
       prospect.notes.push_back(
           "chosen by the speeds of an ordinary machine: this one has not been measured yet (simulate does)");
@@ -62,9 +70,10 @@ CommandResult memory(const CommandContext& context, Config config, int ranks) {
     micro_batch = error.shortfall.micro_batch;
     table = memory_table(error.shortfall);
   }
-  print(context, fmt::format("{}, {}\n{}\n{}", model_line(prospect.config), step_line(prospect.config, micro_batch),
-                             show(table), lines(prospect.notes)));
+  print(context, fmt::format("{}, {}\n{}\n{}{}", model_line(prospect.config), step_line(prospect.config, micro_batch),
+                             show(table), shown(shapes, false), lines(prospect.notes)));
   nlohmann::json json = to_json(table);
+  json["shapes"] = to_json(shapes);
   json["micro_batch"] = micro_batch;
   json["notes"] = prospect.notes;
   return {table.fits ? ExitCode::done : ExitCode::user, std::move(json)};
@@ -136,9 +145,9 @@ CommandResult simulate_run(const CommandContext& context, Config config, const F
   const Plan plan = plan_run(prospect.config, Measuring::allowed, seat);
   const std::string what = fmt::format("{}, {}", model_line(prospect.config), step_line(prospect.config, plan.micro_batch));
   const std::string how = describe(plan.strategy);
-  print(context, fmt::format("{}\n{}{}\n{}\n{}", what, lines(prospect.notes), lines(plan.adapted),
+  print(context, fmt::format("{}\n{}{}\n{}\n{}{}", what, lines(prospect.notes), lines(plan.adapted),
                              draw_timeline(plan.step, plan.predicted.spans, terminal_columns()),
-                             figures(plan, prospect.config)));
+                             figures(plan, prospect.config), shown(forecast_shapes(prospect.config, plan), true)));
   if (!files.svg.empty()) {
     const std::string subtitle = fmt::format("one step, predicted: {}{}{}", show_seconds(plan.predicted.seconds),
                                              how.empty() ? "" : "; ", how);

@@ -30,9 +30,16 @@ StepShape StepShapes::shape_at(int64_t steps, int64_t tokens) const {
     return static_cast<int64_t>(pacing.at(pacing.unit() == Counted::steps ? steps : tokens));
   };
   const int64_t length = length_ ? value(*length_) : sequence_;
-  const int64_t fit = sequence_ / length;  // so many micro-batches of the usual size stay so many
-  StepShape shape{batch_, 1, length, kept_ ? value(*kept_) : 0};
-  if (hold_ == Hold::tokens) (apply_ == CurriculumApply::truncate ? shape.samples : shape.pieces) *= fit;
+  // Whole multiples of the batch: ranks and micro-batches of every layout that divide that divide these, so that the layout
+  // does not change what a step reads.
+  const int64_t fit = hold_ == Hold::tokens ? sequence_ / length : 1;
+  StepShape shape{.samples = batch_, .length = length, .pace = kept_ ? value(*kept_) : 0};
+  if (apply_ == CurriculumApply::reshape) {
+    shape.pieces = fit;
+    shape.spare = sequence_ - fit * length;
+  } else {
+    shape.samples *= fit;
+  }
   return shape;
 }
 
@@ -75,6 +82,13 @@ const StepShapes::Segment& StepShapes::segment(int64_t step) const {
 
 StepShape StepShapes::shape(int64_t step) const {
   return segment(step).shape;
+}
+
+std::vector<std::pair<int64_t, StepShape>> StepShapes::changes(int64_t steps) const {
+  std::vector<std::pair<int64_t, StepShape>> found;
+  for (const Segment& s : segments_)
+    if (s.first_step < steps && (found.empty() || found.back().second != s.shape)) found.emplace_back(s.first_step, s.shape);
+  return found;
 }
 
 int64_t StepShapes::samples_before(int64_t step) const {

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "config/config.h"
@@ -14,6 +15,7 @@ struct StepShape {
   int64_t samples = 0;    // of data.sequence tokens each
   int64_t pieces = 1;     // sequences that a sample is cut into
   int64_t length = 0;     // of a sequence
+  int64_t spare = 0;      // tokens of a sample that its pieces leave out and that may be before them; 0: they begin with it
   int64_t pace = 0;       // how many tokens of a sequence the layers that drop may keep; 0: none drops
   // How many they keep; 0: all.
   int64_t kept() const { return pace < length ? pace : 0; }
@@ -30,6 +32,8 @@ class StepShapes {
   explicit StepShapes(const Config& config);
 
   StepShape shape(int64_t step) const;         // from 0
+  // The shapes of the first `steps` steps, each with the step that it begins at.
+  std::vector<std::pair<int64_t, StepShape>> changes(int64_t steps) const;
   int64_t samples_before(int64_t step) const;  // that the steps before it took
   int64_t tokens_before(int64_t step) const;
   double layer_tokens_before(int64_t step) const;  // a token that one of L layers drops counts 1 / L less

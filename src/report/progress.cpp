@@ -32,6 +32,7 @@ std::string plain_line(const ProgressView& view, const StepMetrics& m) {
 Progress::Progress(Options options)
     : options_(std::move(options)), line_(options_.out, options_.terminal) {
   if (!options_.clock) options_.clock = steady_seconds;
+  if (!options_.work_before) options_.work_before = [](int64_t step) { return static_cast<double>(step); };
   view_.step = options_.first_step;
   view_.loss = std::nan("");
   view_.steps = options_.steps;
@@ -63,9 +64,9 @@ void Progress::step(const StepMetrics& metrics) {
     view_.loss = past > 0 ? view_.loss + (metrics.loss - view_.loss) / smoothing_weight_ : metrics.loss;
   }
   // Wall-clock time of this process, so that validations and saves count as they come.
-  double done = static_cast<double>(view_.step - options_.first_step);
+  const double done = options_.work_before(view_.step) - options_.work_before(options_.first_step);
+  const double left = options_.work_before(view_.steps) - options_.work_before(view_.step);
   bool last = view_.step >= view_.steps;
-  double left = static_cast<double>(view_.steps - view_.step);
   if (done > 0) view_.seconds_left = last ? -1 : (now - began_) / done * left;
   bool due = view_.step % std::max<int64_t>(options_.log_every, 1) == 0;
   if (line_.terminal())

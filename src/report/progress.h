@@ -33,6 +33,7 @@ class Progress {
     int64_t first_step = 0;      // steps done before this process (resume)
     int64_t log_every = 1;       // plain output: steps between lines
     int64_t budget_bytes = 0;
+    std::function<double(int64_t)> work_before;    // a step, in what takes time alike; default: steps
     std::FILE* out = stderr;
     std::optional<bool> terminal;                  // default: whether `out` is one (and TERM is not "dumb")
     std::function<double()> clock;                 // seconds; default: steady clock

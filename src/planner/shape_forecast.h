@@ -1,0 +1,26 @@
+// What steps should take and need while a curriculum or token dropping changes their shape.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/step_shapes.h"
+#include "planner/plan.h"
+
+namespace megalith {
+
+struct ShapeForecast {
+  int64_t first_step = 0;  // from 0
+  StepShape shape;
+  double seconds = 0;      // a step
+  Bytes peak;              // of the whole process
+};
+
+// Of the run's first and last shape and some between, in order; empty where all steps are alike.
+std::vector<ShapeForecast> forecast_shapes(const Config& config, const Plan& plan);
+
+std::string show(std::span<const ShapeForecast> shapes, bool with_seconds);  // rows for people; nothing for none
+nlohmann::json to_json(std::span<const ShapeForecast> shapes);
+
+}  // namespace megalith
