@@ -19,7 +19,8 @@ class Checker {
 
   void require(bool holds, std::string_view key, const std::string& expected, const std::string& got,
                const std::string& hint = "") const {
-    if (!holds) throw UserError({where_ ? where_(key) : "", std::string(key), expected, got, hint});
+    const std::string_view written = key.substr(0, key.find('['));  // an entry of a list is where its list is
+    if (!holds) throw UserError({where_ ? where_(written) : "", std::string(key), expected, got, hint});
   }
 
   void at_least_1(int64_t value, std::string_view key) const {
@@ -115,14 +116,14 @@ void check_foreign_fields(const ModelShape& s, const Checker& check) {
 }
 
 void check_curriculum(const Config& config, const Checker& check) {
-  int64_t lengths = 0;
+  int64_t lengths = 0, number = 0;
   for (const CurriculumSettings& entry : config.curriculum) {
+    const std::string name = fmt::format("curriculum[{}]", number++);
     if (!entry.changes_length()) continue;
     check.require(++lengths == 1, "curriculum", "one entry at most that changes the length", "several",
                   "keep one truncate or reshape");
-    check.require(entry.pacing.to <= static_cast<double>(config.data.sequence), "curriculum",
-                  fmt::format("lengths up to data.sequence ({})", config.data.sequence),
-                  fmt::format("to: {}", entry.pacing.to));
+    check.require(entry.pacing.to <= static_cast<double>(config.data.sequence), name + ".to",
+                  fmt::format("at most data.sequence ({})", config.data.sequence), fmt::format("{}", entry.pacing.to));
   }
 }
 

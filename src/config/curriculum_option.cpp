@@ -38,10 +38,10 @@ class Reader {
   }
   bool has(const std::string& key) const { return given_.contains(key); }
   void need(const std::string& key) const {
-    if (!has(key)) refuse(map_, key, "it", "nothing", std::string(curriculum_form()));
+    if (!has(key)) refuse(map_, key, "a value", "nothing", std::string(curriculum_form()));
   }
   void must_not(const std::string& key, const std::string& when) const {
-    if (has(key)) refuse(map_, key, "nothing " + when, "it", "remove it");
+    if (has(key)) refuse(map_, key, "no such key " + when, "one", "remove it");
   }
 
   template <class Enum>
@@ -57,7 +57,8 @@ class Reader {
       auto count = read_count(value, range);  // 1k
       if (count) read = static_cast<double>(*count);
     }
-    if (!read) refuse(value, key, fmt::format("a number {}", range.describe()));
+    const std::string bounds = range.describe();
+    if (!read) refuse(value, key, bounds.empty() ? "a number" : "a number " + bounds);
     into = *read;
   }
   void text(const std::string& key, const Yaml& value, std::string& into) const {
@@ -84,7 +85,10 @@ class Reader {
       if (!read_pacing(value, pacing))
         refuse(value, key, "linear, root NUMBER, or a table [[0, VALUE], [BEGIN, VALUE], ...] in which both rise");
     } else {
-      refuse(value, key, std::string(curriculum_form()), "a key that is unknown");
+      constexpr std::string_view known[] = {"metric", "file", "checkpoint", "apply", "unit", "hold", "from", "to", "step", "over", "pacing"};
+      const std::string_view near = nearest(key, known);
+      refuse(value, key, std::string(curriculum_form()), "a key that is unknown",
+             near.empty() ? "" : fmt::format("did you mean {}?", near));
     }
   }
 
@@ -92,7 +96,7 @@ class Reader {
     if (entry_.apply == CurriculumApply::filter) must_not("hold", "where apply is filter: no sequence gets shorter");
     if (entry_.apply != CurriculumApply::reshape) return;
     if (has("hold") && entry_.hold != Hold::tokens)
-      refuse(map_, "hold", "tokens where apply is reshape: a sample is cut, nothing of it is left out", "sequences",
+      refuse(map_, "hold", "tokens where apply is reshape: a sample is cut into as many sequences as fit", "sequences",
              "use apply: truncate");
     entry_.hold = Hold::tokens;
   }

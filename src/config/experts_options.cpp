@@ -143,8 +143,9 @@ void check_experts(const Config& config, const WhereOf& where) {
           fmt::format("a multiple of model.experts.across ({}), whose groups it must not cut", x.across),
           micro > 0 ? fmt::format("{}", micro) : "auto");
   for (const CurriculumSettings& entry : config.curriculum)
-    require(x.across == 0 || !entry.changes_length(), "curriculum", "entries that filter, with model.experts.across",
-            "one that changes the length", "the number of sequences changes with it");
+    require(x.across == 0 || !entry.changes_length() || entry.hold == Hold::sequences, "curriculum",
+            "hold: sequences where lengths change, with model.experts.across", "hold: tokens",
+            "the number of sequences would change, and with it who chooses among whom");
 }
 
 }  // namespace megalith

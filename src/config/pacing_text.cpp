@@ -22,7 +22,8 @@ Yaml scalar(std::string text, const std::string& where) {
 std::optional<std::pair<int64_t, Counted>> read_span(const Yaml& value) {
   if (value.kind != Yaml::Kind::scalar) return std::nullopt;
   const size_t space = value.text.rfind(' ');
-  const std::string unit = space == std::string::npos ? value.text : value.text.substr(space + 1);
+  std::string unit = space == std::string::npos ? value.text : value.text.substr(space + 1);
+  if (unit == "step" || unit == "token") unit += 's';
   if (unit != "steps" && unit != "tokens") return std::nullopt;
   const Counted counted = unit == "steps" ? Counted::steps : Counted::tokens;
   if (space == std::string::npos) return std::pair{int64_t{0}, counted};
@@ -49,6 +50,7 @@ bool read_pacing(const Yaml& value, PacingSettings& into) {
     if (item.kind != Yaml::Kind::list || item.items.size() != 2) return false;
     auto begin = read_count(item.items[0], between(0, kLongest));
     auto at = read_number(item.items[1], Range{});
+    if (auto count = read_count(item.items[1], between(0, kLongest)); !at && count) at = static_cast<double>(*count);  // 1k
     if (!begin || !at) return false;
     if (table.empty() ? *begin != 0 : *begin <= table.back().begin || *at < table.back().value) return false;
     table.push_back({*begin, *at});

@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "config/option_types.h"
 #include "config/pacing_text.h"
 
@@ -29,9 +31,10 @@ Entry layers() {
     std::vector<int64_t> list;
     for (const Yaml& item : value.items) {
       auto layer = read_count(item, between(0, 1e5));
-      if (!layer || (!list.empty() && *layer <= list.back())) return false;
+      if (!layer || std::ranges::find(list, *layer) != list.end()) return false;
       list.push_back(*layer);
     }
+    std::ranges::sort(list);
     into.middle = false;
     into.layers = std::move(list);
     return true;

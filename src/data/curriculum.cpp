@@ -1,5 +1,7 @@
 #include "data/curriculum.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -59,20 +61,44 @@ void raise(std::vector<int64_t>& steps, const Filter& filter, int64_t begin, con
   }
 }
 
+// The filter that admits none of these samples at first, or, where each admits some, all of them.
+[[noreturn]] void refuse_nothing(std::span<const Filter> filters, int64_t begin, int64_t count, const StepShapes& progress) {
+  for (const Filter& filter : filters) {
+    std::vector<int64_t> steps(static_cast<size_t>(count), 0);
+    raise(steps, filter, begin, progress);
+    if (std::ranges::find(steps, 0) != steps.end()) continue;
+    const auto values = std::span(filter.values).subspan(static_cast<size_t>(begin), static_cast<size_t>(count));
+    throw UserError({"", "curriculum",
+                     fmt::format("samples that the first step admits ({}, from: {})", filter.settings.metric,
+                                 filter.settings.pacing.from),
+                     fmt::format("none of {}; the easiest has {} {}", count, filter.settings.metric,
+                                 *std::ranges::min_element(values)),
+                     "raise from, or use unit: percentile"});
+  }
+  std::vector<std::string> limits;
+  for (const Filter& filter : filters)
+    limits.push_back(fmt::format("{} from: {}", filter.settings.metric, filter.settings.pacing.from));
+  throw UserError({"", "curriculum", "samples that the first step admits by every metric",
+                   fmt::format("none of {}: {} have none in common", count, fmt::join(limits, " and ")),
+                   "raise the from of one of them"});
+}
+
 }  // namespace
+
+std::string limit_name(std::span<const CurriculumSettings> curriculum, const CurriculumSettings& entry) {
+  const auto named_so = std::ranges::count(curriculum, entry.metric, &CurriculumSettings::metric);
+  if (named_so == 1 || entry.changes_length()) return entry.metric;
+  int64_t number = 1;  // among the filters of this metric
+  for (const CurriculumSettings* before = curriculum.data(); before != &entry; before++)
+    number += before->metric == entry.metric && !before->changes_length();
+  return number == 1 ? entry.metric + " filter" : fmt::format("{} filter {}", entry.metric, number);
+}
 
 std::vector<int64_t> admission_steps(std::span<const Filter> filters, int64_t begin, int64_t count,
                                      const StepShapes& progress) {
   std::vector<int64_t> steps(static_cast<size_t>(count), 0);
   for (const Filter& filter : filters) raise(steps, filter, begin, progress);
-  if (std::ranges::find(steps, 0) == steps.end()) {
-    const Filter& first = filters.front();
-    throw UserError({"", "curriculum",
-                     fmt::format("samples that the first step admits (from: {})", first.settings.pacing.from),
-                     fmt::format("none of {}; the easiest has {} {}", count, first.settings.metric,
-                                 *std::ranges::min_element(first.values)),
-                     "raise from, or use unit: percentile"});
-  }
+  if (std::ranges::find(steps, 0) == steps.end()) refuse_nothing(filters, begin, count, progress);
   return steps;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "config/config.h"
@@ -17,6 +18,10 @@ struct Filter {
 
 // Samples that no step admits.
 inline constexpr int64_t kNever = INT64_MAX;
+
+// What an entry's limit is called where limits are told: its metric, but for filters whose metric another entry has, too,
+// which say so and are numbered.
+std::string limit_name(std::span<const CurriculumSettings> curriculum, const CurriculumSettings& entry);
 
 // The first step at which all filters admit each of the samples [begin, begin + count). Percentiles are those among
 // these samples; where values are equal, the sample with the lower number comes first. UserError where the first step

@@ -73,10 +73,8 @@ std::vector<size_t> thinned(size_t count) {
 
 // The limit of a curriculum's metric; not a number where it is what sequences are cut to, which has a curve of its own.
 double limit_of(const StepMetrics& m, const std::string& metric) {
-  for (const auto& [name, limit] : m.difficulty) {
-    const bool cuts = name == "length" && m.length && limit == static_cast<double>(*m.length);
-    if (name == metric && !cuts) return limit;
-  }
+  for (const auto& [name, limit] : m.difficulty)
+    if (name == metric && !(name == "length" && m.length)) return limit;
   return std::nan("");
 }
 

@@ -144,6 +144,7 @@ void TensorBoardLog::append(const StepMetrics& m) {
   if (m.loss_scale) add(scalar("loss_scale", *m.loss_scale));
   if (m.length) add(scalar("length", static_cast<double>(*m.length)));
   if (m.kept) add(scalar("kept", static_cast<double>(*m.kept)));
+  if (m.layer_tokens) add(scalar("layer_tokens", *m.layer_tokens));
   for (const auto& [metric, limit] : m.difficulty) add(scalar("difficulty/" + metric, limit));
   if (m.sample) add(text_value("sample", as_preformatted(*m.sample)));
   write_record(event_at(m.step).message(5, summary).bytes());  // Event.summary

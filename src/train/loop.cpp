@@ -55,7 +55,8 @@ TrainResult TrainingLoop::run(LoopState state) {
     board_ = std::make_unique<TensorBoardLog>(run_.file("tensorboard"), state.step);
   }
   Progress::Options shown{.steps = steps_, .first_step = state.step, .log_every = config_.train.log_every,
-                          .budget_bytes = plan_.budget.value};
+                          .budget_bytes = plan_.budget.value,
+                          .work_before = [this](int64_t step) { return shapes_.layer_tokens_before(step); }};
   if (leads_) progress_ = std::make_unique<Progress>(shown);
   reset_memory_peak();
   const Stopwatch watch;
@@ -186,12 +187,12 @@ void TrainingLoop::describe_shape(StepMetrics& metrics, int64_t step) const {
   const StepShape shape = shapes_.shape(step);
   for (const CurriculumSettings& entry : config_.curriculum) {
     const double limit = Pacing(entry.pacing).at(shapes_.before(step, entry.pacing.unit));
-    metrics.difficulty.emplace_back(entry.metric, limit);
+    metrics.difficulty.emplace_back(limit_name(config_.curriculum, entry), limit);
     if (entry.changes_length()) metrics.length = shape.length;
   }
-  if (!config_.token_dropping.on()) return;
-  metrics.kept = shape.kept() > 0 ? shape.kept() : shape.length;
-  metrics.layer_tokens = shapes_.layer_tokens_before(step + 1);
+  if (config_.token_dropping.on()) metrics.kept = shape.kept() > 0 ? shape.kept() : shape.length;
+  if (config_.token_dropping.on() || !config_.curriculum.empty())
+    metrics.layer_tokens = shapes_.layer_tokens_before(step + 1);
 }
 
 // Measured against predicted is a matter of the longest steps, which the plan is for.

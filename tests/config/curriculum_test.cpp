@@ -48,7 +48,7 @@ TEST(CurriculumKeys, AreRefusedByName) {
   EXPECT_EQ(refusal("{metric: rarity, unit: percentile, from: 1, to: 101, over: 1 steps}"),
             "run.yaml:2: curriculum[0].to: expected a percentile up to 100, got 101");
   EXPECT_EQ(refusal("{metric: length, apply: truncate, from: 8, to: 512, over: 1 steps}"),
-            "run.yaml:2: curriculum: expected lengths up to data.sequence (256), got to: 512");
+            "run.yaml:2: curriculum[0].to: expected at most data.sequence (256), got 512");
   EXPECT_EQ(refusal("{metric: rarity, apply: truncate, from: 8, to: 16, over: 1 steps}"),
             "run.yaml:2: curriculum[0].metric: expected length, as apply is truncate, got rarity; use apply: filter");
   EXPECT_EQ(refusal("{metric: lenght, apply: truncate, from: 8, to: 16, over: 1 steps}"),
