@@ -3,214 +3,403 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
+#include "config/json_object.h"
+#include "config/option_types.h"
+#include "config/parse.h"
 #include "config/yaml.h"
 
 namespace megalith {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = JsonObject::Json;
+using Kind = JsonObject::Kind;
+
+constexpr double kLongest = 9e15, kMostTokens = 1e9, kMostLayers = 1e5;  // as our own keys have them
+
+// Metrics that `megalith analyze` makes from tokens alone; any other needs a file. data/sample_metrics.h has the list,
+// which this folder does not see.
+constexpr std::array<std::string_view, 4> kOurMetrics{"length", "rarity", "length_rarity", "compression"};
+
+// What the difficulties of a metric are.
+struct Scale {
+  Range values;
+  bool whole = false;
+  double read(JsonObject& tree, const std::string& key) const {
+    return whole ? static_cast<double>(tree.whole(key, values)) : tree.number(key, values);
+  }
+};
+
+const Scale& lengths() {
+  static const Scale scale{between(1, kMostTokens), true};
+  return scale;
+}
 
 class Translator {
  public:
-  Translator(const Json& root, const std::string& where) : root_(root), where_(where) {}
+  Translator(const Json& json, const std::string& where) : root_(json, where, ""), where_(where) {}
 
   FromDeepSpeed translate() {
-    if (!root_.is_object()) refuse("", "a JSON object", "something else");
-    for (const auto& [key, value] : root_.items()) {
-      if (key == "data_efficiency") efficiency(value);
-      else if (key == "curriculum_learning") legacy(value);
-      else other_.push_back(key);
-    }
-    if (!other_.empty()) note("left out, as it is not about data efficiency: {}", fmt::join(other_, ", "));
+    if (root_.has("data_efficiency")) efficiency(root_.object("data_efficiency"));
+    if (root_.has("curriculum_learning")) legacy(root_.object("curriculum_learning"));
+    if (const auto other = root_.unread(); !other.empty())
+      note("left out, as it is not about data efficiency: {}", fmt::join(other, ", "));
+    if (longest_ > 0) note("data.sequence must be {} or more", longest_);
+    if (seed_) out_.yaml += fmt::format("run: {{seed: {}}}\n", *seed_);
     if (!curriculum_.empty()) out_.yaml += fmt::format("curriculum:\n{}", fmt::join(curriculum_, ""));
     out_.yaml += dropping_ + train_;
-    if (seed_) out_.yaml = fmt::format("run: {{seed: {}}}\n", *seed_) + out_.yaml;
     if (out_.yaml.empty()) note("nothing is enabled: nothing to translate");
+    else check();
     return std::move(out_);
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& key, const std::string& expected, const std::string& got,
-                           const std::string& hint = "") const {
-    throw UserError({where_, key, expected, got, hint});
-  }
+  struct Unneeded {
+    const char* key;
+    Kind kind;
+    const char* reason;
+  };
+
   template <class... Args>
   void note(fmt::format_string<Args...> text, Args&&... args) {
     out_.notes.push_back(fmt::format(text, std::forward<Args>(args)...));
   }
-  bool enabled(const Json& tree, const std::string& path) {
-    if (!tree.is_object()) refuse(path, "an object", tree.dump());
-    if (tree.value("enabled", false)) return true;
-    note("{} is not enabled: left out", path);
+  bool enabled(JsonObject& tree) {
+    if (tree.flag("enabled")) return true;
+    note("{} is not enabled: left out", tree.path(""));
     return false;
   }
-  double number(const Json& tree, const std::string& key, const std::string& path) const {
-    if (!tree.is_object() || !tree.contains(key) || !tree[key].is_number())
-      refuse(path + "." + key, "a number", tree.is_object() && tree.contains(key) ? tree[key].dump() : "nothing");
-    return tree[key].get<double>();
-  }
   // Keys that we have no use for, with the reason.
-  void unneeded(const Json& tree, const std::string& path, const std::vector<std::pair<const char*, const char*>>& keys) {
-    for (auto [key, reason] : keys)
-      if (tree.contains(key)) note("{}.{}: {}", path, key, reason);
+  void unneeded(JsonObject& tree, const std::vector<Unneeded>& keys) {
+    for (auto [key, kind, reason] : keys) {
+      if (tree.has(key)) note("{}: {}", tree.path(key), reason);
+      tree.skip(key, kind);
+    }
   }
-  void unknown(const Json& tree, const std::string& path, const std::vector<std::string>& known) {
-    for (const auto& [key, value] : tree.items())
-      if (std::find(known.begin(), known.end(), key) == known.end()) note("{}.{}: unknown, left out", path, key);
-  }
-
-  void efficiency(const Json& tree) {
-    if (!enabled(tree, "data_efficiency")) return;
-    unknown(tree, "data_efficiency", {"enabled", "seed", "data_sampling", "data_routing"});
-    if (tree.contains("seed")) seed_ = static_cast<int64_t>(number(tree, "seed", "data_efficiency"));
-    if (tree.contains("data_sampling")) sampling(tree["data_sampling"], "data_efficiency.data_sampling");
-    if (tree.contains("data_routing")) routing(tree["data_routing"], "data_efficiency.data_routing");
+  // Ends the reading of each object: nothing in it vanishes unsaid.
+  void close(const JsonObject& tree) {
+    for (const std::string& path : tree.unread()) note("{}: unknown here, left out", path);
   }
 
-  void sampling(const Json& tree, const std::string& path) {
-    if (!enabled(tree, path)) return;
-    unneeded(tree, path, {{"num_epochs", "the run ends with train.steps or train.tokens; epochs follow"},
-                          {"num_workers", "batches need no worker processes"},
-                          {"pin_memory", "batches are not copied"},
-                          {"dynamic_batching", "not translated: use hold: tokens"}});
-    unknown(tree, path, {"enabled", "num_epochs", "num_workers", "pin_memory", "dynamic_batching", "curriculum_learning"});
-    if (!tree.contains("curriculum_learning")) return;
-    const Json& learning = tree["curriculum_learning"];
-    const std::string below = path + ".curriculum_learning";
-    if (!enabled(learning, below)) return;
-    unneeded(learning, below, {{"data_cluster_path", "admitted samples are not kept in files"}});
-    unknown(learning, below, {"enabled", "data_cluster_path", "curriculum_metrics"});
-    if (!learning.contains("curriculum_metrics") || !learning["curriculum_metrics"].is_object())
-      refuse(below + ".curriculum_metrics", "an object with metrics", "nothing");
-    for (const auto& [name, metric] : learning["curriculum_metrics"].items())
-      add_metric(name, metric, below + ".curriculum_metrics." + name);
+  void efficiency(JsonObject tree) {
+    if (!enabled(tree)) return;
+    if (tree.has("seed")) seed_ = tree.whole("seed", between(0, 9e18));
+    if (tree.has("data_sampling")) sampling(tree.object("data_sampling"));
+    if (tree.has("data_routing")) routing(tree.object("data_routing"));
+    close(tree);
+  }
+
+  void sampling(JsonObject tree) {
+    if (!enabled(tree)) return;
+    unneeded(tree, {{"num_epochs", Kind::number, "the run ends with train.steps or train.tokens; epochs follow"},
+                    {"num_workers", Kind::number, "batches need no worker processes"},
+                    {"pin_memory", Kind::boolean, "batches are not copied"},
+                    {"dynamic_batching", Kind::object, "not translated: use hold: tokens"}});
+    if (tree.has("curriculum_learning")) metrics(tree.object("curriculum_learning"));
+    close(tree);
+  }
+
+  void metrics(JsonObject tree) {
+    if (!enabled(tree)) return;
+    unneeded(tree, {{"data_cluster_path", Kind::text, "admitted samples are not kept in files"}});
+    if (!tree.has("curriculum_metrics")) tree.refuse("curriculum_metrics", "an object with metrics", "nothing");
+    JsonObject all = tree.object("curriculum_metrics");
+    for (const std::string& name : all.keys()) {
+      if (name.empty() || name.find('\0') != std::string::npos)
+        all.refuse("", "metrics with a name, without NUL in it", quote_yaml(name));
+      add_metric(name, all.object(name));
+    }
+    if (!all.keys().empty()) note_first_step();
+    close(tree);
+  }
+
+  void legacy(JsonObject tree) {
+    if (!enabled(tree)) return;
+    const std::string type = tree.text("curriculum_type");
+    if (!type.empty() && type != "seqlen") tree.refuse("curriculum_type", "seqlen", quote_yaml(type));
+    add_length("truncate", tree);
+    note_first_step();
+    close(tree);
+  }
+
+  void note_first_step() {
     note("their first step is number 1 of a schedule, ours number 0: each value holds one step longer here");
   }
 
-  void legacy(const Json& tree) {
-    if (!enabled(tree, "curriculum_learning")) return;
-    const std::string type = tree.value("curriculum_type", "seqlen");
-    if (type != "seqlen") refuse("curriculum_learning.curriculum_type", "seqlen", type);
-    unknown(tree, "curriculum_learning",
-            {"enabled", "curriculum_type", "min_difficulty", "max_difficulty", "schedule_type", "schedule_config"});
-    add_metric("seqlen", tree, "curriculum_learning");
-  }
-
-  void add_metric(const std::string& name, const Json& tree, const std::string& path) {
-    const bool length = name.starts_with("seqlen");
-    std::string entry = fmt::format(
-        "  - {{metric: {}, ", length ? "length" : quote_yaml(name == "vocabularyrarity" || name == "voc" ? "rarity" : name));
-    if (length) {
-      entry += name.find("reshape") != std::string::npos ? "apply: reshape, " : "apply: truncate, ";
+  void add_metric(const std::string& name, JsonObject tree) {
+    const std::string difficulty = tree.text("difficulty_type");
+    if (!difficulty.empty() && difficulty != "value" && difficulty != "percentile")
+      tree.refuse("difficulty_type", "value or percentile", quote_yaml(difficulty));
+    const std::string apply = application(name, tree);
+    if (apply == "filter") {
+      if (difficulty.empty()) note("{}: missing, taken as value", tree.path("difficulty_type"));
+      add_filter(name, tree, difficulty == "percentile");
     } else {
-      entry += "apply: filter, ";
-      const std::string kind = tree.value("difficulty_type", "value");
-      if (kind != "value" && kind != "percentile") refuse(path + ".difficulty_type", "value or percentile", kind);
-      if (kind == "percentile") entry += "unit: percentile, ";
-      if (tree.contains("index_to_metric_path")) entry += fmt::format("file: {}, ", quote_yaml(values_file(tree, path)));
+      if (difficulty == "percentile")
+        tree.refuse("difficulty_type", "value, as clustering_type is single_cluster: lengths are in tokens", difficulty);
+      unneeded(tree, {{"index_to_sample_path", Kind::text, "lengths need no index"},
+                      {"index_to_metric_path", Kind::text, "lengths need no index"}});
+      add_length(apply, tree);
     }
-    unneeded(tree, path, {{"clustering_type", "every metric that filters does, and none that shortens"}});
-    if (length)
-      unneeded(tree, path,
-               {{"index_to_sample_path", "lengths need no index"}, {"index_to_metric_path", "lengths need no index"}});
-    else unneeded(tree, path, {{"index_to_sample_path", "the values of the samples say it all"}});
-    curriculum_.push_back(entry + schedule(tree, path) + "}\n");
+    close(tree);
   }
 
-  // From PREFIX_index_to_metric to PREFIX_sample_to_metric, which has a value a sample.
-  std::string values_file(const Json& tree, const std::string& path) {
-    if (!tree["index_to_metric_path"].is_string())
-      refuse(path + ".index_to_metric_path", "a path", tree["index_to_metric_path"].dump());
-    std::string file = tree["index_to_metric_path"].get<std::string>();
-    const std::string from = "index_to_metric", to = "sample_to_metric";
-    const size_t at = file.rfind(from);
-    if (at == std::string::npos) refuse(path + ".index_to_metric_path", "a name with " + from, file);
-    file = file.substr(0, at) + to;
-    note("{}.index_to_metric_path: {} is read in its place", path, file);
-    return file;
+  // A metric of DeepSpeed's filters by the clusters it makes. With a single one it admits every sample, and its name tells
+  // the training script what to do with its value: seqlen_truncate and seqlen_reshape.
+  std::string application(const std::string& name, JsonObject& tree) {
+    const bool named = name == "seqlen" || name.starts_with("seqlen_");
+    std::string type = tree.text("clustering_type");
+    if (type.empty()) {
+      const bool indexed = tree.has("index_to_sample_path") || tree.has("index_to_metric_path");
+      type = named && !indexed ? "single_cluster" : "schedule_based";
+      note("{}: missing, taken as {}", tree.path("clustering_type"), type);
+    }
+    const bool single = type == "single_cluster";
+    if (single && !named)
+      tree.refuse("clustering_type", "schedule_based unless the metric is seqlen_truncate or seqlen_reshape", type,
+                  "a single cluster has every sample: what the value does is in code that is not read here");
+    const std::string apply = !single ? "filter" : name.find("reshape") != std::string::npos ? "reshape" : "truncate";
+    note("{}: {} is apply: {}", tree.path("clustering_type"), quote_yaml(type), apply);
+    return apply;
   }
 
-  std::string schedule(const Json& tree, const std::string& path) {
-    const std::string type = tree.value("schedule_type", "");
-    const Json settings = tree.value("schedule_config", Json::object());
-    const std::string below = path + ".schedule_config";
-    if (type == "fixed_discrete") {
-      if (!settings.contains("difficulty") || !settings.contains("max_step") ||
-          settings["difficulty"].size() != settings["max_step"].size() + 1)
-        refuse(below, "difficulty and max_step, one value more in the first", settings.dump());
-      std::string table;
-      for (size_t i = 0; i < settings["difficulty"].size(); i++)  // a difficulty lasts up to its max_step, that one included
-        table += fmt::format("{}[{}, {}]", i ? ", " : "", i ? settings["max_step"][i - 1].get<int64_t>() + 1 : 0,
-                             settings["difficulty"][i].get<double>());
-      return fmt::format("over: steps, pacing: [{}]", table);
-    }
-    if (type != "fixed_linear" && type != "fixed_root")
-      refuse(path + ".schedule_type", "fixed_linear, fixed_root or fixed_discrete", type.empty() ? "nothing" : type,
-             type == "custom" ? "write your function's values as a table: pacing: [[0, VALUE], [BEGIN, VALUE]]" : "");
-    const double from = number(tree, "min_difficulty", path), to = number(tree, "max_difficulty", path);
-    const double step = number(settings, "difficulty_step", below), over = number(settings, "total_curriculum_step", below);
-    if (std::fmod(from, step) != 0)
-      note("{}: min_difficulty {} is no multiple of difficulty_step {}: ours begins with it all the same", path, from, step);
-    if (std::fmod(to, step) != 0)
-      note("{}: max_difficulty {} is no multiple of difficulty_step {}: ours reaches it at the end all the same", path, to,
-           step);
-    std::string text = fmt::format("from: {}, to: {}, step: {}, over: {} steps", from, to, step, static_cast<int64_t>(over));
-    if (type == "fixed_root") text += fmt::format(", pacing: root {}", number(settings, "root_degree", below));
+  void add_length(const std::string& apply, JsonObject& tree) {
+    if (std::exchange(changes_length_, true))
+      tree.refuse("", "one metric at most that changes the length of sequences", "a second one", "disable one of them");
+    curriculum_.push_back(fmt::format("  - {{metric: length, apply: {}, {}}}\n", apply, schedule(tree, lengths())));
+  }
+
+  void add_filter(const std::string& name, JsonObject& tree, bool percentile) {
+    const std::string metric = name == "vocabularyrarity" || name == "voc" ? "rarity" : name;
+    std::string entry = fmt::format("  - {{metric: {}, apply: filter, ", quote_yaml(metric));
+    if (percentile) entry += "unit: percentile, ";
+    const std::string file = values_file(tree);
+    if (file.empty()) note_no_file(metric, tree, percentile);
+    else entry += fmt::format("file: {}, ", quote_yaml(file));
+    const double parts = percentile && tree.has("max_difficulty") ? tree.number("max_difficulty", {}) : 100;
+    if (parts != 100)
+      tree.refuse("max_difficulty", "100, as difficulty_type is percentile", write_number(parts),
+                  "DeepSpeed cuts the samples into that many parts and takes all in the end: scale the difficulties to 100");
+    const Scale scale{percentile ? Range{.low = 0, .high = 100, .open_low = true} : Range{}};
+    curriculum_.push_back(entry + schedule(tree, scale) + "}\n");
+  }
+
+  // Ours reads PREFIX_index_to_metric with PREFIX_index_to_sample beside it. DeepSpeed names both, the second often as
+  // ..._percentile_merged, which has no rows for single values; for percentiles it needs no other.
+  std::string values_file(JsonObject& tree) {
+    const std::string to_metric = "index_to_metric", to_sample = "index_to_sample";
+    const std::string values = tree.text("index_to_metric_path"), samples = tree.text("index_to_sample_path");
+    const size_t at = values.empty() ? samples.rfind(to_sample) : values.rfind(to_metric);
+    if (values.empty() && at == std::string::npos) return "";
+    if (!values.empty() && !values.ends_with(to_metric))
+      tree.refuse("index_to_metric_path", "a path that ends with " + to_metric, quote_yaml(values),
+                  "rename the files to NAME_index_to_metric and NAME_index_to_sample");
+    const std::string prefix = (values.empty() ? samples : values).substr(0, at);
+    note("{}: file: is {}, and {} is read beside it{}",
+         tree.path(values.empty() ? "index_to_sample_path" : "index_to_metric_path"), quote_yaml(prefix + to_metric),
+         quote_yaml(prefix + to_sample),
+         samples.empty() || samples == prefix + to_sample ? "" : ", not " + quote_yaml(samples));
+    return prefix + to_metric;
+  }
+
+  void note_no_file(const std::string& metric, const JsonObject& tree, bool percentile) {
+    if (metric == "loss")
+      tree.refuse("index_to_metric_path", "a path", "nothing", "a loss is of a model: name the file with its values");
+    if (std::find(kOurMetrics.begin(), kOurMetrics.end(), metric) == kOurMetrics.end())
+      note("{}: no index_to_metric_path: add file: with one number a sample, as {} is no metric of ours", tree.path(""),
+           quote_yaml(metric));
+    else if (!percentile)
+      note("{}: no index_to_metric_path: values are those of `megalith analyze --metric {}`, on a scale that may be another",
+           tree.path(""), metric);
+  }
+
+  std::string schedule(JsonObject& tree, const Scale& scale) {
+    const std::string type = tree.text("schedule_type");
+    JsonObject settings = tree.object("schedule_config");
+    std::string text;
+    if (type == "fixed_discrete") text = table(tree, settings, scale);
+    else if (type == "fixed_linear" || type == "fixed_root") text = formula(tree, settings, scale, type == "fixed_root");
+    else
+      tree.refuse("schedule_type", "fixed_linear, fixed_root or fixed_discrete", type.empty() ? "nothing" : quote_yaml(type),
+                  type == "custom" ? "write your function's values as a table: pacing: [[0, VALUE], [BEGIN, VALUE]]" : "");
+    close(settings);
     return text;
   }
 
-  void routing(const Json& tree, const std::string& path) {
-    if (!enabled(tree, path)) return;
-    unknown(tree, path, {"enabled", "random_ltd"});
-    if (!tree.contains("random_ltd")) return;
-    const Json& ltd = tree["random_ltd"];
-    const std::string below = path + ".random_ltd";
-    if (!enabled(ltd, below)) return;
-    unneeded(ltd, below, {{"total_layer_num", "the model knows"},
-                          {"random_ltd_layer_num", "the list of layers says it"},
-                          {"model_mask_name", "masks need no name"},
-                          {"model_type", "the model knows"},
-                          {"micro_batch_size", "any will do"},
-                          {"global_batch_size", "train.batch says it"},
-                          {"hidden_state_order", "the model knows"}});
-    unknown(
-        ltd, below,
-        {"enabled", "total_layer_num", "random_ltd_layer_num", "random_ltd_layer_id", "model_mask_name", "model_type",
-         "micro_batch_size", "global_batch_size", "hidden_state_order", "random_ltd_schedule", "layer_token_lr_schedule"});
-    const Json plan = ltd.value("random_ltd_schedule", Json::object());
-    const std::string at = below + ".random_ltd_schedule";
-    if (plan.value("schedule_type", "fixed_linear") != "fixed_linear")
-      refuse(at + ".schedule_type", "fixed_linear", plan["schedule_type"].dump());
-    const Json settings = plan.value("schedule_config", Json::object());
-    dropping_ = fmt::format("token_dropping: {{from: {}, to: {}, step: {}, over: {} steps", number(plan, "min_value", at),
-                            number(plan, "max_value", at), number(settings, "seq_per_step", at + ".schedule_config"),
-                            static_cast<int64_t>(number(settings, "require_steps", at + ".schedule_config")));
-    if (ltd.contains("random_ltd_layer_id")) {
-      std::vector<int64_t> layers = ltd["random_ltd_layer_id"].get<std::vector<int64_t>>();
-      std::sort(layers.begin(), layers.end());
-      dropping_ += fmt::format(", layers: [{}]", fmt::join(layers, ", "));
+  std::string table(JsonObject& tree, JsonObject& settings, const Scale& scale) {
+    const std::vector<double> values = settings.numbers("difficulty", scale.values, scale.whole);
+    const std::vector<double> ends = settings.numbers("max_step", between(0, kLongest - 1), true);
+    if (values.size() != ends.size() + 1)
+      settings.refuse("difficulty", fmt::format("one value more than max_step, which has {}", ends.size()),
+                      fmt::format("{}", values.size()));
+    std::string points = fmt::format("[0, {}]", write_number(values[0]));
+    for (size_t i = 1; i < values.size(); i++) {
+      if (values[i] < values[i - 1])
+        settings.refuse_item("difficulty", i, fmt::format("at least the one before ({})", write_number(values[i - 1])),
+                             write_number(values[i]));
+      if (i > 1 && ends[i - 1] <= ends[i - 2])
+        settings.refuse_item("max_step", i - 1, fmt::format("more than the one before ({})", write_number(ends[i - 2])),
+                             write_number(ends[i - 1]));
+      // A difficulty lasts up to its max_step, that one included.
+      points += fmt::format(", [{}, {}]", static_cast<int64_t>(ends[i - 1]) + 1, write_number(values[i]));
     }
-    dropping_ += "}\n";
-    const Json rates = ltd.value("layer_token_lr_schedule", Json::object());
-    if (!rates.value("enabled", false)) return;
-    train_ = "train: {schedule_by: layer_tokens}\n";
-    unneeded(rates, below + ".layer_token_lr_schedule",
-             {{"total_layer_tokens", "give it as train.tokens, divided by the number of layers"},
-              {"warmup_layer_tokens", "give it as train.warmup, in steps of full batches"},
-              {"warmup_type", "ours is linear"}});
+    compare_ends(tree, values, scale);
+    if (scale.whole) longest_ = std::max(longest_, static_cast<int64_t>(values.back()));
+    return fmt::format("over: steps, pacing: [{}]", points);
   }
 
-  const Json& root_;
+  // Beside a table DeepSpeed has a beginning and an end too: it does not go on once a difficulty reaches the end.
+  void compare_ends(JsonObject& tree, const std::vector<double>& values, const Scale& scale) {
+    const double first = tree.has("min_difficulty") ? scale.read(tree, "min_difficulty") : values.front();
+    const double last = tree.has("max_difficulty") ? scale.read(tree, "max_difficulty") : values.back();
+    if (last < values.back())
+      tree.refuse("max_difficulty", fmt::format("the last of schedule_config.difficulty ({})", write_number(values.back())),
+                  write_number(last), "DeepSpeed ends the table at max_difficulty: leave out what comes after it");
+    if (first >= last && first != values.front())
+      tree.refuse("min_difficulty",
+                  fmt::format("the first of schedule_config.difficulty ({})", write_number(values.front())),
+                  write_number(first), "from max_difficulty on DeepSpeed does not look at the table");
+    if (first != values.front() || last != values.back())
+      note("{}: the table says where it begins ({}) and ends ({}), not min_difficulty and max_difficulty", tree.path(""),
+           write_number(values.front()), write_number(values.back()));
+  }
+
+  std::string formula(JsonObject& tree, JsonObject& settings, const Scale& scale, bool root) {
+    const double from = scale.read(tree, "min_difficulty"), to = scale.read(tree, "max_difficulty");
+    if (from > to)
+      tree.refuse("max_difficulty", fmt::format("at least min_difficulty ({})", write_number(from)), write_number(to));
+    const Scale steps{scale.whole ? between(1, kMostTokens) : above(0), scale.whole};
+    const double step = steps.read(settings, "difficulty_step");
+    const int64_t over = settings.whole("total_curriculum_step", between(1, kLongest));
+    note_multiples(tree, {"min_difficulty", "max_difficulty", "difficulty_step"}, from, to, step);
+    if (step != std::floor(step))
+      note("{}: theirs rounds down to whole numbers first, ours to multiples of {} alone", settings.path("difficulty_step"),
+           write_number(step));
+    if (scale.whole) longest_ = std::max(longest_, static_cast<int64_t>(to));
+    std::string text = fmt::format("from: {}, to: {}, step: {}, over: {} steps", write_number(from), write_number(to),
+                                   write_number(step), over);
+    if (root) text += fmt::format(", pacing: root {}", write_number(settings.number("root_degree", between(0.01, 100))));
+    return text;
+  }
+
+  void note_multiples(const JsonObject& tree, const std::array<const char*, 3>& names, double from, double to, double step) {
+    if (std::fmod(from, step) != 0)
+      note("{}: {} is no multiple of {} {}: ours begins with it all the same", tree.path(names[0]), write_number(from),
+           names[2], write_number(step));
+    if (std::fmod(to, step) != 0)
+      note("{}: {} is no multiple of {} {}: ours reaches it at the end all the same", tree.path(names[1]), write_number(to),
+           names[2], write_number(step));
+  }
+
+  void routing(JsonObject tree) {
+    if (!enabled(tree)) return;
+    if (tree.has("random_ltd")) token_dropping(tree.object("random_ltd"));
+    close(tree);
+  }
+
+  void token_dropping(JsonObject tree) {
+    if (!enabled(tree)) return;
+    if (tree.has("total_layer_num")) model_layers_ = tree.whole("total_layer_num", between(1, kMostLayers));
+    unneeded(tree, {{"total_layer_num", Kind::number, "the model knows"},
+                    {"model_mask_name", Kind::text, "masks need no name"},
+                    {"model_type", Kind::text, "the model knows"},
+                    {"micro_batch_size", Kind::number, "any will do"},
+                    {"global_batch_size", Kind::number, "train.batch says it"},
+                    {"hidden_state_order", Kind::text, "the model knows"}});
+    const std::string kept = kept_tokens(tree.object("random_ltd_schedule"));
+    dropping_ = fmt::format("token_dropping: {{{}{}}}\n", kept, layers(tree));
+    if (tree.has("layer_token_lr_schedule")) layer_tokens(tree.object("layer_token_lr_schedule"));
+    close(tree);
+  }
+
+  std::string kept_tokens(JsonObject tree) {
+    const std::string type = tree.text("schedule_type");
+    if (!type.empty() && type != "fixed_linear") tree.refuse("schedule_type", "fixed_linear", quote_yaml(type));
+    const Range tokens = between(1, kMostTokens);
+    const int64_t from = tree.whole("min_value", tokens), to = tree.whole("max_value", tokens);
+    if (from > to) tree.refuse("max_value", fmt::format("at least min_value ({})", from), fmt::format("{}", to));
+    JsonObject settings = tree.object("schedule_config");
+    const int64_t step = settings.whole("seq_per_step", tokens);
+    const int64_t over = settings.whole("require_steps", between(1, kLongest));
+    note_multiples(tree, {"min_value", "max_value", "seq_per_step"}, static_cast<double>(from), static_cast<double>(to),
+                   static_cast<double>(step));
+    longest_ = std::max(longest_, to);
+    close(settings);
+    close(tree);
+    return fmt::format("from: {}, to: {}, step: {}, over: {} steps", from, to, step, over);
+  }
+
+  std::string layers(JsonObject& tree) {
+    const std::string ids = "random_ltd_layer_id", number = "random_ltd_layer_num";
+    const int64_t all = model_layers_.value_or(static_cast<int64_t>(kMostLayers));
+    std::optional<int64_t> said;
+    if (tree.has(number)) said = tree.whole(number, between(1, static_cast<double>(all)));
+    if (!tree.has(ids)) {
+      if (all < 3) tree.refuse(ids, "a list of layers", "nothing", "list them: a model this small has none in the middle");
+      note("{}: missing: all layers but the first and the last drop", tree.path(ids));
+      return "";
+    }
+    std::vector<double> list = tree.numbers(ids, between(0, static_cast<double>(all - 1)), /*whole=*/true);
+    if (list.empty()) tree.refuse(ids, "at least one layer", "an empty list", "or random_ltd.enabled: false");
+    std::sort(list.begin(), list.end());
+    if (auto twice = std::adjacent_find(list.begin(), list.end()); twice != list.end())
+      tree.refuse(ids, "each layer once", fmt::format("{} again", write_number(*twice)));
+    if (said && *said != static_cast<int64_t>(list.size()))
+      note("{}: {}, but {} are listed: the list is taken", tree.path(number), *said, list.size());
+    else if (said) note("{}: the list of layers says it", tree.path(number));
+    last_layer_ = static_cast<int64_t>(list.back());
+    return fmt::format(", layers: [{}]", fmt::join(list, ", "));
+  }
+
+  // Theirs counts a token once a layer that it goes through, ours as the share of the layers.
+  void layer_tokens(JsonObject tree) {
+    if (!enabled(tree)) return;
+    const std::string total = "total_layer_tokens", warmup = "warmup_layer_tokens";
+    std::string length;
+    if (tree.has(total)) {
+      const int64_t sum = tree.whole(total, between(1, kLongest));
+      if (model_layers_) {
+        const int64_t tokens = (sum + *model_layers_ - 1) / *model_layers_;
+        length = fmt::format("tokens: {}, ", tokens);
+        note("{}: {} in {} layers are train.tokens: {}, which stands in place of train.steps", tree.path(total), sum,
+             *model_layers_, tokens);
+      } else {
+        note("{}: not translated, as total_layer_num is missing: give train.tokens: {} divided by the number of layers",
+             tree.path(total), sum);
+      }
+    }
+    if (tree.has(warmup))
+      note("{}: not translated, as train.warmup counts steps of full batches: give {} divided by the number of layers, "
+           "train.batch and data.sequence",
+           tree.path(warmup), tree.whole(warmup, between(0, kLongest)));
+    unneeded(tree, {{"warmup_type", Kind::text, "ours is linear"}});
+    train_ = fmt::format("train: {{{}schedule_by: layer_tokens}}\n", length);
+    close(tree);
+  }
+
+  // The last word has the parser that will read it, with a model that leaves room for everything.
+  void check() const {
+    const int64_t sequence = std::max<int64_t>(longest_, 1), layers = std::max<int64_t>(last_layer_ + 1, 3);
+    const std::string room = fmt::format(
+        "model: {{arch: gpt2, layers: {}, hidden: 8, heads: 2, context: {}}}\ndata: {{sequence: {}}}\n",
+        model_layers_.value_or(layers), sequence, sequence);
+    parse_config(out_.yaml + room, where_ + " as translated", "run");
+  }
+
+  JsonObject root_;
   const std::string& where_;
   FromDeepSpeed out_;
-  std::vector<std::string> other_, curriculum_;
+  std::vector<std::string> curriculum_;
   std::string dropping_, train_;
-  std::optional<int64_t> seed_;
+  std::optional<int64_t> seed_, model_layers_;
+  bool changes_length_ = false;  // one of the curriculum's entries
+  int64_t last_layer_ = 0;       // that drops tokens, where they are listed
+  int64_t longest_ = 0;          // sequence that any setting speaks of, in tokens
 };
 
 }  // namespace
@@ -218,11 +407,7 @@ class Translator {
 FromDeepSpeed from_deepspeed(std::string_view text, const std::string& where) {
   const Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (root.is_discarded()) throw UserError({where, "", "JSON", "something else", ""});
-  try {
-    return Translator(root, where).translate();
-  } catch (const Json::exception& error) {
-    throw UserError({where, "", "DeepSpeed's settings", error.what(), ""});
-  }
+  return Translator(root, where).translate();
 }
 
 }  // namespace megalith
