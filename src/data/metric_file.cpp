@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -48,18 +49,41 @@ std::vector<double> read_ours(const std::filesystem::path& path, std::string_vie
   return values;
 }
 
+constexpr std::string_view kWhite = " \t\r\n\v\f";
+
+std::string_view trimmed(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(kWhite), text.size()));
+  return text.substr(0, text.find_last_not_of(kWhite) + 1);  // npos + 1 is 0: nothing
+}
+
+// For messages: a file that is no text must not reach the terminal as it is.
+std::string quoted(std::string_view text) {
+  std::string out;
+  for (char c : text.substr(0, 40)) {
+    if (c >= ' ' && c <= '~') out += c;
+    else out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return '"' + out + '"';
+}
+
+std::optional<double> parse_number(std::string_view text) {
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);  // from_chars takes a minus alone
+  double value = 0;
+  auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stopped != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
 std::vector<double> read_lines(const std::filesystem::path& path, std::string_view text) {
   std::vector<double> values;
+  text = text.substr(0, text.find_last_not_of(kWhite) + 1);  // lines left blank at the end
   for (int64_t number = 1; !text.empty(); number++) {
     const size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
+    const std::string_view line = trimmed(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    double value = 0;
-    auto [stopped, error] = std::from_chars(line.data(), line.data() + line.size(), value);
-    if (error != std::errc() || stopped != line.data() + line.size())
-      refuse(fmt::format("{}:{}", path.string(), number), "one number a line", '"' + std::string(line.substr(0, 40)) + '"');
-    values.push_back(value);
+    const std::optional<double> value = parse_number(line);
+    if (!value) refuse(fmt::format("{}:{}", path.string(), number), "one number a line", quoted(line));
+    values.push_back(*value);
   }
   return values;
 }

@@ -69,5 +69,20 @@ TEST_F(MetricFile, OfTheUserIsOneNumberALine) {
   EXPECT_NE(complaint(text("1\nnan\n3\n")).find("expected finite numbers, got nan for sample 1"), std::string::npos);
 }
 
+TEST_F(MetricFile, OfTheUserMayHaveWhiteSpaceAndPluses) {
+  EXPECT_EQ(read_metric(text(" +1\t\n\t2.5  \r\n-3e4\n\n \t\r\n"), {"m", 3, ""}), (std::vector<double>{1, 2.5, -3e4}));
+  EXPECT_NE(complaint(text("1\n2\n \n3\n")).find("values.txt:3: curriculum: expected one number a line, got \"\""),
+            std::string::npos);
+  for (const char* wrong : {"+-1", "++1", "+", "1 2", "1,5"})
+    EXPECT_NE(complaint(text(fmt::format("{}\n2\n3\n", wrong))).find(fmt::format("values.txt:1: curriculum: expected one "
+                                                                                 "number a line, got \"{}\"", wrong)),
+              std::string::npos);
+}
+
+TEST_F(MetricFile, ThatIsNoTextIsShownInPrintableCharacters) {
+  const std::string said = complaint(text(std::string("\x93NUMPY\x01\0v\x1b[31m", 14) + "\n3\n"));
+  EXPECT_NE(said.find(R"(got "\x93NUMPY\x01\x00v\x1b[31m")"), std::string::npos) << said;
+}
+
 }  // namespace
 }  // namespace megalith
