@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -125,11 +126,14 @@ MetricWriter::MetricWriter(std::filesystem::path path, const MetricSubject& subj
     ::close(fd_);
     throw UserError({aside_.string(), "", "a file that no other process writes", "one that is", "wait for it"});
   }
-  const std::string there = read_file(aside_);
-  if (there.starts_with(head))
-    done_ = std::min(samples_, static_cast<int64_t>((there.size() - head.size()) / sizeof(double)));
+  std::string there(head.size(), '\0');  // no more than it takes to know whose values follow
+  struct stat status {};
+  if (::fstat(fd_, &status) != 0 || ::pread(fd_, there.data(), there.size(), 0) < 0)
+    throw Fault(fmt::format("{}: {}", aside_.string(), std::strerror(errno)));
+  const bool fresh = there != head;
+  if (!fresh)
+    done_ = std::min(samples_, static_cast<int64_t>((static_cast<size_t>(status.st_size) - head.size()) / sizeof(double)));
   const auto size = static_cast<off_t>(head.size() + static_cast<size_t>(done_) * sizeof(double));
-  const bool fresh = !there.starts_with(head);
   if ((fresh && (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, head.data(), head.size(), 0) != std::ssize(head))) ||
       ::ftruncate(fd_, size) != 0 || ::lseek(fd_, size, SEEK_SET) != size)
     throw Fault(fmt::format("{}: {}", aside_.string(), std::strerror(errno)));

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "data/deepspeed_index.h"
+#include "data/metric_file.h"
 #include "peak_heap.h"
 
 namespace megalith {
@@ -30,6 +31,18 @@ TEST_F(MetricMemory, OfDeepSpeedsIndexIsTheOrderOfTheSamples) {
   EXPECT_LT(heap.grown(), 8 * std::ssize(values) + kFixed);
   EXPECT_EQ(read_deepspeed_values(dir_ / "m_sample_to_metric"), values);
   EXPECT_EQ(read_deepspeed_values(dir_ / "m_index_to_metric"), values);
+}
+
+TEST_F(MetricMemory, OfGoingOnDoesNotGrowWithWhatIsThere) {
+  const MetricSubject subject{"m", 500'000, "d"};
+  {
+    MetricWriter writer(dir_ / "m.metric", subject);
+    writer.add(std::vector<double>(400'000, 1.5));
+  }
+  const PeakHeap heap;
+  MetricWriter writer(dir_ / "m.metric", subject);
+  EXPECT_EQ(writer.done(), 400'000);
+  EXPECT_LT(heap.grown(), kFixed);
 }
 
 }  // namespace
