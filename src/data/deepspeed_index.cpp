@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <numeric>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
@@ -14,7 +14,8 @@
 namespace megalith {
 namespace {
 
-constexpr uint8_t kInt64 = 5;  // the code of what we write
+constexpr std::string_view kValues = "sample_to_metric", kDistinct = "index_to_metric", kSamples = "index_to_sample",
+                           kMerged = "index_to_sample_percentile_merged";
 
 template <class T>
 T load(const char* at) {
@@ -23,58 +24,140 @@ T load(const char* at) {
   return value;
 }
 
-// A number of a type that is known by its code and its width in bytes; nothing where there is no such type.
-std::optional<double> number(const char* at, uint8_t code, size_t width) {
+// A number of a type that is known by its code and its width in bytes.
+double number(const char* at, uint8_t code, size_t width) {
   const bool is_signed = code >= 2 && code <= 5;
   switch (width) {
     case 1: return is_signed ? load<int8_t>(at) : load<uint8_t>(at);
     case 2: return is_signed ? load<int16_t>(at) : load<uint16_t>(at);
     case 4: return is_signed ? static_cast<double>(load<int32_t>(at)) : load<uint32_t>(at);
-    case 8:
+    default:
       if (code == 6 || code == 7) return load<double>(at);  // as older versions have it
       return is_signed ? static_cast<double>(load<int64_t>(at)) : static_cast<double>(load<uint64_t>(at));
-    default: return std::nullopt;
   }
 }
 
-template <class T>
-void put(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-// Items that are lists of int64.
-class Writer {
+// One pair of files, mapped; what can be read of it without leaving the files is checked when it is opened.
+class IndexFile {
  public:
-  void add(int64_t value) {
-    put(numbers_, value);
-    open_++;
+  explicit IndexFile(std::filesystem::path prefix)
+      : prefix_(std::move(prefix)), index_(shard_file(prefix_, ".idx")), numbers_(shard_file(prefix_, ".bin")) {
+    std::string_view text = index_.text();
+    if (text.size() < kShardHeaderBytes || !text.starts_with(kShardMagic))
+      refuse("an index of DeepSpeed's", "something else");
+    const char* head = text.data() + kShardMagic.size();
+    code_ = load<uint8_t>(head + 8);
+    items_ = load<uint64_t>(head + 9);
+    if (load<uint64_t>(head) != 1) refuse("an index of version 1", fmt::to_string(load<uint64_t>(head)));
+    if (items_ > text.size() / 12 || text.size() < kShardHeaderBytes + items_ * 12) refuse("a whole index", "a torn one");
+    check_numbers();
   }
-  void end_item() {
-    lengths_.push_back(static_cast<int32_t>(open_));
-    open_ = 0;
+
+  size_t items() const { return items_; }
+  size_t count() const { return count_; }  // of the numbers of all items
+  size_t length(size_t item) const {
+    return static_cast<size_t>(load<int32_t>(index_.text().data() + kShardHeaderBytes + 4 * item));
   }
-  void save(const std::filesystem::path& prefix) const {
-    std::string index(kShardMagic);
-    put(index, uint64_t{1});
-    put(index, kInt64);
-    put(index, static_cast<uint64_t>(lengths_.size()));
-    put(index, static_cast<uint64_t>(lengths_.size() + 1));
-    for (int32_t length : lengths_) put(index, length);
-    int64_t offset = 0;
-    for (int32_t length : lengths_) {
-      put(index, offset);
-      offset += int64_t{length} * 8;
-    }
-    for (size_t i = 0; i <= lengths_.size(); i++) put(index, static_cast<int64_t>(i));
-    write_file_atomically(shard_file(prefix, ".bin"), numbers_);
-    write_file_atomically(shard_file(prefix, ".idx"), index);
+  double at(size_t item, size_t place) const {
+    return number(numbers_.text().data() + offset(item) + width_ * place, code_, width_);
+  }
+  double only(size_t item, const char* of) const {  // of an item that must be one number
+    if (length(item) != 1)
+      refuse(fmt::format("one number for each {}", of), fmt::format("{} for {} {}", length(item), of, item));
+    return at(item, 0);
+  }
+  [[noreturn]] void refuse(const std::string& expected, const std::string& got,
+                           const std::string& hint = "name DeepSpeed's NAME_sample_to_metric") const {
+    throw UserError({shard_file(prefix_, ".idx").string(), "curriculum", expected, got, hint});
   }
 
  private:
-  std::string numbers_;
-  std::vector<int32_t> lengths_;
-  int64_t open_ = 0;
+  uint64_t offset(size_t item) const {
+    return load<uint64_t>(index_.text().data() + kShardHeaderBytes + 4 * items_ + 8 * item);
+  }
+
+  void check_numbers() {
+    const size_t bytes = numbers_.text().size();
+    for (size_t i = 0; i < items_; i++) {
+      if (length(i) > INT32_MAX) refuse("lengths from 0 on", fmt::to_string(static_cast<int64_t>(length(i))));
+      count_ += length(i);
+    }
+    width_ = count_ > 0 ? bytes / count_ : 1;
+    if (bytes != width_ * count_) refuse(fmt::format("{} numbers in the .bin", count_), fmt::format("{} bytes", bytes));
+    if (width_ != 1 && width_ != 2 && width_ != 4 && width_ != 8)
+      refuse("numbers of 1, 2, 4 or 8 bytes", fmt::to_string(width_));
+    for (size_t i = 0; i < items_; i++)
+      if (offset(i) > bytes || length(i) * width_ > bytes - offset(i))
+        refuse("offsets inside the .bin", fmt::to_string(offset(i)));
+  }
+
+  std::filesystem::path prefix_;
+  MappedFile index_, numbers_;
+  uint8_t code_ = 0;
+  size_t items_ = 0, count_ = 0, width_ = 1;
 };
+
+// DIR/NAME_ of DIR/NAME_ENDING.
+std::optional<std::string> without(const std::filesystem::path& prefix, std::string_view ending) {
+  std::string name = prefix.string();
+  if (!name.ends_with(ending)) return std::nullopt;
+  return name.substr(0, name.size() - ending.size());
+}
+
+// What the values of the files that begin with `name` were multiplied by.
+double scale_of(const std::string& name) {
+  const std::string note = name + "scale.json";
+  std::error_code ignored;
+  if (!std::filesystem::exists(note, ignored)) return 1;
+  const nlohmann::json there = nlohmann::json::parse(read_file(note), nullptr, false);
+  const double scale = there.is_object() && there.contains("scale") && there["scale"].is_number()
+                           ? there["scale"].get<double>() : 0;
+  if (!(scale > 0 && std::isfinite(scale)))
+    throw UserError({note, "curriculum", "{\"scale\": a number above 0}", "something else",
+                     "run `megalith analyze` with --deepspeed again, or remove it where the values are not to be divided"});
+  return scale;
+}
+
+std::vector<double> read_values(const std::filesystem::path& prefix) {
+  const IndexFile file(prefix);
+  std::vector<double> values(file.items());
+  for (size_t i = 0; i < values.size(); i++) values[i] = file.only(i, "sample");
+  return values;
+}
+
+// From the two files that DeepSpeed's sampler reads: which values there are, and which samples have each.
+std::vector<double> read_by_value(const std::string& name) {
+  for (std::string_view ending : {kDistinct, kSamples})
+    if (!is_shard(name + std::string(ending)))
+      throw UserError({fmt::format("{}{}.idx", name, ending), "curriculum",
+                       fmt::format("both {} and {}, .bin and .idx", kDistinct, kSamples), "no such file",
+                       fmt::format("put it beside the other, or name {}{}", name, kValues)});
+  const IndexFile distinct(name + std::string(kDistinct)), samples(name + std::string(kSamples));
+  if (distinct.items() != samples.items())
+    samples.refuse(fmt::format("as many items as {} has ({})", kDistinct, distinct.items()),
+                   fmt::to_string(samples.items()));
+  std::vector<double> values(samples.count());  // of samples 0, 1, ... if each is listed once
+  std::vector<bool> listed(values.size());
+  double highest = -1;
+  for (size_t item = 0; item < samples.items(); item++) {
+    const double value = distinct.only(item, "item");
+    for (size_t place = 0; place < samples.length(item); place++) {
+      const double sample = samples.at(item, place);
+      if (!(sample >= 0 && sample < 9e15 && sample == std::floor(sample)))
+        samples.refuse("numbers of samples, from 0 on", fmt::format("{} in item {}", sample, item));
+      highest = std::max(highest, sample);
+      if (sample >= static_cast<double>(values.size())) continue;  // then one below is never listed
+      const auto i = static_cast<size_t>(sample);
+      if (listed[i]) samples.refuse("every sample once", fmt::format("sample {} twice", i));
+      listed[i] = true;
+      values[i] = value;
+    }
+  }
+  if (highest >= static_cast<double>(values.size()))
+    samples.refuse(fmt::format("every sample up to {:.0f}, the highest, once", highest),
+                   fmt::format("sample {} never", std::ranges::find(listed, false) - listed.begin()));
+  return values;
+}
 
 }  // namespace
 
@@ -84,62 +167,17 @@ bool is_deepspeed_index(const std::filesystem::path& name) {
 
 std::vector<double> read_deepspeed_values(const std::filesystem::path& name) {
   const std::filesystem::path prefix = shard_prefix(name);
-  MappedFile index(shard_file(prefix, ".idx")), numbers(shard_file(prefix, ".bin"));
-  auto refuse = [&](const std::string& expected, const std::string& got) {
-    throw UserError({shard_file(prefix, ".idx").string(), "curriculum", expected, got,
-                     "name DeepSpeed's NAME_sample_to_metric"});
-  };
-  std::string_view text = index.text();
-  if (text.size() < kShardHeaderBytes || !text.starts_with(kShardMagic)) refuse("an index of DeepSpeed's", "something else");
-  const char* head = text.data() + kShardMagic.size();
-  const auto code = load<uint8_t>(head + 8);
-  const auto items = load<uint64_t>(head + 9);
-  if (load<uint64_t>(head) != 1) refuse("an index of version 1", fmt::to_string(load<uint64_t>(head)));
-  if (items > text.size() / 12 || text.size() < kShardHeaderBytes + items * 12) refuse("a whole index", "a torn one");
-  const char* lengths = text.data() + kShardHeaderBytes;
-  for (size_t i = 0; i < items; i++)
-    if (load<int32_t>(lengths + 4 * i) != 1)
-      refuse("one number a sample", fmt::format("{} for sample {}", load<int32_t>(lengths + 4 * i), i));
-  const size_t width = items > 0 ? numbers.text().size() / items : 1;
-  if (numbers.text().size() != width * items)
-    refuse(fmt::format("{} numbers in the .bin", items), fmt::format("{} bytes", numbers.text().size()));
-  std::vector<double> values;
-  for (size_t i = 0; i < items; i++) {
-    const auto offset = load<uint64_t>(lengths + 4 * items + 8 * i);
-    if (offset > numbers.text().size() - width) refuse("offsets inside the .bin", fmt::to_string(offset));
-    auto value = number(numbers.text().data() + offset, code, width);
-    if (!value) refuse("numbers of 1, 2, 4 or 8 bytes", fmt::to_string(width));
-    values.push_back(*value);
-  }
+  if (auto merged = without(prefix, kMerged))
+    throw UserError({shard_file(prefix, ".idx").string(), "curriculum", "a file with values",
+                     "one that groups samples by percentile and has none",
+                     fmt::format("name {}{}", *merged, is_shard(*merged + std::string(kValues)) ? kValues : kDistinct)});
+  auto by_value = without(prefix, kDistinct);
+  if (!by_value) by_value = without(prefix, kSamples);
+  std::vector<double> values = by_value ? read_by_value(*by_value) : read_values(prefix);
+  auto of_metric = by_value ? by_value : without(prefix, kValues);
+  const double scale = of_metric ? scale_of(*of_metric) : 1;
+  for (double& value : values) value /= scale;
   return values;
-}
-
-double write_deepspeed_index(const std::filesystem::path& folder, const std::string& metric, std::span<const double> real) {
-  const bool are_whole = std::ranges::all_of(real, [](double v) { return v == std::floor(v) && std::abs(v) < 9e15; });
-  const double scale = are_whole ? 1 : 1e6;
-  std::vector<int64_t> values;
-  for (double value : real) values.push_back(std::llround(std::clamp(value * scale, -9e18, 9e18)));
-  Writer of_samples, of_values, samples;
-  std::vector<int64_t> rising(values.size());
-  std::iota(rising.begin(), rising.end(), int64_t{0});
-  std::ranges::stable_sort(rising, {}, [&](int64_t i) { return values[static_cast<size_t>(i)]; });
-  for (int64_t value : values) {
-    of_samples.add(value);
-    of_samples.end_item();
-  }
-  for (size_t i = 0; i < rising.size(); i++) {
-    const int64_t value = values[static_cast<size_t>(rising[i])];
-    samples.add(rising[i]);
-    if (i + 1 < rising.size() && values[static_cast<size_t>(rising[i + 1])] == value) continue;
-    of_values.add(value);
-    of_values.end_item();
-    samples.end_item();
-  }
-  std::filesystem::create_directories(folder);
-  of_samples.save(folder / (metric + "_sample_to_metric"));
-  of_values.save(folder / (metric + "_index_to_metric"));
-  samples.save(folder / (metric + "_index_to_sample"));
-  return scale;
 }
 
 }  // namespace megalith

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -49,18 +51,41 @@ std::vector<double> read_ours(const std::filesystem::path& path, std::string_vie
   return values;
 }
 
+constexpr std::string_view kWhite = " \t\r\n\v\f";
+
+std::string_view trimmed(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(kWhite), text.size()));
+  return text.substr(0, text.find_last_not_of(kWhite) + 1);  // npos + 1 is 0: nothing
+}
+
+// For messages: a file that is no text must not reach the terminal as it is.
+std::string quoted(std::string_view text) {
+  std::string out;
+  for (char c : text.substr(0, 40)) {
+    if (c >= ' ' && c <= '~') out += c;
+    else out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return '"' + out + '"';
+}
+
+std::optional<double> parse_number(std::string_view text) {
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);  // from_chars takes a minus alone
+  double value = 0;
+  auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stopped != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
 std::vector<double> read_lines(const std::filesystem::path& path, std::string_view text) {
   std::vector<double> values;
+  text = text.substr(0, text.find_last_not_of(kWhite) + 1);  // lines left blank at the end
   for (int64_t number = 1; !text.empty(); number++) {
     const size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
+    const std::string_view line = trimmed(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    double value = 0;
-    auto [stopped, error] = std::from_chars(line.data(), line.data() + line.size(), value);
-    if (error != std::errc() || stopped != line.data() + line.size())
-      refuse(fmt::format("{}:{}", path.string(), number), "one number a line", '"' + std::string(line.substr(0, 40)) + '"');
-    values.push_back(value);
+    const std::optional<double> value = parse_number(line);
+    if (!value) refuse(fmt::format("{}:{}", path.string(), number), "one number a line", quoted(line));
+    values.push_back(*value);
   }
   return values;
 }
@@ -102,11 +127,14 @@ MetricWriter::MetricWriter(std::filesystem::path path, const MetricSubject& subj
     ::close(fd_);
     throw UserError({aside_.string(), "", "a file that no other process writes", "one that is", "wait for it"});
   }
-  const std::string there = read_file(aside_);
-  if (there.starts_with(head))
-    done_ = std::min(samples_, static_cast<int64_t>((there.size() - head.size()) / sizeof(double)));
+  std::string there(head.size(), '\0');  // no more than it takes to know whose values follow
+  struct stat status {};
+  if (::fstat(fd_, &status) != 0 || ::pread(fd_, there.data(), there.size(), 0) < 0)
+    throw Fault(fmt::format("{}: {}", aside_.string(), std::strerror(errno)));
+  const bool fresh = there != head;
+  if (!fresh)
+    done_ = std::min(samples_, static_cast<int64_t>((static_cast<size_t>(status.st_size) - head.size()) / sizeof(double)));
   const auto size = static_cast<off_t>(head.size() + static_cast<size_t>(done_) * sizeof(double));
-  const bool fresh = !there.starts_with(head);
   if ((fresh && (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, head.data(), head.size(), 0) != std::ssize(head))) ||
       ::ftruncate(fd_, size) != 0 || ::lseek(fd_, size, SEEK_SET) != size)
     throw Fault(fmt::format("{}: {}", aside_.string(), std::strerror(errno)));

@@ -1,7 +1,7 @@
 // One number a training sample on disk: the difficulties that `megalith analyze` finds or a user brings.
 //
 // Ours is NAME.metric: a line of JSON that says what it is of, then the values as little-endian float64. Read as well:
-// text with one number a line, and DeepSpeed's NAME_sample_to_metric (.bin and .idx, one item a sample).
+// text with one number a line, and DeepSpeed's index files (.bin and .idx: data/deepspeed_index.h).
 #pragma once
 #include <cstdint>
 #include <filesystem>

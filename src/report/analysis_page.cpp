@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <ranges>
 
 namespace megalith {
 namespace {
@@ -43,29 +44,48 @@ std::string examples(const char* title, const std::vector<MetricExample>& list) 
   return out + "</table>";
 }
 
+// Of a copy that is put in order no further than the ranks asked for: 8 bytes a sample.
+void add_percentiles(MetricSummary& s, std::span<const double> values) {
+  std::vector<double> copy(values.begin(), values.end());
+  auto ordered = copy.begin();  // up to here nothing moves any more
+  for (int percent : {0, 1, 5, 25, 50, 75, 95, 99, 100}) {
+    const auto rank = copy.begin() + static_cast<ptrdiff_t>((copy.size() - 1) * static_cast<size_t>(percent) / 100);
+    if (rank >= ordered) std::nth_element(ordered, rank, copy.end());
+    ordered = rank + 1;
+    s.percentiles.emplace_back(percent, *rank);
+  }
+}
+
+// The `count` samples that come first by an order; takes memory for those alone.
+template <class Before>
+std::vector<MetricExample> first_samples(std::span<const double> values, size_t count, const Before& before) {
+  std::vector<int64_t> first(count);
+  std::ranges::partial_sort_copy(std::views::iota(int64_t{0}, std::ssize(values)), first, before);
+  std::vector<MetricExample> list;
+  for (int64_t sample : first) list.push_back({sample, values[static_cast<size_t>(sample)], ""});
+  return list;
+}
+
 }  // namespace
 
 MetricSummary summarise_metric(const std::string& metric, std::span<const double> values, int64_t count) {
   MetricSummary s{.metric = metric, .samples = std::ssize(values)};
-  std::vector<int64_t> rising(values.size());
-  std::iota(rising.begin(), rising.end(), int64_t{0});
-  std::ranges::stable_sort(rising, {}, [&](int64_t i) { return values[static_cast<size_t>(i)]; });
-  auto at = [&](size_t rank) { return values[static_cast<size_t>(rising[rank])]; };
-  for (int percent : {0, 1, 5, 25, 50, 75, 95, 99, 100})
-    s.percentiles.emplace_back(percent, at((values.size() - 1) * static_cast<size_t>(percent) / 100));
+  add_percentiles(s, values);
   s.mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-  s.low = at(0);
-  s.high = at(values.size() - 1);
+  s.low = s.percentiles.front().second;
+  s.high = s.percentiles.back().second;
   s.histogram.resize(kBins);
   for (double value : values) {
     const double place = s.high > s.low ? (value - s.low) / (s.high - s.low) * static_cast<double>(kBins) : 0;
     s.histogram[std::min(kBins - 1, static_cast<size_t>(place))]++;
   }
+  auto easier = [&](int64_t a, int64_t b) {  // the order of the data among equals
+    const double x = values[static_cast<size_t>(a)], y = values[static_cast<size_t>(b)];
+    return x < y || (x == y && a < b);
+  };
   const auto shown = std::min(values.size(), static_cast<size_t>(count));
-  for (size_t i = 0; i < shown; i++) {
-    s.easiest.push_back({rising[i], at(i), ""});
-    s.hardest.push_back({rising[values.size() - 1 - i], at(values.size() - 1 - i), ""});
-  }
+  s.easiest = first_samples(values, shown, easier);
+  s.hardest = first_samples(values, shown, [&](int64_t a, int64_t b) { return easier(b, a); });
   return s;
 }
 

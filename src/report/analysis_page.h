@@ -23,7 +23,7 @@ struct MetricSummary {
   std::vector<MetricExample> easiest, hardest;
 };
 
-// Everything but the examples' texts; `examples` of each kind.
+// Everything but the examples' texts; `examples` of each kind. Takes 8 bytes a sample while it works.
 MetricSummary summarise_metric(const std::string& metric, std::span<const double> values, int64_t examples);
 
 std::string metric_table(const MetricSummary& summary);  // a few lines of text

@@ -56,10 +56,24 @@ def compare_schedules(folder):
     assert CurriculumScheduler(odd).get_difficulty(0) in (0, 64) and CurriculumScheduler(odd).get_difficulty(90) == 64
 
 
+def read_by_us(prefix, samples):
+    return json.loads(subprocess.run([PACING, "values", prefix, str(samples)], check=True, capture_output=True, text=True).stdout)
+
+
+def write_by_them(prefix, dtype, items):
+    builder = MMapIndexedDatasetBuilder(str(prefix) + ".bin", dtype=dtype)
+    for item in items:
+        builder.add_item(torch.tensor(item, dtype=torch.int64))
+    builder.end_document()
+    builder.finalize(str(prefix) + ".idx")
+
+
 def compare_index_files(folder):
     rng = random.Random(4)
     for kind, values in (("int", [rng.randrange(50) for _ in range(300)]), ("float", [rng.randrange(5000) / 64 for _ in range(300)])):
         subprocess.run([PACING, "index", folder, kind], input=json.dumps(values), check=True, text=True)
+        for name in ("sample_to_metric", "index_to_metric", "index_to_sample"):
+            assert read_by_us(folder / f"{kind}_{name}", 300) == values, (kind, name)
         if kind == "float":  # which theirs cannot hold
             values = [int(v * 1_000_000) for v in values]
         read = MMapIndexedDataset(str(folder / f"{kind}_sample_to_metric"), skip_warmup=True)
@@ -71,14 +85,13 @@ def compare_index_files(folder):
             assert samples[i].tolist() == [s for s, v in enumerate(values) if v == distinct[i].tolist()[0]]
     for dtype in (numpy.uint8, numpy.int16, numpy.int32, numpy.int64, numpy.uint16, numpy.uint32):
         values = [rng.randrange(100) for _ in range(200)]
-        prefix = folder / f"theirs_{numpy.dtype(dtype).name}_sample_to_metric"
-        builder = MMapIndexedDatasetBuilder(str(prefix) + ".bin", dtype=dtype)
-        for value in values:
-            builder.add_item(torch.tensor([value], dtype=torch.int64))
-        builder.end_document()
-        builder.finalize(str(prefix) + ".idx")
-        out = subprocess.run([PACING, "values", prefix, "200"], check=True, capture_output=True, text=True).stdout
-        assert json.loads(out) == values, dtype
+        distinct = sorted(set(values))
+        name = f"theirs_{numpy.dtype(dtype).name}"
+        write_by_them(folder / f"{name}_sample_to_metric", dtype, [[value] for value in values])
+        write_by_them(folder / f"{name}_index_to_metric", dtype, [[value] for value in distinct])
+        write_by_them(folder / f"{name}_index_to_sample", numpy.uint8, [[s for s, v in enumerate(values) if v == value] for value in distinct])
+        for file in ("sample_to_metric", "index_to_metric", "index_to_sample"):
+            assert read_by_us(folder / f"{name}_{file}", 200) == values, (dtype, file)
     print("index files: ours read by theirs, theirs by ours, equal")
 
 

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "data/deepspeed_index.h"
 
 namespace megalith {
 namespace {
@@ -70,20 +69,19 @@ TEST_F(MetricFile, OfTheUserIsOneNumberALine) {
   EXPECT_NE(complaint(text("1\nnan\n3\n")).find("expected finite numbers, got nan for sample 1"), std::string::npos);
 }
 
-TEST_F(MetricFile, GoesToDeepSpeedsIndexAndBack) {
-  for (std::vector<double> values : {std::vector<double>{3, 1, 2, 1, 9}, {0.5, 1.25, -2, 0.5, 7}}) {
-    const double scale = write_deepspeed_index(dir_, "m", values);
-    EXPECT_EQ(scale, values[0] == 3 ? 1 : 1e6);
-    for (double& value : values) value *= scale;
-    EXPECT_EQ(read_metric(dir_ / "m_sample_to_metric", {"m", 5, ""}), values);
-    EXPECT_EQ(read_metric(dir_ / "m_sample_to_metric.idx", {"m", 5, ""}), values);
-    EXPECT_EQ(read_deepspeed_values(dir_ / "m_index_to_metric").size(), 4u);
-  }
-  EXPECT_NE(complaint(dir_ / "m_index_to_sample", 5).find("one number a sample, got 2 for sample 1"), std::string::npos);
-  std::filesystem::resize_file(dir_ / "m_sample_to_metric.idx", 60);
-  EXPECT_NE(complaint(dir_ / "m_sample_to_metric", 5).find("a torn one"), std::string::npos);
-  write_file_atomically(dir_ / "m_sample_to_metric.idx", std::string(200, 'x'));
-  EXPECT_NE(complaint(dir_ / "m_sample_to_metric", 5).find("something else"), std::string::npos);
+TEST_F(MetricFile, OfTheUserMayHaveWhiteSpaceAndPluses) {
+  EXPECT_EQ(read_metric(text(" +1\t\n\t2.5  \r\n-3e4\n\n \t\r\n"), {"m", 3, ""}), (std::vector<double>{1, 2.5, -3e4}));
+  EXPECT_NE(complaint(text("1\n2\n \n3\n")).find("values.txt:3: curriculum: expected one number a line, got \"\""),
+            std::string::npos);
+  for (const char* wrong : {"+-1", "++1", "+", "1 2", "1,5"})
+    EXPECT_NE(complaint(text(fmt::format("{}\n2\n3\n", wrong))).find(fmt::format("values.txt:1: curriculum: expected one "
+                                                                                 "number a line, got \"{}\"", wrong)),
+              std::string::npos);
+}
+
+TEST_F(MetricFile, ThatIsNoTextIsShownInPrintableCharacters) {
+  const std::string said = complaint(text(std::string("\x93NUMPY\x01\0v\x1b[31m", 14) + "\n3\n"));
+  EXPECT_NE(said.find(R"(got "\x93NUMPY\x01\x00v\x1b[31m")"), std::string::npos) << said;
 }
 
 }  // namespace

@@ -1,0 +1,167 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "data/deepspeed_index.h"
+#include "text/shards.h"
+
+namespace megalith {
+namespace {
+
+constexpr uint8_t kInt64 = 5;  // the code of what we write
+constexpr size_t kBufferBytes = 1 << 18;
+
+[[noreturn]] void cannot_write(const std::filesystem::path& path, int error) {
+  std::string reason = std::strerror(error);
+  if (error == ENOSPC || error == EIO || error == EDQUOT)
+    throw Fault(fmt::format("{}: cannot write: {}", path.string(), reason));
+  throw UserError({path.string(), "", "", "", fmt::format("cannot write: {}", reason)});
+}
+
+// A file that is written aside, from its beginning to its end, and goes unless it is given its name.
+class AsideFile {
+ public:
+  explicit AsideFile(std::filesystem::path path) : path_(std::move(path)), aside_(path_) {
+    aside_ += fmt::format(".{}.tmp", ::getpid());
+    fd_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd_ < 0) cannot_write(path_, errno);
+    buffer_.reserve(kBufferBytes + kShardMagic.size());
+  }
+  ~AsideFile() {
+    if (fd_ >= 0) ::close(fd_);
+    if (!named_) ::unlink(aside_.c_str());
+  }
+  AsideFile(const AsideFile&) = delete;
+  AsideFile& operator=(const AsideFile&) = delete;
+
+  void put(std::string_view bytes) {
+    buffer_ += bytes;
+    if (buffer_.size() >= kBufferBytes) flush();
+  }
+  template <class T>
+  void put(T value) {
+    put(std::string_view(reinterpret_cast<const char*>(&value), sizeof value));
+  }
+  // Makes it durable and gives back what the writing took.
+  void end() {
+    flush();
+    if (::fsync(fd_) != 0) cannot_write(path_, errno);
+    ::close(std::exchange(fd_, -1));
+    std::string().swap(buffer_);
+  }
+  void give_name() {
+    if (::rename(aside_.c_str(), path_.c_str()) != 0) cannot_write(path_, errno);
+    named_ = true;
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  void flush() {
+    for (std::string_view left = buffer_; !left.empty();) {
+      const ssize_t n = ::write(fd_, left.data(), left.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) cannot_write(path_, errno);
+      left.remove_prefix(static_cast<size_t>(n));
+    }
+    buffer_.clear();
+  }
+
+  std::filesystem::path path_, aside_;
+  std::string buffer_;
+  int fd_ = -1;
+  bool named_ = false;
+};
+
+// Lists of int64. `each_number` and `each_length` call what they are given with every number and with the length of
+// every list, in order, as often as they are asked: nothing is held.
+class Lists {
+ public:
+  template <class Numbers, class Lengths>
+  Lists(const std::filesystem::path& prefix, const Numbers& each_number, const Lengths& each_length)
+      : numbers_(shard_file(prefix, ".bin")), index_(shard_file(prefix, ".idx")) {
+    each_number([&](int64_t number) { numbers_.put(number); });
+    numbers_.end();
+    uint64_t lists = 0;
+    each_length([&](size_t) { lists++; });
+    index_.put(kShardMagic);
+    index_.put(uint64_t{1});
+    index_.put(kInt64);
+    index_.put(lists);
+    index_.put(lists + 1);
+    each_length([&](size_t length) { index_.put(static_cast<int32_t>(length)); });
+    int64_t offset = 0;
+    each_length([&](size_t length) {
+      index_.put(offset);
+      offset += static_cast<int64_t>(length * sizeof(int64_t));
+    });
+    for (uint64_t i = 0; i <= lists; i++) index_.put(static_cast<int64_t>(i));
+    index_.end();
+  }
+  void forget_old() const {  // of this name: without its .idx it is none
+    std::error_code ignored;
+    std::filesystem::remove(index_.path(), ignored);
+  }
+  void give_names() {
+    numbers_.give_name();
+    index_.give_name();
+  }
+
+ private:
+  AsideFile numbers_, index_;
+};
+
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code error, ignored;
+  std::filesystem::create_directories(folder, error);
+  if (!error) return;
+  throw UserError({folder.string(), "--deepspeed", "a folder",
+                   std::filesystem::is_regular_file(folder, ignored) ? "a file" : error.message(), "name another"});
+}
+
+}  // namespace
+
+double write_deepspeed_index(const std::filesystem::path& folder, const std::string& metric, std::span<const double> real) {
+  make_folder(folder);
+  const bool are_whole = std::ranges::all_of(real, [](double v) { return v == std::floor(v) && std::abs(v) < 9e15; });
+  const double scale = are_whole ? 1 : 1e6;
+  auto value = [&](int64_t sample) {
+    return static_cast<int64_t>(std::llround(std::clamp(real[static_cast<size_t>(sample)] * scale, -9e18, 9e18)));
+  };
+  std::vector<int64_t> rising(real.size());
+  std::iota(rising.begin(), rising.end(), int64_t{0});
+  // By sample among equals rather than stable, which would take half as much again.
+  std::ranges::sort(rising, {}, [&](int64_t sample) { return std::pair(value(sample), sample); });
+  auto each_run = [&](auto visit) {  // of equal values: its samples
+    for (auto begin = rising.cbegin(), end = begin; begin != rising.cend(); begin = end) {
+      const int64_t of_all = value(*begin);
+      end = std::find_if(begin, rising.cend(), [&](int64_t sample) { return value(sample) != of_all; });
+      visit(std::span(begin, end));
+    }
+  };
+  auto each_sample = [&](auto visit) { std::ranges::for_each(rising, visit); };
+  Lists of_samples(
+      folder / (metric + "_sample_to_metric"),
+      [&](auto put) { for (size_t i = 0; i < real.size(); i++) put(value(static_cast<int64_t>(i))); },
+      [&](auto put) { for (size_t i = 0; i < real.size(); i++) put(1); });
+  Lists distinct(
+      folder / (metric + "_index_to_metric"), [&](auto put) { each_run([&](auto run) { put(value(run[0])); }); },
+      [&](auto put) { each_run([&](auto) { put(1); }); });
+  Lists samples(folder / (metric + "_index_to_sample"), each_sample,
+                [&](auto put) { each_run([&](auto run) { put(run.size()); }); });
+  for (Lists* lists : {&of_samples, &distinct, &samples}) lists->forget_old();
+  write_file_atomically(folder / (metric + "_scale.json"), nlohmann::json{{"scale", scale}}.dump() + '\n');
+  for (Lists* lists : {&of_samples, &distinct, &samples}) lists->give_names();
+  sync_directory(folder);
+  return scale;
+}
+
+}  // namespace megalith

@@ -1,0 +1,49 @@
+// What the files of a metric take beside its values.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "data/deepspeed_index.h"
+#include "data/metric_file.h"
+#include "peak_heap.h"
+
+namespace megalith {
+namespace {
+
+constexpr int64_t kFixed = 1'000'000;  // bytes: buffers and the like
+
+class MetricMemory : public testing::Test {
+ protected:
+  MetricMemory() {
+    std::string name = (std::filesystem::temp_directory_path() / "megalith_memory_XXXXXX").string();
+    dir_ = mkdtemp(name.data());
+  }
+  ~MetricMemory() override { std::filesystem::remove_all(dir_); }
+  std::filesystem::path dir_;
+};
+
+TEST_F(MetricMemory, OfDeepSpeedsIndexIsTheOrderOfTheSamples) {
+  std::vector<double> values(500'000);
+  for (size_t i = 0; i < values.size(); i++) values[i] = static_cast<double>(i * 7919 % values.size()) / 4;
+  const PeakHeap heap;
+  write_deepspeed_index(dir_, "m", values);
+  EXPECT_LT(heap.grown(), 8 * std::ssize(values) + kFixed);
+  EXPECT_EQ(read_deepspeed_values(dir_ / "m_sample_to_metric"), values);
+  EXPECT_EQ(read_deepspeed_values(dir_ / "m_index_to_metric"), values);
+}
+
+TEST_F(MetricMemory, OfGoingOnDoesNotGrowWithWhatIsThere) {
+  const MetricSubject subject{"m", 500'000, "d"};
+  {
+    MetricWriter writer(dir_ / "m.metric", subject);
+    writer.add(std::vector<double>(400'000, 1.5));
+  }
+  const PeakHeap heap;
+  MetricWriter writer(dir_ / "m.metric", subject);
+  EXPECT_EQ(writer.done(), 400'000);
+  EXPECT_LT(heap.grown(), kFixed);
+}
+
+}  // namespace
+}  // namespace megalith
