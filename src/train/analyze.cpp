@@ -167,6 +167,7 @@ Analysis analyze(Config config, const AnalysisOptions& options) {
     if (scale != 1) log::info("{}: DeepSpeed's files hold whole numbers: values times {:.0f}", request.metric, scale);
   }
   analysis.page = run.file("analysis") / "analysis.html";
+  std::filesystem::create_directories(analysis.page.parent_path());
   write_file_atomically(analysis.page, analysis_page(analysis.summaries, run.path().filename().string()));
   return analysis;
 }

@@ -1,7 +1,9 @@
 """Curricula, token dropping and analysis from the command line: shorter steps at first, samples admitted by difficulty,
 bit-identical resumption, DeepSpeed's files.  efficiency.py BINARY"""
 
+import json
 import random
+import shutil
 import signal
 import struct
 import time
@@ -128,10 +130,87 @@ def analysis(space):
     said = space.run("train", "a.yaml", "run.dir=runs/y", "curriculum=[{metric: colour, from: 1, to: 2, over: 3 steps}]", expect=2)
     assert "colour" in said.stderr and "compression" in said.stderr, said.stderr
 
-    # The loss of a model.
-    space.train("a", "run.dir=runs/model")
-    out = space.run("--json", "analyze", "a.yaml", "--metric", "loss", "--checkpoint", "runs/model").json["metrics"]["loss"]
-    assert out["samples"] == samples and 1 < out["mean"] < 7, out
+    # A user's own metric is analysed like ours.
+    out = space.run("--json", "analyze", "theirs.yaml").json["metrics"]
+    assert set(out) == {"mine"} and out["mine"]["samples"] == samples and "hardest" in out["mine"], out
+    said = space.run("analyze", "theirs.yaml", "--checkpoint", "runs/ours", expect=2)
+    assert "--checkpoint: expected metric loss beside it" in said.stderr, said.stderr
+
+
+def loss_of_a_model(space):
+    """Values under a model belong to its weights; a run that goes on keeps those that it began with."""
+    space.yaml("a")
+    space.train("a", "run.dir=runs/model", "train.steps=6")
+
+    def mean(*more):
+        return space.run("--json", "analyze", "a.yaml", "--metric", "loss", *more).json["metrics"]["loss"]["mean"]
+
+    first = mean("--checkpoint", "runs/model")
+    rule = "{metric: loss, checkpoint: runs/model, unit: percentile, from: 30, to: 100, over: 8 steps}"
+    assert mean(f"curriculum=[{rule}]") == first and 1 < first < 7, "the curriculum's checkpoint"
+    space.yaml("filtered", steps=9, every=3, curriculum=f"[{rule}]")
+    space.train("filtered")
+    space.train("filtered", "run.dir=runs/goes_on", "train.steps=9", "checkpoint.every=3")
+    shutil.rmtree(space / "runs/goes_on/checkpoints/step-00000009")  # as if it had been stopped
+    space.train("a", "run.dir=runs/model", "train.steps=20")  # other weights
+    assert mean("--checkpoint", "runs/model") < first - 0.05, "of the weights as they are now"
+    space.train("filtered", "run.dir=runs/goes_on", "train.steps=9", "checkpoint.every=3")
+    losses = [[r["loss"] for r in metrics(space / "runs" / name)] for name in ("filtered", "goes_on")]
+    assert losses[0] == losses[1], losses
+
+    # Other values than the run began with are refused, and nothing is lost.
+    space.write("mine.txt", "\n".join(str(i * 7919 % 997) for i in range(2000)))
+    samples = int(space.run("analyze", "a.yaml", "run.dir=runs/n", "curriculum=[{metric: m, file: mine.txt, from: 1, to: 2, over: 3 steps}]",
+                            expect=2).stderr.split("each of the ")[1].split()[0])
+    values = [i * 7919 % 997 for i in range(samples)]
+    space.write("mine.txt", "\n".join(map(str, values)))
+    mine = "curriculum=[{metric: m, file: mine.txt, unit: percentile, from: 30, to: 100, over: 8 steps}]"
+    space.train("a", "run.dir=runs/mine", "train.steps=4", mine)
+    space.write("mine.txt", "\n".join(map(str, reversed(values))))
+    said = space.run("train", "a.yaml", "run.dir=runs/mine", "train.steps=8", mine, expect=2)
+    assert "curriculum: expected the difficulties that the run began with, got others" in said.stderr, said.stderr
+    space.write("mine.txt", "\n".join(map(str, values)))
+    space.train("a", "run.dir=runs/mine", "train.steps=8", mine)
+
+    # A model of another tokenizer, or of another objective.
+    space.train("a", "run.dir=runs/other", "data.tokenizer={train: bpe, vocab: 400}", "train.steps=2")
+    said = space.run("analyze", "a.yaml", "run.dir=runs/z", "--metric", "loss", "--checkpoint", "runs/other", expect=2)
+    assert "metric loss: expected a model of the run's tokenizer" in said.stderr, said.stderr
+    space.yaml("b", "bert", steps=3, objective="masked")
+    space.train("b")
+    said = space.run("analyze", "a.yaml", "run.dir=runs/z", "--metric", "loss", "--checkpoint", "runs/b", expect=2)
+    assert "expected a model that predicts the next token, got bert" in said.stderr, said.stderr
+    masked = space.run("--json", "analyze", "b.yaml", "--metric", "loss", "--checkpoint", "runs/b").json["metrics"]["loss"]
+    assert 1 < masked["mean"] < 7, masked
+    said = space.run("analyze", "a.yaml", "run.dir=runs/z", "--metric", "loss", "--checkpoint", "runs/nothing", expect=2)
+    assert "runs/nothing" in said.stderr and "nothing of that name" in said.stderr and "tokenized" not in said.stderr, said.stderr
+
+
+def forecasts(space):
+    """What the shorter steps need is told before anything runs, and is in the plan."""
+    space.yaml("a", steps=20, curriculum=CURRICULUM, token_dropping=DROPPING)
+    shapes = space.run("--json", "memory", "a.yaml").json["shapes"]
+    assert [shapes[0][k] for k in ("first_step", "length", "kept")] == [1, 8, 8] and shapes[-1]["length"] == 32, shapes
+    assert all(a["peak_bytes"] <= b["peak_bytes"] for a, b in zip(shapes, shapes[1:])) and \
+        shapes[0]["peak_bytes"] < shapes[-1]["peak_bytes"], shapes
+    said = space.run("memory", "a.yaml").stdout
+    assert "from step" in said and "kept" in said, said
+    said = space.run("memory", "a.yaml", "curriculum=[{metric: raritty, from: 1, to: 2, over: 3 steps}]", expect=2)
+    assert "did you mean rarity?" in said.stderr, said.stderr
+    space.train("a")
+    assert json.loads((space / "runs/a/plan.json").read_text())["shapes"][0]["length"] == 8
+
+
+def limits_are_told_apart(space):
+    """Two entries of one metric are both in the metrics; a filter that admits nothing is named."""
+    space.yaml("a", steps=4, curriculum="[{metric: length, apply: truncate, from: 8, to: 32, step: 8, over: 3 steps}, "
+               "{metric: length, from: 40, to: 64, over: 3 steps}, {metric: rarity, unit: percentile, from: 50, to: 100, over: 3 steps}]")
+    space.train("a")
+    row = metrics(space / "runs/a")[0]
+    assert row["difficulty"] == {"length": 8, "length filter": 40, "rarity": 50} and row["layer_tokens"] == row["tokens"], row
+    said = space.run("train", "a.yaml", "run.dir=runs/x", "curriculum=[{metric: rarity, unit: percentile, from: 10, to: 100, over: 3 steps}, "
+                     "{metric: compression, from: 0.01, to: 1, over: 3 steps}]", expect=2)
+    assert "(compression, from: 0.01)" in said.stderr and "the easiest has compression" in said.stderr, said.stderr
 
 
 def interrupted_analysis(space):
@@ -151,4 +230,5 @@ def interrupted_analysis(space):
     assert not part.exists()
 
 
-run_cases([lengths_and_rates, resumes_exactly, every_objective, analysis, interrupted_analysis])
+run_cases([lengths_and_rates, resumes_exactly, every_objective, analysis, loss_of_a_model, forecasts, limits_are_told_apart,
+           interrupted_analysis])

@@ -140,25 +140,28 @@ TEST(Curriculum, ResumesFromItsStateAndDoesNotDependOnHowABatchIsCut) {
   std::vector<double> values(300);
   for (size_t i = 0; i < values.size(); i++) values[i] = static_cast<double>(i % 60);
   const std::vector<Filter> filters{{filter("v", DifficultyUnit::percentile, 10, 100, 50), values}};
-  const StepShapes progress(settings_of({length(CurriculumApply::truncate, Hold::tokens)}));
+  Config settings = settings_of({length(CurriculumApply::truncate, Hold::tokens)});
+  settings.train.batch = 12;
+  const StepShapes progress(settings);
   auto whole = counting();
   whole->follow(progress, filters);
   std::vector<Batch> batches;
   nlohmann::json state;
   for (int64_t step = 0; step < 60; step++) {
     if (step == 23) state = whole->order_state(23);
-    batches.push_back(whole->train_batch(step, 6));
+    batches.push_back(whole->train_batch(step, 12));
   }
   auto resumed = counting();
   resumed->follow(progress, filters);
   resumed->restore_order(state);
   for (int64_t step = 23; step < 60; step++) {
-    const Batch batch = resumed->train_batch(step, 6), &expected = batches[static_cast<size_t>(step)];
+    const Batch batch = resumed->train_batch(step, 12), &expected = batches[static_cast<size_t>(step)];
     EXPECT_EQ(batch.ids, expected.ids);
-    for (int64_t ranks : {1, 2, 3}) {  // shares of ranks, one after the other, are the batch
+    for (int64_t ranks : {1, 2, 3, 4}) {  // shares of ranks, one after the other, are the batch
       std::vector<int64_t> joined;
       for (int64_t rank = 0; rank < ranks; rank++) {
         const int64_t each = batch.sequences / ranks;
+        ASSERT_EQ(each * ranks, batch.sequences);
         const Batch part = batch.slice(rank * each, each);
         joined.insert(joined.end(), part.ids.begin(), part.ids.end());
       }
@@ -167,17 +170,65 @@ TEST(Curriculum, ResumesFromItsStateAndDoesNotDependOnHowABatchIsCut) {
   }
 }
 
-TEST(Curriculum, AFirstStepThatAdmitsNothingIsRefused) {
+TEST(Curriculum, DifficultiesOtherThanThoseOfTheCheckpointAreRefused) {
+  std::vector<double> values(300);
+  for (size_t i = 0; i < values.size(); i++) values[i] = static_cast<double>(i * 7 % 60);
+  const StepShapes progress(settings_of({}));
+  auto with = [&](const std::vector<double>& of) {
+    auto data = counting();
+    data->follow(progress, std::vector<Filter>{{filter("v", DifficultyUnit::value, 10, 60, 50), of}});
+    return data;
+  };
+  const nlohmann::json state = with(values)->order_state(23);
+  EXPECT_NO_THROW(with(values)->restore_order(state));
+  std::ranges::reverse(values);
+  EXPECT_THROW(with(values)->restore_order(state), UserError);
+}
+
+TEST(Curriculum, WhatAReshapedSampleLeavesOutChangesWithTheEpoch) {
   auto data = counting();
-  const std::vector<Filter> filters{{filter("rarity", DifficultyUnit::value, 1, 9, 10), std::vector<double>(300, 5.0)}};
+  CurriculumSettings entry = length(CurriculumApply::reshape, Hold::tokens);
+  entry.pacing.from = entry.pacing.to = 12;  // one piece of 20 tokens
+  data->follow(StepShapes(settings_of({entry})), {});
+  std::set<int64_t> offsets;
+  for (int64_t step = 0; step < 60; step++)
+    for (int64_t row = 0; row < 6; row++) offsets.insert(data->train_batch(step, 6).ids[static_cast<size_t>(row * 12)] % 20);
+  EXPECT_EQ(offsets, (std::set<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+}
+
+std::string refused(const std::vector<Filter>& filters) {
   try {
-    data->follow(StepShapes(settings_of({})), filters);
-    FAIL();
+    counting()->follow(StepShapes(settings_of({})), filters);
   } catch (const UserError& error) {
-    EXPECT_STREQ(error.what(),
-                 "curriculum: expected samples that the first step admits (from: 1), got none of 300; the easiest has "
-                 "rarity 5; raise from, or use unit: percentile");
+    return error.what();
   }
+  return "";
+}
+
+TEST(Curriculum, AFirstStepThatAdmitsNothingIsRefused) {
+  const Filter hard{filter("rarity", DifficultyUnit::value, 1, 9, 10), std::vector<double>(300, 5.0)};
+  const Filter easy{filter("length", DifficultyUnit::percentile, 10, 100, 10), std::vector<double>(300, 5.0)};
+  for (const std::vector<Filter>& filters : {std::vector{hard}, std::vector{easy, hard}})
+    EXPECT_EQ(refused(filters),
+              "curriculum: expected samples that the first step admits (rarity, from: 1), got none of 300; the easiest has "
+              "rarity 5; raise from, or use unit: percentile");
+  std::vector<double> rising(300), falling(300);
+  std::iota(rising.begin(), rising.end(), 0.0);
+  std::iota(falling.rbegin(), falling.rend(), 0.0);
+  EXPECT_EQ(refused({{filter("a", DifficultyUnit::value, 9, 300, 10), rising},
+                     {filter("b", DifficultyUnit::value, 9, 300, 10), falling}}),
+            "curriculum: expected samples that the first step admits by every metric, got none of 300: a from: 9 and b from: 9 "
+            "have none in common; raise the from of one of them");
+}
+
+TEST(Curriculum, LimitsOfEntriesWithOneMetricHaveNamesOfTheirOwn) {
+  std::vector<CurriculumSettings> entries{filter("length", DifficultyUnit::value, 1, 2, 3),
+                                          length(CurriculumApply::truncate, Hold::tokens),
+                                          filter("rarity", DifficultyUnit::value, 1, 2, 3),
+                                          filter("length", DifficultyUnit::value, 3, 4, 5)};
+  std::vector<std::string> names;
+  for (const CurriculumSettings& entry : entries) names.push_back(limit_name(entries, entry));
+  EXPECT_EQ(names, (std::vector<std::string>{"length filter", "length", "rarity", "length filter 2"}));
 }
 
 }  // namespace
