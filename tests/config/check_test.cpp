@@ -150,6 +150,12 @@ TEST(Check, ExpertsThatCannotBeNameTheKey) {
   EXPECT_NE(mistake("model: {from: folder, experts: {count: 8}}").find("either model.from or model.experts.count"),
             std::string::npos);
   EXPECT_EQ(mistake(llama + "count: 8, router: expert_choice, across: 4}}\ntrain: {batch: 8, micro_batch: 4}"), "no error");
+  auto lengths = [&](const std::string& hold) {
+    return mistake(llama + "count: 8, router: expert_choice, across: 4}}\ntrain: {batch: 8, micro_batch: 4}\ncurriculum: "
+                   "[{metric: length, apply: truncate, from: 16, to: 32, over: 3 steps, hold: " + hold + "}]");
+  };
+  EXPECT_EQ(lengths("sequences"), "no error");
+  EXPECT_NE(lengths("tokens").find("expected hold: sequences where lengths change"), std::string::npos);
 }
 
 }  // namespace megalith
