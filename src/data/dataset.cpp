@@ -205,9 +205,11 @@ Batch Dataset::train_batch(int64_t step, int64_t batch) const {
   int64_t row = 0;
   for (const auto& [part, at] : draw(step, shapes)) {
     const auto sample = static_cast<uint64_t>(part.first_sample + at.sample), epoch = static_cast<uint64_t>(at.epoch);
-    // What is left out changes from epoch to epoch.
+    // The first epoch takes the beginnings of samples; what is left out changes with every further one, so that a curriculum
+    // that stays short for long does not see the same beginnings again and again.
     const auto spare = static_cast<uint64_t>(shape.spare);
-    const uint64_t skipped = spare ? Philox(seed_, RandomUse::reshape_offset, sample, epoch).below(0, spare + 1) : 0;
+    const bool elsewhere = spare > 0 && epoch > 0;
+    const uint64_t skipped = elsewhere ? Philox(seed_, RandomUse::reshape_offset, sample, epoch).below(0, spare + 1) : 0;
     const int64_t begin = at.sample * sequence_ + static_cast<int64_t>(skipped);
     for (int64_t piece = 0; piece < shape.pieces; piece++)  // each with random numbers of its own
       write({part.stream, begin + piece * shape.length}, {seed_, sample ^ static_cast<uint64_t>(piece) << 48, epoch},

@@ -34,12 +34,8 @@ StepShape StepShapes::shape_at(int64_t steps, int64_t tokens) const {
   // does not change what a step reads.
   const int64_t fit = hold_ == Hold::tokens ? sequence_ / length : 1;
   StepShape shape{.samples = batch_, .length = length, .pace = kept_ ? value(*kept_) : 0};
-  if (apply_ == CurriculumApply::reshape) {
-    shape.pieces = fit;
-    shape.spare = sequence_ - fit * length;
-  } else {
-    shape.samples *= fit;
-  }
+  (apply_ == CurriculumApply::reshape ? shape.pieces : shape.samples) *= fit;
+  shape.spare = sequence_ - shape.pieces * length;
   return shape;
 }
 

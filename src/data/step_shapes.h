@@ -16,7 +16,7 @@ struct StepShape {
   int64_t pieces = 1;     // sequences that a sample is cut into
   int64_t length = 0;     // of a sequence
   int64_t pace = 0;       // how many tokens of a sequence the layers that drop may keep; 0: none drops
-  int64_t spare = 0;      // tokens of a sample that its pieces leave out and that may be before them; 0: they begin with it
+  int64_t spare = 0;      // tokens of a sample that its pieces leave out
   // How many they keep; 0: all.
   int64_t kept() const { return pace < length ? pace : 0; }
   int64_t sequences() const { return samples * pieces; }
