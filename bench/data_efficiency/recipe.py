@@ -10,10 +10,9 @@ SEQUENCE = 1024
 # baseline; 8,192 tokens are what the defaults of train.batch and data.sequence make.
 BATCH = 8
 PEAK_RATE = 0.002  # the best of 0.001, 0.002 and 0.003 for the baseline, by the losses of one seed after two thirds of the run
-# Short at first, then quickly longer (the limit grows with progress to the power of 4). As in DeepSpeed's recipe a step has
+# Short for long, then quickly longer (the limit grows with progress to the power of 4). As in DeepSpeed's recipe a step has
 # as many sequences all the time, so that at first it has few tokens, and the same tokens make more steps. Powers, starts and
-# shares were chosen by validation losses of seed 1 (docs/ROADMAP.md). What short sequences teach is learnt after some 2M
-# tokens: a run that is longer has them for so long and no longer.
+# shares were chosen by validation losses of seed 1 (docs/ROADMAP.md).
 CURRICULUM = ("[{{metric: length, apply: truncate, from: 64, to: 1024, step: 128, over: {over} tokens, pacing: root 0.25, "
               "hold: sequences}}]")
 DROPPING = "{{from: 512, to: 1024, step: 128, over: {over} tokens}}"
@@ -37,9 +36,9 @@ def settings(variant, fraction, tokens):
                  f"warmup: {max(2, steps // 20)}, eval_every: {max(1, -(-steps // EVALUATIONS))}, eval_batches: 0}}",
     }
     if variant in ("curriculum", "both", "raised"):
-        keys["curriculum"] = CURRICULUM.format(over=min(int(0.95 * budget), 2_000_000))
+        keys["curriculum"] = CURRICULUM.format(over=int(0.95 * budget))
     if variant == "dropping":
         keys["token_dropping"] = DROPPING.format(over=int(0.8 * budget))
     if variant in ("both", "raised"):
-        keys["token_dropping"] = DROPPING_BESIDE.format(over=min(int(0.99 * budget), 2_250_000))
+        keys["token_dropping"] = DROPPING_BESIDE.format(over=int(0.99 * budget))
     return keys
