@@ -20,11 +20,12 @@ void add_analyze(CLI::App& app, CommandContext& context) {
   command
       ->add_option(
           "--metric", a->options.metrics,
-          "length, rarity, length_rarity, compression, loss, or one that the curriculum has a file of; default: all that the "
-          "curriculum filters by, else the first four")
+          "length, rarity, length_rarity, compression, loss, or one that the curriculum has a file of; default: all that "
+          "the curriculum filters by, else the first four")
       ->delimiter(',')
       ->allow_extra_args(false);  // what follows may be key=value
-  command->add_option("--checkpoint", a->options.checkpoint, "metric loss: the model whose loss it is; default: the curriculum's");
+  command->add_option("--checkpoint", a->options.checkpoint,
+                      "metric loss: the model whose loss it is; default: the curriculum's");
   command->add_option("--deepspeed", a->options.deepspeed, "folder to write DeepSpeed's index files to, too");
   command->add_option("--examples", a->options.examples, "easiest and hardest samples shown")
       ->check(number_between(0, 1000))

@@ -85,7 +85,8 @@ class Reader {
       if (!read_pacing(value, pacing))
         refuse(value, key, "linear, root NUMBER, or a table [[0, VALUE], [BEGIN, VALUE], ...] in which both rise");
     } else {
-      constexpr std::string_view known[] = {"metric", "file", "checkpoint", "apply", "unit", "hold", "from", "to", "step", "over", "pacing"};
+      constexpr std::string_view known[] = {"metric", "file", "checkpoint", "apply", "unit",  "hold",
+                                            "from",   "to",   "step",       "over",  "pacing"};
       const std::string_view near = nearest(key, known);
       refuse(value, key, std::string(curriculum_form()), "a key that is unknown",
              near.empty() ? "" : fmt::format("did you mean {}?", near));

@@ -30,8 +30,8 @@ std::vector<ShapeForecast> forecast_shapes(const Config& config, const Plan& pla
 
 std::string show(std::span<const ShapeForecast> shapes, bool with_seconds) {
   if (shapes.empty()) return "";
-  std::string text = fmt::format("{:>10} {:>10} {:>8} {:>8} {:>12}{}\n", "from step", "sequences", "length", "kept", "peak memory",
-                                 with_seconds ? fmt::format(" {:>10}", "step time") : "");
+  std::string text = fmt::format("{:>10} {:>10} {:>8} {:>8} {:>12}{}\n", "from step", "sequences", "length", "kept",
+                                 "peak memory", with_seconds ? fmt::format(" {:>10}", "step time") : "");
   for (const ShapeForecast& at : shapes)
     text += fmt::format("{:>10} {:>10} {:>8} {:>8} {:>12}{}\n", at.first_step + 1, at.shape.sequences(), at.shape.length,
                         at.shape.kept() > 0 ? at.shape.kept() : at.shape.length, show(at.peak),

@@ -125,7 +125,8 @@ void check_request(const AnalysisRequest& request, const std::string& key, const
   if (std::ranges::find(names, request.metric) == names.end()) {
     const std::string_view near = nearest(request.metric, names);
     throw UserError({"", key, fmt::format("one of {}, or any name with file: beside it", fmt::join(names, ", ")),
-                     request.metric, near.empty() ? "give your own values with file:" : fmt::format("did you mean {}?", near)});
+                     request.metric,
+                     near.empty() ? "give your own values with file:" : fmt::format("did you mean {}?", near)});
   }
   if (request.metric != kLoss) return;
   if (request.checkpoint.empty())

@@ -96,7 +96,8 @@ class LossMetric : public SampleMetric {
 }  // namespace
 
 std::string loss_named(const std::filesystem::path& checkpoint, const Config& config) {
-  std::string name = weights_fingerprint(find_model_folder(checkpoint, [](const std::string& line) { log::warn("{}", line); }));
+  const auto warn = [](const std::string& line) { log::warn("{}", line); };
+  std::string name = weights_fingerprint(find_model_folder(checkpoint, warn));
   if (config.data.attention == AttentionReach::document) name += ", by document";
   if (config.objective.kind != Objective::causal)  // which tokens are hidden or seen at once follows from the seed
     name += fmt::format(", {}, seed {}", name_of(config.objective.kind), config.run.seed);

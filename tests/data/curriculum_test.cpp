@@ -199,7 +199,8 @@ TEST(Curriculum, WhatIsLeftOutOfASampleChangesWithTheEpoch) {
     std::set<int64_t> first, later;
     for (int64_t step = 0; step < 150; step++) {  // three epochs
       const Batch batch = data->train_batch(step, 6);
-      for (int64_t row = 0; row < 6; row++) (step < 50 ? first : later).insert(batch.ids[static_cast<size_t>(row * 12)] % 20);
+      std::set<int64_t>& offsets = step < 50 ? first : later;
+      for (size_t row = 0; row < 6; row++) offsets.insert(batch.ids[row * 12] % 20);
     }
     EXPECT_EQ(first, std::set<int64_t>{0});
     EXPECT_EQ(later, (std::set<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8}));
@@ -227,8 +228,8 @@ TEST(Curriculum, AFirstStepThatAdmitsNothingIsRefused) {
   std::iota(falling.rbegin(), falling.rend(), 0.0);
   EXPECT_EQ(refused({{filter("a", DifficultyUnit::value, 9, 300, 10), rising},
                      {filter("b", DifficultyUnit::value, 9, 300, 10), falling}}),
-            "curriculum: expected samples that the first step admits by every metric, got none of 300: a from: 9 and b from: 9 "
-            "have none in common; raise the from of one of them");
+            "curriculum: expected samples that the first step admits by every metric, got none of 300: a from: 9 and b from: "
+            "9 have none in common; raise the from of one of them");
 }
 
 TEST(Curriculum, LimitsOfEntriesWithOneMetricHaveNamesOfTheirOwn) {
