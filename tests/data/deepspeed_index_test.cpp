@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "data/metric_file.h"
 #include "text/shards.h"
+#include "temp_dir.h"
 
 namespace megalith {
 namespace {
@@ -16,12 +16,6 @@ using Lists = std::vector<std::vector<int64_t>>;
 
 class DeepSpeedIndex : public testing::Test {
  protected:
-  DeepSpeedIndex() {
-    std::string name = (std::filesystem::temp_directory_path() / "megalith_index_XXXXXX").string();
-    dir_ = mkdtemp(name.data());
-  }
-  ~DeepSpeedIndex() override { std::filesystem::remove_all(dir_); }
-
   // As DeepSpeed lays them out.
   void write(const std::string& name, const Lists& lists) {
     std::string numbers, lengths, offsets, documents, head(kShardMagic);
@@ -57,7 +51,8 @@ class DeepSpeedIndex : public testing::Test {
   void remove(const std::string& name) {
     for (const char* extension : {".bin", ".idx"}) std::filesystem::remove(dir_ / (name + extension));
   }
-  std::filesystem::path dir_;
+  const TempDir folder_;
+  const std::filesystem::path dir_ = folder_.path();
 };
 
 TEST_F(DeepSpeedIndex, IsReadBackFromAnyOfItsFiles) {

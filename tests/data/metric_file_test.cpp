@@ -2,22 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <fstream>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "temp_dir.h"
 
 namespace megalith {
 namespace {
 
 class MetricFile : public testing::Test {
  protected:
-  MetricFile() {
-    std::string name = (std::filesystem::temp_directory_path() / "megalith_metric_XXXXXX").string();
-    dir_ = mkdtemp(name.data());
-  }
-  ~MetricFile() override { std::filesystem::remove_all(dir_); }
   std::string complaint(const std::filesystem::path& path, int64_t samples = 3, const std::string& data = "d") {
     try {
       read_metric(path, {"m", samples, data});
@@ -30,7 +25,8 @@ class MetricFile : public testing::Test {
     write_file_atomically(dir_ / "values.txt", content);
     return dir_ / "values.txt";
   }
-  std::filesystem::path dir_;
+  const TempDir folder_;
+  const std::filesystem::path dir_ = folder_.path();
 };
 
 TEST_F(MetricFile, IsWrittenAsideAndGoneOnFrom) {

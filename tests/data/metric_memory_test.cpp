@@ -1,12 +1,12 @@
 // What the files of a metric take beside its values.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "data/deepspeed_index.h"
 #include "data/metric_file.h"
 #include "peak_heap.h"
+#include "temp_dir.h"
 
 namespace megalith {
 namespace {
@@ -15,12 +15,8 @@ constexpr int64_t kFixed = 1'000'000;  // bytes: buffers and the like
 
 class MetricMemory : public testing::Test {
  protected:
-  MetricMemory() {
-    std::string name = (std::filesystem::temp_directory_path() / "megalith_memory_XXXXXX").string();
-    dir_ = mkdtemp(name.data());
-  }
-  ~MetricMemory() override { std::filesystem::remove_all(dir_); }
-  std::filesystem::path dir_;
+  const TempDir folder_;
+  const std::filesystem::path dir_ = folder_.path();
 };
 
 TEST_F(MetricMemory, OfDeepSpeedsIndexIsTheOrderOfTheSamples) {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "report/metrics.h"
 #include "report/series.h"
-#include "report/temp_dir.h"
+#include "temp_dir.h"
 #include "report/trace_data.h"
 
 namespace megalith {

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "report/temp_dir.h"
+#include "temp_dir.h"
 
 namespace megalith {
 namespace {

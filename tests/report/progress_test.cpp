@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/log.h"
-#include "report/temp_dir.h"
+#include "temp_dir.h"
 
 namespace megalith {
 namespace {

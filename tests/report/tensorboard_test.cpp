@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "report/crc32c.h"
-#include "report/temp_dir.h"
+#include "temp_dir.h"
 
 namespace megalith {
 namespace {

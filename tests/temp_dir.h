@@ -13,7 +13,7 @@ namespace megalith {
 class TempDir {
  public:
   TempDir() {
-    std::string pattern = (std::filesystem::path(testing::TempDir()) / "megalith_report_XXXXXX").string();
+    std::string pattern = (std::filesystem::path(testing::TempDir()) / "megalith_test_XXXXXX").string();
     path_ = ::mkdtemp(pattern.data());
   }
   ~TempDir() { std::filesystem::remove_all(path_); }
