@@ -146,9 +146,10 @@ CommandResult simulate_run(const CommandContext& context, Config config, const F
   const Plan plan = plan_run(prospect.config, Measuring::allowed, seat);
   const std::string what = fmt::format("{}, {}", model_line(prospect.config), step_line(prospect.config, plan.micro_batch));
   const std::string how = describe(plan.strategy);
+  const std::vector<ShapeForecast> shapes = forecast_shapes(prospect.config, plan);
   print(context, fmt::format("{}\n{}{}\n{}\n{}{}", what, lines(prospect.notes), lines(plan.adapted),
                              draw_timeline(plan.step, plan.predicted.spans, terminal_columns()),
-                             figures(plan, prospect.config), shown(forecast_shapes(prospect.config, plan), true)));
+                             figures(plan, prospect.config), shown(shapes, true)));
   if (!files.svg.empty()) {
     const std::string subtitle = fmt::format("one step, predicted: {}{}{}", show_seconds(plan.predicted.seconds),
                                              how.empty() ? "" : "; ", how);
@@ -161,6 +162,7 @@ CommandResult simulate_run(const CommandContext& context, Config config, const F
     print(context, fmt::format("trace        {}\n", files.trace));
   }
   nlohmann::json json = to_json(plan, prospect.config);
+  json["shapes"] = to_json(shapes);
   json["predicted"]["peak_at_s"] = peak_moment(plan);
   json["ops"] = ops_json(plan.step, op_seconds(plan.predicted.spans));
   json["notes"] = prospect.notes;

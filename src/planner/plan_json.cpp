@@ -4,7 +4,6 @@
 
 #include "memory/machine.h"
 #include "model/facts.h"
-#include "planner/shape_forecast.h"
 #include "schedule/residency_pass.h"
 #include "schedule/step_json.h"
 
@@ -73,7 +72,6 @@ nlohmann::json to_json(const Plan& plan, const Config& config) {
             {"busy_s", busy_json(plan.step, plan.predicted.busy)}}},
           {"limits", limits_json(plan.step, plan.speeds)},
           {"disk_bytes_by_lane", traffic_json(plan.step)},
-          {"shapes", to_json(forecast_shapes(config, plan))},
           {"machine", {{"cpu", processor_name()}, {"cores", plan.threads}}}};
 }
 

@@ -10,6 +10,7 @@
 #include "engine/simulated_device.h"
 #include "memory/allocator.h"
 #include "planner/plan_json.h"
+#include "planner/shape_forecast.h"
 #include "report/html.h"
 #include "schedule/parking_pass.h"
 #include "train/agreement.h"
@@ -121,7 +122,9 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   const Plan plan = plan_run(config, Measuring::allowed, seat_of(team));
   if (leads) {
     run.save_config(config);
-    write_file_atomically(run.file("plan.json"), to_json(plan, config).dump(1));
+    nlohmann::json json = to_json(plan, config);
+    json["shapes"] = to_json(forecast_shapes(config, plan));
+    write_file_atomically(run.file("plan.json"), json.dump(1));
   }
   set_allocation_budget(Bytes(plan.budget.value - plan.process.value));
   for (const std::string& change : plan.adapted) say(change);
