@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/aside_file.h"
 #include "base/error.h"
 
 namespace megalith {
@@ -21,52 +22,34 @@ struct Descriptor {  // closes on every way out
   }
 };
 
-[[noreturn]] void cannot(const char* verb, const std::filesystem::path& path, int error) {
+}  // namespace
+
+void throw_cannot(const char* verb, const std::filesystem::path& path, int error) {
   std::string reason = std::strerror(error);
   if (error == ENOSPC || error == EIO || error == EDQUOT)
     throw Fault(fmt::format("{}: cannot {}: {}", path.string(), verb, reason));
   throw UserError({path.string(), "", "", "", fmt::format("cannot {}: {}", verb, reason)});
 }
 
-}  // namespace
-
 std::string read_file(const std::filesystem::path& path) {
   Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.fd < 0) cannot("read", path, errno);
+  if (file.fd < 0) throw_cannot("read", path, errno);
   std::string content;
   char buffer[1 << 16];
   for (;;) {
     ssize_t n = ::read(file.fd, buffer, sizeof buffer);
     if (n == 0) return content;
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) cannot("read", path, errno);
+    if (n < 0) throw_cannot("read", path, errno);
     content.append(buffer, static_cast<size_t>(n));
   }
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
-  std::filesystem::path aside = path;
-  aside += fmt::format(".{}.tmp", ::getpid());
-  {
-    Descriptor file{::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
-    if (file.fd < 0) cannot("write", path, errno);
-    auto give_up = [&](int error) {
-      ::unlink(aside.c_str());
-      cannot("write", path, error);
-    };
-    while (!content.empty()) {
-      ssize_t n = ::write(file.fd, content.data(), content.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) give_up(errno);
-      content.remove_prefix(static_cast<size_t>(n));
-    }
-    if (::fsync(file.fd) != 0) give_up(errno);
-  }
-  if (::rename(aside.c_str(), path.c_str()) != 0) {
-    int error = errno;
-    ::unlink(aside.c_str());
-    cannot("write", path, error);
-  }
+  AsideFile file(path);
+  file.put(content);
+  file.end();
+  file.give_name();
   sync_directory(path.has_parent_path() ? path.parent_path() : ".");
 }
 
@@ -77,14 +60,14 @@ void sync_directory(const std::filesystem::path& directory) {
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
   Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.fd < 0) cannot("read", path, errno);
+  if (file.fd < 0) throw_cannot("read", path, errno);
   struct stat status {};
-  if (::fstat(file.fd, &status) != 0) cannot("read", path, errno);
-  if (S_ISDIR(status.st_mode)) cannot("read", path, EISDIR);
+  if (::fstat(file.fd, &status) != 0) throw_cannot("read", path, errno);
+  if (S_ISDIR(status.st_mode)) throw_cannot("read", path, EISDIR);
   size_ = static_cast<size_t>(status.st_size);
   if (size_ == 0) return;
   void* map = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.fd, 0);
-  if (map == MAP_FAILED) cannot("map", path, errno);
+  if (map == MAP_FAILED) throw_cannot("map", path, errno);
   data_ = static_cast<const std::byte*>(map);
 }
 

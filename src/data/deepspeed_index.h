@@ -22,6 +22,9 @@ bool is_deepspeed_index(const std::filesystem::path& name);
 // sample they list. UserError where it is anything else.
 std::vector<double> read_deepspeed_values(const std::filesystem::path& name);
 
+// Makes the folder that index files are to be written to; UserError where that cannot be.
+void make_deepspeed_folder(const std::filesystem::path& folder);
+
 // Writes the three pairs of files for a metric into a folder, which is made if need be, and the note on their scale.
 // All are written aside; an interruption while they get their names leaves some missing, never new values with an old
 // note. DeepSpeed's are whole numbers: where the values are not, they are multiplied by a million and rounded.

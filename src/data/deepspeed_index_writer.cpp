@@ -1,14 +1,10 @@
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
 
+#include "base/aside_file.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "data/deepspeed_index.h"
@@ -18,68 +14,6 @@ namespace megalith {
 namespace {
 
 constexpr uint8_t kInt64 = 5;  // the code of what we write
-constexpr size_t kBufferBytes = 1 << 18;
-
-[[noreturn]] void cannot_write(const std::filesystem::path& path, int error) {
-  std::string reason = std::strerror(error);
-  if (error == ENOSPC || error == EIO || error == EDQUOT)
-    throw Fault(fmt::format("{}: cannot write: {}", path.string(), reason));
-  throw UserError({path.string(), "", "", "", fmt::format("cannot write: {}", reason)});
-}
-
-// A file that is written aside, from its beginning to its end, and goes unless it is given its name.
-class AsideFile {
- public:
-  explicit AsideFile(std::filesystem::path path) : path_(std::move(path)), aside_(path_) {
-    aside_ += fmt::format(".{}.tmp", ::getpid());
-    fd_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd_ < 0) cannot_write(path_, errno);
-    buffer_.reserve(kBufferBytes + kShardMagic.size());
-  }
-  ~AsideFile() {
-    if (fd_ >= 0) ::close(fd_);
-    if (!named_) ::unlink(aside_.c_str());
-  }
-  AsideFile(const AsideFile&) = delete;
-  AsideFile& operator=(const AsideFile&) = delete;
-
-  void put(std::string_view bytes) {
-    buffer_ += bytes;
-    if (buffer_.size() >= kBufferBytes) flush();
-  }
-  template <class T>
-  void put(T value) {
-    put(std::string_view(reinterpret_cast<const char*>(&value), sizeof value));
-  }
-  // Makes it durable and gives back what the writing took.
-  void end() {
-    flush();
-    if (::fsync(fd_) != 0) cannot_write(path_, errno);
-    ::close(std::exchange(fd_, -1));
-    std::string().swap(buffer_);
-  }
-  void give_name() {
-    if (::rename(aside_.c_str(), path_.c_str()) != 0) cannot_write(path_, errno);
-    named_ = true;
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  void flush() {
-    for (std::string_view left = buffer_; !left.empty();) {
-      const ssize_t n = ::write(fd_, left.data(), left.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) cannot_write(path_, errno);
-      left.remove_prefix(static_cast<size_t>(n));
-    }
-    buffer_.clear();
-  }
-
-  std::filesystem::path path_, aside_;
-  std::string buffer_;
-  int fd_ = -1;
-  bool named_ = false;
-};
 
 // Lists of int64. `each_number` and `each_length` call what they are given with every number and with the length of
 // every list, in order, as often as they are asked: nothing is held.
@@ -119,7 +53,9 @@ class Lists {
   AsideFile numbers_, index_;
 };
 
-void make_folder(const std::filesystem::path& folder) {
+}  // namespace
+
+void make_deepspeed_folder(const std::filesystem::path& folder) {
   std::error_code error, ignored;
   std::filesystem::create_directories(folder, error);
   if (!error) return;
@@ -127,10 +63,8 @@ void make_folder(const std::filesystem::path& folder) {
                    std::filesystem::is_regular_file(folder, ignored) ? "a file" : error.message(), "name another"});
 }
 
-}  // namespace
-
 double write_deepspeed_index(const std::filesystem::path& folder, const std::string& metric, std::span<const double> real) {
-  make_folder(folder);
+  make_deepspeed_folder(folder);
   const bool are_whole = std::ranges::all_of(real, [](double v) { return v == std::floor(v) && std::abs(v) < 9e15; });
   const double scale = are_whole ? 1 : 1e6;
   auto value = [&](int64_t sample) {

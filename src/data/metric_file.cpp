@@ -122,7 +122,7 @@ MetricWriter::MetricWriter(std::filesystem::path path, const MetricSubject& subj
     : path_(std::move(path)), aside_(path_.string() + ".part"), samples_(subject.samples) {
   const std::string head = header(subject);
   fd_ = ::open(aside_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd_ < 0) throw UserError({aside_.string(), "", "a file that can be written", std::strerror(errno), ""});
+  if (fd_ < 0) throw_cannot("write", aside_, errno);
   if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
     ::close(fd_);
     throw UserError({aside_.string(), "", "a file that no other process writes", "one that is", "wait for it"});
@@ -130,14 +130,14 @@ MetricWriter::MetricWriter(std::filesystem::path path, const MetricSubject& subj
   std::string there(head.size(), '\0');  // no more than it takes to know whose values follow
   struct stat status {};
   if (::fstat(fd_, &status) != 0 || ::pread(fd_, there.data(), there.size(), 0) < 0)
-    throw Fault(fmt::format("{}: {}", aside_.string(), std::strerror(errno)));
+    throw_cannot("write", aside_, errno);
   const bool fresh = there != head;
   if (!fresh)
     done_ = std::min(samples_, static_cast<int64_t>((static_cast<size_t>(status.st_size) - head.size()) / sizeof(double)));
   const auto size = static_cast<off_t>(head.size() + static_cast<size_t>(done_) * sizeof(double));
   if ((fresh && (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, head.data(), head.size(), 0) != std::ssize(head))) ||
       ::ftruncate(fd_, size) != 0 || ::lseek(fd_, size, SEEK_SET) != size)
-    throw Fault(fmt::format("{}: {}", aside_.string(), std::strerror(errno)));
+    throw_cannot("write", aside_, errno);
 }
 
 MetricWriter::~MetricWriter() {
@@ -149,7 +149,7 @@ void MetricWriter::add(std::span<const double> values) {
   const auto* bytes = reinterpret_cast<const char*>(values.data());
   for (size_t written = 0; written < values.size_bytes();) {
     const ssize_t n = ::write(fd_, bytes + written, values.size_bytes() - written);
-    if (n < 0 && errno != EINTR) throw Fault(fmt::format("{}: {}", aside_.string(), std::strerror(errno)));
+    if (n < 0 && errno != EINTR) throw_cannot("write", aside_, errno);
     if (n > 0) written += static_cast<size_t>(n);
   }
   done_ += std::ssize(values);
@@ -157,8 +157,8 @@ void MetricWriter::add(std::span<const double> values) {
 
 void MetricWriter::finish() {
   MEGALITH_ASSERT(done_ == samples_, "{} of {} values", done_, samples_);
-  if (::fsync(fd_) != 0) throw Fault(fmt::format("{}: {}", aside_.string(), std::strerror(errno)));
-  std::filesystem::rename(aside_, path_);
+  if (::fsync(fd_) != 0) throw_cannot("write", aside_, errno);
+  if (::rename(aside_.c_str(), path_.c_str()) != 0) throw_cannot("write", path_, errno);
   sync_directory(path_.parent_path().empty() ? "." : path_.parent_path());
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "text/shards.h"
 
@@ -20,16 +21,9 @@ constexpr size_t kBufferBytes = 1 << 20;
 constexpr int64_t kLongestSequence = 1 << 30;
 constexpr uint32_t kEndsDocument = uint32_t{1} << 31;
 
-[[noreturn]] void cannot_write(const std::filesystem::path& path, int error) {
-  std::string reason = std::strerror(error);
-  if (error == ENOSPC || error == EIO || error == EDQUOT)
-    throw Fault(fmt::format("{}: cannot write: {}", path.string(), reason));
-  throw UserError({path.string(), "", "", "", fmt::format("cannot write: {}", reason)});
-}
-
 int open_for_writing(const std::filesystem::path& path) {
   int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) cannot_write(path, errno);
+  if (fd < 0) throw_cannot("write", path, errno);
   return fd;
 }
 
@@ -53,25 +47,25 @@ int open_alone(const std::filesystem::path& path) {
 
 }  // namespace
 
-void ShardWriter::AsideFile::append(const void* bytes, size_t count) {
+void ShardWriter::GrowingFile::append(const void* bytes, size_t count) {
   buffer.append(static_cast<const char*>(bytes), count);
   size += static_cast<int64_t>(count);
   if (buffer.size() >= kBufferBytes) flush();
 }
 
-void ShardWriter::AsideFile::flush() {
+void ShardWriter::GrowingFile::flush() {
   for (std::string_view left = buffer; !left.empty();) {
     ssize_t n = ::write(fd, left.data(), left.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) cannot_write(path, errno);
+    if (n < 0) throw_cannot("write", path, errno);
     left.remove_prefix(static_cast<size_t>(n));
   }
   buffer.clear();
 }
 
-void ShardWriter::AsideFile::sync() {
+void ShardWriter::GrowingFile::sync() {
   flush();
-  if (::fdatasync(fd) != 0) cannot_write(path, errno);
+  if (::fdatasync(fd) != 0) throw_cannot("write", path, errno);
 }
 
 ShardWriter::ShardWriter(std::filesystem::path prefix, TokenWidth width, std::string job)
@@ -79,15 +73,15 @@ ShardWriter::ShardWriter(std::filesystem::path prefix, TokenWidth width, std::st
   if (prefix_.has_parent_path()) {
     std::error_code error;
     std::filesystem::create_directories(prefix_.parent_path(), error);
-    if (error) cannot_write(prefix_.parent_path(), error.value());
+    if (error) throw_cannot("write", prefix_.parent_path(), error.value());
   }
   ids_.path = shard_file(prefix_, ".bin.partial");
   sequences_.path = shard_file(prefix_, ".lengths.partial");
   ids_.fd = open_alone(ids_.path);
   sequences_.fd = open_for_writing(sequences_.path);
   leave_ = go_on();
-  for (AsideFile* file : {&ids_, &sequences_}) {
-    if (::ftruncate(file->fd, file->size) != 0) cannot_write(file->path, errno);
+  for (GrowingFile* file : {&ids_, &sequences_}) {
+    if (::ftruncate(file->fd, file->size) != 0) throw_cannot("write", file->path, errno);
     ::lseek(file->fd, 0, SEEK_END);
     file->buffer.reserve(kBufferBytes + 4);
   }
@@ -96,7 +90,7 @@ ShardWriter::ShardWriter(std::filesystem::path prefix, TokenWidth width, std::st
 
 ShardWriter::~ShardWriter() {
   if (!leave_) remove_aside();
-  for (AsideFile* file : {&ids_, &sequences_}) ::close(file->fd);
+  for (GrowingFile* file : {&ids_, &sequences_}) ::close(file->fd);
 }
 
 std::filesystem::path ShardWriter::journal() const {
@@ -121,7 +115,7 @@ bool ShardWriter::go_on() {
   };
   if (!saved.is_object() || saved.value("job", "") != job_) return false;
   const int64_t tokens = number("tokens"), sequences = number("sequences");
-  auto size = [](const AsideFile& file) {
+  auto size = [](const GrowingFile& file) {
     struct stat status {};
     return ::fstat(file.fd, &status) == 0 ? static_cast<int64_t>(status.st_size) : 0;
   };
@@ -184,9 +178,9 @@ void ShardWriter::end_document() {
 }
 
 void ShardWriter::write_index(const std::filesystem::path& path) {
-  AsideFile index{.path = path, .fd = open_for_writing(path)};
+  GrowingFile index{.path = path, .fd = open_for_writing(path)};
   std::unique_ptr<int, void (*)(int*)> closes(&index.fd, [](int* fd) { ::close(*fd); });
-  if (::ftruncate(index.fd, 0) != 0) cannot_write(path, errno);
+  if (::ftruncate(index.fd, 0) != 0) throw_cannot("write", path, errno);
   auto put = [&](auto value) { index.append(&value, sizeof value); };
   index.append(kShardMagic.data(), kShardMagic.size());
   put(uint64_t{1});
@@ -224,9 +218,9 @@ void ShardWriter::finish() {
   std::filesystem::path idx_aside = shard_file(prefix_, ".idx.partial");
   write_index(idx_aside);
   ::unlink(journal().c_str());  // from here on there is nothing to go on from
-  if (::unlink(idx.c_str()) != 0 && errno != ENOENT) cannot_write(idx, errno);
-  if (::rename(ids_.path.c_str(), bin.c_str()) != 0) cannot_write(bin, errno);
-  if (::rename(idx_aside.c_str(), idx.c_str()) != 0) cannot_write(idx, errno);
+  if (::unlink(idx.c_str()) != 0 && errno != ENOENT) throw_cannot("write", idx, errno);
+  if (::rename(ids_.path.c_str(), bin.c_str()) != 0) throw_cannot("write", bin, errno);
+  if (::rename(idx_aside.c_str(), idx.c_str()) != 0) throw_cannot("write", idx, errno);
   ::unlink(sequences_.path.c_str());
   sync_directory(prefix_.has_parent_path() ? prefix_.parent_path() : ".");
   leave_ = true;

@@ -93,7 +93,7 @@ class ShardWriter {
   int64_t documents() const { return documents_; }
 
  private:
-  struct AsideFile {  // grows at its end
+  struct GrowingFile {  // at its end
     std::filesystem::path path;
     int fd = -1;
     std::string buffer;
@@ -112,8 +112,8 @@ class ShardWriter {
   std::filesystem::path prefix_;
   std::string job_;
   TokenWidth width_;
-  AsideFile ids_;        // becomes the .bin
-  AsideFile sequences_;  // uint32 each: length, and the highest bit where a document ends
+  GrowingFile ids_;        // becomes the .bin
+  GrowingFile sequences_;  // uint32 each: length, and the highest bit where a document ends
   int64_t sequence_count_ = 0, documents_ = 0, tokens_ = 0;
   int64_t open_length_ = 0;  // tokens of the sequence being written
   bool open_document_ = false;

@@ -150,6 +150,7 @@ Analysis analyze(Config config, const AnalysisOptions& options) {
   check_for_training(config);
   const std::vector<AnalysisRequest> requests = wanted(config, options);
   for (const AnalysisRequest& request : requests) check_request(request, "metric " + request.metric, config.run.dir);
+  if (!options.deepspeed.empty()) make_deepspeed_folder(options.deepspeed);
   RunDirectory run(config.run.dir);
   auto say = [](const std::string& line) { log::info("{}", line); };
   auto tokenizer = prepare_tokenizer(config, run, say);

@@ -91,6 +91,8 @@ def every_objective(space):
 def analysis(space):
     """Values against what Python computes from the shard; the page; interrupted and gone on."""
     space.yaml("a")
+    said = space.run("analyze", "a.yaml", "--deepspeed", "a.yaml", expect=2)
+    assert "a.yaml: --deepspeed: expected a folder, got a file" in said.stderr and not (space / "runs/a").exists(), said.stderr
     out = space.run("--json", "analyze", "a.yaml", "--deepspeed", "ds").json
     assert set(out["metrics"]) == {"length", "rarity", "length_rarity", "compression"}, out["metrics"].keys()
     prefix = next((space / "runs/a/data").glob("*.bin"))

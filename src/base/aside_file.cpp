@@ -1,0 +1,60 @@
+#include "base/aside_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace megalith {
+namespace {
+
+constexpr size_t kBufferBytes = 1 << 18;
+
+}  // namespace
+
+AsideFile::AsideFile(std::filesystem::path path) : path_(std::move(path)), aside_(path_) {
+  aside_ += fmt::format(".{}.tmp", ::getpid());
+  fd_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd_ < 0) throw_cannot("write", path_, errno);
+}
+
+AsideFile::~AsideFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!named_) ::unlink(aside_.c_str());
+}
+
+void AsideFile::put(std::string_view bytes) {
+  if (buffer_.size() + bytes.size() > kBufferBytes) {
+    write(buffer_);
+    buffer_.clear();
+  }
+  if (bytes.size() > kBufferBytes) return write(bytes);
+  buffer_ += bytes;
+}
+
+void AsideFile::end() {
+  write(buffer_);
+  std::string().swap(buffer_);
+  if (::fsync(fd_) != 0) throw_cannot("write", path_, errno);
+  ::close(std::exchange(fd_, -1));
+}
+
+void AsideFile::give_name() {
+  if (::rename(aside_.c_str(), path_.c_str()) != 0) throw_cannot("write", path_, errno);
+  named_ = true;
+}
+
+void AsideFile::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_cannot("write", path_, errno);
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+}  // namespace megalith

@@ -1,0 +1,40 @@
+// A file that is written aside, from its beginning to its end, and goes unless it is given its name.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace megalith {
+
+class AsideFile {
+ public:
+  // Throws as write_file_atomically does, here and below.
+  explicit AsideFile(std::filesystem::path path);
+  ~AsideFile();
+  AsideFile(const AsideFile&) = delete;
+  AsideFile& operator=(const AsideFile&) = delete;
+
+  void put(std::string_view bytes);
+  // The bytes of a number, as this machine has them.
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  void put(T value) {
+    put(std::string_view(reinterpret_cast<const char*>(&value), sizeof value));
+  }
+  // Makes what was put durable and gives back what the writing took.
+  void end();
+  // Replaces what had the name. After end(); syncing the folder is the caller's, who may name several.
+  void give_name();
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  void write(std::string_view bytes);
+
+  std::filesystem::path path_, aside_;
+  std::string buffer_;  // what is not written yet
+  int fd_ = -1;
+  bool named_ = false;
+};
+
+}  // namespace megalith

@@ -1,0 +1,57 @@
+#include "base/aside_file.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "temp_dir.h"
+
+namespace megalith {
+namespace {
+
+int64_t entries(const std::filesystem::path& folder) {
+  return std::distance(std::filesystem::directory_iterator(folder), {});
+}
+
+TEST(AsideFile, IsThereWholeOrNotAtAll) {
+  TempDir dir;
+  write_file_atomically(dir.path() / "f", "old");
+  const std::string large(1 << 20, 'x');
+  {
+    AsideFile file(dir.path() / "f");
+    file.put("small");
+    file.put(large);
+    file.put(uint8_t{65});
+    file.end();
+    EXPECT_EQ(read_file(dir.path() / "f"), "old");
+    file.give_name();
+  }
+  EXPECT_EQ(read_file(dir.path() / "f"), "small" + large + "A");
+  { AsideFile left(dir.path() / "f"); }
+  EXPECT_EQ(read_file(dir.path() / "f").size(), large.size() + 6);
+  EXPECT_EQ(entries(dir.path()), 1) << "what was not named is gone";
+}
+
+TEST(AsideFile, TellsWhyItCannotBeWritten) {
+  TempDir dir;
+  try {
+    AsideFile file(dir.path() / "none/f");
+    FAIL() << "there is no such folder";
+  } catch (const UserError& error) {
+    EXPECT_EQ(std::string(error.what()), (dir.path() / "none/f").string() + ": cannot write: No such file or directory");
+  }
+  std::filesystem::create_directory(dir.path() / "folder");
+  EXPECT_THROW(write_file_atomically(dir.path() / "folder", "x"), UserError);
+  EXPECT_EQ(entries(dir.path()), 1);
+}
+
+TEST(AsideFile, AFullDiskIsAFault) {
+  try {
+    throw_cannot("write", "f", ENOSPC);
+  } catch (const Fault& error) {
+    EXPECT_EQ(std::string(error.what()), "f: cannot write: No space left on device");
+  }
+}
+
+}  // namespace
+}  // namespace megalith
