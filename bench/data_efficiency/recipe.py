@@ -13,16 +13,22 @@ PEAK_RATE = 0.002  # the best of 0.001, 0.002 and 0.003 for the baseline, by the
 # Short for long, then quickly longer (the limit grows with progress to the power of 4). As in DeepSpeed's recipe a step has
 # as many sequences all the time, so that at first it has few tokens, and the same tokens make more steps. Powers, starts and
 # shares were chosen by validation losses of seed 1 (docs/ROADMAP.md).
-CURRICULUM = ("[{{metric: length, apply: truncate, from: 64, to: 1024, step: 128, over: {over} tokens, pacing: root 0.25, "
-              "hold: sequences}}]")
+CURRICULUM = ("[{{metric: length, apply: truncate, from: {shortest}, to: 1024, step: 128, over: {over} tokens, "
+              "pacing: root 0.25, hold: sequences}}]")
 DROPPING = "{{from: 512, to: 1024, step: 128, over: {over} tokens}}"
-DROPPING_BESIDE = "{{from: 64, to: 1024, step: 128, over: {over} tokens, pacing: root 0.25}}"  # 85% of what is there
+# 85% of what is there.
+DROPPING_BESIDE = "{{from: {shortest}, to: 1024, step: 128, over: {over} tokens, pacing: root 0.25}}"
 FRACTIONS = (1.0, 0.67, 0.5)
 # Of the data. `raised` is both with a peak rate divided by the fraction, as in DeepSpeed's recipe. `single` is the
 # baseline with a single sequence a step, at the better of 0.0005 and 0.001: what smaller steps win without a curriculum.
 VARIANTS = {"baseline": FRACTIONS, "curriculum": FRACTIONS, "dropping": FRACTIONS, "both": FRACTIONS,
             "raised": FRACTIONS[1:], "single": FRACTIONS}
 EVALUATIONS = 6  # of a run
+
+
+def shortest(tokens):
+    """Of sequences: what was better for a baseline of so many tokens, 64 or 128."""
+    return 64 if tokens < 5_000_000 else 128
 
 
 def settings(variant, fraction, tokens):
@@ -36,9 +42,9 @@ def settings(variant, fraction, tokens):
                  f"warmup: {max(2, steps // 20)}, eval_every: {max(1, -(-steps // EVALUATIONS))}, eval_batches: 0}}",
     }
     if variant in ("curriculum", "both", "raised"):
-        keys["curriculum"] = CURRICULUM.format(over=int(0.95 * budget))
+        keys["curriculum"] = CURRICULUM.format(shortest=shortest(tokens), over=int(0.95 * budget))
     if variant == "dropping":
         keys["token_dropping"] = DROPPING.format(over=int(0.8 * budget))
     if variant in ("both", "raised"):
-        keys["token_dropping"] = DROPPING_BESIDE.format(over=int(0.99 * budget))
+        keys["token_dropping"] = DROPPING_BESIDE.format(shortest=shortest(tokens), over=int(0.99 * budget))
     return keys
