@@ -117,7 +117,8 @@ def section(table):
         "sequence a step (bench/data_efficiency/recipe.py). Tokens, layer-tokens and time are shares of the baseline's; \"until\" "
         "is where a run first had the validation loss that the baseline of the same seed ended with. The recipe was chosen by "
         "losses of the first seed (curricula begin with 64 tokens a sequence where the baseline has 3M tokens, with 128 where it "
-        "has 10M), and eight sequences a step after four, where half of the tokens were not enough. Curricula of 3M tokens took the beginnings of samples in every epoch, those of 10M in the first only: "
+        "has 10M), and eight sequences a step after four, where half of the tokens were not enough. Curricula of 3M tokens took "
+        "the beginnings of samples in every epoch, those of 10M in the first only: "
         "[when it helps](guides/efficiency.md#when-it-helps).\n\n"
         + "\n".join(part(name, found, table) for name, found in done.items())
     )

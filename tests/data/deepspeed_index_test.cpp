@@ -2,12 +2,11 @@
 
 #include <gtest/gtest.h>
 
-
 #include "base/error.h"
 #include "base/files.h"
 #include "data/metric_file.h"
-#include "text/shards.h"
 #include "temp_dir.h"
+#include "text/shards.h"
 
 namespace megalith {
 namespace {

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "report/metrics.h"
 #include "report/series.h"
-#include "temp_dir.h"
 #include "report/trace_data.h"
+#include "temp_dir.h"
 
 namespace megalith {
 namespace {
