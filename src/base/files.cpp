@@ -50,11 +50,11 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
   file.put(content);
   file.end();
   file.give_name();
-  sync_directory(path.has_parent_path() ? path.parent_path() : ".");
+  sync_directory(path.parent_path());
 }
 
 void sync_directory(const std::filesystem::path& directory) {
-  Descriptor dir{::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  Descriptor dir{::open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   if (dir.fd >= 0) ::fsync(dir.fd);
 }
 

@@ -18,7 +18,7 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 // What the system said to an attempt ("read", "write") on a file: a Fault where the disk is full or failing, else a UserError.
 [[noreturn]] void throw_cannot(const char* verb, const std::filesystem::path& path, int error);
 
-// Makes renames and new entries in a directory durable.
+// Makes renames and new entries in a directory durable; the parent of a bare name, "", is the current one.
 void sync_directory(const std::filesystem::path& directory);
 
 // A read-only memory map of a whole file; empty files map to an empty span.

@@ -80,9 +80,8 @@ void CheckpointWriter::abandon() {
 void CheckpointWriter::begin(const std::vector<FileSpec>& files,
                              const std::vector<std::pair<std::string, std::string>>& small_files) {
   std::error_code error;
-  fs::path parent = final_dir_.parent_path();
-  if (!parent.empty() && fs::create_directories(parent, error) && parent.has_parent_path())
-    sync_directory(parent.parent_path());
+  const fs::path parent = final_dir_.parent_path();
+  if (!parent.empty() && fs::create_directories(parent, error)) sync_directory(parent.parent_path());
   if (::mkdir(aside_.c_str(), 0755) != 0) {
     if (errno != EEXIST) fail(aside_, "create it", errno);
     // Left by a dead process that had our id, unless a living writer holds it.
@@ -256,7 +255,7 @@ void CheckpointWriter::commit(const nlohmann::json& state) {
 }
 
 void CheckpointWriter::publish() {
-  fs::path parent = final_dir_.has_parent_path() ? final_dir_.parent_path() : ".";
+  const fs::path parent = final_dir_.parent_path();
   if (::rename(aside_.c_str(), final_dir_.c_str()) == 0) return sync_directory(parent);
   if (errno != ENOTEMPTY && errno != EEXIST) fail(final_dir_, "rename to it", errno);
   // A damaged checkpoint of the same step, most likely: trade places in one step, then remove it.

@@ -159,7 +159,7 @@ void MetricWriter::finish() {
   MEGALITH_ASSERT(done_ == samples_, "{} of {} values", done_, samples_);
   if (::fsync(fd_) != 0) throw_cannot("write", aside_, errno);
   if (::rename(aside_.c_str(), path_.c_str()) != 0) throw_cannot("write", path_, errno);
-  sync_directory(path_.parent_path().empty() ? "." : path_.parent_path());
+  sync_directory(path_.parent_path());
 }
 
 }  // namespace megalith

@@ -222,7 +222,7 @@ void ShardWriter::finish() {
   if (::rename(ids_.path.c_str(), bin.c_str()) != 0) throw_cannot("write", bin, errno);
   if (::rename(idx_aside.c_str(), idx.c_str()) != 0) throw_cannot("write", idx, errno);
   ::unlink(sequences_.path.c_str());
-  sync_directory(prefix_.has_parent_path() ? prefix_.parent_path() : ".");
+  sync_directory(prefix_.parent_path());
   leave_ = true;
 }
 

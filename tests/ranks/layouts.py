@@ -32,11 +32,13 @@ MODELS = {
     "bert": "model: {arch: bert, layers: 4, hidden: 48, heads: 4, ffn: 96, context: 32}\nobjective: masked",
 }
 # Shorter samples and rare words later, and layers that skip tokens: every step here has another shape than the one before.
-EFFICIENT = (
-    "curriculum: [{metric: length, apply: truncate, from: 8, to: 32, step: 4, over: 5 steps}, "
-    "{metric: rarity, unit: percentile, from: 30, to: 100, over: 5 steps, pacing: root 2}]\n"
+# Cut off, a step has fewer tokens; cut up, more sequences.
+RARE_LATER = "{metric: rarity, unit: percentile, from: 30, to: 100, over: 5 steps, pacing: root 2}"
+EFFICIENT = {
+    apply: f"curriculum: [{{metric: length, apply: {apply}, from: 8, to: 32, step: {step}, over: 5 steps, hold: {hold}}}, {RARE_LATER}]\n"
     "token_dropping: {from: 6, to: 32, step: 2, over: 8 steps}\n"
-)
+    for apply, step, hold in (("truncate", 4, "sequences"), ("reshape", 8, "tokens"))
+}
 
 
 def layout(ranks, model="gpt2", **settings):
@@ -53,7 +55,7 @@ LAYOUTS = [
     layout(4, pipeline=2, zero=3),
     layout(4, "gpt2", pipeline=2, schedule="interleaved", interleave=2, tensor=2),
     layout(8, "wide llama", pipeline=2, tensor=2, zero=3, spill=True),
-    layout(4, "bert", pipeline=2, context=2, efficient=True),
+    layout(4, "bert", pipeline=2, context=2, efficient="truncate"),
     layout(2, "experts", expert=2),
     layout(4, "few experts", expert=2, zero=3),
     layout(2),
@@ -104,15 +106,19 @@ LAYOUTS = [
     layout(4, "wide gpt2", pipeline=2, tensor=2, spill=True, recompute="full"),
     layout(4, "llama", zero=3, recompute="full"),
     layout(4, "gpt2", pipeline=2, zero=1, recompute="2"),
-    layout(2, pipeline=2, efficient=True),
-    layout(2, "llama", tensor=2, efficient=True),
-    layout(2, "llama", context=2, efficient=True),
-    layout(2, zero=3, efficient=True),
-    layout(3, "llama", batch=12, efficient=True),
-    layout(2, "bert", tensor=2, efficient=True),
-    layout(8, pipeline=2, tensor=2, context=2, efficient=True),
-    layout(2, "wide gpt2", zero=3, spill=True, efficient=True),
-    layout(8, "wide llama", pipeline=2, tensor=2, zero=3, spill=True, efficient=True),
+    layout(2, pipeline=2, efficient="truncate"),
+    layout(2, "llama", tensor=2, efficient="truncate"),
+    layout(2, "llama", context=2, efficient="truncate"),
+    layout(2, zero=3, efficient="truncate"),
+    layout(3, "llama", batch=12, efficient="truncate"),
+    layout(2, "bert", tensor=2, efficient="truncate"),
+    layout(8, pipeline=2, tensor=2, context=2, efficient="truncate"),
+    layout(2, "wide gpt2", zero=3, spill=True, efficient="truncate"),
+    layout(8, "wide llama", pipeline=2, tensor=2, zero=3, spill=True, efficient="truncate"),
+    layout(4, pipeline=2, efficient="reshape"),
+    layout(4, "llama", tensor=2, context=2, efficient="reshape"),
+    layout(3, "llama", batch=12, efficient="reshape"),
+    layout(2, "wide gpt2", zero=3, spill=True, efficient="reshape"),
     layout(2, "experts"),
     layout(4, "experts", pipeline=2, zero=1),
     layout(2, "few experts", zero=2, recompute="full"),
@@ -139,7 +145,7 @@ LAYOUTS = [
     layout(4, "few experts", expert=2, zero=2, recompute="selective"),
     layout(2, "switch", expert=2),
     layout(2, "shared layers", expert=2),
-    layout(2, "few experts", expert=2, efficient=True),
+    layout(2, "few experts", expert=2, efficient="truncate"),
     layout(2, "experts", zero=1, precision="bf16"),
     layout(2, "wide experts", zero=3, spill=True, precision="bf16"),
     layout(2, "experts", tensor=2),
@@ -151,7 +157,7 @@ LAYOUTS = [
     layout(4, "experts", context=2, expert=2, zero=3),
     layout(8, "few experts", tensor=2, context=2, expert=2),
     layout(8, "experts", pipeline=2, tensor=2, expert=2, zero=1, recompute="full"),
-    layout(4, "few experts", tensor=2, context=2, efficient=True),
+    layout(4, "few experts", tensor=2, context=2, efficient="truncate"),
 ]
 
 
@@ -181,7 +187,7 @@ class Bench:
         corpus(folder)
 
     def train(self, name, ranks, model, batch=8, micro_batch=2, spill=False, recompute="none", steps=STEPS, every=1,
-              efficient=False, precision="fp32", **parallel):
+              efficient=None, precision="fp32", **parallel):
         run = self.folder / name
         yaml = self.folder / f"{name}.yaml"
         memory = {"recompute": recompute}
@@ -194,7 +200,7 @@ class Bench:
             f"data: {{train: [{self.folder}/text.txt], tokenizer: {{train: bpe, vocab: 321}}, sequence: 32, cache: {self.folder}/cache}}\n"
             f"train: {{steps: {steps}, batch: {batch}, micro_batch: {micro_batch}, precision: {precision}, lr: 0.001, clip: 0, threads: 1, eval_every: 3, sample_tokens: 0, warmup: 0, decay: constant}}\n"
             f"checkpoint: {{every: {every}, keep: {STEPS}}}\n"
-            f"parallel: {json.dumps(parallel)}\n" + (EFFICIENT if efficient else "")
+            f"parallel: {json.dumps(parallel)}\n" + EFFICIENT.get(efficient, "")
         )
         if spill:  # as little memory as the run says that it can do with: nearly everything is on disk
             yaml.write_text(text + f"memory: {json.dumps(memory | {'ram': '8MiB'})}\n")
