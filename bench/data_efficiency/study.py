@@ -96,7 +96,7 @@ def main():
     runs.mkdir(exist_ok=True)
     tokens = int(float(args.tokens.rstrip("M")) * 1e6)
     # What the question is about first, what tells where an effect comes from last.
-    turn = ["both", "curriculum", "single", "dropping", "raised", "baseline"]
+    turn = ["both", "lighter", "curriculum", "single", "dropping", "raised", "baseline"]
     order = sorted(((variant, fraction) for variant, fractions in VARIANTS.items() for fraction in fractions),
                    key=lambda it: (it != ("baseline", 1.0), turn.index(it[0]), it[1]))
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
