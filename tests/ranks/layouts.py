@@ -200,7 +200,7 @@ class Bench:
             f"data: {{train: [{self.folder}/text.txt], tokenizer: {{train: bpe, vocab: 321}}, sequence: 32, cache: {self.folder}/cache}}\n"
             f"train: {{steps: {steps}, batch: {batch}, micro_batch: {micro_batch}, precision: {precision}, lr: 0.001, clip: 0, threads: 1, eval_every: 3, sample_tokens: 0, warmup: 0, decay: constant}}\n"
             f"checkpoint: {{every: {every}, keep: {STEPS}}}\n"
-            f"parallel: {json.dumps(parallel)}\n" + EFFICIENT.get(efficient, "")
+            f"parallel: {json.dumps(parallel)}\n" + (EFFICIENT[efficient] if efficient else "")
         )
         if spill:  # as little memory as the run says that it can do with: nearly everything is on disk
             yaml.write_text(text + f"memory: {json.dumps(memory | {'ram': '8MiB'})}\n")
