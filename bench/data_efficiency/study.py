@@ -1,11 +1,11 @@
 """Does a curriculum, or token dropping, or both, reach the same loss with less? Books, one small model, several budgets.
 
     python3 bench/data_efficiency/study.py --corpus DIR [--megalith build/megalith] [--tokens 3M] [--seeds 1,2] [--jobs 2]
-        [--folder runs/data_efficiency] [--clock | --smoke]
+        [--folder runs/data_efficiency] [--runs both-1,curriculum-0.5] [--clock | --smoke]
 
 DIR holds books.txt.gz (documents separated by <|endoftext|> on a line of its own). Five books are held out, a piece of each
 is what losses are measured on. A run that is done leaves a file under bench/results/data_efficiency/3M (or what --tokens
-says) and is not repeated; one that was interrupted goes on. Training may share the machine with other work: --clock takes
+says) and is not repeated; one that was interrupted goes on. --runs makes only the runs that it names, in its order. Training may share the machine with other work: --clock takes
 the times, on a machine at rest, of every shape of a step (sequences, length, tokens kept) that came in any run, all in turn;
 a run's time follows from how often each came. bench/write_docs.py makes tables and charts.
 """
@@ -77,6 +77,7 @@ def main():
     parser.add_argument("--folder", default=BENCH.parent / "runs/data_efficiency", type=pathlib.Path)
     parser.add_argument("--tokens", default="3M")
     parser.add_argument("--seeds", default="1,2")
+    parser.add_argument("--runs", help="variants and shares of the data, such as both-1,curriculum-0.5; all of them if not given")
     parser.add_argument("--jobs", default=2, type=int, help="runs at a time, one thread each")
     parser.add_argument("--clock", action="store_true", help="take times")
     parser.add_argument("--smoke", action="store_true", help="pieces of ten books, 16,000 tokens, two small runs: does it work")
@@ -96,13 +97,16 @@ def main():
     runs.mkdir(exist_ok=True)
     tokens = int(float(args.tokens.rstrip("M")) * 1e6)
     # What the question is about first, what tells where an effect comes from last.
-    turn = ["both", "lighter", "curriculum", "single", "dropping", "raised", "baseline"]
-    order = sorted(((variant, fraction) for variant, fractions in VARIANTS.items() for fraction in fractions),
+    turn = ["both", "lighter", "curriculum", "dropping", "raised", "single", "baseline"]
+    every = sorted(((variant, fraction) for variant, fractions in VARIANTS.items() for fraction in fractions),
                    key=lambda it: (it != ("baseline", 1.0), turn.index(it[0]), it[1]))
+    known = {f"{variant}-{fraction:g}": (variant, fraction) for variant, fraction in every}
+    names = args.runs.split(",") if args.runs else list(known)
+    if unknown := [name for name in names if name not in known]:
+        parser.error(f"--runs: expected some of {', '.join(known)}, got {', '.join(unknown)}")
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        made = [pool.submit(one_run, megalith, runs, results, data, f"{variant}-{fraction:g}-{seed}",
-                            settings(variant, fraction, tokens), seed, 1)
-                for variant, fraction in order for seed in args.seeds.split(",")]
+        made = [pool.submit(one_run, megalith, runs, results, data, f"{name}-{seed}", settings(*known[name], tokens), seed, 1)
+                for name in names for seed in args.seeds.split(",")]
         for run in made:
             run.result()
 
