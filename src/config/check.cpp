@@ -133,7 +133,8 @@ void check_token_dropping(const Config& config, const Checker& check) {
   check.require(pacing.from >= 1, "token_dropping.from", "a whole number of tokens from 1", "nothing", "give it");
   check.require(pacing.to >= pacing.from, "token_dropping.to", fmt::format("at least token_dropping.from ({})", pacing.from),
                 pacing.to == 0 ? "nothing" : fmt::format("{}", pacing.to));
-  check.require(pacing.to <= static_cast<double>(config.data.sequence), "token_dropping.to",
+  check.require(pacing.to <= static_cast<double>(config.data.sequence),
+                pacing.table.empty() ? "token_dropping.to" : "token_dropping.pacing",
                 fmt::format("at most data.sequence ({})", config.data.sequence), fmt::format("{}", pacing.to));
 }
 

@@ -108,10 +108,7 @@ class Reader {
     if (!pacing.table.empty()) {
       for (const char* key : {"from", "to", "step"}) must_not(key, "beside a table, which has the values");
       if (has("over") && pacing.over != 0) refuse(map_, "over", "steps or tokens alone beside a table", "a number");
-      pacing.from = pacing.table.front().value;
-      pacing.to = pacing.table.back().value;
-      pacing.step = 0;
-      pacing.over = pacing.table.back().begin;
+      settle_ends(pacing);
     } else {
       for (const char* key : {"from", "to", "over"}) need(key);
       if (pacing.over == 0) refuse(map_, "over", "a number of them", "none", "for example 5000 steps");

@@ -10,7 +10,7 @@ namespace {
 
 #define FIELD(member) [](auto& config) -> auto& { return config.model.shape.experts.member; }
 
-constexpr double kMost = 1e5, kWidest = 1e7;
+constexpr double kMost = 1e5;
 
 bool on(const Config& c) {
   return c.model.shape.experts.any();
@@ -63,14 +63,14 @@ std::vector<Option> experts_options() {
           "How tokens and experts find each other: by the largest softmax weights (softmax, as Mixtral), with learned "
           "noise (noisy), the largest one alone (switch), the second one at random (gshard), experts choosing tokens "
           "(expert_choice), by sigmoids with a bias that balances (sigmoid).")),
-      used(count_or("auto", 0, "model.experts.ffn", FIELD(ffn), between(1, kWidest), "auto",
+      used(count_or("auto", 0, "model.experts.ffn", FIELD(ffn), between(1, kFfn), "auto",
                     "Width of an expert; auto is model.ffn.")),
-      used(count("model.experts.shared", FIELD(shared), between(0, kWidest), "0",
+      used(count("model.experts.shared", FIELD(shared), between(0, kFfn), "0",
                  "Width of one more expert that every token passes, weighted by a sigmoid; 0: none.")),
       used(boolean("model.experts.normalise", FIELD(normalise), "true", "A token's weights of its experts add up to 1.")
                .when("model.experts.router is softmax or sigmoid", with_router({Router::softmax, Router::sigmoid}))),
       used(capacity()),
-      used(count_or("sequence", 0, "model.experts.group", FIELD(group), between(1, 1e9), "sequence",
+      used(count_or("sequence", 0, "model.experts.group", FIELD(group), between(1, kMany), "sequence",
                     "Tokens in a row, inside a sequence, of which capacities are shares and over which loads are balanced.")
                .in("tokens")),
       used(count_or("none", 0, "model.experts.across", FIELD(across), between(1, 1e6), "none",

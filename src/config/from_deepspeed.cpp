@@ -20,8 +20,6 @@ namespace {
 using Json = JsonObject::Json;
 using Kind = JsonObject::Kind;
 
-constexpr double kLongest = 9e15, kMostTokens = 1e9, kMostLayers = 1e5;  // as our own keys have them
-
 // Metrics that `megalith analyze` makes from tokens alone; any other needs a file. data/sample_metrics.h has the list,
 // which this folder does not see.
 constexpr std::array<std::string_view, 4> kOurMetrics{"length", "rarity", "length_rarity", "compression"};
@@ -36,7 +34,7 @@ struct Scale {
 };
 
 const Scale& lengths() {
-  static const Scale scale{between(1, kMostTokens), true};
+  static const Scale scale{between(1, kMany), true};
   return scale;
 }
 
@@ -273,7 +271,7 @@ class Translator {
     const double from = scale.read(tree, "min_difficulty"), to = scale.read(tree, "max_difficulty");
     if (from > to)
       tree.refuse("max_difficulty", fmt::format("at least min_difficulty ({})", write_number(from)), write_number(to));
-    const Scale steps{scale.whole ? between(1, kMostTokens) : above(0), scale.whole};
+    const Scale steps{scale.whole ? between(1, kMany) : above(0), scale.whole};
     const double step = steps.read(settings, "difficulty_step");
     const int64_t over = settings.whole("total_curriculum_step", between(1, kLongest));
     note_multiples(tree, {"min_difficulty", "max_difficulty", "difficulty_step"}, from, to, step);
@@ -304,7 +302,7 @@ class Translator {
 
   void token_dropping(JsonObject tree) {
     if (!enabled(tree)) return;
-    if (tree.has("total_layer_num")) model_layers_ = tree.whole("total_layer_num", between(1, kMostLayers));
+    if (tree.has("total_layer_num")) model_layers_ = tree.whole("total_layer_num", between(1, kLayers));
     unneeded(tree, {{"total_layer_num", Kind::number, "the model knows"},
                     {"model_mask_name", Kind::text, "masks need no name"},
                     {"model_type", Kind::text, "the model knows"},
@@ -320,7 +318,7 @@ class Translator {
   std::string kept_tokens(JsonObject tree) {
     const std::string type = tree.text("schedule_type");
     if (!type.empty() && type != "fixed_linear") tree.refuse("schedule_type", "fixed_linear", quote_yaml(type));
-    const Range tokens = between(1, kMostTokens);
+    const Range tokens = between(1, kMany);
     const int64_t from = tree.whole("min_value", tokens), to = tree.whole("max_value", tokens);
     if (from > to) tree.refuse("max_value", fmt::format("at least min_value ({})", from), fmt::format("{}", to));
     JsonObject settings = tree.object("schedule_config");
@@ -336,7 +334,7 @@ class Translator {
 
   std::string layers(JsonObject& tree) {
     const std::string ids = "random_ltd_layer_id", number = "random_ltd_layer_num";
-    const int64_t all = model_layers_.value_or(static_cast<int64_t>(kMostLayers));
+    const int64_t all = model_layers_.value_or(static_cast<int64_t>(kLayers));
     std::optional<int64_t> said;
     if (tree.has(number)) said = tree.whole(number, between(1, static_cast<double>(all)));
     if (!tree.has(ids)) {

@@ -14,6 +14,10 @@
 
 namespace megalith {
 
+// Upper ends keep products of sizes (parameters, tokens a step) within 63 bits; no real run comes near them.
+inline constexpr double kLayers = 1e5, kWidth = 1e6, kFfn = 1e7, kVocab = 1e7, kMany = 1e9;
+inline constexpr double kLongest = 9e15;  // steps or tokens that a pacing goes over: exact as a double
+
 inline Range from(double low) {
   return {.low = low};
 }

@@ -77,11 +77,11 @@ std::string Option::expected() const {
     case OptionType::curriculum:
       return fmt::format("a list of {}", curriculum_form());
     case OptionType::layers:
-      return fmt::format("a rising list of layers such as [1, 2], or {}", either(words));
+      return fmt::format("a list of layers such as [1, 2], each once, or {}", either(words));
     case OptionType::span:
       return fmt::format("a number of steps or tokens such as 5000 steps or 20M tokens, or {}", either(words));
     case OptionType::pacing:
-      return "linear or root NUMBER";
+      return "linear, root NUMBER, or a table [[0, TOKENS], [BEGIN, TOKENS], ...] in which both rise";
     case OptionType::text:
       return fmt::format("a {}", unit.empty() ? "text" : unit) + (range.low > 0 ? ", not empty" : "");
     case OptionType::number:

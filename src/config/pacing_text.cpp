@@ -7,8 +7,6 @@
 namespace megalith {
 namespace {
 
-constexpr double kLongest = 9e15;  // exact as a double
-
 Yaml scalar(std::string text, const std::string& where) {
   Yaml value;
   value.kind = Yaml::Kind::scalar;
@@ -58,6 +56,13 @@ bool read_pacing(const Yaml& value, PacingSettings& into) {
   into.table = std::move(table);
   into.root = 1;
   return true;
+}
+
+void settle_ends(PacingSettings& pacing) {
+  pacing.from = pacing.table.front().value;
+  pacing.to = pacing.table.back().value;
+  pacing.step = 0;
+  pacing.over = pacing.table.back().begin;
 }
 
 std::string write_span(const PacingSettings& pacing) {

@@ -13,6 +13,8 @@ namespace megalith {
 // Nothing where the value is not written so.
 std::optional<std::pair<int64_t, Counted>> read_span(const Yaml& value);  // "5000 steps"; "steps" alone is 0 of them
 bool read_pacing(const Yaml& value, PacingSettings& into);                // linear, root R or a table
+// Of a table: its first and last value, and where the last begins.
+void settle_ends(PacingSettings& pacing);
 
 std::string write_span(const PacingSettings& pacing);
 std::string write_pacing(const PacingSettings& pacing);

@@ -10,6 +10,7 @@
 #include "config/check.h"
 #include "config/names.h"
 #include "config/options.h"
+#include "config/pacing_text.h"
 #include "config/presets.h"
 #include "config/yaml.h"
 
@@ -136,7 +137,24 @@ void begin_shape(Config& config, const Written& written) {
   }
 }
 
+// Of a pacing either the formula's numbers are written or a table.
+void check_dropping_table(const Config& config, const Written& written) {
+  const bool table = !config.token_dropping.pacing.table.empty();
+  auto refuse = [&](std::string_view key, const char* expected, const char* got, const char* hint) {
+    throw UserError({written.where(key), std::string(key), expected, got, hint});
+  };
+  if (const std::string_view over = "token_dropping.over"; const Yaml* value = written.find(over)) {
+    const auto span = read_span(*value);  // nothing: never
+    if (table && (!span || span->first > 0))
+      refuse(over, "steps or tokens alone beside a table", value->text.c_str(), "remove token_dropping.pacing or this");
+    if (!table && span && span->first == 0) refuse(over, "a number of them", value->text.c_str(), "for example 5000 steps");
+  }
+  for (std::string_view key : {"token_dropping.from", "token_dropping.to", "token_dropping.step"})
+    if (table && written.find(key)) refuse(key, "no such key beside a table, which has the values", "one", "remove it");
+}
+
 void check_written(const Config& config, const Written& written) {
+  check_dropping_table(config, written);
   for (auto [a, b] : kAlternatives) written.refuse_both(a, b);
   if (written.find("data.tokenizer.vocab") && !written.find("data.tokenizer.train"))
     throw UserError({written.where("data.tokenizer.vocab"), "data.tokenizer.vocab",

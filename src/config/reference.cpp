@@ -49,6 +49,16 @@ Json text_like(const char* pattern) {
   return {{"type", "string"}, {"pattern", pattern}};
 }
 
+// "5000 steps", or what is counted alone, beside a table.
+Json span() {
+  return text_like("^([0-9._]+ *[kKmMbBtT]? )?(steps?|tokens?)$");
+}
+std::vector<Json> pacing() {
+  const Json point{{"anyOf", {Json{{"type", "number"}}, text_like("^[0-9._]+ *[kKmMbBtT]?$")}}};
+  const Json pair{{"type", "array"}, {"items", point}, {"minItems", 2}, {"maxItems", 2}};
+  return {text_like("^(linear|root [0-9.]+)$"), {{"type", "array"}, {"items", pair}}};
+}
+
 // The ways in which an option's value may be written.
 std::vector<Json> forms(const Option& option) {
   Json any_text{{"type", {"string", "number", "boolean"}}};  // 1984 and true are names of files, too
@@ -78,8 +88,6 @@ std::vector<Json> forms(const Option& option) {
     }
     case OptionType::curriculum: {
       Json text{{"type", "string"}}, number{{"type", "number"}};
-      Json pair{{"type", "array"}, {"items", number}, {"minItems", 2}, {"maxItems", 2}};
-      Json pacing{{"anyOf", {text_like("^(linear|root [0-9.]+)$"), Json{{"type", "array"}, {"items", pair}}}}};
       Json entry{{"type", "object"},
                  {"properties",
                   {{"metric", text},
@@ -89,8 +97,8 @@ std::vector<Json> forms(const Option& option) {
                    {"from", number},
                    {"to", number},
                    {"step", number},
-                   {"over", text_like("^([0-9._]+ *[kKmMbBtT]? )?(steps|tokens)$")},
-                   {"pacing", pacing},
+                   {"over", span()},
+                   {"pacing", {{"anyOf", pacing()}}},
                    {"file", any_text},
                    {"checkpoint", any_text}}},
                  {"required", {"metric"}},
@@ -100,9 +108,9 @@ std::vector<Json> forms(const Option& option) {
     case OptionType::layers:
       return {{{"type", "array"}, {"items", {{"type", "integer"}, {"minimum", 0}}}}};
     case OptionType::span:
-      return {text_like("^[0-9._]+ *[kKmMbBtT]? (steps|tokens)$")};
+      return {span()};
     case OptionType::pacing:
-      return {text_like("^(linear|root [0-9.]+)$")};
+      return pacing();
     case OptionType::choice:
       return {};
     case OptionType::numbers:

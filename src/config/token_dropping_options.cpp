@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "config/option_types.h"
 #include "config/pacing_text.h"
@@ -14,6 +15,9 @@ namespace {
 
 bool on(const Config& c) {
   return c.token_dropping.on();
+}
+bool has_table(const Config& c) {
+  return !c.token_dropping.pacing.table.empty();
 }
 
 Entry layers() {
@@ -30,7 +34,7 @@ Entry layers() {
     if (value.kind != Yaml::Kind::list || value.items.empty()) return false;
     std::vector<int64_t> list;
     for (const Yaml& item : value.items) {
-      auto layer = read_count(item, between(0, 1e5));
+      auto layer = read_count(item, between(0, kLayers));
       if (!layer || std::ranges::find(list, *layer) != list.end()) return false;
       list.push_back(*layer);
     }
@@ -47,7 +51,7 @@ Entry layers() {
 
 Entry over() {
   Entry e = entry("token_dropping.over", OptionType::span, {}, "none: no layer drops",
-                  "How long it takes from token_dropping.from to token_dropping.to.");
+                  "How long it takes from token_dropping.from to token_dropping.to; beside a table only what it counts.");
   e.words = {"never"};
   e.set = [](Config& c, const Yaml& value) {
     PacingSettings& pacing = c.token_dropping.pacing;
@@ -56,18 +60,24 @@ Entry over() {
       return true;
     }
     auto span = read_span(value);
-    if (!span || span->first == 0) return false;
+    if (!span) return false;
     std::tie(pacing.over, pacing.unit) = *span;
     return true;
   };
-  e.get = [](const Config& c) { return c.token_dropping.pacing.over == 0 ? "never" : write_span(c.token_dropping.pacing); };
+  e.get = [](const Config& c) { return on(c) ? write_span(c.token_dropping.pacing) : "never"; };
   return e;
 }
 
 Entry pacing() {
-  Entry e = entry("token_dropping.pacing", OptionType::pacing, {}, "linear", "How it grows in between.");
+  Entry e = entry("token_dropping.pacing", OptionType::pacing, {}, "linear",
+                  "How it grows in between; a table has the tokens that are kept and where each number begins.");
   e.set = [](Config& c, const Yaml& value) {
-    return value.kind == Yaml::Kind::scalar && read_pacing(value, c.token_dropping.pacing);
+    PacingSettings read = c.token_dropping.pacing;
+    auto tokens = [](const PacingSettings::Point& point) { return point.value >= 1 && point.value == std::floor(point.value); };
+    if (!read_pacing(value, read) || !std::ranges::all_of(read.table, tokens)) return false;
+    if (!read.table.empty()) settle_ends(read);
+    c.token_dropping.pacing = std::move(read);
+    return true;
   };
   e.get = [](const Config& c) { return write_pacing(c.token_dropping.pacing); };
   return e;
@@ -77,18 +87,19 @@ Entry pacing() {
 
 std::vector<Option> token_dropping_options() {
   auto used = [](Entry e) { return std::move(e).when("token_dropping.over is given", on); };
+  auto formula = [&](Entry e) { return used(std::move(e)).unless(has_table); };
   return {
       over(),
       used(layers()),
-      used(count("token_dropping.from", FIELD(pacing.from), between(0, 1e9), "0",
-                 "Tokens of each sequence that a layer keeps at first.")
-               .in("tokens")),
-      used(count("token_dropping.to", FIELD(pacing.to), between(0, 1e9), "0",
-                 "Tokens that it keeps in the end; with data.sequence of them nothing is dropped any more.")
-               .in("tokens")),
-      used(count("token_dropping.step", FIELD(pacing.step), between(1, 1e9), "16",
-                 "Kept tokens are multiples of it, but for token_dropping.from and token_dropping.to.")
-               .in("tokens")),
+      formula(count("token_dropping.from", FIELD(pacing.from), between(0, kMany), "0",
+                    "Tokens of each sequence that a layer keeps at first.")
+                  .in("tokens")),
+      formula(count("token_dropping.to", FIELD(pacing.to), between(0, kMany), "0",
+                    "Tokens that it keeps in the end; with data.sequence of them nothing is dropped any more.")
+                  .in("tokens")),
+      formula(count("token_dropping.step", FIELD(pacing.step), between(1, kMany), "16",
+                    "Kept tokens are multiples of it, but for token_dropping.from and token_dropping.to.")
+                  .in("tokens")),
       used(pacing()),
       used(boolean("token_dropping.keep_special", FIELD(keep_special), "false",
                    "Special tokens of the tokenizer are kept in every layer.")),

@@ -78,8 +78,37 @@ TEST(TokenDroppingKeys, AreRefusedByName) {
   EXPECT_EQ(said("layers: [1, 4], from: 64, to: 128, over: 9 steps"),
             "run.yaml:2: token_dropping.layers: expected layers from 0 to 3, got 4");
   EXPECT_NE(said("from: 64").find("token_dropping.from: expected 0 unless token_dropping.over is given"), std::string::npos);
-  for (const char* bad : {"over: 9", "over: 9 layers", "layers: [2, 1], over: 9 steps", "layers: last, over: 9 steps"})
-    EXPECT_NE(said(bad).find("token_dropping."), std::string::npos) << bad;
+  for (const char* over : {"over: 9", "over: 9 layers", "over: 0 steps"})
+    EXPECT_NE(said(std::string("from: 64, to: 128, ") + over).find("token_dropping.over"), std::string::npos) << over;
+  for (const char* layers : {"[]", "[1, 1]", "[-1]", "last"})
+    EXPECT_NE(said(fmt::format("from: 64, to: 128, over: 9 steps, layers: {}", layers)).find("token_dropping.layers"),
+              std::string::npos) << layers;
+}
+
+TEST(TokenDroppingKeys, TakeATable) {
+  const Config config = parse("token_dropping: {over: tokens, pacing: [[0, 64], [1k, 100], [20k, 256]]}");
+  EXPECT_EQ(config.token_dropping.pacing,
+            (PacingSettings{64, 256, 0, 20'000, Counted::tokens, 1, {{0, 64}, {1000, 100}, {20'000, 256}}}));
+  EXPECT_EQ(parse_config(to_yaml(config), "again.yaml", "run"), config);
+  const Config constant = parse("token_dropping: {pacing: [[0, 64]]}");
+  EXPECT_TRUE(constant.token_dropping.on());
+  EXPECT_EQ(parse_config(to_yaml(constant), "again.yaml", "run"), constant);
+}
+
+TEST(TokenDroppingKeys, ATableGoesWithoutNumbers) {
+  auto said = [](const std::string& keys) { return complaint([&] { parse("token_dropping: {" + keys + "}"); }); };
+  EXPECT_EQ(said("over: steps, pacing: [[0, 64], [9, 512]]"),
+            "run.yaml:2: token_dropping.pacing: expected at most data.sequence (256), got 512");
+  EXPECT_EQ(said("over: 9 steps, pacing: [[0, 64]]"),
+            "run.yaml:2: token_dropping.over: expected steps or tokens alone beside a table, got 9 steps; remove "
+            "token_dropping.pacing or this");
+  EXPECT_EQ(said("over: never, pacing: [[0, 64]]").find("run.yaml:2: token_dropping.over"), 0u);
+  EXPECT_EQ(said("to: 128, over: steps, pacing: [[0, 64]]"),
+            "run.yaml:2: token_dropping.to: expected no such key beside a table, which has the values, got one; remove it");
+  EXPECT_EQ(said("from: 64, to: 128, over: steps"),
+            "run.yaml:2: token_dropping.over: expected a number of them, got steps; for example 5000 steps");
+  for (const char* table : {"[[1, 64]]", "[[0, 64], [9, 32]]", "[[0, 0]]", "[[0, 1.5]]", "[[0]]", "[]", "64"})
+    EXPECT_NE(said(fmt::format("over: steps, pacing: {}", table)).find("token_dropping.pacing"), std::string::npos) << table;
 }
 
 TEST(ScheduleBy, IsTokensWhereTheLengthIsGivenInTokens) {

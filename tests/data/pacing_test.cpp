@@ -48,8 +48,10 @@ void expect_as_counted(const Config& config) {
   const CurriculumSettings& entry = config.curriculum[0];
   int64_t samples = 0, tokens = 0, visits = 0;
   for (int64_t step = 0; step < 400; step++) {
-    const int64_t t = entry.pacing.unit == Counted::steps ? step : tokens;
-    const auto length = static_cast<int64_t>(Pacing(entry.pacing).at(t));
+    auto value = [&](const PacingSettings& pacing) {
+      return static_cast<int64_t>(Pacing(pacing).at(pacing.unit == Counted::steps ? step : tokens));
+    };
+    const int64_t length = value(entry.pacing);
     const int64_t fit = entry.hold == Hold::tokens ? 100 / length : 1;
     const StepShape shape = progress.shape(step);
     EXPECT_EQ(shape.length, length) << step;
@@ -60,10 +62,9 @@ void expect_as_counted(const Config& config) {
     EXPECT_DOUBLE_EQ(progress.layer_tokens_before(step), static_cast<double>(visits) / 4) << step;
     EXPECT_DOUBLE_EQ(progress.full_steps_before(step, Counted::tokens), static_cast<double>(tokens) / 600) << step;
     if (tokens > 0 && tokens % 600 == 0) EXPECT_LE(progress.steps_for(tokens / 600, Counted::tokens), step);
+    const int64_t pace = config.token_dropping.on() ? value(config.token_dropping.pacing) : length;
     samples += shape.samples;
     tokens += shape.sequences() * length;
-    const auto pace =
-        config.token_dropping.on() ? static_cast<int64_t>(Pacing(config.token_dropping.pacing).at(step)) : length;
     visits += shape.sequences() * (2 * length + 2 * std::min(pace, length));
   }
 }
@@ -78,8 +79,10 @@ TEST(StepShapes, CountsWhatStepsTakeForEveryWayToShortenThem) {
                                {CurriculumApply::reshape, Hold::tokens}}) {
       Config config = config_with(apply, hold, pacing);
       expect_as_counted(config);
-      config.token_dropping.pacing = formula(6, 80, 2, 200);
-      expect_as_counted(config);
+      for (const PacingSettings& kept : {formula(6, 80, 2, 200), by_tokens, table}) {
+        config.token_dropping.pacing = kept;
+        expect_as_counted(config);
+      }
     }
 }
 

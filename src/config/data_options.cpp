@@ -1,0 +1,132 @@
+#include "config/data_options.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "config/option_types.h"
+
+namespace megalith {
+namespace {
+
+#define FIELD(member) [](auto& config) -> auto& { return config.member; }
+
+// data.tokenizer.train: bpe. The Config keeps only the size; the word is there for other kinds to come.
+Entry tokenizer_to_train() {
+  Entry e = entry("data.tokenizer.train", OptionType::choice, {}, "none",
+                  "Trains a tokenizer of this kind on data.train before the run, in place of a path.");
+  e.words = {"bpe"};
+  e.set = [](Config& c, const Yaml& value) {
+    if (value.kind != Yaml::Kind::scalar || value.text != "bpe") return false;
+    c.data.tokenizer.train_vocab = 4096;
+    return true;
+  };
+  e.get = [](const Config&) { return "bpe"; };
+  return e;
+}
+
+// One weighted entry of data.train: {path: a.txt, weight: 0.7}.
+std::pair<std::string, double> read_weighted(const Yaml& entry) {
+  auto refuse = [&](const std::string& got) {
+    throw UserError({entry.where, "data.train", "{path: PATH, weight: NUMBER}, the number above 0", got,
+                     "either every entry has a weight or none"});
+  };
+  if (entry.kind != Yaml::Kind::map) refuse(entry.describe());
+  std::optional<std::string> path;
+  std::optional<double> weight;
+  for (const auto& [key, value] : entry.entries) {
+    if (key == "path" && is_text(value) && !value.text.empty())
+      path = value.text;
+    else if (key == "weight")
+      weight = read_number(value, above(0));
+    else
+      refuse(fmt::format("{}: {}", key, value.describe()));
+    if (key == "weight" && !weight) refuse(fmt::format("weight: {}", value.describe()));
+  }
+  if (!path || !weight) refuse(path ? "an entry without a weight" : "an entry without a path");
+  return {*path, *weight};
+}
+
+// Paths, or paths with weights: then each entry is a data set of its own, blended with the others.
+Entry training_data() {
+  Entry e = entry(
+      "data.train", OptionType::blend, {}, "none; training needs it",
+      "Training data: text, gzip or zstd text, JSON lines, token shards; names or patterns. With weights, "
+      "each entry is a data set with epochs of its own, and gives its share of the samples.");
+  e.set = [](Config& c, const Yaml& value) {
+    const bool one = value.kind == Yaml::Kind::map;
+    auto is_map = [](const Yaml& item) { return item.kind == Yaml::Kind::map; };
+    if (one || std::any_of(value.items.begin(), value.items.end(), is_map)) {
+      std::vector<std::string> paths;
+      std::vector<double> weights;
+      for (const Yaml& item : one ? std::vector{value} : value.items) {
+        auto [path, weight] = read_weighted(item);
+        paths.push_back(path);
+        weights.push_back(weight);
+      }
+      c.data.train = std::move(paths);
+      c.data.weights = std::move(weights);
+      return true;
+    }
+    auto paths = read_texts(value);
+    if (!paths) return false;
+    c.data.train = std::move(*paths);
+    c.data.weights.clear();
+    return true;
+  };
+  e.get = [](const Config& c) {
+    if (c.data.weights.empty()) return write_texts(c.data.train);
+    std::vector<std::string> entries;
+    for (size_t i = 0; i < c.data.train.size(); i++)
+      entries.push_back(fmt::format("{{path: {}, weight: {}}}", quote_yaml(c.data.train[i]),
+                                    write_number(c.data.weights[i])));
+    return fmt::format("[{}]", fmt::join(entries, ", "));
+  };
+  return e;
+}
+
+}  // namespace
+
+std::vector<Option> data_options() {
+  auto trains = [](const Config& c) { return c.data.tokenizer.train_vocab > 0; };
+  auto has_no = [](auto has) { return [has](const Config& c) { return !has(c); }; };
+  return {
+      training_data().in("path"),
+      // Fixed like data.train: with and without it, different texts are left for training.
+      texts("data.valid", FIELD(data.valid), "none", "Validation data, of the same kinds.").in("path"),
+      number("data.valid_fraction", FIELD(data.valid_fraction), fraction(), "0.01",
+             "Share of the training data that is kept for validation; 0 keeps none.")
+          .when("data.valid is empty", [](const Config& c) { return c.data.valid.empty(); }),
+      text("data.tokenizer.path", FIELD(data.tokenizer.path), "none; with model.from, the folder's",
+           "tokenizer.json, SentencePiece .model, .tiktoken ranks, WordPiece vocab.txt, or a folder with one.")
+          .in("path")
+          .short_form()
+          .unless([](const Config& c) { return c.data.tokenizer.path.empty(); }),
+      tokenizer_to_train().unless(has_no(trains)),
+      count("data.tokenizer.vocab", FIELD(data.tokenizer.train_vocab), between(257, kVocab), "4096",
+            "Size of the tokenizer to train: 256 bytes, special tokens and merges.")
+          .in("tokens")
+          .unless(has_no(trains)),
+      count("data.sequence", FIELD(data.sequence), between(1, kMany), "256",
+            "Length of a training sequence; at most model.context.")
+          .in("tokens"),
+      choice("data.attention", FIELD(data.attention), "sequence",
+             "What a position may see: all of its sequence, or only its own document, with positions counted "
+             "from the document's start."),
+      text("data.cache", FIELD(data.cache), "the run directory", "Where text is kept as token shards.")
+          .in("directory")
+          .free(),
+      text("data.text_field", FIELD(data.text_field), "text", "JSON lines: the field that holds the text.",
+           1),
+      text("data.separator", FIELD(data.separator), "none: a file is one document",
+           "Text files: a line with exactly this ends a document."),
+      text("data.separator_token", FIELD(data.separator_token), "none: a file is one document",
+           "Text files: this text, wherever it stands, ends a document; for example <|endoftext|>.")
+          .when("data.separator is empty", [](const Config& c) { return c.data.separator.empty(); }),
+  };
+}
+
+#undef FIELD
+
+}  // namespace megalith

@@ -1,0 +1,121 @@
+#include "config/train_options.h"
+
+#include "config/option_types.h"
+
+namespace megalith {
+namespace {
+
+#define FIELD(member) [](auto& config) -> auto& { return config.member; }
+
+bool has_betas(const Config& c) {
+  return c.train.optimizer == OptimizerKind::adamw || c.train.optimizer == OptimizerKind::lion;
+}
+bool decays_to_an_end(const Config& c) {
+  return c.train.decay == Decay::cosine || c.train.decay == Decay::linear;
+}
+
+// The one key that resolves into another: a run's length in tokens. Reads data.sequence and train.batch,
+// which stand before it in the table and so are already set.
+Entry tokens_as_steps() {
+  Entry e = entry("train.tokens", OptionType::count, between(1, 9e18), "as train.steps says",
+                  "Length of the run in tokens, in place of train.steps; rounded up to whole steps.");
+  e.set = [range = e.range](Config& c, const Yaml& value) {
+    auto tokens = read_count(value, range);
+    int64_t a_step = c.train.batch * c.data.sequence;
+    if (tokens) c.train.steps = *tokens / a_step + (*tokens % a_step != 0);
+    return tokens.has_value();
+  };
+  e.get = [](const Config&) { return std::nullopt; };
+  return e;
+}
+
+}  // namespace
+
+std::vector<Option> train_options() {
+  return {
+      count("train.batch", FIELD(train.batch), between(1, kMany), "32", "Sequences a step, over all ranks.")
+          .in("sequences"),
+      count_or(
+          "auto", 0, "train.micro_batch", FIELD(train.micro_batch), between(1, kMany), "auto",
+          "Sequences computed at once; a divisor of train.batch. auto chooses it from shapes and memory, "
+          "once for the whole run.")
+          .in("sequences"),
+      count("train.steps", FIELD(train.steps), between(1, 9e18), "1000", "Length of the run.")
+          .in("steps")
+          .free(),
+      tokens_as_steps().in("tokens").free(),
+      choice("train.schedule_by", FIELD(train.schedule_by), "tokens where train.tokens is given, else steps",
+             "What the run's length, warm-up, decay and validations count, in steps of full batches: steps, tokens, or "
+             "tokens times the share of the layers that they went through.")
+          .free(),
+      count_or("auto", 0, "train.threads", FIELD(train.threads), between(1, 4096), "auto",
+               "Compute threads of a rank; auto divides the host's cores among its ranks, once for the whole run."),
+      choice("train.optimizer", FIELD(train.optimizer), "adamw", "Optimizer."),
+      choice("train.optimizer_state", FIELD(train.optimizer_state), "fp32",
+             "How the optimizer's state is kept between updates: 4, 2 or 1 bytes a number (int8 with a scale for every "
+             "256), rounded at random so that small changes are not lost.")
+          .when("train.optimizer is adamw, lion, or sgd with momentum (adafactor's own is small)",
+                [](const Config& c) {
+                  return c.train.optimizer != OptimizerKind::adafactor &&
+                         (c.train.optimizer != OptimizerKind::sgd || c.train.momentum > 0);
+                }),
+      number("train.lr", FIELD(train.lr), above(0), "0.0003", "Learning rate after warm-up.").free(),
+      number("train.min_lr", FIELD(train.min_lr), from(0), "train.lr / 10",
+             "Learning rate at the end of a cosine or linear decay.")
+          .free()
+          .unless([](const Config& c) { return !decays_to_an_end(c); }),
+      count("train.warmup", FIELD(train.warmup), between(0, 9e18), "0",
+            "Steps in which the learning rate rises to train.lr.")
+          .in("steps")
+          .free(),
+      choice("train.decay", FIELD(train.decay), "cosine", "How the learning rate falls after warm-up.")
+          .free(),
+      two_numbers("train.betas", FIELD(train.beta1), FIELD(train.beta2), fraction(), "[0.9, 0.95]",
+                  "Decay of the gradient's first and second moment.")
+          .free()
+          .when("train.optimizer is adamw or lion", has_betas),
+      number("train.eps", FIELD(train.eps), above(0), "1e-08", "Added to the second moment's root.")
+          .free()
+          .when("train.optimizer is adamw",
+                [](const Config& c) { return c.train.optimizer == OptimizerKind::adamw; }),
+      number("train.momentum", FIELD(train.momentum), fraction(), "0.9",
+             "Share of the last update that is kept.")
+          .free()
+          .when("train.optimizer is sgd",
+                [](const Config& c) { return c.train.optimizer == OptimizerKind::sgd; }),
+      number("train.weight_decay", FIELD(train.weight_decay), from(0), "0.1",
+             "Decoupled weight decay; norms and biases have none.")
+          .free(),
+      number("train.clip", FIELD(train.clip), from(0), "1", "Largest global gradient norm; 0 does not clip.")
+          .free(),
+      choice("train.precision", FIELD(train.precision), "fp32",
+             "Precision of the computation; parameters and moments stay fp32."),
+      count("train.eval_every", FIELD(train.eval_every), between(0, 9e18), "200",
+            "Steps between validations, counted as train.schedule_by says; 0 validates only at the end.")
+          .in("steps")
+          .free(),
+      count("train.eval_batches", FIELD(train.eval_batches), between(0, kMany), "20",
+            "Batches of a validation; 0 takes all validation data.")
+          .in("batches")
+          .free(),
+      count("train.log_every", FIELD(train.log_every), between(1, kMany), "1",
+            "Steps between log lines where there is no terminal; metrics.jsonl has every step.")
+          .in("steps")
+          .free(),
+      count("train.max_bad_steps", FIELD(train.max_bad_steps), between(1, kMany), "10",
+            "Skipped steps in a row (loss or gradient not finite) before the run stops.")
+          .in("steps")
+          .free(),
+      count("train.sample_tokens", FIELD(train.sample_tokens), between(0, kMany), "0",
+            "Length of a text sample generated with each validation; 0 generates none.")
+          .in("tokens")
+          .free(),
+      text("train.sample_prompt", FIELD(train.sample_prompt), "none", "How the sample begins.")
+          .free()
+          .when("train.sample_tokens is above 0", [](const Config& c) { return c.train.sample_tokens > 0; }),
+  };
+}
+
+#undef FIELD
+
+}  // namespace megalith
