@@ -1,11 +1,11 @@
 // Random layer-wise token dropping: a layer processes a random part of the tokens of each sequence, the rest pass by.
 #pragma once
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/index_select.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "model/kernels/row_copies.h"
 #include "model/share.h"
 #include "model/tape.h"
 
@@ -43,7 +43,7 @@ class Dropping : public Layer {
     Pass kept = pass_of_rows(pass, rows_K);
     hold_share(kept, ranks.split);
     at::Tensor x_KC;
-    if (tape.empty()) x_KC = gather_whole(x_NC, pass, ranks).index_select(0, rows_here(rows_K, kept, ranks.split));
+    if (tape.empty()) x_KC = rows_of(gather_whole(x_NC, pass, ranks), rows_here(rows_K, kept, ranks.split));
     Layer::remake(x_KC, kept, tape);
   }
 
@@ -54,6 +54,9 @@ class Dropping : public Layer {
   }
 
  private:
+  static at::Tensor rows_of(const at::Tensor& whole, const at::Tensor& rows) {
+    return kernels::gather_rows(whole, kernels::row_numbers(rows));
+  }
   // What `work` makes of the rows that are kept, among the others as they are.
   template <class Work>
   at::Tensor on_kept_rows(const at::Tensor& x_NC, const Pass& pass, const Work& work) const {
@@ -62,8 +65,8 @@ class Dropping : public Layer {
     Pass kept = pass_of_rows(pass, rows_K);
     hold_share(kept, ranks.split);
     const at::Tensor here = rows_here(rows_K, kept, ranks.split);
-    const at::Tensor y_KC = gather_whole(work(whole.index_select(0, here), kept), kept, ranks);
-    return rows_here(whole.clone().index_copy_(0, rows_K, y_KC), pass, ranks.split);
+    const at::Tensor y_KC = gather_whole(work(rows_of(whole, here), kept), kept, ranks);
+    return rows_here(kernels::replace_rows(whole, kernels::row_numbers(rows_K), y_KC), pass, ranks.split);
   }
 };
 

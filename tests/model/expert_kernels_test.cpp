@@ -7,6 +7,7 @@
 
 #include "model/kernels/expert_rows.h"
 #include "model/kernels/grouped_product.h"
+#include "model/kernels/row_copies.h"
 #include "model/support.h"
 
 namespace megalith::kernels {

@@ -49,20 +49,6 @@ float row_backward(float* gate, float* up, float weight, float* g, int64_t n) {
 
 }  // namespace
 
-at::Tensor gather_rows(const at::Tensor& x_NC, std::span<const int64_t> token) {
-  const at::Tensor x = x_NC.contiguous();
-  at::Tensor out_RC = at::empty({static_cast<int64_t>(token.size()), x.size(1)}, x.options());
-  const size_t bytes = static_cast<size_t>(x.size(1)) * x.element_size();
-  const auto* from = static_cast<const std::byte*>(x.const_data_ptr());
-  auto* to = static_cast<std::byte*>(out_RC.mutable_data_ptr());
-  at::parallel_for(0, std::ssize(token), 64, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; r++)
-      std::memcpy(to + static_cast<size_t>(r) * bytes, from + static_cast<size_t>(token[static_cast<size_t>(r)]) * bytes,
-                  bytes);
-  });
-  return out_RC;
-}
-
 at::Tensor sum_rows(const at::Tensor& y_RC, std::span<const int64_t> begin, std::span<const int64_t> rows,
                     const at::Tensor& onto_NC) {
   const int64_t tokens = std::ssize(begin) - 1, C = y_RC.size(1);

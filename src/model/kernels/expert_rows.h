@@ -1,4 +1,4 @@
-// The way of tokens to the experts' rows and back, and the activation between an expert's two products, each row with
+// The experts' rows on their way back to the tokens, and the activation between an expert's two products, each row with
 // its gate.
 #pragma once
 #include <ATen/core/Tensor.h>
@@ -8,8 +8,6 @@
 
 namespace megalith::kernels {
 
-// Row r is row token[r] of x.
-at::Tensor gather_rows(const at::Tensor& x_NC, std::span<const int64_t> token);
 // Row t is the sum of rows[begin[t]], ... of y, in this order, and of row t of `onto_NC` where that is defined.
 at::Tensor sum_rows(const at::Tensor& y_RC, std::span<const int64_t> begin, std::span<const int64_t> rows,
                     const at::Tensor& onto_NC = {});

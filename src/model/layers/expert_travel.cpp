@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "model/kernels/expert_rows.h"
+#include "model/kernels/row_copies.h"
 
 namespace megalith {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "model/kernels/expert_rows.h"
+#include "model/kernels/row_copies.h"
 #include "model/layers/lent_linear.h"
 #include "model/layers/router_input.h"
 #include "model/layers/row_shares.h"

@@ -1,0 +1,40 @@
+#include "model/kernels/row_copies.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/index_copy.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/randperm.h>
+#include <ATen/ops/sort.h>
+#include <gtest/gtest.h>
+
+#include "model/support.h"
+
+namespace megalith::kernels {
+namespace {
+using namespace testing_support;
+
+// Of 200 rows some at random, rising: fewer and more than a thread takes, none and all.
+TEST(RowCopies, GatherAndReplaceAsIndexingDoes) {
+  for (int threads : {1, 2, 3}) {
+    at::set_num_threads(threads);
+    for (at::ScalarType type : {at::kFloat, at::kDouble, at::kBFloat16})
+      for (int64_t some : {0, 1, 63, 130, 200}) {
+        const at::Tensor x = normal({200, 7}, 1).to(type), y = normal({some, 7}, 2).to(type);
+        const at::Tensor rows = std::get<0>(at::randperm(200, at::kLong).slice(0, 0, some).sort());
+        EXPECT_TRUE(gather_rows(x, row_numbers(rows)).equal(x.index_select(0, rows)));
+        EXPECT_TRUE(replace_rows(x, row_numbers(rows), y).equal(x.index_copy(0, rows, y)));
+      }
+  }
+}
+
+TEST(RowCopies, TakeMatricesThatAreViews) {
+  const at::Tensor x = normal({7, 9}, 1).t(), y = normal({7, 2}, 2).t();
+  const std::vector<int64_t> rows{3, 8};
+  const at::Tensor out = replace_rows(x, rows, y);
+  EXPECT_TRUE(gather_rows(out, rows).equal(y));
+  EXPECT_TRUE(out.slice(0, 0, 3).equal(x.slice(0, 0, 3)));
+  EXPECT_TRUE(out.slice(0, 4, 8).equal(x.slice(0, 4, 8)));
+}
+
+}  // namespace
+}  // namespace megalith::kernels
