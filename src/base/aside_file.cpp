@@ -16,6 +16,15 @@ constexpr size_t kBufferBytes = 1 << 18;
 
 }  // namespace
 
+void write_whole(int descriptor, std::string_view bytes, const std::filesystem::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(descriptor, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_cannot("write", path, errno);
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
 AsideFile::AsideFile(std::filesystem::path path) : path_(std::move(path)), aside_(path_) {
   aside_ += fmt::format(".{}.tmp", ::getpid());
   fd_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -29,15 +38,15 @@ AsideFile::~AsideFile() {
 
 void AsideFile::put(std::string_view bytes) {
   if (buffer_.size() + bytes.size() > kBufferBytes) {
-    write(buffer_);
+    write_whole(fd_, buffer_, path_);
     buffer_.clear();
   }
-  if (bytes.size() > kBufferBytes) return write(bytes);
+  if (bytes.size() > kBufferBytes) return write_whole(fd_, bytes, path_);
   buffer_ += bytes;
 }
 
 void AsideFile::end() {
-  write(buffer_);
+  write_whole(fd_, buffer_, path_);
   std::string().swap(buffer_);
   if (::fsync(fd_) != 0) throw_cannot("write", path_, errno);
   ::close(std::exchange(fd_, -1));
@@ -46,15 +55,6 @@ void AsideFile::end() {
 void AsideFile::give_name() {
   if (::rename(aside_.c_str(), path_.c_str()) != 0) throw_cannot("write", path_, errno);
   named_ = true;
-}
-
-void AsideFile::write(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw_cannot("write", path_, errno);
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
 }
 
 }  // namespace megalith

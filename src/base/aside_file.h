@@ -7,6 +7,9 @@
 
 namespace megalith {
 
+// Writes all bytes where the descriptor of `path` stands. Throws as write_file_atomically does.
+void write_whole(int descriptor, std::string_view bytes, const std::filesystem::path& path);
+
 class AsideFile {
  public:
   // Throws as write_file_atomically does, here and below.
@@ -29,8 +32,6 @@ class AsideFile {
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  void write(std::string_view bytes);
-
   std::filesystem::path path_, aside_;
   std::string buffer_;  // what is not written yet
   int fd_ = -1;

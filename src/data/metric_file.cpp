@@ -2,9 +2,9 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/aside_file.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "data/deepspeed_index.h"
@@ -25,37 +26,10 @@ std::string header(const MetricSubject& subject) {
   nlohmann::ordered_json head{
       {"megalith_metric", 1}, {"metric", subject.metric}, {"samples", subject.samples}, {"data", subject.data}};
   if (!subject.model.empty()) head["model"] = subject.model;
-  return head.dump() + '\n';
-}
-
-[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& expected, const std::string& got,
-                         const std::string& hint = "") {
-  throw UserError({path.string(), "curriculum", expected, got, hint});
-}
-
-std::vector<double> read_ours(const std::filesystem::path& path, std::string_view text, const MetricSubject& subject) {
-  const size_t line = text.find('\n');
-  const nlohmann::json there = nlohmann::json::parse(text.substr(0, line), nullptr, false);
-  if (line == std::string_view::npos || !there.is_object()) refuse(path, "a metric file", "a torn one");
-  const std::string hint = "run `megalith analyze` on this configuration again";
-  if (there.value("samples", int64_t{0}) != subject.samples || there.value("data", "") != subject.data)
-    refuse(path, fmt::format("values of these data ({} samples, {})", subject.samples, subject.data),
-           fmt::format("those of others ({}, {})", there.value("samples", int64_t{0}), there.value("data", "")), hint);
-  if (!subject.model.empty() && there.value("model", "") != subject.model)
-    refuse(path, fmt::format("values under the model {}", subject.model),
-           fmt::format("those under {}", there.value("model", "another")), hint);
-  text.remove_prefix(line + 1);
-  std::vector<double> values(static_cast<size_t>(subject.samples));
-  if (text.size() != values.size() * sizeof(double)) refuse(path, "a whole metric file", "a torn one", hint);
-  std::memcpy(values.data(), text.data(), text.size());
-  return values;
-}
-
-constexpr std::string_view kWhite = " \t\r\n\v\f";
-
-std::string_view trimmed(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(kWhite), text.size()));
-  return text.substr(0, text.find_last_not_of(kWhite) + 1);  // npos + 1 is 0: nothing
+  std::string line = head.dump();
+  line.resize((line.size() / sizeof(double) + 1) * sizeof(double), ' ');
+  line.back() = '\n';
+  return line;
 }
 
 // For messages: a file that is no text must not reach the terminal as it is.
@@ -66,6 +40,46 @@ std::string quoted(std::string_view text) {
     else out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
   }
   return '"' + out + '"';
+}
+
+[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& expected, const std::string& got,
+                         const std::string& hint = "") {
+  throw UserError({path.string(), "curriculum", expected, got, hint});
+}
+
+MetricSubject subject_of(const std::filesystem::path& path, std::string_view line) {
+  try {
+    const nlohmann::json head = nlohmann::json::parse(line);
+    return {head.at("metric").get<std::string>(), head.at("samples").get<int64_t>(), head.at("data").get<std::string>(),
+            head.value("model", "")};
+  } catch (const nlohmann::json::exception&) {
+    refuse(path, "a line that says what the values are of", quoted(line), "run `megalith analyze` again");
+  }
+}
+
+std::vector<double> read_ours(const std::filesystem::path& path, std::string_view text, const MetricSubject& subject) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  const MetricSubject there = subject_of(path, line);
+  const std::string hint = "run `megalith analyze` on this configuration again";
+  if (there.samples != subject.samples || there.data != subject.data)
+    refuse(path, fmt::format("values of these data ({} samples, {})", subject.samples, subject.data),
+           fmt::format("those of others ({}, {})", there.samples, there.data), hint);
+  if (!subject.model.empty() && there.model != subject.model)
+    refuse(path, fmt::format("values under the model {}", subject.model),
+           fmt::format("those under {}", there.model.empty() ? "another" : there.model), hint);
+  text.remove_prefix(std::min(line.size() + 1, text.size()));
+  std::vector<double> values(static_cast<size_t>(subject.samples));
+  if (text.size() != values.size() * sizeof(double)) refuse(path, "a whole metric file", "a torn one", hint);
+  std::memcpy(values.data(), text.data(), text.size());
+  for (double& value : values) value += 0.0;  // makes -0 a 0: see MetricWriter::add
+  return values;
+}
+
+constexpr std::string_view kWhite = " \t\r\n\v\f";
+
+std::string_view trimmed(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(kWhite), text.size()));
+  return text.substr(0, text.find_last_not_of(kWhite) + 1);  // npos + 1 is 0: nothing
 }
 
 std::optional<double> parse_number(std::string_view text) {
@@ -118,40 +132,49 @@ bool has_metric(const std::filesystem::path& path, const MetricSubject& subject)
          file.text().size() == head.size() + static_cast<size_t>(subject.samples) * sizeof(double);
 }
 
-MetricWriter::MetricWriter(std::filesystem::path path, const MetricSubject& subject)
-    : path_(std::move(path)), aside_(path_.string() + ".part"), samples_(subject.samples) {
-  const std::string head = header(subject);
+MetricWriter::MetricWriter(std::filesystem::path path, int64_t samples)
+    : path_(std::move(path)), aside_(path_.string() + ".part"), samples_(samples) {
   fd_ = ::open(aside_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd_ < 0) throw_cannot("write", aside_, errno);
-  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
-    ::close(fd_);
+}
+
+// What throws from here on is cleaned up after by the destructor.
+MetricWriter::MetricWriter(std::filesystem::path path, const MetricSubject& subject)
+    : MetricWriter(std::move(path), subject.samples) {
+  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0)
     throw UserError({aside_.string(), "", "a file that no other process writes", "one that is", "wait for it"});
-  }
-  std::string there(head.size(), '\0');  // no more than it takes to know whose values follow
-  struct stat status {};
-  if (::fstat(fd_, &status) != 0 || ::pread(fd_, there.data(), there.size(), 0) < 0)
-    throw_cannot("write", aside_, errno);
-  const bool fresh = there != head;
-  if (!fresh)
-    done_ = std::min(samples_, static_cast<int64_t>((static_cast<size_t>(status.st_size) - head.size()) / sizeof(double)));
-  const auto size = static_cast<off_t>(head.size() + static_cast<size_t>(done_) * sizeof(double));
-  if ((fresh && (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, head.data(), head.size(), 0) != std::ssize(head))) ||
-      ::ftruncate(fd_, size) != 0 || ::lseek(fd_, size, SEEK_SET) != size)
-    throw_cannot("write", aside_, errno);
+  const std::string head = header(subject);
+  const int64_t there = values_after(head);
+  done_ = std::clamp<int64_t>(there, 0, samples_);
+  const auto kept = there < 0 ? 0 : static_cast<off_t>(head.size() + static_cast<size_t>(done_) * sizeof(double));
+  if (::ftruncate(fd_, kept) != 0 || ::lseek(fd_, kept, SEEK_SET) != kept) throw_cannot("write", aside_, errno);
+  if (there < 0) write_whole(fd_, head, aside_);
 }
 
 MetricWriter::~MetricWriter() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+int64_t MetricWriter::values_after(const std::string& head) const {
+  const MappedFile file(aside_);
+  std::string_view text = file.text();
+  if (!text.starts_with(head)) return -1;
+  text.remove_prefix(head.size());
+  // Blocks that a crash kept from the disk are zeroes. Values begin at multiples of their size: each is whole or zero.
+  const auto values = static_cast<int64_t>(text.size() / sizeof(double));
+  for (int64_t i = 0; i < values; i++) {
+    uint64_t bits;
+    std::memcpy(&bits, text.data() + static_cast<size_t>(i) * sizeof bits, sizeof bits);
+    if (bits == 0) return i;
+  }
+  return values;
+}
+
 void MetricWriter::add(std::span<const double> values) {
   MEGALITH_ASSERT(done_ + std::ssize(values) <= samples_, "more values than samples");
-  const auto* bytes = reinterpret_cast<const char*>(values.data());
-  for (size_t written = 0; written < values.size_bytes();) {
-    const ssize_t n = ::write(fd_, bytes + written, values.size_bytes() - written);
-    if (n < 0 && errno != EINTR) throw_cannot("write", aside_, errno);
-    if (n > 0) written += static_cast<size_t>(n);
-  }
+  std::vector<double> marked(values.begin(), values.end());
+  std::ranges::replace(marked, 0.0, -0.0);  // a value of 0, unlike one that was lost, is not all zeroes
+  write_whole(fd_, {reinterpret_cast<const char*>(marked.data()), values.size_bytes()}, aside_);
   done_ += std::ssize(values);
 }
 

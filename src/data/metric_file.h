@@ -1,7 +1,8 @@
 // One number a training sample on disk: the difficulties that `megalith analyze` finds or a user brings.
 //
-// Ours is NAME.metric: a line of JSON that says what it is of, then the values as little-endian float64. Read as well:
-// text with one number a line, and DeepSpeed's index files (.bin and .idx: data/deepspeed_index.h).
+// Ours is NAME.metric: a line of JSON that says what it is of, filled up with spaces so that the values, little-endian
+// float64, begin at a multiple of 8 bytes. Read as well: text with one number a line, and DeepSpeed's index files (.bin
+// and .idx: data/deepspeed_index.h).
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -28,7 +29,7 @@ std::vector<double> read_metric(const std::filesystem::path& path, const MetricS
 bool has_metric(const std::filesystem::path& path, const MetricSubject& subject);
 
 // Writes a .metric aside and renames it when it is whole. What an interrupted writer of the same subject left aside is
-// gone on from.
+// gone on from, up to the first value that a crash of the machine lost.
 class MetricWriter {
  public:
   MetricWriter(std::filesystem::path path, const MetricSubject& subject);
@@ -41,6 +42,9 @@ class MetricWriter {
   void finish();
 
  private:
+  MetricWriter(std::filesystem::path path, int64_t samples);
+  int64_t values_after(const std::string& head) const;  // -1: of another subject
+
   std::filesystem::path path_, aside_;
   int64_t samples_, done_ = 0;
   int fd_ = -1;

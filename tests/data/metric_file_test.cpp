@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "base/error.h"
@@ -55,6 +56,39 @@ TEST_F(MetricFile, IsWrittenAsideAndGoneOnFrom) {
                             "run `megalith analyze` on this configuration again");
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 8);
   EXPECT_NE(complaint(path, 5).find("a torn one"), std::string::npos);
+}
+
+TEST_F(MetricFile, IsGoneOnFromTheFirstValueThatACrashLost) {
+  const MetricSubject subject{"m", 2000, "d", "any name of a model"};
+  const std::filesystem::path path = dir_ / "m.metric", part = path.string() + ".part";
+  std::vector<double> values(2000);
+  for (size_t i = 0; i < values.size(); i++) values[i] = i % 3 == 0 ? 0 : 1.0 / static_cast<double>(i);
+  {
+    MetricWriter writer(path, subject);
+    writer.add(std::span(values).first(1500));
+  }
+  EXPECT_EQ(MetricWriter(path, subject).done(), 1500);  // values of 0 are not lost
+  std::string content = read_file(part);
+  const size_t head = content.find('\n') + 1;
+  EXPECT_EQ(head % 8, 0u);
+  std::fill_n(content.begin() + 4096, 4096, '\0');  // a block that never reached the disk, before one that did
+  std::ofstream(part, std::ios::binary) << content;
+  MetricWriter writer(path, subject);
+  EXPECT_EQ(writer.done(), static_cast<int64_t>((4096 - head) / 8));
+  writer.add(std::span(values).subspan(static_cast<size_t>(writer.done())));
+  writer.finish();
+  const std::vector<double> there = read_metric(path, subject);
+  EXPECT_EQ(there, values);
+  EXPECT_FALSE(std::signbit(there[0]));
+}
+
+TEST_F(MetricFile, WithAFirstLineOfAnotherKindIsRefused) {
+  for (const char* wrong : {R"("metric":"m","samples":"3","data":"d"})", R"("metric":"m","samples":3,"data":7})",
+                            R"("metric":"m","samples":3,"data":"d","model":[]})", R"("metric":"m"})", "[3]}", "torn"}) {
+    const std::string said = complaint(text(fmt::format("{{\"megalith_metric\":1,{}\n123456781234567812345678", wrong)));
+    EXPECT_NE(said.find("values.txt: curriculum: expected a line that says what the values are of, got \"{"),
+              std::string::npos) << said;
+  }
 }
 
 TEST_F(MetricFile, OfTheUserIsOneNumberALine) {
