@@ -73,8 +73,9 @@ class Dataset {
   // whenever they are asked for.
   Batch sample_batch(int64_t first, int64_t count) const;
   int64_t longest_document(int64_t sample) const;  // tokens of the longest part of one inside the sample
-  // Names the training samples: another text, order of files, length or split has another.
+  // Names the training samples: another text, order of files, division into documents, length or split has another.
   std::string fingerprint() const;
+  int64_t never_admitted() const;  // training samples that no step of a curriculum admits
   int64_t valid_sequences() const { return valid_samples_; }  // 0: nothing is held out
   int64_t train_tokens() const { return samples() * sequence_; }
   // Passes over each training set that `steps` steps of `batch` sequences make.

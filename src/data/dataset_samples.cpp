@@ -42,7 +42,8 @@ int64_t Dataset::longest_document(int64_t sample) const {
   return longest;
 }
 
-// From the sizes and the tokens at up to 1,024 places: a change of the text shows, and a terabyte is not read.
+// From the sizes, and the tokens and ends of documents at up to 1,024 places: a change of the text shows, and a terabyte is
+// not read.
 std::string Dataset::fingerprint() const {
   constexpr int64_t kPlaces = 1024, kTokens = 64;
   std::vector<int64_t> facts{sequence_, samples_};
@@ -50,12 +51,21 @@ std::string Dataset::fingerprint() const {
     const int64_t tokens = part.order.samples() * sequence_, places = std::min(kPlaces, tokens / kTokens);
     facts.push_back(part.order.samples());
     for (int64_t i = 0; i < places; i++) {
+      const auto last = static_cast<__int128>(tokens - kTokens);  // where a place may begin
+      const auto place = static_cast<int64_t>(last * i / std::max<int64_t>(1, places - 1));
       facts.resize(facts.size() + kTokens);
-      part.stream.copy(static_cast<int64_t>(static_cast<__int128>(tokens - kTokens) * i / std::max<int64_t>(1, places - 1)),
-                       std::span(facts).last(kTokens));
+      part.stream.copy(place, std::span(facts).last(kTokens));
+      for (int64_t p = place; p < place + kTokens;) facts.push_back(p = part.stream.document_end(p));
     }
   }
   return fmt::format("{:016x}", XXH3_64bits(facts.data(), facts.size() * sizeof facts[0]));
+}
+
+int64_t Dataset::never_admitted() const {
+  int64_t never = 0;
+  for (const Part& part : parts_)
+    if (part.admitted) never += part.admitted->samples() - part.admitted->admitted(kNever - 1);
+  return never;
 }
 
 }  // namespace megalith

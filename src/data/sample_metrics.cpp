@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <exception>
-#include <mutex>
 #include <thread>
 
 #include "base/error.h"
@@ -29,7 +27,7 @@ class LengthMetric : public SampleMetric {
 
 class RarityMetric : public SampleMetric {
  public:
-  RarityMetric(const Dataset& data, std::vector<double> cost) : data_(data), cost_(std::move(cost)) {}
+  RarityMetric(const Dataset& data, std::span<const double> cost) : data_(data), cost_(cost) {}
   void compute(int64_t first, std::span<double> out) const override {
     std::vector<int64_t> ids(static_cast<size_t>(data_.sequence()));
     for (size_t i = 0; i < out.size(); i++) {
@@ -41,7 +39,7 @@ class RarityMetric : public SampleMetric {
 
  private:
   const Dataset& data_;
-  std::vector<double> cost_;  // -log(frequency), by id
+  std::span<const double> cost_;  // -log(frequency), by id
 };
 
 class ProductMetric : public SampleMetric {
@@ -80,30 +78,6 @@ class CompressionMetric : public SampleMetric {
   size_t width_;
 };
 
-// -log of each id's share of all training tokens.
-std::vector<double> token_costs(const Dataset& data, int64_t vocab, int64_t threads,
-                                const std::function<void(int64_t)>& progress) {
-  std::vector<int64_t> counts(static_cast<size_t>(vocab));
-  std::mutex mutex;
-  for_samples(
-      0, data.samples(), threads,
-      [&](int64_t first, int64_t count) {
-        std::vector<int64_t> ids(static_cast<size_t>(data.sequence())), seen;
-        for (int64_t i = first; i < first + count; i++) {
-          data.sample_tokens(i, ids);
-          seen.insert(seen.end(), ids.begin(), ids.end());
-        }
-        std::lock_guard lock(mutex);
-        for (int64_t id : seen) counts[static_cast<size_t>(id)]++;
-      },
-      [&](int64_t first, int64_t count) { progress(first + count); });
-  std::vector<double> costs(counts.size());
-  const auto all = static_cast<double>(data.samples() * data.sequence());
-  for (size_t id = 0; id < counts.size(); id++)
-    costs[id] = counts[id] > 0 ? -std::log(static_cast<double>(counts[id]) / all) : 0;
-  return costs;
-}
-
 }  // namespace
 
 std::span<const std::string_view> token_metrics() {
@@ -111,40 +85,75 @@ std::span<const std::string_view> token_metrics() {
   return kNames;
 }
 
-std::unique_ptr<SampleMetric> make_token_metric(std::string_view name, const Dataset& data, int64_t vocab, int64_t threads,
-                                                const std::function<void(int64_t)>& progress) {
-  auto rarity = [&] { return std::make_unique<RarityMetric>(data, token_costs(data, vocab, threads, progress)); };
+std::unique_ptr<SampleMetric> make_token_metric(std::string_view name, const Dataset& data, int64_t vocab,
+                                                const std::function<std::span<const double>()>& costs) {
   if (name == "length") return std::make_unique<LengthMetric>(data);
-  if (name == "rarity") return rarity();
-  if (name == "length_rarity") return std::make_unique<ProductMetric>(std::make_unique<LengthMetric>(data), rarity());
+  if (name == "rarity") return std::make_unique<RarityMetric>(data, costs());
+  if (name == "length_rarity")
+    return std::make_unique<ProductMetric>(std::make_unique<LengthMetric>(data),
+                                           std::make_unique<RarityMetric>(data, costs()));
   if (name == "compression") return std::make_unique<CompressionMetric>(data, vocab);
   return nullptr;
 }
 
-bool for_samples(int64_t begin, int64_t samples, int64_t threads, const std::function<void(int64_t, int64_t)>& work,
-                 const std::function<void(int64_t, int64_t)>& done, const std::function<bool()>& stop) {
+std::optional<std::vector<double>> token_costs(const Dataset& data, int64_t vocab, int64_t threads,
+                                               const std::function<void(int64_t)>& progress,
+                                               const std::function<bool()>& stop) {
+  std::vector<std::vector<int64_t>> counts(static_cast<size_t>(threads), std::vector<int64_t>(static_cast<size_t>(vocab)));
+  SampleWalk walk = walk_of(data, 0, threads, SampleMetric::kTokensAtOnce);
+  walk.stop = stop;
+  const bool whole = for_samples(
+      walk,
+      [&](const SampleChunk& chunk) {
+        std::vector<int64_t> ids(static_cast<size_t>(data.sequence()));
+        for (int64_t i = chunk.first; i < chunk.first + chunk.count; i++) {
+          data.sample_tokens(i, ids);
+          for (int64_t id : ids) counts[static_cast<size_t>(chunk.thread)][static_cast<size_t>(id)]++;
+        }
+      },
+      [&](const SampleChunk& chunk) { progress(chunk.first + chunk.count); });
+  if (!whole) return std::nullopt;
+  std::vector<double> costs(static_cast<size_t>(vocab));
+  const auto all = static_cast<double>(data.train_tokens());
+  for (size_t id = 0; id < costs.size(); id++) {
+    int64_t count = 0;
+    for (const std::vector<int64_t>& of_thread : counts) count += of_thread[id];
+    costs[id] = count > 0 ? -std::log(static_cast<double>(count) / all) : 0;
+  }
+  return costs;
+}
+
+SampleWalk walk_of(const Dataset& data, int64_t begin, int64_t threads, int64_t tokens_at_once) {
+  const int64_t share = (data.samples() - begin + threads - 1) / threads;  // of a thread
+  return {begin, data.samples(), std::clamp<int64_t>(std::min(tokens_at_once / data.sequence(), share), 1, 512), threads};
+}
+
+bool for_samples(const SampleWalk& walk, const std::function<void(const SampleChunk&)>& work,
+                 const std::function<void(const SampleChunk&)>& done) {
   // A round is one chunk a thread: simple, and chunks take about equally long.
-  for (int64_t round = begin; round < samples; round += threads * kSampleChunk) {
-    if (stop && stop()) return false;
-    std::vector<std::exception_ptr> failures(static_cast<size_t>(threads));
-    auto chunk = [&](int64_t thread) {
-      const int64_t first = round + thread * kSampleChunk;
-      if (first >= samples) return;
+  for (int64_t round = walk.begin; round < walk.end; round += walk.threads * walk.chunk) {
+    if (walk.stop && walk.stop()) return false;
+    auto chunk_of = [&](int64_t thread) {
+      const int64_t first = std::min(walk.end, round + thread * walk.chunk);
+      return SampleChunk{first, std::min(walk.chunk, walk.end - first), thread};
+    };
+    std::vector<std::exception_ptr> failures(static_cast<size_t>(walk.threads));
+    auto try_work = [&](int64_t thread) {
       try {
-        work(first, std::min(kSampleChunk, samples - first));
+        if (const SampleChunk chunk = chunk_of(thread); chunk.count > 0) work(chunk);
       } catch (...) {
         failures[static_cast<size_t>(thread)] = std::current_exception();
       }
     };
     {
       std::vector<std::jthread> helpers;
-      for (int64_t thread = 1; thread < threads; thread++) helpers.emplace_back(chunk, thread);
-      chunk(0);
+      for (int64_t thread = 1; thread < walk.threads; thread++) helpers.emplace_back(try_work, thread);
+      try_work(0);
     }
     for (const std::exception_ptr& failure : failures)
       if (failure) std::rethrow_exception(failure);
-    for (int64_t first = round; first < std::min(samples, round + threads * kSampleChunk); first += kSampleChunk)
-      done(first, std::min(kSampleChunk, samples - first));
+    for (int64_t thread = 0; thread < walk.threads; thread++)
+      if (const SampleChunk chunk = chunk_of(thread); chunk.count > 0) done(chunk);
   }
   return true;
 }

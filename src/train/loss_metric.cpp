@@ -70,23 +70,22 @@ class LossMetric : public SampleMetric {
   }
 
   void compute(int64_t first, std::span<double> out) const override {
-    const int64_t T = data_.sequence(), each = std::max<int64_t>(1, 2048 / T);
-    for (int64_t i = 0; i < std::ssize(out); i += each) {
-      const Batch batch = data_.sample_batch(first + i, std::min(each, std::ssize(out) - i));
-      const std::vector<float> losses = model_.engine->losses(batch);
-      for (int64_t row = 0; row < batch.sequences; row++) {
-        double sum = 0;
-        int64_t targets = 0;
-        for (auto p = static_cast<size_t>(row * T); p < static_cast<size_t>(row * T + T); p++) {
-          if (batch.targets[p] == kNoTarget) continue;
-          sum += losses[p];
-          targets++;
-        }
-        out[static_cast<size_t>(i + row)] = sum / static_cast<double>(std::max<int64_t>(1, targets));
+    const Batch batch = data_.sample_batch(first, std::ssize(out));
+    const std::vector<float> losses = model_.engine->losses(batch);
+    const auto T = static_cast<size_t>(data_.sequence());
+    for (size_t row = 0; row < out.size(); row++) {
+      double sum = 0;
+      int64_t targets = 0;
+      for (size_t p = row * T; p < row * T + T; p++) {
+        if (batch.targets[p] == kNoTarget) continue;
+        sum += losses[p];
+        targets++;
       }
+      out[row] = sum / static_cast<double>(std::max<int64_t>(1, targets));
     }
   }
   bool threaded() const override { return false; }  // the model's own threads are at work
+  int64_t tokens_at_once() const override { return 2048; }
 
  private:
   LoadedModel model_;
@@ -101,6 +100,8 @@ std::string loss_named(const std::filesystem::path& checkpoint, const Config& co
   if (config.data.attention == AttentionReach::document) name += ", by document";
   if (config.objective.kind != Objective::causal)  // which tokens are hidden or seen at once follows from the seed
     name += fmt::format(", {}, seed {}", name_of(config.objective.kind), config.run.seed);
+  if (config.objective.kind == Objective::masked)
+    name += fmt::format(", {} of the {}", config.objective.mask_fraction, config.objective.whole_words ? "words" : "tokens");
   return name;
 }
 

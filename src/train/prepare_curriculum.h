@@ -13,8 +13,8 @@ namespace megalith {
 void check_curriculum(const Config& config);
 
 // One for each entry of `curriculum` that filters, from the user's file or from what `megalith analyze` left in the
-// run directory, which is made now if it is not there. UserError where a file is of other data. A run that `goes_on`
-// keeps the values that it began with.
-std::vector<Filter> prepare_filters(const Config& config, const RunDirectory& run, const Dataset& data, bool goes_on);
+// run directory, which is made now if it is not there. UserError where a file is of other data. What stands for each
+// checkpoint is noted there: a run that has `begun` goes by it even if the checkpoint has changed or gone.
+std::vector<Filter> prepare_filters(const Config& config, const RunDirectory& run, const Dataset& data, bool begun);
 
 }  // namespace megalith

@@ -1,10 +1,11 @@
-// What the files of a metric take beside its values.
+// What a metric takes beside its values, when it is computed and in its files.
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "data/deepspeed_index.h"
 #include "data/metric_file.h"
+#include "data/sample_metrics.h"
 #include "peak_heap.h"
 #include "temp_dir.h"
 
@@ -39,6 +40,21 @@ TEST_F(MetricMemory, OfGoingOnDoesNotGrowWithWhatIsThere) {
   MetricWriter writer(dir_ / "m.metric", subject);
   EXPECT_EQ(writer.done(), 400'000);
   EXPECT_LT(heap.grown(), kFixed);
+}
+
+TEST_F(MetricMemory, OfCountingTokensDoesNotGrowWithTheSequence) {
+  constexpr int64_t kSequence = 1 << 17, kSamples = 16;
+  DataSettings settings;
+  settings.sequence = kSequence;
+  settings.valid_fraction = 0;
+  VocabularyFacts vocabulary;
+  vocabulary.vocab_size = 100;
+  TokenSources sources;
+  sources.push_back(std::make_unique<MemorySource>(std::vector<int64_t>(kSequence * kSamples + 1, 7)));
+  const Dataset data(std::move(sources), {}, settings, {}, vocabulary, 1, 1);
+  const PeakHeap heap;
+  EXPECT_EQ(token_costs(data, 100, 2, [](int64_t) {}, {})->at(7), 0);
+  EXPECT_LT(heap.grown(), 2 * 8 * kSequence + kFixed);  // one sample a thread
 }
 
 }  // namespace

@@ -1,0 +1,57 @@
+// The difficulty of every training sample by a metric: computed once, kept in the run directory.
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "data/dataset.h"
+#include "data/metric_file.h"
+#include "data/sample_metrics.h"
+#include "train/run_directory.h"
+
+namespace megalith {
+
+inline constexpr std::string_view kLossMetric = "loss";
+
+struct DifficultyRequest {
+  std::string metric;      // one of token_metrics(), or loss; any name with `file`
+  std::string checkpoint;  // loss: the model whose loss it is
+  std::string file;        // the user's own values; empty: they are computed
+  std::string kept = {};   // loss: a file of ours to go by, whatever has become of the checkpoint; empty: as it is now
+  bool of_model() const { return file.empty() && metric == kLossMetric; }
+  bool operator==(const DifficultyRequest&) const = default;
+};
+
+DifficultyRequest request_of(const CurriculumSettings& entry);
+
+// UserError, as of `key`, where no such metric can be had: told before text is made into tokens, which may take long.
+void check_request(const DifficultyRequest& request, const std::string& key);
+
+struct MetricValues {
+  std::filesystem::path path;
+  std::vector<double> values;  // one a training sample
+};
+
+class Difficulties {
+ public:
+  // Borrows all.
+  Difficulties(const Config& config, const RunDirectory& run, const Dataset& data);
+
+  // A metric's values, computed first unless they are there for exactly these data and this model. Shows progress; an
+  // interruption keeps what is done and throws Interrupted.
+  MetricValues of(const DifficultyRequest& request);
+
+ private:
+  void compute(const DifficultyRequest& request, const std::filesystem::path& path, const MetricSubject& subject);
+
+  const Config& config_;
+  const RunDirectory& run_;
+  const Dataset& data_;
+  int64_t threads_;
+  std::string fingerprint_;                          // of the data
+  std::optional<std::vector<double>> token_costs_;  // counted when a metric first needs them
+};
+
+}  // namespace megalith
