@@ -22,6 +22,15 @@ void share(World& world, std::optional<Found>& checkpoint) {
     checkpoint = Found{std::stoll(text.substr(0, space)), text.substr(space + 1)};
 }
 
+void check_same_admissions(World& world, const std::string& admissions) {
+  const std::vector<std::string> all = world.all_gather(admissions);
+  for (size_t rank = 1; rank < all.size(); rank++)
+    if (all[rank] != all[0])
+      throw UserError({"", "curriculum", "the same difficulties on all ranks",
+                       fmt::format("others on rank {} than on rank 0", rank),
+                       "a metric's file or the data are not the same on its host: copy those of rank 0's"});
+}
+
 Seat seat_of(Team* team) {
   if (!team) return {};
   return {.stage = team->mesh().place(Axis::pipeline),

@@ -17,6 +17,9 @@ void share_with_neighbours(World& world);
 // The checkpoint that rank 0 has found and verified, for all.
 void share(World& world, std::optional<Found>& checkpoint);
 
+// UserError on all ranks where one would draw other samples than rank 0: `admissions` is Dataset's.
+void check_same_admissions(World& world, const std::string& admissions);
+
 // All ranks plan with rank 0's speeds, the smallest budget and the largest process. `team` is borrowed; none: alone.
 Seat seat_of(Team* team);
 

@@ -106,7 +106,7 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<Dataset> data;
   leader_first([&] {
-    check_curriculum(config);
+    if (leads) check_curriculum(config);  // other hosts need no checkpoint whose losses come to them
     tokenizer = prepare_tokenizer(config, run, say);
     complete_shape(config, folder, tokenizer ? tokenizer->vocab_size() : 0);
     check_layout(config, layout);
@@ -116,8 +116,11 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   if (config.token_dropping.on())
     data->drop_tokens(config.token_dropping.layers_of(config.model.shape.layers), config.token_dropping.keep_special);
   leader_first([&] {  // analyses leave files, too
-    data->follow(shapes, prepare_filters(config, run, *data, checkpoint.has_value()));
-  });
+    data->follow(shapes, prepare_filters(config, run, *data, checkpoint.has_value() || !leads));
+  }, [&] { far->bring(run.file("analysis")); });
+  if (const int64_t never = data->never_admitted(); never > 0)
+    log::warn("{} of {} training samples are above a limit of the curriculum to its end, and are never trained on", never,
+              data->samples());
 
   const Plan plan = plan_run(config, Measuring::allowed, seat_of(team));
   if (leads) {
