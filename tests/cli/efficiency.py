@@ -1,14 +1,19 @@
 """Curricula, token dropping and analysis from the command line: shorter steps at first, samples admitted by difficulty,
 bit-identical resumption, DeepSpeed's files.  efficiency.py BINARY"""
 
+import collections
+import ctypes
 import json
+import math
 import random
+import re
 import shutil
 import signal
 import struct
+import subprocess
 import time
 
-from support import assert_same_run, lines_of, metrics, run_cases, wait_for
+from support import assert_same_run, checkpoints, lines_of, metrics, run_cases, text, wait_for
 
 CURRICULUM = (
     "[{metric: length, apply: truncate, from: 8, to: 32, step: 4, over: 12 steps}, "
@@ -60,9 +65,10 @@ def resumes_exactly(space):
     began = time.monotonic()
     space.train("whole", "run.dir=runs/again")
     duration = time.monotonic() - began
-    chance, kills, runs = random.Random(3), [], 0
-    while len(kills) < 4:
+    chance, kills, between, runs = random.Random(3), [], 0, 0
+    while len(kills) < 4 or not between:  # the first checkpoint and the end
         runs += 1
+        assert runs <= 10, f"killed after steps {kills}, never between the first checkpoint and the end"
         directory = f"runs/killed{runs}"
         for _ in range(3):
             process = space.start("train", "whole.yaml", f"run.dir={directory}")
@@ -71,14 +77,16 @@ def resumes_exactly(space):
                 process.send_signal(signal.SIGKILL)
                 process.wait()
                 kills.append(lines_of(space / directory / "metrics.jsonl"))
+                between += kills[-1] < 40 and len(checkpoints(space / directory)) > 0
         space.train("whole", f"run.dir={directory}")
         assert_same_run(space / directory, space / "runs/whole", f"run {runs}")
-    return f"killed after steps {kills}"
+    return f"killed after steps {kills}, {between} of them between checkpoints"
 
 
 def every_objective(space):
     for arch, objective in (("gpt2", "prefix"), ("bert", "masked"), ("llama", "causal")):
-        space.yaml(arch, arch, steps=6, objective=objective, token_dropping="{from: 8, to: 16, over: 4 steps, layers: [0, 1]}",
+        space.yaml(arch, arch, steps=6, objective=objective,
+                   token_dropping="{from: 8, to: 16, over: 4 steps, layers: [0, 1]}",
                    curriculum="[{metric: length, apply: reshape, from: 12, to: 32, over: 5 steps}]")
         if arch == "bert":
             space.run("train", f"{arch}.yaml", "token_dropping.keep_special=true")
@@ -88,27 +96,82 @@ def every_objective(space):
         assert [r["kept"] for r in rows][-1] == 16 and rows[0]["kept"] == 8 and rows[0]["length"] == 12, rows
 
 
-def analysis(space):
-    """Values against what Python computes from the shard; the page; interrupted and gone on."""
-    space.yaml("a")
-    said = space.run("analyze", "a.yaml", "--deepspeed", "a.yaml", expect=2)
-    assert "a.yaml: --deepspeed: expected a folder, got a file" in said.stderr and not (space / "runs/a").exists(), said.stderr
-    out = space.run("--json", "analyze", "a.yaml", "--deepspeed", "ds").json
-    assert set(out["metrics"]) == {"length", "rarity", "length_rarity", "compression"}, out["metrics"].keys()
-    prefix = next((space / "runs/a/data").glob("*.bin"))
-    ids = list(struct.unpack(f"<{prefix.stat().st_size // 2}H", prefix.read_bytes()))
-    samples = out["metrics"]["rarity"]["samples"]
-    import collections
-    import math
+def values_in(path):
+    """Those of a .metric file of ours."""
+    raw = path.read_bytes().split(b"\n", 1)[1]
+    return struct.unpack(f"<{len(raw) // 8}d", raw)
 
+
+def shard_in(folder):
+    """The tokens of the only shard there, and how many each of its documents has."""
+    binary = next(folder.glob("*.bin"))
+    ids = struct.unpack(f"<{binary.stat().st_size // 2}H", binary.read_bytes())
+    index = binary.with_suffix(".idx").read_bytes()
+    (count,) = struct.unpack("<Q", index[18:26])
+    return ids, struct.unpack(f"<{count}i", index[34 : 34 + 4 * count])
+
+
+def zstd_size(content):
+    """Of what zstd makes of it at level 3, by the library itself."""
+    library = ctypes.CDLL("libzstd.so.1")
+    library.ZSTD_compressBound.restype = library.ZSTD_compress.restype = ctypes.c_size_t
+    room = library.ZSTD_compressBound(ctypes.c_size_t(len(content)))
+    return library.ZSTD_compress(ctypes.create_string_buffer(room), ctypes.c_size_t(room), content,
+                                 ctypes.c_size_t(len(content)), 3)
+
+
+def values_of_tokens(space):
+    """All metrics of tokens against what Python computes from the shard, with documents that end inside samples."""
+    words, chance = text(9000, seed=5).split(), random.Random(5)
+    with open(space / "docs.jsonl", "w") as out:
+        while words:
+            count = chance.choice((2, 5, 10, 40))
+            out.write(json.dumps({"text": " ".join(words[:count])}) + "\n")
+            words = words[count:]
+    space.yaml("a")
+    space.run("analyze", "a.yaml", "data.train=docs.jsonl", "train.threads=2")
+    ids, lengths = shard_in(space / "runs/a/data")
+    document = [number for number, length in enumerate(lengths) for _ in range(length)]
+    assert len(document) == len(ids) and len(lengths) > 100
+    got = {name: values_in(space / f"runs/a/analysis/{name}.metric") for name in
+           ("length", "rarity", "length_rarity", "compression")}
+    samples = len(got["length"])
     used = ids[: samples * 32]
     counts = collections.Counter(used)
-    rarity = [sum(-math.log(counts[i] / len(used)) for i in used[s * 32 : s * 32 + 32]) for s in range(samples)]
-    raw = (space / "runs/a/analysis/rarity.metric").read_bytes().split(b"\n", 1)[1]
-    ours = struct.unpack(f"<{samples}d", raw)
-    assert max(abs(a - b) for a, b in zip(ours, rarity)) < 1e-9 * max(rarity)
-    ends = [i + 1 for i, t in enumerate(ids) if t == ids[-1]]  # one document: a file
-    assert set(struct.unpack(f"<{samples}d", (space / "runs/a/analysis/length.metric").read_bytes().split(b"\n", 1)[1])) == {32.0}, ends
+    for s in range(samples):
+        part = slice(s * 32, s * 32 + 32)
+        length = max(collections.Counter(document[part]).values())
+        rarity = sum(-math.log(counts[i] / len(used)) for i in ids[part])
+        compression = zstd_size(struct.pack("<32H", *ids[part])) / 64
+        expected = {"length": length, "rarity": rarity, "length_rarity": length * rarity, "compression": compression}
+        for name, value in expected.items():
+            assert math.isclose(got[name][s], value, rel_tol=1e-12), (name, s, got[name][s], value)
+    assert len(set(got["length"])) > 5 and len(set(got["compression"])) > 5
+
+    # The same tokens in other documents are other data.
+    prefix = next((space / "runs/a/data").glob("*.idx")).with_suffix("")
+    for ending in (".bin", ".idx"):
+        shutil.copy(prefix.with_suffix(ending), space / f"same{ending}")
+    shutil.copy(space / "runs/a/tokenizer.json", space / "tokenizer.json")
+    settings = ("a.yaml", "run.dir=runs/b", "data.train=same.bin", "data.tokenizer=tokenizer.json", "--metric", "length")
+    space.run("analyze", *settings)
+    assert values_in(space / "runs/b/analysis/length.metric") == got["length"]
+    index = (space / "same.idx").read_bytes()
+    (space / "same.idx").write_bytes(index[:18] + struct.pack("<QQ", 1, 2) + struct.pack("<iqqq", len(ids), 0, 0, 1))
+    space.run("analyze", *settings)
+    assert set(values_in(space / "runs/b/analysis/length.metric")) == {32.0}, "of the documents as they are now"
+
+
+def analysis(space):
+    """The page and DeepSpeed's files; what is refused."""
+    space.yaml("a")
+    said = space.run("analyze", "a.yaml", "--deepspeed", "a.yaml", expect=2)
+    assert "a.yaml: --deepspeed: expected a folder, got a file" in said.stderr, said.stderr
+    assert not (space / "runs/a").exists(), "nothing long before it is told"
+    out = space.run("--json", "analyze", "a.yaml", "--deepspeed", "ds").json
+    assert set(out["metrics"]) == {"length", "rarity", "length_rarity", "compression"}, out["metrics"].keys()
+    samples = out["metrics"]["rarity"]["samples"]
+    assert set(values_in(space / "runs/a/analysis/length.metric")) == {32.0}, "one document: a file"
     page = (space / "runs/a/analysis/analysis.html").read_text()
     assert "rarity" in page and "<svg" in page and out["metrics"]["rarity"]["hardest"][0]["text"][:5] in page
     # Their layout, written out: header, type, counts, lengths, offsets, documents.
@@ -119,17 +182,20 @@ def analysis(space):
     rule = "{metric: mine, file: ds/rarity_sample_to_metric, unit: percentile, from: 10, to: 100, over: 5 steps}"
     space.yaml("theirs", steps=6, curriculum=f"[{rule}]")
     space.train("theirs")
-    space.yaml("ours", steps=6, curriculum="[" + rule.replace("mine", "rarity").replace(", file: ds/rarity_sample_to_metric", "") + "]")
+    computed = rule.replace("mine", "rarity").replace(", file: ds/rarity_sample_to_metric", "")
+    space.yaml("ours", steps=6, curriculum=f"[{computed}]")
     space.train("ours")
     losses = [[r["loss"] for r in metrics(space / "runs" / name)] for name in ("theirs", "ours")]
     assert losses[0] == losses[1], "the same values give the same batches"
     space.write("short.txt", "1\n2\n")
-    said = space.run("train", "theirs.yaml", "run.dir=runs/x", f"curriculum=[{rule.replace('ds/rarity_sample_to_metric', 'short.txt')}]", expect=2)
+    short = rule.replace("ds/rarity_sample_to_metric", "short.txt")
+    said = space.run("train", "theirs.yaml", "run.dir=runs/x", f"curriculum=[{short}]", expect=2)
     assert "short.txt" in said.stderr and f"{samples} training samples, got 2" in said.stderr, said.stderr
     said = space.run("train", "theirs.yaml", "run.dir=runs/x", f"curriculum=[{rule.replace('ds/', 'no/')}]", expect=2)
     assert "no/rarity_sample_to_metric: curriculum[0].file: expected a file" in said.stderr, said.stderr
     assert "tokenized" not in said.stderr, "nothing long before it is told"
-    said = space.run("train", "a.yaml", "run.dir=runs/y", "curriculum=[{metric: colour, from: 1, to: 2, over: 3 steps}]", expect=2)
+    unknown = "curriculum=[{metric: colour, from: 1, to: 2, over: 3 steps}]"
+    said = space.run("train", "a.yaml", "run.dir=runs/y", unknown, expect=2)
     assert "colour" in said.stderr and "compression" in said.stderr, said.stderr
 
     # A user's own metric is analysed like ours.
@@ -137,6 +203,23 @@ def analysis(space):
     assert set(out) == {"mine"} and out["mine"]["samples"] == samples and "hardest" in out["mine"], out
     said = space.run("analyze", "theirs.yaml", "--checkpoint", "runs/ours", expect=2)
     assert "--checkpoint: expected metric loss beside it" in said.stderr, said.stderr
+
+    # Two of one name are told apart; a name is no path.
+    space.write("falls.txt", "\n".join(str(-i) for i in range(samples)))
+    other = rule.replace("ds/rarity_sample_to_metric", "falls.txt")
+    out = space.run("--json", "analyze", "theirs.yaml", f"curriculum=[{rule}, {other}, {rule}]", "--deepspeed", "two").json
+    assert set(out["metrics"]) == {"mine", "mine_2"} and out["metrics"]["mine_2"]["high"] == 0, out["metrics"].keys()
+    assert (space / "two/mine_sample_to_metric.bin").read_bytes() != (space / "two/mine_2_sample_to_metric.bin").read_bytes()
+    outside = f"curriculum=[{rule.replace('mine', '../out')}]"
+    said = space.run("analyze", "theirs.yaml", outside, "--deepspeed", "two", expect=2)
+    assert "expected a metric's name, which names of files are made of, got ../out" in said.stderr, said.stderr
+    assert not list(space.root.glob("out_*"))
+
+    # A sample that begins inside a character is shown with a mark in place of its bytes.
+    chance = random.Random(1)
+    space.write("signs.txt", "".join(chr(chance.randrange(0x4E00, 0x9F00)) for _ in range(3000)))
+    space.run("analyze", "a.yaml", "run.dir=runs/signs", "data.train=signs.txt", "--metric", "rarity", "--examples", "50")
+    assert "\ufffd" in (space / "runs/signs/analysis/analysis.html").read_text(encoding="utf-8", errors="strict")
 
 
 def loss_of_a_model(space):
@@ -159,11 +242,30 @@ def loss_of_a_model(space):
     space.train("filtered", "run.dir=runs/goes_on", "train.steps=9", "checkpoint.every=3")
     losses = [[r["loss"] for r in metrics(space / "runs" / name)] for name in ("filtered", "goes_on")]
     assert losses[0] == losses[1], losses
+    shutil.rmtree(space / "runs/goes_on/checkpoints/step-00000009")
+    (space / "runs/model").rename(space / "runs/model_elsewhere")
+    space.train("filtered", "run.dir=runs/goes_on", "train.steps=9", "checkpoint.every=3")
+    assert [r["loss"] for r in metrics(space / "runs/goes_on")] == losses[0], "without the checkpoint"
+    (space / "runs/model_elsewhere").rename(space / "runs/model")
+
+    # Losses under two models lie side by side, and what else is analysed in the run's folder replaces neither.
+    space.train("a", "run.dir=runs/second", "train.steps=3", "run.seed=5")
+    both = f"curriculum=[{rule}, {rule.replace('runs/model', 'runs/second')}]"
+    out = space.run("--json", "analyze", "a.yaml", "run.dir=runs/both", both).json["metrics"]
+    assert set(out) == {"loss", "loss_2"} and out["loss"]["mean"] < out["loss_2"]["mean"], out.keys()
+    for run in ("both", "at_once"):
+        space.train("a", f"run.dir=runs/{run}", "train.steps=9", both)
+    shutil.rmtree(space / "runs/both/checkpoints/step-00000009")
+    space.run("analyze", "a.yaml", "run.dir=runs/both", "--metric", "loss", "--checkpoint", "runs/filtered")
+    space.run("analyze", "a.yaml", "run.dir=runs/both", "data.sequence=16", both)
+    space.train("a", "run.dir=runs/both", "train.steps=9", both)
+    assert_same_run(space / "runs/both", space / "runs/at_once", "two models")
 
     # Other values than the run began with are refused, and nothing is lost.
     space.write("mine.txt", "\n".join(str(i * 7919 % 997) for i in range(2000)))
-    samples = int(space.run("analyze", "a.yaml", "run.dir=runs/n", "curriculum=[{metric: m, file: mine.txt, from: 1, to: 2, over: 3 steps}]",
-                            expect=2).stderr.split("each of the ")[1].split()[0])
+    wrong = "curriculum=[{metric: m, file: mine.txt, from: 1, to: 2, over: 3 steps}]"
+    said = space.run("analyze", "a.yaml", "run.dir=runs/n", wrong, expect=2).stderr
+    samples = int(said.split("each of the ")[1].split()[0])
     values = [i * 7919 % 997 for i in range(samples)]
     space.write("mine.txt", "\n".join(map(str, values)))
     mine = "curriculum=[{metric: m, file: mine.txt, unit: percentile, from: 30, to: 100, over: 8 steps}]"
@@ -184,8 +286,13 @@ def loss_of_a_model(space):
     assert "expected a model that predicts the next token, got bert" in said.stderr, said.stderr
     masked = space.run("--json", "analyze", "b.yaml", "--metric", "loss", "--checkpoint", "runs/b").json["metrics"]["loss"]
     assert 1 < masked["mean"] < 7, masked
+    for more in ("mask_fraction: 0.4", "whole_words: true"):
+        other = space.run("--json", "analyze", "b.yaml", f"objective={{kind: masked, {more}}}", "--metric", "loss",
+                          "--checkpoint", "runs/b").json["metrics"]["loss"]
+        assert other["mean"] != masked["mean"] and other["file"] != masked["file"], (more, other)
     said = space.run("analyze", "a.yaml", "run.dir=runs/z", "--metric", "loss", "--checkpoint", "runs/nothing", expect=2)
-    assert "runs/nothing" in said.stderr and "nothing of that name" in said.stderr and "tokenized" not in said.stderr, said.stderr
+    assert "runs/nothing" in said.stderr and "nothing of that name" in said.stderr, said.stderr
+    assert "tokenized" not in said.stderr, said.stderr
 
 
 def forecasts(space):
@@ -206,31 +313,93 @@ def forecasts(space):
 def limits_are_told_apart(space):
     """Two entries of one metric are both in the metrics; a filter that admits nothing is named."""
     space.yaml("a", steps=4, curriculum="[{metric: length, apply: truncate, from: 8, to: 32, step: 8, over: 3 steps}, "
-               "{metric: length, from: 40, to: 64, over: 3 steps}, {metric: rarity, unit: percentile, from: 50, to: 100, over: 3 steps}]")
+               "{metric: length, from: 40, to: 64, over: 3 steps}, "
+               "{metric: rarity, unit: percentile, from: 50, to: 100, over: 3 steps}]")
     space.train("a")
     row = metrics(space / "runs/a")[0]
-    assert row["difficulty"] == {"length": 8, "length filter": 40, "rarity": 50} and row["layer_tokens"] == row["tokens"], row
-    said = space.run("train", "a.yaml", "run.dir=runs/x", "curriculum=[{metric: rarity, unit: percentile, from: 10, to: 100, over: 3 steps}, "
+    assert row["difficulty"] == {"length": 8, "length filter": 40, "rarity": 50}, row
+    assert row["layer_tokens"] == row["tokens"], row
+    said = space.run("train", "a.yaml", "run.dir=runs/x",
+                     "curriculum=[{metric: rarity, unit: percentile, from: 10, to: 100, over: 3 steps}, "
                      "{metric: compression, from: 0.01, to: 1, over: 3 steps}]", expect=2)
     assert "(compression, from: 0.01)" in said.stderr and "the easiest has compression" in said.stderr, said.stderr
 
 
+def samples_never_trained_on(space):
+    """Those above a limit to its end are counted when a run starts."""
+    space.yaml("a", steps=2)
+    space.run("analyze", "a.yaml", "--metric", "rarity")
+    rarity = sorted(values_in(space / "runs/a/analysis/rarity.metric"))
+    highest = rarity[len(rarity) * 2 // 3]
+    rule = f"{{metric: rarity, from: {rarity[20]}, to: {highest}, over: 3 steps}}"
+    said = space.train("a", f"curriculum=[{rule}]").stderr
+    above = sum(value > highest for value in rarity)
+    assert above > 100 and f"{above} of {len(rarity)} training samples are above a limit of the curriculum" in said, said
+    said = space.train("a", "run.dir=runs/b", f"curriculum=[{rule.replace(str(highest), str(rarity[-1] + 1))}]").stderr
+    assert "never trained on" not in said, said
+
+
 def interrupted_analysis(space):
+    """Stopped by a signal or killed, an analysis goes on where it was, to the same file."""
     space.yaml("a")
-    space.write("big.txt", (space / "text.txt").read_text() * 40)
-    space.run("tokenize", "--help")
-    data = "data.train=big.txt"
-    space.run("analyze", "a.yaml", data, "run.dir=runs/whole", "--metric", "compression")
-    process = space.start("analyze", "a.yaml", data, "run.dir=runs/cut", "--metric", "compression")
-    part = space / "runs/cut/analysis/compression.metric.part"
-    wait_for(lambda: process.poll() is not None or (part.exists() and part.stat().st_size > 20000), "values")
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    space.run("analyze", "a.yaml", data, "run.dir=runs/cut", "--metric", "compression")
-    name = "analysis/compression.metric"
-    assert (space / "runs/cut" / name).read_bytes() == (space / "runs/whole" / name).read_bytes()
-    assert not part.exists()
+    space.write("big.txt", (space / "text.txt").read_text() * 60)
+    settings = ("a.yaml", "data.train=big.txt", "data.cache=tokens", "--metric", "compression")
+    space.run("analyze", *settings, "run.dir=runs/whole")
+    name, said = "analysis/compression.metric", []
+    expected = (space / "runs/whole" / name).read_bytes()
+    samples = len(values_in(space / "runs/whole" / name))
+    for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
+        for attempt in range(10):  # until one is in time
+            run = f"runs/{number.name}{attempt}"
+            part = space / run / (name + ".part")
+            process = space.start("analyze", *settings, f"run.dir={run}")
+            wait_for(lambda: process.poll() is not None or (part.exists() and part.stat().st_size > 20000), "values")
+            process.send_signal(number)
+            if process.wait() == code:
+                break
+        assert process.returncode == code and part.exists(), (number, process.returncode)
+        went_on = space.run("analyze", *settings, f"run.dir={run}").stderr
+        after = re.search(r"compression: going on after (\d+) of (\d+) samples", went_on)
+        assert after and 0 < int(after[1]) < int(after[2]) == samples, went_on
+        assert (space / run / name).read_bytes() == expected and not part.exists(), number
+        said.append(f"{number.name} after {after[1]}")
+    told = re.search(r"stopped after (\d+) of (\d+) samples; the same command goes on", (space / "started.txt").read_text())
+    assert told and f"SIGINT after {told[1]}" == said[0], (told, said)
+    return f"{', '.join(said)} of {samples} samples"
 
 
-run_cases([lengths_and_rates, resumes_exactly, every_objective, analysis, loss_of_a_model, forecasts, limits_are_told_apart,
-           interrupted_analysis])
+def difficulties_of_ranks(space):
+    """Hosts that do not see the folder of the run get rank 0's values; ranks with other values do not train together."""
+    mpirun = shutil.which("mpirun")
+    if not mpirun:
+        return "skipped: no mpirun"
+    space.yaml("a", steps=4)
+    for host in ("first", "second"):  # folders stand for hosts
+        shutil.copytree(space.root, space / host, ignore=shutil.ignore_patterns("first", "cache"))
+    environment = dict(space.environment, MEGALITH_PRETEND_RANKS_PER_HOST="1", OMPI_ALLOW_RUN_AS_ROOT="1",
+                       OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+
+    def train(curriculum):
+        parts = [["-n", "1", "--wdir", str(space / host), *space.command("train", "a.yaml", f"curriculum=[{curriculum}]")]
+                 for host in ("first", "second")]
+        return subprocess.run([mpirun, "--oversubscribe", *parts[0], ":", *parts[1]], env=environment, capture_output=True,
+                              text=True, timeout=120, cwd=space.root)
+
+    space.train("a", "run.dir=first/model", "train.steps=3")
+    filtered = "{metric: loss, checkpoint: model, unit: percentile, from: 30, to: 100, over: 8 steps}"
+    done = train(filtered)
+    assert done.returncode == 0 and len(metrics(space / "first/runs/a")) == 4, done.stderr
+    names = [sorted(p.name for p in (space / host / "runs/a/analysis").iterdir()) for host in ("first", "second")]
+    assert names[0] == names[1] and len(names[0]) == 2, names
+
+    samples = len(values_in(next((space / "first/runs/a/analysis").glob("loss-*.metric"))))
+    for host, step in (("first", 1), ("second", -1)):
+        shutil.rmtree(space / host / "runs")
+        space.write(f"{host}/mine.txt", "\n".join(str(i * step) for i in range(samples)))
+    done = train("{metric: m, file: mine.txt, unit: percentile, from: 30, to: 100, over: 8 steps}")
+    assert done.returncode == 2, done.stderr
+    assert "curriculum: expected the same difficulties on all ranks, got others on rank 1 than on rank 0" in done.stderr
+
+
+run_cases([lengths_and_rates, resumes_exactly, every_objective, values_of_tokens, analysis, loss_of_a_model, forecasts,
+           limits_are_told_apart, samples_never_trained_on, interrupted_analysis, difficulties_of_ranks])
