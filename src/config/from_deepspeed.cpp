@@ -112,7 +112,6 @@ class Translator {
         all.refuse("", "metrics with a name, without NUL in it", quote_yaml(name));
       add_metric(name, all.object(name));
     }
-    if (!all.keys().empty()) note_first_step();
     close(tree);
   }
 
@@ -121,12 +120,7 @@ class Translator {
     const std::string type = tree.text("curriculum_type");
     if (!type.empty() && type != "seqlen") tree.refuse("curriculum_type", "seqlen", quote_yaml(type));
     add_length("truncate", tree);
-    note_first_step();
     close(tree);
-  }
-
-  void note_first_step() {
-    note("their first step is number 1 of a schedule, ours number 0: each value holds one step longer here");
   }
 
   void add_metric(const std::string& name, JsonObject tree) {
@@ -235,7 +229,7 @@ class Translator {
     if (values.size() != ends.size() + 1)
       settings.refuse("difficulty", fmt::format("one value more than max_step, which has {}", ends.size()),
                       fmt::format("{}", values.size()));
-    std::string points = fmt::format("[0, {}]", write_number(values[0]));
+    std::vector<std::string> points{fmt::format("[0, {}]", write_number(values[0]))};
     for (size_t i = 1; i < values.size(); i++) {
       if (values[i] < values[i - 1])
         settings.refuse_item("difficulty", i, fmt::format("at least the one before ({})", write_number(values[i - 1])),
@@ -243,12 +237,16 @@ class Translator {
       if (i > 1 && ends[i - 1] <= ends[i - 2])
         settings.refuse_item("max_step", i - 1, fmt::format("more than the one before ({})", write_number(ends[i - 2])),
                              write_number(ends[i - 1]));
-      // A difficulty lasts up to its max_step, that one included.
-      points += fmt::format(", [{}, {}]", static_cast<int64_t>(ends[i - 1]) + 1, write_number(values[i]));
+      if (ends[i - 1] == 0) {
+        note("{}: their first step is number 1: {} is never used", settings.path("max_step"), write_number(values[0]));
+        points.clear();
+      }
+      // A difficulty lasts up to its max_step, that one included. Their first step is number 1, ours number 0.
+      points.push_back(fmt::format("[{}, {}]", static_cast<int64_t>(ends[i - 1]), write_number(values[i])));
     }
     compare_ends(tree, values, scale);
     if (scale.whole) longest_ = std::max(longest_, static_cast<int64_t>(values.back()));
-    return fmt::format("over: steps, pacing: [{}]", points);
+    return fmt::format("over: steps, pacing: [{}]", fmt::join(points, ", "));
   }
 
   // Beside a table DeepSpeed has a beginning and an end too: it does not go on once a difficulty reaches the end.
@@ -274,6 +272,9 @@ class Translator {
     const Scale steps{scale.whole ? between(1, kMany) : above(0), scale.whole};
     const double step = steps.read(settings, "difficulty_step");
     const int64_t over = settings.whole("total_curriculum_step", between(1, kLongest));
+    if (from < to)
+      note("{}: their first step is number 1, ours number 0: every value after the first begins one step later here",
+           tree.path("schedule_type"));
     note_multiples(tree, {"min_difficulty", "max_difficulty", "difficulty_step"}, from, to, step);
     if (step != std::floor(step))
       note("{}: theirs rounds down to whole numbers first, ours to multiples of {} alone", settings.path("difficulty_step"),

@@ -89,12 +89,13 @@ TEST(FromDeepSpeed, TranslatesTheWholeTreeAndSaysWhatItChanged) {
       "curriculum:\n"
       "  - {metric: rarity, apply: filter, unit: percentile, file: /d/voc_index_to_metric, from: 1, to: 100, step: 1, "
       "over: 110 steps, pacing: root 2}\n"
-      "  - {metric: length, apply: reshape, over: steps, pacing: [[0, 64], [11, 128], [21, 256]]}\n"
+      "  - {metric: length, apply: reshape, over: steps, pacing: [[0, 64], [10, 128], [20, 256]]}\n"
       "token_dropping: {from: 128, to: 256, step: 16, over: 200 steps, layers: [1, 3]}\n"
       "train: {tokens: 5, schedule_by: layer_tokens}\n");
   for (const char* part : {"train_batch_size, zero_optimization", "data_cluster_path", "num_epochs", "model_mask_name",
                            "100 in 24 layers are train.tokens: 5", "warmup_layer_tokens: not translated", "clustering_type",
-                           "ours number 0", "data.sequence must be 256 or more",
+                           "vocabularyrarity.schedule_type: their first step is number 1",
+                           "data.sequence must be 256 or more",
                            "file: is /d/voc_index_to_metric, and /d/voc_index_to_sample is read beside it, not "
                            "/d/voc_index_to_sample_percentile_merged"})
     EXPECT_TRUE(notes_say(ours, part)) << part;
@@ -111,8 +112,22 @@ TEST(FromDeepSpeed, TakesTheOlderFormAndWhatIsOff) {
   const FromDeepSpeed older = from_deepspeed(kOlder, "ds.json");
   EXPECT_EQ(older.yaml,
             "curriculum:\n  - {metric: length, apply: truncate, from: 10, to: 1024, step: 8, over: 15000 steps}\n");
-  EXPECT_TRUE(notes_say(older, "ours number 0"));
+  EXPECT_TRUE(notes_say(older, "curriculum_learning.schedule_type: their first step is number 1, ours number 0"));
   EXPECT_EQ(from_deepspeed(R"({"data_efficiency": {"enabled": false}})", "ds.json").yaml, "");
+}
+
+// Step n of theirs is our n - 1; a table says so, and needs no note.
+TEST(FromDeepSpeed, TablesBeginWhereTheirsDo) {
+  auto of = [](const Json& difficulty, const Json& max_step) {
+    const Json table = {{"difficulty", difficulty}, {"max_step", max_step}};
+    return translate(metric("age", {{"schedule_type", "fixed_discrete"}, {"schedule_config", table}}));
+  };
+  using L = Json::array_t;
+  EXPECT_NE(of(L{1, 5, 9}, L{1, 7}).yaml.find("pacing: [[0, 1], [1, 5], [7, 9]]"), std::string::npos);
+  EXPECT_FALSE(notes_say(of(L{1, 5, 9}, L{1, 7}), "first step"));
+  const FromDeepSpeed unused = of(L{1, 5, 9}, L{0, 7});
+  EXPECT_NE(unused.yaml.find("pacing: [[0, 5], [7, 9]]"), std::string::npos);
+  EXPECT_TRUE(notes_say(unused, "age.schedule_config.max_step: their first step is number 1: 1 is never used"));
 }
 
 TEST(FromDeepSpeed, ClustersFilterAndASingleOneChangesTheLength) {

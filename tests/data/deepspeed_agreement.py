@@ -10,11 +10,14 @@ import random
 import subprocess
 import sys
 import tempfile
+import types
 
 try:
     import numpy
     import torch
     from deepspeed.runtime.data_pipeline.curriculum_scheduler import CurriculumScheduler
+    from deepspeed.runtime.data_pipeline.data_routing.scheduler import RandomLTDScheduler
+    from deepspeed.runtime.data_pipeline.data_sampling import data_sampler
     from deepspeed.runtime.data_pipeline.data_sampling.indexed_dataset import MMapIndexedDataset, MMapIndexedDatasetBuilder
 except ImportError as error:
     print(f"skipped: {error}")
@@ -31,24 +34,63 @@ def schedules():
         yield "fixed_root", 8, 1024, {"total_curriculum_step": 300, "difficulty_step": 8, "root_degree": root}
     yield "fixed_root", 1, 100, {"total_curriculum_step": 123, "difficulty_step": 1, "root_degree": 2}
     yield "fixed_discrete", 8, 1024, {"difficulty": [8, 64, 512, 1024], "max_step": [5, 10, 200]}
+    yield "fixed_discrete", 8, 1024, {"difficulty": [8, 64, 1024], "max_step": [0, 1]}
+
+
+def difficulties_of_their_run(tree, steps):
+    """What their sampler reads the first, second, ... batch of a run with."""
+    data_sampler.dist = types.SimpleNamespace(barrier=lambda group: None, broadcast=lambda *_, **__: None)  # one rank
+    data_sampler.logger.setLevel("ERROR")
+    sampler = data_sampler.DeepSpeedDataSampler(tree, 100, 2, 0, 1, None, 1, 0)
+    for _ in range(steps):
+        sampler.get_next_global_batch()
+        yield sampler.current_difficulties["seqlen"]
+
+
+def translated(folder, tree, steps):
+    """What from-deepspeed says, and the limits of our run's steps."""
+    (folder / "ds.json").write_text(json.dumps(tree))
+    out = json.loads(subprocess.run([MEGALITH, "--json", "config", "from-deepspeed", folder / "ds.json"], check=True,
+                                    capture_output=True, text=True).stdout)
+    model = "model: {arch: gpt2, layers: 4, hidden: 8, heads: 2}\ndata: {sequence: 1024}\n"
+    (folder / "run.yaml").write_text(model + out["yaml"])
+    lines = subprocess.run([PACING, "pacing", folder / "run.yaml", str(steps)], check=True, capture_output=True, text=True)
+    return out, [json.loads(line)[0] for line in lines.stdout.splitlines()]
+
+
+def compare_token_dropping(folder):
+    for low, high, steps, by in ((128, 1024, 300, 16), (16, 512, 77, 8)):
+        dropping = {"enabled": True, "total_layer_num": 4, "random_ltd_layer_num": 2, "random_ltd_layer_id": [1, 2],
+                    "global_batch_size": 8, "layer_token_lr_schedule": {"enabled": False},
+                    "random_ltd_schedule": {"min_value": low, "max_value": high, "schedule_type": "fixed_linear",
+                                            "schedule_config": {"require_steps": steps, "seq_per_step": by}}}
+        _, ours = translated(folder, {"data_efficiency": {"enabled": True, "data_routing": {
+            "enabled": True, "random_ltd": dropping}}}, STEPS)
+        reference = RandomLTDScheduler(dropping)
+        for step in range(STEPS):
+            reference.update_seq(step)  # as their engine does before each forward pass, from 0
+            assert ours[step] == reference.get_current_seq(), (low, high, step, ours[step], reference.get_current_seq())
+        print(f"token dropping {low} to {high}: {STEPS} steps equal")
 
 
 def compare_schedules(folder):
     for kind, low, high, settings in schedules():
-        theirs = {"min_difficulty": low, "max_difficulty": high, "schedule_type": kind, "schedule_config": settings}
+        metric = {"min_difficulty": low, "max_difficulty": high, "schedule_type": kind, "schedule_config": settings,
+                  "difficulty_type": "value", "clustering_type": "single_cluster"}
         tree = {"train_batch_size": 8, "data_efficiency": {"enabled": True, "seed": 5, "data_sampling": {
-            "enabled": True, "num_epochs": 3, "curriculum_learning": {"enabled": True, "curriculum_metrics": {"seqlen": theirs}}}}}
-        (folder / "ds.json").write_text(json.dumps(tree))
-        out = json.loads(subprocess.run([MEGALITH, "--json", "config", "from-deepspeed", folder / "ds.json"], check=True,
-                                        capture_output=True, text=True).stdout)
+            "enabled": True, "num_epochs": 3, "curriculum_learning": {
+                "enabled": True, "data_cluster_path": str(folder / "clusters"), "curriculum_metrics": {"seqlen": metric}}}}}
+        out, ours = translated(folder, tree, STEPS)
         assert any("train_batch_size" in note for note in out["notes"]) and "seed: 5" in out["yaml"], out
-        (folder / "run.yaml").write_text("model: {arch: gpt2, layers: 2, hidden: 8, heads: 2}\ndata: {sequence: 1024}\n" + out["yaml"])
-        lines = subprocess.run([PACING, "pacing", folder / "run.yaml", str(STEPS)], check=True, capture_output=True, text=True).stdout
-        ours = [json.loads(line)[0] for line in lines.splitlines()]
-        reference = CurriculumScheduler(theirs)
+        theirs = list(difficulties_of_their_run(tree["data_efficiency"], STEPS))
+        # Their first step is number 1, ours number 0. A table is shifted by that; a formula stays, begins with its minimum
+        # and is theirs one step later, as the note says.
+        late = kind != "fixed_discrete"
+        assert any("begins one step later" in note for note in out["notes"]) == late, out["notes"]
+        expected = [low, *theirs][:STEPS] if late else theirs
         for step in range(STEPS):
-            assert ours[step] == reference.get_difficulty(step), (kind, settings, step, ours[step], reference.get_difficulty(step))
-        print(f"{kind} {settings}: {STEPS} steps equal")
+            assert ours[step] == expected[step], (kind, settings, step, ours[step], expected[step])
+        print(f"{kind} {settings}: {STEPS} steps of a run equal{', one step later' if late else ''}")
     # Named differences. A beginning that is no multiple of the step: theirs was 0 below one step and is the next multiple
     # in later versions, ours is the beginning itself. An end that is none: theirs is not reached at total_curriculum_step.
     odd = {"min_difficulty": 10, "max_difficulty": 100, "schedule_type": "fixed_linear",
@@ -97,4 +139,5 @@ def compare_index_files(folder):
 
 with tempfile.TemporaryDirectory() as name:
     compare_schedules(pathlib.Path(name))
+    compare_token_dropping(pathlib.Path(name))
     compare_index_files(pathlib.Path(name))

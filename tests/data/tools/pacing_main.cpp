@@ -1,5 +1,5 @@
 // For comparisons with DeepSpeed.
-//   pacing_main pacing RUN.yaml STEPS       the limits of every curriculum entry, a JSON list a step
+//   pacing_main pacing RUN.yaml STEPS       the limits of every curriculum entry and of token dropping, a JSON list a step
 //   pacing_main values FILE SAMPLES         the numbers of a metric file, as JSON
 //   pacing_main index  FOLDER NAME < JSON   writes a list of numbers as DeepSpeed's index files
 #include <cstdio>
@@ -24,8 +24,11 @@ int main(int argc, char** argv) {
     const StepShapes shapes(config);
     for (int64_t step = 0; step < std::atoll(argv[3]); step++) {
       nlohmann::json limits = nlohmann::json::array();
-      for (const CurriculumSettings& entry : config.curriculum)
-        limits.push_back(Pacing(entry.pacing).at(shapes.before(step, entry.pacing.unit)));
+      auto add = [&](const PacingSettings& pacing) {
+        limits.push_back(Pacing(pacing).at(shapes.before(step, pacing.unit)));
+      };
+      for (const CurriculumSettings& entry : config.curriculum) add(entry.pacing);
+      if (config.token_dropping.on()) add(config.token_dropping.pacing);
       std::puts(limits.dump().c_str());
     }
   } else {
