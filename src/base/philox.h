@@ -20,7 +20,7 @@ enum class RandomUse : uint32_t {
   stochastic_rounding = 9,
   blend = 10,
   curriculum = 11,
-  curriculum_order = 12,
+  curriculum_order = 12,  // of earlier versions
   token_dropping = 13,
   reshape_offset = 14,
   router_noise = 15,

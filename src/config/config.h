@@ -171,7 +171,7 @@ struct TokenDroppingSettings {
   bool middle = true;              // all layers but the first and the last, or those listed
   std::vector<int64_t> layers;     // from 0, rising
   PacingSettings pacing{.step = 16};  // tokens kept of a sequence
-  bool keep_special = false;       // masked objective: special tokens are always kept
+  bool keep_special = false;       // special tokens are kept before all others
   bool on() const { return pacing.over > 0 || !pacing.table.empty(); }
   std::vector<int64_t> layers_of(int64_t model_layers) const {
     if (!middle) return layers;

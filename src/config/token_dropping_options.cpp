@@ -102,7 +102,7 @@ std::vector<Option> token_dropping_options() {
                   .in("tokens")),
       used(pacing()),
       used(boolean("token_dropping.keep_special", FIELD(keep_special), "false",
-                   "Special tokens of the tokenizer are kept in every layer.")),
+                   "Layers keep the special tokens of the text before all others; masks are not among them.")),
   };
 }
 

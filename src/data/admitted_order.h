@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "data/order.h"
@@ -19,41 +20,39 @@ class AdmittedOrder {
   AdmittedOrder(std::vector<int64_t> admitted_at, std::function<int64_t(int64_t)> draws_before, uint64_t seed,
                 uint64_t set = 0);
 
-  // The draws of a step. Whatever was asked for before, the answer is the same; going on from the step before is
-  // quick, anything else is worked out from the beginning or from what was restored. Thread-safe.
+  // The draws of a step: a function of it and of what the order was made with, whatever was asked for before. Going on
+  // from the step before costs no more than its draws; any other step costs a count of all steps before it and the
+  // draws of its epoch. Thread-safe.
   std::vector<EpochSample> draw(int64_t step) const;
 
-  // All that the draws from `step` on depend on: small, for a checkpoint.
-  nlohmann::json state(int64_t step) const;
-  void restore(const nlohmann::json& state);  // UserError where it does not fit
+  // What is admitted when, in 16 digits: an order with another is another.
+  const std::string& fingerprint() const { return fingerprint_; }
 
   int64_t samples() const { return static_cast<int64_t>(order_.size()); }
   int64_t admitted(int64_t step) const;  // how many
 
  private:
-  struct Cluster {          // samples that were admitted together
-    int64_t begin, size;    // in order_
-    int64_t taken;          // in this epoch
-  };
-  struct State {
-    int64_t step = 0, epoch = 0;
-    std::vector<Cluster> clusters;
+  struct Place {                   // in the sequence of all draws
+    int64_t step = 0, draw = 0;    // the next one's, counted through all steps
+    int64_t epoch = 0;
   };
   struct Level {
-    int64_t step, count;    // so many are admitted from this step on
+    int64_t step, count;           // so many are admitted from this step on
   };
-  std::vector<EpochSample> advance(State& state) const;
-  EpochSample take(State& state, int64_t number) const;
-  State& at(int64_t step) const;  // with mutex_ held
+  Place epoch_begin(int64_t step) const;
+  void seek(int64_t step) const;   // these with mutex_ held
+  std::vector<EpochSample> advance() const;
+  EpochSample take() const;
 
-  std::vector<int64_t> order_;    // samples, those admitted first at the front
+  std::vector<int64_t> order_;     // samples, those admitted first at the front
   std::vector<Level> levels_;
   std::function<int64_t(int64_t)> draws_before_;
   uint64_t seed_, set_;
-  std::string admits_;            // names what is admitted when
-  State start_;                   // the beginning, or what was restored
+  std::string fingerprint_;
   mutable std::mutex mutex_;
-  mutable State now_;
+  mutable Place now_;
+  mutable std::vector<int64_t> pool_;  // all that are admitted: first the epoch's draws so far, then those that are left
+  mutable size_t taken_ = 0;           // of the pool
 };
 
 }  // namespace megalith

@@ -62,13 +62,14 @@ void raise(std::vector<int64_t>& steps, const Filter& filter, int64_t begin, con
 }
 
 // The filter that admits none of these samples at first, or, where each admits some, all of them.
-[[noreturn]] void refuse_nothing(std::span<const Filter> filters, int64_t begin, int64_t count, const StepShapes& progress) {
+[[noreturn]] void refuse_nothing(std::span<const Filter> filters, int64_t begin, int64_t count, const StepShapes& progress,
+                                 const std::string& where) {
   for (const Filter& filter : filters) {
     std::vector<int64_t> steps(static_cast<size_t>(count), 0);
     raise(steps, filter, begin, progress);
     if (std::ranges::find(steps, 0) != steps.end()) continue;
     const auto values = std::span(filter.values).subspan(static_cast<size_t>(begin), static_cast<size_t>(count));
-    throw UserError({"", "curriculum",
+    throw UserError({where, "curriculum",
                      fmt::format("samples that the first step admits ({}, from: {})", filter.settings.metric,
                                  filter.settings.pacing.from),
                      fmt::format("none of {}; the easiest has {} {}", count, filter.settings.metric,
@@ -78,7 +79,7 @@ void raise(std::vector<int64_t>& steps, const Filter& filter, int64_t begin, con
   std::vector<std::string> limits;
   for (const Filter& filter : filters)
     limits.push_back(fmt::format("{} from: {}", filter.settings.metric, filter.settings.pacing.from));
-  throw UserError({"", "curriculum", "samples that the first step admits by every metric",
+  throw UserError({where, "curriculum", "samples that the first step admits by every metric",
                    fmt::format("none of {}: {} have none in common", count, fmt::join(limits, " and ")),
                    "raise the from of one of them"});
 }
@@ -95,10 +96,10 @@ std::string limit_name(std::span<const CurriculumSettings> curriculum, const Cur
 }
 
 std::vector<int64_t> admission_steps(std::span<const Filter> filters, int64_t begin, int64_t count,
-                                     const StepShapes& progress) {
+                                     const StepShapes& progress, const std::string& where) {
   std::vector<int64_t> steps(static_cast<size_t>(count), 0);
   for (const Filter& filter : filters) raise(steps, filter, begin, progress);
-  if (std::ranges::find(steps, 0) == steps.end()) refuse_nothing(filters, begin, count, progress);
+  if (std::ranges::find(steps, 0) == steps.end()) refuse_nothing(filters, begin, count, progress, where);
   return steps;
 }
 

@@ -25,8 +25,8 @@ std::string limit_name(std::span<const CurriculumSettings> curriculum, const Cur
 
 // The first step at which all filters admit each of the samples [begin, begin + count). Percentiles are those among
 // these samples; where values are equal, the sample with the lower number comes first. UserError where the first step
-// admits none.
+// admits none; `where` names the samples in it.
 std::vector<int64_t> admission_steps(std::span<const Filter> filters, int64_t begin, int64_t count,
-                                     const StepShapes& progress);
+                                     const StepShapes& progress, const std::string& where = "");
 
 }  // namespace megalith

@@ -48,9 +48,7 @@ Dataset::Dataset(std::vector<TrainingSet> train, TokenSources valid, const DataS
       vocab_size_(vocabulary.vocab_size),
       attention_(settings.attention),
       objective_(make_objective(objective, vocabulary, settings.sequence)) {
-  special_.resize(static_cast<size_t>(vocab_size_));
-  for (int64_t id = 0; id < vocab_size_ && vocabulary.is_special; id++)
-    special_[static_cast<size_t>(id)] = vocabulary.is_special(id);
+  for (int64_t id = 0; id < vocab_size_ && vocabulary.is_special; id++) special_.push_back(vocabulary.is_special(id));
   MEGALITH_ASSERT(sequence_ > 0 && batch > 0, "sequence {}, batch {}", sequence_, batch);
   const bool own_valid = !valid_.sources().empty(), blended = train.size() > 1;
   const double fraction = own_valid ? 0 : settings.valid_fraction;
@@ -155,6 +153,9 @@ void Dataset::write(const Source& source, const SampleKey& key, Batch& batch, in
                      .prefix = batch.prefix.empty() ? nullptr : &batch.prefix[static_cast<size_t>(row)]});
   if (!batch.document_begin.empty())
     mark_documents(source, std::span(batch.document_begin).subspan(first, length), targets);
+  // Those of the text: what masking puts in place of a word is a word to be learned, not a special token.
+  for (size_t p = 0; p < length && !batch.dropping.always.empty(); p++)
+    batch.dropping.always[first + p] = special_[static_cast<size_t>(tokens[p])];
 }
 
 void Dataset::mark_documents(const Source& source, std::span<int64_t> document_begin,
@@ -169,6 +170,15 @@ void Dataset::mark_documents(const Source& source, std::span<int64_t> document_b
   }
 }
 
+void Dataset::drop_tokens(std::vector<int64_t> layers, bool keep_special) {
+  if (keep_special && std::ranges::find(special_, true) == special_.end())
+    throw UserError({"", "token_dropping.keep_special", "a tokenizer with special tokens",
+                     special_.empty() ? "none: token shards alone do not say which tokens are special" : "one without any",
+                     "give data.tokenizer, or leave keep_special out"});
+  dropping_layers_ = std::move(layers);
+  keep_special_ = keep_special;
+}
+
 void Dataset::follow(StepShapes shapes, std::span<const Filter> filters) {
   shapes_ = std::move(shapes);
   for (size_t set = 0; set < parts_.size() && !filters.empty(); set++) {
@@ -177,19 +187,24 @@ void Dataset::follow(StepShapes shapes, std::span<const Filter> filters) {
       const int64_t samples = shapes_->samples_before(step);
       return blend_ ? blend_->drawn(set, samples) : samples;
     };
+    const std::string where = blend_ ? part.stream.name() : "";
     part.admitted = std::make_unique<AdmittedOrder>(
-        admission_steps(filters, part.first_sample, part.order.samples(), *shapes_), draws_before, seed_, set);
+        admission_steps(filters, part.first_sample, part.order.samples(), *shapes_, where), draws_before, seed_, set);
   }
 }
 
-std::vector<Dataset::Drawn> Dataset::draw(int64_t step, const StepShapes& shapes) const {
+int64_t Dataset::samples_before(int64_t step, int64_t batch) const {
+  return shapes_ ? shapes_->samples_before(step) : step * batch;
+}
+
+std::vector<Dataset::Drawn> Dataset::draw(int64_t step, int64_t batch) const {
   std::vector<std::vector<EpochSample>> admitted;  // by part
   for (const Part& part : parts_)
     admitted.push_back(part.admitted ? part.admitted->draw(step) : std::vector<EpochSample>{});
   std::vector<Drawn> drawn;
   std::vector<size_t> used(parts_.size());
-  const int64_t first = shapes.samples_before(step), samples = shapes.shape(step).samples;
-  for (int64_t position = first; position < first + samples; position++) {
+  const int64_t end = samples_before(step + 1, batch);
+  for (int64_t position = samples_before(step, batch); position < end; position++) {
     const Blend::Place place = blend_ ? blend_->at(position) : Blend::Place{0, position};
     const Part& part = parts_[place.set];
     drawn.push_back({part, part.admitted ? admitted[place.set][used[place.set]++] : part.order.at(place.index)});
@@ -199,11 +214,12 @@ std::vector<Dataset::Drawn> Dataset::draw(int64_t step, const StepShapes& shapes
 
 Batch Dataset::train_batch(int64_t step, int64_t batch) const {
   MEGALITH_ASSERT(step >= 0 && batch > 0, "step {}, batch {}", step, batch);
-  const StepShapes shapes = shapes_ ? *shapes_ : StepShapes(batch, sequence_);
-  const StepShape shape = shapes.shape(step);
+  const StepShape shape = this->shape(step, batch);
   Batch result = empty_batch(shape.sequences(), shape.length);
+  if (shape.kept() > 0) result.dropping = {shape.kept(), dropping_layers_, {}};
+  if (shape.kept() > 0 && keep_special_) result.dropping.always.resize(result.ids.size());
   int64_t row = 0;
-  for (const auto& [part, at] : draw(step, shapes)) {
+  for (const auto& [part, at] : draw(step, batch)) {
     const auto sample = static_cast<uint64_t>(part.first_sample + at.sample), epoch = static_cast<uint64_t>(at.epoch);
     // The first epoch takes the beginnings of samples; what is left out changes with every further one, so that a curriculum
     // that stays short for long does not see the same beginnings again and again.
@@ -215,9 +231,6 @@ Batch Dataset::train_batch(int64_t step, int64_t batch) const {
       write({part.stream, begin + piece * shape.length}, {seed_, sample ^ static_cast<uint64_t>(piece) << 48, epoch},
             result, row++);
   }
-  if (shape.kept() > 0) result.dropping = {shape.kept(), dropping_layers_, {}};
-  if (shape.kept() > 0 && keep_special_)
-    for (int64_t id : result.ids) result.dropping.always.push_back(special_[static_cast<size_t>(id)]);
   return result;
 }
 
@@ -242,7 +255,7 @@ Batch Dataset::valid_batch(int64_t index, int64_t batch) const {
 }
 
 std::vector<double> Dataset::epochs_after(int64_t steps, int64_t batch) const {
-  const int64_t drawn_of_all = shapes_ ? shapes_->samples_before(steps) : steps * batch;
+  const int64_t drawn_of_all = samples_before(steps, batch);
   std::vector<double> epochs;
   for (size_t i = 0; i < parts_.size(); i++) {
     const int64_t drawn = blend_ ? blend_->drawn(i, drawn_of_all) : drawn_of_all;
@@ -251,17 +264,18 @@ std::vector<double> Dataset::epochs_after(int64_t steps, int64_t batch) const {
   return epochs;
 }
 
-nlohmann::json Dataset::order_state(int64_t step) const {
-  nlohmann::json states;
+nlohmann::json Dataset::admissions() const {
+  nlohmann::json marks;
   for (const Part& part : parts_)
-    if (part.admitted) states.push_back(part.admitted->state(step));
-  return states;
+    if (part.admitted) marks.push_back(part.admitted->fingerprint());
+  return marks;
 }
 
-void Dataset::restore_order(const nlohmann::json& states) {
-  size_t next = 0;
-  for (Part& part : parts_)
-    if (part.admitted && next < states.size()) part.admitted->restore(states[next++]);
+void Dataset::check_admissions(const nlohmann::json& saved) const {
+  if (saved == admissions()) return;
+  throw UserError({"", "curriculum", "the difficulties that the run began with", "others",
+                   "a metric's file or a checkpoint that a metric is computed with has changed since, or another version of "
+                   "megalith began the run: put back what was there, or begin a new run"});
 }
 
 }  // namespace megalith

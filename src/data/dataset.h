@@ -42,11 +42,12 @@ class Dataset {
           const ObjectiveSettings& objective, const VocabularyFacts& vocabulary, uint64_t seed,
           int64_t batch);
 
-  // From now on training batches say which layers drop tokens, as many as the shape of the step says.
-  void drop_tokens(std::vector<int64_t> layers, bool keep_special) {
-    dropping_layers_ = std::move(layers);
-    keep_special_ = keep_special;
-  }
+  Dataset(const Dataset&) = delete;  // nor moved: orders of samples refer to it
+  Dataset& operator=(const Dataset&) = delete;
+
+  // From now on training batches say which layers drop tokens, as many as the shape of the step says; with keep_special
+  // also which tokens of the text are special. UserError where none of the vocabulary is.
+  void drop_tokens(std::vector<int64_t> layers, bool keep_special);
 
   // From now on steps are shaped as `shapes` says and draw only what all filters admit. Every filter has one value a
   // training sample. Without this, steps are `batch` whole samples of all.
@@ -80,9 +81,10 @@ class Dataset {
   int64_t train_tokens() const { return samples() * sequence_; }
   // Passes over each training set that `steps` steps of `batch` sequences make.
   std::vector<double> epochs_after(int64_t steps, int64_t batch) const;
-  // What a checkpoint after `step` steps has to carry so that the order goes on at once; null where nothing.
-  nlohmann::json order_state(int64_t step) const;
-  void restore_order(const nlohmann::json& state);
+  // What a checkpoint has to carry so that a run does not go on with other difficulties, whose order is another: a mark of
+  // when filters admit what; null where none filters. UserError where it is not that of the checkpoint.
+  nlohmann::json admissions() const;
+  void check_admissions(const nlohmann::json& saved) const;
 
  private:
   struct Part {  // a training set
@@ -104,7 +106,8 @@ class Dataset {
     const Part& part;
     EpochSample at;
   };
-  std::vector<Drawn> draw(int64_t step, const StepShapes& shapes) const;
+  int64_t samples_before(int64_t step, int64_t batch) const;  // that the steps before it took
+  std::vector<Drawn> draw(int64_t step, int64_t batch) const;
   const Part& part_of(int64_t sample) const;
   Batch empty_batch(int64_t sequences, int64_t length) const;
   // One row, as long as the batch says, from the source's beginning on.
@@ -126,7 +129,7 @@ class Dataset {
   std::optional<StepShapes> shapes_;
   std::vector<int64_t> dropping_layers_;
   bool keep_special_ = false;
-  std::vector<uint8_t> special_;  // by id
+  std::vector<uint8_t> special_;  // by id; empty: the vocabulary does not say
   std::optional<Permutation> valid_order_;  // of several parts' held-out samples
 };
 

@@ -261,7 +261,7 @@ nlohmann::json TrainingLoop::state_json(const LoopState& state) const {
           {"loss_scale", counters.loss_scale.scale},
           {"loss_scale_good_steps", counters.loss_scale.good_steps},
           {"micro_batch", plan_.micro_batch}};
-  if (nlohmann::json order = data_.order_state(state.step); !order.is_null()) json["order"] = std::move(order);
+  if (nlohmann::json admissions = data_.admissions(); !admissions.is_null()) json["admissions"] = std::move(admissions);
   return json;
 }
 

@@ -36,7 +36,7 @@ void restore(Engine& engine, Dataset& data, LoopState& state, const Found& check
   state.tokens = saved.at("tokens").get<int64_t>();
   state.skipped = saved.at("skipped").get<int64_t>();
   state.skipped_in_a_row = saved.at("skipped_in_a_row").get<int64_t>();
-  if (saved.contains("order")) data.restore_order(saved["order"]);
+  data.check_admissions(saved.value("admissions", nlohmann::json()));
   engine.restore({saved.at("updates").get<int64_t>(),
                   {saved.at("loss_scale").get<double>(), saved.at("loss_scale_good_steps").get<int64_t>()}});
 }

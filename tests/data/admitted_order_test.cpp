@@ -1,11 +1,12 @@
 #include "data/admitted_order.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
+#include <random>
 #include <set>
-
-#include "base/error.h"
 
 namespace megalith {
 namespace {
@@ -20,68 +21,157 @@ AdmittedOrder order_of(std::vector<int64_t> at, uint64_t seed = 1, uint64_t set 
   return AdmittedOrder(std::move(at), [](int64_t step) { return 7 * step; }, seed, set);
 }
 
-TEST(AdmittedOrder, DrawsOnlyWhatIsAdmittedAndEachOnceAnEpoch) {
-  for (int64_t late : {int64_t{0}, INT64_MAX}) {
-    auto at = ten_a_step(300);
-    at[5] = at[77] = late == 0 ? 0 : late;
-    const AdmittedOrder order = order_of(at);
-    std::map<int64_t, std::set<int64_t>> epochs;
-    for (int64_t step = 0; step < 300; step++) {
-      auto drawn = order.draw(step);
-      ASSERT_EQ(drawn.size(), 7u);
-      for (auto [epoch, sample] : drawn) {
-        EXPECT_LE(at[static_cast<size_t>(sample)], step);
-        EXPECT_TRUE(epochs[epoch].insert(sample).second) << "sample " << sample << " twice in epoch " << epoch;
-      }
+// What may be drawn, by the rule alone: all that are admitted, each once, then all again.
+class Rule {
+ public:
+  explicit Rule(std::vector<int64_t> admitted_at) : admitted_at_(std::move(admitted_at)) {}
+  void begin(int64_t step) {
+    for (int64_t i = 0; i < std::ssize(admitted_at_); i++)
+      if (admitted_at_[static_cast<size_t>(i)] <= step && admitted_.insert(i).second) left_.insert(i);
+  }
+  bool allows(EpochSample drawn) {
+    if (left_.empty()) {
+      left_ = admitted_;
+      epoch_++;
     }
-    // When everything has been admitted an epoch is all of it.
-    EXPECT_EQ(epochs[epochs.rbegin()->first - 1].size(), late == 0 ? 300u : 298u);
+    return drawn.epoch == epoch_ && left_.erase(drawn.sample) == 1;
+  }
+
+ private:
+  std::vector<int64_t> admitted_at_;
+  std::set<int64_t> admitted_, left_;
+  int64_t epoch_ = 0;
+};
+
+// Orders of all kinds: samples that come one by one, in heaps and never; steps of no draw and of several epochs.
+struct Given {
+  std::vector<int64_t> admitted_at;
+  std::vector<int64_t> draws_before;
+  int64_t steps() const { return std::ssize(draws_before) - 1; }
+  AdmittedOrder order() const {
+    return AdmittedOrder(admitted_at, [*this](int64_t step) { return draws_before[static_cast<size_t>(step)]; }, 5);
+  }
+};
+Given any_order(uint32_t number) {
+  std::mt19937 random(number);
+  auto below = [&](int64_t n) { return std::uniform_int_distribution<int64_t>(0, n - 1)(random); };
+  Given given{std::vector<int64_t>(static_cast<size_t>(1 + below(60))), {0}};
+  const int64_t late = 1 + below(80), most = 1 + below(90), spread = 1 + below(9);
+  for (int64_t& at : given.admitted_at) at = below(5) == 0 ? INT64_MAX : below(late) / spread;
+  given.admitted_at[0] = 0;
+  for (int step = 0; step < 100; step++) given.draws_before.push_back(given.draws_before.back() + below(most));
+  return given;
+}
+
+TEST(AdmittedOrder, DrawsWhatIsAdmittedEachOnceAnEpoch) {
+  for (uint32_t number = 0; number < 60; number++) {
+    const Given given = any_order(number);
+    const AdmittedOrder order = given.order();
+    Rule rule(given.admitted_at);
+    for (int64_t step = 0; step < given.steps(); step++) {
+      rule.begin(step);
+      const auto drawn = order.draw(step);
+      const auto at = static_cast<size_t>(step);
+      ASSERT_EQ(std::ssize(drawn), given.draws_before[at + 1] - given.draws_before[at]);
+      for (EpochSample sample : drawn) ASSERT_TRUE(rule.allows(sample)) << number << ": step " << step;
+    }
   }
 }
 
 TEST(AdmittedOrder, AStepIsTheSameWhateverWasAskedForBefore) {
-  const AdmittedOrder forwards = order_of(ten_a_step(300)), backwards = order_of(ten_a_step(300));
-  std::vector<std::vector<EpochSample>> all;
-  for (int64_t step = 0; step < 120; step++) all.push_back(forwards.draw(step));
-  for (int64_t step = 119; step >= 0; step -= 7) EXPECT_EQ(backwards.draw(step), all[static_cast<size_t>(step)]) << step;
-}
-
-TEST(AdmittedOrder, GoesOnFromASavedState) {
-  const AdmittedOrder whole = order_of(ten_a_step(300));
-  for (int64_t stop : {0, 1, 13, 29, 30, 31, 60, 119}) {
-    AdmittedOrder other = order_of(ten_a_step(300));
-    other.restore(nlohmann::json::parse(whole.state(stop).dump()));
-    for (int64_t step = stop; step < stop + 20; step++) EXPECT_EQ(other.draw(step), whole.draw(step)) << stop << " " << step;
-    if (stop > 3) EXPECT_EQ(other.draw(stop - 3), whole.draw(stop - 3));  // before it, too
+  for (uint32_t number = 0; number < 20; number++) {
+    const Given given = any_order(number);
+    const AdmittedOrder forwards = given.order(), backwards = given.order();
+    std::vector<std::vector<EpochSample>> all;
+    for (int64_t step = 0; step < given.steps(); step++) all.push_back(forwards.draw(step));
+    for (int64_t step = given.steps() - 1; step >= 0; step--) {
+      EXPECT_EQ(backwards.draw(step), all[static_cast<size_t>(step)]) << number << ": step " << step;
+      const AdmittedOrder resumed = given.order();  // which knows of no step before
+      for (int64_t next = step; next < std::min(step + 9, given.steps()); next++)
+        EXPECT_EQ(resumed.draw(next), all[static_cast<size_t>(next)]) << number << ": step " << next << " from " << step;
+    }
   }
-  AdmittedOrder smaller = order_of(ten_a_step(20));
-  EXPECT_THROW(smaller.restore(whole.state(100)), UserError);
 }
 
-// Chi-square of how often each sample comes over many seeds, in the step after its admission and long after.
-TEST(AdmittedOrder, EveryAdmittedSampleIsEquallyLikely) {
+// Counted by what it asks for: a step looks at a few numbers, however many came before and however many of them admitted
+// something; and any step is found with a few for each one before.
+TEST(AdmittedOrder, AStepCostsNoMoreTheMoreCameBefore) {
+  constexpr int64_t kSteps = 3000;
+  int64_t asked = 0;
+  auto counted = [&asked](int64_t step) {
+    asked++;
+    return 7 * step;
+  };
+  const AdmittedOrder order(ten_a_step(10 * kSteps), counted, 1), other(ten_a_step(10 * kSteps), counted, 1);
+  std::vector<EpochSample> last;
+  for (int64_t step = 0; step < kSteps; step++) {
+    asked = 0;
+    last = order.draw(step);
+    ASSERT_LE(asked, 2) << step;
+  }
+  asked = 0;
+  EXPECT_EQ(other.draw(kSteps - 1), last);
+  EXPECT_LE(asked, 3 * kSteps);
+}
+
+// Pearson's statistic against the limit that it passes once in a million.
+void expect_uniform(const std::map<std::vector<int64_t>, int>& seen, int64_t outcomes, const std::string& what) {
+  EXPECT_EQ(std::ssize(seen), outcomes) << what;
+  double all = 0, chi_square = 0;
+  for (const auto& [outcome, times] : seen) all += times;
+  const double expected = all / static_cast<double>(outcomes), freedom = static_cast<double>(outcomes - 1);
+  for (const auto& [outcome, times] : seen) chi_square += (times - expected) * (times - expected) / expected;
+  const double ninth = 2 / (9 * freedom);  // Wilson and Hilferty's approximation
+  EXPECT_LT(chi_square, freedom * std::pow(1 - ninth + 4.75 * std::sqrt(ninth), 3)) << what;
+}
+
+// Three samples at first, two more after one draw: the first epoch has 3 x 4! orders, any later one 5!, all equally
+// likely; and what an epoch begins with says nothing of the next one.
+TEST(AdmittedOrder, EveryOrderOfEveryEpochIsEquallyLikely) {
+  constexpr int kSeeds = 24000, kEpochs = 4;
+  std::vector<std::map<std::vector<int64_t>, int>> orders(kEpochs), begins(kEpochs);
+  for (uint64_t seed = 0; seed < kSeeds; seed++) {
+    const AdmittedOrder order({0, 0, 1, 0, 1}, [](int64_t step) { return step; }, seed);
+    std::vector<int64_t> drawn;
+    for (int64_t step = 0; step < 5 * kEpochs; step++) drawn.push_back(order.draw(step)[0].sample);
+    for (size_t epoch = 0; epoch < kEpochs; epoch++) {
+      const auto begin = drawn.begin() + static_cast<int64_t>(epoch) * 5;
+      orders[epoch][{begin, begin + 5}]++;
+      if (epoch > 0) begins[epoch][{*(begin - 5), *begin}]++;
+    }
+  }
+  for (size_t epoch = 0; epoch < kEpochs; epoch++) {
+    expect_uniform(orders[epoch], epoch == 0 ? 72 : 120, fmt::format("epoch {}", epoch));
+    if (epoch > 0) expect_uniform(begins[epoch], epoch == 1 ? 15 : 25, fmt::format("begin of epoch {}", epoch));
+  }
+}
+
+// Of many samples: after some draws and admissions, how often each comes next.
+TEST(AdmittedOrder, OldAndNewSamplesAreEquallyLikelyInEveryEpoch) {
   constexpr int kSamples = 40, kSeeds = 4000;
   std::vector<int64_t> at(kSamples);
-  for (int i = 0; i < kSamples; i++) at[static_cast<size_t>(i)] = i < 10 ? 0 : i < 15 ? 2 : 3;
-  for (int64_t step : {1, 2, 3, 9}) {
-    const int admitted = step < 2 ? 10 : step < 3 ? 15 : 40;
-    // Draws before have used up some of the first ten: those left are as likely as each other, so look at one seed's
-    // next draw among what its epoch still has.
+  for (int i = 0; i < kSamples; i++) at[static_cast<size_t>(i)] = i < 10 ? 0 : i < 15 ? 2 : i < 20 ? 30 : 50;
+  for (int64_t step : {2, 31, 49, 50, 120}) {  // epochs 0, 1, 2, 2 and 4
     std::vector<double> expected(kSamples), seen(kSamples);
     for (uint64_t seed = 0; seed < kSeeds; seed++) {
       const AdmittedOrder order(at, [](int64_t s) { return s; }, seed);
+      const EpochSample next = order.draw(step)[0];
       std::set<int64_t> left;
-      for (int i = 0; i < admitted; i++) left.insert(i);
-      for (int64_t s = 0; s < step; s++) left.erase(order.draw(s)[0].sample);
+      for (int i = 0; i < kSamples; i++)
+        if (at[static_cast<size_t>(i)] <= step) left.insert(i);
+      for (int64_t s = 0; s < step; s++)
+        if (const EpochSample before = order.draw(s)[0]; before.epoch == next.epoch) left.erase(before.sample);
       for (int64_t i : left) expected[static_cast<size_t>(i)] += 1.0 / static_cast<double>(left.size());
-      seen[static_cast<size_t>(order.draw(step)[0].sample)]++;
+      seen[static_cast<size_t>(next.sample)]++;
     }
-    double chi_square = 0;
-    for (int i = 0; i < admitted; i++)
-      chi_square += (seen[static_cast<size_t>(i)] - expected[static_cast<size_t>(i)]) *
-                    (seen[static_cast<size_t>(i)] - expected[static_cast<size_t>(i)]) / expected[static_cast<size_t>(i)];
-    EXPECT_LT(chi_square, admitted + 5 * std::sqrt(2.0 * admitted)) << "step " << step;  // mean n - 1, variance 2 n
-    EXPECT_GT(chi_square, admitted - 5 * std::sqrt(2.0 * admitted)) << "step " << step;
+    double chi_square = 0, cells = 0;
+    for (size_t i = 0; i < kSamples; i++) {
+      if (expected[i] == 0) continue;
+      chi_square += (seen[i] - expected[i]) * (seen[i] - expected[i]) / expected[i];
+      cells++;
+    }
+    EXPECT_LT(chi_square, cells + 5 * std::sqrt(2 * cells)) << "step " << step;  // mean n - 1, variance 2 n
+    EXPECT_GT(chi_square, cells - 5 * std::sqrt(2 * cells)) << "step " << step;
   }
 }
 

@@ -16,7 +16,7 @@ std::unique_ptr<Dataset> counting(uint64_t seed = 1, size_t sets = 1, ObjectiveS
   for (size_t set = 0; set < sets; set++) {
     std::vector<int64_t> ids(6001);
     std::iota(ids.begin(), ids.end(), static_cast<int64_t>(set) * 10000);
-    train[set].sources.push_back(std::make_unique<MemorySource>(std::move(ids)));
+    train[set].sources.push_back(std::make_unique<MemorySource>(std::move(ids), fmt::format("set {}", set)));
     train[set].weight = set == 0 ? 1 : 2;
   }
   DataSettings settings;
@@ -82,8 +82,11 @@ TEST(Curriculum, ReshapedSamplesKeepTheirTokens) {
     ASSERT_EQ(batch.sequences, 6 * pieces);
     for (int64_t row = 0; row < batch.sequences; row++) {
       const int64_t begin = batch.ids[static_cast<size_t>(row * batch.length)];
-      if (row % pieces > 0) EXPECT_EQ(begin, batch.ids[static_cast<size_t>(row * batch.length - 1)] + 1);
-      if (20 % batch.length == 0 && row % pieces == 0) EXPECT_EQ(begin % 20, 0);
+      if (row % pieces > 0) {
+        EXPECT_EQ(begin, batch.ids[static_cast<size_t>(row * batch.length - 1)] + 1);
+      } else if (20 % batch.length == 0) {
+        EXPECT_EQ(begin % 20, 0);
+      }
       for (int64_t p = 0; p < batch.length; p++)
         EXPECT_EQ(batch.targets[static_cast<size_t>(row * batch.length + p)], begin + p + 1);
     }
@@ -141,53 +144,67 @@ TEST(Curriculum, SamplesAreAdmittedWhenAllMetricsAdmitThem) {
   }
 }
 
-TEST(Curriculum, ResumesFromItsStateAndDoesNotDependOnHowABatchIsCut) {
-  std::vector<double> values(300);
+// Every rank has a data set of its own, reads the step's batch with it and takes its share; one that has been resumed has
+// read nothing before. tests/ranks/layouts.py has the same with real ranks.
+TEST(Curriculum, RanksReadPartsOfOneBatchWhereverTheyWereResumed) {
+  std::vector<double> values(600);
   for (size_t i = 0; i < values.size(); i++) values[i] = static_cast<double>(i % 60);
   const std::vector<Filter> filters{{filter("v", DifficultyUnit::percentile, 10, 100, 50), values}};
   Config settings = settings_of({length(CurriculumApply::truncate, Hold::tokens)});
   settings.train.batch = 12;
   const StepShapes progress(settings);
-  auto whole = counting();
-  whole->follow(progress, filters);
+  auto read_by = [&] {
+    auto data = counting(1, 2);  // blended
+    data->follow(progress, filters);
+    return data;
+  };
+  const auto whole = read_by();
   std::vector<Batch> batches;
-  nlohmann::json state;
-  for (int64_t step = 0; step < 60; step++) {
-    if (step == 23) state = whole->order_state(23);
-    batches.push_back(whole->train_batch(step, 12));
-  }
-  auto resumed = counting();
-  resumed->follow(progress, filters);
-  resumed->restore_order(state);
-  for (int64_t step = 23; step < 60; step++) {
-    const Batch batch = resumed->train_batch(step, 12), &expected = batches[static_cast<size_t>(step)];
-    EXPECT_EQ(batch.ids, expected.ids);
-    for (int64_t ranks : {1, 2, 3, 4}) {  // shares of ranks, one after the other, are the batch
-      std::vector<int64_t> joined;
-      for (int64_t rank = 0; rank < ranks; rank++) {
+  for (int64_t step = 0; step < 60; step++) batches.push_back(whole->train_batch(step, 12));
+  for (int64_t ranks : {1, 2, 3, 4}) {
+    std::vector<std::vector<int64_t>> ids(60), targets(60);
+    for (int64_t rank = 0; rank < ranks; rank++) {
+      auto data = read_by();
+      for (int64_t step = 0; step < 60; step++) {
+        if (step % (10 + rank) == 0) data = read_by();  // killed, and resumed here
+        const Batch batch = data->train_batch(step, 12);
         const int64_t each = batch.sequences / ranks;
         ASSERT_EQ(each * ranks, batch.sequences);
         const Batch part = batch.slice(rank * each, each);
-        joined.insert(joined.end(), part.ids.begin(), part.ids.end());
+        const auto at = static_cast<size_t>(step);
+        ids[at].insert(ids[at].end(), part.ids.begin(), part.ids.end());
+        targets[at].insert(targets[at].end(), part.targets.begin(), part.targets.end());
       }
-      EXPECT_EQ(joined, expected.ids);
+    }
+    for (size_t step = 0; step < 60; step++) {
+      EXPECT_EQ(ids[step], batches[step].ids) << step;
+      EXPECT_EQ(targets[step], batches[step].targets) << step;
     }
   }
 }
 
 TEST(Curriculum, DifficultiesOtherThanThoseOfTheCheckpointAreRefused) {
-  std::vector<double> values(300);
-  for (size_t i = 0; i < values.size(); i++) values[i] = static_cast<double>(i * 7 % 60);
+  std::vector<double> values(600);
+  for (size_t i = 0; i < values.size(); i++) values[i] = static_cast<double>(i * 7 % 601);
   const StepShapes progress(settings_of({}));
   auto with = [&](const std::vector<double>& of) {
-    auto data = counting();
-    data->follow(progress, std::vector<Filter>{{filter("v", DifficultyUnit::value, 10, 60, 50), of}});
+    auto data = counting(1, 2);
+    data->follow(progress, std::vector<Filter>{{filter("v", DifficultyUnit::value, 10, 600, 3000), of}});
     return data;
   };
-  const nlohmann::json state = with(values)->order_state(23);
-  EXPECT_NO_THROW(with(values)->restore_order(state));
+  auto data = with(values);
+  const nlohmann::json saved = data->admissions();
+  // Each step admits more; what a checkpoint carries is 16 digits a set, whatever the step.
+  for (int64_t step = 0; step < 3000; step += 500) {
+    data->train_batch(step, 6);
+    EXPECT_EQ(data->admissions().dump().size(), 2 * 16 + std::string(R"(["",""])").size());
+  }
+  EXPECT_NO_THROW(with(values)->check_admissions(nlohmann::json::parse(saved.dump())));
   std::ranges::reverse(values);
-  EXPECT_THROW(with(values)->restore_order(state), UserError);
+  EXPECT_THROW(with(values)->check_admissions(saved), UserError);
+  auto all = counting();
+  EXPECT_TRUE(all->admissions().is_null());
+  EXPECT_NO_THROW(all->check_admissions(nlohmann::json()));
 }
 
 TEST(Curriculum, WhatIsLeftOutOfASampleChangesWithTheEpoch) {
@@ -207,9 +224,9 @@ TEST(Curriculum, WhatIsLeftOutOfASampleChangesWithTheEpoch) {
   }
 }
 
-std::string refused(const std::vector<Filter>& filters) {
+std::string refused(const std::vector<Filter>& filters, size_t sets = 1) {
   try {
-    counting()->follow(StepShapes(settings_of({})), filters);
+    counting(1, sets)->follow(StepShapes(settings_of({})), filters);
   } catch (const UserError& error) {
     return error.what();
   }
@@ -230,6 +247,10 @@ TEST(Curriculum, AFirstStepThatAdmitsNothingIsRefused) {
                      {filter("b", DifficultyUnit::value, 9, 300, 10), falling}}),
             "curriculum: expected samples that the first step admits by every metric, got none of 300: a from: 9 and b from: "
             "9 have none in common; raise the from of one of them");
+  std::vector<double> of_both(600, 5.0);  // of blended sets the one that has none is named
+  of_both[0] = 1;
+  const Filter none_of_one{filter("rarity", DifficultyUnit::value, 1, 9, 10), of_both};
+  EXPECT_EQ(refused({none_of_one}, 2).find("set 1: curriculum: expected"), 0u);
 }
 
 TEST(Curriculum, LimitsOfEntriesWithOneMetricHaveNamesOfTheirOwn) {

@@ -314,14 +314,14 @@ TEST(Dataset, TheOrderIsTheSameForAnyNumberOfRanks) {
     given.objective.kind = kind;
     Dataset alone = given.make();
     for (int64_t ranks : {1, 2, 3, 4, 6, 12}) {
-      std::vector<Dataset> each;
-      for (int64_t rank = 0; rank < ranks; rank++) each.push_back(given.make());
+      std::vector<std::unique_ptr<Dataset>> each;
+      for (int64_t rank = 0; rank < ranks; rank++) each.emplace_back(new Dataset(given.make()));
       for (int64_t step : {0, 1, 57, 1'000'000}) {
         const Batch whole = alone.train_batch(step, 12);
         std::vector<int64_t> ids, targets;
         for (int64_t rank = 0; rank < ranks; rank++) {
           const Batch part =
-              each[static_cast<size_t>(rank)].train_batch(step, 12).slice(rank * 12 / ranks, 12 / ranks);
+              each[static_cast<size_t>(rank)]->train_batch(step, 12).slice(rank * 12 / ranks, 12 / ranks);
           ids.insert(ids.end(), part.ids.begin(), part.ids.end());
           targets.insert(targets.end(), part.targets.begin(), part.targets.end());
         }

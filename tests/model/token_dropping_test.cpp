@@ -78,8 +78,23 @@ TEST(TokenDropping, ProtectedTokensStay) {
   const auto rows = rows_of(pass);
   for (int64_t n : {0, 9, 13}) EXPECT_TRUE(std::ranges::binary_search(rows, n)) << n;
   EXPECT_EQ(rows.size(), 8u);
-  pass.dropping.always.assign(20, 1);  // more than can be kept: some of them
-  EXPECT_EQ(rows_of(pass).size(), 8u);
+}
+
+// More than can be kept: nothing but them, and each as often as the others.
+TEST(TokenDropping, OfTooManyProtectedTokensARandomChoiceStays) {
+  std::map<int64_t, int> seen;
+  constexpr int kTrials = 4000;
+  Pass pass = pass_of(1, 10, 4);
+  pass.dropping.always = {1, 0, 1, 1, 0, 1, 0, 1, 1, 0};
+  for (pass.step = 0; pass.step < kTrials; pass.step++) {
+    const auto rows = rows_of(pass);
+    ASSERT_EQ(rows.size(), 4u);
+    for (int64_t row : rows) seen[row]++;
+  }
+  const double expected = kTrials * 4.0 / 6, deviation = std::sqrt(expected * 2 / 6);
+  for (int64_t t = 0; t < 10; t++)
+    EXPECT_NEAR(seen[t], pass.dropping.always[static_cast<size_t>(t)] ? expected : 0, 5 * deviation) << t;
+  for (int64_t t : {1, 4, 6, 9}) EXPECT_EQ(seen[t], 0) << t;
 }
 
 // Documents, prefixes and positions of the kept tokens against what each token says of itself.
