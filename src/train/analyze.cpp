@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "config/check.h"
 #include "data/deepspeed_index.h"
+#include "data/sample_metrics.h"
 #include "memory/machine.h"
 #include "text/utf8.h"
 #include "train/difficulties.h"

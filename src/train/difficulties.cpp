@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "config/nearest.h"
 #include "data/deepspeed_index.h"
+#include "data/sample_metrics.h"
 #include "memory/machine.h"
 #include "report/task_progress.h"
 #include "train/loss_metric.h"

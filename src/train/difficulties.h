@@ -3,12 +3,12 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/config.h"
 #include "data/dataset.h"
 #include "data/metric_file.h"
-#include "data/sample_metrics.h"
 #include "train/run_directory.h"
 
 namespace megalith {

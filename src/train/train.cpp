@@ -118,6 +118,7 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   leader_first([&] {  // analyses leave files, too
     data->follow(shapes, prepare_filters(config, run, *data, checkpoint.has_value() || !leads));
   }, [&] { far->bring(run.file("analysis")); });
+  if (team) check_same_admissions(*world, data->admissions().dump());
   if (const int64_t never = data->never_admitted(); never > 0)
     log::warn("{} of {} training samples are above a limit of the curriculum to its end, and are never trained on", never,
               data->samples());

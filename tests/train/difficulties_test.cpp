@@ -62,7 +62,9 @@ TEST_F(DifficultiesTest, CountTokensOnceForAllMetrics) {
 }
 
 TEST_F(DifficultiesTest, StopWhileTokensAreCountedAndWhileValuesAreComputed) {
-  for (const auto& [after, said] : {std::pair{0.3, "stopped while tokens were counted"}, {1.3, "stopped after 1536 of 5000"}}) {
+  const std::pair<double, const char*> stops[] = {{0.3, "stopped while tokens were counted"},
+                                                  {1.3, "stopped after 1536 of 5000"}};
+  for (const auto& [after, said] : stops) {
     Difficulties difficulties(config_, run_, *data_);
     const int64_t before = read_;
     stop_at_ = before + static_cast<int64_t>(after * static_cast<double>(kTokens));
