@@ -1,6 +1,7 @@
 #include "config/check.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -131,6 +132,12 @@ void check_token_dropping(const Config& config, const Checker& check) {
   if (!config.token_dropping.on()) return;
   const PacingSettings& pacing = config.token_dropping.pacing;
   check.require(pacing.from >= 1, "token_dropping.from", "a whole number of tokens from 1", "nothing", "give it");
+  double longest = static_cast<double>(config.data.sequence);
+  for (const CurriculumSettings& entry : config.curriculum)
+    if (entry.changes_length()) longest = entry.pacing.to;
+  check.require(pacing.from < longest, pacing.table.empty() ? "token_dropping.from" : "token_dropping.pacing",
+                fmt::format("fewer tokens at first than the longest sequence has ({}), or nothing is ever dropped", longest),
+                fmt::format("{}", pacing.from));
   check.require(pacing.to >= pacing.from, "token_dropping.to", fmt::format("at least token_dropping.from ({})", pacing.from),
                 pacing.to == 0 ? "nothing" : fmt::format("{}", pacing.to));
   check.require(pacing.to <= static_cast<double>(config.data.sequence),
@@ -147,6 +154,18 @@ void check_dropping_layers(const Config& config, const Checker& check) {
                 fmt::format("{}", layers), "list the layers");
   check.require(dropping.back() < layers, "token_dropping.layers", fmt::format("layers from 0 to {}", layers - 1),
                 fmt::format("{}", dropping.back()));
+}
+
+// Tokens, times the layers that they go through, are counted in 63 bits, and short steps may make a run many times as long.
+// Fifty times what the largest models were trained with.
+void check_length(const Config& config, const Checker& check) {
+  constexpr double kMost = 1e17;
+  const double a_step = static_cast<double>(config.train.batch) * static_cast<double>(config.data.sequence) *
+                        static_cast<double>(config.model.shape.layers);
+  check.require(static_cast<double>(config.train.steps) * a_step <= kMost, "train.steps",
+                fmt::format("at most {:.0f} of {} tokens, as a run is", std::max(1.0, std::floor(kMost / a_step)),
+                            config.train.batch * config.data.sequence),
+                show(config.train.steps), "shorten the run");
 }
 
 void check_objective(const Config& config, const Checker& check) {
@@ -195,6 +214,7 @@ void check_model(const Config& config, const WhereOf& where) {
   check_experts(config, where);
   check_objective(config, check);
   check_dropping_layers(config, check);
+  check_length(config, check);
   check.require(config.data.sequence <= s.context, "data.sequence",
                 fmt::format("at most model.context ({})", s.context), show(config.data.sequence),
                 "shorten it, or raise model.context");

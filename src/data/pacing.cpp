@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace megalith {
 
@@ -14,7 +15,9 @@ double Pacing::at(int64_t progress) const {
   if (progress >= s.over) return s.to;
   const double done = static_cast<double>(progress) / static_cast<double>(s.over);
   double value = s.from + (s.to - s.from) * std::pow(done, 1 / s.root);
-  if (s.step > 0) value = std::floor(value / s.step) * s.step;
+  // Three steps of 0.1 are three, though 0.3 / 0.1 is a little less.
+  constexpr double kRoundings = 1 + 2 * std::numeric_limits<double>::epsilon();
+  if (s.step > 0) value = std::floor(value / s.step * kRoundings) * s.step;
   return std::clamp(value, s.from, s.to);
 }
 

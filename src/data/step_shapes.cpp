@@ -1,6 +1,7 @@
 #include "data/step_shapes.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/error.h"
 
@@ -44,6 +45,12 @@ int64_t StepShapes::visits_of(const StepShape& shape) const {
   return shape.tokens() * layers_ - shape.sequences() * dropped * dropping_layers_;
 }
 
+// So many tokens through so many layers that no run gets there (config/check.cpp sees to it), and that still can be counted.
+int64_t StepShapes::unreachable_from(const Segment& now) const {
+  constexpr int64_t kVisits = 8'000'000'000'000'000'000;
+  return now.first_step + (kVisits / std::max<int64_t>(1, layers_) - now.tokens_before) / now.shape.tokens();
+}
+
 // From one change of shape to the next: lengths never fall, so the step of a change is found by halving.
 void StepShapes::lay_out() {
   segments_.push_back({0, shape_at(0, 0), 0, 0, 0});
@@ -54,8 +61,10 @@ void StepShapes::lay_out() {
     auto settled = [&](const std::optional<Pacing>& pacing, int64_t step) {
       return !pacing || (pacing->unit() == Counted::steps ? step : tokens_at(step)) >= pacing->settled();
     };
+    const int64_t unreachable = unreachable_from(now);
     int64_t same = now.first_step, other = same;
     for (int64_t stride = 1;; stride *= 2) {  // the first step that is known to differ
+      if (stride >= unreachable - same) return;
       other = same + stride;
       if (differs(other)) break;
       if (settled(length_, other) && settled(kept_, other)) return;
@@ -81,9 +90,11 @@ StepShape StepShapes::shape(int64_t step) const {
 }
 
 std::vector<std::pair<int64_t, StepShape>> StepShapes::changes(int64_t steps) const {
+  auto computed = [](const StepShape& shape) { return std::tuple(shape.sequences(), shape.length, shape.kept()); };
   std::vector<std::pair<int64_t, StepShape>> found;
   for (const Segment& s : segments_)
-    if (s.first_step < steps && (found.empty() || found.back().second != s.shape)) found.emplace_back(s.first_step, s.shape);
+    if (s.first_step < steps && (found.empty() || computed(found.back().second) != computed(s.shape)))
+      found.emplace_back(s.first_step, s.shape);
   return found;
 }
 

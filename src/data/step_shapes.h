@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,8 +20,11 @@ struct StepShape {
   int64_t spare = 0;      // tokens of a sample that its pieces leave out
   // How many they keep; 0: all.
   int64_t kept() const { return pace < length ? pace : 0; }
+  int64_t processed() const { return kept() > 0 ? kept() : length; }  // tokens of a sequence, by a layer that may drop
   int64_t sequences() const { return samples * pieces; }
   int64_t tokens() const { return sequences() * length; }
+  // To compare by: of as many tokens, those in longer sequences are more.
+  auto work() const { return std::tuple(tokens(), sequences() * processed(), length); }
   bool operator==(const StepShape&) const = default;
 };
 
@@ -32,7 +36,8 @@ class StepShapes {
   explicit StepShapes(const Config& config);
 
   StepShape shape(int64_t step) const;         // from 0
-  // The shapes of the first `steps` steps, each with the step that it begins at.
+  // What the first `steps` steps compute, each with the step that it begins at: the next one has another number of
+  // sequences, another length or keeps another number of tokens.
   std::vector<std::pair<int64_t, StepShape>> changes(int64_t steps) const;
   int64_t samples_before(int64_t step) const;  // that the steps before it took
   int64_t tokens_before(int64_t step) const;
@@ -56,6 +61,7 @@ class StepShapes {
   const Segment& segment(int64_t step) const;
   StepShape shape_at(int64_t steps, int64_t tokens) const;
   int64_t visits_of(const StepShape& shape) const;
+  int64_t unreachable_from(const Segment& now) const;  // the step
   void lay_out();
 
   int64_t batch_, sequence_;

@@ -260,8 +260,10 @@ void dropping_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
     f.saved_bytes = std::max<int64_t>(0, f.saved_bytes + rows - here);
     f.attention_saved_bytes = std::max<int64_t>(0, f.attention_saved_bytes + rows - here);
   }
-  // While the layer runs; else while all rows come together or, with those kept put back, apart again.
-  f.workspace_bytes += 2 * rows + all;
+  // One process: forward ends with the rows that were computed and all of them; making it again, all rows are there besides
+  // what the layer needs; in backward they are not. Several: while the layer runs, or while all rows come together or, with
+  // those kept put back, apart again.
+  f.workspace_bytes = split ? f.workspace_bytes + 2 * rows + all : here + std::max(f.workspace_bytes, rows);
   f.deferring_workspace_bytes += 2 * rows + all + beside - f.saved_bytes - f.output_bytes;
   if (split) {
     const int64_t around = std::max(2 * all + e * r.N * C, 2 * all + all_kept + rows);
@@ -343,10 +345,15 @@ std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchSha
       case BlockKind::embedding: embedding_facts(f, share); break;
       case BlockKind::layer: {
         const Share layer{shape, split, micro, e, {e, packing}, shape.experts.in_layer(spec.layer)};
-        if (micro.kept > 0 && std::ranges::binary_search(micro.dropping_layers, spec.layer))
+        BlockFacts whole = f;
+        layer_facts(whole, spec, layer);
+        whole.validation_bytes = whole.saved_bytes + whole.workspace_bytes;
+        if (micro.kept > 0 && std::ranges::binary_search(micro.dropping_layers, spec.layer)) {
           dropping_facts(f, spec, layer);
-        else
-          layer_facts(f, spec, layer);
+          f.validation_bytes = whole.validation_bytes;
+        } else {
+          f = std::move(whole);
+        }
         break;
       }
       case BlockKind::head:

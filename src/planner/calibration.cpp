@@ -233,7 +233,9 @@ MachineSpeeds gather(const Workload& work, int64_t threads, const std::filesyste
   };
   const double layer_s = known.get("layer of " + what, [&] { return seconds_of_sample(layer); });
   const double head_s = known.get("head of " + what, [&] { return seconds_of_sample(head); });
-  const auto facts = block_facts(with_experts_everywhere(work.shape), work.micro, work.precision);
+  MicroBatchShape whole = work.micro;  // a sample drops nothing
+  whole.kept = 0;
+  const auto facts = block_facts(with_experts_everywhere(work.shape), whole, work.precision);
   // The speed at which the predicted passes over memory and the products together take what was measured.
   double flop = 0, seconds = 0;
   auto count = [&](const BlockFacts& f, double measured, double times) {

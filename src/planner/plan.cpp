@@ -144,12 +144,12 @@ Plan with_shape(Plan plan, const Config& config) {
   return plan;
 }
 
-int32_t window_by_measurement(const Plan& plan, std::span<const Span> measured) {
+int32_t window_by_measurement(const Plan& plan, const Plan& ran, std::span<const Span> measured) {
   // How much longer than predicted the ops of each lane took.
   std::array<double, kLanes> took{}, predicted{};
-  const std::vector<Cost> costs = predict_costs(plan.step, plan.speeds);
+  const std::vector<Cost> costs = predict_costs(ran.step, ran.speeds);
   for (size_t op = 0; op < costs.size(); op++) {
-    const auto lane = static_cast<size_t>(plan.step.ops[op].lane);
+    const auto lane = static_cast<size_t>(ran.step.ops[op].lane);
     took[lane] += measured[op].end - measured[op].start;
     predicted[lane] += costs[op].seconds;
   }

@@ -62,12 +62,13 @@ struct Seat {
 Plan make_plan(const Config& config, Measuring measuring = Measuring::allowed, const Seat& seat = {});
 
 // The same plan, cut into as many micro-batches, for steps of another shape: `config` is the plan's own but for
-// data.sequence, train.batch and what token_dropping keeps in the end.
+// data.sequence, train.batch, curriculum and token_dropping.
 Plan with_shape(Plan plan, const Config& config);
 
 // Of a plan that spills: the smallest window that fits and is as fast as any, judged by how long each lane's ops took
-// in a step that ran (`measured`, of plan.step) instead of by calibration. The window changes no number.
-int32_t window_by_measurement(const Plan& plan, std::span<const Span> measured);
+// in a step that ran (`measured`, of ran.step, which may be of another shape) instead of by calibration. The window changes
+// no number.
+int32_t window_by_measurement(const Plan& plan, const Plan& ran, std::span<const Span> measured);
 Plan with_window(Plan plan, const Config& config, int32_t window);
 
 }  // namespace megalith

@@ -1,24 +1,32 @@
 #include "planner/run_blocks.h"
 
 #include <algorithm>
+#include <limits>
 
+#include "data/step_shapes.h"
 #include "model/facts.h"
 #include "optim/optimizer.h"
 
 namespace megalith {
 namespace {
 
-MicroBatchShape micro_shape(const Config& config, int64_t sequences) {
+MicroBatchShape micro_shape(const Config& config, int64_t sequences, int64_t kept) {
   double targets = config.objective.kind == Objective::masked ? config.objective.mask_fraction : 1.0;
-  // The steps that drop least are the largest.
-  const int64_t kept = config.token_dropping.on() ? static_cast<int64_t>(config.token_dropping.pacing.to) : 0;
-  const bool drops = kept < config.data.sequence && kept > 0;
   return {.sequences = sequences,
           .length = config.data.sequence,
           .target_fraction = targets,
           .micros = rank_batch(config) / sequences,
-          .kept = drops ? kept : 0,
-          .dropping_layers = drops ? config.token_dropping.layers_of(config.model.shape.layers) : std::vector<int64_t>{}};
+          .kept = kept,
+          .dropping_layers = kept > 0 ? config.token_dropping.layers_of(config.model.shape.layers) : std::vector<int64_t>{}};
+}
+
+// Layers that drop hold more beside what they keep than those that do not: memory for steps of both kinds.
+void cover(std::vector<BlockFacts>& facts, const std::vector<BlockFacts>& others) {
+  for (size_t b = 0; b < facts.size(); b++)
+    for (int64_t BlockFacts::* bytes :
+         {&BlockFacts::saved_bytes, &BlockFacts::attention_saved_bytes, &BlockFacts::workspace_bytes,
+          &BlockFacts::deferred_bytes, &BlockFacts::deferring_workspace_bytes, &BlockFacts::weigh_workspace_bytes})
+      facts[b].*bytes = std::max(facts[b].*bytes, others[b].*bytes);
 }
 
 // Optimizer state of one number an element, and what the engine's streaming of a block takes: see engine/model_spill.cpp.
@@ -58,6 +66,19 @@ void describe_whole(BlockFacts& f, const BlockSpec& spec, const Optimizer& optim
 
 }  // namespace
 
+LargestKept largest_kept(const Config& config) {
+  if (!config.token_dropping.on()) return {};
+  int64_t most = 0, dropping = 0;  // rows of a step
+  for (const auto& [_, shape] : StepShapes(config).changes(std::numeric_limits<int64_t>::max())) {
+    const int64_t rows = shape.sequences() * shape.processed();
+    most = std::max(most, rows);
+    if (shape.kept() > 0) dropping = std::max(dropping, rows);
+  }
+  auto of_a_sequence = [&](int64_t rows) { return (rows + config.train.batch - 1) / config.train.batch; };
+  const int64_t kept = of_a_sequence(most), all = config.data.sequence;
+  return {kept < all ? kept : 0, std::min(of_a_sequence(dropping), all - 1)};
+}
+
 int64_t rank_batch(const Config& config) { return config.train.batch / std::max<int64_t>(1, config.parallel.data); }
 
 int32_t micros_of(const Config& config, int64_t micro_batch) {
@@ -65,7 +86,8 @@ int32_t micros_of(const Config& config, int64_t micro_batch) {
 }
 
 Workload workload(const Config& config, int64_t micro_batch) {
-  return {config.model.shape, micro_shape(config, micro_batch), config.train.precision, config.objective.kind};
+  return {config.model.shape, micro_shape(config, micro_batch, largest_kept(config).most), config.train.precision,
+          config.objective.kind};
 }
 
 std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch, Staging staging) {
@@ -74,6 +96,9 @@ std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch, Sta
   const ParallelSettings& p = config.parallel;
   const Split split{.tensor = p.tensor, .context = p.context, .form = p.context_form, .expert = p.expert};
   auto facts = block_facts(work.shape, work.micro, work.precision, config.train.activations, split);
+  if (const int64_t dropping = largest_kept(config).dropping; dropping > 0 && work.micro.kept == 0)
+    cover(facts, block_facts(work.shape, micro_shape(config, micro_batch, dropping), work.precision, config.train.activations,
+                             split));
   const auto optimizer = make_optimizer(config.train);
   const auto specs = list_blocks(config.model.shape, split);
   const auto slots = static_cast<int64_t>(optimizer->slots({"any", {1, 1}, true}).size());

@@ -9,19 +9,19 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kShown = 6;  // a plan each, which of large models takes a moment
+constexpr size_t kShown = 6;  // at most: a plan each, which of large models takes a moment
 
 }  // namespace
 
 std::vector<ShapeForecast> forecast_shapes(const Config& config, const Plan& plan) {
   const StepShapes shapes(config);
   const auto changes = shapes.changes(shapes.steps_for(config.train.steps, config.train.schedule_by));
-  if (changes.size() < 2) return {};
   ShapePlans plans(config, plan);
+  if (changes.size() == 1 && &plans.at(changes.front().second) == &plan) return {};
   std::vector<ShapeForecast> forecast;
   const size_t shown = std::min(kShown, changes.size());
   for (size_t i = 0; i < shown; i++) {
-    const auto& [first_step, shape] = changes[i * (changes.size() - 1) / (shown - 1)];
+    const auto& [first_step, shape] = changes[shown == 1 ? 0 : i * (changes.size() - 1) / (shown - 1)];
     const Plan& of_shape = plans.at(shape);
     forecast.push_back({first_step, shape, of_shape.predicted.seconds, of_shape.predicted_peak()});
   }
@@ -34,7 +34,7 @@ std::string show(std::span<const ShapeForecast> shapes, bool with_seconds) {
                                  "peak memory", with_seconds ? fmt::format(" {:>10}", "step time") : "");
   for (const ShapeForecast& at : shapes)
     text += fmt::format("{:>10} {:>10} {:>8} {:>8} {:>12}{}\n", at.first_step + 1, at.shape.sequences(), at.shape.length,
-                        at.shape.kept() > 0 ? at.shape.kept() : at.shape.length, show(at.peak),
+                        at.shape.processed(), show(at.peak),
                         with_seconds ? fmt::format(" {:>10}", show_seconds(at.seconds)) : "");
   return text;
 }
@@ -45,7 +45,7 @@ nlohmann::json to_json(std::span<const ShapeForecast> shapes) {
     list.push_back({{"first_step", at.first_step + 1},
                     {"sequences", at.shape.sequences()},
                     {"length", at.shape.length},
-                    {"kept", at.shape.kept() > 0 ? at.shape.kept() : at.shape.length},
+                    {"kept", at.shape.processed()},
                     {"step_s", at.seconds},
                     {"peak_bytes", at.peak.value}});
   return list;

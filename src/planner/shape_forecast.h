@@ -17,7 +17,7 @@ struct ShapeForecast {
   Bytes peak;              // of the whole process
 };
 
-// Of the run's first and last shape and some between, in order; empty where all steps are alike.
+// Of the run's first and last shape and up to four between, in order; empty where all steps are as the plan has them.
 std::vector<ShapeForecast> forecast_shapes(const Config& config, const Plan& plan);
 
 std::string show(std::span<const ShapeForecast> shapes, bool with_seconds);  // rows for people; nothing for none

@@ -1,7 +1,7 @@
-// One plan a shape of batch: curricula change the length of sequences while a run goes on.
+// A plan for every shape of batch: curricula and token dropping change it while a run goes on.
 #pragma once
 #include <array>
-#include <map>
+#include <optional>
 
 #include "data/step_shapes.h"
 #include "planner/plan.h"
@@ -10,17 +10,23 @@ namespace megalith {
 
 class ShapePlans {
  public:
-  // `whole` is the plan for full batches, the largest there are. Borrows both.
-  ShapePlans(const Config& config, const Plan& whole) : config_(config), whole_(whole) {}
+  // `whole` is the run's plan, for full batches that drop least: no step needs more. Borrows both.
+  ShapePlans(const Config& config, const Plan& whole);
 
-  // Made when it is first asked for, then kept: there are as many as a curriculum has different lengths.
+  // Made when another shape is asked for, until the next one is: shapes do not come back.
   const Plan& at(const StepShape& shape);
-  void forget() { made_.clear(); }  // when the whole plan has changed
+  void forget() { last_.reset(); }  // when the whole plan has changed
 
  private:
+  using Key = std::array<int64_t, 3>;  // sequences, length, tokens kept
+  struct Made {
+    Key key;
+    Plan plan;
+  };
   const Config& config_;
   const Plan& whole_;
-  std::map<std::array<int64_t, 3>, Plan> made_;  // by sequences, length and tokens kept
+  const Key key_of_whole_;
+  std::optional<Made> last_;
 };
 
 }  // namespace megalith

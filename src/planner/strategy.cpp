@@ -129,7 +129,10 @@ Schedule final_save_schedule(const std::vector<BlockFacts>& blocks, const Strate
 
 int64_t most_memory(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy, Tier tier) {
   const auto bound = [&](const Schedule& schedule) { return memory_bound(schedule, Order(schedule), tier).bytes; };
-  return bound(with_save(training_schedule(blocks, micros, strategy)));  // validation and the last save hold less
+  const int64_t step = bound(with_save(training_schedule(blocks, micros, strategy)));
+  // Validation and the last save hold less, but where training drops tokens.
+  if (std::ranges::none_of(blocks, &BlockFacts::drops_tokens)) return step;
+  return std::max(step, bound(evaluation_schedule(blocks, micros, strategy)));
 }
 
 std::vector<int32_t> windows_to_try(const MemorySettings& memory, bool device, size_t blocks) {

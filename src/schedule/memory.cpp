@@ -85,10 +85,12 @@ int64_t workspace(const Schedule& schedule, const Op& op, Tier tier) {
   if ((schedule.division.device && computes(op.kind) ? Tier::device : Tier::host) != tier) return 0;
   switch (op.kind) {
     case OpKind::forward:
+      if (!schedule.training)
+        return std::max(schedule.blocks[op.block].workspace_bytes, schedule.blocks[op.block].validation_bytes) +
+               calling(schedule, op);
       // What is not kept is there all the same while the op runs.
-      if (schedule.training && schedule.keeps(op.block) != Keep::all)
-        return schedule.blocks[op.block].workspace_bytes + other_part(schedule, op.block) + calling(schedule, op);
-      return schedule.blocks[op.block].workspace_bytes + calling(schedule, op);
+      return schedule.blocks[op.block].workspace_bytes + calling(schedule, op) +
+             (schedule.keeps(op.block) != Keep::all ? other_part(schedule, op.block) : 0);
     case OpKind::loss:
     case OpKind::recompute: return schedule.blocks[op.block].workspace_bytes;
     case OpKind::backward:

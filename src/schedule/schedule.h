@@ -107,6 +107,7 @@ struct BlockFacts {
   bool packs_input = false;          // a packed copy of the input is among them, and the input itself goes
   int64_t output_bytes = 0;          // the activation handed to the next block
   int64_t workspace_bytes = 0;       // largest temporaries while it runs
+  int64_t validation_bytes = 0;      // the same in a validation, which keeps nothing and drops no tokens
   int64_t aside_bytes = 0;           // gradients kept aside by one backward until fold
   // Where backward puts its weight products off:
   double weight_flop = 0;            // theirs, of backward's
@@ -127,6 +128,7 @@ struct BlockFacts {
   int64_t parking_bytes = 0;         // staging while its input does
   bool backward_uses_parameters = true;
 
+  bool drops_tokens() const { return validation_bytes > saved_bytes + workspace_bytes; }
   // Of forward made again by a layer that kept so much; `with_output`: the next one's input is wanted, too.
   ForwardPart again(Keep keep, bool with_output) const;
 };

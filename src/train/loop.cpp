@@ -48,7 +48,7 @@ TrainResult TrainingLoop::run(LoopState state) {
   }
   if (state.step >= steps_) {
     log::info("all {} steps are done already; raise train.steps to go on", steps_);
-    return {ExitCode::done, write_summary(state, "finished", 0)};
+    return {ExitCode::done, summary_before(state)};
   }
   if (leads_) {
     log_ = std::make_unique<MetricsLog>(run_.file("metrics.jsonl"), state.step);
@@ -125,17 +125,14 @@ bool TrainingLoop::validates(const LoopState& state) const {
 void TrainingLoop::choose_window() {
   constexpr size_t kEnough = 3;  // the first one warms up
   // Ranks that hold the same blocks must agree: theirs stays as it was planned.
-  if (team_ || !plan_.strategy.moves() || config_.memory.window > 0 || window_chosen_ || step_seconds_.size() < kEnough)
-    return;
+  if (team_ || !plan_.strategy.moves() || config_.memory.window > 0 || window_chosen_ || times_.size() < kEnough) return;
   window_chosen_ = true;
-  const int32_t window = window_by_measurement(plan_, typical_spans_);
+  const int32_t window = window_by_measurement(plan_, plans_.at(times_.shape()), times_.typical());
   if (window == plan_.strategy.window) return;
   log::info("window {} instead of {}: that is what the first steps' times say", window, plan_.strategy.window);
   plan_ = with_window(std::move(plan_), config_, window);
   plans_.forget();
-  step_seconds_.clear();  // of another schedule
-  typical_spans_.clear();
-  op_steps_ = 0;
+  times_.clear();
 }
 
 StepMetrics TrainingLoop::one_step(LoopState& state, const StopSignals& signals) {
@@ -148,12 +145,14 @@ StepMetrics TrainingLoop::one_step(LoopState& state, const StopSignals& signals)
   stop_requested_ = outcome.stop;
   metrics.step_s = watch.seconds();
   const StepShape shape = shapes_.shape(state.step);
-  observe(outcome, shape, metrics.step_s, pending_ != nullptr);
+  if (!pending_) times_.add(shape, metrics.step_s, outcome.spans);
+  measure_process(state.step);
   describe_shape(metrics, state.step);
   if (pending_) {
     // What updates waited for, or the whole slowdown where that is more: writing takes a share of the cores, too.
-    metrics.save_s = save_delay(plan_.step_with_save, outcome.spans);
-    if (!step_seconds_.empty()) metrics.save_s = std::max(*metrics.save_s, metrics.step_s - median(step_seconds_));
+    metrics.save_s = save_delay(plans_.at(shape).step_with_save, outcome.spans);
+    if (!times_.empty() && times_.shape() == shape)
+      metrics.save_s = std::max(*metrics.save_s, metrics.step_s - times_.usual());
     if (saver_.finish(*pending_, pending_step_)) {
       last_checkpoint_ = pending_->dir().string();
       page_.checkpoint(pending_step_);
@@ -190,34 +189,13 @@ void TrainingLoop::describe_shape(StepMetrics& metrics, int64_t step) const {
     metrics.difficulty.emplace_back(limit_name(config_.curriculum, entry), limit);
     if (entry.changes_length()) metrics.length = shape.length;
   }
-  if (config_.token_dropping.on()) metrics.kept = shape.kept() > 0 ? shape.kept() : shape.length;
+  if (config_.token_dropping.on()) metrics.kept = shape.processed();
   if (config_.token_dropping.on() || !config_.curriculum.empty())
     metrics.layer_tokens = shapes_.layer_tokens_before(step + 1);
 }
 
-// Measured against predicted is a matter of the longest steps, which the plan is for.
-void TrainingLoop::observe(const StepOutcome& outcome, const StepShape& shape, double seconds, bool saving) {
-  if (!saving && shape.tokens() > longest_) {
-    longest_ = shape.tokens();
-    step_seconds_.clear();
-    typical_spans_.clear();
-    op_steps_ = 0;
-  }
-  if (!saving && shape.tokens() == longest_) {
-    step_seconds_.push_back(seconds);
-    // The step that is drawn is one of the usual length.
-    const double usual =
-        median({step_seconds_.end() - std::min<ptrdiff_t>(33, std::ssize(step_seconds_)), step_seconds_.end()});
-    if (typical_spans_.empty() || std::abs(seconds - usual) <= std::abs(step_seconds(typical_spans_) - usual))
-      typical_spans_ = outcome.spans;
-    // Means of ops, of all such steps but the first, which finds cold caches.
-    if (op_steps_ == 1 && step_seconds_.size() == 2) op_steps_ = 0;
-    const std::vector<double> seconds_of = op_seconds(outcome.spans);
-    if (op_steps_ == 0) op_seconds_.assign(seconds_of.size(), 0);
-    for (size_t i = 0; i < seconds_of.size(); i++) op_seconds_[i] += seconds_of[i];
-    op_steps_++;
-  }
-  if (process_bytes_ != 0 && step_seconds_.size() % 64 != 0) return;  // asking the kernel costs milliseconds
+void TrainingLoop::measure_process(int64_t step) {
+  if (process_bytes_ != 0 && step % 64 != 0) return;  // asking the kernel costs milliseconds
   AllocatedMemory now = allocated_memory();
   process_bytes_ =
       std::max(process_bytes_, resident_memory().value - now.live - now.cached - allocated_memory(Tier::device).live);
@@ -275,18 +253,27 @@ void TrainingLoop::compare_ranks() {
 }
 
 // As in plan.json's "predicted"; "ops" has both sides.
-nlohmann::json TrainingLoop::measured() const {
+nlohmann::json TrainingLoop::measured() {
   const AllocatedMemory memory = allocated_memory();
   nlohmann::json kinds;
   for (int k = 0; k < kAllocationKinds; k++) kinds[std::string(name(static_cast<AllocationKind>(k)))] = memory.at_peak[k];
   kinds["process"] = process_bytes_;
-  return {{"step_s", median(step_seconds_)},
+  const Schedule& step = plans_.at(times_.shape()).step;
+  return {{"step_s", times_.usual()},
           {"peak_bytes", memory.peak + process_bytes_},
           {"resting_bytes", memory.live},  // of tensors: what is held from step to step
           {"memory", kinds},
           {"device_peak_bytes", allocated_memory(Tier::device).peak},
-          {"stalls", stalls_json(stalls(plan_.step, typical_spans_))},
-          {"busy_s", busy_json(plan_.step, busy_seconds(plan_.step, typical_spans_))}};
+          {"stalls", stalls_json(stalls(step, times_.typical()))},
+          {"busy_s", busy_json(step, busy_seconds(step, times_.typical()))}};
+}
+
+nlohmann::json TrainingLoop::summary_before(const LoopState& state) {
+  if (const auto path = run_.file("summary.json"); std::filesystem::exists(path)) {
+    nlohmann::json before = nlohmann::json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+    if (before.is_object() && before.value("steps", int64_t{-1}) == state.step) return before;
+  }
+  return write_summary(state, "finished", 0);
 }
 
 nlohmann::json TrainingLoop::write_summary(const LoopState& state, const std::string& how, double seconds) {
@@ -294,20 +281,24 @@ nlohmann::json TrainingLoop::write_summary(const LoopState& state, const std::st
                          {"steps", state.step},
                          {"tokens", state.tokens},
                          {"seconds", seconds},
-                         {"loss", last_loss_},
                          {"skipped_steps", state.skipped},
                          {"checkpoint", last_checkpoint_},
                          {"report", run_.file("report.html").string()}};
+  if (last_loss_) summary["loss"] = *last_loss_;
   if (last_valid_loss_ >= 0) summary["valid_loss"] = last_valid_loss_;
   if (!leads_) return summary;
-  if (!step_seconds_.empty()) {
+  if (!times_.empty()) {
+    const Plan& plan = plans_.at(times_.shape());
     summary["measured"] = measured();
+    // Where the steps that were measured are not those of plan.json: what was predicted for them.
+    if (&plan != &plan_)
+      summary["predicted"] = {{"step_s", plan.predicted.seconds},
+                              {"tokens_per_step", times_.shape().tokens()},
+                              {"stalls", stalls_json(plan.predicted.stalls)}};
     if (!ranks_.empty()) summary["ranks"] = ranks_;
-    std::vector<double> usual = op_seconds_;
-    for (double& op : usual) op /= static_cast<double>(op_steps_);
-    summary["ops"] = ops_json(plan_.step, op_seconds(plan_.predicted.spans), usual);
-    write_file_atomically(run_.file("trace.json"), trace_json({{"predicted", &plan_.step, plan_.predicted.spans},
-                                                               {"measured", &plan_.step, typical_spans_}}));
+    summary["ops"] = ops_json(plan.step, op_seconds(plan.predicted.spans), times_.mean_ops());
+    write_file_atomically(run_.file("trace.json"), trace_json({{"predicted", &plan.step, plan.predicted.spans},
+                                                               {"measured", &plan.step, times_.typical()}}));
     write_file_atomically(run_.file("summary.json"), summary.dump(1));
   }
   write_report(run_.path());

@@ -15,6 +15,7 @@
 #include "train/run_directory.h"
 #include "train/saver.h"
 #include "train/signals.h"
+#include "train/step_times.h"
 #include "train/train.h"
 
 namespace megalith {
@@ -42,11 +43,12 @@ class TrainingLoop {
   void save_now(const LoopState& state);               // with nothing else going on
   nlohmann::json state_json(const LoopState& state) const;
   void compare_ranks();  // memory of each, predicted and measured; all ranks at the same time
-  nlohmann::json measured() const;
+  nlohmann::json measured();
+  nlohmann::json summary_before(const LoopState& state);  // of a run that was done before
   nlohmann::json write_summary(const LoopState& state, const std::string& how, double seconds);
   void describe_shape(StepMetrics& metrics, int64_t step) const;
-  void observe(const StepOutcome& outcome, const StepShape& shape, double seconds, bool saving);
   void choose_window();                                // from what the first steps took
+  void measure_process(int64_t step);
   bool due(int64_t every, const LoopState& state) const { return every > 0 && state.step % every == 0; }
   // Counted as the run's length is: the many short steps of a curriculum have no more validations than few long ones.
   bool validates(const LoopState& state) const;
@@ -70,14 +72,11 @@ class TrainingLoop {
   std::unique_ptr<MetricsLog> log_;
   std::unique_ptr<TensorBoardLog> board_;
   std::unique_ptr<Progress> progress_;
-  std::vector<double> step_seconds_;      // of steps without a save, of the longest shape so far
-  int64_t longest_ = 0;                   // tokens a step
-  std::vector<Span> typical_spans_;
-  std::vector<double> op_seconds_;        // by op of a step without a save, summed over op_steps_ steps
-  int64_t op_steps_ = 0;
+  StepTimes times_;
   nlohmann::json ranks_ = nlohmann::json::array();  // of several: what compare_ranks found
   int64_t process_bytes_ = 0;             // resident beyond the allocator's, at most
-  double last_loss_ = 0, last_valid_loss_ = -1;
+  std::optional<double> last_loss_;       // of a step that was not skipped
+  double last_valid_loss_ = -1;
   std::string last_checkpoint_;
   bool interrupted_ = false;
   bool stop_requested_ = false;           // of some rank, when the last step ended

@@ -109,10 +109,17 @@ TEST(Parse, TokensBecomeStepsRoundedUp) {
   EXPECT_EQ(parse(sizes + "train: {tokens: 50M, batch: 32}").train.steps, 15625);
   EXPECT_EQ(parse(sizes + "train: {batch: 32, tokens: 3201}").train.steps, 2);
   EXPECT_EQ(parse(sizes + "train: {batch: 32, tokens: 3200}").train.steps, 1);
-  EXPECT_EQ(parse(sizes + "train: {batch: 1B, tokens: 9000000000000000000}",
-                  {"data.sequence=1000", "model.context=1000"})
+  EXPECT_EQ(parse(sizes + "train: {batch: 1B, tokens: 8000000000000000}", {"data.sequence=1000", "model.context=1000"})
                 .train.steps,
-            9000000);
+            8000);
+}
+
+// What is counted, tokens times layers, must fit 63 bits.
+TEST(Parse, RunsThatCannotBeCountedAreRefused) {
+  EXPECT_NE(complaint([&] { parse(kModel + "train: {steps: 9000000000000000000}"); }).find("train.steps: expected at most"),
+            std::string::npos);
+  EXPECT_NE(complaint([&] { parse(kModel + "train: {batch: 1B, tokens: 9000000000000000000}"); }).find("train.steps"),
+            std::string::npos);
 }
 
 TEST(Parse, TheSmallestRateFollowsTheRate) {

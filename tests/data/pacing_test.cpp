@@ -25,6 +25,7 @@ TEST(Pacing, FollowsTheFormulaRoundedDownButNeverBelowItsBeginning) {
       {formula(10, 100, 64, 90), {{0, 10}, {53, 10}, {54, 64}, {89, 64}, {90, 100}}},  // theirs begins at 0
       {formula(-1.5, 2.5, 0, 8), {{0, -1.5}, {1, -1}, {4, 0.5}, {8, 2.5}}},
       {formula(7, 7, 8, 10), {{0, 7}, {5, 7}, {10, 7}}},
+      {formula(0, 1, 0.1, 10), {{0, 0}, {1, 0.1}, {2, 0.2}, {3, 3 * 0.1}, {4, 0.4}, {5, 0.5}, {6, 6 * 0.1}, {7, 7 * 0.1}}},
       {{.from = 1, .to = 9, .step = 0, .over = 20, .table = {{0, 1}, {5, 4}, {20, 9}}},
        {{0, 1}, {4, 1}, {5, 4}, {19, 4}, {20, 9}, {1000, 9}}},
   };
@@ -61,7 +62,11 @@ void expect_as_counted(const Config& config) {
     EXPECT_EQ(progress.tokens_before(step), tokens) << step;
     EXPECT_DOUBLE_EQ(progress.layer_tokens_before(step), static_cast<double>(visits) / 4) << step;
     EXPECT_DOUBLE_EQ(progress.full_steps_before(step, Counted::tokens), static_cast<double>(tokens) / 600) << step;
-    if (tokens > 0 && tokens % 600 == 0) EXPECT_LE(progress.steps_for(tokens / 600, Counted::tokens), step);
+    if (const int64_t full = tokens / 600; full > 0) {  // the first step by which so many are done
+      const int64_t steps = progress.steps_for(full, Counted::tokens);
+      EXPECT_GE(progress.tokens_before(steps), full * 600);
+      EXPECT_LT(progress.tokens_before(steps - 1), full * 600);
+    }
     const int64_t pace = config.token_dropping.on() ? value(config.token_dropping.pacing) : length;
     samples += shape.samples;
     tokens += shape.sequences() * length;
@@ -84,6 +89,21 @@ TEST(StepShapes, CountsWhatStepsTakeForEveryWayToShortenThem) {
         expect_as_counted(config);
       }
     }
+}
+
+// 9e15 steps of a million tokens are more than 63 bits count; a run never gets there.
+TEST(StepShapes, APacingMayGoOverMoreThanCanBeCounted) {
+  for (Counted unit : {Counted::steps, Counted::tokens}) {
+    PacingSettings slow = formula(8, 16, 1, 9'000'000'000'000'000, 2);
+    slow.unit = unit;
+    Config config = config_with(CurriculumApply::truncate, Hold::sequences, slow);
+    config.train.batch = 1'000'000;
+    config.model.shape.layers = 100;
+    const StepShapes shapes(config);
+    EXPECT_EQ(shapes.shape(0).length, 8);
+    EXPECT_EQ(shapes.shape(1'000'000).length, 8);
+    EXPECT_EQ(shapes.tokens_before(1'000'000), 8'000'000'000'000);
+  }
 }
 
 TEST(StepShapes, AMillionStepsAreAsNearAsTheFirst) {

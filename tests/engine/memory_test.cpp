@@ -21,7 +21,7 @@ struct Case {
   bool prefix = false;
   OptimizerKind optimizer = OptimizerKind::adamw;
   int64_t head_size = 0;  // with biases, as the two come together in the models that have either
-  int64_t kept = 0;       // tokens in all layers but the first and the last
+  int64_t kept = 0;       // tokens, in every layer
   Packing state = Packing::fp32, activations = Packing::fp32;
   Keep keep = Keep::all;  // every layer's
   Experts experts = {};
@@ -59,7 +59,7 @@ TEST_P(PeakMemory, IsWithinAFifthOfThePrediction) {
   auto engine = make_engine(shape, settings);
   double targets = static_cast<double>(batch.target_count()) / static_cast<double>(batch.targets.size());
   MicroBatchShape micro{c.sequences / c.micros, c.length, targets, c.micros, c.kept, {}};
-  for (int64_t layer = 1; layer + 1 < c.layers; layer++) micro.dropping_layers.push_back(layer);
+  for (int64_t layer = 0; layer < c.layers; layer++) micro.dropping_layers.push_back(layer);
   batch.dropping = {c.kept, micro.dropping_layers, {}};
   auto facts = block_facts(shape, micro, c.precision, c.activations);
   for (size_t b = 0; b < facts.size(); b++)
@@ -121,6 +121,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"LlamaDropping", Arch::llama, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 256},
         Case{"BertDropping", Arch::bert, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 128},
         Case{"Gpt2DroppingMicros", Arch::gpt2, 8, 128, 4, 256, 6, 300, kFp32, kResidual, true, false, kAdamW, 0, 40},
+        Case{"LlamaDroppingFew", Arch::llama, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 64},
+        Case{"LlamaDroppingMost", Arch::llama, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 480},
+        Case{"LlamaDroppingBf16", Arch::llama, 2, 512, 1, 256, 6, 300, kBf16, {}, true, false, kAdamW, 0, 256},
         Case{"Gpt2Bf16", Arch::gpt2, 4, 128, 1, 256, 2, 300, kBf16},
         Case{"LlamaBf16", Arch::llama, 4, 128, 1, 256, 2, 300, kBf16},
         Case{"BertBf16", Arch::bert, 4, 128, 1, 256, 2, 300, kBf16}),
@@ -136,8 +139,8 @@ INSTANTIATE_TEST_SUITE_P(Packed, PeakMemory,
                                          packed("LlamaState8", Arch::llama, Packing::int8)),
                          [](const auto& test) { return test.param.name; });
 
-Case recomputing(std::string name, Arch arch, Keep keep) {
-  return {name, arch, 8, 128, 1, 256, 8, 300, kFp32, {}, true, false, kAdamW, 0, 0, Packing::fp32, Packing::fp32, keep};
+Case recomputing(std::string name, Arch arch, Keep keep, int64_t kept = 0) {
+  return {name, arch, 8, 128, 1, 256, 8, 300, kFp32, {}, true, false, kAdamW, 0, kept, Packing::fp32, Packing::fp32, keep};
 }
 
 INSTANTIATE_TEST_SUITE_P(Recomputing, PeakMemory,
@@ -146,7 +149,12 @@ INSTANTIATE_TEST_SUITE_P(Recomputing, PeakMemory,
                                          recomputing("BertSelective", Arch::bert, Keep::attention),
                                          recomputing("Gpt2Full", Arch::gpt2, Keep::input),
                                          recomputing("LlamaFull", Arch::llama, Keep::input),
-                                         recomputing("BertFull", Arch::bert, Keep::input)),
+                                         recomputing("BertFull", Arch::bert, Keep::input),
+                                         recomputing("Gpt2SelectiveDropping", Arch::gpt2, Keep::attention, 64),
+                                         recomputing("Gpt2FullDropping", Arch::gpt2, Keep::input, 64),
+                                         recomputing("LlamaFullDroppingFew", Arch::llama, Keep::input, 8),
+                                         recomputing("LlamaFullDroppingMost", Arch::llama, Keep::input, 120),
+                                         recomputing("BertFullDropping", Arch::bert, Keep::input, 64)),
                          [](const auto& test) { return test.param.name; });
 
 Case sparse(std::string name, const Experts& experts, Keep keep = Keep::all, Precision precision = kFp32,

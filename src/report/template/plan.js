@@ -54,7 +54,7 @@ function drawPromise() {
   // The last number: how far off the project allows its prediction to be.
   const rows = [
     ["Step time", predicted.step_s, measured.step_s, show.seconds, 0.3],
-    ["Speed, tokens/s", plan.tokens_per_step / predicted.step_s, plan.tokens_per_step / measured.step_s, show.count, 0.3],
+    ["Speed, tokens/s", predicted.tokens_per_step / predicted.step_s, predicted.tokens_per_step / measured.step_s, show.count, 0.3],
     ["Peak memory", predicted.peak_bytes, measured.peak_bytes, show.bytes, 0.2],
   ].filter(([, before]) => isNumber(before));
   if (rows.length === 0) {
