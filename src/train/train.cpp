@@ -1,5 +1,6 @@
 #include "train/train.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/files.h"
@@ -11,6 +12,7 @@
 #include "memory/allocator.h"
 #include "planner/plan_json.h"
 #include "planner/shape_forecast.h"
+#include "planner/shape_plans.h"
 #include "report/html.h"
 #include "schedule/parking_pass.h"
 #include "train/agreement.h"
@@ -124,12 +126,6 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
               data->samples());
 
   const Plan plan = plan_run(config, Measuring::allowed, seat_of(team));
-  if (leads) {
-    run.save_config(config);
-    nlohmann::json json = to_json(plan, config);
-    json["shapes"] = to_json(forecast_shapes(config, plan));
-    write_file_atomically(run.file("plan.json"), json.dump(1));
-  }
   set_allocation_budget(Bytes(plan.budget.value - plan.process.value));
   for (const std::string& change : plan.adapted) say(change);
 
@@ -153,20 +149,30 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   else if (!folder.empty()) start_from(engine.model(), folder);
   else engine.model().initialise(config.run.seed);
   if (far && checkpoint) far->forget(checkpoint->dir);
+  if (leads) {  // nothing refuses the run any more
+    run.save_config(config);
+    nlohmann::json json = to_json(plan, config);
+    json["shapes"] = to_json(forecast_shapes(config, plan));
+    write_file_atomically(run.file("plan.json"), json.dump(1));
+  }
   settle_shared_state();
 
-  const int64_t largest = config.train.batch * config.data.sequence, smallest = std::min(largest, shapes.shape(0).tokens());
+  const auto changes = shapes.changes(shapes.steps_for(config.train.steps, config.train.schedule_by));
+  auto by_work = [](const auto& a, const auto& b) { return a.second.work() < b.second.work(); };
+  const StepShape smallest = std::ranges::min_element(changes, by_work)->second;
+  const StepShape largest = std::ranges::max_element(changes, by_work)->second;
   say(fmt::format("{} {}: {} parameters, {} tokens a step in {}{}, {}; predicted {} {}, {} of {}",
                   state.step > 0 ? fmt::format("resuming at step {},", state.step) : "training",
                   name(config.model.shape.arch), show_count(parameter_count(config.model.shape)),
-                  smallest < largest ? fmt::format("{} to {}", smallest, largest) : fmt::to_string(largest),
+                  smallest.tokens() < largest.tokens() ? fmt::format("{} to {}", smallest.tokens(), largest.tokens())
+                                                       : fmt::to_string(largest.tokens()),
                   plan.micros == 1 ? "one micro-batch" : fmt::format("{} micro-batches", plan.micros),
                   team ? fmt::format(" on {}{}", show(layout),
                                      config.parallel.zero > 0 ? fmt::format(", ZeRO {}", config.parallel.zero) : "")
                        : "",
                   plan.threads == 1 ? "one thread" : fmt::format("{} threads", plan.threads),
-                  show_seconds(plan.predicted.seconds), smallest < largest ? "for the longest" : "a step",
-                  show(plan.predicted_peak()), show(plan.budget)));
+                  show_seconds(ShapePlans(config, plan).at(largest).predicted.seconds),
+                  changes.size() > 1 ? "for the largest" : "a step", show(plan.predicted_peak()), show(plan.budget)));
   TrainResult result = TrainingLoop(config, plan, run, engine, *data, shapes, tokenizer.get(), page, team,
                                     far ? &*far : nullptr)
                            .run(state);
