@@ -25,6 +25,7 @@ AdmittedOrder::AdmittedOrder(std::vector<int64_t> admitted_at, std::function<int
     levels_.back().count = static_cast<int64_t>(i) + 1;
   }
   MEGALITH_ASSERT(!levels_.empty() && levels_.front().step <= 0, "nothing is admitted at the first step");
+  pool_.reserve(order_.size());  // which it grows to, so that it is never there twice
 }
 
 int64_t AdmittedOrder::admitted(int64_t step) const {
