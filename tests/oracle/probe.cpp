@@ -55,9 +55,11 @@ int main(int argc, char** argv) {
   for (auto& row : job["targets"])
     for (int64_t id : row) batch.targets.push_back(id);
   if (job.contains("prefix")) batch.prefix = job["prefix"].get<std::vector<int64_t>>();
+  batch.document_begin = job.value("document_begin", std::vector<int64_t>());
   const int32_t micros = job.value("micros", 1);
   if (job.contains("kept"))
-    batch.dropping = {job["kept"].get<int64_t>(), job["dropping_layers"].get<std::vector<int64_t>>(), {}};
+    batch.dropping = {job["kept"].get<int64_t>(), job["dropping_layers"].get<std::vector<int64_t>>(),
+                      job.value("always", std::vector<uint8_t>())};
 
   Engine engine(shape, settings, 1, true);
   load_parameters(engine.model(), folder);

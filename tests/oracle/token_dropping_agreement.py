@@ -1,8 +1,10 @@
 """Layers that drop tokens, in Megalith and in transformers with each such layer wrapped in plain PyTorch: gather the
-kept tokens, run the layer on them at their true positions, scatter the result. Loss and every gradient, in float64.
+kept tokens, run the layer on them at their true positions, with what of each other they may see, scatter the result. Loss
+and every gradient, in float64; as it is, with documents, with prefixes and with tokens that are always kept.
 
     token_dropping_agreement.py gpt2|llama|bert PROBE
 """
+import copy
 import inspect
 import json
 import subprocess
@@ -24,16 +26,28 @@ def layers_of(model):
     raise SystemExit("no layers found")
 
 
-def drop(layer, rows_BK, causal):
+def sights(arch, length, begin_BT, prefix_B):
+    """Which positions each position may see: [B, T, T]."""
+    t = torch.arange(length)
+    allowed = torch.ones(length, length, dtype=bool) if arch == "bert" else t[:, None] >= t[None]
+    allowed = allowed | (t[None, None] < prefix_B[:, None, None])
+    return allowed & (begin_BT[:, :, None] == begin_BT[:, None])
+
+
+def additive(allowed_BTT):
+    return torch.zeros(allowed_BTT.shape, dtype=torch.float64).masked_fill(~allowed_BTT, float("-inf")).unsqueeze(1)
+
+
+def drop(layer, rows_BK, allowed_BTT):
     """Makes a layer see only the tokens of rows_BK, which hold positions inside each sequence."""
     whole = layer.forward
-    kept = rows_BK.shape[1]
+    kept, length = rows_BK.shape[1], allowed_BTT.shape[-1]
+    mask = additive(allowed_BTT.gather(1, rows_BK[:, :, None].expand(-1, -1, length)).gather(2, rows_BK[:, None].expand(-1, kept, -1)))
 
     def forward(hidden_BTC, *args, **kwargs):
         index = rows_BK.unsqueeze(-1)
         call = inspect.signature(whole).bind(hidden_BTC.gather(1, index.expand(-1, -1, hidden_BTC.shape[-1])), *args, **kwargs)
-        mask = torch.full((kept, kept), float("-inf"), dtype=hidden_BTC.dtype).triu(1) if causal else None
-        call.arguments["attention_mask"] = mask[None, None].expand(rows_BK.shape[0], 1, kept, kept) if causal else None
+        call.arguments["attention_mask"] = mask
         for name in (call.arguments, call.arguments.get("kwargs", {})):
             if name.get("position_embeddings") is not None:  # cosines and sines, of the true positions
                 name["position_embeddings"] = tuple(
@@ -47,7 +61,7 @@ def drop(layer, rows_BK, causal):
     layer.forward = forward
 
 
-def check(arch, label, model, length, probe, micros, kept):
+def check(arch, label, model, length, probe, micros, kept, form):
     torch.manual_seed(2)
     for parameter in model.parameters():
         parameter.data += 0.05 * torch.randn_like(parameter)
@@ -59,28 +73,46 @@ def check(arch, label, model, length, probe, micros, kept):
     targets = torch.randint(0, vocab, ids.shape)
     targets[torch.rand(ids.shape) < (0.8 if arch == "bert" else 0.1)] = -100
     targets[:, 0] = 3
+    begin, prefix, always = torch.zeros_like(ids), torch.zeros(4, dtype=int), torch.zeros_like(ids)
+    if form == "documents":  # some begin inside a sequence
+        for b, cuts in enumerate(([5], [1, 9], [], [length - 2])):
+            for cut in cuts:
+                begin[b, cut:] = cut
+    if form == "prefix":
+        prefix = torch.tensor([3, length // 2, 1, length])
+    if form == "always":
+        always[:, 0] = always[:, length // 2] = 1
+    extra = {"documents": {"document_begin": begin.flatten().tolist()}, "prefix": {"prefix": prefix.tolist()},
+             "always": {"always": always.flatten().tolist()}}.get(form, {})
+    seen = {"attention_mask": additive(sights(arch, length, begin, prefix)), "position_ids": torch.arange(length) - begin}
+    if arch != "bert":
+        seen["use_cache"] = False
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder + "/model")
         with open(folder + "/batch.json", "w") as f:
             json.dump({"ids": ids.tolist(), "targets": targets.tolist(), "micros": micros, "kept": kept,
-                       "dropping_layers": dropping}, f)
+                       "dropping_layers": dropping, **extra}, f)
         done = subprocess.run([probe, folder + "/model", folder + "/batch.json", folder + "/out"], capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(f"{arch} {label}: probe failed: {done.stderr}")
         ours, tensors = json.loads(done.stdout), load_file(folder + "/out/out.safetensors")
 
     model.double()
-    whole = torch.nn.functional.cross_entropy(model(input_ids=ids).logits.view(-1, vocab), targets.view(-1), ignore_index=-100)
+
+    def loss_of(model):
+        return torch.nn.functional.cross_entropy(model(input_ids=ids, **seen).logits.view(-1, vocab), targets.view(-1))
+
+    whole = loss_of(model)
     chosen = []
     for number in dropping:
         rows = torch.tensor(ours["rows"][str(number)]).view(4, kept) % length
         assert (rows.diff() > 0).all(), "kept tokens are not in their order"
         chosen.append(rows.tolist())
-        drop(layers_of(model)[number], rows, arch != "bert")
+        if form == "always":
+            assert all(set(torch.nonzero(of).flatten().tolist()) <= set(r) for of, r in zip(always, rows.tolist())), "one is gone"
+        drop(layers_of(model)[number], rows, sights(arch, length, begin, prefix))
     assert len({str(r) for r in chosen}) == len(chosen), "layers drop the same tokens"
-    loss = torch.nn.functional.cross_entropy(model(input_ids=ids, use_cache=False).logits.view(-1, vocab)
-                                             if arch != "bert" else model(input_ids=ids).logits.view(-1, vocab),
-                                             targets.view(-1), ignore_index=-100)
+    loss = loss_of(model)
     loss.backward()
     relative = abs(ours["loss"] - loss.item()) / loss.item()
     assert relative < 1e-6, f"{arch} {label}: loss {ours['loss']} and {loss.item()}"
@@ -95,7 +127,7 @@ def check(arch, label, model, length, probe, micros, kept):
         allowed = 1e-4 * max(g.norm().item(), (1e-6 if g.norm().item() > 1e-9 * total else 1e-2) * total)
         worst = max(worst, error / allowed)
         assert error <= allowed, f"{arch} {label}: gradient of {name} differs by {error}, allowed {allowed}"
-    print(f"{arch} {label}, {kept} of {length} tokens in layers {dropping}, {micros} micro-batch(es): loss within "
+    print(f"{arch} {label}, {form}, {kept} of {length} tokens in layers {dropping}, {micros} micro-batch(es): loss within "
           f"{relative:.1e}, gradients at most {worst:.3f} of their bound")
 
 
@@ -105,4 +137,5 @@ if __name__ == "__main__":
     for micros in (1, 2):
         torch.manual_seed(0)
         for label, model, length in models(arch):
-            check(arch, label, model, length, probe, micros, kept=length // 2 if micros == 1 else 7)
+            for form in ("plain", "documents", "always") + (("prefix",) if arch != "bert" else ()):
+                check(arch, label, copy.deepcopy(model), length, probe, micros, length // 2 if micros == 1 else 7, form)
