@@ -79,11 +79,11 @@ class Reader {
     else if (key == "step") number(key, value, pacing.step, above(0));
     else if (key == "over") {
       auto span = read_span(value);
-      if (!span) refuse(value, key, "a number of steps or tokens, such as 5000 steps or 20M tokens");
+      if (!span) refuse(value, key, std::string(span_form()));
       std::tie(pacing.over, pacing.unit) = *span;
     } else if (key == "pacing") {
       if (!read_pacing(value, pacing))
-        refuse(value, key, "linear, root NUMBER, or a table [[0, VALUE], [BEGIN, VALUE], ...] in which both rise");
+        refuse(value, key, std::string(pacing_form()));
     } else {
       constexpr std::string_view known[] = {"metric", "file", "checkpoint", "apply", "unit",  "hold",
                                             "from",   "to",   "step",       "over",  "pacing"};
@@ -116,14 +116,15 @@ class Reader {
     if (pacing.from > pacing.to)
       refuse(map_, "from", fmt::format("at most to ({})", write_number(pacing.to)), write_number(pacing.from));
     if (entry_.unit == DifficultyUnit::percentile) {
-      if (pacing.from <= 0) refuse(map_, "from", "a percentile above 0", write_number(pacing.from));
-      if (pacing.to > 100) refuse(map_, "to", "a percentile up to 100", write_number(pacing.to));
+      const bool table = !pacing.table.empty();
+      if (pacing.from <= 0) refuse(map_, table ? "pacing" : "from", "a percentile above 0", write_number(pacing.from));
+      if (pacing.to > 100) refuse(map_, table ? "pacing" : "to", "a percentile up to 100", write_number(pacing.to));
     }
   }
 
   void settle_length() {
     const bool loss = entry_.metric == "loss" && entry_.file.empty();
-    if (!loss) must_not("checkpoint", "unless metric is loss");
+    if (!loss) must_not("checkpoint", "unless metric is loss, without a file");
     if (!entry_.changes_length()) {
       if (loss) need("checkpoint");
       return;
@@ -137,10 +138,11 @@ class Reader {
       if (value < 1 || value != std::floor(value))
         refuse(map_, key, "a whole number of tokens from 1", write_number(value));
     };
+    for (const auto& point : entry_.pacing.table) whole("pacing", point.value);
+    if (!entry_.pacing.table.empty()) return;
     whole("from", entry_.pacing.from);
     whole("to", entry_.pacing.to);
-    for (const auto& point : entry_.pacing.table) whole("pacing", point.value);
-    if (entry_.pacing.table.empty()) whole("step", entry_.pacing.step);
+    whole("step", entry_.pacing.step);
   }
 
   const Yaml& map_;
@@ -173,7 +175,8 @@ std::string_view curriculum_form() {
 Entry curriculum_option() {
   Entry e = entry("curriculum", OptionType::curriculum, {}, "none: every sample, whole, from the start",
                   "What is easy first: a list of metrics, each with how its limit grows. truncate and reshape shorten "
-                  "sequences (metric length); filter admits samples up to the limit.");
+                  "sequences (metric length); filter admits samples up to the limit. An entry's defaults: apply filter, "
+                  "unit value, hold sequences, pacing linear, step 8 for lengths, 1 for percentiles, none for other values.");
   e.set = [](Config& c, const Yaml& value) {
     if (value.kind != Yaml::Kind::list) return false;
     std::vector<CurriculumSettings> entries;

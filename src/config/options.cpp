@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "config/curriculum_option.h"
 #include "config/nearest.h"
+#include "config/pacing_text.h"
 
 namespace megalith {
 namespace {
@@ -79,9 +80,9 @@ std::string Option::expected() const {
     case OptionType::layers:
       return fmt::format("a list of layers such as [1, 2], each once, or {}", either(words));
     case OptionType::span:
-      return fmt::format("a number of steps or tokens such as 5000 steps or 20M tokens, or {}", either(words));
+      return fmt::format("{}, or {}", span_form(), either(words));
     case OptionType::pacing:
-      return "linear, root NUMBER, or a table [[0, TOKENS], [BEGIN, TOKENS], ...] in which both rise";
+      return std::string(pacing_form());
     case OptionType::text:
       return fmt::format("a {}", unit.empty() ? "text" : unit) + (range.low > 0 ? ", not empty" : "");
     case OptionType::number:

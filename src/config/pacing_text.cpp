@@ -17,6 +17,13 @@ Yaml scalar(std::string text, const std::string& where) {
 
 }  // namespace
 
+std::string_view span_form() {
+  return "a whole number of steps or tokens from 1, such as 5000 steps or 20M tokens";
+}
+std::string_view pacing_form() {
+  return "linear, root NUMBER from 0.01 to 100, or a table [[0, VALUE], [BEGIN, VALUE], ...] in which both rise";
+}
+
 std::optional<std::pair<int64_t, Counted>> read_span(const Yaml& value) {
   if (value.kind != Yaml::Kind::scalar) return std::nullopt;
   const size_t space = value.text.rfind(' ');

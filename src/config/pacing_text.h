@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,9 @@
 #include "config/yaml.h"
 
 namespace megalith {
+
+std::string_view span_form();    // what messages say is expected
+std::string_view pacing_form();
 
 // Nothing where the value is not written so.
 std::optional<std::pair<int64_t, Counted>> read_span(const Yaml& value);  // "5000 steps"; "steps" alone is 0 of them

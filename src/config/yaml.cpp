@@ -184,8 +184,15 @@ std::string Yaml::describe() const {
   switch (kind) {
     case Kind::null:
       return "nothing";
-    case Kind::list:
-      return items.empty() ? "an empty list" : fmt::format("a list of {}", items.size());
+    case Kind::list: {
+      if (items.empty()) return "an empty list";
+      std::string all;
+      for (const Yaml& item : items) {
+        all += (all.empty() ? "" : ", ") + item.describe();
+        if (all.size() > kMostShown) return fmt::format("a list of {}", items.size());
+      }
+      return fmt::format("[{}]", all);
+    }
     case Kind::map:
       return "a mapping";
     case Kind::scalar:

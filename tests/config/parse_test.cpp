@@ -203,7 +203,7 @@ TEST(Parse, WrongValuesSayWhatWasExpectedAndWhatWasThere) {
   auto wrong = [](const std::string& text) { return mistake(kModel, {text}); };
   EXPECT_EQ(wrong("train.lr=-1"), "command line: train.lr: expected a number above 0, got -1");
   EXPECT_EQ(wrong("train.lr=nan"), "command line: train.lr: expected a number above 0, got nan");
-  EXPECT_EQ(wrong("train.lr=[1]"), "command line: train.lr: expected a number above 0, got a list of 1");
+  EXPECT_EQ(wrong("train.lr=[1]"), "command line: train.lr: expected a number above 0, got [1]");
   EXPECT_EQ(wrong("train.steps=many"),
             "command line: train.steps: expected a whole number of steps from 1, got many; counts take k, M, "
             "B and T: 10k, 50M");
@@ -225,7 +225,7 @@ TEST(Parse, WrongValuesSayWhatWasExpectedAndWhatWasThere) {
       "command line: train: expected a mapping of keys to values, got 5; `megalith config train` lists them");
   EXPECT_EQ(wrong("data.train=[a, [b]]"),
             "command line: data.train: expected a path, a list of paths, or a list of {path: PATH, weight: "
-            "NUMBER}, got a list of 2");
+            "NUMBER}, got [a, [b]]");
   for (std::string text : {"model.dropout.residual=1", "data.valid_fraction=1", "train.momentum=1",
                            "checkpoint.keep=0", "model.layers=0", "parallel.zero=4", "run.seed=-1",
                            "train.batch=2000000000", "train.steps=1.5", "run.dir=\"a\\0b\""})

@@ -46,7 +46,7 @@ TEST(Yaml, AnchorsTagsDocumentsAndOddKeysAreRefused) {
             std::string::npos);
   EXPECT_NE(bad("a: !!binary aGk=\n").find("the tag tag:yaml.org,2002:binary"), std::string::npos);
   EXPECT_NE(bad("a: 1\n---\nb: 2\n").find("one YAML document"), std::string::npos);
-  EXPECT_NE(bad("? [a, b]\n: 1\n").find("a word as key, got a list of 2"), std::string::npos);
+  EXPECT_NE(bad("? [a, b]\n: 1\n").find("a word as key, got [a, b]"), std::string::npos);
 }
 
 TEST(Yaml, BytesThatAreNotTextAreRefusedWithTheirLine) {
