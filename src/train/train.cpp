@@ -8,6 +8,7 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
 #include "config/check.h"
+#include "config/names.h"
 #include "engine/simulated_device.h"
 #include "memory/allocator.h"
 #include "planner/plan_json.h"
@@ -60,6 +61,18 @@ Config go_on_with(const Config& saved, const Config& now) {
   next.train.micro_batch = now.train.micro_batch;
   next.train.threads = now.train.threads;
   return next;
+}
+
+// A run that ends on short sequences, or still drops tokens, is rarely what was meant.
+void tell_unfinished(const Config& config, const StepShapes& shapes, int64_t steps) {
+  auto tell = [&](const std::string& key, const PacingSettings& pacing) {
+    const int64_t done = shapes.before(steps, pacing.unit);
+    if (done < pacing.over)
+      log::warn("the run ends before {} has reached {}: after {} of {} {} it is at {}", key, pacing.to, done, pacing.over,
+                name_of(pacing.unit), Pacing(pacing).at(done));
+  };
+  for (size_t i = 0; i < config.curriculum.size(); i++) tell(fmt::format("curriculum[{}]", i), config.curriculum[i].pacing);
+  if (config.token_dropping.on()) tell("token_dropping", config.token_dropping.pacing);
 }
 
 }  // namespace
@@ -157,7 +170,9 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   }
   settle_shared_state();
 
-  const auto changes = shapes.changes(shapes.steps_for(config.train.steps, config.train.schedule_by));
+  const int64_t steps = shapes.steps_for(config.train.steps, config.train.schedule_by);
+  if (leads) tell_unfinished(config, shapes, steps);
+  const auto changes = shapes.changes(steps);
   auto by_work = [](const auto& a, const auto& b) { return a.second.work() < b.second.work(); };
   const StepShape smallest = std::ranges::min_element(changes, by_work)->second;
   const StepShape largest = std::ranges::max_element(changes, by_work)->second;
