@@ -22,9 +22,11 @@ at::Tensor kept_rows(const Pass& pass, int64_t layer) {
   std::vector<uint64_t> lots(static_cast<size_t>(T));  // protected?, number, position
   for (int64_t b = 0; b < pass.sequences; b++) {
     const int64_t first = (pass.first_sequence + b) * ((T + 3) / 4);  // blocks of four numbers
+    auto four = random.block(static_cast<uint64_t>(first));
     for (int64_t t = 0; t < T; t++) {
+      if (t > 0 && t % 4 == 0) four = random.block(static_cast<uint64_t>(first + t / 4));
       const uint64_t others = pass.dropping.always.empty() || !pass.dropping.always[static_cast<size_t>(b * T + t)];
-      const uint32_t number = random.block(static_cast<uint64_t>(first + t / 4))[static_cast<size_t>(t % 4)];
+      const uint32_t number = four[static_cast<size_t>(t % 4)];
       lots[static_cast<size_t>(t)] = others << 63 | static_cast<uint64_t>(number >> 1) << 32 | static_cast<uint64_t>(t);
     }
     std::nth_element(lots.begin(), lots.begin() + K, lots.end());

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "checkpoint/store.h"
 #include "config/check.h"
 #include "data/deepspeed_index.h"
 #include "data/sample_metrics.h"
@@ -85,6 +86,8 @@ Analysis analyze(Config config, const AnalysisOptions& options) {
   if (!options.deepspeed.empty()) make_deepspeed_folder(options.deepspeed);
   RunDirectory run(config.run.dir);
   auto say = [](const std::string& line) { log::info("{}", line); };
+  // As training does: where nothing was saved, what is there may be of other text or another vocabulary.
+  if (list_checkpoints(run.checkpoints()).empty()) std::filesystem::remove(run.file("tokenizer.json"));
   auto tokenizer = prepare_tokenizer(config, run, say);
   at::set_num_threads(static_cast<int>(config.train.threads > 0 ? config.train.threads : usable_cores()));
   auto data = prepare_data(config, run, tokenizer.get(), say);
