@@ -241,40 +241,40 @@ void layer_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   f.backward_touched_bytes += packing;
 }
 
-// A layer that drops: its work is that of the rows it keeps, which are copied there and back; of ranks that share rows,
-// through all rows.
+// A layer that drops: its work is that of the rows it keeps, which are copied there and back; where rows are split over ranks,
+// which lie unevenly, the most that may lie here.
 void dropping_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   MicroBatchShape fewer = r.m;
   fewer.length = r.m.kept;
   const Share kept{r.s, r.split, fewer, r.e, r.kept, r.sparse};
   layer_facts(f, spec, kept);
   const int64_t beside = f.saved_bytes + f.output_bytes;
-  const bool split = r.split.any();
-  const int64_t e = r.e, C = r.C, here = e * r.S * C, rows = e * kept.S * C;
-  const int64_t all = split ? e * r.m.tokens() * C : here, all_kept = split ? e * kept.m.tokens() * C : rows;
-  f.forward_touched_bytes += 2 * all + 4 * all_kept;
-  f.backward_touched_bytes += 2 * all + 4 * all_kept;
+  const int64_t e = r.e, C = r.C, here = e * r.S * C, rows = e * kept.S * C, all = e * fewer.tokens() * C;
+  const bool tensor = r.split.tensor > 1, context = r.split.context > 1;
+  f.forward_touched_bytes += 2 * here + 4 * (r.split.any() ? all : rows);
+  f.backward_touched_bytes += 2 * here + 4 * (r.split.any() ? all : rows);
   f.output_bytes = here;
   // The tape has the input's rows in place of the input, which is counted as the block before's until this goes back.
   if (!f.packs_input) {
     f.saved_bytes = std::max<int64_t>(0, f.saved_bytes + rows - here);
     f.attention_saved_bytes = std::max<int64_t>(0, f.attention_saved_bytes + rows - here);
   }
-  // One process: forward ends with the rows that were computed and all of them; making it again, all rows are there besides
-  // what the layer needs; in backward they are not. Several: while the layer runs, or while all rows come together or, with
-  // those kept put back, apart again.
-  f.workspace_bytes = split ? f.workspace_bytes + 2 * rows + all : here + std::max(f.workspace_bytes, rows);
-  f.deferring_workspace_bytes += 2 * rows + all + beside - f.saved_bytes - f.output_bytes;
-  if (split) {
-    const int64_t around = std::max(2 * all + e * r.N * C, 2 * all + all_kept + rows);
-    f.workspace_bytes = std::max(f.workspace_bytes, around);
-    f.deferring_workspace_bytes = std::max(f.deferring_workspace_bytes, around - f.saved_bytes);
-  }
-  auto add = [](ExchangeFacts& to, int64_t bytes) { to = {to.calls + 2, to.bytes + bytes}; };
+  // Forward ends with the rows that were computed, which come together and are taken apart, and all that are here; made
+  // again, all are there besides what the layer needs; in backward they are not.
+  const int64_t lie_here = std::min(here, all), lie_in_context = std::min(e * r.N * C, all);
+  const int64_t taking = std::max({tensor ? lie_here + lie_in_context : 0, context ? lie_in_context + all : 0, all + rows});
+  const int64_t in_context = e * kept.N * C;
+  const int64_t putting = std::max({tensor ? rows + in_context : 0, context ? in_context + all : 0, all + lie_here});
+  const int64_t around = r.split.any() ? std::max(taking, putting) : rows;
+  f.workspace_bytes = here + std::max(f.workspace_bytes, around);
+  // Nothing is made again by who defers.
+  f.deferring_workspace_bytes = std::max(f.deferring_workspace_bytes + 2 * rows - here + beside - f.saved_bytes - f.output_bytes,
+                                         around - f.saved_bytes);
+  auto add = [](ExchangeFacts& to, int64_t bytes) { to = {to.calls + 2, to.bytes + 2 * bytes}; };
   for (auto* to : {&f.tensor_forward, &f.tensor_backward})
-    if (r.split.tensor > 1) add(*to, r.gather_bytes(r.N) + kept.gather_bytes(kept.N));
+    if (tensor) add(*to, kept.gather_bytes(kept.N));
   for (auto* to : {&f.context_forward, &f.context_backward})
-    if (r.split.context > 1) add(*to, e * (r.N + kept.N) * C * (r.split.context - 1));
+    if (context) add(*to, e * kept.N * C * (r.split.context - 1));
 }
 
 // What dropout copies, BERT's norm again and its gradient, rows in the gradient's type; of a table that is split, all

@@ -32,6 +32,20 @@ std::vector<int64_t> rows_of_sequences(const Pass& pass) {
   return rows;
 }
 
+std::vector<int64_t> rows_of_sequences(const Pass& pass, int64_t ranks, int64_t rank) {
+  std::vector<int64_t> rows;
+  append_rows(pass, context_runs(pass.length, ranks, rank), rows);
+  return rows;
+}
+
+std::vector<int64_t> numbers_here(const Pass& pass) {
+  std::vector<int64_t> rows;
+  for_each_row_run(pass, [&](int64_t, int64_t row, int64_t count) {
+    for (int64_t i = 0; i < count; i++) rows.push_back(row - pass.first_sequence * pass.length + i);
+  });
+  return rows;
+}
+
 Pass share_of(Pass whole, const Split& split) {
   Pass pass = std::move(whole);
   hold_share(pass, split);
@@ -52,15 +66,6 @@ at::Tensor gather_whole(const at::Tensor& x_SC, const Pass& pass, const Ranks& r
   }
   const at::Tensor by_rank = gather_rows(ranks.context, x_NC, cuts);
   return at::empty_like(by_rank).index_copy_(0, at::tensor(rows, at::kLong), by_rank);
-}
-
-at::Tensor rows_here(const at::Tensor& whole, const Pass& pass, const Split& split) {
-  if (!split.any()) return whole;
-  std::vector<int64_t> rows;
-  for_each_row_run(pass, [&](int64_t, int64_t row, int64_t count) {
-    for (int64_t i = 0; i < count; i++) rows.push_back(row - pass.first_sequence * pass.length + i);
-  });
-  return at::index_select(whole, 0, at::tensor(rows, at::kLong));
 }
 
 }  // namespace megalith

@@ -30,12 +30,14 @@ void for_each_row_run(const Pass& pass, const Run& run) {
   }
 }
 
-// Of the rows that a rank of the context axis holds, all of them: their rows in the whole micro-batch, rising.
+// Of the rows that a rank of the context axis holds, all of them: their rows in the whole micro-batch, rising. This rank's,
+// or those of one of `ranks`.
 std::vector<int64_t> rows_of_sequences(const Pass& pass);
+std::vector<int64_t> rows_of_sequences(const Pass& pass, int64_t ranks, int64_t rank);
+// The same of those between products.
+std::vector<int64_t> numbers_here(const Pass& pass);
 
-// The activation of the whole micro-batch, of which x_SC is here, in the order of the batch; and what is here of such.
-// Without a split both are the same tensor.
+// The activation of the whole micro-batch, of which x_SC is here, in the order of the batch. Without a split that is x_SC.
 at::Tensor gather_whole(const at::Tensor& x_SC, const Pass& pass, const Ranks& ranks);
-at::Tensor rows_here(const at::Tensor& whole, const Pass& pass, const Split& split);
 
 }  // namespace megalith

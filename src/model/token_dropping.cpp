@@ -2,8 +2,12 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/philox.h"
+#include "model/kernels/row_copies.h"
+#include "model/layers/row_shares.h"
 #include "model/positions.h"
 
 namespace megalith {
@@ -14,11 +18,11 @@ bool drops_tokens(const Pass& pass, int64_t layer) {
 }
 
 // The tokens with the smallest of independent random numbers are a uniform choice; protected ones come before all others.
-at::Tensor kept_rows(const Pass& pass, int64_t layer) {
+std::vector<int64_t> kept_rows(const Pass& pass, int64_t layer) {
   const int64_t T = pass.length, K = pass.dropping.kept;
   const Philox random(pass.seed, RandomUse::token_dropping, static_cast<uint64_t>(layer), static_cast<uint64_t>(pass.step));
-  at::Tensor rows_K = at::empty({pass.sequences * K}, at::kLong);
-  auto* out = rows_K.mutable_data_ptr<int64_t>();
+  std::vector<int64_t> rows_K(static_cast<size_t>(pass.sequences * K));
+  auto out = rows_K.begin();
   std::vector<uint64_t> lots(static_cast<size_t>(T));  // protected?, number, position
   for (int64_t b = 0; b < pass.sequences; b++) {
     const int64_t first = (pass.first_sequence + b) * ((T + 3) / 4);  // blocks of four numbers
@@ -36,9 +40,9 @@ at::Tensor kept_rows(const Pass& pass, int64_t layer) {
   return rows_K;
 }
 
-Pass pass_of_rows(const Pass& pass, const at::Tensor& rows_K) {
-  const int64_t B = pass.sequences, T = pass.length, K = rows_K.numel() / B;
-  const auto* rows = rows_K.const_data_ptr<int64_t>();
+Pass pass_of_rows(const Pass& pass, std::span<const int64_t> rows_K) {
+  const int64_t B = pass.sequences, T = pass.length, K = std::ssize(rows_K) / B;
+  const int64_t* rows = rows_K.data();
   const std::vector<int64_t> positions = positions_of_whole(pass);
   Pass kept = pass;
   kept.runs.clear();
@@ -62,6 +66,60 @@ Pass pass_of_rows(const Pass& pass, const at::Tensor& rows_K) {
   for (int64_t k = 0; k < B * K; k++)
     kept.document_begin_N.mutable_data_ptr<int64_t>()[k] = before(k / K, begin[rows[k]]);
   return kept;
+}
+
+KeptRows::KeptRows(const Pass& pass, int64_t layer, const Ranks& ranks) : ranks_(ranks) {
+  std::vector<int64_t> rows_K = kept_rows(pass, layer);
+  kept_ = pass_of_rows(pass, rows_K);
+  const Split& split = ranks.split;
+  hold_share(kept_, split);
+  if (!split.any()) {
+    here_ = std::move(rows_K);
+    return;
+  }
+  std::vector<int64_t> number(static_cast<size_t>(pass.sequences * pass.length), -1);  // by row, where it is kept
+  for (size_t k = 0; k < rows_K.size(); k++) number[static_cast<size_t>(rows_K[k])] = static_cast<int64_t>(k);
+  std::vector<int64_t> comes(rows_K.size()), returns(rows_K.size());  // by number, its place among all
+  for (int64_t context = 0, come = 0, back = 0; context < split.context; context++) {
+    context_cuts_.push_back(come);
+    for (int64_t row : rows_of_sequences(pass, split.context, context))
+      if (const int64_t k = number[static_cast<size_t>(row)]; k >= 0) comes[static_cast<size_t>(k)] = come++;
+    processed_cuts_.push_back(back);
+    for (int64_t k : rows_of_sequences(kept_, split.context, context)) returns[static_cast<size_t>(k)] = back++;
+  }
+  context_cuts_.push_back(std::ssize(rows_K));
+  processed_cuts_.push_back(std::ssize(rows_K));
+  for (int64_t k : numbers_here(kept_)) taken_.push_back(comes[static_cast<size_t>(k)]);
+
+  const std::vector<int64_t> rows = rows_of_sequences(pass, split.context, split.context_rank);
+  const std::vector<int64_t> cuts = cut_points(std::ssize(rows), split.tensor);
+  int64_t tensor = 0, before = 0;  // kept ones so far
+  for (int64_t row = 0; row <= std::ssize(rows); row++) {
+    for (; tensor <= split.tensor && cuts[static_cast<size_t>(tensor)] == row; tensor++) tensor_cuts_.push_back(before);
+    if (row == std::ssize(rows)) break;
+    const int64_t k = number[static_cast<size_t>(rows[static_cast<size_t>(row)])];
+    if (k < 0) continue;
+    before++;
+    if (tensor != split.tensor_rank + 1) continue;
+    here_.push_back(row - cuts[static_cast<size_t>(split.tensor_rank)]);
+    mine_.push_back(returns[static_cast<size_t>(k)]);
+  }
+}
+
+at::Tensor KeptRows::take(const at::Tensor& x_SC) const {
+  at::Tensor x = kernels::gather_rows(x_SC, here_);
+  if (!ranks_.split.any()) return x;
+  x = gather_rows(ranks_.tensor, x, tensor_cuts_);
+  x = gather_rows(ranks_.context, x, context_cuts_);
+  return kernels::gather_rows(x, taken_);
+}
+
+at::Tensor KeptRows::put(const at::Tensor& x_SC, at::Tensor y) const {
+  if (!ranks_.split.any()) return kernels::replace_rows(x_SC, here_, y);
+  y = RowShares{ranks_.tensor}.gather(y, kept_.tokens());
+  y = gather_rows(ranks_.context, y, processed_cuts_);
+  y = kernels::gather_rows(y, mine_);
+  return kernels::replace_rows(x_SC, here_, y);
 }
 
 }  // namespace megalith

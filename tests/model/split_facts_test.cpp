@@ -1,4 +1,6 @@
 // What of a model each rank has and sends, and which splits are refused.
+#include <atomic>
+
 #include "base/error.h"
 #include "model/facts.h"
 #include "model/split_runs.h"
@@ -106,6 +108,8 @@ TEST(SplitFacts, SayWhatIsSentAndKept) {
     const ModelShape shape = shape_of(model);
     MicroBatchShape micro{kSequences, kLength, 1.0, kMicros, model.kept, {}};
     if (model.kept) micro.dropping_layers = {1};
+    // Kept rows lie about unevenly: what each rank sends of them is known of all ranks together.
+    std::atomic<int64_t> tensor_bytes_off = 0, context_bytes_off = 0;
     run_ranks(layout.tensor, layout.context, layout.form, [&](const Ranks& ranks) {
       const RankResult result = run_rank(model, ranks, at::kFloat);
       const auto facts = block_facts(shape, micro, Precision::fp32, Packing::fp32, ranks.split);
@@ -123,9 +127,13 @@ TEST(SplitFacts, SayWhatIsSentAndKept) {
         EXPECT_EQ(facts[b].parameters, parameters);
       }
       EXPECT_EQ(result.tensor.calls, tensor.calls);
-      EXPECT_EQ(result.tensor.bytes, tensor.bytes);
       EXPECT_EQ(result.context.calls, context.calls);
-      EXPECT_EQ(result.context.bytes, context.bytes);
+      tensor_bytes_off += result.tensor.bytes - tensor.bytes;
+      context_bytes_off += result.context.bytes - context.bytes;
+      if (model.kept == 0) {
+        EXPECT_EQ(result.tensor.bytes, tensor.bytes);
+        EXPECT_EQ(result.context.bytes, context.bytes);
+      }
       // What the layers leave on their tapes, besides the input that the block before gave them.
       auto blocks = make_blocks(shape, ranks);
       const Pass pass = share_of(whole_pass(model, shape.vocab, 0), ranks.split);
@@ -140,6 +148,8 @@ TEST(SplitFacts, SayWhatIsSentAndKept) {
         EXPECT_EQ(std::max<int64_t>(kept, 0), facts[b].saved_bytes);
       }
     });
+    EXPECT_EQ(tensor_bytes_off, 0);
+    EXPECT_EQ(context_bytes_off, 0);
   }
 }
 

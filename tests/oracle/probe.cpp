@@ -94,11 +94,7 @@ int main(int argc, char** argv) {
   pass.length = batch.length;
   pass.seed = 1;
   pass.dropping = batch.dropping;
-  for (int64_t layer : batch.dropping.layers) {
-    at::Tensor kept = kept_rows(pass, layer);
-    rows[std::to_string(layer)] =
-        std::vector<int64_t>(kept.const_data_ptr<int64_t>(), kept.const_data_ptr<int64_t>() + kept.numel());
-  }
+  for (int64_t layer : batch.dropping.layers) rows[std::to_string(layer)] = kept_rows(pass, layer);
   nlohmann::json out{
       {"rows", rows}, {"loss", outcome.loss}, {"losses", nlohmann::json::array()}, {"norms", nlohmann::json::array()}};
   for (int i = 0; i < (argc > 4 ? std::atoi(argv[4]) : 0); i++) {

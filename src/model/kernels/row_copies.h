@@ -12,9 +12,4 @@ at::Tensor gather_rows(const at::Tensor& x_NC, std::span<const int64_t> from);
 // x with y's rows in the places `at`, which rise; every row is written once.
 at::Tensor replace_rows(const at::Tensor& x_NC, std::span<const int64_t> at, const at::Tensor& y_KC);
 
-// A vector of int64 as what the above take.
-inline std::span<const int64_t> row_numbers(const at::Tensor& rows) {
-  return {rows.const_data_ptr<int64_t>(), static_cast<size_t>(rows.numel())};
-}
-
 }  // namespace megalith::kernels
