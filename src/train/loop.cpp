@@ -294,7 +294,8 @@ nlohmann::json TrainingLoop::write_summary(const LoopState& state, const std::st
     if (&plan != &plan_)
       summary["predicted"] = {{"step_s", plan.predicted.seconds},
                               {"tokens_per_step", times_.shape().tokens()},
-                              {"stalls", stalls_json(plan.predicted.stalls)}};
+                              {"stalls", stalls_json(plan.predicted.stalls)},
+                              {"limits", limits_json(plan.step, plan.speeds)}};
     if (!ranks_.empty()) summary["ranks"] = ranks_;
     summary["ops"] = ops_json(plan.step, op_seconds(plan.predicted.spans), times_.mean_ops());
     write_file_atomically(run_.file("trace.json"), trace_json({{"predicted", &plan.step, plan.predicted.spans},

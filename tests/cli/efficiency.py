@@ -310,6 +310,44 @@ def forecasts(space):
     assert json.loads((space / "runs/a/plan.json").read_text())["shapes"][0]["length"] == 8
 
 
+def every_step_fits(space):
+    """What just admits a run is enough for all of its steps: many short sequences that drop nothing at first, long ones that
+    drop nearly all, and validations, which drop none."""
+    space.yaml("a", steps=4, model="{arch: gpt2, layers: 6, hidden: 64, heads: 2, ffn: 1024, context: 256}", data="{train: text.txt, "
+               "tokenizer: {train: bpe, vocab: 300}, sequence: 256, valid_fraction: 0.3}")
+    space.write("text.txt", (space / "text.txt").read_text() * 6)
+    short_first = "curriculum=[{metric: length, apply: reshape, from: 16, to: 256, step: 16, over: 3 steps}]"
+    for name, more in (("short", [short_first]), ("again", [short_first, "memory.recompute=full"]),
+                       ("validation", ["memory.recompute=full"])):
+        layers = "[0, 1, 2, 3, 4, 5]" if name == "validation" else "middle"
+        settings = [f"run.dir=runs/{name}", "train.batch=32", "train.micro_batch=32", "train.eval_every=2",
+                    f"token_dropping={{from: 16, to: 16, over: 1 steps, layers: {layers}}}", *more]
+        refused = space.run("train", "a.yaml", *settings, "memory.ram=70MiB", expect=2).stderr
+        least = float(re.search(r"at least ([0-9.]+) MiB", refused)[1])
+        space.run("train", "a.yaml", *settings, f"memory.ram={least + 4:.0f}MiB")
+
+
+def ends(space):
+    """A run that ends before its curriculum says so, and what was measured is held against steps of their own size; done
+    once more it shows its losses; one that is refused leaves the settings of the run as they were."""
+    space.yaml("a", steps=6, curriculum="[{metric: length, apply: truncate, from: 8, to: 32, step: 8, over: 12 steps}, "
+               "{metric: mine, file: mine.txt, unit: percentile, from: 50, to: 100, over: 3 steps}]")
+    space.run("analyze", "a.yaml", "--metric", "rarity", "curriculum=")
+    samples = len(values_in(space / "runs/a/analysis/rarity.metric"))
+    space.write("mine.txt", "\n".join(map(str, range(samples))))
+    said = space.train("a").stderr
+    assert "the run ends before curriculum[0] has reached 32: after 6 of 12 steps it is at 16" in said, said
+    summary = json.loads((space / "runs/a/summary.json").read_text())
+    assert summary["predicted"]["tokens_per_step"] == 4 * 16 and summary["predicted"]["step_s"] > 0, summary
+    again = space.run("--json", "train", "a.yaml").json
+    assert again["loss"] == summary["loss"] > 0 and again["valid_loss"] == summary["valid_loss"] > 0, again
+    before = (space / "runs/a/config.yaml").read_text()
+    space.write("mine.txt", "\n".join(map(str, reversed(range(samples)))))
+    said = space.run("train", "a.yaml", "train.steps=8", expect=2).stderr
+    assert "the difficulties that the run began with" in said, said
+    assert (space / "runs/a/config.yaml").read_text() == before
+
+
 def limits_are_told_apart(space):
     """Two entries of one metric are both in the metrics; a filter that admits nothing is named."""
     space.yaml("a", steps=4, curriculum="[{metric: length, apply: truncate, from: 8, to: 32, step: 8, over: 3 steps}, "
@@ -402,4 +440,4 @@ def difficulties_of_ranks(space):
 
 
 run_cases([lengths_and_rates, resumes_exactly, every_objective, values_of_tokens, analysis, loss_of_a_model, forecasts,
-           limits_are_told_apart, samples_never_trained_on, interrupted_analysis, difficulties_of_ranks])
+           every_step_fits, ends, limits_are_told_apart, samples_never_trained_on, interrupted_analysis, difficulties_of_ranks])

@@ -4,7 +4,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const plan = data.plan ?? {}, summary = data.summary ?? {}, facts = data.facts ?? {}, soFar = data.so_far ?? {};
 const curves = data.curves;
 // Of the steps that were measured, which a curriculum may leave smaller than those of the plan.
-const predicted = { tokens_per_step: plan.tokens_per_step, ...plan.predicted, ...summary.predicted };
+const predicted = { tokens_per_step: plan.tokens_per_step, limits: plan.limits, ...plan.predicted, ...summary.predicted };
 const $ = (id) => document.getElementById(id);
 const fill = (id, html) => $(id).insertAdjacentHTML("beforeend", html);
 const first = (...values) => values.find(isNumber);

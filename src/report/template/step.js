@@ -17,7 +17,7 @@ function ratioCell(before, after) {
 const secondsCell = (v) => `<td>${isNumber(v) ? show.seconds(v) : "–"}</td>`;
 
 function drawBounds() {
-  const limits = plan.limits, ops = summary.ops ?? [];
+  const limits = predicted.limits, ops = summary.ops ?? [];
   const rows = Object.entries(limits?.seconds ?? {}).filter(([, s]) => isNumber(s) && s > 0);
   const step = first(measured.step_s, predicted.step_s);
   if (rows.length === 0 || !isNumber(step)) {
@@ -28,7 +28,7 @@ function drawBounds() {
   const most = limits.seconds[limits.bound_by];
   fill("bounds", bar("What bounds the step", `${esc(limits.bound_by)}, at ${share(most)}% of the limit`));
   const bars = rows.map(([name, seconds]) =>
-    `<tr><td>${esc(name)}</td><td>${show.seconds(seconds)}</td><td>${show.count(plan.tokens_per_step / seconds)}</td>` +
+    `<tr><td>${esc(name)}</td><td>${show.seconds(seconds)}</td><td>${show.count(predicted.tokens_per_step / seconds)}</td>` +
     `<td><b>${share(seconds)}%</b></td></tr><tr class="bars"><td colspan="4"><div class="before" style="width:100%">` +
     `<div style="width:${Math.min(100, share(seconds))}%;margin:0"></div></div></td></tr>`).join("");
   fill("bounds", `<table><tr><th></th><th>alone it would take</th><th>tokens/s</th><th>reached</th></tr>${bars}</table>`);
