@@ -41,3 +41,12 @@ class PeakHeap {
 }
 
 [[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { operator delete(memory); }
+
+// std::stable_sort asks for memory in this way and gives it back in the other.
+[[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}

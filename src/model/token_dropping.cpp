@@ -93,17 +93,20 @@ KeptRows::KeptRows(const Pass& pass, int64_t layer, const Ranks& ranks) : ranks_
 
   const std::vector<int64_t> rows = rows_of_sequences(pass, split.context, split.context_rank);
   const std::vector<int64_t> cuts = cut_points(std::ssize(rows), split.tensor);
-  int64_t tensor = 0, before = 0;  // kept ones so far
-  for (int64_t row = 0; row <= std::ssize(rows); row++) {
-    for (; tensor <= split.tensor && cuts[static_cast<size_t>(tensor)] == row; tensor++) tensor_cuts_.push_back(before);
-    if (row == std::ssize(rows)) break;
-    const int64_t k = number[static_cast<size_t>(rows[static_cast<size_t>(row)])];
-    if (k < 0) continue;
-    before++;
-    if (tensor != split.tensor_rank + 1) continue;
-    here_.push_back(row - cuts[static_cast<size_t>(split.tensor_rank)]);
-    mine_.push_back(returns[static_cast<size_t>(k)]);
+  int64_t before = 0;  // kept ones of this context rank so far
+  for (int64_t tensor = 0; tensor < split.tensor; tensor++) {
+    tensor_cuts_.push_back(before);
+    const int64_t begin = cuts[static_cast<size_t>(tensor)], end = cuts[static_cast<size_t>(tensor) + 1];
+    for (int64_t row = begin; row < end; row++) {
+      const int64_t k = number[static_cast<size_t>(rows[static_cast<size_t>(row)])];
+      if (k < 0) continue;
+      before++;
+      if (tensor != split.tensor_rank) continue;
+      here_.push_back(row - begin);
+      mine_.push_back(returns[static_cast<size_t>(k)]);
+    }
   }
+  tensor_cuts_.push_back(before);
 }
 
 at::Tensor KeptRows::take(const at::Tensor& x_SC) const {
