@@ -41,7 +41,8 @@ std::string lines(const std::vector<std::string>& notes) {
 // Of steps whose shape changes while the run goes on.
 std::string shown(std::span<const ShapeForecast> shapes, bool with_seconds) {
   if (shapes.empty()) return "";
-  return fmt::format("the figures are of the largest steps; the run's first and last, and some between:\n{}\n", show(shapes, with_seconds));
+  return fmt::format("the figures are of the largest steps; the run's first and last, and some between:\n{}\n",
+                     show(shapes, with_seconds));
 }
 
 // The first rank of a run of so many on this host; 0: as many as the axes make, with one copy of the model where

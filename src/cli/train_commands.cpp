@@ -20,7 +20,8 @@ std::string how_it_ended(const nlohmann::json& summary) {
                                           : "the same command goes on from " + checkpoint);
   if (state != "finished") return "";
   std::string text = fmt::format("done: {} steps", steps);
-  if (summary.contains("loss") && summary["loss"].is_number()) text += fmt::format(", loss {:.4f}", summary["loss"].get<double>());
+  if (summary.contains("loss") && summary["loss"].is_number())
+    text += fmt::format(", loss {:.4f}", summary["loss"].get<double>());
   if (summary.contains("valid_loss")) text += fmt::format(", validation loss {:.4f}", summary["valid_loss"].get<double>());
   if (!checkpoint.empty()) text += "\ncheckpoint  " + checkpoint;
   if (summary.contains("report")) text += "\nreport      " + summary["report"].get<std::string>();

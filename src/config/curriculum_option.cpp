@@ -176,7 +176,8 @@ Entry curriculum_option() {
   Entry e = entry("curriculum", OptionType::curriculum, {}, "none: every sample, whole, from the start",
                   "What is easy first: a list of metrics, each with how its limit grows. truncate and reshape shorten "
                   "sequences (metric length); filter admits samples up to the limit. An entry's defaults: apply filter, "
-                  "unit value, hold sequences, pacing linear, step 8 for lengths, 1 for percentiles, none for other values.");
+                  "unit value, hold sequences, pacing linear, step 8 for lengths, 1 for percentiles, none for other "
+                  "values.");
   e.set = [](Config& c, const Yaml& value) {
     if (value.kind != Yaml::Kind::list) return false;
     std::vector<CurriculumSettings> entries;

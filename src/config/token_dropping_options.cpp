@@ -73,7 +73,7 @@ Entry pacing() {
                   "How it grows in between; a table has the tokens that are kept and where each number begins.");
   e.set = [](Config& c, const Yaml& value) {
     PacingSettings read = c.token_dropping.pacing;
-    auto tokens = [](const PacingSettings::Point& point) { return point.value >= 1 && point.value == std::floor(point.value); };
+    auto tokens = [](const PacingSettings::Point& at) { return at.value >= 1 && at.value == std::floor(at.value); };
     if (!read_pacing(value, read) || !std::ranges::all_of(read.table, tokens)) return false;
     if (!read.table.empty()) settle_ends(read);
     c.token_dropping.pacing = std::move(read);

@@ -241,8 +241,8 @@ void layer_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   f.backward_touched_bytes += packing;
 }
 
-// A layer that drops: its work is that of the rows it keeps, which are copied there and back; where rows are split over ranks,
-// which lie unevenly, the most that may lie here.
+// A layer that drops: its work is that of the rows it keeps, which are copied there and back; where rows are split over
+// ranks they lie unevenly, and the most that may lie here counts.
 void dropping_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   MicroBatchShape fewer = r.m;
   fewer.length = r.m.kept;
@@ -268,8 +268,8 @@ void dropping_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   const int64_t around = r.split.any() ? std::max(taking, putting) : rows;
   f.workspace_bytes = here + std::max(f.workspace_bytes, around);
   // Nothing is made again by who defers.
-  f.deferring_workspace_bytes = std::max(f.deferring_workspace_bytes + 2 * rows - here + beside - f.saved_bytes - f.output_bytes,
-                                         around - f.saved_bytes);
+  f.deferring_workspace_bytes += 2 * rows - here + beside - f.saved_bytes - f.output_bytes;
+  f.deferring_workspace_bytes = std::max(f.deferring_workspace_bytes, around - f.saved_bytes);
   auto add = [](ExchangeFacts& to, int64_t bytes) { to = {to.calls + 2, to.bytes + 2 * bytes}; };
   for (auto* to : {&f.tensor_forward, &f.tensor_backward})
     if (tensor) add(*to, kept.gather_bytes(kept.N));

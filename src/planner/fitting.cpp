@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "planner/budget.h"
 #include "planner/run_blocks.h"
 #include "schedule/residency_pass.h"
@@ -11,6 +12,8 @@ namespace {
 
 // Beyond this many tokens at once matrix products get no faster, but activations grow.
 constexpr int64_t kTokensEnough = 4096;
+// A step is a list of ops, some for every block and micro-batch: more than these would take longer to plan than to run.
+constexpr int64_t kMostMicros = 1 << 16;
 // Below this many products are slow, and computing layers again costs less than smaller micro-batches.
 constexpr int64_t kTokensFew = 512;
 
@@ -70,6 +73,17 @@ int64_t least_memory(const Config& config, int64_t micro_batch, Tier tier) {
 bool fits_tightly(const Config& config, int64_t micro_batch, int64_t room) {
   return least_memory(config, micro_batch) <= room &&
          (!config.memory.device || least_memory(config, micro_batch, Tier::device) <= room_on_device(device_of(config)));
+}
+
+void check_micro_batches(const Config& config) {
+  const int64_t largest = config.train.micro_batch > 0 ? config.train.micro_batch
+                                                       : std::max<int64_t>(1, kTokensEnough / config.data.sequence);
+  const int64_t most = largest * kMostMicros;
+  if (rank_batch(config) <= most) return;
+  throw UserError({"", "train.batch",
+                   fmt::format("at most {} sequences a rank, {} micro-batches of {}", most, kMostMicros, largest),
+                   fmt::format("{}", rank_batch(config)),
+                   config.train.micro_batch > 0 ? "a larger train.micro_batch" : "a smaller batch, or more ranks"});
 }
 
 int64_t choose_micro_batch(const Config& config, int64_t room) {

@@ -17,6 +17,8 @@ StrategyLimits limits_of(const Config& config, const std::vector<BlockFacts>& bl
 int64_t least_memory(const Config& config, int64_t micro_batch, Tier tier = Tier::host);
 bool fits_tightly(const Config& config, int64_t micro_batch, int64_t room);
 
+// UserError where a step would have more micro-batches than can be planned.
+void check_micro_batches(const Config& config);
 // Sequences: the largest that needs neither recomputation nor the disk, unless it has so few tokens that products get
 // slow; then the largest that fits with all of both.
 int64_t choose_micro_batch(const Config& config, int64_t room);

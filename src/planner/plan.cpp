@@ -181,6 +181,7 @@ Plan with_window(Plan plan, const Config& config, int32_t window) {
 }
 
 Plan make_plan(const Config& config, Measuring measuring, const Seat& seat) {
+  check_micro_batches(config);
   Plan plan;
   plan.stage = seat.stage;
   plan.device_budget = device_of(config);

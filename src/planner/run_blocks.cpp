@@ -96,9 +96,10 @@ std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch, Sta
   const ParallelSettings& p = config.parallel;
   const Split split{.tensor = p.tensor, .context = p.context, .form = p.context_form, .expert = p.expert};
   auto facts = block_facts(work.shape, work.micro, work.precision, config.train.activations, split);
-  if (const int64_t dropping = largest_kept(config).dropping; dropping > 0 && work.micro.kept == 0)
-    cover(facts, block_facts(work.shape, micro_shape(config, micro_batch, dropping), work.precision, config.train.activations,
-                             split));
+  if (const int64_t dropping = largest_kept(config).dropping; dropping > 0 && work.micro.kept == 0) {
+    const MicroBatchShape dropped = micro_shape(config, micro_batch, dropping);
+    cover(facts, block_facts(work.shape, dropped, work.precision, config.train.activations, split));
+  }
   const auto optimizer = make_optimizer(config.train);
   const auto specs = list_blocks(config.model.shape, split);
   const auto slots = static_cast<int64_t>(optimizer->slots({"any", {1, 1}, true}).size());

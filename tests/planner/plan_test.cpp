@@ -159,6 +159,19 @@ TEST_F(Planner, StagingIsAmpleWhereWhatStreamsLeavesRoomForIt) {
   EXPECT_EQ(plan->staging, Staging::scarce) << "nothing streams";
 }
 
+TEST_F(Planner, MoreMicroBatchesThanCanBePlannedAreRefusedByName) {
+  config.train.batch = 1'000'000'000;
+  for (int64_t micro_batch : {0, 1}) {
+    config.train.micro_batch = micro_batch;
+    try {
+      make_plan(config, Measuring::forbidden);
+      FAIL();
+    } catch (const UserError& error) {
+      EXPECT_NE(std::string(error.what()).find("train.batch: expected at most"), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST_F(Planner, ADamagedCacheIsMeasuredAgain) {
   std::filesystem::create_directories(calibration_file().parent_path());
   std::ofstream(calibration_file()) << "{\"broken";
