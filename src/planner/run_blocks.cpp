@@ -20,6 +20,10 @@ MicroBatchShape micro_shape(const Config& config, int64_t sequences, int64_t kep
           .dropping_layers = kept > 0 ? config.token_dropping.layers_of(config.model.shape.layers) : std::vector<int64_t>{}};
 }
 
+Workload work_keeping(const Config& config, int64_t micro_batch, int64_t kept) {
+  return {config.model.shape, micro_shape(config, micro_batch, kept), config.train.precision, config.objective.kind};
+}
+
 // Layers that drop hold more beside what they keep than those that do not: memory for steps of both kinds.
 void cover(std::vector<BlockFacts>& facts, const std::vector<BlockFacts>& others) {
   for (size_t b = 0; b < facts.size(); b++)
@@ -86,18 +90,18 @@ int32_t micros_of(const Config& config, int64_t micro_batch) {
 }
 
 Workload workload(const Config& config, int64_t micro_batch) {
-  return {config.model.shape, micro_shape(config, micro_batch, largest_kept(config).most), config.train.precision,
-          config.objective.kind};
+  return work_keeping(config, micro_batch, largest_kept(config).most);
 }
 
 std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch, Staging staging) {
-  const Workload work = workload(config, micro_batch);
+  const LargestKept largest = largest_kept(config);
+  const Workload work = work_keeping(config, micro_batch, largest.most);
   // Ranks that share blocks have equal parts, but for a row or a token here and there.
   const ParallelSettings& p = config.parallel;
   const Split split{.tensor = p.tensor, .context = p.context, .form = p.context_form, .expert = p.expert};
   auto facts = block_facts(work.shape, work.micro, work.precision, config.train.activations, split);
-  if (const int64_t dropping = largest_kept(config).dropping; dropping > 0 && work.micro.kept == 0) {
-    const MicroBatchShape dropped = micro_shape(config, micro_batch, dropping);
+  if (largest.dropping > 0 && largest.most == 0) {
+    const MicroBatchShape dropped = micro_shape(config, micro_batch, largest.dropping);
     cover(facts, block_facts(work.shape, dropped, work.precision, config.train.activations, split));
   }
   const auto optimizer = make_optimizer(config.train);
