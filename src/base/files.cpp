@@ -59,11 +59,13 @@ void sync_directory(const std::filesystem::path& directory) {
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
-  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // a pipe would wait for who writes it
   if (file.fd < 0) throw_cannot("read", path, errno);
   struct stat status {};
   if (::fstat(file.fd, &status) != 0) throw_cannot("read", path, errno);
   if (S_ISDIR(status.st_mode)) throw_cannot("read", path, EISDIR);
+  if (!S_ISREG(status.st_mode))
+    throw UserError({path.string(), "", "a file", "a pipe or a device", "write what it gives to a file first"});
   size_ = static_cast<size_t>(status.st_size);
   if (size_ == 0) return;
   void* map = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.fd, 0);

@@ -3,7 +3,9 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <new>
 #include <string_view>
 #include <vector>
@@ -17,16 +19,25 @@
 namespace megalith {
 namespace {
 
+bool put(std::FILE* out, const std::string& text) {
+  return std::fwrite(text.data(), 1, text.size(), out) == text.size() && std::fflush(out) == 0;
+}
+
+// What a command says is its result: one that is lost (a full disk behind a redirection) is no success.
+void put_result(const std::string& text) {
+  if (!put(stdout, text)) throw Fault(fmt::format("standard output: cannot write: {}", std::strerror(errno)));
+}
+
 // Text from a model and names of files may be any bytes; JSON takes UTF-8 alone.
-void print_json(const nlohmann::json& object) {
-  std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+std::string json_line(const nlohmann::json& object) {
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 // The rank's own end says it: once for all ranks.
 int fail(const CommandContext& context, ExitCode code, const char* kind, const std::string& message) {
   const launch::Environment& ranks = context.rank->environment();
   if (context.json && ranks.rank == 0 && ranks.role != launch::Role::supervised)
-    print_json({{"error", message}, {"exit_code", static_cast<int>(code)}});
+    put(stdout, json_line({{"error", message}, {"exit_code", static_cast<int>(code)}}));
   return context.rank->end(code, kind + message);
 }
 
@@ -74,13 +85,13 @@ int run_as(launch::RankProcess& rank, int argc, char** argv) {
   }
   log::start(/*quiet=*/false);
   if (!context.action) {
-    std::printf("%s", app.help().c_str());
+    put(stdout, app.help());
     return static_cast<int>(ExitCode::user);
   }
   try {
     CommandResult result = context.action();
     if (!result.failure.empty()) return fail(context, result.code, "", result.failure);
-    if (context.json && !result.json.is_null() && rank.environment().rank == 0) print_json(result.json);
+    if (context.json && !result.json.is_null() && rank.environment().rank == 0) put_result(json_line(result.json));
     return rank.end(result.code, "");
   } catch (const UserError& error) {
     return fail(context, ExitCode::user, "", error.what());
@@ -102,9 +113,8 @@ int run_as(launch::RankProcess& rank, int argc, char** argv) {
 }  // namespace
 
 void print(const CommandContext& context, const std::string& text) {
-  std::FILE* out = context.json ? stderr : stdout;
-  std::fwrite(text.data(), 1, text.size(), out);
-  std::fflush(out);
+  if (context.json) put(stderr, text);
+  else put_result(text);
 }
 
 int run_command_line(int argc, char** argv) {

@@ -20,8 +20,7 @@ class Checker {
 
   void require(bool holds, std::string_view key, const std::string& expected, const std::string& got,
                const std::string& hint = "") const {
-    const std::string_view written = key.substr(0, key.find('['));  // an entry of a list is where its list is
-    if (!holds) throw UserError({where_ ? where_(written) : "", std::string(key), expected, got, hint});
+    if (!holds) throw UserError({where_ ? where_(key) : "", std::string(key), expected, got, hint});
   }
 
   void at_least_1(int64_t value, std::string_view key) const {
@@ -123,7 +122,8 @@ void check_curriculum(const Config& config, const Checker& check) {
     if (!entry.changes_length()) continue;
     check.require(++lengths == 1, "curriculum", "one entry at most that changes the length", "several",
                   "keep one truncate or reshape");
-    check.require(entry.pacing.to <= static_cast<double>(config.data.sequence), name + ".to",
+    check.require(entry.pacing.to <= static_cast<double>(config.data.sequence),
+                  name + (entry.pacing.table.empty() ? ".to" : ".pacing"),
                   fmt::format("at most data.sequence ({})", config.data.sequence), fmt::format("{}", entry.pacing.to));
   }
 }

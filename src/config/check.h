@@ -8,7 +8,7 @@
 
 namespace megalith {
 
-// Where a key was written ("run.yaml:14"), for messages; an empty function knows no places.
+// Where a key ("train.lr", "curriculum[0].to") was written ("run.yaml:14"), for messages; an empty function knows no places.
 using WhereOf = std::function<std::string(std::string_view key)>;
 
 // What holds whatever the model is: min_lr <= lr, warmup <= steps, micro_batch divides batch, no setting that

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -18,7 +19,7 @@ class Reader {
   Reader(const Yaml& map, size_t number) : map_(map), name_(fmt::format("curriculum[{}]", number)) {}
 
   CurriculumSettings read() {
-    if (map_.kind != Yaml::Kind::map) refuse(map_, "", std::string(curriculum_form()));
+    if (map_.kind != Yaml::Kind::map) refuse("", std::string(curriculum_form()));
     for (const auto& [key, value] : map_.entries) {
       given_.insert(key);
       take(key, value);
@@ -31,17 +32,20 @@ class Reader {
   }
 
  private:
-  [[noreturn]] void refuse(const Yaml& value, const std::string& key, const std::string& expected,
-                           const std::string& got = "", const std::string& hint = "") const {
+  // At the key's own line where it was written, else at the entry's.
+  [[noreturn]] void refuse(const std::string& key, const std::string& expected, const std::string& got = "",
+                           const std::string& hint = "") const {
+    const auto written = std::ranges::find(map_.entries, key, &Yaml::Entry::first);
+    const Yaml& value = written == map_.entries.end() ? map_ : written->second;
     throw UserError({value.where, key.empty() ? name_ : name_ + "." + key, expected,
                      got.empty() ? value.describe() : got, hint});
   }
   bool has(const std::string& key) const { return given_.contains(key); }
   void need(const std::string& key) const {
-    if (!has(key)) refuse(map_, key, "a value", "nothing", std::string(curriculum_form()));
+    if (!has(key)) refuse(key, "a value", "nothing", std::string(curriculum_form()));
   }
   void must_not(const std::string& key, const std::string& when) const {
-    if (has(key)) refuse(map_, key, "no such key " + when, "one", "remove it");
+    if (has(key)) refuse(key, "no such key " + when, "one", "remove it");
   }
 
   template <class Enum>
@@ -49,7 +53,7 @@ class Reader {
     constexpr auto names = names_of(Enum{});
     for (size_t i = 0; i < names.size(); i++)
       if (value.kind == Yaml::Kind::scalar && value.text == names[i]) return void(into = static_cast<Enum>(i));
-    refuse(value, key, fmt::format("{}", fmt::join(names, ", ")));
+    refuse(key, fmt::format("{}", fmt::join(names, ", ")));
   }
   void number(const std::string& key, const Yaml& value, double& into, const Range& range) const {
     auto read = read_number(value, range);
@@ -58,11 +62,11 @@ class Reader {
       if (count) read = static_cast<double>(*count);
     }
     const std::string bounds = range.describe();
-    if (!read) refuse(value, key, bounds.empty() ? "a number" : "a number " + bounds);
+    if (!read) refuse(key, bounds.empty() ? "a number" : "a number " + bounds);
     into = *read;
   }
   void text(const std::string& key, const Yaml& value, std::string& into) const {
-    if (!is_text(value) || value.text.empty()) refuse(value, key, "a text");
+    if (!is_text(value) || value.text.empty()) refuse(key, "a text");
     into = value.text;
   }
 
@@ -79,16 +83,16 @@ class Reader {
     else if (key == "step") number(key, value, pacing.step, above(0));
     else if (key == "over") {
       auto span = read_span(value);
-      if (!span) refuse(value, key, std::string(span_form()));
+      if (!span) refuse(key, std::string(span_form()));
       std::tie(pacing.over, pacing.unit) = *span;
     } else if (key == "pacing") {
       if (!read_pacing(value, pacing))
-        refuse(value, key, std::string(pacing_form()));
+        refuse(key, std::string(pacing_form()));
     } else {
       constexpr std::string_view known[] = {"metric", "file", "checkpoint", "apply", "unit",  "hold",
                                             "from",   "to",   "step",       "over",  "pacing"};
       const std::string_view near = nearest(key, known);
-      refuse(value, key, std::string(curriculum_form()), "a key that is unknown",
+      refuse(key, std::string(curriculum_form()), "a key that is unknown",
              near.empty() ? "" : fmt::format("did you mean {}?", near));
     }
   }
@@ -97,7 +101,7 @@ class Reader {
     if (entry_.apply == CurriculumApply::filter) must_not("hold", "where apply is filter: no sequence gets shorter");
     if (entry_.apply != CurriculumApply::reshape) return;
     if (has("hold") && entry_.hold != Hold::tokens)
-      refuse(map_, "hold", "tokens where apply is reshape: a sample is cut into as many sequences as fit", "sequences",
+      refuse("hold", "tokens where apply is reshape: a sample is cut into as many sequences as fit", "sequences",
              "use apply: truncate");
     entry_.hold = Hold::tokens;
   }
@@ -107,18 +111,18 @@ class Reader {
     if (!has("step")) pacing.step = entry_.changes_length() ? 8 : entry_.unit == DifficultyUnit::percentile ? 1 : 0;
     if (!pacing.table.empty()) {
       for (const char* key : {"from", "to", "step"}) must_not(key, "beside a table, which has the values");
-      if (has("over") && pacing.over != 0) refuse(map_, "over", "steps or tokens alone beside a table", "a number");
+      if (has("over") && pacing.over != 0) refuse("over", "steps or tokens alone beside a table", "a number");
       settle_ends(pacing);
     } else {
       for (const char* key : {"from", "to", "over"}) need(key);
-      if (pacing.over == 0) refuse(map_, "over", "a number of them", "none", "for example 5000 steps");
+      if (pacing.over == 0) refuse("over", "a number of them", "none", "for example 5000 steps");
     }
     if (pacing.from > pacing.to)
-      refuse(map_, "from", fmt::format("at most to ({})", write_number(pacing.to)), write_number(pacing.from));
+      refuse("from", fmt::format("at most to ({})", write_number(pacing.to)), write_number(pacing.from));
     if (entry_.unit == DifficultyUnit::percentile) {
       const bool table = !pacing.table.empty();
-      if (pacing.from <= 0) refuse(map_, table ? "pacing" : "from", "a percentile above 0", write_number(pacing.from));
-      if (pacing.to > 100) refuse(map_, table ? "pacing" : "to", "a percentile up to 100", write_number(pacing.to));
+      if (pacing.from <= 0) refuse(table ? "pacing" : "from", "a percentile above 0", write_number(pacing.from));
+      if (pacing.to > 100) refuse(table ? "pacing" : "to", "a percentile up to 100", write_number(pacing.to));
     }
   }
 
@@ -130,13 +134,13 @@ class Reader {
       return;
     }
     if (constexpr std::string_view length[] = {"length"}; entry_.metric != length[0])
-      refuse(map_, "metric", fmt::format("length, as apply is {}", name_of(entry_.apply)), entry_.metric,
+      refuse("metric", fmt::format("length, as apply is {}", name_of(entry_.apply)), entry_.metric,
              nearest(entry_.metric, length).empty() ? "use apply: filter" : "did you mean length?");
     must_not("file", "where apply changes the length");
-    if (entry_.unit == DifficultyUnit::percentile) refuse(map_, "unit", "value, in tokens", "percentile");
+    if (entry_.unit == DifficultyUnit::percentile) refuse("unit", "value, in tokens", "percentile");
     auto whole = [&](const char* key, double value) {
       if (value < 1 || value != std::floor(value))
-        refuse(map_, key, "a whole number of tokens from 1", write_number(value));
+        refuse(key, "a whole number of tokens from 1", write_number(value));
     };
     for (const auto& point : entry_.pacing.table) whole("pacing", point.value);
     if (!entry_.pacing.table.empty()) return;

@@ -26,6 +26,17 @@ constexpr std::pair<std::string_view, std::string_view> kAlternatives[] = {
     {"data.tokenizer.path", "data.tokenizer.vocab"},
 };
 
+// Of a list of mappings the place of "[2].to", or of its entry where that has no such key.
+std::string place_inside(const Yaml& list, std::string_view path) {
+  size_t number = 0;
+  std::from_chars(path.data() + 1, path.data() + path.size(), number);
+  if (number >= list.items.size()) return list.where;
+  const Yaml& entry = list.items[number];
+  const std::string_view key = path.substr(std::min(path.find('.'), path.size() - 1) + 1);
+  const auto written = std::ranges::find(entry.entries, key, &Yaml::Entry::first);
+  return written == entry.entries.end() ? entry.where : written->second.where;
+}
+
 // What the user wrote, option by option: the file is layer 0, each override a layer above it.
 class Written {
  public:
@@ -56,8 +67,10 @@ class Written {
   }
 
   std::string where(std::string_view name) const {
-    const Yaml* value = find(name);
-    return value ? value->where : file_;
+    const size_t option = std::min(name.find('['), name.size());
+    const Yaml* value = find(name.substr(0, option));
+    if (!value) return file_;
+    return option < name.size() ? place_inside(*value, name.substr(option)) : value->where;
   }
 
   void refuse_both(std::string_view a, std::string_view b, std::string_view hint = "remove one") const {

@@ -44,12 +44,14 @@ std::string examples(const char* title, const std::vector<MetricExample>& list) 
   return out + "</table>";
 }
 
-// Of a copy that is put in order no further than the ranks asked for: 8 bytes a sample.
+// The hardest of the samples that a filter by this percentile admits, and at least the easiest of all. Of a copy that is put
+// in order no further than the ranks asked for: 8 bytes a sample.
 void add_percentiles(MetricSummary& s, std::span<const double> values) {
   std::vector<double> copy(values.begin(), values.end());
   auto ordered = copy.begin();  // up to here nothing moves any more
   for (int percent : {0, 1, 5, 25, 50, 75, 95, 99, 100}) {
-    const auto rank = copy.begin() + static_cast<ptrdiff_t>((copy.size() - 1) * static_cast<size_t>(percent) / 100);
+    const size_t admitted = std::max<size_t>(1, (copy.size() * static_cast<size_t>(percent) + 99) / 100);
+    const auto rank = copy.begin() + static_cast<ptrdiff_t>(admitted) - 1;
     if (rank >= ordered) std::nth_element(ordered, rank, copy.end());
     ordered = rank + 1;
     s.percentiles.emplace_back(percent, *rank);

@@ -17,7 +17,7 @@ struct MetricSummary {
   std::string metric;
   int64_t samples = 0;
   double mean = 0;
-  std::vector<std::pair<int, double>> percentiles;  // 0, 1, 5, 25, 50, 75, 95, 99, 100
+  std::vector<std::pair<int, double>> percentiles;  // 0, 1, 5, ... 99, 100: a filter by it admits up to here
   double low = 0, high = 0;                         // ends of the histogram
   std::vector<int64_t> histogram;                   // 20 bins of equal width
   std::vector<MetricExample> easiest, hardest;

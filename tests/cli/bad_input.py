@@ -3,6 +3,8 @@ what to do, and an exit code that says whose fault it is.  bad_input.py BINARY""
 
 import gzip
 import json
+import os
+import subprocess
 import sys
 
 from support import lines_of, run_cases, wait_for
@@ -478,6 +480,28 @@ def json_says_it_too(space):
     assert result.stderr.startswith("megalith: ") and result.json["error"] in result.stderr
 
 
+def output_that_cannot_be_written(space):
+    """A result that is lost is no success, and no error is lost with it."""
+    with open("/dev/full", "wb") as full:
+        for words, code, says in (
+            (["presets"], 4, "standard output"),
+            (["--json", "presets"], 4, "standard output"),
+            (["--json", "train", "absent.yaml"], 2, "absent.yaml"),
+        ):
+            done = subprocess.run(space.command(*words), cwd=space.root, stdout=full, stderr=subprocess.PIPE, text=True)
+            assert done.returncode == code, (words, done.returncode, done.stderr)
+            told = [line for line in done.stderr.splitlines() if line.startswith("megalith: ")]
+            assert len(told) == 1 and says in told[0], done.stderr
+
+
+def pipes_in_place_of_files(space):
+    """They are refused, not waited for."""
+    space.yaml("run")
+    os.mkfifo(space / "pipe")
+    mine = "curriculum=[{metric: mine, file: pipe, unit: percentile, from: 50, to: 100, over: 3 steps}]"
+    refused(space, "train", "run.yaml", mine, says=["pipe: expected a file", "got a pipe or a device"], quiet=False)
+
+
 run_cases(
     [
         unreadable_data,
@@ -498,5 +522,7 @@ run_cases(
         a_run_that_changed,
         run_directories,
         json_says_it_too,
+        output_that_cannot_be_written,
+        pipes_in_place_of_files,
     ]
 )

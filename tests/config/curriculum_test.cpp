@@ -69,6 +69,22 @@ TEST(CurriculumKeys, AreRefusedByName) {
       std::string::npos);
 }
 
+TEST(CurriculumKeys, AreRefusedAtTheirOwnLine) {
+  auto said = [](const std::string& second) {
+    return complaint([&] {
+      parse("curriculum:\n  - {metric: rarity, from: 1, to: 2, over: 3 steps}\n  - metric: length\n    apply: truncate\n" +
+            second);
+    });
+  };
+  EXPECT_EQ(said("    from: 300\n    to: 256\n    over: 9 steps"),
+            "run.yaml:6: curriculum[1].from: expected at most to (256), got 300");
+  EXPECT_EQ(said("    from: 8\n    over: 9 steps\n    to: 512"),
+            "run.yaml:8: curriculum[1].to: expected at most data.sequence (256), got 512");
+  EXPECT_EQ(said("    to: 8\n    over: 9 steps").find("run.yaml:4: curriculum[1].from: expected a value, got nothing"), 0u);
+  EXPECT_EQ(said("    pacing: [[0, 64], [9, 512]]\n    over: steps"),
+            "run.yaml:6: curriculum[1].pacing: expected at most data.sequence (256), got 512");
+}
+
 TEST(TokenDroppingKeys, AreRefusedByName) {
   auto said = [](const std::string& keys) { return complaint([&] { parse("token_dropping: {" + keys + "}"); }); };
   EXPECT_EQ(said("from: 64, to: 512, over: 9 steps"),
