@@ -34,6 +34,9 @@ file(MAKE_DIRECTORY ${MEGALITH_FIRST_HEADERS})
 file(CREATE_LINK /usr/include/fmt ${MEGALITH_FIRST_HEADERS}/fmt SYMBOLIC)
 include_directories(${MEGALITH_FIRST_HEADERS})
 
+add_library(megalith_source_folder STATIC EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/source_folder.cpp)
+target_compile_definitions(megalith_source_folder PRIVATE MEGALITH_SOURCE_FOLDER="${CMAKE_SOURCE_DIR}")
+
 # tests/<folder>/*_test.cpp become one program, test_<folder>, every TEST of it a ctest entry.
 function(megalith_tests name)
   cmake_parse_arguments(ARG "" "" "USES;WITHOUT" ${ARGN})
@@ -47,7 +50,7 @@ function(megalith_tests name)
   add_executable(test_${name} ${sources})
   target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_compile_options(test_${name} PRIVATE ${MEGALITH_WARNINGS} -O1)  # a seventh less to compile; what is fast is tested
-  target_link_libraries(test_${name} PRIVATE megalith_${name} GTest::gtest GTest::gtest_main)
+  target_link_libraries(test_${name} PRIVATE megalith_${name} megalith_source_folder GTest::gtest GTest::gtest_main)
   foreach(used ${ARG_USES})
     target_link_libraries(test_${name} PRIVATE megalith_${used})
   endforeach()

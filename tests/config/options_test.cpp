@@ -12,13 +12,14 @@
 #include "config/errors.h"
 #include "config/nearest.h"
 #include "config/reference.h"
+#include "source_folder.h"
 
 namespace megalith {
 namespace {
 
 // A generated page must be what the table gives now; MEGALITH_REGENERATE=1 writes it.
 void expect_current(const std::string& file, const std::string& content) {
-  std::filesystem::path path = std::filesystem::path(__FILE__).parent_path() / "../../docs/reference" / file;
+  std::filesystem::path path = source_folder() / "docs/reference" / file;
   if (std::getenv("MEGALITH_REGENERATE")) write_file_atomically(path.lexically_normal(), content);
   std::stringstream there;
   there << std::ifstream(path).rdbuf();

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "source_folder.h"
 #include "text/bpe_trainer.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
@@ -42,7 +43,7 @@ class Folder {
 // A file of ../shared/corpus, or an empty path.
 inline std::filesystem::path shared_corpus(const std::string& name) {
   const char* set = std::getenv("MEGALITH_SHARED");
-  std::filesystem::path root = set ? set : std::filesystem::path(__FILE__).parent_path() / "../../../shared";
+  std::filesystem::path root = set ? set : source_folder() / "../shared";
   std::filesystem::path file = root / "corpus" / name;
   return std::filesystem::exists(file) ? file : std::filesystem::path();
 }
