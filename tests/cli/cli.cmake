@@ -12,6 +12,7 @@ function(cli_test name script timeout)
 endfunction()
 
 cli_test(bad_input bad_input 900)
+cli_test(bad_settings bad_settings 900)
 cli_test(damage damage 900)
 cli_test(device device 900)
 cli_test(efficiency efficiency 900)

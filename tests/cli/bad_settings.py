@@ -1,0 +1,197 @@
+"""Wrong settings and command lines: each is refused by name (refusals.py).  bad_settings.py BINARY"""
+
+from refusals import refused
+from support import run_cases
+
+
+def model_shapes(space):
+    space.yaml("run")
+    refused(
+        space,
+        "train",
+        "run.yaml",
+        "model.heads=5",
+        says=["model.heads", "divisor of model.hidden (32)", "got 5", "use"],
+    )
+    space.yaml("preset", model="{preset: gpt2-124}")
+    refused(space, "train", "preset.yaml", says=["preset.yaml:1", "model.preset", "gpt2-124m"])
+    refused(
+        space,
+        "train",
+        "run.yaml",
+        "data.sequence=64",
+        says=["data.sequence", "at most model.context (32)", "got 64", "raise model.context"],
+    )
+    refused(space, "train", "run.yaml", "model.kv_heads=1", says=["model.kv_heads", "gpt2"])
+    space.yaml("half", model="{arch: gpt2, layers: 2}")
+    refused(space, "train", "half.yaml", says=["model.hidden", "nothing", "model.preset"])
+    space.yaml("nothing", model="{layers: 2}")
+    refused(space, "train", "nothing.yaml", says=["model", "preset", "arch", "from"])
+    space.yaml("bert", arch="bert", objective=None)
+    refused(space, "train", "bert.yaml", says=["objective", "masked", "bert", "causal"])
+    refused(space, "train", "run.yaml", "objective=masked", says=["objective", "gpt2", "masked"])
+    refused(
+        space,
+        "train",
+        "run.yaml",
+        "model.vocab=280",
+        says=["data.tokenizer.vocab", "at most model.vocab (280)", "got 300"],
+    )
+
+
+def training_settings(space):
+    space.yaml("run")
+    refused(space, "train", "run.yaml", "train.lr=-1", says=["command line", "train.lr", "above 0", "got -1"])
+    refused(
+        space,
+        "train",
+        "run.yaml",
+        "train.min_lr=1",
+        says=["train.min_lr", "at most train.lr (0.003)", "got 1"],
+    )
+    refused(
+        space,
+        "train",
+        "run.yaml",
+        "train.micro_batch=3",
+        says=["train.micro_batch", "divisor of train.batch (4)", "use"],
+    )
+    refused(space, "train", "run.yaml", "train.warmup=13", says=["train.warmup", "at most train.steps (12)"])
+    refused(space, "train", "run.yaml", "train.steps=many", says=["train.steps", "many"])
+    space.yaml("both", train="{steps: 3, tokens: 1k}")
+    refused(
+        space,
+        "train",
+        "both.yaml",
+        says=["both.yaml:3", "either train.steps or train.tokens", "both", "remove one"],
+    )
+    refused(space, "train", "run.yaml", "train.optimizer=adam", says=["train.optimizer", "adamw", "got adam"])
+    refused(space, "train", "run.yaml", "train.momentum=0.5", says=["train.momentum", "sgd"])
+    refused(
+        space,
+        "train",
+        "run.yaml",
+        "memory.ram=1MiB",
+        says=["memory.ram", "at least", "parameters", "got 1.00 MiB"],
+        quiet=False,
+    )
+
+
+def experts_of_a_dense_model(space):
+    space.yaml("run")
+    refused(space, "train", "run.yaml", "--ranks", "2", "parallel.expert=2", says=["parallel.expert", "the model has no experts", "got 2"], quiet=False)
+
+
+def one_rank_shares_nothing(space):
+    space.yaml("run")
+    refused(space, "train", "run.yaml", "parallel.expert=2", says=["parallel.expert", "a divisor of parallel.data (1)", "got 2"])
+    assert not (space / "runs").exists(), "a refused run left a directory"
+
+
+def layouts(space):
+    space.yaml("run")
+    for axis in ("data", "tensor", "pipeline", "context"):
+        refused(space, "train", "run.yaml", f"parallel.{axis}=2", says=["parallel", "a layout of 1 rank", f"{axis} 2", "--ranks 2"])
+    several = ("train", "run.yaml", "--ranks")
+    refused(space, *several, "4", "parallel.tensor=3", says=["parallel", "a layout of 4 ranks", "data 4", "tensor 3 to a copy"], quiet=False)
+    refused(space, *several, "3", "train.batch=8", says=["train.batch", "a multiple of parallel.data, 3", "got 8"], quiet=False)
+    refused(
+        space, *several, "2", "parallel.zero=1", "train.optimizer=adafactor",
+        says=["train.optimizer", "parallel.zero", "got adafactor"], quiet=False,
+    )
+    refused(space, *several, "3", "parallel.tensor=3", "train.batch=6", says=["parallel.tensor", "got 3"], quiet=False)
+
+
+def experts(space):
+    space.yaml("sparse", model="{arch: llama, layers: 2, hidden: 32, heads: 4, context: 32, experts: {count: 4}}")
+    several = ("train", "sparse.yaml", "--ranks", "2", "train.batch=8")
+    refused(space, *several, "parallel.expert=2", "model.experts.count=5",
+            says=["parallel.expert", "a divisor of model.experts.count (5)", "got 2", "use 1 or 5"], quiet=False)
+    refused(space, *several, "parallel.expert=2", "parallel.tensor=2", says=["parallel.expert", "a divisor of parallel.data (1)", "got 2"], quiet=False)
+    refused(space, *several, "parallel.expert=2", "train.optimizer=adafactor", says=["train.optimizer", "parallel.expert", "got adafactor"], quiet=False)
+    refused(space, *several, "parallel.expert=2", "train.optimizer_state=int8", says=["train.optimizer_state", "parallel.expert", "got int8"], quiet=False)
+    refused(space, *several, "parallel.tensor=2", "model.experts.ffn=33",
+            says=["parallel.tensor", "a divisor of model.experts.ffn (33)", "got 2", "use 1"], quiet=False)
+    refused(space, *several, "parallel.zero=2", "model.experts.share_layers=true", says=["model.experts.share_layers", "zero above 1"], quiet=False)
+    refused(space, "train", "sparse.yaml", "model.experts.top_k=5", says=["model.experts.top_k", "at most", "got 5"])
+    refused(space, "train", "sparse.yaml", "model.experts.capacity=0", says=["model.experts.capacity", "above 0", "got 0"])
+    refused(space, "train", "sparse.yaml", "model.experts.router=expert_choice", says=["model.experts.router", "across"])
+
+
+def yaml_mistakes(space):
+    space.yaml("typo", train="{steps: 12, learning_rate: 0.1}")
+    refused(space, "train", "typo.yaml", says=["typo.yaml:3", "train.learning_rate"])
+    space.yaml("near", train="{steps: 12, weight_decy: 0.1}")
+    refused(space, "train", "near.yaml", says=["near.yaml:3", "train.weight_decy", "train.weight_decay"])
+    space.yaml("section", modle="{layers: 2}")
+    refused(space, "train", "section.yaml", says=["section.yaml:5", "modle", "model"])
+    space.yaml("type", train="{steps: [1, 2]}")
+    refused(space, "train", "type.yaml", says=["type.yaml:3", "train.steps", "expected", "[1, 2]"])
+    space.yaml("scalar", train="12")
+    refused(
+        space, "train", "scalar.yaml", says=["scalar.yaml:3", "train", "mapping", "megalith config train"]
+    )
+    space.write("malformed.yaml", "model: {arch: gpt2\ndata: ]\n")
+    refused(space, "train", "malformed.yaml", says=["malformed.yaml:"])
+    space.write("tabs.yaml", "model:\n\tarch: gpt2\n")
+    refused(space, "train", "tabs.yaml", says=["tabs.yaml:2", "begins with a tab"])
+    space.write("twice.yaml", "train: {steps: 1}\ntrain: {steps: 2}\n")
+    refused(space, "train", "twice.yaml", says=["twice.yaml:2", "train"])
+    space.write("blank.yaml", "")
+    refused(space, "train", "blank.yaml", says=["blank.yaml", "model"])
+    (space / "bytes.yaml").write_bytes(b"model: \xff\xfe\n")
+    refused(space, "train", "bytes.yaml", says=["bytes.yaml"])
+    refused(space, "train", "absent.yaml", says=["absent.yaml"])
+    refused(space, "train", ".", says=["."])
+
+
+def command_lines(space):
+    space.yaml("run")
+    refused(space, "train", "run.yaml", "train.lr", says=["command line", "key=value", "train.lr"])
+    refused(space, "train", "run.yaml", "=3", says=["command line", "key=value"])
+    refused(space, "train", "run.yaml", "train.lr=[", says=["command line"])
+    refused(space, "train", "run.yaml", "train.stepz=3", says=["command line", "train.stepz", "train.steps"])
+    refused(
+        space,
+        "trian",
+        "run.yaml",
+        says=["command line", "expected a command", "got trian", "did you mean train?"],
+    )
+    refused(space, "xyz", says=["command line", "expected a command", "got xyz", "--help"])
+    refused(space, "train", says=["command line", "RUN.yaml"])
+    refused(space, "train", "run.yaml", "--fast", says=["command line", "--fast"])
+    refused(
+        space,
+        "generate",
+        "x",
+        "--tokens",
+        "-3",
+        says=["command line", "--tokens", "expected a number from 0, got -3"],
+    )
+    refused(space, "generate", "x", "--tokens", "few", says=["command line", "--tokens", "got few"])
+    refused(space, "generate", "x", "--top-p", "2", says=["command line", "--top-p", "from 0 to 1, got 2"])
+    refused(space, "export", "x", "--out", "y", "--dtype", "int8", says=["command line", "--dtype", "bf16"])
+    refused(space, "tokenizer", says=["command line", "subcommand"])
+    refused(space, "config", "train.stepz", says=["train.stepz", "train.steps"])
+
+
+def json_says_it_too(space):
+    space.yaml("run")
+    result = space.run("--json", "train", "run.yaml", "train.lr=-1", expect=2)
+    assert result.json["exit_code"] == 2 and "train.lr" in result.json["error"], result.stdout
+    assert result.stderr.startswith("megalith: ") and result.json["error"] in result.stderr
+
+
+run_cases(
+    [
+        model_shapes,
+        training_settings,
+        one_rank_shares_nothing,
+        experts_of_a_dense_model,
+        layouts,
+        experts,
+        yaml_mistakes,
+        command_lines,
+        json_says_it_too,
+    ]
+)
