@@ -13,8 +13,10 @@ PEAK_RATE = 0.002  # the best of 0.001, 0.002 and 0.003 for the baseline, by the
 # Short for long, then quickly longer (the limit grows with progress to the power of 4). As in DeepSpeed's recipe a step has
 # as many sequences all the time, so that at first it has few tokens, and the same tokens make more steps. Powers, starts and
 # shares were chosen by validation losses of seed 1 (docs/ROADMAP.md).
-CURRICULUM = ("[{{metric: length, apply: truncate, from: {shortest}, to: 1024, step: 128, over: {over} tokens, "
-              "pacing: root 0.25, hold: sequences}}]")
+CURRICULUM = ("{{metric: length, apply: truncate, from: {shortest}, to: 1024, step: 128, over: {over} tokens, "
+              "pacing: root 0.25, hold: sequences}}")
+# Beside it, common words first: the pair of metrics that the reference found best.
+RARITY = "{{metric: rarity, apply: filter, unit: percentile, from: 10, to: 100, over: {over} tokens, pacing: root 2}}"
 DROPPING = "{{from: 512, to: 1024, step: 128, over: {over} tokens}}"
 # Beside a curriculum the tokens that are kept grow a little later than the sequences, over this share of the run instead of
 # 95%: of the tokens of all steps 5% are dropped, or 1%.
@@ -23,9 +25,9 @@ BESIDE = {"both": (128, 0.99), "raised": (128, 0.99), "lighter": (64, 0.97)}  # 
 FRACTIONS = (1.0, 0.67, 0.5)
 # Of the data. `raised` is both with a peak rate divided by the fraction, as in DeepSpeed's recipe. `single` is the
 # baseline with a single sequence a step, at the better of 0.0005 and 0.001: what smaller steps win without a curriculum.
-# `lighter` is both with fewer tokens dropped.
+# `lighter` is both with fewer tokens dropped, `rarity` the curriculum with a second one, by rarity of words.
 VARIANTS = {"baseline": FRACTIONS, "curriculum": FRACTIONS, "dropping": FRACTIONS, "both": FRACTIONS,
-            "lighter": (0.67,), "raised": FRACTIONS[1:], "single": FRACTIONS}
+            "lighter": (0.67,), "rarity": (0.5,), "raised": FRACTIONS[1:], "single": FRACTIONS}
 EVALUATIONS = 6  # of a run
 
 
@@ -44,8 +46,13 @@ def settings(variant, fraction, tokens):
         "train": f"{{tokens: {budget}, schedule_by: tokens, batch: {batch}, lr: {rate:.6f}, min_lr: 0.0001, "
                  f"warmup: {max(2, steps // 20)}, eval_every: {max(1, -(-steps // EVALUATIONS))}, eval_batches: 0}}",
     }
-    if variant == "curriculum" or variant in BESIDE:
-        keys["curriculum"] = CURRICULUM.format(shortest=shortest(tokens), over=int(0.95 * budget))
+    metrics = []
+    if variant in ("curriculum", "rarity") or variant in BESIDE:
+        metrics.append(CURRICULUM.format(shortest=shortest(tokens), over=int(0.95 * budget)))
+    if variant == "rarity":
+        metrics.append(RARITY.format(over=int(0.4 * budget)))
+    if metrics:
+        keys["curriculum"] = f"[{', '.join(metrics)}]"
     if variant == "dropping":
         keys["token_dropping"] = DROPPING.format(over=int(0.8 * budget))
     if variant in BESIDE:

@@ -5,9 +5,10 @@
 
 DIR holds books.txt.gz (documents separated by <|endoftext|> on a line of its own). Five books are held out, a piece of each
 is what losses are measured on. A run that is done leaves a file under bench/results/data_efficiency/3M (or what --tokens
-says) and is not repeated; one that was interrupted goes on. --runs makes only the runs that it names, in its order. Training may share the machine with other work: --clock takes
-the times, on a machine at rest, of every shape of a step (sequences, length, tokens kept) that came in any run, all in turn;
-a run's time follows from how often each came. bench/write_docs.py makes tables and charts.
+says) and is not repeated; one that was interrupted goes on. --runs makes only the runs that it names, in its order. Training
+may share the machine with other work: --clock takes the times, on a machine at rest, of every shape of a step (sequences,
+length, tokens kept) that came in any run, all in turn; a run's time follows from how often each came. bench/write_docs.py
+makes tables and charts.
 """
 import argparse
 import concurrent.futures
@@ -97,7 +98,7 @@ def main():
     runs.mkdir(exist_ok=True)
     tokens = int(float(args.tokens.rstrip("M")) * 1e6)
     # What the question is about first, what tells where an effect comes from last.
-    turn = ["both", "lighter", "curriculum", "dropping", "raised", "single", "baseline"]
+    turn = ["both", "lighter", "curriculum", "dropping", "raised", "rarity", "single", "baseline"]
     every = sorted(((variant, fraction) for variant, fractions in VARIANTS.items() for fraction in fractions),
                    key=lambda it: (it != ("baseline", 1.0), turn.index(it[0]), it[1]))
     known = {f"{variant}-{fraction:g}": (variant, fraction) for variant, fraction in every}

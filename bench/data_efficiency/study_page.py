@@ -11,7 +11,7 @@ from recipe import BATCH, RESULTS, SEQUENCE, VARIANTS  # noqa: E402
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 COLOURS = {"baseline": "#555555", "curriculum": "#4477aa", "dropping": "#cc6677", "both": "#228833", "lighter": "#66ccee",
-           "raised": "#aa8800", "single": "#aa3377"}
+           "rarity": "#ee7733", "raised": "#aa8800", "single": "#aa3377"}
 DASHES = {1.0: "", 0.67: "7 3", 0.5: "2 3"}
 
 
@@ -112,13 +112,15 @@ def section(table):
         return ""
     return (
         f"## Less data\nA llama of 4.2M parameters on books, five of them held out, {BATCH} sequences of {SEQUENCE} tokens a step: a "
-        "baseline, and a curriculum of lengths, token dropping and both with all, two thirds and half of its data. Lighter is both "
-        "with fewer tokens dropped; raised is both with the peak learning rate divided by that share, as in DeepSpeed's recipe; "
-        "single is the baseline with a single sequence a step (bench/data_efficiency/recipe.py). Tokens, layer-tokens and time are "
-        "shares of the baseline's; \"until\" is where a run first had the validation loss that the baseline of the same seed ended "
-        "with. The recipe was chosen by losses of the first seed (curricula begin with 64 tokens a sequence where the baseline has "
-        "3M tokens, with 128 where it has 10M), and eight sequences a step after four, where half of the tokens were not enough. "
-        "Curricula of 3M tokens took the beginnings of samples in every epoch, those of 10M in the first only: "
+        "baseline, and a curriculum of lengths, token dropping and both with all, two thirds and half of its data. "
+        "Lighter is both with fewer tokens dropped; rarity is the curriculum with a second one, which admits samples of "
+        "common words first; raised is both with the peak learning rate divided by that share, as in DeepSpeed's recipe; "
+        "single is the baseline with a single sequence a step (bench/data_efficiency/recipe.py). Tokens, layer-tokens and"
+        " time are shares of the baseline's; \"until\" is where a run first had the validation loss that the baseline of "
+        "the same seed ended with. The recipe was chosen by losses of the first seed (curricula begin with 64 tokens a "
+        "sequence where the baseline has 3M tokens, with 128 where it has 10M), and eight sequences a step after four, "
+        "where half of the tokens were not enough. Curricula of 3M tokens took the beginnings of samples in every epoch, "
+        "those of 10M in the first only: "
         "[when it helps](guides/efficiency.md#when-it-helps).\n\n"
         + "\n".join(part(name, found, table) for name, found in done.items())
     )
