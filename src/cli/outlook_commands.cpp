@@ -45,18 +45,23 @@ std::string shown(std::span<const ShapeForecast> shapes, bool with_seconds) {
                      show(shapes, with_seconds));
 }
 
-// The first rank of a run of so many on this host; 0: as many as the axes make, with one copy of the model where
+// A run of so many ranks on this host, as its first one sees it; 0: as many as the axes make, with one copy of the model where
 // parallel.data is auto.
-Seat first_seat(Config& config, int ranks) {
+struct Outlook {
+  Prospect prospect;
+  Seat seat;
+};
+Outlook outlook(Config config, int ranks) {
   const ParallelSettings& p = config.parallel;
   if (ranks == 0) ranks = static_cast<int>(std::max<int64_t>(1, p.data) * p.tensor * p.pipeline * p.context);
-  check_layout(config, resolve_layout(config, ranks));
-  return {.stage = 0, .host_ranks = ranks, .agree = {}};
+  const Layout layout = resolve_layout(config, ranks);
+  Outlook out{look_ahead(std::move(config)), {.stage = 0, .host_ranks = ranks, .agree = {}}};
+  check_layout(out.prospect.config, layout);
+  return out;
 }
 
 CommandResult memory(const CommandContext& context, Config config, int ranks) {
-  Prospect prospect = look_ahead(std::move(config));
-  const Seat seat = first_seat(prospect.config, ranks);
+  auto [prospect, seat] = outlook(std::move(config), ranks);
   MemoryTable table;
   std::vector<ShapeForecast> shapes;
   int64_t micro_batch = 1;
@@ -142,8 +147,7 @@ std::string figures(const Plan& plan, const Config& config) {
 }
 
 CommandResult simulate_run(const CommandContext& context, Config config, const Files& files, int ranks) {
-  Prospect prospect = look_ahead(std::move(config));
-  const Seat seat = first_seat(prospect.config, ranks);
+  auto [prospect, seat] = outlook(std::move(config), ranks);
   const Plan plan = plan_run(prospect.config, Measuring::allowed, seat);
   const std::string what = fmt::format("{}, {}", model_line(prospect.config), step_line(prospect.config, plan.micro_batch));
   const std::string how = describe(plan.strategy);

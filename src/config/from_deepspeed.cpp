@@ -47,6 +47,7 @@ class Translator {
     if (root_.has("curriculum_learning")) legacy(root_.object("curriculum_learning"));
     if (const auto other = root_.unread(); !other.empty())
       note("left out, as it is not about data efficiency: {}", fmt::join(other, ", "));
+    settle_dropping();
     if (longest_ > 0) note("data.sequence must be {} or more", longest_);
     if (seed_) out_.yaml += fmt::format("run: {{seed: {}}}\n", *seed_);
     if (!curriculum_.empty()) out_.yaml += fmt::format("curriculum:\n{}", fmt::join(curriculum_, ""));
@@ -86,7 +87,10 @@ class Translator {
 
   void efficiency(JsonObject tree) {
     if (!enabled(tree)) return;
-    if (tree.has("seed")) seed_ = tree.whole("seed", between(0, 9e18));
+    if (tree.has("seed")) {
+      seed_ = tree.whole("seed", between(0, 9e18));
+      note("{}: run.seed, which initial weights and dropout follow, too", tree.path("seed"));
+    }
     if (tree.has("data_sampling")) sampling(tree.object("data_sampling"));
     if (tree.has("data_routing")) routing(tree.object("data_routing"));
     close(tree);
@@ -327,10 +331,23 @@ class Translator {
     const int64_t over = settings.whole("require_steps", between(1, kLongest));
     note_multiples(tree, {"min_value", "max_value", "seq_per_step"}, static_cast<double>(from), static_cast<double>(to),
                    static_cast<double>(step));
-    longest_ = std::max(longest_, to);
+    kept_from_ = from;
+    kept_to_ = to;
     close(settings);
     close(tree);
     return fmt::format("from: {}, to: {}, step: {}, over: {} steps", from, to, step, over);
+  }
+
+  // Beside a curriculum, once both are known: sequences that never have more tokens than are kept drop none.
+  void settle_dropping() {
+    if (dropping_.empty()) return;
+    if (changes_length_ && kept_from_ >= longest_) {
+      note("random_ltd: {} tokens or more are kept, and no sequence has more than {}: none would be dropped, left out",
+           kept_from_, longest_);
+      dropping_.clear();
+      return;
+    }
+    longest_ = std::max({longest_, kept_to_, kept_from_ + 1});
   }
 
   std::string layers(JsonObject& tree) {
@@ -399,13 +416,27 @@ class Translator {
   bool changes_length_ = false;  // one of the curriculum's entries
   int64_t last_layer_ = 0;       // that drops tokens, where they are listed
   int64_t longest_ = 0;          // sequence that any setting speaks of, in tokens
+  int64_t kept_from_ = 0, kept_to_ = 0;  // tokens of a sequence by the layers that drop some
 };
+
+// At the line where it stops being JSON.
+[[noreturn]] void refuse_text(std::string_view text, const std::string& where) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) throw UserError({where, "", "JSON", "an empty file", ""});
+  std::string place = where;
+  try {
+    Json read = Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    place += fmt::format(":{}", 1 + std::ranges::count(text.substr(0, std::min(error.byte, text.size())), '\n'));
+  } catch (const Json::exception&) {  // a number that none can hold
+  }
+  throw UserError({place, "", "JSON", "something else", "look for a comma or a quote too many or too few"});
+}
 
 }  // namespace
 
 FromDeepSpeed from_deepspeed(std::string_view text, const std::string& where) {
   const Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (root.is_discarded()) throw UserError({where, "", "JSON", "something else", ""});
+  if (root.is_discarded()) refuse_text(text, where);
   return Translator(root, where).translate();
 }
 

@@ -25,7 +25,9 @@ AdmittedOrder::AdmittedOrder(std::vector<int64_t> admitted_at, std::function<int
     levels_.back().count = static_cast<int64_t>(i) + 1;
   }
   MEGALITH_ASSERT(!levels_.empty() && levels_.front().step <= 0, "nothing is admitted at the first step");
-  pool_.reserve(order_.size());  // which it grows to, so that it is never there twice
+  // It grows to this. Its pages are there from the start, so that whoever plans with what the process has counts them.
+  pool_.resize(order_.size());
+  pool_.clear();
 }
 
 int64_t AdmittedOrder::admitted(int64_t step) const {

@@ -42,20 +42,21 @@ int64_t Dataset::longest_document(int64_t sample) const {
   return longest;
 }
 
-// From the sizes, and the tokens and ends of documents at up to 1,024 places: a change of the text shows, and a terabyte is
-// not read.
+// From the sizes, and the tokens and ends of documents: all of them where there are few, else those at 1,024 places. A change
+// of the text shows, and a terabyte is not read.
 std::string Dataset::fingerprint() const {
   constexpr int64_t kPlaces = 1024, kTokens = 64;
   std::vector<int64_t> facts{sequence_, samples_};
   for (const Part& part : parts_) {
-    const int64_t tokens = part.order.samples() * sequence_, places = std::min(kPlaces, tokens / kTokens);
+    const int64_t tokens = part.order.samples() * sequence_, places = std::min(kPlaces, (tokens + kTokens - 1) / kTokens);
     facts.push_back(part.order.samples());
     for (int64_t i = 0; i < places; i++) {
-      const auto last = static_cast<__int128>(tokens - kTokens);  // where a place may begin
+      const auto last = static_cast<__int128>(std::max<int64_t>(0, tokens - kTokens));  // where a place may begin
       const auto place = static_cast<int64_t>(last * i / std::max<int64_t>(1, places - 1));
-      facts.resize(facts.size() + kTokens);
-      part.stream.copy(place, std::span(facts).last(kTokens));
-      for (int64_t p = place; p < place + kTokens;) facts.push_back(p = part.stream.document_end(p));
+      const int64_t count = std::min(kTokens, tokens - place);
+      facts.resize(facts.size() + static_cast<size_t>(count));
+      part.stream.copy(place, std::span(facts).last(static_cast<size_t>(count)));
+      for (int64_t p = place; p < place + count;) facts.push_back(p = part.stream.document_end(p));
     }
   }
   return fmt::format("{:016x}", XXH3_64bits(facts.data(), facts.size() * sizeof facts[0]));

@@ -53,6 +53,20 @@ class Lists {
   AsideFile numbers_, index_;
 };
 
+// What values are multiplied by, so that they can be written as whole numbers: a million for reals, less where that would be
+// more than 64 bits hold.
+double scale_for(const std::string& metric, std::span<const double> real) {
+  constexpr double kMost = 9.2e18;
+  double largest = 0;
+  for (double value : real) largest = std::max(largest, std::abs(value));
+  if (largest > kMost)
+    throw UserError({"", "--deepspeed", fmt::format("values of {} that 64-bit whole numbers hold", metric),
+                     fmt::format("{:g}", largest), "divide the values, or leave --deepspeed out"});
+  double scale = std::ranges::all_of(real, [](double v) { return v == std::floor(v); }) ? 1 : 1e6;
+  while (largest * scale > kMost) scale /= 10;
+  return scale;
+}
+
 }  // namespace
 
 void make_deepspeed_folder(const std::filesystem::path& folder) {
@@ -65,11 +79,8 @@ void make_deepspeed_folder(const std::filesystem::path& folder) {
 
 double write_deepspeed_index(const std::filesystem::path& folder, const std::string& metric, std::span<const double> real) {
   make_deepspeed_folder(folder);
-  const bool are_whole = std::ranges::all_of(real, [](double v) { return v == std::floor(v) && std::abs(v) < 9e15; });
-  const double scale = are_whole ? 1 : 1e6;
-  auto value = [&](int64_t sample) {
-    return static_cast<int64_t>(std::llround(std::clamp(real[static_cast<size_t>(sample)] * scale, -9e18, 9e18)));
-  };
+  const double scale = scale_for(metric, real);
+  auto value = [&](int64_t sample) { return std::llround(real[static_cast<size_t>(sample)] * scale); };
   std::vector<int64_t> rising(real.size());
   std::iota(rising.begin(), rising.end(), int64_t{0});
   // By sample among equals rather than stable, which would take half as much again.

@@ -37,6 +37,11 @@ class PrefixObjective final : public TrainingObjective {
   }
 };
 
+// Of so many tokens that may be masked.
+int64_t targets_wanted(double fraction, int64_t tokens) {
+  return std::max<int64_t>(1, std::llround(fraction * static_cast<double>(tokens)));
+}
+
 // BERT's masked language model (Devlin et al., 2019, section 3.1): a share of the tokens, special ones
 // excepted, are targets; of these 80% are replaced by the mask token, 10% by a random token and 10% stay as
 // they are. The number of targets is exact, not drawn, and at least one; only a sequence of nothing but
@@ -104,7 +109,7 @@ class MaskedObjective final : public TrainingObjective {
     if (words.empty()) return {};
     int64_t pieces = 0;
     for (const Word& word : words) pieces += word.size();
-    int64_t wanted = std::max<int64_t>(1, std::llround(fraction_ * static_cast<double>(pieces)));
+    int64_t wanted = targets_wanted(fraction_, pieces);
     std::vector<Word> chosen;
     for (size_t i = 0; i < words.size() && wanted > 0; i++) {
       std::swap(words[i], words[i + random.below(i, words.size() - i)]);
@@ -132,6 +137,14 @@ VocabularyFacts facts_of(const Tokenizer& tokenizer) {
   facts.is_special = [&tokenizer](int64_t id) { return tokenizer.is_special(static_cast<TokenId>(id)); };
   facts.starts_word = [&tokenizer](int64_t id) { return tokenizer.starts_word(static_cast<TokenId>(id)); };
   return facts;
+}
+
+int64_t most_targets(const ObjectiveSettings& settings, int64_t length) {
+  if (settings.kind != Objective::masked) return length;
+  // Where no word is short enough, the shortest is taken whole: text has some of no more pieces than this in any sequence.
+  constexpr int64_t kShortWord = 8;
+  const int64_t wanted = targets_wanted(settings.mask_fraction, length);
+  return settings.whole_words ? std::max(wanted, std::min(length, kShortWord)) : wanted;
 }
 
 std::unique_ptr<TrainingObjective> make_objective(const ObjectiveSettings& settings,

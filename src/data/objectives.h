@@ -54,4 +54,7 @@ class TrainingObjective {
 std::unique_ptr<TrainingObjective> make_objective(const ObjectiveSettings& settings,
                                                   const VocabularyFacts& vocabulary, int64_t sequence);
 
+// Positions of a sequence that have a target, at the most.
+int64_t most_targets(const ObjectiveSettings& settings, int64_t length);
+
 }  // namespace megalith

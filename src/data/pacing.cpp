@@ -16,8 +16,11 @@ double Pacing::at(int64_t progress) const {
   const double done = static_cast<double>(progress) / static_cast<double>(s.over);
   double value = s.from + (s.to - s.from) * std::pow(done, 1 / s.root);
   // Three steps of 0.1 are three, though 0.3 / 0.1 is a little less.
-  constexpr double kRoundings = 1 + 2 * std::numeric_limits<double>::epsilon();
-  if (s.step > 0) value = std::floor(value / s.step * kRoundings) * s.step;
+  constexpr double kRoundings = 2 * std::numeric_limits<double>::epsilon();
+  if (s.step > 0) {
+    const double steps = value / s.step;
+    value = std::floor(steps + std::abs(steps) * kRoundings) * s.step;
+  }
   return std::clamp(value, s.from, s.to);
 }
 

@@ -8,14 +8,14 @@ namespace megalith {
 
 double learning_rate(const TrainSettings& settings, double step) {
   const double lr = settings.lr, low = settings.min_lr;
-  if (step < static_cast<double>(settings.warmup))
+  const int64_t peak = std::max<int64_t>(0, settings.warmup - 1), last = settings.steps - 1;
+  if (settings.warmup > 0 && step <= static_cast<double>(peak))
     return std::min(lr, lr * (step + 1) / static_cast<double>(settings.warmup));
   if (settings.decay == Decay::constant) return lr;
   if (settings.decay == Decay::inverse_sqrt)
     return lr * std::sqrt(static_cast<double>(std::max<int64_t>(1, settings.warmup)) /
                           (step + 1));
 
-  const int64_t peak = std::max<int64_t>(0, settings.warmup - 1), last = settings.steps - 1;
   if (step > static_cast<double>(last)) return low;
   if (last <= peak) return lr;  // a run of one step
   const double done = std::max(0.0, step - static_cast<double>(peak)) / static_cast<double>(last - peak);

@@ -21,6 +21,7 @@
 #include "memory/disk_speed.h"
 #include "memory/machine.h"
 #include "model/block.h"
+#include "model/kernels/blas.h"
 #include "planner/measurements.h"
 
 namespace megalith {
@@ -274,6 +275,7 @@ Bytes library_buffers(const Workload& work, int64_t threads) {
 }
 
 void start_matrix_library() {
+  kernels::free_library_buffers();
   {
     c10::InferenceMode no_graph;
     const at::Tensor a = at::ones({512, 512});

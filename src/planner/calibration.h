@@ -38,7 +38,8 @@ MachineSpeeds typical_speeds(int64_t threads);
 // where that was never measured.
 Bytes library_buffers(const Workload& work, int64_t threads);
 
-// A product, so that threads and buffers of the matrix library exist: what the process takes then counts them.
+// A product, so that threads and buffers of the matrix library exist: what the process takes then counts them. Buffers of
+// products before (losses under a model) go first: plans do not depend on those.
 void start_matrix_library();
 
 }  // namespace megalith

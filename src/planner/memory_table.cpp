@@ -34,6 +34,7 @@ MemoryTable memory_table(const Plan& plan) {
   MemoryTable table{.plain = plain_peak(plan.step), .planned = plan.predicted.at_peak, .disk = on_disk(plan.step)};
   table.process = plan.process;
   table.budget = plan.budget;
+  table.host_ranks = plan.host_ranks;
   table.most = most;
   table.strategy = describe(plan.strategy);
   if (plan.device_budget.value == 0) return table;
@@ -47,6 +48,7 @@ MemoryTable memory_table(const Shortfall& why) {
   MemoryTable table{.plain = plain_peak(why.step), .planned = memory_in_order(why.step), .disk = on_disk(why.step)};
   table.process = why.process;
   table.budget = why.budget;
+  table.host_ranks = why.host_ranks;
   table.most = why.least;
   table.fits = false;
   table.strategy = describe(why.tightest);
@@ -76,7 +78,7 @@ std::string show(const MemoryTable& t) {
   text += row("sum at the peak", cell(t.plain.total() + t.process.value), cell(t.planned.total() + t.process.value),
               cell(t.disk.total()), cell(t.device.total()));
   text += row("at most, with a save", "", show(t.most), "", show(t.device_most));
-  text += row("budget", "", show(t.budget), "", show(t.device_budget));
+  text += row(t.host_ranks > 1 ? "budget of a rank" : "budget", "", show(t.budget), "", show(t.device_budget));
   text += '\n';
   if (t.fits) {
     text += adapted ? fmt::format("fits: {}\n", t.strategy) : "fits with everything in memory and nothing recomputed\n";
@@ -88,7 +90,7 @@ std::string show(const MemoryTable& t) {
     text += fmt::format("does not fit the device: {} short{}\n", show(t.device_most - t.device_budget), even);
   for (const Way& way : t.ways) text += fmt::format("  {:<32} would fit, with {}\n", way.setting, show(way.bytes));
   std::string both;
-  if (t.most > t.budget) both += fmt::format("memory.ram={}MiB ", (t.most.value >> 20) + 1);
+  if (t.most > t.budget) both += fmt::format("memory.ram={}MiB ", t.host_ranks * ((t.most.value >> 20) + 1));
   if (t.device_most > t.device_budget) both += fmt::format("memory.device={}MiB ", (t.device_most.value >> 20) + 1);
   if (!both.empty()) both.pop_back();
   text += fmt::format("  {:<32} would fit\n", both);
@@ -106,6 +108,7 @@ nlohmann::json to_json(const MemoryTable& t) {
   for (const Way& way : t.ways) ways.push_back({{"setting", way.setting}, {"bytes", way.bytes.value}});
   return {{"fits", t.fits},
           {"budget_bytes", t.budget.value},
+          {"host_ranks", t.host_ranks},
           {"most_bytes", t.most.value},
           {"unadapted", kinds(t.plain, true)},
           {"planned", kinds(t.planned, true)},

@@ -18,7 +18,8 @@ struct MemoryTable {
   MemoryUse device;    // at the peak of the device that computes, where there is one
   Bytes device_budget; // 0: there is none
   Bytes device_most;   // of its memory, whatever runs at once
-  Bytes process, budget;
+  Bytes process, budget;        // of one rank
+  int64_t host_ranks = 1;       // that share memory.ram
   Bytes most;          // of the whole process, saves included, whatever runs at once
   bool fits = true;
   std::string strategy;         // what was adapted, as a line

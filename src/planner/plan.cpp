@@ -184,6 +184,7 @@ Plan make_plan(const Config& config, Measuring measuring, const Seat& seat) {
   check_micro_batches(config);
   Plan plan;
   plan.stage = seat.stage;
+  plan.host_ranks = seat.host_ranks;
   plan.device_budget = device_of(config);
   plan.threads = config.train.threads > 0 ? config.train.threads : std::max<int64_t>(1, usable_cores() / seat.host_ranks);
   start_matrix_library();

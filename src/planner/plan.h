@@ -20,6 +20,7 @@ struct Plan {
   int32_t micros = 1;           // a step
   int64_t threads = 1;
   Bytes budget;                 // of the whole process
+  int64_t host_ranks = 1;       // that share the host's memory, each with such a budget
   Bytes process;                // of the process itself: code, runtime, tokenizer; measured before the model exists
   MachineSpeeds speeds;         // what times are predicted from
   std::vector<BlockFacts> blocks;

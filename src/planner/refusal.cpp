@@ -12,9 +12,11 @@
 namespace megalith {
 namespace {
 
-// Single settings that would make it fit, with what the run would then take.
-std::vector<Way> ways_to_fit(const Config& config, Bytes process) {
+// Single settings that would make it fit, with what the process would then take.
+std::vector<Way> ways_to_fit(const Config& config, Bytes process, Bytes budget) {
   std::vector<Way> ways;
+  const ParallelSettings& p = config.parallel;
+  const bool divided = p.zero > 0 || p.tensor > 1 || p.expert > 1;  // parameters among ranks: see train/layout
   const auto try_with = [&](const std::string& say, const std::function<void(Config&)>& change) {
     Config changed = config;
     change(changed);
@@ -22,7 +24,7 @@ std::vector<Way> ways_to_fit(const Config& config, Bytes process) {
     const int64_t bytes = least_memory(changed, micro);
     const Bytes all = process_with(bytes, process);
     if (config.memory.device && least_memory(changed, micro, Tier::device) > room_on_device(device_of(config))) return;
-    if (all <= host_budget(config)) ways.push_back({say, all});
+    if (all <= budget) ways.push_back({say, all});
   };
   if (config.train.micro_batch > 1) try_with("train.micro_batch=auto", [](Config& c) { c.train.micro_batch = 0; });
   if (config.memory.recompute != Recompute::automatic)
@@ -30,29 +32,37 @@ std::vector<Way> ways_to_fit(const Config& config, Bytes process) {
   if (config.memory.spill.empty() && !config.memory.device)
     try_with("memory.spill=DIRECTORY", [](Config& c) { c.memory.spill = std::string("."); });
   if (config.memory.window > 1) try_with("memory.window=1", [](Config& c) { c.memory.window = 1; });
-  if (config.train.optimizer_state == Packing::fp32 && config.train.optimizer != OptimizerKind::adafactor)
+  if (config.train.optimizer_state == Packing::fp32 && config.train.optimizer != OptimizerKind::adafactor && !divided)
     try_with("train.optimizer_state=int8", [](Config& c) { c.train.optimizer_state = Packing::int8; });
   if (config.train.activations == Packing::fp32 && config.train.precision == Precision::fp32 &&
       config.memory.recompute != Recompute::selective)
     try_with("memory.activations=int8", [](Config& c) { c.train.activations = Packing::int8; });
-  if (config.train.optimizer == OptimizerKind::adamw)
+  if (config.train.optimizer == OptimizerKind::adamw && !divided)
     try_with("train.optimizer=adafactor", [](Config& c) { c.train.optimizer = OptimizerKind::adafactor; });
   return ways;
 }
 
-std::string table_of(const MemoryUse& use, Bytes process) {
+// What a rank takes by kind; `all` has what is not counted and what a save takes, too.
+std::string table_of(const MemoryUse& use, Bytes process, Bytes all) {
   std::string table;
+  Bytes rest = all;
   const nlohmann::json kinds = memory_by_kind(use, process);
   for (const auto& [kind, bytes] : kinds.items())
-    if (bytes.get<int64_t>() > 0)
-      table += fmt::format("{}{} {}", table.empty() ? "" : ", ", kind, show(Bytes(bytes.get<int64_t>())));
-  return table;
+    if (const Bytes some(bytes.get<int64_t>()); some.value > 0) {
+      table += fmt::format("{} {}, ", kind, show(some));
+      rest = rest - some;
+    }
+  return table + fmt::format("other {}", show(rest));
 }
 
 }  // namespace
 
 void refuse(const Plan& plan, const Config& config) {
-  Shortfall why{plan.micro_batch, plan.budget, plan.process, {}, {}, {}, {}, {}, ways_to_fit(config, plan.process)};
+  Shortfall why{.micro_batch = plan.micro_batch,
+                .budget = plan.budget,
+                .process = plan.process,
+                .host_ranks = plan.host_ranks,
+                .ways = ways_to_fit(config, plan.process, plan.budget)};
   const auto blocks = facts_for(config, plan.micro_batch);
   why.tightest = tightest_strategy(blocks, plan.micros, limits_of(config, blocks, plan.stage, 0));
   why.step = training_schedule(blocks, plan.micros, why.tightest);
@@ -65,11 +75,14 @@ void refuse(const Plan& plan, const Config& config) {
   std::vector<std::string> ways;
   for (const Way& way : why.ways) ways.push_back(fmt::format("{} ({})", way.setting, show(way.bytes)));
   const MemoryUse use = memory_in_order(why.step, device_short ? Tier::device : Tier::host);
+  const Bytes least = device_short ? why.device_least : why.least;
+  const int64_t ranks = device_short ? 1 : plan.host_ranks;  // memory.ram is the host's
+  const std::string each = ranks > 1 ? fmt::format(" for {} ranks, {} each,", ranks, show(least)) : "";
   UserError::Parts what{"", device_short ? "memory.device" : "memory.ram",
-                        fmt::format("at least {}{} ({})", show(device_short ? why.device_least : why.least),
+                        fmt::format("at least {}{}{} ({})", show(Bytes(ranks * least.value)), each,
                                     how.empty() ? "" : " with " + how,
-                                    table_of(use, device_short ? Bytes(0) : plan.process)),
-                        show(device_short ? why.device_budget : plan.budget),
+                                    table_of(use, device_short ? Bytes(0) : plan.process, least)),
+                        show(device_short ? why.device_budget : Bytes(ranks * plan.budget.value)),
                         ways.empty() ? "use a smaller model or data.sequence, or more memory"
                                      : fmt::format("what would make it fit: {}", fmt::join(ways, "; "))};
   throw DoesNotFit(std::move(what), std::move(why));

@@ -20,7 +20,8 @@ struct Way {
 // Why a run does not fit, in figures.
 struct Shortfall {
   int64_t micro_batch = 1;
-  Bytes budget, process;
+  Bytes budget, process;     // of one rank
+  int64_t host_ranks = 1;    // that share memory.ram
   Bytes least;               // of the whole process, by the strategy that needs least
   Strategy tightest;
   Schedule step;             // by that strategy

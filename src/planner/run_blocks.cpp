@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "data/objectives.h"
 #include "data/step_shapes.h"
 #include "model/facts.h"
 #include "optim/optimizer.h"
@@ -10,21 +11,45 @@
 namespace megalith {
 namespace {
 
+std::vector<StepShape> shapes_of(const Config& config) {
+  std::vector<StepShape> shapes;
+  for (const auto& [_, shape] : StepShapes(config).changes(std::numeric_limits<int64_t>::max())) shapes.push_back(shape);
+  return shapes;
+}
+
+// Targets of a step, at the most, by the tokens of a full one: many short sequences have more than few long ones, as each
+// has at least one.
+double target_fraction(const Config& config) {
+  int64_t most = 0;
+  for (const StepShape& shape : shapes_of(config))
+    most = std::max(most, shape.sequences() * most_targets(config.objective, shape.length));
+  return static_cast<double>(most) / static_cast<double>(config.train.batch * config.data.sequence);
+}
+
 MicroBatchShape micro_shape(const Config& config, int64_t sequences, int64_t kept) {
-  double targets = config.objective.kind == Objective::masked ? config.objective.mask_fraction : 1.0;
   return {.sequences = sequences,
           .length = config.data.sequence,
-          .target_fraction = targets,
+          .target_fraction = config.objective.kind == Objective::masked ? target_fraction(config) : 1,
           .micros = rank_batch(config) / sequences,
           .kept = kept,
           .dropping_layers = kept > 0 ? config.token_dropping.layers_of(config.model.shape.layers) : std::vector<int64_t>{}};
+}
+
+// A full one's `micro`, as steps of another shape have it: as many micro-batches.
+MicroBatchShape reshaped(MicroBatchShape micro, const Config& config, const StepShape& shape) {
+  micro.sequences = micro.sequences * shape.sequences() / config.train.batch;
+  micro.length = shape.length;
+  micro.kept = shape.kept();
+  if (micro.kept > 0) micro.dropping_layers = config.token_dropping.layers_of(config.model.shape.layers);
+  else micro.dropping_layers.clear();
+  return micro;
 }
 
 Workload work_keeping(const Config& config, int64_t micro_batch, int64_t kept) {
   return {config.model.shape, micro_shape(config, micro_batch, kept), config.train.precision, config.objective.kind};
 }
 
-// Layers that drop hold more beside what they keep than those that do not: memory for steps of both kinds.
+// Memory for steps of both kinds.
 void cover(std::vector<BlockFacts>& facts, const std::vector<BlockFacts>& others) {
   for (size_t b = 0; b < facts.size(); b++)
     for (int64_t BlockFacts::* bytes :
@@ -73,7 +98,7 @@ void describe_whole(BlockFacts& f, const BlockSpec& spec, const Optimizer& optim
 LargestKept largest_kept(const Config& config) {
   if (!config.token_dropping.on()) return {};
   int64_t most = 0, dropping = 0;  // rows of a step
-  for (const auto& [_, shape] : StepShapes(config).changes(std::numeric_limits<int64_t>::max())) {
+  for (const StepShape& shape : shapes_of(config)) {
     const int64_t rows = shape.sequences() * shape.processed();
     most = std::max(most, rows);
     if (shape.kept() > 0) dropping = std::max(dropping, rows);
@@ -99,11 +124,15 @@ std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch, Sta
   // Ranks that share blocks have equal parts, but for a row or a token here and there.
   const ParallelSettings& p = config.parallel;
   const Split split{.tensor = p.tensor, .context = p.context, .form = p.context_form, .expert = p.expert};
-  auto facts = block_facts(work.shape, work.micro, work.precision, config.train.activations, split);
-  if (largest.dropping > 0 && largest.most == 0) {
-    const MicroBatchShape dropped = micro_shape(config, micro_batch, largest.dropping);
-    cover(facts, block_facts(work.shape, dropped, work.precision, config.train.activations, split));
-  }
+  auto facts_of = [&](const MicroBatchShape& micro) {
+    return block_facts(work.shape, micro, work.precision, config.train.activations, split);
+  };
+  auto facts = facts_of(work.micro);
+  // Layers that drop hold more beside what they keep than those that do not.
+  if (largest.dropping > 0 && largest.most == 0) cover(facts, facts_of(micro_shape(config, micro_batch, largest.dropping)));
+  // An expert has room for one row at least of every group of tokens: short sequences make more groups.
+  if (config.model.shape.experts.any())
+    for (const StepShape& shape : shapes_of(config)) cover(facts, facts_of(reshaped(work.micro, config, shape)));
   const auto optimizer = make_optimizer(config.train);
   const auto specs = list_blocks(config.model.shape, split);
   const auto slots = static_cast<int64_t>(optimizer->slots({"any", {1, 1}, true}).size());

@@ -15,6 +15,7 @@
 #include "memory/machine.h"
 #include "text/utf8.h"
 #include "train/difficulties.h"
+#include "train/outlook.h"
 #include "train/prepare_data.h"
 
 namespace megalith {
@@ -87,8 +88,11 @@ Analysis analyze(Config config, const AnalysisOptions& options) {
   RunDirectory run(config.run.dir);
   auto say = [](const std::string& line) { log::info("{}", line); };
   // As training does: where nothing was saved, what is there may be of other text or another vocabulary.
-  if (list_checkpoints(run.checkpoints()).empty()) std::filesystem::remove(run.file("tokenizer.json"));
+  const auto checkpoints = list_checkpoints(run.checkpoints());
+  if (checkpoints.empty()) std::filesystem::remove(run.file("tokenizer.json"));
   auto tokenizer = prepare_tokenizer(config, run, say);
+  complete_shape(config, checkpoints.empty() ? folder_to_start_from(config, say) : checkpoints.front().dir,
+                 tokenizer ? tokenizer->vocab_size() : 0);
   at::set_num_threads(static_cast<int>(config.train.threads > 0 ? config.train.threads : usable_cores()));
   auto data = prepare_data(config, run, tokenizer.get(), say);
   Difficulties difficulties(config, run, *data);

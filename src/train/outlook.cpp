@@ -75,6 +75,14 @@ Plan plan_run(Config& config, Measuring measuring, const Seat& seat) {
   return plan;
 }
 
+Config go_on_with(const Config& saved, const Config& now) {
+  Config next = continue_config(saved, now);
+  if (saved.parallel == now.parallel) return next;
+  next.train.micro_batch = now.train.micro_batch;
+  next.train.threads = now.train.threads;
+  return next;
+}
+
 Prospect look_ahead(Config config) {
   check_for_training(config);
   check_curriculum(config);
@@ -82,7 +90,7 @@ Prospect look_ahead(Config config) {
   const std::filesystem::path run = config.run.dir;
   const auto checkpoints = list_checkpoints(run / "checkpoints");
   if (const auto saved = saved_config(run); saved && !checkpoints.empty()) {
-    config = continue_config(*saved, config);
+    config = go_on_with(*saved, config);
     prospect.notes.push_back(fmt::format("goes on with the run in {}", run.string()));
   }
   const auto ignore = [](const std::string&) {};

@@ -21,6 +21,10 @@ void complete_shape(Config& config, const std::filesystem::path& folder, int64_t
 // The plan, with what it decided written into the config. What `train` runs and what the others show.
 Plan plan_run(Config& config, Measuring measuring, const Seat& seat = {});
 
+// The settings of a run that goes on: what it was begun with, with the changes that are allowed. What another layout divides
+// otherwise is decided again.
+Config go_on_with(const Config& saved, const Config& now);
+
 // What is known of a run that has not begun, or has stopped.
 struct Prospect {
   Config config;                        // complete, but for what plan_run decides
@@ -28,7 +32,7 @@ struct Prospect {
   std::vector<std::string> notes;       // what was taken from where, a line each
 };
 
-// From what there is already: the run's own decisions where it has begun, its tokenizer, the config's. Text is not
+// `config` with its layout resolved. From what there is already: the run's own decisions where it has begun, its tokenizer, the config's. Text is not
 // tokenized and no tokenizer trained: of one that will be, the size asked for is taken. UserError as train's.
 Prospect look_ahead(Config config);
 

@@ -54,22 +54,13 @@ std::optional<Found> find_checkpoint(const RunDirectory& run) {
   return found;
 }
 
-// What another layout divides otherwise is decided again.
-Config go_on_with(const Config& saved, const Config& now) {
-  Config next = continue_config(saved, now);
-  if (saved.parallel == now.parallel) return next;
-  next.train.micro_batch = now.train.micro_batch;
-  next.train.threads = now.train.threads;
-  return next;
-}
-
 // A run that ends on short sequences, or still drops tokens, is rarely what was meant.
 void tell_unfinished(const Config& config, const StepShapes& shapes, int64_t steps) {
   auto tell = [&](const std::string& key, const PacingSettings& pacing) {
-    const int64_t done = shapes.before(steps, pacing.unit);
+    const int64_t done = shapes.before(std::max<int64_t>(0, steps - 1), pacing.unit);  // what the last step goes by
     if (done < pacing.over)
-      log::warn("the run ends before {} has reached {}: after {} of {} {} it is at {}", key, pacing.to, done, pacing.over,
-                name_of(pacing.unit), Pacing(pacing).at(done));
+      log::warn("the run ends before {} has reached {}: its last step begins after {} of {} {}, with {}", key, pacing.to, done,
+                pacing.over, name_of(pacing.unit), Pacing(pacing).at(done));
   };
   for (size_t i = 0; i < config.curriculum.size(); i++) tell(fmt::format("curriculum[{}]", i), config.curriculum[i].pacing);
   if (config.token_dropping.on()) tell("token_dropping", config.token_dropping.pacing);

@@ -327,6 +327,21 @@ def every_step_fits(space):
         space.run("train", "a.yaml", *settings, f"memory.ram={least + 4:.0f}MiB")
 
 
+def short_sequences_fit(space):
+    """Many short sequences have more targets than few long ones, as each has one at least, and more rows of experts, which
+    take at least one of every group."""
+    space.yaml("masked", arch="bert", steps=2, model="{arch: bert, layers: 1, hidden: 64, heads: 2, ffn: 64, context: 64, vocab: 30000}",
+               data="{train: text.txt, tokenizer: {train: bpe, vocab: 300}, sequence: 64}")
+    space.yaml("sparse", steps=2, model="{arch: llama, layers: 1, hidden: 32, heads: 2, context: 128, experts: {count: 8, top_k: 2, "
+               "capacity: 0.25, ffn: 512}}", data="{train: text.txt, tokenizer: {train: bpe, vocab: 300}, sequence: 128}")
+    for name, batch, longest in (("masked", 8, 64), ("sparse", 32, 128)):
+        settings = [f"train.batch={batch}", f"train.micro_batch={batch}", "train.eval_every=0", "memory.recompute=full",
+                    f"curriculum=[{{metric: length, apply: reshape, from: 1, to: {longest}, step: 1, over: 1000 steps}}]"]
+        refused = space.run("train", f"{name}.yaml", *settings, "memory.ram=70MiB", expect=2).stderr
+        least = float(re.search(r"at least ([0-9.]+) MiB", refused)[1])
+        space.run("train", f"{name}.yaml", *settings, f"memory.ram={least + 5:.0f}MiB")
+
+
 def ends(space):
     """A run that ends before its curriculum says so, and what was measured is held against steps of their own size; done
     once more it shows its losses; one that is refused leaves the settings of the run as they were."""
@@ -336,7 +351,7 @@ def ends(space):
     samples = len(values_in(space / "runs/a/analysis/rarity.metric"))
     space.write("mine.txt", "\n".join(map(str, range(samples))))
     said = space.train("a").stderr
-    assert "the run ends before curriculum[0] has reached 32: after 6 of 12 steps it is at 16" in said, said
+    assert "the run ends before curriculum[0] has reached 32: its last step begins after 5 of 12 steps, with 16" in said, said
     summary = json.loads((space / "runs/a/summary.json").read_text())
     assert summary["predicted"]["tokens_per_step"] == 4 * 16 and summary["predicted"]["step_s"] > 0, summary
     again = space.run("--json", "train", "a.yaml").json
@@ -440,4 +455,4 @@ def difficulties_of_ranks(space):
 
 
 run_cases([lengths_and_rates, resumes_exactly, every_objective, values_of_tokens, analysis, loss_of_a_model, forecasts,
-           every_step_fits, ends, limits_are_told_apart, samples_never_trained_on, interrupted_analysis, difficulties_of_ranks])
+           every_step_fits, short_sequences_fit, ends, limits_are_told_apart, samples_never_trained_on, interrupted_analysis, difficulties_of_ranks])

@@ -182,7 +182,9 @@ TEST(FromDeepSpeed, AFilterSaysWhichFileItReadsOrThatItNeedsOne) {
 TEST(FromDeepSpeed, RefusesByName) {
   auto text_said = [](const std::string& text) { return complaint([&] { from_deepspeed(text, "ds.json"); }); };
   const std::string head = R"({"curriculum_learning": {"enabled": true, "min_difficulty": 1, "max_difficulty": 2, )";
-  EXPECT_EQ(text_said("{"), "ds.json: expected JSON, got something else");
+  EXPECT_EQ(text_said("{"), "ds.json:1: expected JSON, got something else; look for a comma or a quote too many or too few");
+  EXPECT_EQ(text_said("{\"a\": 1,\n\"b\": 2,\n}").find("ds.json:3: expected JSON"), 0u);
+  EXPECT_EQ(text_said(" \n"), "ds.json: expected JSON, got an empty file");
   EXPECT_EQ(text_said("[1]"), "ds.json: expected an object, got a list of 1");
   EXPECT_EQ(
       text_said(head + R"("schedule_type": "custom"}})"),
@@ -365,6 +367,19 @@ TEST(FromDeepSpeed, RefusesOtherTypesByPath) {
             "ds.json: " + kMetrics + ".vocabularyrarity: expected an object, got 5");
   EXPECT_EQ(with("/data_efficiency/data_sampling/num_epochs", "one"),
             "ds.json: data_efficiency.data_sampling.num_epochs: expected a number, got \"one\"");
+}
+
+TEST(FromDeepSpeed, KeptTokensMayStayTheSameWhereSequencesAreLonger) {
+  const Json constant = {{"random_ltd_schedule", {{"min_value", 256}, {"max_value", 256}}}};
+  Json root = dropping(constant);
+  root["data_efficiency"]["data_sampling"]["enabled"] = false;
+  const FromDeepSpeed ours = from_deepspeed(root.dump(), "ds.json");
+  EXPECT_NE(ours.yaml.find("token_dropping: {from: 256, to: 256,"), std::string::npos) << ours.yaml;
+  EXPECT_TRUE(notes_say(ours, "data.sequence must be 257 or more"));
+  // Where the curriculum's longest sequences have no more, nothing would ever be dropped.
+  const FromDeepSpeed none = from_deepspeed(dropping(constant).dump(), "ds.json");
+  EXPECT_EQ(none.yaml.find("token_dropping"), std::string::npos) << none.yaml;
+  EXPECT_TRUE(notes_say(none, "256 tokens or more are kept, and no sequence has more than 256"));
 }
 
 }  // namespace

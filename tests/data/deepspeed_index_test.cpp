@@ -65,6 +65,16 @@ TEST_F(DeepSpeedIndex, IsReadBackFromAnyOfItsFiles) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir_), {}), 7) << "nothing is left aside";
 }
 
+TEST_F(DeepSpeedIndex, OfLargeValuesKeepsTheirOrder) {
+  for (const std::vector<double>& values :
+       {std::vector<double>{1.7e18, 1.7e18 + 1e9, 1.6e18}, {-9e18, 9e18, 3}, {5e12 + 0.5, 5e12 + 1.5, -8e12}}) {
+    write_deepspeed_index(dir_, "m", values);
+    const std::vector<double> read = read_metric(dir_ / "m_sample_to_metric", {"m", 3, ""});
+    for (size_t i = 0; i < values.size(); i++) EXPECT_NEAR(read[i], values[i], 1e-5) << values[0];
+  }
+  EXPECT_THROW(write_deepspeed_index(dir_, "m", std::vector<double>{1, 1e19}), UserError);
+}
+
 TEST_F(DeepSpeedIndex, OfTheirsIsReadByValue) {
   write("m_index_to_metric", {{-4}, {10}, {11}});
   write("m_index_to_sample", {{2}, {3, 0}, {1}});

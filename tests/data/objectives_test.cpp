@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -158,6 +159,22 @@ TEST(MaskedObjective, AShortSequenceHasAtLeastOneTarget) {
   EXPECT_EQ(out.targets, (std::vector<int64_t>{kNoTarget, 77, kNoTarget}));
   Sequence only_special = run(*objective, {1, 2, 3, 3});
   EXPECT_EQ(only_special.targets, std::vector<int64_t>(3, kNoTarget));
+}
+
+TEST(MostTargets, AreNeverExceeded) {
+  for (double fraction : {0.01, 0.15, 0.5})
+    for (bool whole_words : {false, true})
+      for (int64_t length : {1, 2, 3, 7, 8, 40, 100}) {
+        const auto objective = make_objective(masked(fraction, whole_words), vocabulary(), length);
+        int64_t most = 0;
+        for (uint64_t sample = 0; sample < 50; sample++)
+          most = std::max<int64_t>(most, length - std::ranges::count(run(*objective, some_tokens(length + 1, sample)).targets,
+                                                                     kNoTarget));
+        EXPECT_LE(most, most_targets(masked(fraction, whole_words), length)) << fraction << " of " << length;
+        if (whole_words) continue;
+        EXPECT_EQ(most, most_targets(masked(fraction), length)) << fraction << " of " << length;
+      }
+  EXPECT_EQ(most_targets({.kind = Objective::causal}, 9), 9);
 }
 
 TEST(MaskedObjective, WholeWordsAreMaskedWithAllTheirPieces) {

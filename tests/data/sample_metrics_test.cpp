@@ -18,15 +18,19 @@ std::vector<int64_t> some_ids(int64_t count) {
   return ids;
 }
 
-Dataset make(int64_t sequence, int64_t samples, std::vector<int64_t> document_ends = {}) {
+Dataset of_ids(int64_t sequence, std::vector<int64_t> ids, std::vector<int64_t> document_ends = {}) {
   DataSettings settings;
   settings.sequence = sequence;
   settings.valid_fraction = 0;
   VocabularyFacts vocabulary;
   vocabulary.vocab_size = kVocab;
   TokenSources sources;
-  sources.push_back(std::make_unique<MemorySource>(some_ids(sequence * samples + 1), "ids", std::move(document_ends)));
+  sources.push_back(std::make_unique<MemorySource>(std::move(ids), "ids", std::move(document_ends)));
   return Dataset(std::move(sources), {}, settings, {}, vocabulary, 1, 1);
+}
+
+Dataset make(int64_t sequence, int64_t samples, std::vector<int64_t> document_ends = {}) {
+  return of_ids(sequence, some_ids(sequence * samples + 1), std::move(document_ends));
 }
 
 TEST(SampleWalk, TakesEverySampleOnceAndInOrderWhenDone) {
@@ -78,6 +82,19 @@ TEST(TokenCosts, StopBetweenRounds) {
   int64_t counted = 0;
   EXPECT_FALSE(token_costs(data, kVocab, 1, [&](int64_t done) { counted = done; }, [&] { return counted > 0; }));
   EXPECT_EQ(counted, 512);
+}
+
+TEST(Fingerprint, DependsOnEveryTokenOfSmallData) {
+  for (size_t count : {9u, 41u, 121u, 1000u}) {
+    const std::vector<int64_t> ids = some_ids(static_cast<int64_t>(count));
+    const auto fingerprint = [&](const std::vector<int64_t>& of) { return of_ids(8, of).fingerprint(); };
+    const std::string plain = fingerprint(ids);
+    for (size_t at = 0; at < (count - 1) / 8 * 8; at++) {
+      std::vector<int64_t> other = ids;
+      other[at] = (other[at] + 1) % kVocab;
+      EXPECT_NE(fingerprint(other), plain) << at << " of " << count;
+    }
+  }
 }
 
 TEST(Fingerprint, DependsOnWhereDocumentsEnd) {

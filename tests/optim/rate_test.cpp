@@ -29,6 +29,16 @@ TEST(LearningRate, WarmsUpLinearlyAndReachesItsPeakAtTheLastWarmUpStep) {
   }
 }
 
+TEST(LearningRate, BetweenStepsItNeverJumps) {
+  for (Decay decay : {Decay::cosine, Decay::linear, Decay::inverse_sqrt, Decay::constant}) {
+    const TrainSettings s = settings(decay);
+    for (double step = 0; step < 99; step += 0.125)
+      EXPECT_LT(std::abs(learning_rate(s, step + 0.125) - learning_rate(s, step)), 0.0125) << step;
+    EXPECT_EQ(learning_rate(s, 10), 1.0);
+    EXPECT_TRUE(decay == Decay::constant || learning_rate(s, 10.5) < 1);
+  }
+}
+
 TEST(LearningRate, CosineAndLinearEndAtTheLowestRateInTheLastStep) {
   for (Decay decay : {Decay::cosine, Decay::linear}) {
     const TrainSettings s = settings(decay);

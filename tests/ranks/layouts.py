@@ -211,7 +211,7 @@ class Bench:
             refused = subprocess.run(command, capture_output=True, text=True, timeout=300)
             least = re.search(r"at least ([0-9.]+) MiB", refused.stderr)
             assert refused.returncode == 2 and least, f"{name}: exit {refused.returncode}\n{refused.stderr[-2000:]}"
-            return self.train_on_disk(run, yaml, text, memory, command, ranks * int(float(least[1])), ranks)
+            return self.train_on_disk(run, yaml, text, memory, command, int(float(least[1])), ranks)
         yaml.write_text(text + f"memory: {json.dumps(memory)}\n")
         self.run(command)
         return run
@@ -227,7 +227,7 @@ class Bench:
             yaml.write_text(text + f"memory: {json.dumps(memory | {'ram': f'{mib}MiB'})}\n")
             done = subprocess.run(command, capture_output=True, text=True, timeout=300)
             if more := re.search(r"at least ([0-9.]+) MiB", done.stderr) if done.returncode == 2 else None:
-                mib = ranks * (int(float(more[1])) + 1)
+                mib = int(float(more[1])) + ranks
                 continue
             self.succeeded(command, done)
             strategy = json.loads((run / "plan.json").read_text())["strategy"]

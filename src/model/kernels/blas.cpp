@@ -5,6 +5,7 @@ void sgemm_(const char*, const char*, const int*, const int*, const int*, const 
             const float*, const int*, const float*, float*, const int*);
 void dgemm_(const char*, const char*, const int*, const int*, const int*, const double*, const double*, const int*,
             const double*, const int*, const double*, double*, const int*);
+void mkl_serv_free_buffers() __attribute__((weak));  // MKL's alone
 
 // MKL asks this of itself, once, before it chooses its kernels; ours comes before its own, since programs come before
 // their libraries. Its own says no to every other maker's processor, whatever instructions that has; on an EPYC with AVX2
@@ -42,6 +43,10 @@ void multiply(int64_t m, int64_t n, int64_t k, Matrix<const float> a, Transpose 
 void multiply(int64_t m, int64_t n, int64_t k, Matrix<const double> a, Transpose turn_a, Matrix<const double> b,
               Transpose turn_b, Matrix<double> c, bool add) {
   call<double>(dgemm_, m, n, k, a, turn_a, b, turn_b, c, add);
+}
+
+void free_library_buffers() {
+  if (mkl_serv_free_buffers) mkl_serv_free_buffers();
 }
 
 }  // namespace megalith::kernels

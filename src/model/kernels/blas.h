@@ -20,4 +20,7 @@ void multiply(int64_t m, int64_t n, int64_t k, Matrix<const float> a, Transpose 
 void multiply(int64_t m, int64_t n, int64_t k, Matrix<const double> a, Transpose turn_a, Matrix<const double> b,
               Transpose turn_b, Matrix<double> c, bool add);
 
+// Gives back what the library keeps for products to come. Not while any runs.
+void free_library_buffers();
+
 }  // namespace megalith::kernels
