@@ -20,8 +20,8 @@ void add_analyze(CLI::App& app, CommandContext& context) {
   command
       ->add_option(
           "--metric", a->options.metrics,
-          "length, rarity, length_rarity, compression, loss, or one that the curriculum has a file of; default: all that "
-          "the curriculum filters by, else the first four")
+          "length, rarity, length_rarity, compression, loss, or one that the curriculum has a file of; several with "
+          "commas; default: all that the curriculum filters by, else the first four")
       ->delimiter(',')
       ->allow_extra_args(false);  // what follows may be key=value
   command->add_option("--checkpoint", a->options.checkpoint,

@@ -131,8 +131,8 @@ void check_curriculum(const Config& config, const Checker& check) {
 void check_token_dropping(const Config& config, const Checker& check) {
   if (!config.token_dropping.on()) return;
   const PacingSettings& pacing = config.token_dropping.pacing;
-  check.require(pacing.from >= 1, "token_dropping.from", "a whole number of tokens from 1", "0, which is the default",
-                "give it");
+  check.require(pacing.from >= 1, "token_dropping.from", "a whole number of tokens from 1", "0 or nothing",
+                "say how many tokens of a sequence are kept at first");
   double longest = static_cast<double>(config.data.sequence);
   for (const CurriculumSettings& entry : config.curriculum)
     if (entry.changes_length()) longest = entry.pacing.to;

@@ -83,7 +83,10 @@ class Reader {
     else if (key == "step") number(key, value, pacing.step, above(0));
     else if (key == "over") {
       auto span = read_span(value);
-      if (!span) refuse(key, std::string(span_form()));
+      if (!span) {
+        const bool bare = read_count(value, between(1, kLongest)).has_value();
+        refuse(key, std::string(span_form()), "", bare ? fmt::format("did you mean {} steps?", value.text) : "");
+      }
       std::tie(pacing.over, pacing.unit) = *span;
     } else if (key == "pacing") {
       if (!read_pacing(value, pacing))
@@ -130,7 +133,8 @@ class Reader {
     const bool loss = entry_.metric == "loss" && entry_.file.empty();
     if (!loss) must_not("checkpoint", "unless metric is loss, without a file");
     if (!entry_.changes_length()) {
-      if (loss) need("checkpoint");
+      if (loss && !has("checkpoint"))
+        refuse("checkpoint", "the model whose loss it is, as metric is loss", "nothing", "name a run or a folder with a model");
       return;
     }
     if (constexpr std::string_view length[] = {"length"}; entry_.metric != length[0])

@@ -127,6 +127,10 @@ std::vector<std::string_view> section_names() {
 }
 
 void unknown_key(std::string_view name, const std::string& where) {
+  if (const std::string_view list = "curriculum"; name.starts_with(list) && name.size() > list.size() &&
+                                                  (name[list.size()] == '[' || name[list.size()] == '.'))
+    throw UserError({where, std::string(name), "curriculum as a whole list", "a part of it",
+                     "write curriculum=[{metric: ..., from: ..., to: ..., over: ...}]"});
   std::string_view last = name.substr(name.rfind('.') + 1),
                    section = name.substr(0, name.size() - last.size());
   std::vector<std::string_view> names = section_names(), last_names, siblings;

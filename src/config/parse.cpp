@@ -101,13 +101,14 @@ class Written {
       return;
     }
     for (auto [a, b] : kAlternatives)
-      if (option.name == a || option.name == b) replace_below(option.name == a ? b : a, layer);
+      if (option.name == a || option.name == b) replace_in_file(option.name == a ? b : a, layer);
     values_.insert_or_assign(option.name, Value{value, layer});
   }
 
-  void replace_below(std::string_view name, int layer) {
+  // By an override; two of these that contradict each other are refused.
+  void replace_in_file(std::string_view name, int layer) {
     auto found = values_.find(name);
-    if (found != values_.end() && found->second.layer < layer) values_.erase(found);
+    if (found != values_.end() && layer > 0 && found->second.layer == 0) values_.erase(found);
   }
 
   std::string file_;

@@ -37,12 +37,21 @@ int64_t AdmittedOrder::admitted(int64_t step) const {
 
 // Where the epoch that a step begins in began: how many are left of an epoch depends on counts alone, not on which.
 AdmittedOrder::Place AdmittedOrder::epoch_begin(int64_t step) const {
-  Place begin;
-  for (int64_t s = 0; s < step; s++) {
-    const int64_t all = admitted(s), epochs = (draws_before_(s + 1) - begin.draw - 1) / all;  // that begin in this step
-    if (epochs > 0) begin = {s, begin.draw + epochs * all, begin.epoch + epochs};
+  if (step < counted_to_) counted_ = {}, counted_to_ = 0;
+  for (; counted_to_ < step; counted_to_++) {
+    const int64_t s = counted_to_, all = admitted(s);
+    const int64_t epochs = (draws_before_(s + 1) - counted_.draw - 1) / all;  // that begin in this step
+    if (epochs > 0) counted_ = {s, counted_.draw + epochs * all, counted_.epoch + epochs};
   }
-  return begin;
+  return counted_;
+}
+
+double AdmittedOrder::passes(int64_t steps) const {
+  if (steps == 0) return 0;
+  std::lock_guard lock(mutex_);
+  const Place begin = epoch_begin(steps);
+  return static_cast<double>(begin.epoch) +
+         static_cast<double>(draws_before_(steps) - begin.draw) / static_cast<double>(admitted(steps - 1));
 }
 
 void AdmittedOrder::seek(int64_t step) const {

@@ -30,6 +30,9 @@ class AdmittedOrder {
 
   int64_t samples() const { return static_cast<int64_t>(order_.size()); }
   int64_t admitted(int64_t step) const;  // how many
+  // Passes that the first `steps` steps make over what is admitted: those that are done, and the share of the one that is
+  // not. Thread-safe; any number of steps costs a count of those since the last that was asked for.
+  double passes(int64_t steps) const;
 
  private:
   struct Place {                   // in the sequence of all draws
@@ -39,8 +42,8 @@ class AdmittedOrder {
   struct Level {
     int64_t step, count;           // so many are admitted from this step on
   };
-  Place epoch_begin(int64_t step) const;
-  void seek(int64_t step) const;   // these with mutex_ held
+  Place epoch_begin(int64_t step) const;  // these with mutex_ held
+  void seek(int64_t step) const;
   std::vector<EpochSample> advance() const;
   EpochSample take() const;
 
@@ -51,6 +54,8 @@ class AdmittedOrder {
   std::string fingerprint_;
   mutable std::mutex mutex_;
   mutable Place now_;
+  mutable Place counted_;              // where the epoch of step counted_to_ begins
+  mutable int64_t counted_to_ = 0;
   mutable std::vector<int64_t> pool_;  // all that are admitted: first the epoch's draws so far, then those that are left
   mutable size_t taken_ = 0;           // of the pool
 };

@@ -259,7 +259,8 @@ std::vector<double> Dataset::epochs_after(int64_t steps, int64_t batch) const {
   std::vector<double> epochs;
   for (size_t i = 0; i < parts_.size(); i++) {
     const int64_t drawn = blend_ ? blend_->drawn(i, drawn_of_all) : drawn_of_all;
-    epochs.push_back(static_cast<double>(drawn) / static_cast<double>(parts_[i].order.samples()));
+    epochs.push_back(parts_[i].admitted ? parts_[i].admitted->passes(steps)
+                                        : static_cast<double>(drawn) / static_cast<double>(parts_[i].order.samples()));
   }
   return epochs;
 }

@@ -79,7 +79,7 @@ class Dataset {
   int64_t never_admitted() const;  // training samples that no step of a curriculum admits
   int64_t valid_sequences() const { return valid_samples_; }  // 0: nothing is held out
   int64_t train_tokens() const { return samples() * sequence_; }
-  // Passes over each training set that `steps` steps of `batch` sequences make.
+  // Passes over each training set, or over what a filter admits of it, that `steps` steps of `batch` sequences make.
   std::vector<double> epochs_after(int64_t steps, int64_t batch) const;
   // What a checkpoint has to carry so that a run does not go on with other difficulties, whose order is another: a mark of
   // when filters admit what; null where none filters. UserError where it is not that of the checkpoint.

@@ -174,8 +174,10 @@ json facts_of(const std::string& config) {
     const YAML::Node value = root[section][key];
     if (value && value.IsScalar() && !value.Scalar().empty()) facts[name] = value.Scalar();
     if (!value || !value.IsSequence()) return;
-    for (const YAML::Node& item : value)
+    for (const YAML::Node& item : value) {
       if (item.IsScalar()) facts[name].push_back(item.Scalar());
+      if (item.IsMap() && item["path"] && item["path"].IsScalar()) facts[name].push_back(item["path"].Scalar());  // with a weight
+    }
   };
   fact("preset", "model", "preset");
   fact("from", "model", "from");
@@ -186,6 +188,11 @@ json facts_of(const std::string& config) {
   fact("optimizer", "train", "optimizer");
   fact("precision", "train", "precision");
   fact("seed", "run", "seed");
+  const YAML::Node curriculum = root.IsMap() ? root["curriculum"] : YAML::Node();
+  if (!curriculum || !curriculum.IsSequence()) return facts;
+  for (const YAML::Node& entry : curriculum)  // metrics whose limits are percentiles
+    if (entry.IsMap() && entry["unit"] && entry["metric"] && entry["unit"].as<std::string>("") == "percentile")
+      facts["percentiles"].push_back(entry["metric"].as<std::string>(""));
   return facts;
 }
 

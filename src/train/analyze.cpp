@@ -96,22 +96,30 @@ Analysis analyze(Config config, const AnalysisOptions& options) {
   at::set_num_threads(static_cast<int>(config.train.threads > 0 ? config.train.threads : usable_cores()));
   auto data = prepare_data(config, run, tokenizer.get(), say);
   Difficulties difficulties(config, run, *data);
+  auto summarised = [&](const std::string& name, const std::vector<double>& values) {
+    MetricSummary summary = summarise_metric(name, values, options.examples);
+    add_texts(summary.easiest, *data, tokenizer.get());
+    add_texts(summary.hardest, *data, tokenizer.get());
+    return summary;
+  };
   Analysis analysis;
   for (const DifficultyRequest& request : requests) {
     const auto [path, values] = difficulties.of(request);
     analysis.files.push_back(path);
     const std::string name = name_among(analysis.summaries, request.metric);
-    MetricSummary summary = summarise_metric(name, values, options.examples);
-    add_texts(summary.easiest, *data, tokenizer.get());
-    add_texts(summary.hardest, *data, tokenizer.get());
-    analysis.summaries.push_back(std::move(summary));
+    analysis.summaries.push_back(summarised(name, values));
     if (options.deepspeed.empty()) continue;
     const double scale = write_deepspeed_index(options.deepspeed, name, values);
     if (scale != 1) log::info("{}: DeepSpeed's files hold whole numbers: values times {:.0f}", name, scale);
   }
+  std::vector<MetricSummary> shown = analysis.summaries;  // on the page those of earlier calls, too
+  for (std::string_view metric : token_metrics())
+    if (const DifficultyRequest other{std::string(metric), "", ""};
+        std::ranges::find(requests, other) == requests.end() && difficulties.known(metric))
+      shown.push_back(summarised(name_among(shown, other.metric), difficulties.of(other).values));
   analysis.page = run.file("analysis") / "analysis.html";
   std::filesystem::create_directories(analysis.page.parent_path());
-  write_file_atomically(analysis.page, analysis_page(analysis.summaries, run.path().filename().string()));
+  write_file_atomically(analysis.page, analysis_page(shown, run.path().filename().string()));
   return analysis;
 }
 

@@ -60,12 +60,25 @@ Difficulties::Difficulties(const Config& config, const RunDirectory& run, const 
       threads_(config.train.threads > 0 ? config.train.threads : usable_cores()),
       fingerprint_(data.fingerprint()) {}
 
+MetricSubject Difficulties::subject_of(std::string_view metric) const {
+  return {std::string(metric), data_.samples(), fingerprint_, ""};
+}
+
+std::filesystem::path Difficulties::path_of(const MetricSubject& subject) const {
+  return run_.file("analysis") / file_name(subject);
+}
+
+bool Difficulties::known(std::string_view metric) const {
+  const MetricSubject subject = subject_of(metric);
+  return has_metric(path_of(subject), subject);
+}
+
 MetricValues Difficulties::of(const DifficultyRequest& request) {
-  MetricSubject subject{request.metric, data_.samples(), fingerprint_, ""};
+  MetricSubject subject = subject_of(request.metric);
   for (const std::string& given : {request.file, request.kept})
     if (!given.empty()) return {given, read_metric(given, subject)};
   if (request.of_model()) subject.model = loss_named(request.checkpoint, config_);
-  const std::filesystem::path path = run_.file("analysis") / file_name(subject);
+  const std::filesystem::path path = path_of(subject);
   if (!has_metric(path, subject)) compute(request, path, subject);
   return {path, read_metric(path, subject)};
 }

@@ -42,8 +42,12 @@ class Difficulties {
   // A metric's values, computed first unless they are there for exactly these data and this model. Shows progress; an
   // interruption keeps what is done and throws Interrupted.
   MetricValues of(const DifficultyRequest& request);
+  // Whether they are there already, for a metric of tokens.
+  bool known(std::string_view metric) const;
 
  private:
+  MetricSubject subject_of(std::string_view metric) const;
+  std::filesystem::path path_of(const MetricSubject& subject) const;
   void compute(const DifficultyRequest& request, const std::filesystem::path& path, const MetricSubject& subject);
 
   const Config& config_;

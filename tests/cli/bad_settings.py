@@ -175,6 +175,25 @@ def command_lines(space):
     refused(space, "config", "train.stepz", says=["train.stepz", "train.steps"])
 
 
+def alternatives_on_the_command_line(space):
+    """One of them replaces the file's other; both at once are a contradiction."""
+    space.yaml("run")
+    both = ["train.steps=3", "train.tokens=384"]
+    for words in (both, both[::-1]):
+        refused(space, "train", "run.yaml", *words, says=["either train.steps or train.tokens, got both"])
+    space.train("run", "train.tokens=384")
+
+
+def parts_of_a_curriculum(space):
+    space.yaml("run")
+    for key in ("curriculum[0].from=3", "curriculum.from=3"):
+        refused(space, "train", "run.yaml", key, says=["curriculum as a whole list", "curriculum=[{"])
+    rest = "from: 8, to: 32, over"
+    refused(space, "train", "run.yaml", f"curriculum=[{{metric: length, {rest}: 10}}]", says=["did you mean 10 steps?"])
+    refused(space, "train", "run.yaml", f"curriculum=[{{metric: loss, {rest}: 10 steps}}]",
+            says=["curriculum[0].checkpoint", "the model whose loss it is"])
+
+
 def json_says_it_too(space):
     space.yaml("run")
     result = space.run("--json", "train", "run.yaml", "train.lr=-1", expect=2)
@@ -192,6 +211,8 @@ run_cases(
         experts,
         yaml_mistakes,
         command_lines,
+        alternatives_on_the_command_line,
+        parts_of_a_curriculum,
         json_says_it_too,
     ]
 )

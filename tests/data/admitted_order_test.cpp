@@ -36,6 +36,9 @@ class Rule {
     }
     return drawn.epoch == epoch_ && left_.erase(drawn.sample) == 1;
   }
+  double passes() const {
+    return static_cast<double>(epoch_) + static_cast<double>(admitted_.size() - left_.size()) / static_cast<double>(admitted_.size());
+  }
 
  private:
   std::vector<int64_t> admitted_at_;
@@ -74,6 +77,7 @@ TEST(AdmittedOrder, DrawsWhatIsAdmittedEachOnceAnEpoch) {
       const auto at = static_cast<size_t>(step);
       ASSERT_EQ(std::ssize(drawn), given.draws_before[at + 1] - given.draws_before[at]);
       for (EpochSample sample : drawn) ASSERT_TRUE(rule.allows(sample)) << number << ": step " << step;
+      ASSERT_DOUBLE_EQ(order.passes(step + 1), rule.passes()) << number << ": step " << step;
     }
   }
 }

@@ -42,6 +42,12 @@ function drawCurves() {
   };
 }
 
+// What a curriculum's limit is of: a metric's values or their percentiles. A second limit of one metric is "NAME filter".
+function limited(name) {
+  const byPercentile = (facts.percentiles ?? []).includes(name.replace(/ filter( \d+)?$/, ""));
+  return (byPercentile ? "percentile of " : "") + esc(name);
+}
+
 // What a curriculum and token dropping made of the steps: a card for lengths and one for every metric that admits samples.
 function drawCurriculum(small) {
   const card = (id, title, note, series) => {
@@ -53,7 +59,7 @@ function drawCurriculum(small) {
     { name: "length", colour: "var(--c1)", curve: curves.length, show: show.whole },
     { name: "kept where tokens are dropped", colour: "var(--second)", curve: curves.kept, show: show.whole }]);
   for (const [name, curve] of Object.entries(curves).filter(([name]) => name.startsWith("difficulty/")))
-    card(name, "Difficulty", `samples up to this ${esc(name.slice("difficulty/".length))} are admitted`,
+    card(name, "Difficulty", `samples up to this ${limited(name.slice("difficulty/".length))} are admitted`,
          [{ name: "limit", colour: "var(--c3)", curve, show: show.general }]);
 }
 

@@ -43,8 +43,8 @@ function drawHead() {
     ["Step", [number(plan.tokens_per_step, (v) => `${show.whole(v)} tokens`),
       some(plan.micro_batches, (v) => `${v} micro-batch${v === "1" ? "" : "es"}`), some(facts.optimizer, (v) => v),
       some(facts.precision, (v) => v), some(facts.seed, (v) => `seed ${v}`)]],
-    ["Machine", [some(machine.cpu, (v) => v), some(machine.cores, (v) => `${v} cores`),
-      some(plan.threads, (v) => `${v} threads`), number(machine.flops, (v) => `${show.digits(v / 1e9, 3)} GFLOP/s`),
+    ["Machine", [some(machine.cpu, (v) => v), some(machine.cores, (v) => `${v} core${v === "1" ? "" : "s"}`),
+      some(plan.threads, (v) => `${v} thread${v === "1" ? "" : "s"}`), number(machine.flops, (v) => `${show.digits(v / 1e9, 3)} GFLOP/s`),
       number(machine.memory_bandwidth, (v) => `${show.digits(v / 1e9, 3)} GB/s`),
       number(plan.budget_bytes, (v) => `budget ${show.bytes(v)}`)]],
   ].map(([name, parts]) => [name, parts.filter(Boolean).join(" <span>·</span> ")]).filter(([, text]) => text);
