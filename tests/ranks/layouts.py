@@ -185,6 +185,11 @@ def corpus(folder):
     (folder / "text.txt").write_text("\n".join(lines))
 
 
+def least_of_a_rank(said):
+    """MiB that a run which does not fit says that a rank needs."""
+    return re.search(r"([0-9.]+) MiB each", said) or re.search(r"at least ([0-9.]+) MiB", said)
+
+
 class Bench:
     def __init__(self, program, folder):
         self.program, self.folder, self.alone = program, folder, {}
@@ -209,9 +214,9 @@ class Bench:
         if spill:  # as little memory as the run says that it can do with: nearly everything is on disk
             yaml.write_text(text + f"memory: {json.dumps(memory | {'ram': '8MiB'})}\n")
             refused = subprocess.run(command, capture_output=True, text=True, timeout=300)
-            least = re.search(r"at least ([0-9.]+) MiB", refused.stderr)
+            least = least_of_a_rank(refused.stderr)
             assert refused.returncode == 2 and least, f"{name}: exit {refused.returncode}\n{refused.stderr[-2000:]}"
-            return self.train_on_disk(run, yaml, text, memory, command, int(float(least[1])), ranks)
+            return self.train_on_disk(run, yaml, text, memory, command, ranks * int(float(least[1])), ranks)
         yaml.write_text(text + f"memory: {json.dumps(memory)}\n")
         self.run(command)
         return run
@@ -226,8 +231,8 @@ class Bench:
         for _ in range(14):
             yaml.write_text(text + f"memory: {json.dumps(memory | {'ram': f'{mib}MiB'})}\n")
             done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-            if more := re.search(r"at least ([0-9.]+) MiB", done.stderr) if done.returncode == 2 else None:
-                mib = int(float(more[1])) + ranks
+            if more := least_of_a_rank(done.stderr) if done.returncode == 2 else None:
+                mib = ranks * (int(float(more[1])) + 1)
                 continue
             self.succeeded(command, done)
             strategy = json.loads((run / "plan.json").read_text())["strategy"]
