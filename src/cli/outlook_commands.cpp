@@ -66,7 +66,7 @@ CommandResult memory(const CommandContext& context, Config config, int ranks) {
   std::vector<ShapeForecast> shapes;
   int64_t micro_batch = 1;
   try {
-    const Plan plan = plan_run(prospect.config, Measuring::forbidden, seat);
+    const Plan plan = plan_run(prospect.config, Measuring::forbidden, seat, prospect.begun);
     micro_batch = plan.micro_batch;
     table = memory_table(plan);
     shapes = forecast_shapes(prospect.config, plan);
@@ -148,7 +148,7 @@ std::string figures(const Plan& plan, const Config& config) {
 
 CommandResult simulate_run(const CommandContext& context, Config config, const Files& files, int ranks) {
   auto [prospect, seat] = outlook(std::move(config), ranks);
-  const Plan plan = plan_run(prospect.config, Measuring::allowed, seat);
+  const Plan plan = plan_run(prospect.config, Measuring::allowed, seat, prospect.begun);
   const std::string what = fmt::format("{}, {}", model_line(prospect.config), step_line(prospect.config, plan.micro_batch));
   const std::string how = describe(plan.strategy);
   const std::vector<ShapeForecast> shapes = forecast_shapes(prospect.config, plan);

@@ -195,7 +195,11 @@ void check_settings(const Config& config, const WhereOf& where) {
   check_curriculum(config, check);
   check_token_dropping(config, check);
   check.require(train.warmup <= train.steps, "train.warmup",
-                fmt::format("at most train.steps ({})", train.steps), show(train.warmup));
+                train.schedule_by == Counted::steps
+                    ? fmt::format("at most train.steps ({})", train.steps)
+                    : fmt::format("at most the run's {} steps, counted in full batches of {} tokens", train.steps,
+                                  train.batch * config.data.sequence),
+                show(train.warmup));
   if (train.micro_batch > 0)
     check.require(train.batch % train.micro_batch == 0, "train.micro_batch",
                   fmt::format("a divisor of train.batch ({})", train.batch), show(train.micro_batch),

@@ -46,6 +46,11 @@ int64_t context_length(int64_t length, int64_t ranks, int64_t rank) {
   return sum;
 }
 
+bool divides_parameters(const ParallelSettings& layout) {
+  const bool slices = layout.zero > 0 && layout.data * layout.context > 1;
+  return slices || layout.tensor > 1 || layout.expert > 1;
+}
+
 void check_split(const ModelShape& shape, const Split& split, const WhereOf& where) {
   struct Divided {
     const char* key;

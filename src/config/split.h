@@ -36,6 +36,10 @@ std::vector<PositionRun> context_runs(int64_t length, int64_t ranks, int64_t ran
 std::vector<int64_t> context_positions(int64_t length, int64_t ranks, int64_t rank);  // the same, one by one
 int64_t context_length(int64_t length, int64_t ranks, int64_t rank);                  // how many
 
+// Whether no rank has whole parameters, or not all of them whole: what looks at whole ones does not go with it. The layout is
+// complete: `data` is a number.
+bool divides_parameters(const ParallelSettings& layout);
+
 // Refuses a split that heads or widths do not allow, with what they do allow.
 void check_split(const ModelShape& shape, const Split& split, const WhereOf& where = {});
 

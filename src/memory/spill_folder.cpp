@@ -39,6 +39,16 @@ bool same_file(int descriptor, const std::filesystem::path& path) {
 
 }  // namespace
 
+void check_spill_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(folder);
+  for (std::filesystem::path part = whole; part.has_relative_path(); part = part.parent_path())
+    if (std::filesystem::exists(part, error)) {
+      if (std::filesystem::is_directory(part, error)) return;
+      refuse(folder, "a folder", part == whole ? "a file of that name" : part.string() + " is a file");
+    }
+}
+
 SpillFolder::SpillFolder(std::filesystem::path folder, DiskWays allowed)
     : folder_(std::filesystem::absolute(std::move(folder))) {
   std::error_code error;

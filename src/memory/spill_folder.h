@@ -11,6 +11,10 @@ namespace megalith {
 
 inline constexpr std::string_view kSpillSuffix = ".megalith-spill";
 
+// Whether there can be such a folder, told before anything is spilled: UserError (memory.spill) where a file is in its way.
+// Leaves nothing behind.
+void check_spill_folder(const std::filesystem::path& folder);
+
 class SpillFolder {
  public:
   // Makes the folder if need be and locks it; what a dead run left there (files with our suffix, no others)

@@ -2,6 +2,8 @@
 
 #include <functional>
 
+#include "config/options.h"
+#include "config/split.h"
 #include "planner/budget.h"
 #include "planner/fitting.h"
 #include "planner/plan.h"
@@ -15,8 +17,7 @@ namespace {
 // Single settings that would make it fit, with what the process would then take.
 std::vector<Way> ways_to_fit(const Config& config, Bytes process, Bytes budget) {
   std::vector<Way> ways;
-  const ParallelSettings& p = config.parallel;
-  const bool divided = p.zero > 0 || p.tensor > 1 || p.expert > 1;  // parameters among ranks: see train/layout
+  const bool divided = divides_parameters(config.parallel);
   const auto try_with = [&](const std::string& say, const std::function<void(Config&)>& change) {
     Config changed = config;
     change(changed);
@@ -55,7 +56,25 @@ std::string table_of(const MemoryUse& use, Bytes process, Bytes all) {
   return table + fmt::format("other {}", show(rest));
 }
 
+// Its hint is for where no single setting helps.
+UserError::Parts with_ways(UserError::Parts what, const std::vector<Way>& ways) {
+  std::vector<std::string> settings;
+  for (const Way& way : ways) settings.push_back(fmt::format("{} ({})", way.setting, show(way.bytes)));
+  if (!settings.empty()) what.hint = fmt::format("what would make it fit: {}", fmt::join(settings, "; "));
+  return what;
+}
+
 }  // namespace
+
+DoesNotFit::DoesNotFit(Parts what, Shortfall why) : UserError(with_ways(std::move(what), why.ways)), shortfall(std::move(why)) {}
+
+DoesNotFit once_begun(const DoesNotFit& refusal) {
+  Shortfall why = refusal.shortfall;
+  std::erase_if(why.ways, [](const Way& way) { return !find_option(way.setting.substr(0, way.setting.find('=')))->may_change; });
+  UserError::Parts what = refusal.parts;
+  what.hint = "give it more memory, or begin anew with other settings";
+  return {std::move(what), std::move(why)};
+}
 
 void refuse(const Plan& plan, const Config& config) {
   Shortfall why{.micro_batch = plan.micro_batch,
@@ -72,8 +91,6 @@ void refuse(const Plan& plan, const Config& config) {
   if (config.memory.device) why.device_least = device_with(on_device);
   const bool device_short = why.device_least > why.device_budget;
   const std::string how = describe(why.tightest);
-  std::vector<std::string> ways;
-  for (const Way& way : why.ways) ways.push_back(fmt::format("{} ({})", way.setting, show(way.bytes)));
   const MemoryUse use = memory_in_order(why.step, device_short ? Tier::device : Tier::host);
   const Bytes least = device_short ? why.device_least : why.least;
   const int64_t ranks = device_short ? 1 : plan.host_ranks;  // memory.ram is the host's
@@ -83,8 +100,7 @@ void refuse(const Plan& plan, const Config& config) {
                                     how.empty() ? "" : " with " + how,
                                     table_of(use, device_short ? Bytes(0) : plan.process, least)),
                         show(device_short ? why.device_budget : Bytes(ranks * plan.budget.value)),
-                        ways.empty() ? "use a smaller model or data.sequence, or more memory"
-                                     : fmt::format("what would make it fit: {}", fmt::join(ways, "; "))};
+                        "use a smaller model or data.sequence, or more memory"};
   throw DoesNotFit(std::move(what), std::move(why));
 }
 

@@ -30,9 +30,12 @@ struct Shortfall {
 };
 
 struct DoesNotFit : UserError {
-  DoesNotFit(Parts what, Shortfall why) : UserError(std::move(what)), shortfall(std::move(why)) {}
+  DoesNotFit(Parts what, Shortfall why);  // the hint is replaced by the ways, if there are any
   Shortfall shortfall;
 };
+
+// The same for a run that has begun: it offers only settings that such a run may change.
+DoesNotFit once_begun(const DoesNotFit& refusal);
 
 // Throws DoesNotFit for a plan whose micro-batch, budget and process are known.
 [[noreturn]] void refuse(const Plan& plan, const Config& config);

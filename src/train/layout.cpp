@@ -55,8 +55,7 @@ Layout resolve_layout(Config& config, int ranks) {
   if (config.memory.device && ranks > 1)
     refuse("memory.device", "a run of one rank", fmt::format("{} with {} ranks", show(*config.memory.device), ranks),
            "devices of several ranks are not built in");
-  const bool slices = p.zero > 0 && layout.data * layout.context > 1;
-  const bool divided = slices || layout.tensor > 1 || layout.expert > 1;
+  const bool divided = divides_parameters(p);
   if (config.train.optimizer == OptimizerKind::adafactor && divided)
     refuse("train.optimizer", "adamw, lion or sgd with parallel.zero, parallel.tensor or parallel.expert", "adafactor",
            "it looks at rows and columns of whole parameters, which are divided among ranks there");

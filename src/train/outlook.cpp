@@ -8,6 +8,8 @@
 #include "checkpoint/store.h"
 #include "config/check.h"
 #include "memory/machine.h"
+#include "memory/spill_folder.h"
+#include "planner/refusal.h"
 #include "train/prepare_curriculum.h"
 #include "train/run_directory.h"
 
@@ -67,12 +69,18 @@ void complete_shape(Config& config, const std::filesystem::path& folder, int64_t
   check_model(config);
 }
 
-Plan plan_run(Config& config, Measuring measuring, const Seat& seat) {
+Plan plan_run(Config& config, Measuring measuring, const Seat& seat, Begun begun) {
+  if (!config.memory.spill.empty()) check_spill_folder(config.memory.spill);
   if (config.train.threads == 0) config.train.threads = std::max<int64_t>(1, usable_cores() / seat.host_ranks);
   at::set_num_threads(static_cast<int>(config.train.threads));
-  Plan plan = make_plan(config, measuring, seat);
-  config.train.micro_batch = plan.micro_batch;
-  return plan;
+  try {
+    Plan plan = make_plan(config, measuring, seat);
+    config.train.micro_batch = plan.micro_batch;
+    return plan;
+  } catch (const DoesNotFit& refusal) {
+    if (begun == Begun::no) throw;
+    throw once_begun(refusal);
+  }
 }
 
 Config go_on_with(const Config& saved, const Config& now) {
@@ -91,6 +99,7 @@ Prospect look_ahead(Config config) {
   const auto checkpoints = list_checkpoints(run / "checkpoints");
   if (const auto saved = saved_config(run); saved && !checkpoints.empty()) {
     config = go_on_with(*saved, config);
+    prospect.begun = Begun::yes;
     prospect.notes.push_back(fmt::format("goes on with the run in {}", run.string()));
   }
   const auto ignore = [](const std::string&) {};

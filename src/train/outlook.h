@@ -19,7 +19,9 @@ std::filesystem::path folder_to_start_from(const Config& config, const std::func
 void complete_shape(Config& config, const std::filesystem::path& folder, int64_t vocab);
 
 // The plan, with what it decided written into the config. What `train` runs and what the others show.
-Plan plan_run(Config& config, Measuring measuring, const Seat& seat = {});
+// A run that has begun is told only what it may change where it does not fit.
+enum class Begun : bool { no, yes };
+Plan plan_run(Config& config, Measuring measuring, const Seat& seat = {}, Begun begun = Begun::no);
 
 // The settings of a run that goes on: what it was begun with, with the changes that are allowed. What another layout divides
 // otherwise is decided again.
@@ -30,6 +32,7 @@ struct Prospect {
   Config config;                        // complete, but for what plan_run decides
   std::unique_ptr<Tokenizer> tokenizer; // kept loaded: it is part of what the process takes; may be null
   std::vector<std::string> notes;       // what was taken from where, a line each
+  Begun begun = Begun::no;
 };
 
 // `config` with its layout resolved. From what there is already: the run's own decisions where it has begun, its tokenizer, the config's. Text is not

@@ -129,7 +129,7 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
     log::warn("{} of {} training samples are above a limit of the curriculum to its end, and are never trained on", never,
               data->samples());
 
-  const Plan plan = plan_run(config, Measuring::allowed, seat_of(team));
+  const Plan plan = plan_run(config, Measuring::allowed, seat_of(team), checkpoint ? Begun::yes : Begun::no);
   set_allocation_budget(Bytes(plan.budget.value - plan.process.value));
   for (const std::string& change : plan.adapted) say(change);
 

@@ -57,6 +57,8 @@ def training_settings(space):
         says=["train.micro_batch", "divisor of train.batch (4)", "use"],
     )
     refused(space, "train", "run.yaml", "train.warmup=13", says=["train.warmup", "at most train.steps (12)"])
+    refused(space, "train", "run.yaml", "train.tokens=512", "train.warmup=5",
+            says=["train.warmup", "at most the run's 4 steps, counted in full batches of 128 tokens", "got 5"])
     refused(space, "train", "run.yaml", "train.steps=many", says=["train.steps", "many"])
     space.yaml("both", train="{steps: 3, tokens: 1k}")
     refused(

@@ -71,6 +71,13 @@ def what_does_not_fit_is_told_with_settings_that_help(space):
     # train refuses for the same reason.
     refused = space.train("run", ram, "memory.recompute=none", expect=2).stderr
     assert "memory.ram" in refused and "memory.spill=DIRECTORY" in refused, refused
+    # A run that has begun is offered only what it may still change.
+    space.train("run", "checkpoint.every=3")
+    begun = [w["setting"] for w in memory(space, ram, "memory.recompute=none", "checkpoint.every=3", expect=2)["ways"]]
+    fixed = {"train.optimizer_state=int8", "memory.activations=int8", "train.optimizer=adafactor"}
+    assert fixed & set(ways) and begun == [way for way in ways if way not in fixed], (ways, begun)
+    refused = space.train("run", ram, "memory.recompute=none", "checkpoint.every=3", expect=2).stderr
+    assert "memory.spill=DIRECTORY" in refused and "optimizer" not in refused.split("what would make it fit")[1], refused
     return ", ".join(ways)
 
 
