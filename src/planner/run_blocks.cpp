@@ -11,25 +11,27 @@
 namespace megalith {
 namespace {
 
-std::vector<StepShape> shapes_of(const Config& config) {
-  std::vector<StepShape> shapes;
+using Shapes = std::vector<StepShape>;  // that come in a run
+
+Shapes shapes_of(const Config& config) {
+  Shapes shapes;
   for (const auto& [_, shape] : StepShapes(config).changes(std::numeric_limits<int64_t>::max())) shapes.push_back(shape);
   return shapes;
 }
 
 // Targets of a step, at the most, by the tokens of a full one: many short sequences have more than few long ones, as each
 // has at least one.
-double target_fraction(const Config& config) {
+double target_fraction(const Config& config, const Shapes& shapes) {
   int64_t most = 0;
-  for (const StepShape& shape : shapes_of(config))
+  for (const StepShape& shape : shapes)
     most = std::max(most, shape.sequences() * most_targets(config.objective, shape.length));
   return static_cast<double>(most) / static_cast<double>(config.train.batch * config.data.sequence);
 }
 
-MicroBatchShape micro_shape(const Config& config, int64_t sequences, int64_t kept) {
+MicroBatchShape micro_shape(const Config& config, const Shapes& shapes, int64_t sequences, int64_t kept) {
   return {.sequences = sequences,
           .length = config.data.sequence,
-          .target_fraction = config.objective.kind == Objective::masked ? target_fraction(config) : 1,
+          .target_fraction = config.objective.kind == Objective::masked ? target_fraction(config, shapes) : 1,
           .micros = rank_batch(config) / sequences,
           .kept = kept,
           .dropping_layers = kept > 0 ? config.token_dropping.layers_of(config.model.shape.layers) : std::vector<int64_t>{}};
@@ -45,8 +47,21 @@ MicroBatchShape reshaped(MicroBatchShape micro, const Config& config, const Step
   return micro;
 }
 
-Workload work_keeping(const Config& config, int64_t micro_batch, int64_t kept) {
-  return {config.model.shape, micro_shape(config, micro_batch, kept), config.train.precision, config.objective.kind};
+LargestKept largest_kept(const Config& config, const Shapes& shapes) {
+  if (!config.token_dropping.on()) return {};
+  int64_t most = 0, dropping = 0;  // rows of a step
+  for (const StepShape& shape : shapes) {
+    const int64_t rows = shape.sequences() * shape.processed();
+    most = std::max(most, rows);
+    if (shape.kept() > 0) dropping = std::max(dropping, rows);
+  }
+  auto of_a_sequence = [&](int64_t rows) { return (rows + config.train.batch - 1) / config.train.batch; };
+  const int64_t kept = of_a_sequence(most), all = config.data.sequence;
+  return {kept < all ? kept : 0, std::min(of_a_sequence(dropping), all - 1)};
+}
+
+Workload work_keeping(const Config& config, const Shapes& shapes, int64_t micro_batch, int64_t kept) {
+  return {config.model.shape, micro_shape(config, shapes, micro_batch, kept), config.train.precision, config.objective.kind};
 }
 
 // Memory for steps of both kinds.
@@ -95,18 +110,7 @@ void describe_whole(BlockFacts& f, const BlockSpec& spec, const Optimizer& optim
 
 }  // namespace
 
-LargestKept largest_kept(const Config& config) {
-  if (!config.token_dropping.on()) return {};
-  int64_t most = 0, dropping = 0;  // rows of a step
-  for (const StepShape& shape : shapes_of(config)) {
-    const int64_t rows = shape.sequences() * shape.processed();
-    most = std::max(most, rows);
-    if (shape.kept() > 0) dropping = std::max(dropping, rows);
-  }
-  auto of_a_sequence = [&](int64_t rows) { return (rows + config.train.batch - 1) / config.train.batch; };
-  const int64_t kept = of_a_sequence(most), all = config.data.sequence;
-  return {kept < all ? kept : 0, std::min(of_a_sequence(dropping), all - 1)};
-}
+LargestKept largest_kept(const Config& config) { return largest_kept(config, shapes_of(config)); }
 
 int64_t rank_batch(const Config& config) { return config.train.batch / std::max<int64_t>(1, config.parallel.data); }
 
@@ -115,12 +119,14 @@ int32_t micros_of(const Config& config, int64_t micro_batch) {
 }
 
 Workload workload(const Config& config, int64_t micro_batch) {
-  return work_keeping(config, micro_batch, largest_kept(config).most);
+  const Shapes shapes = shapes_of(config);
+  return work_keeping(config, shapes, micro_batch, largest_kept(config, shapes).most);
 }
 
 std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch, Staging staging) {
-  const LargestKept largest = largest_kept(config);
-  const Workload work = work_keeping(config, micro_batch, largest.most);
+  const Shapes shapes = shapes_of(config);
+  const LargestKept largest = largest_kept(config, shapes);
+  const Workload work = work_keeping(config, shapes, micro_batch, largest.most);
   // Ranks that share blocks have equal parts, but for a row or a token here and there.
   const ParallelSettings& p = config.parallel;
   const Split split{.tensor = p.tensor, .context = p.context, .form = p.context_form, .expert = p.expert};
@@ -129,10 +135,10 @@ std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch, Sta
   };
   auto facts = facts_of(work.micro);
   // Layers that drop hold more beside what they keep than those that do not.
-  if (largest.dropping > 0 && largest.most == 0) cover(facts, facts_of(micro_shape(config, micro_batch, largest.dropping)));
+  if (largest.dropping > 0 && largest.most == 0) cover(facts, facts_of(micro_shape(config, shapes, micro_batch, largest.dropping)));
   // An expert has room for one row at least of every group of tokens: short sequences make more groups.
   if (config.model.shape.experts.any())
-    for (const StepShape& shape : shapes_of(config)) cover(facts, facts_of(reshaped(work.micro, config, shape)));
+    for (const StepShape& shape : shapes) cover(facts, facts_of(reshaped(work.micro, config, shape)));
   const auto optimizer = make_optimizer(config.train);
   const auto specs = list_blocks(config.model.shape, split);
   const auto slots = static_cast<int64_t>(optimizer->slots({"any", {1, 1}, true}).size());
