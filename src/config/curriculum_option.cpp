@@ -159,18 +159,29 @@ class Reader {
   CurriculumSettings entry_;
 };
 
-std::string write(const CurriculumSettings& entry) {
-  std::string text = fmt::format("{{metric: {}, apply: {}", quote_yaml(entry.metric), name_of(entry.apply));
-  if (!entry.file.empty()) text += ", file: " + quote_yaml(entry.file);
-  if (!entry.checkpoint.empty()) text += ", checkpoint: " + quote_yaml(entry.checkpoint);
-  if (entry.unit != DifficultyUnit::value) text += fmt::format(", unit: {}", name_of(entry.unit));
-  if (entry.changes_length()) text += fmt::format(", hold: {}", name_of(entry.hold));
+// What an entry says, key by key. Its values may have moved since a run began: that they are the same is held by a mark in
+// the checkpoint.
+std::vector<OptionPiece> written(const CurriculumSettings& entry) {
+  std::vector<OptionPiece> keys{{"metric", quote_yaml(entry.metric)}, {"apply", std::string(name_of(entry.apply))}};
+  if (!entry.file.empty()) keys.push_back({"file", quote_yaml(entry.file), /*may_change=*/true});
+  if (!entry.checkpoint.empty()) keys.push_back({"checkpoint", quote_yaml(entry.checkpoint), /*may_change=*/true});
+  if (entry.unit != DifficultyUnit::value) keys.push_back({"unit", std::string(name_of(entry.unit))});
+  if (entry.changes_length()) keys.push_back({"hold", std::string(name_of(entry.hold))});
   const PacingSettings& pacing = entry.pacing;
   if (pacing.table.empty()) {
-    text += fmt::format(", from: {}, to: {}", write_number(pacing.from), write_number(pacing.to));
-    if (pacing.step > 0) text += fmt::format(", step: {}", write_number(pacing.step));
+    keys.push_back({"from", write_number(pacing.from)});
+    keys.push_back({"to", write_number(pacing.to)});
+    if (pacing.step > 0) keys.push_back({"step", write_number(pacing.step)});
   }
-  return text + fmt::format(", over: {}, pacing: {}}}", write_span(pacing), write_pacing(pacing));
+  keys.push_back({"over", write_span(pacing)});
+  keys.push_back({"pacing", write_pacing(pacing)});
+  return keys;
+}
+
+std::string write(const CurriculumSettings& entry) {
+  std::vector<std::string> keys;
+  for (const OptionPiece& piece : written(entry)) keys.push_back(fmt::format("{}: {}", piece.key, piece.value));
+  return fmt::format("{{{}}}", fmt::join(keys, ", "));
 }
 
 }  // namespace
@@ -197,6 +208,15 @@ Entry curriculum_option() {
     std::vector<std::string> entries;
     for (const CurriculumSettings& entry : c.curriculum) entries.push_back(write(entry));
     return fmt::format("[{}]", fmt::join(entries, ", "));
+  };
+  e.pieces = [](const Config& c) {
+    std::vector<OptionPiece> all;
+    for (size_t i = 0; i < c.curriculum.size(); i++)
+      for (OptionPiece& piece : written(c.curriculum[i])) {
+        piece.key = fmt::format("curriculum[{}].{}", i, piece.key);
+        all.push_back(std::move(piece));
+      }
+    return all;
   };
   return e;
 }

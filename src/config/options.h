@@ -29,6 +29,13 @@ struct Range {
   std::string describe() const;  // "from 0 to 1", "above 0", ""
 };
 
+// A part of an option's value that stands for itself where two configurations are compared.
+struct OptionPiece {
+  std::string key;    // "curriculum[0].to"
+  std::string value;  // as YAML
+  bool may_change = false;  // by a resumed run
+};
+
 struct Option {
   std::string_view name;  // "train.lr"; sections are separated by dots
   OptionType type = OptionType::text;
@@ -46,6 +53,8 @@ struct Option {
   std::function<bool(Config&, const Yaml&)> set;
   // The value as YAML that `set` reads back; nothing where another key carries it.
   std::function<std::optional<std::string>(const Config&)> get;
+  // The value in pieces, each key once; empty where the value is one of a kind.
+  std::function<std::vector<OptionPiece>(const Config&)> pieces;
 
   std::string expected() const;  // "a whole number of steps from 1, or auto": what `set` takes
   std::string_view section() const { return name.substr(0, name.rfind('.')); }  // "train"

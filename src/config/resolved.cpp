@@ -1,5 +1,7 @@
 #include "config/resolved.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "config/options.h"
 #include "config/yaml.h"
@@ -15,6 +17,17 @@ std::vector<std::string_view> parts(std::string_view name) {
     split.push_back(name.substr(0, dot));
   split.push_back(name);
   return split;
+}
+
+std::vector<OptionPiece> whole(const Option& option, const Config& config) {
+  std::optional<std::string> value = option.get(config);
+  if (!value) return {};
+  return {{std::string(option.name), std::move(*value), option.may_change}};
+}
+
+const OptionPiece* find_piece(const std::vector<OptionPiece>& pieces, std::string_view key) {
+  const auto found = std::ranges::find(pieces, key, &OptionPiece::key);
+  return found == pieces.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -40,10 +53,21 @@ std::string to_yaml(const Config& config) {
 std::vector<Difference> differences(const Config& before, const Config& after) {
   std::vector<Difference> found;
   for (const Option& option : options()) {
-    std::optional<std::string> a = option.get(before), b = option.get(after);
-    if (a != b)
-      found.push_back(
-          {std::string(option.name), a.value_or("(not set)"), b.value_or("(not set)"), option.may_change});
+    std::vector<OptionPiece> had, have;
+    if (option.pieces) {
+      had = option.pieces(before);
+      have = option.pieces(after);
+    }
+    if (had.empty() || have.empty()) {  // nothing to hold piece against piece
+      had = whole(option, before);
+      have = whole(option, after);
+    }
+    const auto value = [](const OptionPiece* piece) { return piece ? piece->value : "(not set)"; };
+    for (const OptionPiece& a : had)
+      if (const OptionPiece* b = find_piece(have, a.key); !b || b->value != a.value)
+        found.push_back({a.key, a.value, value(b), a.may_change});
+    for (const OptionPiece& b : have)
+      if (!find_piece(had, b.key)) found.push_back({b.key, value(nullptr), b.value, b.may_change});
   }
   return found;
 }

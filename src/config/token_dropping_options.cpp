@@ -92,7 +92,7 @@ std::vector<Option> token_dropping_options() {
       over(),
       used(layers()),
       formula(count("token_dropping.from", FIELD(pacing.from), between(0, kMany), "0",
-                    "Tokens of each sequence that a layer keeps at first.")
+                    "Tokens of each sequence that a layer keeps at first; 0 where nothing drops.")
                   .in("tokens")),
       formula(count("token_dropping.to", FIELD(pacing.to), between(0, kMany), "0",
                     "Tokens that it keeps in the end; with data.sequence of them nothing is dropped any more.")

@@ -116,6 +116,24 @@ TEST(Resolved, DifferencesSayWhatAResumedRunMayChange) {
                                       "train.min_lr 3e-05 -> 0.0001 ok", "memory.ram auto -> 4GiB ok"}));
 }
 
+TEST(Resolved, ACurriculumThatChangedIsToldKeyByKey) {
+  auto curriculum = [](const std::string& entries) { return parse(kModel + "\ncurriculum: [" + entries + "]"); };
+  auto said = [](const Config& before, const Config& after) {
+    std::vector<std::string> all;
+    for (const Difference& d : differences(before, after))
+      all.push_back(fmt::format("{} {} -> {} {}", d.key, d.before, d.after, d.may_change ? "ok" : "refused"));
+    return all;
+  };
+  const std::string length = "{metric: length, apply: truncate, from: 16, to: 32, over: 9 steps}";
+  const Config before = curriculum(length + ", {metric: m, file: a.txt, from: 1, to: 2, over: 3 steps}");
+  EXPECT_EQ(said(before, curriculum(length + ", {metric: m, file: b/a.txt, from: 1, to: 4, step: 1, over: 3 steps}")),
+            (std::vector<std::string>{"curriculum[1].file a.txt -> b/a.txt ok", "curriculum[1].to 2 -> 4 refused",
+                                      "curriculum[1].step (not set) -> 1 refused"}));
+  EXPECT_EQ(said(parse(kModel), curriculum(length)),
+            std::vector<std::string>{"curriculum [] -> [{metric: length, apply: truncate, hold: sequences, from: 16, to: 32, "
+                                     "step: 8, over: 9 steps, pacing: linear}] refused"});
+}
+
 TEST(Resolved, WhatTheNumbersDependOnIsFixedForAResumedRun) {
   for (std::string_view fixed :
        {"model.hidden", "data.train", "data.tokenizer.path", "data.sequence", "run.seed", "train.batch",
