@@ -226,24 +226,17 @@ void ModelState::values_changed() {
       if (part.values.defined() && state.parameters_stay) copy_to_computing(state, part);
 }
 
-std::vector<NamedPart> ModelState::parameters(BlockId id) {
-  State& state = state_of(id);
-  std::vector<NamedPart> parts;
-  for (const ParameterSpec& p : state.block->spec().parameters) {
-    const Part& part = part_of(state, p);
-    const Overlap here = overlap(p, part.own);
-    parts.push_back({p.name, p.whole_shape, floats(part.values, here.at, here.count), here.begin});
-  }
-  return parts;
-}
+std::vector<NamedPart> ModelState::parameters(BlockId id) { return parts_of(id, &Part::values); }
 
-std::vector<NamedPart> ModelState::gradients(BlockId id) {
+std::vector<NamedPart> ModelState::gradients(BlockId id) { return parts_of(id, &Part::sum); }
+
+std::vector<NamedPart> ModelState::parts_of(BlockId id, at::Tensor Part::* buffer) {
   State& state = state_of(id);
   std::vector<NamedPart> parts;
   for (const ParameterSpec& p : state.block->spec().parameters) {
     const Part& part = part_of(state, p);
     const Overlap here = overlap(p, part.own);
-    parts.push_back({p.name, p.whole_shape, floats(part.sum, here.at, here.count), here.begin});
+    parts.push_back({p.name, p.whole_shape, floats(part.*buffer, here.at, here.count), here.begin});
   }
   return parts;
 }

@@ -15,6 +15,41 @@ inline ModelShape three_layers(Arch arch, bool tied = true, Dropout dropout = {}
   return shape;
 }
 
+// Every architecture, optimizer and precision, and experts, once at least.
+struct ElsewhereCase {
+  Arch arch;
+  bool tied;
+  OptimizerKind optimizer;
+  Precision precision;
+  std::optional<Router> router{};  // of a layer's experts
+
+  ModelShape shape() const {
+    ModelShape shape = three_layers(arch, tied, {0.1, 0.1, 0});
+    if (router) shape.experts = tiny_experts(*router).experts;
+    return shape;
+  }
+  TrainSettings settings() const {
+    TrainSettings settings = settings_with(optimizer);
+    settings.precision = precision;
+    settings.clip = 0.5;
+    return settings;
+  }
+};
+inline const std::vector<ElsewhereCase>& elsewhere_cases() {
+  static const std::vector<ElsewhereCase> all{
+      {Arch::gpt2, true, OptimizerKind::adamw, Precision::fp32},
+      {Arch::llama, false, OptimizerKind::adamw, Precision::fp32},
+      {Arch::bert, true, OptimizerKind::lion, Precision::fp32},
+      {Arch::llama, true, OptimizerKind::adafactor, Precision::fp32},
+      {Arch::gpt2, true, OptimizerKind::adamw, Precision::bf16},
+      {Arch::gpt2, false, OptimizerKind::adafactor, Precision::bf16},
+      {Arch::llama, true, OptimizerKind::sgd, Precision::fp16},
+      {Arch::llama, false, OptimizerKind::adamw, Precision::fp32, Router::noisy},
+      {Arch::llama, true, OptimizerKind::adamw, Precision::bf16, Router::sigmoid},
+  };
+  return all;
+}
+
 inline std::vector<BlockFacts> facts_of(const ModelShape& shape, const Batch& batch, int32_t micros,
                                         Precision precision = Precision::fp32) {
   return block_facts(shape, {batch.sequences / micros, batch.length}, precision);

@@ -66,27 +66,9 @@ const std::vector<Mode>& modes() {
 }
 
 TEST_F(Spill, EveryModeGivesTheLossesAndTheStateOfARunInMemory) {
-  struct Case {
-    Arch arch;
-    bool tied;
-    OptimizerKind optimizer;
-    Precision precision;
-    bool experts = false;
-  };
-  for (const Case& c : {Case{Arch::gpt2, true, OptimizerKind::adamw, Precision::fp32},
-                        Case{Arch::llama, false, OptimizerKind::adamw, Precision::fp32},
-                        Case{Arch::bert, true, OptimizerKind::lion, Precision::fp32},
-                        Case{Arch::llama, true, OptimizerKind::adafactor, Precision::fp32},
-                        Case{Arch::gpt2, true, OptimizerKind::adamw, Precision::bf16},
-                        Case{Arch::gpt2, false, OptimizerKind::adafactor, Precision::bf16},
-                        Case{Arch::llama, true, OptimizerKind::sgd, Precision::fp16},
-                        Case{Arch::llama, false, OptimizerKind::adamw, Precision::fp32, true},
-                        Case{Arch::llama, true, OptimizerKind::adamw, Precision::bf16, true}}) {
-    ModelShape shape = three_layers(c.arch, c.tied, {0.1, 0.1, 0});
-    if (c.experts) shape.experts = tiny_experts(c.tied ? Router::sigmoid : Router::noisy).experts;
-    TrainSettings settings = settings_with(c.optimizer);
-    settings.precision = c.precision;
-    settings.clip = 0.5;
+  for (const ElsewhereCase& c : elsewhere_cases()) {
+    const ModelShape shape = c.shape();
+    const TrainSettings settings = c.settings();
     const Batch batch = random_batch(shape, 6, 16);
     const auto blocks = facts_of(shape, batch, 3, c.precision);
 
