@@ -20,16 +20,12 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string bytes, const std::str
     : bytes_(std::move(bytes)), file_(read_sentencepiece(bytes_, where)), rules_(file_.charsmap, where) {
   std::vector<std::pair<std::string, int32_t>> matched, user_defined;
   lowest_ = std::numeric_limits<float>::max();
-  highest_ = std::numeric_limits<float>::min();  // the smallest positive number, as there
   for (size_t i = 0; i < file_.pieces.size(); i++) {
     const auto& piece = file_.pieces[i];
     auto id = static_cast<TokenId>(i);
     ids_.emplace(piece.text, id);
     if (piece.type == Type::unknown) unknown_ = id;
-    if (piece.type == Type::normal) {
-      lowest_ = std::min(lowest_, piece.score);
-      highest_ = std::max(highest_, piece.score);
-    }
+    if (piece.type == Type::normal) lowest_ = std::min(lowest_, piece.score);
     if (piece.type == Type::user_defined) user_defined.emplace_back(piece.text, id);
     if (piece.type == Type::normal || piece.type == Type::user_defined) matched.emplace_back(piece.text, id);
   }
@@ -141,15 +137,15 @@ void SentencePieceTokenizer::add_unknown(std::string_view text, bool& after_unkn
 }
 
 void SentencePieceTokenizer::encode_unigram(std::string_view normalized, std::vector<TokenId>& ids) const {
-  constexpr float kUnknownPenalty = 10;
+  constexpr float kUnknownPenalty = 10, kLargestSum = 100'000;
   thread_local std::vector<UnigramPiece> cut;  // last piece first
-  auto score = [&](int32_t id, size_t bytes) -> double {
+  auto score = [&](int32_t id, size_t bytes) {
     const auto& piece = file_.pieces[static_cast<size_t>(id)];
-    if (piece.type == Type::user_defined) return static_cast<float>(bytes) * highest_ - 0.1;  // always taken
-    return piece.score;
+    if (piece.type != Type::user_defined) return piece.score;
+    return static_cast<float>(0.1 * static_cast<double>(bytes - 1));  // above all others; the library's since 0.2.3
   };
   best_cut<float>(
-      pieces_, normalized, lowest_ - kUnknownPenalty, score, [](int32_t) { return true; }, cut);
+      pieces_, normalized, lowest_ - kUnknownPenalty, kLargestSum, score, [](int32_t) { return true; }, cut);
   bool after_unknown = false;
   for (size_t i = cut.size(); i-- > 0;) {
     if (cut[i].id == UnigramPiece::kUnknown) {

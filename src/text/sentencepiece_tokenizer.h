@@ -53,7 +53,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   bool has_user_defined_ = false;
   ByteTrie user_defined_;            // pieces of that type
   ByteTrie pieces_;                  // unigram: those that text can match
-  float lowest_ = 0, highest_ = 0;   // score of normal pieces
+  float lowest_ = 0;                 // score of normal pieces
   std::unique_ptr<TokenModel> bpe_;  // of BPE models
 };
 

@@ -1,6 +1,7 @@
 // Of all ways to cut a word into known pieces the one with the best sum of scores.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -18,10 +19,11 @@ struct UnigramPiece {
 
 // Dynamic programming from the left: time grows with the word's length times that of the longest piece. Of
 // two equal sums the one found first stays. `Sum` is the type sums are kept in: double as Hugging Face does,
-// float as SentencePiece. `score(id, bytes)` is a piece's score, a double; ids for which `usable` fails are
-// passed over. `cut` is set to the pieces from the last to the first.
+// float as SentencePiece, which starts again from 0 where a sum has come to `largest`, so that long texts are cut as
+// finely as short ones. `score(id, bytes)` is a piece's score; ids for which `usable` fails are passed over. `cut` is
+// set to the pieces from the last to the first.
 template <class Sum, class Score, class Usable>
-void best_cut(const ByteTrie& pieces, std::string_view word, double unknown_score, Score score, Usable usable,
+void best_cut(const ByteTrie& pieces, std::string_view word, Sum unknown_score, Sum largest, Score score, Usable usable,
               std::vector<UnigramPiece>& cut) {
   struct End {  // the best cut that ends here
     Sum sum;
@@ -30,10 +32,15 @@ void best_cut(const ByteTrie& pieces, std::string_view word, double unknown_scor
   };
   thread_local std::vector<End> ends;
   ends.assign(word.size() + 1, End{0, 0, -1});
+  size_t farthest = 0;  // end that was offered
   for (size_t at = 0; at < word.size();) {
+    if (const Sum sum = ends[at].sum; std::abs(sum) > largest)
+      for (size_t end = at; end <= farthest; end++)
+        if (ends[end].begin >= 0) ends[end].sum -= sum;
     const Sum till_here = ends[at].sum;
-    auto offer = [&](size_t end, double piece_score, int32_t id) {
-      const Sum sum = static_cast<Sum>(piece_score) + till_here;
+    auto offer = [&](size_t end, Sum piece_score, int32_t id) {
+      farthest = std::max(farthest, end);
+      const Sum sum = piece_score + till_here;
       if (ends[end].begin < 0 || sum > ends[end].sum) ends[end] = {sum, id, static_cast<int64_t>(at)};
     };
     const size_t character = code_point_at(word, at).bytes;

@@ -166,6 +166,7 @@ def main():
     lines = list(corpus_lines(args.shared, args.everything, 60000))
     texts = [""] + [hostile(rng) for _ in range(args.strings)] + lines
     texts += ["".join(rng.choice("abcde ▁") for _ in range(rng.randint(1, 40))) for _ in range(args.strings // 2)]
+    texts.append(" ".join("".join(lines).split())[:300_000])  # so long that SentencePiece begins its sums anew
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
         for name, model in sentencepiece_models(args.shared):
