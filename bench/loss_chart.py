@@ -44,10 +44,13 @@ def panel(curves, title, offset, goal=None):
     return svg + "</g>"
 
 
-def draw(path, panels, legend):
-    """`legend`: (text, colour)."""
+def draw(path, panels, legend, note=""):
+    """`legend`: (text, colour); `note`: a line below it."""
     foot = PANEL * len(panels) + 12
     words = "".join(f'<text x="{LEFT + 100 * i}" y="{foot}" fill="{colour}">{text}</text>'
                     for i, (text, colour) in enumerate(legend))
+    if note:
+        foot += 18
+        words += f'<text x="{LEFT}" y="{foot}" fill="#555555">{note}</text>'
     path.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {foot + 14}" font-family="sans-serif" '
                     f'font-size="12"><rect width="100%" height="100%" fill="white"/>' + "".join(panels) + words + "</svg>\n")

@@ -92,7 +92,7 @@ def draw(found, image):
     if timed(found):
         panels.append(panel(found, "seconds", "seconds of training", loss_chart.PANEL))
     shown = [(variant, colour) for variant, colour in COLOURS.items() if any(drawn(*key) for key in found if key[0] == variant)]
-    loss_chart.draw(image, panels, [*shown, ("solid 100%, dashed 67%, dotted 50%", "black")])
+    loss_chart.draw(image, panels, shown, "solid 100% of the data, dashed 67%, dotted 50%; mean of the seeds")
 
 
 def part(name, found, table):
