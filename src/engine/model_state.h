@@ -217,10 +217,10 @@ class ModelState final : private ExpertShelf {
   void renew_streaming(State& state, std::span<Part* const> parts, Lane lane);
   void read(State& state, std::span<Part* const> parts, Lane lane);  // parameters from the disk
   void fill_computing(State& state, const Part& part, int64_t begin, std::span<const float> values);
+  std::vector<NamedPart> parts_of(BlockId id, at::Tensor Part::* buffer);  // of such a buffer, parameter by parameter
   bool counts(const ParameterSpec& parameter) const;  // not another rank of the tensor axis
   // A piece of a parameter, `begin` counted in the part that is here, handed on as runs of the whole parameter. Unless it
   // is to be filled, only what this rank counts.
-  std::vector<NamedPart> parts_of(BlockId id, at::Tensor Part::* buffer);  // of such a buffer, parameter by parameter
   void hand_on(const State& state, size_t parameter, NamedPart piece, bool fills, const PieceWork& work) const;
   bool first_of_replicas() const { return part_.replica == 0 && part_.ranks.split.tensor_rank == 0; }
   // What is updated is another buffer than what is computed with: a slice of it, or the host's.

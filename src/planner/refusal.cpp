@@ -66,11 +66,14 @@ UserError::Parts with_ways(UserError::Parts what, const std::vector<Way>& ways) 
 
 }  // namespace
 
-DoesNotFit::DoesNotFit(Parts what, Shortfall why) : UserError(with_ways(std::move(what), why.ways)), shortfall(std::move(why)) {}
+DoesNotFit::DoesNotFit(Parts what, Shortfall why)
+    : UserError(with_ways(std::move(what), why.ways)), shortfall(std::move(why)) {}
 
 DoesNotFit once_begun(const DoesNotFit& refusal) {
   Shortfall why = refusal.shortfall;
-  std::erase_if(why.ways, [](const Way& way) { return !find_option(way.setting.substr(0, way.setting.find('=')))->may_change; });
+  std::erase_if(why.ways, [](const Way& way) {
+    return !find_option(way.setting.substr(0, way.setting.find('=')))->may_change;
+  });
   UserError::Parts what = refusal.parts;
   what.hint = "give it more memory, or begin anew with other settings";
   return {std::move(what), std::move(why)};

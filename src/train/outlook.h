@@ -35,8 +35,9 @@ struct Prospect {
   Begun begun = Begun::no;
 };
 
-// `config` with its layout resolved. From what there is already: the run's own decisions where it has begun, its tokenizer, the config's. Text is not
-// tokenized and no tokenizer trained: of one that will be, the size asked for is taken. UserError as train's.
+// `config` with its layout resolved. From what there is already: the run's own decisions where it has begun, its tokenizer,
+// the config's. Text is not tokenized and no tokenizer trained: of one that will be, the size asked for is taken. UserError
+// as train's.
 Prospect look_ahead(Config config);
 
 }  // namespace megalith
