@@ -51,10 +51,10 @@ void check_spill_folder(const std::filesystem::path& folder) {
 
 SpillFolder::SpillFolder(std::filesystem::path folder, DiskWays allowed)
     : folder_(std::filesystem::absolute(std::move(folder))) {
+  check_spill_folder(folder_);
   std::error_code error;
   made_ = std::filesystem::create_directories(folder_, error);
-  if (error || !std::filesystem::is_directory(folder_))
-    refuse(folder_, "a folder", error ? error.message() : "a file of that name");
+  if (error) refuse(folder_, "a folder", error.message());
   lock();
   try {
     remove_leftovers();

@@ -11,7 +11,7 @@ namespace megalith {
 
 inline constexpr std::string_view kSpillSuffix = ".megalith-spill";
 
-// Whether there can be such a folder, told before anything is spilled: UserError (memory.spill) where a file is in its way.
+// Whether there can be such a folder, told before anything takes time: UserError (memory.spill) where a file is in its way.
 // Leaves nothing behind.
 void check_spill_folder(const std::filesystem::path& folder);
 

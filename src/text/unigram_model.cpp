@@ -10,8 +10,8 @@ namespace megalith {
 void UnigramModel::compute(std::string_view word, std::vector<TokenId>& ids) const {
   thread_local std::vector<UnigramPiece> cut;  // last piece first
   best_cut<double>(
-      pieces_, word, unknown_score_, std::numeric_limits<double>::infinity(), [&](int32_t id, size_t) { return scores_[static_cast<size_t>(id)]; },
-      [](int32_t) { return true; }, cut);
+      pieces_, word, unknown_score_, std::numeric_limits<double>::infinity(),
+      [&](int32_t id, size_t) { return scores_[static_cast<size_t>(id)]; }, [](int32_t) { return true; }, cut);
   auto is_unknown = [&](const UnigramPiece& piece) {
     return piece.id == UnigramPiece::kUnknown || piece.id == unknown_;
   };

@@ -70,7 +70,6 @@ void complete_shape(Config& config, const std::filesystem::path& folder, int64_t
 }
 
 Plan plan_run(Config& config, Measuring measuring, const Seat& seat, Begun begun) {
-  if (!config.memory.spill.empty()) check_spill_folder(config.memory.spill);
   if (config.train.threads == 0) config.train.threads = std::max<int64_t>(1, usable_cores() / seat.host_ranks);
   at::set_num_threads(static_cast<int>(config.train.threads));
   try {
@@ -93,6 +92,7 @@ Config go_on_with(const Config& saved, const Config& now) {
 
 Prospect look_ahead(Config config) {
   check_for_training(config);
+  if (!config.memory.spill.empty()) check_spill_folder(config.memory.spill);
   check_curriculum(config);
   Prospect prospect;
   const std::filesystem::path run = config.run.dir;

@@ -11,6 +11,7 @@
 #include "config/names.h"
 #include "engine/simulated_device.h"
 #include "memory/allocator.h"
+#include "memory/spill_folder.h"
 #include "planner/plan_json.h"
 #include "planner/shape_forecast.h"
 #include "planner/shape_plans.h"
@@ -70,6 +71,7 @@ void tell_unfinished(const Config& config, const StepShapes& shapes, int64_t ste
 
 TrainResult train(Config config, World* world, launch::StatusPage& page) {
   check_for_training(config);
+  if (!config.memory.spill.empty()) check_spill_folder(config.memory.spill);
   const Layout layout = resolve_layout(config, world ? world->size() : 1);
   std::optional<Team> joined;
   if (world) {

@@ -219,6 +219,7 @@ def refusals(space):
     for folder, why in (("file", "a file of that name"), ("file/spill", "/file is a file")):  # whether anything spills or not
         said = space.train("run", "run.dir=runs/third", f"memory.spill={folder}", expect=2).stderr
         assert f"memory.spill: expected a folder, got {folder}: " in said and why in said, said
+        assert "tokenizer" not in said and not (space / "runs/third").exists(), said  # before anything takes time
 
 
 run_cases([every_mode_is_as_in_memory, kills_while_spilling, inputs_that_must_park, moments_in_fewer_bytes,
