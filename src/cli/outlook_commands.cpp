@@ -10,12 +10,13 @@
 #include "planner/memory_table.h"
 #include "planner/plan_json.h"
 #include "planner/shape_forecast.h"
-#include "schedule/draw.h"
-#include "schedule/draw_svg.h"
-#include "schedule/limits.h"
-#include "schedule/memory_curve.h"
-#include "schedule/residency_pass.h"
-#include "schedule/step_json.h"
+#include "schedule/show/draw.h"
+#include "schedule/show/draw_svg.h"
+#include "schedule/predict/roofline.h"
+#include "schedule/predict/memory_curve.h"
+#include "schedule/op_type.h"
+#include "schedule/passes/residency.h"
+#include "schedule/show/step_json.h"
 #include "train/layout.h"
 #include "train/outlook.h"
 
@@ -118,7 +119,7 @@ std::string figures(const Plan& plan, const Config& config) {
                       step.peak_op == kNoOp ? "" : ", in " + describe(plan.step, step.peak_op), show(plan.budget));
   if (plan.device_budget.value > 0) {
     int64_t up = 0, down = 0;
-    for (const Op& op : plan.step.ops) (op.lane == Lane::upload ? up : down) += copied_bytes(plan.step, op);
+    for (const Op& op : plan.step.ops) (op.lane == Lane::upload ? up : down) += traffic_of(plan.step, op).copied;
     text += fmt::format("device       {} of {}; {} uploaded, {} downloaded\n", show(Bytes(step.on_device.total())),
                         show(plan.device_budget), show(Bytes(up)), show(Bytes(down)));
   }

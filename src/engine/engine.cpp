@@ -14,6 +14,7 @@
 #include "memory/allocator.h"
 #include "model/share.h"
 #include "optim/sign_steps.h"
+#include "schedule/ops/all.h"
 
 namespace megalith {
 namespace {
@@ -27,12 +28,12 @@ at::Tensor to_tensor(const std::vector<int64_t>& values) {
 // What is done with blocks and activations, where those are; everything else is the host's.
 bool computes(OpKind kind) {
   switch (kind) {
-    case OpKind::forward:
-    case OpKind::loss:
-    case OpKind::recompute:
-    case OpKind::backward:
-    case OpKind::weigh:
-    case OpKind::fold: return true;
+    case ops::forward:
+    case ops::loss:
+    case ops::recompute:
+    case ops::backward:
+    case ops::weight_gradient:
+    case ops::embedding_gradient: return true;
     default: return false;
   }
 }
@@ -42,7 +43,7 @@ class Present {
  public:
   Present(ModelState& model, BlockId id, Team* team) : model_(model), id_(id) {
     TierScope home(Tier::host);
-    if (model.placement(id) != Placement::memory) model.renew(id, Lane::compute, ModelState::Bring::likely);
+    if (model.placement(id) != Placement::in_memory) model.renew(id, Lane::compute, ModelState::Bring::likely);
     if (model.slices()) model.gather(id, {team->everyone(), team->everyone()});  // the replicas are all there are
     if (model.on_device()) model.upload(id);
   }
@@ -138,7 +139,7 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
         {pass_for(run.batch.slice(m * each, each), input.step, schedule.training), {}, {}, {}, {}, {}, {}, {}});
     run.micros.back().activations.resize(schedule.blocks.size());
     run.micros.back().gradients.resize(schedule.blocks.size());
-    run.micros.back().tapes.assign(schedule.blocks.size(), Tape(settings_.activations, schedule.puts_off));
+    run.micros.back().tapes.assign(schedule.blocks.size(), Tape(settings_.activations, schedule.defers_weight_gradients));
     run.micros.back().inputs.resize(schedule.blocks.size());
     run.micros.back().parked.resize(schedule.blocks.size());
   }
@@ -171,12 +172,12 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
 }
 
 void Engine::execute(Run& run, const Op& op) {
-  MemoryScope scope(op.kind == OpKind::forward ? AllocationKind::activations : AllocationKind::workspace);
+  MemoryScope scope(op.kind == ops::forward ? AllocationKind::activations : AllocationKind::workspace);
   TierScope place(model_.on_device() && computes(op.kind) ? Tier::device : Tier::host);
   const Schedule& schedule = *run.schedule;
   Run::Micro* micro = op.micro == kNoMicro ? nullptr : &run.micros[static_cast<size_t>(op.micro)];
   switch (op.kind) {
-    case OpKind::count: {
+    case ops::count_targets: {
       int64_t targets = run.input.batch->target_count();
       for (Run::Micro& m : run.micros) {
         m.pass.gradient_scale = counters_.loss_scale.scale / static_cast<double>(std::max<int64_t>(targets, 1));
@@ -184,15 +185,15 @@ void Engine::execute(Run& run, const Op& op) {
       }
       break;
     }
-    case OpKind::forward: forward(schedule, op.block, run, op.micro); break;
-    case OpKind::loss: {
+    case ops::forward: forward(schedule, op.block, run, op.micro); break;
+    case ops::loss: {
       const auto before = static_cast<size_t>(op.block) - 1;
       at::Tensor x_NC = std::move(micro->activations[before]);
       micro->sums = model_.head().loss_and_gradient(x_NC, micro->pass, micro->gradients[before]);
       break;
     }
-    case OpKind::recompute: recompute(schedule, op.block, run, op.micro); break;
-    case OpKind::backward: {
+    case ops::recompute: recompute(schedule, op.block, run, op.micro); break;
+    case ops::backward: {
       const auto b = static_cast<size_t>(op.block);
       Tape& tape = micro->tapes[b];
       // Held until it has gone back: its place is counted until then.
@@ -203,26 +204,26 @@ void Engine::execute(Run& run, const Op& op) {
       MEGALITH_ASSERT(tape.empty(), "{} left something on its tape", model_.block(op.block).spec().name);
       break;
     }
-    case OpKind::weigh: micro->tapes[static_cast<size_t>(op.block)].weigh(); break;
-    case OpKind::fold: model_.embedding().fold(); break;
-    case OpKind::norm: run.squares[static_cast<size_t>(op.block)] = model_.gradient_squares(op.block); break;
-    case OpKind::clip: clip(run); break;
-    case OpKind::update:
+    case ops::weight_gradient: micro->tapes[static_cast<size_t>(op.block)].weigh(); break;
+    case ops::embedding_gradient: model_.embedding().fold(); break;
+    case ops::gradient_norm: run.squares[static_cast<size_t>(op.block)] = model_.gradient_squares(op.block); break;
+    case ops::prepare_update: clip(run); break;
+    case ops::optimizer_step:
       if (run.outcome.skipped) model_.clear_gradient(op.block);
       else model_.update(op.block, *optimizer_, run.update);
       break;
-    case OpKind::renew: model_.renew(op.block, op.lane, run.brings); break;
-    case OpKind::fetch: model_.fetch(op.block, op.lane); break;
-    case OpKind::drop: model_.drop(op.block); break;
-    case OpKind::clear: model_.clear(op.block); break;
-    case OpKind::stow: model_.stow(op.block, op.lane); break;
-    case OpKind::park: {
+    case ops::load_updated: model_.renew(op.block, op.lane, run.brings); break;
+    case ops::load: model_.fetch(op.block, op.lane); break;
+    case ops::evict: model_.drop(op.block); break;
+    case ops::zero_gradient: model_.clear(op.block); break;
+    case ops::offload_gradient: model_.stow(op.block, op.lane); break;
+    case ops::offload_input: {
       at::Tensor& input = micro->inputs[static_cast<size_t>(op.block)];
       micro->parked[static_cast<size_t>(op.block)] = model_.park(op.block, op.micro, op.lane, input);
       input.reset();
       break;
     }
-    case OpKind::unpark: {
+    case ops::reload_input: {
       at::Tensor input = activation_of(micro->pass);
       at::Tensor& parked = micro->parked[static_cast<size_t>(op.block)];
       model_.unpark(op.block, op.micro, op.lane, parked, input);
@@ -230,19 +231,19 @@ void Engine::execute(Run& run, const Op& op) {
       micro->inputs[static_cast<size_t>(op.block)] = std::move(input);
       break;
     }
-    case OpKind::upload: model_.upload(op.block); break;
-    case OpKind::download: model_.download(op.block); break;
-    case OpKind::gather: model_.gather(op.block, team_->replicas_net()); break;
-    case OpKind::reduce: model_.reduce(op.block, team_->replicas_net(), team_->tensor_net()); break;
-    case OpKind::total: total(run); break;
-    case OpKind::send:
-    case OpKind::receive:
-    case OpKind::send_back:
-    case OpKind::receive_back:
-    case OpKind::lend:
-    case OpKind::collect: exchange(run, op); break;
-    case OpKind::save: save(op.block, *run.input.sink); break;
-    case OpKind::commit: run.input.sink->commit(); break;
+    case ops::upload: model_.upload(op.block); break;
+    case ops::download: model_.download(op.block); break;
+    case ops::gather_parameters: model_.gather(op.block, team_->replicas_net()); break;
+    case ops::reduce_gradient: model_.reduce(op.block, team_->replicas_net(), team_->tensor_net()); break;
+    case ops::all_reduce_totals: total(run); break;
+    case ops::send_activation:
+    case ops::receive_activation:
+    case ops::send_output_gradient:
+    case ops::receive_output_gradient:
+    case ops::sync_tied_table:
+    case ops::sync_tied_gradient: exchange(run, op); break;
+    case ops::save: save(op.block, *run.input.sink); break;
+    case ops::commit: run.input.sink->commit(); break;
   }
 }
 
@@ -322,13 +323,13 @@ void Engine::exchange(Run& run, const Op& op) {
     return x;
   };
   switch (op.kind) {
-    case OpKind::send: taken(micro->activations[b], team_->forward_way(), op.block + 1); break;
-    case OpKind::receive: micro->activations[b] = received(team_->forward_way(), op.block); break;
-    case OpKind::send_back: taken(micro->gradients[b], team_->backward_way(), op.block); break;
-    case OpKind::receive_back: micro->gradients[b] = received(team_->backward_way(), op.block + 1); break;
+    case ops::send_activation: taken(micro->activations[b], team_->forward_way(), op.block + 1); break;
+    case ops::receive_activation: micro->activations[b] = received(team_->forward_way(), op.block); break;
+    case ops::send_output_gradient: taken(micro->gradients[b], team_->backward_way(), op.block); break;
+    case ops::receive_output_gradient: micro->gradients[b] = received(team_->backward_way(), op.block + 1); break;
     default: {
       const int peer = schedule.stage(schedule.borrows(op.block) ? op.block : schedule.head());
-      if (op.kind == OpKind::lend) model_.lend(op.block, team_->table_way(), peer);
+      if (op.kind == ops::sync_tied_table) model_.lend(op.block, team_->table_way(), peer);
       else model_.collect(op.block, team_->table_way(), peer);
     }
   }

@@ -17,7 +17,7 @@ void ModelState::upload(BlockId id) {
   for (Part& part : state.parts) {
     write_computing(spec, copy, part.own.begin, part.values,
                     [&](const at::Tensor& from, const at::Tensor& to) { device_->upload(from, to); });
-    if (state.placement == Placement::away) part.values.reset();  // the disk has them
+    if (state.placement == Placement::on_disk) part.values.reset();  // the disk has them
   }
   rebind(state, [&] { state.computing = copy; });
 }

@@ -33,7 +33,7 @@ void ModelState::gather(BlockId id, const Replicas& replicas) {
   }
   for (Part& part : state.parts) {
     if (!within) copy_to_computing(state, part);
-    if (state.placement == Placement::away) part.values.reset();
+    if (state.placement == Placement::on_disk) part.values.reset();
     Channel& channel = part.spread ? replicas.of_experts : replicas.all;
     const std::vector<int64_t> cuts = even_cuts(part.flat.size(), channel.size());
     channel.all_gather(buffer_of(state.computing, part.flat.begin, part.flat.size()), cuts);

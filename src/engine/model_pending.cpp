@@ -30,7 +30,7 @@ void ModelState::bring(State& state, std::span<Part* const> parts, Lane lane) {
   for (Part* part : parts) (waiting(*part) > 0 ? behind : current).push_back(part);
   renew_streaming(state, behind, lane);
   for (Part* part : behind) mark_made(state, *part);
-  if (state.placement == Placement::away) read(state, current, lane);
+  if (state.placement == Placement::on_disk) read(state, current, lane);
   for (Part* part : parts) part->present = true;
 }
 
@@ -48,7 +48,7 @@ void ModelState::need(int64_t layer, std::span<const int64_t> begin) {
     if (part.expert < 0 || begin[expert + 1] == begin[expert]) continue;
     if (!part.present) coming.push_back(&part);
     if (std::exchange(part.chosen, true) || !part.sum.defined()) continue;
-    if (state.placement == Placement::away) zero(part.sum);  // another micro-batch's has been cleared already
+    if (state.placement == Placement::on_disk) zero(part.sum);  // another micro-batch's has been cleared already
   }
   bring(state, coming, Lane::compute);
   experts_called_ += std::ssize(coming);
@@ -62,7 +62,7 @@ void ModelState::leave_pending(const Update& update) {
   log_.add(update);
   int64_t oldest = log_.end();
   for (State& state : blocks_) {
-    const bool spilled = state.held && state.placement != Placement::memory;
+    const bool spilled = state.held && state.placement != Placement::in_memory;
     for (Part& part : state.parts) {
       if (!spilled) part.made = log_.end();
       else part.gradient_waits = part.chosen;
@@ -74,7 +74,7 @@ void ModelState::leave_pending(const Update& update) {
 
 void ModelState::forget_gradients() {
   for (State& state : blocks_)
-    if (state.placement == Placement::moments_away && state.gradient_stays) zero(state.gradients);
+    if (state.placement == Placement::optimizer_on_disk && state.gradient_stays) zero(state.gradients);
 }
 
 }  // namespace megalith

@@ -47,10 +47,10 @@ void ModelState::open_store(const Residence& residence) {
         block.inputs.assign(static_cast<size_t>(residence.micros), array_of(residence.parked[id]));
         any = true;
       }
-      if (state.placement == Placement::memory) continue;
+      if (state.placement == Placement::in_memory) continue;
       any = true;
-      if (state.placement == Placement::away) block.parameters.elements = part.own.size();
-      if (state.placement == Placement::away && training_) block.gradient.elements = part.own.size();
+      if (state.placement == Placement::on_disk) block.parameters.elements = part.own.size();
+      if (state.placement == Placement::on_disk && training_) block.gradient.elements = part.own.size();
       if (training_ && elementwise()) block.slots.assign(static_cast<size_t>(slot_arrays_), stored_slot(*part.layout));
     }
   }
@@ -72,16 +72,16 @@ at::Tensor ModelState::buffer(int64_t elements, at::ScalarType type) {
 void ModelState::make_room(State& state) {
   MemoryScope scope(AllocationKind::parameters);
   const int64_t elements = computing_elements(state.block->spec(), compute_type_);
-  if (!home_is_apart()) rebind(state, [&] { state.computing = buffer(elements, compute_type_); });
+  if (!separate_master()) rebind(state, [&] { state.computing = buffer(elements, compute_type_); });
   for (Part& part : state.parts) {
     // What is gathered or uploaded comes whole, as the float32 it is saved from.
-    if (home_is_apart()) part.values = buffer(part.own.size(), at::kFloat);
+    if (separate_master()) part.values = buffer(part.own.size(), at::kFloat);
     else if (compute_type_ == at::kFloat) part.values = state.computing.narrow(0, part.own.begin, part.own.size());
   }
 }
 
 void ModelState::fill_computing(State& state, const Part& part, int64_t begin, std::span<const float> values) {
-  if (compute_type_ == at::kFloat || home_is_apart()) return;  // gather or upload does
+  if (compute_type_ == at::kFloat || separate_master()) return;  // gather or upload does
   const auto count = static_cast<int64_t>(values.size());
   const at::Tensor from = at::from_blob(const_cast<float*>(values.data()), {count}, at::kFloat);
   write_computing(state.block->spec(), state.computing, part.own.begin + begin, from);
@@ -90,7 +90,7 @@ void ModelState::fill_computing(State& state, const Part& part, int64_t begin, s
 void ModelState::renew(BlockId id, Lane lane, Bring which) {
   State& state = state_of(id);
   if (!elementwise() && is_pending(state)) return renew_whole(state, lane);
-  if (state.placement == Placement::away) make_room(state);
+  if (state.placement == Placement::on_disk) make_room(state);
   std::vector<Part*> coming;
   for (Part& part : state.parts) {
     if (which == Bring::all || is_due(part)) coming.push_back(&part);
@@ -101,7 +101,7 @@ void ModelState::renew(BlockId id, Lane lane, Bring which) {
 }
 
 void ModelState::renew_streaming(State& state, std::span<Part* const> parts, Lane lane) {
-  const bool away = state.placement == Placement::away, keeps_values = compute_type_ == at::kFloat || home_is_apart();
+  const bool away = state.placement == Placement::on_disk, keeps_values = compute_type_ == at::kFloat || separate_master();
   const auto values = static_cast<size_t>(slot_arrays_);
   // Arrays: the optimizer's, then what else is on disk.
   std::vector<std::vector<BlockStore::Array>> all;
@@ -127,7 +127,7 @@ void ModelState::renew_streaming(State& state, std::span<Part* const> parts, Lan
 
 // An optimizer that looks at whole parameters.
 void ModelState::renew_whole(State& state, Lane lane) {
-  const bool away = state.placement == Placement::away, wide = compute_type_ == at::kFloat;
+  const bool away = state.placement == Placement::on_disk, wide = compute_type_ == at::kFloat;
   const int64_t flat = state.block->spec().flat_size;
   if (away) {
     MemoryScope scope(AllocationKind::staging);
@@ -139,24 +139,24 @@ void ModelState::renew_whole(State& state, Lane lane) {
                            {store_->gradient(part.stored), part.sum.mutable_data_ptr<float>()}}});
     }
     const int64_t elements = computing_elements(state.block->spec(), compute_type_);
-    if (!home_is_apart()) state.computing = wide ? values : buffer(elements, compute_type_);
+    if (!separate_master()) state.computing = wide ? values : buffer(elements, compute_type_);
   }
   MEGALITH_ASSERT(waiting(state.parts.front()) == 1, "{}", state.block->spec().name);
   apply(state, *optimizer_, log_.from(state.parts.front().made).front());
   for (Part& part : state.parts) {
-    if (!wide && !home_is_apart()) copy_to_computing(state, part);
+    if (!wide && !separate_master()) copy_to_computing(state, part);
     if (!away) continue;
     store_->write(lane, {{{store_->parameters(part.stored), part.values.mutable_data_ptr<float>()}}});
     part.sum.reset();
-    if (!wide && !home_is_apart()) part.values.reset();
+    if (!wide && !separate_master()) part.values.reset();
   }
-  if (away && !home_is_apart()) rebind(state, [] {});
+  if (away && !separate_master()) rebind(state, [] {});
   for (Part& part : state.parts) mark_made(state, part);
 }
 
 void ModelState::fetch(BlockId id, Lane lane) {
   State& state = state_of(id);
-  MEGALITH_ASSERT(state.placement == Placement::away && !state.computing.defined(), "{}", state.block->spec().name);
+  MEGALITH_ASSERT(state.placement == Placement::on_disk && !state.computing.defined(), "{}", state.block->spec().name);
   make_room(state);
   std::vector<Part*> coming;
   for (Part& part : state.parts)
@@ -183,7 +183,7 @@ void ModelState::read(State& state, std::span<Part* const> parts, Lane lane) {
 void ModelState::drop(BlockId id) {
   State& state = state_of(id);
   // A device's copy goes while the host's may be here already, for its next turn.
-  const bool home = state.placement == Placement::away && !(on_device() && state.computing.defined());
+  const bool home = state.placement == Placement::on_disk && !(on_device() && state.computing.defined());
   rebind(state, [&] {
     state.computing.reset();
     for (Part& part : state.parts) {
@@ -199,7 +199,7 @@ void ModelState::clear(BlockId id) {
   const int64_t flat = state.block->spec().flat_size;
   rebind(state, [&] { state.gradients = on_device() ? device_->empty({flat}, at::kFloat) : buffer(flat, at::kFloat); });
   for (Part& part : state.parts) {
-    if (!home_is_apart()) part.sum = state.gradients.narrow(0, part.own.begin, part.own.size());
+    if (!separate_master()) part.sum = state.gradients.narrow(0, part.own.begin, part.own.size());
     if (part.chosen) zero(state.gradients.narrow(0, part.flat.begin, part.flat.size()));  // others when they are
   }
 }
@@ -211,7 +211,7 @@ void ModelState::stow(BlockId id, Lane lane) {
     if (part.chosen) whole.push_back({store_->gradient(part.stored), part.sum.mutable_data_ptr<float>()});
   store_->write(lane, whole);
   for (Part& part : state.parts) part.sum.reset();
-  if (!home_is_apart()) rebind(state, [&] { state.gradients.reset(); });  // else the whole one went when it was summed
+  if (!separate_master()) rebind(state, [&] { state.gradients.reset(); });  // else the whole one went when it was summed
 }
 
 at::Tensor ModelState::park(BlockId id, MicroId micro, Lane lane, const at::Tensor& input) {
@@ -234,7 +234,7 @@ void ModelState::unpark(BlockId id, MicroId micro, Lane lane, const at::Tensor& 
 void ModelState::read_parameters(BlockId id, Lane lane, const PieceWork& look) {
   State& state = state_of(id);
   if (!state.held) return;
-  if (state.placement != Placement::away) {
+  if (state.placement != Placement::on_disk) {
     const std::vector<NamedPart> parts = parameters(id);
     for (size_t p = 0; p < parts.size(); p++) hand_on(state, p, parts[p], false, look);
     return;
@@ -259,11 +259,11 @@ void ModelState::each_value(State& state, Part& part, int64_t chunk, std::byte* 
 void ModelState::write_parameters(BlockId id, const PieceWork& fill) {
   State& state = state_of(id);
   if (!state.held) return;
-  if (state.placement != Placement::away) {
+  if (state.placement != Placement::on_disk) {
     const std::vector<NamedPart> parts = parameters(id);
     for (size_t p = 0; p < parts.size(); p++) hand_on(state, p, parts[p], true, fill);
     for (const Part& part : state.parts)
-      if (compute_type_ != at::kFloat && !home_is_apart()) copy_to_computing(state, part);
+      if (compute_type_ != at::kFloat && !separate_master()) copy_to_computing(state, part);
     return;
   }
   for (Part& part : state.parts)

@@ -97,12 +97,12 @@ ModelState::ModelState(const ModelShape& shape, Precision precision, const Optim
 void ModelState::divide(State& state, BlockId id) {
   const Division& division = part_.division;
   state.held = division.stages.of.empty() || division.stages.of.at(static_cast<size_t>(id)) == division.stages.here;
-  const bool away = state.placement == Placement::away;
+  const bool away = state.placement == Placement::on_disk;
   state.parameters_stay = state.held && !away && !on_device() && !(slices() && division.sharding.zero >= 3);
   state.gradient_stays = state.held && !away && !on_device() && !(slices() && division.sharding.zero >= 2);
   // What is gathered, sliced or uploaded comes whole.
   const std::vector<FlatPart>& parts = state.block->spec().parts;
-  for (const FlatPart& spec : home_is_apart() ? by_ranks(parts) : parts) {
+  for (const FlatPart& spec : separate_master() ? by_ranks(parts) : parts) {
     Part& part = state.parts.emplace_back();
     part.flat = spec.range;
     part.spread = spec.spread;
@@ -113,7 +113,7 @@ void ModelState::divide(State& state, BlockId id) {
     const std::vector<int64_t> cuts = even_cuts(part.flat.size(), replicas);
     const auto place = static_cast<size_t>(part.spread ? part_.expert_replica : part_.replica);
     // Of several ranks with the same expert, one does not know whether another's tokens chose it.
-    if (state.placement != Placement::memory && (elementwise() || !training_) && replicas == 1)
+    if (state.placement != Placement::in_memory && (elementwise() || !training_) && replicas == 1)
       part.expert = spec.expert;
     keeps_experts_ |= part.expert >= 0;
     part.counted = {part.flat.begin + cuts[place], part.flat.begin + cuts[place + 1]};
@@ -162,7 +162,7 @@ void ModelState::allocate(State& state) {
   const auto own_of = [&](const Part& part, const at::Tensor& whole, bool within) {
     return within ? whole.narrow(0, part.own.begin, part.own.size()) : at::zeros({part.own.size()}, type);
   };
-  if (state.placement != Placement::away) {
+  if (state.placement != Placement::on_disk) {
     MemoryScope scope(AllocationKind::parameters);
     if (state.parameters_stay)
       state.computing = at::zeros({computing_elements(state.block->spec(), compute_type_)}, type.dtype(compute_type_));
@@ -170,12 +170,12 @@ void ModelState::allocate(State& state) {
       part.values = own_of(part, state.computing, state.parameters_stay && compute_type_ == at::kFloat);
   }
   if (!training_) return;
-  if (state.placement != Placement::away) {
+  if (state.placement != Placement::on_disk) {
     MemoryScope scope(AllocationKind::gradients);
     if (state.gradient_stays) state.gradients = at::zeros({flat}, type);
     for (Part& part : state.parts) part.sum = own_of(part, state.gradients, state.gradient_stays);
   }
-  if (state.placement == Placement::memory || !elementwise()) {
+  if (state.placement == Placement::in_memory || !elementwise()) {
     MemoryScope scope(AllocationKind::optimizer);
     for (Part& part : state.parts) {
       if (!elementwise()) part.optimizer = at::zeros({part.optimizer_size}, type);
@@ -390,7 +390,7 @@ void ModelState::update(BlockId id, const Optimizer& optimizer, const Update& up
   const bool in_turn = state.gradient_stays && elementwise() && !packs() && !slices();
   for (size_t i = 0; i < state.facts.size() && in_turn; i++) apply_and_clear(slice(state, i), optimizer, update);
   if (!in_turn) apply(state, optimizer, update);
-  if (compute_type_ != at::kFloat && !home_is_apart())  // else gather or upload brings all
+  if (compute_type_ != at::kFloat && !separate_master())  // else gather or upload brings all
     for (const Part& part : state.parts) copy_to_computing(state, part);
   if (!in_turn) clear_gradient(id);
 }

@@ -40,7 +40,7 @@ struct NamedPart {
 struct Residence {
   std::vector<Placement> placement;  // by block
   std::filesystem::path spill;       // folder
-  std::vector<int64_t> parked = {};  // by block: bytes of a micro-batch's input that parks
+  std::vector<int64_t> parked = {};  // by block: bytes of a micro-batch's input that offloads
   int32_t micros = 0;                // that park at the same time
   Staging staging = Staging::scarce; // of what streams
   Device* device = nullptr;          // borrowed; null: blocks are computed in the host's memory
@@ -173,7 +173,7 @@ class ModelState final : private ExpertShelf {
   };
   struct State {
     std::unique_ptr<Block> block;
-    Placement placement = Placement::memory;
+    Placement placement = Placement::in_memory;
     bool held = true;              // else another stage of the pipeline has it
     bool parameters_stay = true, gradient_stays = true;  // whole, from step to step
     at::Tensor
@@ -225,7 +225,7 @@ class ModelState final : private ExpertShelf {
   bool first_of_replicas() const { return part_.replica == 0 && part_.ranks.split.tensor_rank == 0; }
   // What is updated is another buffer than what is computed with: a slice of it, or the host's.
   at::Tensor download_input(const at::Tensor& input);
-  bool home_is_apart() const { return slices() || on_device(); }
+  bool separate_master() const { return slices() || on_device(); }
   bool elementwise() const { return slot_arrays_ >= 0; }
   bool packs() const { return packing_ != Packing::fp32; }
 

@@ -56,7 +56,7 @@ StreamSpeeds try_here(const std::filesystem::path& folder, const DiskWay& way) {
   for (int64_t kind = 0; kind < kinds; kind++) write_whole(*queue, whole(kind, kMany));  // its first writing is slower
   const auto adamw = make_optimizer({});
   const ParameterFacts parameter{"any", {kStateChunk}};
-  const auto renew = [&](Staging staging) {
+  const auto load_updated = [&](Staging staging) {
     return [&, staging](int64_t chunks) {
       const std::vector<BlockStore::Array> arrays{{extent(mean, chunks), true, true},
                                                   {extent(square, chunks), true, true},
@@ -74,10 +74,10 @@ StreamSpeeds try_here(const std::filesystem::path& folder, const DiskWay& way) {
     };
   };
   constexpr int64_t kMoved = 7;  // arrays: four come, three go
-  return {.fetch = try_transfer(1, [&](int64_t chunks) { read_whole(*queue, whole(value, chunks)); }),
-          .stow = try_transfer(1, [&](int64_t chunks) { write_whole(*queue, whole(gradient, chunks)); }),
-          .renew = try_transfer(kMoved, renew(Staging::ample)),
-          .renew_scarce = try_transfer(kMoved, renew(Staging::scarce))};
+  return {.load = try_transfer(1, [&](int64_t chunks) { read_whole(*queue, whole(value, chunks)); }),
+          .offload_gradient = try_transfer(1, [&](int64_t chunks) { write_whole(*queue, whole(gradient, chunks)); }),
+          .load_updated = try_transfer(kMoved, load_updated(Staging::ample)),
+          .load_updated_scarce = try_transfer(kMoved, load_updated(Staging::scarce))};
 }
 
 }  // namespace

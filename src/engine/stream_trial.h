@@ -3,14 +3,14 @@
 #include <filesystem>
 
 #include "memory/disk_way.h"
-#include "schedule/costs.h"
+#include "schedule/cost_model.h"
 
 namespace megalith {
 
 // Alone on the machine, by one thread, with an update like AdamW's.
 struct StreamSpeeds {
-  TransferSpeed fetch, stow;
-  TransferSpeed renew, renew_scarce;  // by how much staging there is: engine/block_store.h
+  TransferSpeed load, offload_gradient;
+  TransferSpeed load_updated, load_updated_scarce;  // by how much staging there is: engine/block_store.h
 };
 
 // Writes a file of some 100 MB, a second or two. UserError (memory.spill) as SpillFile.

@@ -134,7 +134,7 @@ void deferring_facts(BlockFacts& f, const Share& r) {
   f.deferred_bytes = half + e * N * (2 * C + A + X);
   const int64_t F_weighed = r.sparse ? std::max(s.experts.ffn, s.experts.shared) / r.split.tensor : F;
   const int64_t weighed = s.arch == Arch::llama ? 2 * F_weighed : F_weighed;  // the larger of the half's two
-  f.weigh_workspace_bytes = std::max(product_bytes(e, weighed, C), product_bytes(e, C, X));
+  f.weight_gradient_workspace_bytes = std::max(product_bytes(e, weighed, C), product_bytes(e, C, X));
   // The feed-forward half: the norm's output and, where rows are shared, all rows of it and of the gradient.
   const int64_t normed = S * C + (r.shares_rows() ? 2 * N * C : s.dropout.residual > 0 ? S * C : 0);
   const int64_t input = N * C + (r.shares_rows() ? S * C : 0);
@@ -294,7 +294,7 @@ void embedding_facts(BlockFacts& f, const Share& r) {
   f.backward_touched_bytes = e * (r.shares_rows() ? 4 * N + 4 * S : 6 * N) * C;
   f.saved_bytes = s.arch == Arch::bert ? S * r.kept.row(C) : 0;
   f.workspace_bytes = embedding_workspace(r) + (s.arch == Arch::bert ? S * r.kept.more(C) : 0);
-  f.aside_bytes = s.tied ? 4 * std::min(N, (r.V + r.m.micros - 1) / r.m.micros) * C : 0;
+  f.sparse_gradient_bytes = s.tied ? 4 * std::min(N, (r.V + r.m.micros - 1) / r.m.micros) * C : 0;
   if (!r.shares_rows()) return;
   f.tensor_forward = {1, r.sum_bytes(N)};
   f.tensor_backward = {1, r.gather_bytes(N)};

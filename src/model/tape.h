@@ -16,7 +16,7 @@ namespace megalith {
 
 class Tape {
  public:
-  explicit Tape(Packing packing = Packing::fp32, bool puts_off = false) : packing_(packing), puts_off_(puts_off) {}
+  explicit Tape(Packing packing = Packing::fp32, bool defers_weight_gradients = false) : packing_(packing), puts_off_(defers_weight_gradients) {}
 
   void keep(at::Tensor tensor) {
     const bool packs = packing_ != Packing::fp32 && can_pack(tensor);

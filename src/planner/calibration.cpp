@@ -190,10 +190,10 @@ void add_spill_speeds(MachineSpeeds& speeds, const std::filesystem::path& spill,
     return TransferSpeed{remembered(op + " wait", [&] { return part(&TransferSpeed::wait_s); }),
                          remembered(op + " rate", [&] { return part(&TransferSpeed::bytes_per_s); })};
   };
-  speeds.fetch = get_tried("fetch", &StreamSpeeds::fetch);
-  speeds.stow = get_tried("stow", &StreamSpeeds::stow);
-  speeds.renew = get_tried("renew", &StreamSpeeds::renew);
-  speeds.renew_scarce = get_tried("scarce renew", &StreamSpeeds::renew_scarce);
+  speeds.load = get_tried("fetch", &StreamSpeeds::load);
+  speeds.offload_gradient = get_tried("stow", &StreamSpeeds::offload_gradient);
+  speeds.load_updated = get_tried("renew", &StreamSpeeds::load_updated);
+  speeds.load_updated_scarce = get_tried("scarce renew", &StreamSpeeds::load_updated_scarce);
 }
 
 std::string buffers_of(const std::string& what) { return "buffers of " + what; }

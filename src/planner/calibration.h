@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "config/config.h"
 #include "model/facts.h"
-#include "schedule/costs.h"
+#include "schedule/predict/costs.h"
 
 namespace megalith {
 

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "planner/budget.h"
 #include "planner/run_blocks.h"
-#include "schedule/residency_pass.h"
+#include "schedule/passes/residency.h"
 
 namespace megalith {
 namespace {

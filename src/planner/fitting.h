@@ -4,7 +4,7 @@
 
 #include "config/config.h"
 #include "planner/strategy.h"
-#include "schedule/memory.h"
+#include "schedule/predict/memory.h"
 
 namespace megalith {
 

@@ -4,7 +4,7 @@
 
 #include "memory/spill_file.h"
 #include "planner/budget.h"
-#include "schedule/parking_pass.h"
+#include "schedule/passes/input_offload.h"
 
 namespace megalith {
 namespace {
@@ -21,11 +21,11 @@ MemoryUse on_disk(const Schedule& step) {
   for (size_t b = 0; b < step.blocks.size(); b++) {
     const BlockFacts& block = step.blocks[b];
     const Placement placed = step.placed(static_cast<BlockId>(b));
-    if (placed == Placement::away) use[MemoryKind::parameters] += block.values_disk_bytes;
-    if (placed == Placement::away) use[MemoryKind::gradients] += block.values_disk_bytes;
-    if (placed != Placement::memory) use[MemoryKind::optimizer] += block.optimizer_disk_bytes;
+    if (placed == Placement::on_disk) use[MemoryKind::parameters] += block.values_disk_bytes;
+    if (placed == Placement::on_disk) use[MemoryKind::gradients] += block.values_disk_bytes;
+    if (placed != Placement::in_memory) use[MemoryKind::optimizer] += block.optimizer_disk_bytes;
   }
-  for (int64_t bytes : parked_bytes(step)) use[MemoryKind::activations] += step.micros * whole_chunks(bytes);
+  for (int64_t bytes : offloaded_input_bytes(step)) use[MemoryKind::activations] += step.micros * whole_chunks(bytes);
   return use;
 }
 

@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "planner/plan.h"
 #include "planner/refusal.h"
-#include "schedule/memory.h"
+#include "schedule/predict/memory.h"
 
 namespace megalith {
 

@@ -12,11 +12,11 @@
 #include "planner/fitting.h"
 #include "planner/refusal.h"
 #include "planner/run_blocks.h"
-#include "schedule/base_pass.h"
-#include "schedule/checker.h"
-#include "schedule/residency_pass.h"
-#include "schedule/save_pass.h"
-#include "schedule/together.h"
+#include "schedule/passes/training_step.h"
+#include "schedule/check/checker.h"
+#include "schedule/passes/residency.h"
+#include "schedule/passes/save.h"
+#include "schedule/check/rank_checker.h"
 
 namespace megalith {
 namespace {
@@ -34,7 +34,7 @@ std::vector<Simulation> simulate_stages(const Plan& plan, const std::vector<Stra
   }
   std::vector<RankSchedule> ranks;
   for (const Schedule& step : steps) ranks.push_back({&step});
-  return simulate_together(ranks, costs);
+  return simulate_ranks(ranks, costs);
 }
 
 void predict(Plan& plan) {
@@ -68,7 +68,7 @@ void must_meet(const Plan& plan, Schedule (*write)(const std::vector<BlockFacts>
   std::vector<RankSchedule> ranks;
   for (int32_t column = 0; column < std::min(2, plan.strategy.division.sharding.replicas); column++)
     for (const Schedule& stage : stages) ranks.push_back({&stage, column});
-  const auto problems = check_together(ranks);
+  const auto problems = check_ranks(ranks);
   MEGALITH_ASSERT(problems.empty(), "{}", problems.front().reason);
 }
 

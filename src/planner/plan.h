@@ -9,9 +9,9 @@
 #include "config/config.h"
 #include "engine/block_store.h"
 #include "planner/strategy.h"
-#include "schedule/costs.h"
+#include "schedule/predict/costs.h"
 #include "schedule/schedule.h"
-#include "schedule/simulator.h"
+#include "schedule/predict/simulator.h"
 
 namespace megalith {
 

@@ -4,8 +4,9 @@
 
 #include "memory/machine.h"
 #include "model/facts.h"
-#include "schedule/residency_pass.h"
-#include "schedule/step_json.h"
+#include "schedule/op_type.h"
+#include "schedule/passes/residency.h"
+#include "schedule/show/step_json.h"
 
 namespace megalith {
 namespace {
@@ -54,12 +55,12 @@ nlohmann::json to_json(const Plan& plan, const Config& config) {
             {"ahead", plan.strategy.ahead},
             {"layers_recomputed", std::count_if(plan.strategy.keep.begin(), plan.strategy.keep.end(),
                                                 [](Keep keep) { return keep != Keep::all; })},
-            {"blocks_away", std::count(plan.strategy.placement.begin(), plan.strategy.placement.end(), Placement::away)},
+            {"blocks_away", std::count(plan.strategy.placement.begin(), plan.strategy.placement.end(), Placement::on_disk)},
             {"blocks_with_moments_away",
-             std::count(plan.strategy.placement.begin(), plan.strategy.placement.end(), Placement::moments_away)},
-            {"layers_with_inputs_away", std::count(plan.strategy.parks.begin(), plan.strategy.parks.end(), true)},
-            {"disk_read_bytes", disk_traffic(plan.step).read},
-            {"disk_written_bytes", disk_traffic(plan.step).written}}},
+             std::count(plan.strategy.placement.begin(), plan.strategy.placement.end(), Placement::optimizer_on_disk)},
+            {"layers_with_inputs_away", std::count(plan.strategy.offloads.begin(), plan.strategy.offloads.end(), true)},
+            {"disk_read_bytes", traffic_of(plan.step).read},
+            {"disk_written_bytes", traffic_of(plan.step).written}}},
           {"predicted",
            {{"step_s", plan.predicted.seconds},
             {"peak_bytes", plan.predicted_peak().value},

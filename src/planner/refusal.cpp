@@ -9,7 +9,7 @@
 #include "planner/plan.h"
 #include "planner/plan_json.h"
 #include "planner/run_blocks.h"
-#include "schedule/residency_pass.h"
+#include "schedule/passes/residency.h"
 
 namespace megalith {
 namespace {

@@ -69,7 +69,7 @@ void cover(std::vector<BlockFacts>& facts, const std::vector<BlockFacts>& others
   for (size_t b = 0; b < facts.size(); b++)
     for (int64_t BlockFacts::* bytes :
          {&BlockFacts::saved_bytes, &BlockFacts::attention_saved_bytes, &BlockFacts::workspace_bytes,
-          &BlockFacts::deferred_bytes, &BlockFacts::deferring_workspace_bytes, &BlockFacts::weigh_workspace_bytes})
+          &BlockFacts::deferred_bytes, &BlockFacts::deferring_workspace_bytes, &BlockFacts::weight_gradient_workspace_bytes})
       facts[b].*bytes = std::max(facts[b].*bytes, others[b].*bytes);
 }
 
@@ -147,11 +147,11 @@ std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch, Sta
     if (narrow) {  // they come as float32 and are narrowed on the way
       std::vector<StoredArray> values;
       for (const FlatPart& part : specs[b].parts) values.push_back({part.range.size()});
-      facts[b].fetch_bytes = BlockStore::staging_bytes({values}, staging);
+      facts[b].load_bytes = BlockStore::staging_bytes({values}, staging);
     }
     if (optimizer->statistics_rounds() > 0) describe_whole(facts[b], specs[b], *optimizer, narrow);
     else describe_streaming(facts[b], specs[b], slots, config.train.optimizer_state, narrow, staging);
-    if (b > 0) facts[b].parking_bytes = BlockStore::staging_bytes({{{(facts[b - 1].output_bytes + 3) / 4}}}, staging);
+    if (b > 0) facts[b].input_offload_bytes = BlockStore::staging_bytes({{{(facts[b - 1].output_bytes + 3) / 4}}}, staging);
   }
   return facts;
 }

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "schedule/memory.h"
-#include "schedule/order.h"
-#include "schedule/parking_pass.h"
-#include "schedule/recompute_choice.h"
-#include "schedule/save_pass.h"
-#include "schedule/residency_pass.h"
+#include "schedule/predict/memory.h"
+#include "schedule/check/happens_before.h"
+#include "schedule/passes/input_offload.h"
+#include "schedule/passes/recompute_choice.h"
+#include "schedule/passes/save.h"
+#include "schedule/passes/residency.h"
 
 namespace megalith {
 namespace {
@@ -43,13 +43,13 @@ class PlacementPath {
   size_t length() const { return order_.size() * (streams_ ? 2 : 1); }
   std::vector<Placement> at(size_t steps) const {
     if (steps == 0) return {};
-    std::vector<Placement> placement(count_, Placement::memory);
+    std::vector<Placement> placement(count_, Placement::in_memory);
     size_t away = steps;
     if (streams_) {
-      for (size_t i = 0; i < std::min(steps, order_.size()); i++) placement[order_[i]] = Placement::moments_away;
+      for (size_t i = 0; i < std::min(steps, order_.size()); i++) placement[order_[i]] = Placement::optimizer_on_disk;
       away = steps - std::min(steps, order_.size());
     }
-    for (size_t i = 0; i < away; i++) placement[order_[i]] = Placement::away;
+    for (size_t i = 0; i < away; i++) placement[order_[i]] = Placement::on_disk;
     return placement;
   }
 
@@ -82,13 +82,13 @@ std::vector<Keep> keep_as_told(const std::vector<BlockFacts>& blocks, const Memo
 
 // The first layers park first: their inputs wait longest. Empty: none is to.
 std::vector<bool> parking(const std::vector<Keep>& keep, size_t layers) {
-  std::vector<bool> parks(keep.size());
+  std::vector<bool> offloads(keep.size());
   for (size_t b = 0; b < keep.size() && layers > 0; b++)
     if (keep[b] == Keep::input) {
-      parks[b] = true;
+      offloads[b] = true;
       layers--;
     }
-  return std::ranges::find(parks, true) == parks.end() ? std::vector<bool>() : parks;
+  return std::ranges::find(offloads, true) == offloads.end() ? std::vector<bool>() : offloads;
 }
 
 // With as little recomputation as fits where blocks are computed, the placement given.
@@ -113,7 +113,7 @@ Schedule training_schedule(const std::vector<BlockFacts>& blocks, int32_t micros
     const PipelineOrder order = strategy.order == ComputeOrder::by_block ? PipelineOrder::breadth_first : strategy.pipeline;
     step = pipeline_step(blocks, micros, order, within_stages(strategy.keep, strategy.division.stages), strategy.division);
   }
-  return with_residency(with_parking(std::move(step), strategy.parks), strategy.placement, strategy.window,
+  return with_residency(with_input_offload(std::move(step), strategy.offloads), strategy.placement, strategy.window,
                         strategy.ahead);
 }
 
@@ -123,12 +123,12 @@ Schedule evaluation_schedule(const std::vector<BlockFacts>& blocks, int32_t micr
 }
 
 Schedule final_save_schedule(const std::vector<BlockFacts>& blocks, const Strategy& strategy) {
-  return strategy.spills() ? with_save(renew_only(blocks, strategy.placement, strategy.division))
+  return strategy.spills() ? with_save(apply_pending_only(blocks, strategy.placement, strategy.division))
                            : save_only(blocks, strategy.division);
 }
 
 int64_t most_memory(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy, Tier tier) {
-  const auto bound = [&](const Schedule& schedule) { return memory_bound(schedule, Order(schedule), tier).bytes; };
+  const auto bound = [&](const Schedule& schedule) { return memory_bound(schedule, HappensBefore(schedule), tier).bytes; };
   const int64_t step = bound(with_save(training_schedule(blocks, micros, strategy)));
   // Validation and the last save hold less, but where training drops tokens.
   if (std::ranges::none_of(blocks, &BlockFacts::drops_tokens)) return step;
@@ -167,7 +167,7 @@ std::vector<Strategy> strategies_on_device(const std::vector<BlockFacts>& blocks
     if (!steps) return;
     strategy.placement = path.at(*steps);
     found.push_back(strategy);
-    const bool away = std::ranges::find(strategy.placement, Placement::away) != strategy.placement.end();
+    const bool away = std::ranges::find(strategy.placement, Placement::on_disk) != strategy.placement.end();
     for (strategy.ahead = 1; away && strategy.ahead <= 2 && fits_host(strategy); strategy.ahead++) found.push_back(strategy);
   };
   for (int32_t window : windows_to_try(memory, true, blocks.size())) {
@@ -184,11 +184,11 @@ std::vector<Strategy> strategies_on_device(const std::vector<BlockFacts>& blocks
     // Inputs that layers keep, in the host's memory.
     if (open) strategy.keep = recompute_all(blocks);
     const auto parked = smallest(layers, [&](size_t n) {
-      strategy.parks = parking(strategy.keep, n);
+      strategy.offloads = parking(strategy.keep, n);
       return fits_device(strategy);
     });
     if (!parked) break;  // nor would a larger window fit
-    strategy.parks = parking(strategy.keep, *parked);
+    strategy.offloads = parking(strategy.keep, *parked);
     add(strategy);
   }
   return found;
@@ -215,11 +215,11 @@ std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, 
   const size_t layers = blocks.size() - 2;
   const auto park_some = [&](Strategy strategy) {
     const auto count = smallest(layers, [&](size_t n) {
-      strategy.parks = parking(strategy.keep, n);
+      strategy.offloads = parking(strategy.keep, n);
       return fits(strategy);
     });
     if (!count || *count == 0) return;
-    strategy.parks = parking(strategy.keep, *count);
+    strategy.offloads = parking(strategy.keep, *count);
     found.push_back(strategy);
   };
   const bool may_park = open || memory.recompute == Recompute::full || memory.recompute == Recompute::every;
@@ -252,7 +252,7 @@ std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, 
       Strategy parked = strategy;
       parked.keep = open ? recompute_all(blocks) : strategy.keep;
       park_some(parked);
-      parked.parks = parking(parked.keep, layers);
+      parked.offloads = parking(parked.keep, layers);
       const auto steps = smallest(path.length(), [&](size_t n) {
         parked.placement = path.at(n);
         return fits(parked);
@@ -276,7 +276,7 @@ Strategy tightest_strategy(const std::vector<BlockFacts>& blocks, int32_t micros
     strategy.window = limits.memory.window > 0 ? static_cast<int32_t>(limits.memory.window) : 1;
     if (!limits.memory.spill.empty()) strategy.placement = PlacementPath(blocks).at(PlacementPath(blocks).length());
     if (most_memory(blocks, micros, strategy, Tier::device) > limits.device)
-      strategy.parks = parking(strategy.keep, blocks.size() - 2);
+      strategy.offloads = parking(strategy.keep, blocks.size() - 2);
     return strategy;
   }
   if (limits.memory.spill.empty()) return strategy;
@@ -286,7 +286,7 @@ Strategy tightest_strategy(const std::vector<BlockFacts>& blocks, int32_t micros
   strategy.window = limits.memory.window > 0 ? static_cast<int32_t>(limits.memory.window) : 1;
   // Small inputs take less memory than the staging on their way.
   Strategy parked = strategy;
-  parked.parks = parking(parked.keep, blocks.size() - 2);
+  parked.offloads = parking(parked.keep, blocks.size() - 2);
   return most_memory(blocks, micros, parked) < most_memory(blocks, micros, strategy) ? parked : strategy;
 }
 
@@ -304,11 +304,11 @@ std::string describe(const Strategy& strategy) {
     else if (whole > 0) say(fmt::format("{} of {} layers recomputed{}", whole, layers, chains ? " in chains" : ""));
   }
   if (strategy.spills()) {
-    const auto away = std::count(strategy.placement.begin(), strategy.placement.end(), Placement::away);
-    const auto moments = std::count(strategy.placement.begin(), strategy.placement.end(), Placement::moments_away);
+    const auto away = std::count(strategy.placement.begin(), strategy.placement.end(), Placement::on_disk);
+    const auto moments = std::count(strategy.placement.begin(), strategy.placement.end(), Placement::optimizer_on_disk);
     if (away > 0) say(fmt::format("{} of {} blocks on disk", away, strategy.placement.size()));
     if (moments > 0) say(fmt::format("moments of {} on disk", moments));
-    const auto parked = std::count(strategy.parks.begin(), strategy.parks.end(), true);
+    const auto parked = std::count(strategy.offloads.begin(), strategy.offloads.end(), true);
     const std::string_view where = strategy.division.device ? "in the host's memory" : "on disk";
     if (parked > 0) say(fmt::format("inputs of {} layers {}", parked, where));
     if (!strategy.placement.empty() && !strategy.division.device) say(fmt::format("window {}", strategy.window));

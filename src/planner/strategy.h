@@ -8,8 +8,8 @@
 
 #include "base/tier.h"
 #include "config/config.h"
-#include "schedule/base_pass.h"
-#include "schedule/pipeline_pass.h"
+#include "schedule/passes/training_step.h"
+#include "schedule/passes/pipeline.h"
 #include "schedule/schedule.h"
 
 namespace megalith {
@@ -20,13 +20,13 @@ struct Strategy {
   ComputeOrder order = ComputeOrder::by_micro;
   std::vector<Keep> keep;             // by block; empty: all keep all
   std::vector<Placement> placement;   // by block; empty: all in memory
-  std::vector<bool> parks;            // by block: the input that it keeps waits on disk; empty: none does
+  std::vector<bool> offloads;            // by block: the input that it keeps waits on disk; empty: none does
   int32_t window = 1;                 // turns that blocks come early to where they are computed
   int32_t ahead = 0;                  // with a device: turns that they come from disk before that
   Division division;                  // given, as is the pipeline's order: with by_block it is breadth first
   PipelineOrder pipeline = PipelineOrder::one_f_one_b;
 
-  bool spills() const { return !placement.empty() || !parks.empty(); }
+  bool spills() const { return !placement.empty() || !offloads.empty(); }
   bool moves() const { return spills() || division.device; }  // something comes and goes by the window
   bool recomputes() const { return !keep.empty(); }
 };

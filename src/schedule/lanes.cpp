@@ -115,7 +115,7 @@ void Lanes::run_queue(size_t lane, std::unique_lock<std::mutex>& lock) {
   }
   state.has_work = false;
   awake_--;
-  check_for_circle();
+  check_for_cycle();
   idle_.notify_one();
 }
 
@@ -124,7 +124,7 @@ bool Lanes::wait_for(OpId op, LaneState& lane, std::unique_lock<std::mutex>& loc
   if (failure_ || done_[op]) return failure_ == nullptr;
   lane.waits_for = op;
   awake_--;
-  check_for_circle();
+  check_for_cycle();
   lane.wake.wait(lock, [&] { return lane.waits_for == kNoOp; });
   return failure_ == nullptr;
 }
@@ -152,7 +152,7 @@ void Lanes::rouse(LaneState& lane) {
 }
 
 // When every lane that has work left sleeps, nobody is left to wake them.
-void Lanes::check_for_circle() {
+void Lanes::check_for_cycle() {
   if (awake_ > 0) return;
   for (auto& lane : lanes_) {
     if (lane->waits_for == kNoOp) continue;

@@ -45,7 +45,7 @@ class Lanes {
   void finish(OpId op);
   void fail(std::exception_ptr reason);
   void rouse(LaneState& lane);
-  void check_for_circle();
+  void check_for_cycle();
   double now() const;                                        // seconds since the run began
 
   std::mutex mutex_;  // guards everything below

@@ -18,7 +18,7 @@ struct Span {
 // A lane was free and its next op waited, in the end, for an op of this kind.
 struct Stall {
   Lane lane = Lane::compute;
-  OpKind waited_for = OpKind::count;
+  OpKind waited_for{};
   double seconds = 0;
 };
 

@@ -12,8 +12,9 @@
 #include "memory/machine.h"
 #include "optim/rate.h"
 #include "report/html.h"
-#include "schedule/draw.h"
-#include "schedule/step_json.h"
+#include "schedule/show/draw.h"
+#include "schedule/show/step_json.h"
+#include "schedule/ops/all.h"
 #include "train/generate.h"
 #include "train/signals.h"
 #include "train/step.h"
@@ -25,7 +26,7 @@ namespace {
 double save_delay(const Schedule& schedule, const std::vector<Span>& spans) {
   double delay = 0, work_ends = 0;
   for (const Stall& stall : stalls(schedule, spans))
-    if (stall.waited_for == OpKind::save) delay += stall.seconds;
+    if (stall.waited_for == ops::save) delay += stall.seconds;
   for (size_t i = 0; i < spans.size(); i++)
     if (schedule.ops[i].lane != Lane::write) work_ends = std::max(work_ends, spans[i].end);
   return delay + step_seconds(spans) - work_ends;

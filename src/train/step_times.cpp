@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/stopwatch.h"
-#include "schedule/step_json.h"
+#include "schedule/show/step_json.h"
 
 namespace megalith {
 

@@ -16,7 +16,7 @@
 #include "planner/shape_forecast.h"
 #include "planner/shape_plans.h"
 #include "report/html.h"
-#include "schedule/parking_pass.h"
+#include "schedule/passes/input_offload.h"
 #include "train/agreement.h"
 #include "train/far_hosts.h"
 #include "train/layout.h"
@@ -142,7 +142,7 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
                     show(Bytes(config.memory.device_bandwidth))));
   }
   Engine engine(config.model.shape, config.train, config.run.seed, /*training=*/true,
-                {plan.strategy.placement, spill_folder(config, team), parked_bytes(plan.step), plan.micros, plan.staging,
+                {plan.strategy.placement, spill_folder(config, team), offloaded_input_bytes(plan.step), plan.micros, plan.staging,
                  device ? &*device : nullptr},
                 team, plan.strategy.division);
   if (const BlockStore* store = engine.model().store())

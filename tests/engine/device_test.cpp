@@ -10,18 +10,18 @@
 #include "engine/elsewhere.h"
 #include "engine/simulated_device.h"
 #include "memory/allocator.h"
-#include "schedule/checker.h"
-#include "schedule/memory.h"
-#include "schedule/parking_pass.h"
-#include "schedule/recompute_choice.h"
-#include "schedule/residency_pass.h"
+#include "schedule/check/checker.h"
+#include "schedule/predict/memory.h"
+#include "schedule/passes/input_offload.h"
+#include "schedule/passes/recompute_choice.h"
+#include "schedule/passes/residency.h"
 
 namespace megalith {
 namespace {
 
 using namespace testing_support;
 
-constexpr Placement M = Placement::memory, O = Placement::moments_away, A = Placement::away;
+constexpr Placement M = Placement::in_memory, O = Placement::optimizer_on_disk, A = Placement::on_disk;
 constexpr double kFast = 50e9;  // bytes a second
 constexpr int64_t kMiB = int64_t{1} << 20;
 
@@ -53,7 +53,7 @@ struct Mode {
   ComputeOrder order;
   int32_t window, ahead;
   int every;  // layers in a chain that is recomputed; 0: none
-  bool parks = false;
+  bool offloads = false;
 };
 
 const std::vector<Mode>& modes() {
@@ -73,9 +73,9 @@ const std::vector<Mode>& modes() {
 
 Schedule step_of(const std::vector<BlockFacts>& blocks, int32_t micros, const Mode& mode, const Division& division) {
   const auto keep = mode.every > 0 ? recompute_every(blocks, mode.every) : std::vector<Keep>();
-  std::vector<bool> parks(keep.size());
-  for (size_t b = 0; b < keep.size(); b++) parks[b] = mode.parks && keep[b] == Keep::input;
-  return with_residency(with_parking(training_step(blocks, micros, mode.order, keep, division), parks), mode.placement,
+  std::vector<bool> offloads(keep.size());
+  for (size_t b = 0; b < keep.size(); b++) offloads[b] = mode.offloads && keep[b] == Keep::input;
+  return with_residency(with_input_offload(training_step(blocks, micros, mode.order, keep, division), offloads), mode.placement,
                         mode.window, mode.ahead);
 }
 
@@ -128,7 +128,7 @@ TEST_F(OnDevice, ItsMemoryIsWhatTheScheduleSaysAndNoMore) {
                            Mode{"window 4", placement, ComputeOrder::by_block, 4, 1, 0}}) {
     SCOPED_TRACE(mode.name);
     const Schedule step = step_of(blocks, 2, mode, division_);
-    const int64_t bound = memory_bound(step, Order(step), Tier::device).bytes;
+    const int64_t bound = memory_bound(step, HappensBefore(step), Tier::device).bytes;
     const int64_t room = bound + bound / 50 + kMiB;  // alignment, and tables that no schedule counts
     reset_memory_peak();
     {
@@ -202,7 +202,7 @@ TEST_F(OnDevice, ASaveWritesTheStateThatTheStepBeforeLeft) {
     const Schedule plain = training_step(blocks, 2);
     const Schedule step = step_of(blocks, 2, {"", placement, ComputeOrder::by_block, 2, 1, 1, true}, division_);
     expect_the_same_saves({*memory, plain}, save_only(blocks), {*there, step},
-                          with_save(renew_only(blocks, placement, division_)), batch);
+                          with_save(apply_pending_only(blocks, placement, division_)), batch);
   }
 }
 

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/support.h"
-#include "schedule/residency_pass.h"
-#include "schedule/save_pass.h"
+#include "schedule/passes/residency.h"
+#include "schedule/passes/save.h"
 
 namespace megalith::testing_support {
 
@@ -58,7 +58,7 @@ inline std::vector<BlockFacts> facts_of(const ModelShape& shape, const Batch& ba
 // Parameters and optimizer state wherever they are, pending updates made.
 inline Tensors all_state(Engine& engine, const std::vector<BlockFacts>& blocks, const std::vector<Placement>& placement,
                          const Division& division = {}) {
-  engine.run(renew_only(blocks, placement, division), {nullptr, 0, 0, nullptr});
+  engine.run(apply_pending_only(blocks, placement, division), {nullptr, 0, 0, nullptr});
   Tensors out;
   const auto add = [&](const NamedPart& piece) {
     std::vector<float>& whole = out[piece.name];

@@ -5,16 +5,17 @@
 #include <filesystem>
 
 #include "engine/elsewhere.h"
-#include "schedule/checker.h"
-#include "schedule/recompute_choice.h"
-#include "schedule/residency_pass.h"
+#include "schedule/check/checker.h"
+#include "schedule/passes/recompute_choice.h"
+#include "schedule/op_type.h"
+#include "schedule/passes/residency.h"
 
 namespace megalith {
 namespace {
 
 using namespace testing_support;
 
-constexpr Placement M = Placement::memory, O = Placement::moments_away, A = Placement::away;
+constexpr Placement M = Placement::in_memory, O = Placement::optimizer_on_disk, A = Placement::on_disk;
 constexpr int kSteps = 50;
 constexpr int32_t kMicros = 2;
 constexpr int64_t kExperts = 32;
@@ -101,7 +102,7 @@ class LazyExperts : public testing::TestWithParam<Case> {
 
 // What is not float32 is compared as its bytes.
 Tensors bytes_of_state(Engine& engine, const std::vector<BlockFacts>& blocks, const std::vector<Placement>& placement) {
-  engine.run(renew_only(blocks, placement), {nullptr, 0, 0, nullptr});
+  engine.run(apply_pending_only(blocks, placement), {nullptr, 0, 0, nullptr});
   Tensors out;
   const auto add = [&](const NamedPart& piece) {
     std::vector<float>& whole = out[piece.name];
@@ -148,7 +149,7 @@ TEST_P(LazyExperts, GiveTheLossesAndTheStateOfARunInMemory) {
   Schedule counted = step;
   for (size_t b = 0; b < counted.blocks.size(); b++)
     counted.blocks[b].optimizer_bytes = disk->model().optimizer_bytes(static_cast<BlockId>(b));
-  const DiskTraffic eager = disk_traffic(counted);
+  const Traffic eager = traffic_of(counted);
   EXPECT_LT(static_cast<double>(moved.read), 0.7 * kSteps * static_cast<double>(eager.read));
   EXPECT_LT(static_cast<double>(moved.written), 0.7 * kSteps * static_cast<double>(eager.written));
   EXPECT_GT(moved.experts_called, kSteps);

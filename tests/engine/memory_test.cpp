@@ -3,7 +3,7 @@
 
 #include "engine/support.h"
 #include "memory/allocator.h"
-#include "schedule/memory.h"
+#include "schedule/predict/memory.h"
 
 namespace megalith {
 namespace {
@@ -69,7 +69,7 @@ TEST_P(PeakMemory, IsWithinAFifthOfThePrediction) {
   Schedule step = training_step(facts, c.micros, ComputeOrder::by_micro, keep);
   MemoryLedger ledger(step);
   for (OpId op = 0; op < static_cast<OpId>(step.ops.size()); op++) ledger.start(op), ledger.finish(op);
-  const MemoryBound bound = memory_bound(step, Order(step));
+  const MemoryBound bound = memory_bound(step, HappensBefore(step));
 
   reset_memory_peak();
   for (int i = 0; i < 2; i++) engine->run(step, {&batch, i, 1e-3, nullptr});

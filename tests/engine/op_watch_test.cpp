@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "launch/rank_view.h"
+#include "schedule/ops/all.h"
 
 namespace megalith {
 namespace {
@@ -26,7 +27,7 @@ TEST(OpWatch, AWaitBelongsToTheLaneWhoseThreadWaits) {
   watch.wait_ends(outside);
   EXPECT_TRUE(launch::look_at_ranks(folder).front().lanes.empty());
 
-  const Op forward{OpKind::forward, 2, 0, Lane::compute, {}}, norm{OpKind::norm, 5, kNoMicro, Lane::net, {}};
+  const Op forward{ops::forward, 2, 0, Lane::compute, {}}, norm{ops::gradient_norm, 5, kNoMicro, Lane::net, {}};
   watch.enter(forward);
   watch.wait_begins({"all_gather", &tensor, 3, {}});
   std::thread net([&] {

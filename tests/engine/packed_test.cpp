@@ -4,16 +4,16 @@
 #include <filesystem>
 
 #include "engine/support.h"
-#include "schedule/checker.h"
-#include "schedule/recompute_choice.h"
-#include "schedule/save_pass.h"
-#include "schedule/residency_pass.h"
+#include "schedule/check/checker.h"
+#include "schedule/passes/recompute_choice.h"
+#include "schedule/passes/save.h"
+#include "schedule/passes/residency.h"
 
 namespace megalith {
 namespace {
 
 using namespace testing_support;
-constexpr Placement M = Placement::memory, O = Placement::moments_away, A = Placement::away;
+constexpr Placement M = Placement::in_memory, O = Placement::optimizer_on_disk, A = Placement::on_disk;
 
 class Packed : public ::testing::Test {
  protected:
@@ -43,7 +43,7 @@ ModelShape odd_shape() {
 using StateBytes = std::map<std::string, std::vector<std::byte>>;
 
 StateBytes state_of(Engine& engine, const std::vector<BlockFacts>& blocks, const std::vector<Placement>& placement) {
-  engine.run(renew_only(blocks, placement), {nullptr, 0, 0, nullptr});
+  engine.run(apply_pending_only(blocks, placement), {nullptr, 0, 0, nullptr});
   StateBytes out;
   const auto add = [&](const NamedPart& piece) {
     out[piece.name].insert(out[piece.name].end(), piece.bytes().begin(), piece.bytes().end());

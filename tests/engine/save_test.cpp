@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/support.h"
-#include "schedule/save_pass.h"
+#include "schedule/passes/save.h"
 
 namespace megalith {
 namespace {

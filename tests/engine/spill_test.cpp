@@ -6,11 +6,11 @@
 #include "base/error.h"
 #include "engine/elsewhere.h"
 #include "memory/allocator.h"
-#include "schedule/checker.h"
-#include "schedule/memory.h"
-#include "schedule/parking_pass.h"
-#include "schedule/recompute_choice.h"
-#include "schedule/residency_pass.h"
+#include "schedule/check/checker.h"
+#include "schedule/predict/memory.h"
+#include "schedule/passes/input_offload.h"
+#include "schedule/passes/recompute_choice.h"
+#include "schedule/passes/residency.h"
 
 namespace megalith {
 namespace {
@@ -26,7 +26,7 @@ class Spill : public ::testing::Test {
                                       std::vector<Placement> placement, const Schedule& step = {}) {
     at::set_num_threads(1);
     auto engine = std::make_unique<Engine>(shape, settings, 3, true,
-                                           Residence{std::move(placement), folder_, parked_bytes(step), step.micros});
+                                           Residence{std::move(placement), folder_, offloaded_input_bytes(step), step.micros});
     engine->model().initialise(3);
     return engine;
   }
@@ -34,7 +34,7 @@ class Spill : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
-constexpr Placement M = Placement::memory, O = Placement::moments_away, A = Placement::away;
+constexpr Placement M = Placement::in_memory, O = Placement::optimizer_on_disk, A = Placement::on_disk;
 
 constexpr int kSelective = -1;
 
@@ -44,7 +44,7 @@ struct Mode {
   ComputeOrder order;
   int32_t window;
   int every;  // layers in a chain; 0: no recomputation; kSelective: of the feed-forward halves
-  bool parks = false;  // the inputs that layers keep
+  bool offloads = false;  // the inputs that layers keep
 };
 
 const std::vector<Mode>& modes() {
@@ -81,10 +81,10 @@ TEST_F(Spill, EveryModeGivesTheLossesAndTheStateOfARunInMemory) {
       const auto keep = mode.every == kSelective ? recompute_feed_forward(blocks)
                         : mode.every > 0         ? recompute_every(blocks, mode.every)
                                                  : std::vector<Keep>();
-      std::vector<bool> parks(keep.size());
-      for (size_t b = 0; b < keep.size(); b++) parks[b] = mode.parks && keep[b] == Keep::input;
+      std::vector<bool> offloads(keep.size());
+      for (size_t b = 0; b < keep.size(); b++) offloads[b] = mode.offloads && keep[b] == Keep::input;
       const Schedule step =
-          with_residency(with_parking(training_step(blocks, 3, mode.order, keep), parks), mode.placement, mode.window);
+          with_residency(with_input_offload(training_step(blocks, 3, mode.order, keep), offloads), mode.placement, mode.window);
       const auto problems = check(step);
       ASSERT_TRUE(problems.empty()) << problems.front().reason;
       auto engine = engine_with(shape, settings, mode.placement, step);
@@ -105,16 +105,16 @@ TEST_F(Spill, InputsThatParkLeaveMemory) {
   constexpr int32_t kMicros = 8;
   const Batch batch = random_batch(shape, kMicros, 256);
   auto blocks = facts_of(shape, batch, kMicros, Precision::fp32);
-  for (BlockFacts& block : blocks) block.parking_bytes = BlockStore::staging_bytes({{{256 * 512}}}, Staging::scarce);
+  for (BlockFacts& block : blocks) block.input_offload_bytes = BlockStore::staging_bytes({{{256 * 512}}}, Staging::scarce);
   const auto keep = recompute_all(blocks);
-  std::vector<bool> parks(blocks.size());
-  for (size_t b = 0; b < keep.size(); b++) parks[b] = keep[b] == Keep::input;
+  std::vector<bool> offloads(blocks.size());
+  for (size_t b = 0; b < keep.size(); b++) offloads[b] = keep[b] == Keep::input;
   struct Peak {
     int64_t measured, bound;
     double loss;
   };
   const auto peak_of = [&](const std::vector<bool>& parking) {
-    const Schedule step = with_parking(training_step(blocks, kMicros, ComputeOrder::by_block, keep), parking);
+    const Schedule step = with_input_offload(training_step(blocks, kMicros, ComputeOrder::by_block, keep), parking);
     const int64_t before = allocated_memory().live;
     auto engine = engine_with(shape, settings_with(), {}, step);
     for (size_t b = 0; b < blocks.size(); b++)
@@ -124,9 +124,9 @@ TEST_F(Spill, InputsThatParkLeaveMemory) {
     const double loss = engine->run(step, {&batch, 1, 0.01, nullptr}).loss;
     Schedule counted = step;
     counted.blocks = blocks;
-    return Peak{allocated_memory().peak - before, memory_bound(counted, Order(counted)).bytes, loss};
+    return Peak{allocated_memory().peak - before, memory_bound(counted, HappensBefore(counted)).bytes, loss};
   };
-  const Peak stays = peak_of({}), goes = peak_of(parks);
+  const Peak stays = peak_of({}), goes = peak_of(offloads);
   EXPECT_EQ(goes.loss, stays.loss);
   constexpr int64_t kMiB = int64_t{1} << 20;  // 6 layers, 8 micro-batches of half a MiB each
   EXPECT_LT(goes.measured, stays.measured - 12 * kMiB);
@@ -168,7 +168,7 @@ TEST_F(Spill, ASaveWritesTheStateThatTheStepBeforeLeft) {
   const Schedule plain = training_step(blocks, 2);
   const Schedule step =
       with_residency(training_step(blocks, 2, ComputeOrder::by_block, recompute_all(blocks)), placement, 2);
-  expect_the_same_saves({*memory, plain}, save_only(blocks), {*disk, step}, with_save(renew_only(blocks, placement)), batch);
+  expect_the_same_saves({*memory, plain}, save_only(blocks), {*disk, step}, with_save(apply_pending_only(blocks, placement)), batch);
 }
 
 }  // namespace

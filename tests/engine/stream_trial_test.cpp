@@ -10,7 +10,7 @@ TEST(StreamTrial, SaysHowLongEachOpTakesAndLeavesNothing) {
   install_allocator();
   ScratchFolder folder;
   const StreamSpeeds speeds = try_streams(folder.path(), choose_disk_way(folder.path()));
-  for (const TransferSpeed& op : {speeds.fetch, speeds.stow, speeds.renew, speeds.renew_scarce}) {
+  for (const TransferSpeed& op : {speeds.load, speeds.offload_gradient, speeds.load_updated, speeds.load_updated_scarce}) {
     EXPECT_GT(op.wait_s, 0);
     EXPECT_GT(op.bytes_per_s, 0);
   }

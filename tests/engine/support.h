@@ -12,7 +12,8 @@
 #include "config/presets.h"
 #include "engine/engine.h"
 #include "model/facts.h"
-#include "schedule/base_pass.h"
+#include "schedule/passes/training_step.h"
+#include "schedule/ops/all.h"
 
 namespace megalith::testing_support {
 
@@ -87,7 +88,7 @@ inline Schedule gradients_only(Schedule schedule) {
   std::vector<OpId> moved;  // by old id; gradients never come after what is left out
   for (Op& op : schedule.ops) {
     moved.push_back(static_cast<OpId>(ops.size()));
-    if (op.kind == OpKind::norm || op.kind == OpKind::clip || op.kind == OpKind::update) continue;
+    if (op.kind == ops::gradient_norm || op.kind == ops::prepare_update || op.kind == ops::optimizer_step) continue;
     for (OpId& before : op.after) before = moved[static_cast<size_t>(before)];
     ops.push_back(op);
   }

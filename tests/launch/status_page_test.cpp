@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "launch/rank_view.h"
+#include "schedule/ops/all.h"
 
 namespace megalith::launch {
 namespace {
@@ -29,8 +30,8 @@ TEST_F(StatusPageTest, TellsOpExchangeAndWhomItWaitsFor) {
   page.state(RankState::training);
   page.step(17, 0.5);
   page.checkpoint(10);
-  page.enter({OpKind::backward, 4, 1, Lane::compute, {}}, 0.25);
-  page.enter({OpKind::norm, 5, kNoMicro, Lane::net, {}}, 0.001);
+  page.enter({ops::backward, 4, 1, Lane::compute, {}}, 0.25);
+  page.enter({ops::gradient_norm, 5, kNoMicro, Lane::net, {}}, 0.001);
   const std::vector<int> peers{0, 1, 3};
   page.waiting(Lane::net, "all-reduce over data", peers);
 
@@ -60,7 +61,7 @@ TEST_F(StatusPageTest, ManyPeersAreCounted) {
   StatusPage page(page_file(folder_, 0), 0);
   std::vector<int> peers(40);
   for (int i = 0; i < 40; i++) peers[static_cast<size_t>(i)] = i + 1;
-  page.enter({OpKind::norm, 5, kNoMicro, Lane::net, {}}, 0.001);
+  page.enter({ops::gradient_norm, 5, kNoMicro, Lane::net, {}}, 0.001);
   page.waiting(Lane::net, std::string(100, 'x'), peers);
   const LaneView lane = look_at_ranks(folder_).front().lanes.front();
   EXPECT_EQ(static_cast<int>(lane.peers.size()) + lane.more_peers, 40);
@@ -72,7 +73,7 @@ TEST_F(StatusPageTest, AFailureKeepsItsMessageAfterTheProcessIsGone) {
   const pid_t child = ::fork();
   if (child == 0) {
     StatusPage page(page_file(folder_, 1), 1);
-    page.enter({OpKind::forward, 0, 0, Lane::compute, {}}, 1);
+    page.enter({ops::forward, 0, 0, Lane::compute, {}}, 1);
     page.end(ExitCode::user, "run.yaml:3: train.lr: expected a number above 0, got -1");
     ::_exit(2);
   }

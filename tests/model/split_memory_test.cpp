@@ -125,8 +125,8 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
   // Of experts that others have tokens for the facts say the most that can come.
   // Of kept tokens likewise the most that can lie on one rank.
   const double most = c.expert > 1 ? static_cast<double>(c.expert) + 0.5 : c.kept > 0 ? 1.3 : c.experts.any() ? 1.25 : 1.1;
-  for (const bool puts_off : {false, true}) {
-    std::vector<Tape> tapes(blocks.size(), Tape(Packing::fp32, puts_off));
+  for (const bool defers_weight_gradients : {false, true}) {
+    std::vector<Tape> tapes(blocks.size(), Tape(Packing::fp32, defers_weight_gradients));
     at::Tensor x, g;
     for (size_t b = 0; b + 1 < blocks.size(); b++) {
       const BlockFacts& f = facts[b];
@@ -144,8 +144,8 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
       const BlockFacts& f = facts[b];
       const int64_t input = b > 0 ? facts[b - 1].output_bytes : 0;
       at::Tensor incoming = std::move(g);
-      const bool defers = puts_off && f.kind == BlockKind::layer;
-      const int64_t work = defers ? f.deferring_workspace_bytes + f.deferred_bytes : f.workspace_bytes + f.aside_bytes;
+      const bool defers = defers_weight_gradients && f.kind == BlockKind::layer;
+      const int64_t work = defers ? f.deferring_workspace_bytes + f.deferred_bytes : f.workspace_bytes + f.sparse_gradient_bytes;
       const int64_t measured = above([&] { g = blocks[b]->backward(incoming, pass, tapes[b]); });
       const double ratio =
           expect(f, defers ? "in two" : "backward", input + work, measured, input + f.saved_bytes + f.output_bytes);
@@ -156,7 +156,7 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
       const int64_t weighing = above([&] { tapes[b].weigh(); });
       EXPECT_LT(expect(f, "waiting", f.deferred_bytes, before - allocated_memory().live, 0), c.expert > 1 ? most : 1.1)
           << f.name;
-      EXPECT_LE(weighing, f.weigh_workspace_bytes + (1 << 16)) << f.name;  // sums of biases
+      EXPECT_LE(weighing, f.weight_gradient_workspace_bytes + (1 << 16)) << f.name;  // sums of biases
     }
     static_cast<EmbeddingBlock&>(*blocks.front()).fold();
   }

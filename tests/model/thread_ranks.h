@@ -20,9 +20,9 @@
 namespace megalith::testing_support {
 
 // What the ranks of one axis have in common.
-class Meeting {
+class Rendezvous {
  public:
-  explicit Meeting(int64_t size) : offers_(static_cast<size_t>(size)) {}
+  explicit Rendezvous(int64_t size) : offers_(static_cast<size_t>(size)) {}
 
   struct Offer {
     std::string call;  // all ranks' must be equal
@@ -70,7 +70,7 @@ class Meeting {
 
 class ThreadExchange : public Exchange {
  public:
-  ThreadExchange(Meeting& meeting, int64_t size, int64_t rank) : meeting_(meeting), size_(size), rank_(rank) {}
+  ThreadExchange(Rendezvous& meeting, int64_t size, int64_t rank) : meeting_(meeting), size_(size), rank_(rank) {}
   int64_t size() const override { return size_; }
   int64_t rank() const override { return rank_; }
   int64_t rows_worth_weights() const override { return worth; }
@@ -106,7 +106,7 @@ class ThreadExchange : public Exchange {
   void all_to_all(const at::Tensor& send, std::span<const int64_t> send_cuts, at::Tensor& receive,
                   std::span<const int64_t> receive_cuts) override {
     count(send.nbytes() - slice(send, send_cuts, rank_).nbytes());
-    Meeting::Offer mine{"all_to_all", send, {send_cuts.begin(), send_cuts.end()}};
+    Rendezvous::Offer mine{"all_to_all", send, {send_cuts.begin(), send_cuts.end()}};
     meeting_.meet(rank_, std::move(mine), [&](const auto& offers) {
       for (int64_t r = 0; r < size_; r++)
         slice(receive, receive_cuts, r).copy_(slice(of(offers, r).tensor, of(offers, r).cuts, rank_));
@@ -137,7 +137,7 @@ class ThreadExchange : public Exchange {
   int64_t worth = 1;             // rows: whatever can be lent is
 
  private:
-  static const Meeting::Offer& of(const std::vector<Meeting::Offer>& offers, int64_t rank) {
+  static const Rendezvous::Offer& of(const std::vector<Rendezvous::Offer>& offers, int64_t rank) {
     return offers[static_cast<size_t>(rank)];
   }
   static at::Tensor slice(const at::Tensor& whole, std::span<const int64_t> cuts, int64_t rank) {
@@ -145,7 +145,7 @@ class ThreadExchange : public Exchange {
     return whole.narrow(0, cuts[r], cuts[r + 1] - cuts[r]);
   }
   static at::Tensor wide(const at::Tensor& x) { return x.to(c10::promoteTypes(x.scalar_type(), at::kFloat)); }
-  static Meeting::Offer offer(const std::string& call, const at::Tensor& x, std::span<const int64_t> cuts) {
+  static Rendezvous::Offer offer(const std::string& call, const at::Tensor& x, std::span<const int64_t> cuts) {
     EXPECT_TRUE(x.is_contiguous());
     std::string text = call + " " + c10::toString(x.scalar_type()) + " " + std::to_string(x.numel());
     for (int64_t cut : cuts) text += " " + std::to_string(cut);
@@ -162,7 +162,7 @@ class ThreadExchange : public Exchange {
     calls++;
     bytes += static_cast<int64_t>(sent);
   }
-  Meeting& meeting_;
+  Rendezvous& meeting_;
   int64_t size_, rank_;
   std::function<void()> on_its_way_;
   std::vector<at::Tensor> scrap_;
@@ -172,12 +172,12 @@ class ThreadExchange : public Exchange {
 inline void run_ranks(int64_t tensor, int64_t context, ContextForm form, const std::function<void(const Ranks&)>& work,
                       int64_t expert = 1) {
   const int64_t all = tensor * context * expert;
-  std::vector<std::unique_ptr<Meeting>> by_tensor, by_context,
+  std::vector<std::unique_ptr<Rendezvous>> by_tensor, by_context,
       by_expert;  // each has as many as all ranks; some are not used
   for (int64_t i = 0; i < all; i++) {
-    by_tensor.push_back(std::make_unique<Meeting>(tensor));
-    by_context.push_back(std::make_unique<Meeting>(context));
-    by_expert.push_back(std::make_unique<Meeting>(expert));
+    by_tensor.push_back(std::make_unique<Rendezvous>(tensor));
+    by_context.push_back(std::make_unique<Rendezvous>(context));
+    by_expert.push_back(std::make_unique<Rendezvous>(expert));
   }
   std::mutex mutex;
   std::exception_ptr first;

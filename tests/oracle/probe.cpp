@@ -13,7 +13,8 @@
 #include "memory/allocator.h"
 #include "model/facts.h"
 #include "model/token_dropping.h"
-#include "schedule/base_pass.h"
+#include "schedule/passes/training_step.h"
+#include "schedule/ops/all.h"
 #include "train/load_model.h"
 
 using namespace megalith;
@@ -26,7 +27,7 @@ Schedule gradients_only(Schedule schedule) {
   std::vector<OpId> place;
   for (Op& op : schedule.ops) {
     place.push_back(static_cast<OpId>(ops.size()));
-    if (op.kind == OpKind::norm || op.kind == OpKind::clip || op.kind == OpKind::update) continue;
+    if (op.kind == ops::gradient_norm || op.kind == ops::prepare_update || op.kind == ops::optimizer_step) continue;
     for (OpId& before : op.after) before = place[static_cast<size_t>(before)];  // never one that was left out
     ops.push_back(op);
   }

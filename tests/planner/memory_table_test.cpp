@@ -11,7 +11,7 @@
 #include "planner/budget.h"
 #include "planner/measurements.h"
 #include "planner/own_cache.h"
-#include "schedule/parking_pass.h"
+#include "schedule/passes/input_offload.h"
 
 namespace megalith {
 namespace {
@@ -70,7 +70,7 @@ TEST_F(Table, WhatIsOnDiskIsWhatTheStoreTakes) {
     EXPECT_LT(table.plain[MemoryKind::optimizer], moments);
     moments = table.plain[MemoryKind::optimizer];
     Engine engine(config.model.shape, config.train, 1, true,
-                  {spilled.strategy.placement, config.memory.spill, parked_bytes(spilled.step), spilled.micros});
+                  {spilled.strategy.placement, config.memory.spill, offloaded_input_bytes(spilled.step), spilled.micros});
     // Up to a chunk an array: alignment between parameters.
     EXPECT_NEAR(static_cast<double>(engine.model().store()->bytes()), static_cast<double>(table.disk.total()),
                 static_cast<double>(4 * spilled.blocks.size() * kSpillChunk));

@@ -4,10 +4,12 @@
 
 #include "config/presets.h"
 #include "model/facts.h"
-#include "schedule/checker.h"
-#include "schedule/recompute_choice.h"
-#include "schedule/save_pass.h"
-#include "schedule/residency_pass.h"
+#include "schedule/check/checker.h"
+#include "schedule/passes/recompute_choice.h"
+#include "schedule/passes/save.h"
+#include "schedule/op_type.h"
+#include "schedule/passes/residency.h"
+#include "schedule/ops/all.h"
 
 namespace megalith {
 namespace {
@@ -49,9 +51,9 @@ TEST(Strategy, EveryBudgetIsKeptAndMoreMemoryMovesLess) {
       const Schedule step = with_save(training_schedule(blocks, 4, strategy));
       const auto problems = check(step, Bytes(room * kMiB));
       EXPECT_TRUE(problems.empty()) << room << ": " << problems.front().reason;
-      const DiskTraffic traffic = disk_traffic(training_schedule(blocks, 4, strategy));
+      const Traffic traffic = traffic_of(training_schedule(blocks, 4, strategy));
       least = std::min(least, traffic.read + traffic.written);
-      const auto in_memory = std::count(strategy.placement.begin(), strategy.placement.end(), Placement::memory);
+      const auto in_memory = std::count(strategy.placement.begin(), strategy.placement.end(), Placement::in_memory);
       partial |= strategy.spills() && in_memory > 1 && in_memory < std::ssize(strategy.placement);
     }
     EXPECT_LE(least, before) << room;
@@ -86,11 +88,11 @@ TEST(Strategy, BothBudgetsOfADeviceAndItsHostAreKeptAndMoreOfTheDeviceMovesLess)
         const auto problems = check(step, Bytes(host), Bytes(device));
         EXPECT_TRUE(problems.empty()) << host << ", " << device << ": " << problems.front().reason;
         int64_t copied = 0;
-        for (const Op& op : step.ops) copied += copied_bytes(step, op);
+        for (const Op& op : step.ops) copied += traffic_of(step, op).copied;
         least = std::min(least, copied);
         all_at_home |= strategy.placement.empty();
         on_disk |= strategy.ahead > 0;
-        parked |= !strategy.parks.empty();
+        parked |= !strategy.offloads.empty();
       }
       if (host == kPlenty) {
         EXPECT_LE(least, before) << device;
@@ -110,14 +112,14 @@ TEST(Strategy, AnythingAwayMovesThirtySixBytesAParameter) {
   MemorySettings memory;
   memory.spill = "disk";
   Strategy tightest = tightest_strategy(blocks, 4, {memory, 0});
-  tightest.parks = {};  // state alone
+  tightest.offloads = {};  // state alone
   const Schedule step = training_schedule(blocks, 4, tightest);
   int64_t parameters = 0;
   for (size_t b = 1; b + 1 < blocks.size(); b++) parameters += blocks[b].parameters;
-  DiskTraffic layers;
+  Traffic layers;
   for (const Op& op : step.ops)
     if (op.block > 0 && op.block + 1 < static_cast<BlockId>(blocks.size())) {
-      const DiskTraffic one = disk_traffic(step, op);
+      const Traffic one = traffic_of(step, op);
       layers.read += one.read;
       layers.written += one.written;
     }
@@ -142,19 +144,19 @@ TEST(Strategy, WithoutADiskLayersAreRecomputedUntilItFits) {
 
 // What keeps a long sequence or many micro-batches from fitting: what layers keep for their recomputation.
 TEST(Strategy, InputsOfLayersParkWhereNothingElseFits) {
-  const auto parks = [](const Strategy& s) { return std::count(s.parks.begin(), s.parks.end(), true); };
+  const auto offloads = [](const Strategy& s) { return std::count(s.offloads.begin(), s.offloads.end(), true); };
   struct Case {
     int64_t sequences, length, micros;
   };
   for (const Case& c : {Case{1, 1024, 64}, Case{1, 16384, 1}}) {
     auto blocks = facts_of("gpt2-124m", c.sequences, c.length, c.micros);
-    for (BlockFacts& block : blocks) block.parking_bytes = 4 * kMiB;
+    for (BlockFacts& block : blocks) block.input_offload_bytes = 4 * kMiB;
     const auto micros = static_cast<int32_t>(c.micros);
     MemorySettings memory;
     memory.spill = "disk";
     Strategy unparked = tightest_strategy(blocks, micros, {memory, 0});
     const int64_t tight = most_memory(blocks, micros, unparked);
-    unparked.parks = {};
+    unparked.offloads = {};
     const int64_t before = most_memory(blocks, micros, unparked);
     EXPECT_LT(tight, before * 4 / 5);  // the rest is there while one layer is made again
     const int64_t room = (tight + before) / 2;
@@ -165,15 +167,15 @@ TEST(Strategy, InputsOfLayersParkWhereNothingElseFits) {
       const Schedule step = with_save(training_schedule(blocks, micros, strategy));
       const auto problems = check(step, Bytes(room));
       EXPECT_TRUE(problems.empty()) << problems.front().reason;
-      if (strategy.parks.empty()) continue;
-      fewest = std::min<int64_t>(fewest, parks(strategy));
-      DiskTraffic moved;
+      if (strategy.offloads.empty()) continue;
+      fewest = std::min<int64_t>(fewest, offloads(strategy));
+      Traffic moved;
       for (const Op& op : step.ops)
-        if (op.kind == OpKind::park || op.kind == OpKind::unpark) {
-          moved.read += disk_traffic(step, op).read;
-          moved.written += disk_traffic(step, op).written;
+        if (op.kind == ops::offload_input || op.kind == ops::reload_input) {
+          moved.read += traffic_of(step, op).read;
+          moved.written += traffic_of(step, op).written;
         }
-      EXPECT_EQ(moved.written, parks(strategy) * c.micros * blocks[1].output_bytes);
+      EXPECT_EQ(moved.written, offloads(strategy) * c.micros * blocks[1].output_bytes);
       EXPECT_EQ(moved.read, moved.written);
     }
     EXPECT_GT(fewest, 0);
@@ -187,13 +189,13 @@ TEST(Strategy, IsSaidInWords) {
   Strategy strategy;
   EXPECT_EQ(describe(strategy), "");
   strategy.keep = {Keep::all, Keep::input, Keep::input, Keep::all};
-  strategy.placement = {Placement::memory, Placement::away, Placement::away, Placement::moments_away};
+  strategy.placement = {Placement::in_memory, Placement::on_disk, Placement::on_disk, Placement::optimizer_on_disk};
   strategy.window = 2;
   EXPECT_EQ(describe(strategy), "full recompute, 2 of 4 blocks on disk, moments of 1 on disk, window 2");
-  strategy.parks = {false, true, false, false};
+  strategy.offloads = {false, true, false, false};
   strategy.placement = {};
   EXPECT_EQ(describe(strategy), "full recompute, inputs of 1 layers on disk");
-  strategy.parks = {};
+  strategy.offloads = {};
   strategy.keep = {Keep::all, Keep::attention, Keep::input, Keep::none, Keep::all};
   EXPECT_EQ(describe(strategy), "1 of 3 layers recomputed selectively, 2 of 3 layers recomputed in chains");
   strategy.keep = {Keep::all, Keep::attention, Keep::attention, Keep::all};

@@ -1,10 +1,11 @@
-#include "schedule/checker.h"
+#include "schedule/check/checker.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "schedule/random_schedules.h"
+#include "schedule/ops/all.h"
 
 namespace megalith {
 namespace {
@@ -29,17 +30,17 @@ TEST(Checker, AMissingOpIsNamed) {
 
 TEST(Checker, ADoubledOpIsNamed) {
   Schedule schedule = step();
-  schedule.ops.push_back(schedule.ops[find(schedule, OpKind::update, 1)]);
+  schedule.ops.push_back(schedule.ops[find(schedule, ops::optimizer_step, 1)]);
   EXPECT_EQ(first_reason(schedule), "update of layer 0 is done more than once");
   EXPECT_EQ(check(schedule).front().op, static_cast<OpId>(schedule.ops.size()) - 1);
 }
 
 TEST(Checker, AnOpOfAnotherStepIsNamed) {
   Schedule schedule = step();
-  schedule.ops[find(schedule, OpKind::backward, 0, 1)].micro = 7;
+  schedule.ops[find(schedule, ops::backward, 0, 1)].micro = 7;
   EXPECT_EQ(first_reason(schedule), "backward of embedding, micro-batch 7 is no part of this step");
   schedule = step();
-  schedule.ops[find(schedule, OpKind::norm, 0)].block = 12;
+  schedule.ops[find(schedule, ops::gradient_norm, 0)].block = 12;
   EXPECT_EQ(first_reason(schedule), "norm of block 12 is no part of this step");
 }
 
@@ -65,13 +66,13 @@ TEST(Checker, ShapesThatMakeNoSenseAreRefused) {
 
 TEST(Checker, ADependencyOnNothingIsNamed) {
   Schedule schedule = step();
-  schedule.ops[find(schedule, OpKind::clip)].after.push_back(999);
+  schedule.ops[find(schedule, ops::prepare_update)].after.push_back(999);
   EXPECT_EQ(first_reason(schedule), "clip waits for op 999, which does not exist");
 }
 
 TEST(Checker, OpsThatWaitForEachOtherAreNamed) {
   Schedule schedule = step();
-  const OpId save = find(schedule, OpKind::save, 1), update = find(schedule, OpKind::update, 1);
+  const OpId save = find(schedule, ops::save, 1), update = find(schedule, ops::optimizer_step, 1);
   schedule.ops[save].after.push_back(update);
   EXPECT_EQ(first_reason(schedule),
             "update of layer 0 waits in a circle, for save of layer 0, then for update of layer 0");
@@ -79,26 +80,26 @@ TEST(Checker, OpsThatWaitForEachOtherAreNamed) {
 
 TEST(Checker, AWaitAgainstTheOrderOfTheLaneIsACircle) {
   Schedule schedule = step();  // save of embedding comes first on the lane of save of head
-  schedule.ops[find(schedule, OpKind::save, 0)].after.push_back(find(schedule, OpKind::save, 2));
+  schedule.ops[find(schedule, ops::save, 0)].after.push_back(find(schedule, ops::save, 2));
   EXPECT_NE(first_reason(schedule).find("waits in a circle"), std::string::npos);
 }
 
 TEST(Checker, AnOpListedBeforeWhatItWaitsForIsRefused) {
   Schedule schedule = step();
-  schedule.ops[find(schedule, OpKind::save, 0)].after.push_back(find(schedule, OpKind::count));
+  schedule.ops[find(schedule, ops::save, 0)].after.push_back(find(schedule, ops::count_targets));
   EXPECT_EQ(first_reason(schedule), "save of embedding is listed before count, for which it waits");
 }
 
 TEST(Checker, AnUpdateThatDoesNotWaitForItsSaveIsARace) {
   Schedule schedule = step();
-  forget(schedule, find(schedule, OpKind::update, 2), find(schedule, OpKind::save, 2));
+  forget(schedule, find(schedule, ops::optimizer_step, 2), find(schedule, ops::save, 2));
   EXPECT_EQ(first_reason(schedule),
             "update of head may run at the same time as save of head, and both use the parameters of head");
 }
 
 TEST(Checker, AnUpdateThatDoesNotWaitForClipIsARace) {
   Schedule schedule = step();
-  forget(schedule, find(schedule, OpKind::update, 0), find(schedule, OpKind::clip));
+  forget(schedule, find(schedule, ops::optimizer_step, 0), find(schedule, ops::prepare_update));
   EXPECT_EQ(first_reason(schedule),
             "update of embedding may run at the same time as clip, and both use the scale of the updates");
 }
@@ -115,7 +116,7 @@ TEST(Checker, GradientsAddUpInTheOrderOfMicroBatches) {
 // Exchanges the work of two ops, each staying where the other was.
 Schedule exchanged(OpKind a, BlockId block_a, OpKind b, BlockId block_b) {
   Schedule schedule = training_step(make_blocks(3, true), 1);
-  auto micro = [](OpKind kind) { return kind <= OpKind::backward ? 0 : kNoMicro; };
+  auto micro = [](OpKind kind) { return kind <= ops::backward ? 0 : kNoMicro; };
   Op& first = schedule.ops[find(schedule, a, block_a, micro(a))];
   Op& second = schedule.ops[find(schedule, b, block_b, micro(b))];
   std::swap(first.kind, second.kind);
@@ -125,36 +126,36 @@ Schedule exchanged(OpKind a, BlockId block_a, OpKind b, BlockId block_b) {
 }
 
 TEST(Checker, ANormBeforeAllContributionsIsCaught) {
-  EXPECT_EQ(first_reason(exchanged(OpKind::norm, 1, OpKind::backward, 1)),
+  EXPECT_EQ(first_reason(exchanged(ops::gradient_norm, 1, ops::backward, 1)),
             "norm of layer 0 uses the gradient of layer 0 with 0 of 1 contributions");
 }
 
 TEST(Checker, ATiedTablesNormWaitsForFold) {
-  EXPECT_EQ(first_reason(exchanged(OpKind::norm, 0, OpKind::fold, 0)),
+  EXPECT_EQ(first_reason(exchanged(ops::gradient_norm, 0, ops::embedding_gradient, 0)),
             "norm of embedding uses the gradient of the tied table of embedding with 1 of 2 contributions");
 }
 
 TEST(Checker, AFoldNeedsWhatBackwardKeptAside) {
-  EXPECT_EQ(first_reason(exchanged(OpKind::fold, 0, OpKind::backward, 0)),
+  EXPECT_EQ(first_reason(exchanged(ops::embedding_gradient, 0, ops::backward, 0)),
             "fold of embedding has no gradient kept aside of embedding, micro-batch 0");
 }
 
 TEST(Checker, AForwardNeedsItsInput) {
-  EXPECT_EQ(first_reason(exchanged(OpKind::forward, 0, OpKind::forward, 1)),
+  EXPECT_EQ(first_reason(exchanged(ops::forward, 0, ops::forward, 1)),
             "forward of layer 0, micro-batch 0 has no activation of embedding, micro-batch 0");
 }
 
 TEST(Checker, ABackwardNeedsTheGradientOfItsOutput) {
-  EXPECT_EQ(first_reason(exchanged(OpKind::backward, 0, OpKind::backward, 1)),
+  EXPECT_EQ(first_reason(exchanged(ops::backward, 0, ops::backward, 1)),
             "backward of embedding, micro-batch 0 has no gradient of the output of embedding, micro-batch 0");
 }
 
 TEST(Checker, AClipBeforeTheLastNormIsCaught) {
   Schedule schedule = training_step(make_blocks(3, false), 1);
-  std::swap(schedule.ops[find(schedule, OpKind::clip)].kind,
-            schedule.ops[find(schedule, OpKind::norm, 0)].kind);
-  schedule.ops[find(schedule, OpKind::clip, 0)].block = kNoBlock;
-  schedule.ops[find(schedule, OpKind::norm)].block = 0;
+  std::swap(schedule.ops[find(schedule, ops::prepare_update)].kind,
+            schedule.ops[find(schedule, ops::gradient_norm, 0)].kind);
+  schedule.ops[find(schedule, ops::prepare_update, 0)].block = kNoBlock;
+  schedule.ops[find(schedule, ops::gradient_norm)].block = 0;
   EXPECT_EQ(first_reason(schedule), "clip has no norm of embedding");
 }
 
@@ -162,24 +163,24 @@ TEST(Checker, ParametersMayNotChangeWhileTheyAreUsed) {
   Schedule schedule = with_save(training_step(make_blocks(2, false), 1));
   // Saves after the updates instead of before them.
   for (Op& op : schedule.ops) {
-    if (op.kind == OpKind::update) std::erase_if(op.after, [](OpId after) { return after < 2; });
+    if (op.kind == ops::optimizer_step) std::erase_if(op.after, [](OpId after) { return after < 2; });
   }
   std::rotate(schedule.ops.begin(), schedule.ops.begin() + 3, schedule.ops.end());
   const OpId count = static_cast<OpId>(schedule.ops.size());
   for (Op& op : schedule.ops) {
     for (OpId& after : op.after) after = (after - 3 + count) % count;
   }
-  const OpId save = find(schedule, OpKind::save, 0);
-  schedule.ops[save].after = {find(schedule, OpKind::update, 1)};
+  const OpId save = find(schedule, ops::save, 0);
+  schedule.ops[save].after = {find(schedule, ops::optimizer_step, 1)};
   EXPECT_EQ(first_reason(schedule),
             "save of embedding comes after the parameters of embedding changed for the next step");
 }
 
 TEST(Checker, WhatIsOnDiskIsFetchedOnlyWhenItWasRenewed) {
   Schedule schedule = with_residency(training_step(make_blocks(4, false), 2, ComputeOrder::by_block),
-                                     std::vector<Placement>(4, Placement::away), 1);
+                                     std::vector<Placement>(4, Placement::on_disk), 1);
   ASSERT_EQ(first_reason(schedule), "accepted");
-  std::swap(schedule.ops[find(schedule, OpKind::renew, 1)].kind, schedule.ops[find(schedule, OpKind::fetch, 1)].kind);
+  std::swap(schedule.ops[find(schedule, ops::load_updated, 1)].kind, schedule.ops[find(schedule, ops::load, 1)].kind);
   EXPECT_EQ(first_reason(schedule), "fetch of layer 0 has no optimizer state of layer 0");
 }
 

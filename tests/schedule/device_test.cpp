@@ -4,14 +4,15 @@
 
 #include <algorithm>
 
-#include "schedule/checker.h"
-#include "schedule/memory.h"
+#include "schedule/check/checker.h"
+#include "schedule/predict/memory.h"
 #include "schedule/random_schedules.h"
+#include "schedule/ops/all.h"
 
 namespace megalith {
 namespace {
 
-constexpr Placement M = Placement::memory, O = Placement::moments_away, A = Placement::away;
+constexpr Placement M = Placement::in_memory, O = Placement::optimizer_on_disk, A = Placement::on_disk;
 
 Division on_device() {
   Division division;
@@ -29,22 +30,22 @@ int64_t count(const Schedule& schedule, OpKind kind) {
   return std::count_if(schedule.ops.begin(), schedule.ops.end(), [&](const Op& op) { return op.kind == kind; });
 }
 
-MemoryBound bound(const Schedule& schedule, Tier tier) { return memory_bound(schedule, Order(schedule), tier); }
+MemoryBound bound(const Schedule& schedule, Tier tier) { return memory_bound(schedule, HappensBefore(schedule), tier); }
 
 TEST(Device, CopiesHaveLanesOfTheirOwn) {
   const Schedule step = step_on_device(6, {}, 2);
   ASSERT_TRUE(check(step).empty());
   for (const Op& op : step.ops) {
-    EXPECT_EQ(op.lane == Lane::upload, op.kind == OpKind::upload);
-    EXPECT_EQ(op.lane == Lane::download, op.kind == OpKind::download || op.kind == OpKind::norm);
+    EXPECT_EQ(op.lane == Lane::upload, op.kind == ops::upload);
+    EXPECT_EQ(op.lane == Lane::download, op.kind == ops::download || op.kind == ops::gradient_norm);
   }
-  EXPECT_EQ(count(step, OpKind::download), 6);
+  EXPECT_EQ(count(step, ops::download), 6);
 }
 
 TEST(Device, AWindowAsLongAsTheStepUploadsEveryBlockOnce) {
   // Forward and backward, but for the last layer and the head, whose turns follow one another.
-  EXPECT_GT(count(step_on_device(8, {}, 1), OpKind::upload), 8);
-  EXPECT_EQ(count(step_on_device(8, {}, 16), OpKind::upload), 8);
+  EXPECT_GT(count(step_on_device(8, {}, 1), ops::upload), 8);
+  EXPECT_EQ(count(step_on_device(8, {}, 16), ops::upload), 8);
 }
 
 TEST(Device, TheWindowBoundsTheDevicesMemoryAndTheHostsIsWhatItWas) {
@@ -80,7 +81,7 @@ TEST(Device, WhatIsOnDiskComesHomeBeforeItIsUploaded) {
     // How many turns of computing lie between the moment a block may be read and the moment it may be uploaded.
     int64_t waits = 0;
     for (const Op& op : step.ops) {
-      if (op.kind != OpKind::upload) continue;
+      if (op.kind != ops::upload) continue;
       OpId home = kNoOp, turn = kNoOp;
       for (OpId after : op.after) {
         if (step.ops[after].lane == Lane::read) home = after;
@@ -102,18 +103,18 @@ TEST(Device, ParkedInputsWaitInTheHostsMemory) {
   for (BlockFacts& block : blocks) block.output_bytes = 10000;
   std::vector<Keep> keep(10, Keep::input);
   keep.front() = keep.back() = Keep::all;
-  std::vector<bool> parks(10);
-  for (size_t b = 1; b < 9; b++) parks[b] = true;
+  std::vector<bool> offloads(10);
+  for (size_t b = 1; b < 9; b++) offloads[b] = true;
   const auto step_with = [&](std::vector<bool> some) {
-    return with_residency(with_parking(training_step(blocks, 3, ComputeOrder::by_block, keep, on_device()), std::move(some)),
+    return with_residency(with_input_offload(training_step(blocks, 3, ComputeOrder::by_block, keep, on_device()), std::move(some)),
                           {}, 1);
   };
-  const Schedule stays = step_with({}), goes = step_with(parks);
+  const Schedule stays = step_with({}), goes = step_with(offloads);
   ASSERT_TRUE(check(goes).empty());
-  EXPECT_TRUE(parked_bytes(goes).empty()) << "nothing of it is on disk";
+  EXPECT_TRUE(offloaded_input_bytes(goes).empty()) << "nothing of it is on disk";
   EXPECT_LT(bound(goes, Tier::device).bytes, bound(stays, Tier::device).bytes - 10 * 10000);
   EXPECT_GT(bound(goes, Tier::host).bytes, bound(stays, Tier::host).bytes + 10 * 10000);
-  EXPECT_EQ(disk_traffic(goes).written, 0);
+  EXPECT_EQ(traffic_of(goes).written, 0);
 }
 
 TEST(Device, EverySingleDeletionIsCaught) {

@@ -1,12 +1,13 @@
-#include "schedule/draw_svg.h"
+#include "schedule/show/draw_svg.h"
 
 #include <gtest/gtest.h>
 
 #include <regex>
 
 #include "schedule/random_schedules.h"
-#include "schedule/simulator.h"
+#include "schedule/predict/simulator.h"
 #include "schedule/toy_speeds.h"
+#include "schedule/ops/all.h"
 
 namespace megalith {
 namespace {
@@ -21,7 +22,7 @@ Drawn drawn(int64_t budget) {
   auto blocks = make_blocks(5, true);
   blocks[1].name = "layer <0> & \"more\"";
   Drawn d;
-  d.step = with_residency(training_step(blocks, 2, ComputeOrder::by_block), std::vector<Placement>(5, Placement::away), 2);
+  d.step = with_residency(training_step(blocks, 2, ComputeOrder::by_block), std::vector<Placement>(5, Placement::on_disk), 2);
   d.simulated = simulate(d.step, predict_costs(d.step, kToySpeeds));
   d.svg = draw_svg({"a <title>", "sub & title", &d.step, d.simulated.spans, 1000, budget});
   return d;
@@ -35,7 +36,7 @@ size_t times(const std::string& text, const std::string& piece) {
 
 TEST(DrawSvg, EveryWideOpIsARectangleInProportionToItsTime) {
   const Drawn d = drawn(0);
-  const OpId op = find(d.step, OpKind::backward, 2, 0);
+  const OpId op = find(d.step, ops::backward, 2, 0);
   const double share = (d.simulated.spans[op].end - d.simulated.spans[op].start) / d.simulated.seconds;
   const std::string name = "<title>backward of layer 1, micro-batch 0: ";
   const size_t at = d.svg.find(name);

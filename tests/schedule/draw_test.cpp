@@ -1,4 +1,4 @@
-#include "schedule/draw.h"
+#include "schedule/show/draw.h"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "schedule/random_schedules.h"
+#include "schedule/ops/all.h"
 
 namespace megalith {
 namespace {
@@ -15,10 +16,10 @@ Schedule drawn() {
   return {.blocks = make_blocks(2, false),
           .micros = 1,
           .training = true,
-          .ops = {{.kind = OpKind::forward, .block = 0, .micro = 0, .after = {}},
-                  {.kind = OpKind::loss, .block = 1, .micro = 0, .after = {0}},
-                  {.kind = OpKind::save, .block = 0, .lane = Lane::write, .after = {}},
-                  {.kind = OpKind::update, .block = 0, .lane = Lane::send, .after = {1, 2}}}};
+          .ops = {{.kind = ops::forward, .block = 0, .micro = 0, .after = {}},
+                  {.kind = ops::loss, .block = 1, .micro = 0, .after = {0}},
+                  {.kind = ops::save, .block = 0, .lane = Lane::write, .after = {}},
+                  {.kind = ops::optimizer_step, .block = 0, .lane = Lane::send, .after = {1, 2}}}};
 }
 
 TEST(Draw, EachLaneIsARowInProportionToTime) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "schedule/schedule.h"
+#include "schedule/ops/all.h"
 
 namespace megalith {
 
@@ -45,14 +46,14 @@ class FakeBlocks {
     const Block* block = op.block == kNoBlock ? nullptr : &blocks_[op.block];
     const Micro* micro = op.micro == kNoMicro ? nullptr : &block->micros[op.micro];
     switch (op.kind) {
-      case OpKind::gather: return hash(100, {&block->slice});
-      case OpKind::reduce: return hash(101, {&block->gradient, &block->table, &block->products});
-      case OpKind::total: return losses_and_norms();
-      case OpKind::send: return micro->activation;
-      case OpKind::send_back: return micro->output_gradient;
-      case OpKind::lend: return schedule_.holds(op.block) ? block->parameters : Buffer();
-      case OpKind::collect: return schedule_.holds(op.block) ? Buffer() : block->table;
-      case OpKind::commit: {
+      case ops::gather_parameters: return hash(100, {&block->slice});
+      case ops::reduce_gradient: return hash(101, {&block->gradient, &block->table, &block->products});
+      case ops::all_reduce_totals: return losses_and_norms();
+      case ops::send_activation: return micro->activation;
+      case ops::send_output_gradient: return micro->output_gradient;
+      case ops::sync_tied_table: return schedule_.holds(op.block) ? block->parameters : Buffer();
+      case ops::sync_tied_gradient: return schedule_.holds(op.block) ? Buffer() : block->table;
+      case ops::commit: {
         Buffer result = hash(90, {});
         for (const Block& b : blocks_) result = hash(91, {&result, &b.written});
         return result;
@@ -75,7 +76,7 @@ class FakeBlocks {
     Micro* input = micro != nullptr && op.block > 0 ? &blocks_[op.block - 1].micros[op.micro] : nullptr;
     const bool owns_table = block != nullptr && block == table;
     const bool held = block != nullptr && schedule_.holds(op.block);
-    const bool away = held && schedule_.placed(op.block) == Placement::away;
+    const bool away = held && schedule_.placed(op.block) == Placement::on_disk;
     const bool gradient_stays = held && schedule_.gradient_stays(op.block);
     Buffer* home = block == nullptr ? nullptr : &home_of(*block);
     const auto clear_gradient = [&] {
@@ -84,10 +85,10 @@ class FakeBlocks {
       w.clear(block->products);
     };
     switch (op.kind) {
-      case OpKind::count:
+      case ops::count_targets:
         w.set(targets_, hash(1, {&targets_}));
         break;
-      case OpKind::forward: {
+      case ops::forward: {
         Buffer result = hash(10 + op.micro, {&block->parameters});
         result = hash(11, {&result, input != nullptr ? &input->activation : &column_});
         const bool packed = schedule_.blocks[op.block].packs_input && schedule_.keeps(op.block) == Keep::all;
@@ -103,7 +104,7 @@ class FakeBlocks {
         }
         break;
       }
-      case OpKind::recompute: {
+      case ops::recompute: {
         Buffer result = hash(10 + op.micro, {&block->parameters});
         result = hash(11, {&result, input != nullptr ? &input->activation : &column_});
         if (schedule_.blocks[op.block].packs_input) w.clear(input->activation);
@@ -113,7 +114,7 @@ class FakeBlocks {
         if (op.block + 1 < head && schedule_.keeps(op.block + 1) == Keep::none) w.set(micro->activation, std::move(result));
         break;
       }
-      case OpKind::renew: {
+      case ops::load_updated: {
         Buffer& values = away ? block->on_disk : *home;
         Buffer& pending = pending_of(op.block);
         Buffer updated = hash(70, {&values, &pending, &block->optimizer});
@@ -124,35 +125,35 @@ class FakeBlocks {
         else w.clear(pending);
         break;
       }
-      case OpKind::fetch: w.set(*home, block->on_disk); break;
-      case OpKind::drop:
+      case ops::load: w.set(*home, block->on_disk); break;
+      case ops::evict:
         w.clear(schedule_.micros == 0 ? *home : block->parameters);
         break;
-      case OpKind::clear: clear_gradient(); break;
-      case OpKind::stow: {
+      case ops::zero_gradient: clear_gradient(); break;
+      case ops::offload_gradient: {
         const Buffer gradient = whole_gradient(*block);
         w.set(block->stowed, hash(75, {&block->stowed, &gradient}));
         if (!schedule_.slices() && !schedule_.division.device) clear_gradient();
         w.clear(block->sum);
         break;
       }
-      case OpKind::upload:
+      case ops::upload:
         w.set(block->parameters, hash(105, {&block->slice}));
         if (away) w.clear(block->slice);
         break;
-      case OpKind::download:
+      case ops::download:
         w.set(block->sum, hash(106, {&block->gradient, &block->table, &block->products}));
         clear_gradient();
         break;
-      case OpKind::park:
+      case ops::offload_input:
         w.set(micro->parked, input->activation);
         w.clear(input->activation);
         break;
-      case OpKind::unpark:
+      case ops::reload_input:
         w.set(input->activation, micro->parked);
         w.clear(micro->parked);
         break;
-      case OpKind::loss: {
+      case ops::loss: {
         Buffer result = hash(20, {&block->parameters, &input->activation, &targets_});
         if (table != nullptr) result = hash(21, {&result, &table->parameters});
         w.set(loss_, hash(22, {&loss_, &result}));
@@ -162,14 +163,14 @@ class FakeBlocks {
         w.clear(input->activation);
         break;
       }
-      case OpKind::backward: {
+      case ops::backward: {
         Buffer result = hash(30, {&micro->saved, &micro->output_gradient});
         if (schedule_.blocks[op.block].backward_uses_parameters) result = hash(35, {&result, &block->parameters});
         const bool packed = schedule_.blocks[op.block].packs_input;
         if (input != nullptr && !packed) result = hash(31, {&result, &input->activation});
         w.set(block->gradient, hash(32, {&block->gradient, &result}));
         if (owns_table) w.set(micro->aside, hash(33, {&result}));
-        if (schedule_.puts_off && !owns_table && op.block > 0) w.set(micro->deferred, hash(36, {&result}));
+        if (schedule_.defers_weight_gradients && !owns_table && op.block > 0) w.set(micro->deferred, hash(36, {&result}));
         if (input != nullptr) w.set(input->output_gradient, hash(34, {&result}));
         if (input != nullptr && !packed) w.clear(input->activation);
         w.clear(micro->saved);
@@ -177,11 +178,11 @@ class FakeBlocks {
         w.clear(micro->output_gradient);
         break;
       }
-      case OpKind::weigh:
+      case ops::weight_gradient:
         w.set(block->products, hash(37, {&block->products, &micro->deferred}));
         w.clear(micro->deferred);
         break;
-      case OpKind::fold: {
+      case ops::embedding_gradient: {
         Buffer result = hash(40, {&block->table});
         for (Micro& m : block->micros) {
           result = hash(41, {&result, &m.aside});
@@ -190,9 +191,9 @@ class FakeBlocks {
         w.set(block->table, std::move(result));
         break;
       }
-      case OpKind::norm: w.set(block->norm, whole_gradient(*block)); break;
-      case OpKind::clip: w.set(scale_, schedule_.division.ranks > 1 ? totals_ : losses_and_norms()); break;
-      case OpKind::update: {
+      case ops::gradient_norm: w.set(block->norm, whole_gradient(*block)); break;
+      case ops::prepare_update: w.set(scale_, schedule_.division.ranks > 1 ? totals_ : losses_and_norms()); break;
+      case ops::optimizer_step: {
         const Buffer gradient = whole_gradient(*block);
         Buffer updated = hash(70, {home, &gradient, &block->optimizer, &scale_});
         w.set(block->optimizer, hash(71, {&block->optimizer, &gradient, &scale_}));
@@ -204,32 +205,32 @@ class FakeBlocks {
         w.clear(block->sum);
         break;
       }
-      case OpKind::gather:
+      case ops::gather_parameters:
         w.set(block->parameters, hash_all(100, met));
         if (away) w.clear(block->slice);
         break;
-      case OpKind::reduce: {
+      case ops::reduce_gradient: {
         const Buffer sum = hash_all(101, met);
         w.set(block->sum, schedule_.slices() ? hash(102, {&sum, &column_}) : sum);
         if (schedule_.slices() && !gradient_stays) clear_gradient();
         break;
       }
-      case OpKind::total: w.set(totals_, hash_all(103, met)); break;
-      case OpKind::send: w.clear(micro->activation); break;
-      case OpKind::receive: w.set(micro->activation, met.front()); break;
-      case OpKind::send_back: w.clear(micro->output_gradient); break;
-      case OpKind::receive_back: w.set(micro->output_gradient, met.front()); break;
-      case OpKind::lend:
+      case ops::all_reduce_totals: w.set(totals_, hash_all(103, met)); break;
+      case ops::send_activation: w.clear(micro->activation); break;
+      case ops::receive_activation: w.set(micro->activation, met.front()); break;
+      case ops::send_output_gradient: w.clear(micro->output_gradient); break;
+      case ops::receive_output_gradient: w.set(micro->output_gradient, met.front()); break;
+      case ops::sync_tied_table:
         if (!held) w.set(block->parameters, met.front());
         break;
-      case OpKind::collect:
+      case ops::sync_tied_gradient:
         if (held) w.set(block->table, hash(104, {&block->table, &met.front()}));
         else w.clear(block->table);
         break;
-      case OpKind::save:
+      case ops::save:
         w.set(block->written, hash(80, {away ? &block->on_disk : home, &block->optimizer}));
         break;
-      case OpKind::commit: {
+      case ops::commit: {
         const Buffer all = hash_all(92, met);
         w.set(checkpoint_, hash(93, {&checkpoint_, &all}));
         for (Block& b : blocks_) w.clear(b.written);
@@ -278,9 +279,9 @@ class FakeBlocks {
     };
     const Placement placed = schedule_.placed(id);
     if (schedule_.slices() && schedule_.parameters_stay(id)) block.parameters = value(4000);  // others' slices have changed
-    (placed == Placement::away ? block.on_disk : home_of(block)) = value(1000);
+    (placed == Placement::on_disk ? block.on_disk : home_of(block)) = value(1000);
     block.optimizer = value(2000);
-    if (placed != Placement::memory) pending_of(id) = value(3000);
+    if (placed != Placement::in_memory) pending_of(id) = value(3000);
   }
 
   // What updates change.
@@ -290,7 +291,7 @@ class FakeBlocks {
   // Of a block whose moments are away: where the gradient waits for its update.
   Buffer& pending_of(BlockId id) {
     Block& block = blocks_[id];
-    if (schedule_.placed(id) == Placement::away) return block.stowed;
+    if (schedule_.placed(id) == Placement::on_disk) return block.stowed;
     return schedule_.gradient_stays(id) ? block.gradient : block.sum;
   }
   Buffer whole_gradient(const Block& block) const {

@@ -13,7 +13,8 @@
 
 #include "schedule/fake_blocks.h"
 #include "schedule/random_schedules.h"
-#include "schedule/together.h"
+#include "schedule/check/rank_checker.h"
+#include "schedule/ops/all.h"
 
 namespace megalith {
 
@@ -74,56 +75,56 @@ class FakeRanks {
   // Channels carry numbers, not names: those that take part match in the order in which they come.
   enum class Channel { replicas, shares, experts, everyone, writers, forward, backward, table };
   using Way = std::tuple<Channel, int32_t, int32_t, int32_t>;  // stage or column; between two stages, from and to
-  struct Meeting {
+  struct Rendezvous {
     Way way;
     size_t side = 0, sides = 0;  // of two: the sender's is the first
   };
 
-  std::optional<Meeting> meeting_of(size_t rank, const Op& op) const {
+  std::optional<Rendezvous> meeting_of(size_t rank, const Op& op) const {
     const Schedule& schedule = *ranks_[rank].schedule;
     const auto pair = [&](Channel channel, BlockId from, BlockId to, bool sends) {
-      return Meeting{{channel, ranks_[rank].column, schedule.stage(from), schedule.stage(to)}, sends ? 0u : 1u, 2};
+      return Rendezvous{{channel, ranks_[rank].column, schedule.stage(from), schedule.stage(to)}, sends ? 0u : 1u, 2};
     };
     const BlockId head = schedule.head();
     switch (op.kind) {
-      case OpKind::gather:
-      case OpKind::reduce: {
+      case ops::gather_parameters:
+      case ops::reduce_gradient: {
         // Of ranks that share the inside of blocks each gathers its share; in sums all take part.
-        const bool all = op.kind == OpKind::reduce;
-        const int32_t stage = schedule.division.stages.here, share = ranks_[rank].share;
-        Meeting it{{all && schedule.division.tensor > 1 ? Channel::shares : Channel::replicas, stage, all ? 0 : share, 0}};
+        const bool all = op.kind == ops::reduce_gradient;
+        const int32_t stage = schedule.division.stages.here, share = ranks_[rank].tensor_rank;
+        Rendezvous it{{all && schedule.division.tensor > 1 ? Channel::shares : Channel::replicas, stage, all ? 0 : share, 0}};
         for (size_t r = 0; r < ranks_.size(); r++) {
-          if (ranks_[r].schedule->division.stages.here != stage || (!all && ranks_[r].share != share)) continue;
+          if (ranks_[r].schedule->division.stages.here != stage || (!all && ranks_[r].tensor_rank != share)) continue;
           it.side += r < rank;
           it.sides++;
         }
         return it;
       }
-      case OpKind::forward:
-      case OpKind::recompute:
-      case OpKind::backward: {
+      case ops::forward:
+      case ops::recompute:
+      case ops::backward: {
         if (schedule.division.sharding.expert == 1 || schedule.blocks[op.block].expert_forward.calls == 0)
           return std::nullopt;
         const RankSchedule& me = ranks_[rank];
         const int32_t stage = schedule.division.stages.here;
-        Meeting it{{Channel::experts, stage, me.share, me.experts}};
+        Rendezvous it{{Channel::experts, stage, me.tensor_rank, me.experts}};
         for (size_t r = 0; r < ranks_.size(); r++) {
           const RankSchedule& other = ranks_[r];
-          if (other.schedule->division.stages.here != stage || other.share != me.share || other.experts != me.experts)
+          if (other.schedule->division.stages.here != stage || other.tensor_rank != me.tensor_rank || other.experts != me.experts)
             continue;
           it.side += r < rank;
           it.sides++;
         }
         return it;
       }
-      case OpKind::total: return Meeting{{Channel::everyone, 0, 0, 0}, rank, ranks_.size()};
-      case OpKind::commit: return Meeting{{Channel::writers, 0, 0, 0}, rank, ranks_.size()};
-      case OpKind::send: return pair(Channel::forward, op.block, op.block + 1, true);
-      case OpKind::receive: return pair(Channel::forward, op.block, op.block + 1, false);
-      case OpKind::send_back: return pair(Channel::backward, op.block + 1, op.block, true);
-      case OpKind::receive_back: return pair(Channel::backward, op.block + 1, op.block, false);
-      case OpKind::lend: return pair(Channel::table, op.block, head, schedule.holds(op.block));
-      case OpKind::collect: return pair(Channel::table, head, op.block, !schedule.holds(op.block));
+      case ops::all_reduce_totals: return Rendezvous{{Channel::everyone, 0, 0, 0}, rank, ranks_.size()};
+      case ops::commit: return Rendezvous{{Channel::writers, 0, 0, 0}, rank, ranks_.size()};
+      case ops::send_activation: return pair(Channel::forward, op.block, op.block + 1, true);
+      case ops::receive_activation: return pair(Channel::forward, op.block, op.block + 1, false);
+      case ops::send_output_gradient: return pair(Channel::backward, op.block + 1, op.block, true);
+      case ops::receive_output_gradient: return pair(Channel::backward, op.block + 1, op.block, false);
+      case ops::sync_tied_table: return pair(Channel::table, op.block, head, schedule.holds(op.block));
+      case ops::sync_tied_gradient: return pair(Channel::table, head, op.block, !schedule.holds(op.block));
       default: return std::nullopt;
     }
   }

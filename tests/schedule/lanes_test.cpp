@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "schedule/fake_blocks.h"
 #include "schedule/random_schedules.h"
+#include "schedule/ops/all.h"
 
 namespace megalith {
 namespace {
@@ -57,8 +58,8 @@ TEST(Lanes, OpsOfDifferentLanesRunAtTheSameTime) {
   };
   Lanes lanes;
   lanes.run(save_only(make_blocks(2, false)), [](OpId) {});  // write's thread exists already
-  const Schedule schedule = two_lanes({{.kind = OpKind::count, .after = {}},
-                                       {.kind = OpKind::save, .block = 0, .lane = Lane::write, .after = {}}});
+  const Schedule schedule = two_lanes({{.kind = ops::count_targets, .after = {}},
+                                       {.kind = ops::save, .block = 0, .lane = Lane::write, .after = {}}});
   EXPECT_NO_THROW(lanes.run(schedule, [&](OpId op) { op == 0 ? meet(here, there) : meet(there, here); }));
 }
 
@@ -122,8 +123,8 @@ TEST(Lanes, WhatAnOpThrowsReachesTheCallerAndStopsTheRest) {
 }
 
 TEST(Lanes, WhenTwoOpsThrowOneIsReportedAndBothEnd) {
-  const Schedule schedule = two_lanes({{.kind = OpKind::count, .after = {}},
-                                       {.kind = OpKind::save, .block = 0, .lane = Lane::write, .after = {}}});
+  const Schedule schedule = two_lanes({{.kind = ops::count_targets, .after = {}},
+                                       {.kind = ops::save, .block = 0, .lane = Lane::write, .after = {}}});
   Lanes lanes;
   for (int run = 0; run < 100; run++) {
     EXPECT_THROW(lanes.run(schedule, [](OpId op) { throw Fault(op == 0 ? "first" : "second"); }), Fault);
@@ -132,14 +133,14 @@ TEST(Lanes, WhenTwoOpsThrowOneIsReportedAndBothEnd) {
 
 TEST(Lanes, OpsThatWaitInACircleAreABugAndNotAHang) {
   Lanes lanes;
-  const Schedule crossed = two_lanes({{.kind = OpKind::count, .after = {1}},
-                                      {.kind = OpKind::save, .block = 0, .lane = Lane::write, .after = {0}}});
+  const Schedule crossed = two_lanes({{.kind = ops::count_targets, .after = {1}},
+                                      {.kind = ops::save, .block = 0, .lane = Lane::write, .after = {0}}});
   const Schedule against_lane =
-      two_lanes({{.kind = OpKind::count, .after = {1}}, {.kind = OpKind::clip, .after = {}}});
+      two_lanes({{.kind = ops::count_targets, .after = {1}}, {.kind = ops::prepare_update, .after = {}}});
   const Schedule last_leaves =
-      two_lanes({{.kind = OpKind::count, .after = {}},
-                 {.kind = OpKind::save, .block = 0, .lane = Lane::write, .after = {2}},
-                 {.kind = OpKind::commit, .lane = Lane::write, .after = {}}});
+      two_lanes({{.kind = ops::count_targets, .after = {}},
+                 {.kind = ops::save, .block = 0, .lane = Lane::write, .after = {2}},
+                 {.kind = ops::commit, .lane = Lane::write, .after = {}}});
   for (int run = 0; run < 100; run++) {
     EXPECT_THROW(lanes.run(crossed, [](OpId) {}), Bug);
     EXPECT_THROW(lanes.run(against_lane, [](OpId) {}), Bug);

@@ -1,12 +1,13 @@
-#include "schedule/memory_curve.h"
+#include "schedule/predict/memory_curve.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "schedule/random_schedules.h"
-#include "schedule/simulator.h"
+#include "schedule/predict/simulator.h"
 #include "schedule/toy_speeds.h"
+#include "schedule/ops/all.h"
 
 namespace megalith {
 namespace {
@@ -34,9 +35,9 @@ TEST(MemoryCurve, FollowsASmallStepByHand) {
   const Schedule step = training_step(make_blocks(2, false), 1);
   const int64_t rest = resident(step).total();
   std::vector<Span> spans(step.ops.size());
-  spans[find(step, OpKind::forward, 0, 0)] = {1, 2};
-  spans[find(step, OpKind::loss, 1, 0)] = {2, 4};
-  spans[find(step, OpKind::backward, 0, 0)] = {5, 6};
+  spans[find(step, ops::forward, 0, 0)] = {1, 2};
+  spans[find(step, ops::loss, 1, 0)] = {2, 4};
+  spans[find(step, ops::backward, 0, 0)] = {5, 6};
   std::vector<std::pair<double, int64_t>> seen;
   for (const MemoryPoint& p : memory_over_time(step, spans)) seen.emplace_back(p.seconds, p.use.total() - rest);
   const std::vector<std::pair<double, int64_t>> expected{

@@ -8,11 +8,12 @@
 #include <span>
 #include <string>
 
-#include "schedule/checker.h"
+#include "schedule/check/checker.h"
 #include "schedule/fake_ranks.h"
 #include "schedule/random_layouts.h"
 #include "schedule/random_schedules.h"
-#include "schedule/together.h"
+#include "schedule/check/rank_checker.h"
+#include "schedule/ops/all.h"
 
 namespace megalith {
 namespace {
@@ -156,7 +157,7 @@ TEST(Mutation, AThousandDamagedSchedulesOfSeveralRanksAreCaughtOrHarmless) {
         spread_work(stage, random);
         ASSERT_TRUE(check(stage).empty()) << layout.name();
       }
-      if (!check_together(ranks).empty()) continue;  // work that now waits behind an exchange may close a circle
+      if (!check_ranks(ranks).empty()) continue;  // work that now waits behind an exchange may close a circle
     }
     RankSchedule& damaged = ranks[static_cast<size_t>(pick(random, 0, count - 1))];
     const Schedule& schedule = *damaged.schedule;
@@ -167,7 +168,7 @@ TEST(Mutation, AThousandDamagedSchedulesOfSeveralRanksAreCaughtOrHarmless) {
     const std::optional<FakeState> expected = run_interleaved(ranks, random);
     ASSERT_TRUE(expected && !does_harm(ranks, *expected, 1, random)) << layout.name();
     damaged.schedule = &*mutant;
-    const bool caught_alone = !check(*mutant).empty(), caught = caught_alone || !check_together(ranks).empty();
+    const bool caught_alone = !check(*mutant).empty(), caught = caught_alone || !check_ranks(ranks).empty();
     const bool harm = does_harm(ranks, *expected, kTries, random);
     ASSERT_TRUE(caught || !harm) << "mutant " << made << " (" << kNames[mutation]
                                  << ") got past the checkers: " << layout.name() << ", rank " << &damaged - ranks.data()
@@ -194,8 +195,8 @@ TEST(Mutation, EveryDependencyBetweenLanesIsNeededAndItsLossIsCaught) {
                                describe(schedule, schedule.ops[op].after[i]);
       // An update's clip is also implied by the update before it on its lane: only the first one's loss does
       // harm.
-      const bool implied = schedule.ops[op].kind == OpKind::update && schedule.ops[op].block > 0 &&
-                           schedule.ops[schedule.ops[op].after[i]].kind == OpKind::clip;
+      const bool implied = schedule.ops[op].kind == ops::optimizer_step && schedule.ops[op].block > 0 &&
+                           schedule.ops[schedule.ops[op].after[i]].kind == ops::prepare_update;
       EXPECT_EQ(check(mutant).empty(), implied) << what;
       EXPECT_EQ(does_harm(mutant, expected, 400, random), !implied) << what;
       removed++;

@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "schedule/pipeline_pass.h"
+#include "schedule/passes/pipeline.h"
 #include "schedule/random_schedules.h"
-#include "schedule/residency_pass.h"
-#include "schedule/save_pass.h"
-#include "schedule/together.h"
+#include "schedule/passes/residency.h"
+#include "schedule/passes/save.h"
+#include "schedule/check/rank_checker.h"
+#include "schedule/ops/all.h"
 
 namespace megalith {
 
@@ -82,10 +83,10 @@ inline RankLayout random_layout(Random& random, const std::vector<BlockFacts>& b
 // Work on any lane: nothing but dependencies keeps it in order. What meets other ranks stays, in its turn.
 inline void spread_work(Schedule& schedule, Random& random) {
   for (Op& op : schedule.ops) {
-    const bool experts = (op.kind == OpKind::forward || op.kind == OpKind::recompute || op.kind == OpKind::backward) &&
+    const bool experts = (op.kind == ops::forward || op.kind == ops::recompute || op.kind == ops::backward) &&
                          schedule.blocks[op.block].expert_forward.calls > 0;
-    const bool meets = op.lane == Lane::net || op.lane == Lane::send || op.kind == OpKind::total ||
-                       op.kind == OpKind::commit || experts;
+    const bool meets = op.lane == Lane::net || op.lane == Lane::send || op.kind == ops::all_reduce_totals ||
+                       op.kind == ops::commit || experts;
     if (!meets) op.lane = static_cast<Lane>(pick(random, 0, kLanes - 1));
   }
 }

@@ -4,10 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "schedule/base_pass.h"
-#include "schedule/parking_pass.h"
-#include "schedule/save_pass.h"
-#include "schedule/residency_pass.h"
+#include "schedule/passes/training_step.h"
+#include "schedule/passes/input_offload.h"
+#include "schedule/passes/save.h"
+#include "schedule/passes/residency.h"
+#include "schedule/ops/all.h"
 
 namespace megalith {
 
@@ -36,12 +37,12 @@ inline std::vector<BlockFacts> make_blocks(int32_t count, bool tied) {
     block.output = {5e5, 700};
     block.output_bytes = b == count - 1 ? 0 : 101;
     block.workspace_bytes = 31;
-    block.aside_bytes = tied && b == 0 ? 13 : 0;
+    block.sparse_gradient_bytes = tied && b == 0 ? 13 : 0;
     block.stream_bytes = 17;
     block.weight_flop = block.kind == BlockKind::layer ? 2e6 : 0;
     block.deferred_bytes = block.kind == BlockKind::layer ? 503 : 0;
     block.deferring_workspace_bytes = -211;
-    block.weigh_workspace_bytes = 19;
+    block.weight_gradient_workspace_bytes = 19;
     block.backward_uses_parameters = b != 0;
   }
   if (tied) blocks.back().tied_to = 0;
@@ -51,7 +52,7 @@ inline std::vector<BlockFacts> make_blocks(int32_t count, bool tied) {
 // The same step with its updates on a lane of their own, as a pass may place them: more that can race.
 inline Schedule with_updates_aside(Schedule step) {
   for (Op& op : step.ops)
-    if (op.kind == OpKind::update) op.lane = Lane::send;
+    if (op.kind == ops::optimizer_step) op.lane = Lane::send;
   return step;
 }
 
@@ -60,7 +61,7 @@ inline std::vector<Placement> random_placement(Random& random, size_t blocks) {
   std::vector<Placement> placement(blocks);
   for (Placement& p : placement) p = static_cast<Placement>(pick(random, 0, 2));
   Placement& one = placement[static_cast<size_t>(pick(random, 0, static_cast<int32_t>(blocks) - 1))];
-  if (one == Placement::memory) one = Placement::away;
+  if (one == Placement::in_memory) one = Placement::on_disk;
   return placement;
 }
 
@@ -82,18 +83,18 @@ inline Schedule random_step(Random& random, std::vector<BlockFacts> blocks, int3
 
 // The step with the inputs of some of the layers that keep nothing else on disk; half of the time none.
 inline Schedule some_parked(Random& random, Schedule step) {
-  std::vector<bool> parks(step.blocks.size());
+  std::vector<bool> offloads(step.blocks.size());
   const bool any = pick(random, 0, 1) == 1;
   for (BlockId b = 0; b <= step.head(); b++)
-    parks[static_cast<size_t>(b)] = any && step.keeps(b) == Keep::input && pick(random, 0, 2) > 0;
-  return with_parking(std::move(step), std::move(parks));
+    offloads[static_cast<size_t>(b)] = any && step.keeps(b) == Keep::input && pick(random, 0, 2) > 0;
+  return with_input_offload(std::move(step), std::move(offloads));
 }
 
 inline Schedule random_spilled(Random& random, std::vector<BlockFacts> blocks, int32_t micros) {
   const auto placement = random_placement(random, blocks.size());
   const int32_t window = pick(random, 1, 4);
   switch (pick(random, 0, 5)) {
-    case 0: return with_save(renew_only(std::move(blocks), placement));
+    case 0: return with_save(apply_pending_only(std::move(blocks), placement));
     case 1:
       return with_residency(evaluation_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1))),
                         placement, window);
@@ -111,7 +112,7 @@ inline Schedule random_on_device(Random& random, std::vector<BlockFacts> blocks,
   Division division;
   division.device = true;
   switch (pick(random, 0, 5)) {
-    case 0: return with_save(renew_only(std::move(blocks), placement, division));
+    case 0: return with_save(apply_pending_only(std::move(blocks), placement, division));
     case 1:
       return with_residency(
           evaluation_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1)), division), placement,

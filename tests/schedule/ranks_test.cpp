@@ -7,11 +7,12 @@
 #include <map>
 #include <set>
 
-#include "schedule/checker.h"
-#include "schedule/costs.h"
+#include "schedule/check/checker.h"
+#include "schedule/predict/costs.h"
 #include "schedule/random_layouts.h"
-#include "schedule/simulator.h"
-#include "schedule/together.h"
+#include "schedule/predict/simulator.h"
+#include "schedule/check/rank_checker.h"
+#include "schedule/ops/all.h"
 
 namespace megalith {
 namespace {
@@ -24,7 +25,7 @@ std::string problem(const std::vector<BlockFacts>& blocks, int32_t micros, const
     const auto problems = check(stages.back());
     if (!problems.empty()) return fmt::format("stage {}: {}", stage, problems.front().reason);
   }
-  const auto problems = check_together(ranks_of(stages, layout));
+  const auto problems = check_ranks(ranks_of(stages, layout));
   return problems.empty() ? "" : problems.front().reason;
 }
 
@@ -54,9 +55,9 @@ TEST(Ranks, AStageThatDoesNotStayGathersEachBlockOnceADirection) {
   int gathers = 0, reduces = 0;
   for (int32_t stage = 0; stage < 2; stage++) {
     const Schedule step = of_stage(blocks, 4, layout, stage);
-    gathers += count(step, OpKind::gather);
-    reduces += count(step, OpKind::reduce);
-    EXPECT_EQ(count(step, OpKind::clear), count(step, OpKind::reduce));
+    gathers += count(step, ops::gather_parameters);
+    reduces += count(step, ops::reduce_gradient);
+    EXPECT_EQ(count(step, ops::zero_gradient), count(step, ops::reduce_gradient));
   }
   // The last layer of the first stage is still there when it goes back; the second stage has its head in between.
   EXPECT_EQ(gathers, 8 + 6 - 1);
@@ -72,8 +73,8 @@ TEST(Ranks, OneForwardOneBackwardKeepsAsManyAsThereAreStagesBehind) {
         std::find(step.division.stages.of.begin(), step.division.stages.of.end(), stage) - step.division.stages.of.begin());
     for (const Op& op : step.ops) {
       if (op.block != block) continue;
-      if (op.kind == OpKind::forward) most = std::max(most, ++now);
-      if (op.kind == OpKind::backward) now--;
+      if (op.kind == ops::forward) most = std::max(most, ++now);
+      if (op.kind == ops::backward) now--;
     }
     EXPECT_EQ(most, 4 - stage) << stage;
   }
@@ -87,9 +88,9 @@ TEST(Ranks, ZeroBubbleKeepsNoMoreThanTheFirstStageOfOneForwardOneBackward) {
     std::map<BlockId, int> now;
     int most = 0, waiting = 0, most_waiting = 0;
     for (const Op& op : step.ops) {
-      if (op.kind == OpKind::forward && step.defers(op.block)) most = std::max(most, ++now[op.block]);
-      if (op.kind == OpKind::backward && step.defers(op.block)) most_waiting = std::max(most_waiting, ++waiting);
-      if (op.kind != OpKind::weigh) continue;
+      if (op.kind == ops::forward && step.defers(op.block)) most = std::max(most, ++now[op.block]);
+      if (op.kind == ops::backward && step.defers(op.block)) most_waiting = std::max(most_waiting, ++waiting);
+      if (op.kind != ops::weight_gradient) continue;
       now[op.block]--;
       waiting--;
     }
@@ -109,7 +110,7 @@ std::pair<double, double> step_and_waits(const std::vector<BlockFacts>& blocks, 
     stages.push_back(of_stage(blocks, micros, layout, stage));
     costs.push_back(predict_costs(stages.back(), speeds));
   }
-  const std::vector<Simulation> all = simulate_together(ranks_of(stages, layout), costs);
+  const std::vector<Simulation> all = simulate_ranks(ranks_of(stages, layout), costs);
   double waits = 0;
   for (const Simulation& one : all) {
     EXPECT_EQ(one.seconds, all.front().seconds);
@@ -151,9 +152,9 @@ TEST(Ranks, RandomLayoutsAreSimulatedToTheirEnd) {
     for (const RankSchedule& rank : ranks) {
       costs.emplace_back();
       for (size_t op = 0; op < rank.schedule->ops.size(); op++)
-        costs.back().push_back({.seconds = 1e-3 * pick(random, 0, 5), .share = {}});
+        costs.back().push_back({.seconds = 1e-3 * pick(random, 0, 5), .use = {}});
     }
-    const std::vector<Simulation> all = simulate_together(ranks, costs);
+    const std::vector<Simulation> all = simulate_ranks(ranks, costs);
     // Nothing is done sooner than by itself.
     for (size_t r = 0; r < ranks.size(); r++)
       EXPECT_GE(all[r].seconds, simulate(*ranks[r].schedule, costs[r]).seconds - 1e-9) << layout.name();
@@ -187,7 +188,7 @@ TEST(Ranks, ExpertsAreSlicedOverTheRanksThatHaveTheSame) {
   const MachineSpeeds speeds{.flops = 1e9, .memory_bandwidth = 1e9};
   const auto seconds = [&](int32_t expert) {
     const Schedule one = of_stage(blocks, 1, {.replicas = 4, .expert = expert}, 0);
-    return predict_costs(one, speeds)[static_cast<size_t>(find(one, OpKind::reduce, 1, kNoMicro))].seconds;
+    return predict_costs(one, speeds)[static_cast<size_t>(find(one, ops::reduce_gradient, 1, kNoMicro))].seconds;
   };
   EXPECT_NEAR(seconds(4), seconds(2) * 200 / 1000, 1e-12);
 }
@@ -202,8 +203,8 @@ TEST(Ranks, LayersWithExpertsRunTogetherOrAreFound) {
   const auto problem_with = [&](const Schedule& other, size_t rank) {
     std::vector<RankSchedule> some;
     for (const RankSchedule& it : ranks)
-      some.push_back({some.size() == rank ? &other : &step, it.column, it.share, it.experts});
-    const auto problems = check_together(some);
+      some.push_back({some.size() == rank ? &other : &step, it.column, it.tensor_rank, it.experts});
+    const auto problems = check_ranks(some);
     return problems.empty() ? std::string("none") : problems.front().reason;
   };
   EXPECT_EQ(problem_with(step, 1), "none");
@@ -229,9 +230,9 @@ TEST(Ranks, WhatGoesTheSameWayHasItsTurn) {
   const auto blocks = make_blocks(4, false);
   const RankLayout layout{.stages = 2};
   std::vector<Schedule> stages{of_stage(blocks, 2, layout, 0), of_stage(blocks, 2, layout, 1)};
-  stages[0].ops[find(stages[0], OpKind::send, 1, 1)].lane = Lane::write;  // free to overtake
+  stages[0].ops[find(stages[0], ops::send_activation, 1, 1)].lane = Lane::write;  // free to overtake
   EXPECT_TRUE(check(stages[0]).empty());
-  const auto problems = check_together(ranks_of(stages, layout));
+  const auto problems = check_ranks(ranks_of(stages, layout));
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems.front().reason,
             "send of layer 0, micro-batch 0 on rank 0 and send of layer 0, micro-batch 1 on rank 0 go the same way, and "
@@ -255,16 +256,16 @@ TEST(Ranks, LostExchangesAreFound) {
     std::vector<OpId> exchanges;
     for (OpId op = 0; op < static_cast<OpId>(damaged.ops.size()); op++)
       if (damaged.ops[op].lane == Lane::net || damaged.ops[op].lane == Lane::send)
-        if (damaged.ops[op].kind != OpKind::norm) exchanges.push_back(op);
+        if (damaged.ops[op].kind != ops::gradient_norm) exchanges.push_back(op);
     if (exchanges.size() < 2) continue;
     tried++;
     // It does another exchange than the one that the others wait for.
     const OpId lost = exchanges[static_cast<size_t>(pick(random, 0, static_cast<int32_t>(exchanges.size()) - 1))];
     const std::string what = describe(damaged, lost);
-    damaged.ops[lost].kind = OpKind::total;
+    damaged.ops[lost].kind = ops::all_reduce_totals;
     damaged.ops[lost].block = kNoBlock;
     damaged.ops[lost].micro = kNoMicro;
-    const bool caught = !check(damaged).empty() || !check_together(ranks).empty();
+    const bool caught = !check(damaged).empty() || !check_ranks(ranks).empty();
     EXPECT_TRUE(caught) << layout.name() << ": " << what;
     found += caught;
   }

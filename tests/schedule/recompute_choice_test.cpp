@@ -1,10 +1,10 @@
-#include "schedule/recompute_choice.h"
+#include "schedule/passes/recompute_choice.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "schedule/checker.h"
+#include "schedule/check/checker.h"
 #include "schedule/random_schedules.h"
 
 namespace megalith {

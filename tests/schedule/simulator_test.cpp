@@ -1,12 +1,13 @@
-#include "schedule/simulator.h"
+#include "schedule/predict/simulator.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
 #include "base/error.h"
-#include "schedule/checker.h"
+#include "schedule/check/checker.h"
 #include "schedule/random_schedules.h"
+#include "schedule/ops/all.h"
 
 namespace megalith {
 namespace {
@@ -24,7 +25,7 @@ Simulation run(const std::vector<Job>& jobs) {
   Schedule schedule{.blocks = make_blocks(2, false), .micros = 1, .training = true, .ops = {}};
   std::vector<Cost> costs;
   for (const Job& job : jobs) {
-    schedule.ops.push_back({.kind = OpKind::norm, .block = 0, .lane = job.lane, .after = job.after});
+    schedule.ops.push_back({.kind = ops::gradient_norm, .block = 0, .lane = job.lane, .after = job.after});
     costs.push_back(job.cost);
   }
   return simulate(schedule, costs);
@@ -95,7 +96,7 @@ TEST(Simulator, MemoryIsFollowedOpByOp) {
   EXPECT_EQ(s.at_peak[MemoryKind::workspace], 31);
   EXPECT_EQ(s.at_peak[MemoryKind::aside], 0);
   EXPECT_EQ(s.peak_bytes, s.at_peak.total());
-  EXPECT_EQ(s.peak_op, find(schedule, OpKind::loss, 2, 0));
+  EXPECT_EQ(s.peak_op, find(schedule, ops::loss, 2, 0));
 }
 
 TEST(Simulator, OnlyRowsKeptAsideGrowWithTheNumberOfMicroBatches) {
@@ -128,7 +129,7 @@ TEST(Simulator, TimeLiesBetweenItsBoundsAndMemoryWithinTheCheckersBound) {
     for (Cost& cost : costs) {
       cost = {unit(random), {unit(random), unit(random), unit(random)}};
       sum += cost.seconds;
-      for (size_t r = 0; r < kResources; r++) used[r] += cost.seconds * cost.share[r];
+      for (size_t r = 0; r < kResources; r++) used[r] += cost.seconds * cost.use[r];
     }
     const Simulation s = simulate(schedule, costs);
     EXPECT_LE(s.seconds, sum * (1 + 1e-9));
@@ -137,12 +138,12 @@ TEST(Simulator, TimeLiesBetweenItsBoundsAndMemoryWithinTheCheckersBound) {
       EXPECT_GE(s.spans[op].end - s.spans[op].start, costs[op].seconds * (1 - 1e-9));
       for (OpId after : schedule.ops[op].after) EXPECT_GE(s.spans[op].start, s.spans[after].end);
     }
-    const MemoryBound bound = memory_bound(schedule, Order(schedule));
+    const MemoryBound bound = memory_bound(schedule, HappensBefore(schedule));
     EXPECT_LE(s.peak_bytes, bound.bytes);
-    EXPECT_LE(s.on_device.total(), memory_bound(schedule, Order(schedule), Tier::device).bytes);
+    EXPECT_LE(s.on_device.total(), memory_bound(schedule, HappensBefore(schedule), Tier::device).bytes);
     EXPECT_EQ(s.on_device.total() > 0, schedule.division.device && schedule.micros > 0);
     if (schedule.division.device) continue;
-    if (i % 2 == 1 && schedule.placement.empty() && schedule.parks.empty() && find(schedule, OpKind::commit) == kNoOp) {
+    if (i % 2 == 1 && schedule.placement.empty() && schedule.offloads.empty() && find(schedule, ops::commit) == kNoOp) {
       EXPECT_EQ(s.peak_bytes, bound.bytes);  // one lane holds all of the memory: nothing to be unsure of
     }
   }
@@ -159,19 +160,19 @@ TEST(Costs, FollowFromFactsAndSpeeds) {
   auto seconds = [&](OpKind kind, BlockId block = kNoBlock, MicroId micro = kNoMicro) {
     return costs[find(schedule, kind, block, micro)].seconds;
   };
-  EXPECT_DOUBLE_EQ(seconds(OpKind::count), 0.5);
-  EXPECT_DOUBLE_EQ(seconds(OpKind::forward, 0, 0), 2 + 3 + 0.5);
-  EXPECT_DOUBLE_EQ(seconds(OpKind::backward, 0, 1), 4 + 5 + 0.5);
-  EXPECT_DOUBLE_EQ(seconds(OpKind::loss, 1, 0), 6 + 8 + 0.5);
-  EXPECT_DOUBLE_EQ(seconds(OpKind::fold, 0), 3 * 2 * 13 / 1e3 + 0.5);
-  EXPECT_DOUBLE_EQ(seconds(OpKind::norm, 1), 2 + 0.5);
-  EXPECT_DOUBLE_EQ(seconds(OpKind::update, 1), 16 + 0.5);  // 2000 bytes four times, 4000 twice
-  EXPECT_DOUBLE_EQ(seconds(OpKind::save, 1), 60 + 0.5);
-  EXPECT_DOUBLE_EQ(seconds(OpKind::commit), 7.5);
-  const Cost& save = costs[find(schedule, OpKind::save, 1)];
-  EXPECT_DOUBLE_EQ(save.share[static_cast<size_t>(Resource::disk)], 60 / 60.5);
-  EXPECT_DOUBLE_EQ(save.share[static_cast<size_t>(Resource::memory)], 12 / 60.5);
-  EXPECT_DOUBLE_EQ(save.share[static_cast<size_t>(Resource::cores)], 12 / 60.5);  // all who compute wait for one
+  EXPECT_DOUBLE_EQ(seconds(ops::count_targets), 0.5);
+  EXPECT_DOUBLE_EQ(seconds(ops::forward, 0, 0), 2 + 3 + 0.5);
+  EXPECT_DOUBLE_EQ(seconds(ops::backward, 0, 1), 4 + 5 + 0.5);
+  EXPECT_DOUBLE_EQ(seconds(ops::loss, 1, 0), 6 + 8 + 0.5);
+  EXPECT_DOUBLE_EQ(seconds(ops::embedding_gradient, 0), 3 * 2 * 13 / 1e3 + 0.5);
+  EXPECT_DOUBLE_EQ(seconds(ops::gradient_norm, 1), 2 + 0.5);
+  EXPECT_DOUBLE_EQ(seconds(ops::optimizer_step, 1), 16 + 0.5);  // 2000 bytes four times, 4000 twice
+  EXPECT_DOUBLE_EQ(seconds(ops::save, 1), 60 + 0.5);
+  EXPECT_DOUBLE_EQ(seconds(ops::commit), 7.5);
+  const Cost& save = costs[find(schedule, ops::save, 1)];
+  EXPECT_DOUBLE_EQ(save.use[static_cast<size_t>(Resource::disk)], 60 / 60.5);
+  EXPECT_DOUBLE_EQ(save.use[static_cast<size_t>(Resource::memory)], 12 / 60.5);
+  EXPECT_DOUBLE_EQ(save.use[static_cast<size_t>(Resource::cores)], 12 / 60.5);  // all who compute wait for one
 }
 
 TEST(Costs, ASaveHidesBehindComputingWhenTheDiskIsFastEnough) {
@@ -187,7 +188,7 @@ TEST(Costs, ASaveHidesBehindComputingWhenTheDiskIsFastEnough) {
   const Simulation slow = simulate(saving, predict_costs(saving, speeds));
   EXPECT_GT(slow.seconds, 9);
   EXPECT_TRUE(std::any_of(slow.stalls.begin(), slow.stalls.end(), [](const Stall& stall) {
-    return stall.lane == Lane::compute && stall.waited_for == OpKind::save && stall.seconds > 8;
+    return stall.lane == Lane::compute && stall.waited_for == ops::save && stall.seconds > 8;
   }));
 }
 

@@ -1,6 +1,6 @@
 // A slow machine of round speeds, on which every resource has something to do.
 #pragma once
-#include "schedule/costs.h"
+#include "schedule/predict/costs.h"
 
 namespace megalith {
 

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "launch/rank_process.h"
 #include "launch/supervisor.h"
+#include "schedule/ops/all.h"
 
 using namespace megalith;
 using namespace megalith::launch;
@@ -89,7 +90,7 @@ class FakeRank {
   }
 
   void compute(int64_t step) {
-    page_.enter({OpKind::backward, 3, 1, Lane::compute, {}}, 1e-3 * settings_.step_ms);
+    page_.enter({ops::backward, 3, 1, Lane::compute, {}}, 1e-3 * settings_.step_ms);
     ::usleep(static_cast<useconds_t>(settings_.step_ms) * 1000);
     std::string kind = fault_at(step);
     if (kind == "kill") std::raise(SIGKILL);
@@ -108,7 +109,7 @@ class FakeRank {
 
   // All ranks meet, and agree whether to stop.
   bool exchange() {
-    page_.enter({OpKind::norm, 3, kNoMicro, Lane::net, {}}, 1e-3);
+    page_.enter({ops::gradient_norm, 3, kNoMicro, Lane::net, {}}, 1e-3);
     page_.waiting(Lane::net, "all-reduce", others_);
     int mine = asked_to_stop, all = 0;
     MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);

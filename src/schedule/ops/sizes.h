@@ -1,0 +1,32 @@
+// Sizes of a block's state that several op families price or reserve memory by.
+#pragma once
+#include "schedule/schedule.h"
+
+namespace megalith::ops {
+
+inline constexpr int64_t kFloatBytes = 4;  // master parameters and gradients are float32 in every precision
+
+// All parameters of a block, as float32.
+inline double whole_bytes(const Schedule& s, BlockId block) {
+  return static_cast<double>(kFloatBytes) * static_cast<double>(s.blocks[block].parameters);
+}
+// The parameters and the optimizer state that this rank updates.
+inline double slice_bytes(const Schedule& s, BlockId block) {
+  return static_cast<double>(kFloatBytes) * static_cast<double>(s.slice_elements(block));
+}
+inline double state_bytes(const Schedule& s, BlockId block) { return static_cast<double>(s.optimizer_slice_bytes(block)); }
+
+// Parameters as the block computes with them. In 16 bits the float32 master of a spilled block is never whole in memory.
+inline int64_t computing_bytes(const BlockFacts& block) {
+  return block.compute_copy_bytes > 0 ? block.compute_copy_bytes : kFloatBytes * block.parameters;
+}
+
+// Of what backward needs: what a layer keeps all along, and what it computes again.
+inline int64_t kept_bytes(const Schedule& s, BlockId block) {
+  return s.keeps(block) == Keep::attention ? s.blocks[block].attention_saved_bytes : 0;
+}
+inline int64_t recomputed_bytes(const Schedule& s, BlockId block) {
+  return s.blocks[block].saved_bytes - kept_bytes(s, block);
+}
+
+}  // namespace megalith::ops

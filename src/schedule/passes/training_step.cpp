@@ -1,0 +1,62 @@
+#include "schedule/passes/training_step.h"
+
+#include <utility>
+
+#include "schedule/passes/step_writer.h"
+
+namespace megalith {
+
+Schedule training_step(std::vector<BlockFacts> blocks, int32_t micros, ComputeOrder order, std::vector<Keep> keep,
+                       Division division) {
+  const BlockId head = static_cast<BlockId>(blocks.size()) - 1;
+  Schedule empty = empty_step(std::move(blocks), micros, true, std::move(keep), std::move(division));
+  // A chain of blocks is made forward again when the last of them is due: where a block's chain begins.
+  std::vector<BlockId> chain(static_cast<size_t>(head) + 1, kNoBlock);
+  for (BlockId block = 0; block < head; block++)
+    chain[block] = empty.keeps(block) == Keep::none ? chain[block - 1] : block;
+  const auto ends_chain = [&](BlockId block) { return block + 1 == head || chain[block + 1] != chain[block]; };
+
+  StepWriter step(std::move(empty));
+  const auto holds = [&](BlockId block) { return step.step().holds(block); };
+  const int32_t together = order == ComputeOrder::by_block ? micros : 1;
+  for (MicroId first = 0; first < micros; first += together) {
+    const bool last = first + together == micros;
+    const auto each = [&](auto work) {
+      for (MicroId micro = first; micro < first + together; micro++) work(micro);
+    };
+    for (BlockId block = 0; block < head; block++)
+      if (holds(block)) each([&](MicroId m) { step.forward(block, m); });
+    if (holds(head)) each([&](MicroId m) { step.loss(m); });
+    if (holds(head) && last) step.gradient_norm(head);
+    for (BlockId block = head - 1; block >= 0; block--) {
+      if (!holds(block)) continue;
+      if (ends_chain(block) && chain[block] < block)
+        for (BlockId b = chain[block]; b < block; b++) each([&](MicroId m) { step.recompute(b, m); });
+      // Micro-batch by micro-batch: only one's saved tensors are there at a time.
+      each([&](MicroId m) {
+        if (ends_chain(block)) step.recompute(block, m);
+        step.backward(block, m);
+      });
+      if (last) step.gradient_norm(block);
+    }
+  }
+  return step.finish();
+}
+
+Schedule evaluation_step(std::vector<BlockFacts> blocks, int32_t micros, ComputeOrder order, Division division) {
+  const BlockId head = static_cast<BlockId>(blocks.size()) - 1;
+  StepWriter step(empty_step(std::move(blocks), micros, false, {}, std::move(division)));
+  const auto forward = [&](BlockId block, MicroId micro) {
+    if (step.step().holds(block)) step.forward(block, micro);
+  };
+  if (order == ComputeOrder::by_micro) {
+    for (MicroId micro = 0; micro < micros; micro++)
+      for (BlockId block = 0; block <= head; block++) forward(block, micro);
+  } else {
+    for (BlockId block = 0; block <= head; block++)
+      for (MicroId micro = 0; micro < micros; micro++) forward(block, micro);
+  }
+  return step.finish();
+}
+
+}  // namespace megalith

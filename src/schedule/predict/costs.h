@@ -1,0 +1,13 @@
+// Predicts the cost of every op of a schedule from the facts of its blocks and the speeds of the machine.
+#pragma once
+#include <vector>
+
+#include "schedule/cost_model.h"
+#include "schedule/schedule.h"
+
+namespace megalith {
+
+// One cost per op. Reads and writes share one disk; a lane other than compute keeps at most one core busy.
+std::vector<Cost> predict_costs(const Schedule& schedule, const MachineSpeeds& speeds);
+
+}  // namespace megalith
