@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-constexpr double kFloatBytes = 4;
+constexpr double kBytesPerFloat = 4;
 
 // A lane of one thread takes its time from one core. Those who compute work in step, each on its part, and wait for the
 // one that shares its core: what the lane takes all of them lose, however many they are.
@@ -78,14 +78,14 @@ Cost exchange(const MachineSpeeds& speeds, double bytes) {
 Cost predict(const Schedule& schedule, const Op& op, const MachineSpeeds& speeds) {
   static const BlockFacts none;
   const BlockFacts& block = op.block == kNoBlock ? none : schedule.blocks[op.block];
-  const double whole_bytes = kFloatBytes * static_cast<double>(block.parameters);
+  const double whole_bytes = kBytesPerFloat * static_cast<double>(block.parameters);
   const double parameter_bytes =
-      op.block == kNoBlock ? 0 : kFloatBytes * static_cast<double>(schedule.slice_elements(op.block));
+      op.block == kNoBlock ? 0 : kBytesPerFloat * static_cast<double>(schedule.slice_elements(op.block));
   const double state_bytes = op.block == kNoBlock ? 0 : static_cast<double>(schedule.optimizer_slice_bytes(op.block));
   // What is exchanged of parameters or their gradients: the experts' among fewer ranks. `part`: bytes of one, by ranks.
   const Sharding& sharding = schedule.division.sharding;
   const auto among_replicas = [&](const auto& part) {
-    const double expert_bytes = kFloatBytes * static_cast<double>(block.expert_parameters);
+    const double expert_bytes = kBytesPerFloat * static_cast<double>(block.expert_parameters);
     return part(whole_bytes - expert_bytes, sharding.replicas) + part(expert_bytes, sharding.expert_replicas());
   };
   const auto forward_bytes = static_cast<double>(block.forward_touched_bytes);

@@ -9,7 +9,7 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kFloatBytes = 4;
+constexpr int64_t kStateBytes = 4;
 
 // Which blocks' parameters an op of the step takes that are not there when the step begins. What is borrowed from
 // another rank comes by itself.
@@ -277,8 +277,8 @@ int64_t copied_bytes(const Schedule& schedule, const Op& op) {
   if (!schedule.division.device || op.block == kNoBlock) return 0;
   const BlockFacts& block = schedule.blocks[op.block];
   switch (op.kind) {
-    case OpKind::upload: return block.compute_copy_bytes > 0 ? block.compute_copy_bytes : kFloatBytes * block.parameters;
-    case OpKind::download: return kFloatBytes * block.parameters;
+    case OpKind::upload: return block.compute_copy_bytes > 0 ? block.compute_copy_bytes : kStateBytes * block.parameters;
+    case OpKind::download: return kStateBytes * block.parameters;
     case OpKind::park:
     case OpKind::unpark: return schedule.blocks[op.block - 1].output_bytes;
     default: return 0;
@@ -293,7 +293,7 @@ DiskTraffic disk_traffic(const Schedule& schedule, const Op& op) {
   if (op.block == kNoBlock || schedule.placed(op.block) == Placement::memory) return {};
   const BlockFacts& block = schedule.blocks[op.block];
   const bool away = schedule.placed(op.block) == Placement::away;
-  const int64_t values = kFloatBytes * schedule.slice_elements(op.block);
+  const int64_t values = kStateBytes * schedule.slice_elements(op.block);
   const int64_t state = block.optimizer_streams ? schedule.optimizer_slice_bytes(op.block) : 0;
   switch (op.kind) {
     case OpKind::renew: return away ? DiskTraffic{2 * values + state, values + state} : DiskTraffic{state, state};
