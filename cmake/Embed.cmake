@@ -16,6 +16,7 @@ function(megalith_embed name)
       DEPENDS ${source} ${CMAKE_SOURCE_DIR}/cmake/EmbedFile.cmake
       COMMENT "Embedding ${file}")
     target_sources(megalith_${name} PRIVATE ${output})
+    set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     string(APPEND header "extern const std::string_view ${symbol};\n")
   endforeach()
   string(APPEND header "}  // namespace megalith::embedded\n")

@@ -1,8 +1,17 @@
+function(megalith_batches target)
+  if(MEGALITH_BATCH GREATER 1)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${MEGALITH_BATCH})
+  endif()
+endfunction()
+
 # One library per folder of src/. A library sees the headers of the folders it names (and theirs),
 # and nothing else: each folder's headers are reached through its own include root, so including
 # against the arrow does not compile. WITHOUT leaves out files (a build without LibTorch, those that need it).
+# Files are compiled in batches, because most of their time goes into common headers. APART lists those (patterns) that
+# are compiled one by one: vectorised loops, where other neighbours could be inlined and change the last bit.
+set(MEGALITH_BATCH 6 CACHE STRING "source files compiled together; 1: each by itself")
 function(megalith_library name)
-  cmake_parse_arguments(ARG "" "" "USES;LINKS;WITHOUT" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "USES;LINKS;WITHOUT;APART" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   foreach(file ${ARG_WITHOUT})
     list(REMOVE_ITEM sources ${CMAKE_SOURCE_DIR}/src/${name}/${file})
@@ -12,6 +21,11 @@ function(megalith_library name)
   file(CREATE_LINK ${CMAKE_SOURCE_DIR}/src/${name} ${root}/${name} SYMBOLIC)
   if(sources)
     add_library(megalith_${name} STATIC ${sources})
+    megalith_batches(megalith_${name})
+    foreach(pattern ${ARG_APART})
+      file(GLOB apart CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/${pattern})
+      set_source_files_properties(${apart} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endforeach()
     set(scope PUBLIC)
   else()
     add_library(megalith_${name} INTERFACE)

@@ -12,12 +12,12 @@ namespace {
 
 constexpr double kMost = 1e5;
 
-bool on(const Config& c) {
+bool uses_experts(const Config& c) {
   return c.model.shape.experts.any();
 }
 std::function<bool(const Config&)> with_router(std::initializer_list<Router> routers) {
   return [all = std::vector<Router>(routers)](const Config& c) {
-    return on(c) && std::find(all.begin(), all.end(), c.model.shape.experts.router) != all.end();
+    return uses_experts(c) && std::find(all.begin(), all.end(), c.model.shape.experts.router) != all.end();
   };
 }
 
@@ -46,7 +46,7 @@ std::vector<Option> experts_options() {
     return std::move(e).unless([](const Config& c) { return !c.model.from.empty(); });
   };
   auto used = [&](Entry e) {
-    return e.applies ? shape(std::move(e)) : shape(std::move(e).when("model.experts.count is given", on));
+    return e.applies ? shape(std::move(e)) : shape(std::move(e).when("model.experts.count is given", uses_experts));
   };
   auto balances = with_router({Router::softmax, Router::noisy, Router::switch_, Router::gshard});
   return {
@@ -82,7 +82,7 @@ std::vector<Option> experts_options() {
       used(number("model.experts.z_loss", FIELD(z_loss), from(0), "0.001",
                   "Weight of the squared log-sum-exp of the router's logits, which keeps them small.")
                .when("model.experts.router is not sigmoid",
-                     [](const Config& c) { return on(c) && c.model.shape.experts.router != Router::sigmoid; })),
+                     [](const Config& c) { return uses_experts(c) && c.model.shape.experts.router != Router::sigmoid; })),
       used(number("model.experts.jitter", FIELD(jitter), fraction(), "0",
                   "In training the router's input is multiplied with numbers from 1 - jitter to 1 + jitter.")
                .when("model.experts.router is switch", with_router({Router::switch_}))),

@@ -50,10 +50,10 @@ Json text_like(const char* pattern) {
 }
 
 // "5000 steps", or what is counted alone, beside a table.
-Json span() {
+Json span_schema() {
   return text_like("^([0-9._]+ *[kKmMbBtT]? )?(steps?|tokens?)$");
 }
-std::vector<Json> pacing() {
+std::vector<Json> pacing_schema() {
   const Json point{{"anyOf", {Json{{"type", "number"}}, text_like("^[0-9._]+ *[kKmMbBtT]?$")}}};
   const Json pair{{"type", "array"}, {"items", point}, {"minItems", 2}, {"maxItems", 2}};
   return {text_like("^(linear|root [0-9.]+)$"), {{"type", "array"}, {"items", pair}}};
@@ -97,8 +97,8 @@ std::vector<Json> forms(const Option& option) {
                    {"from", number},
                    {"to", number},
                    {"step", number},
-                   {"over", span()},
-                   {"pacing", {{"anyOf", pacing()}}},
+                   {"over", span_schema()},
+                   {"pacing", {{"anyOf", pacing_schema()}}},
                    {"file", any_text},
                    {"checkpoint", any_text}}},
                  {"required", {"metric"}},
@@ -108,9 +108,9 @@ std::vector<Json> forms(const Option& option) {
     case OptionType::layers:
       return {{{"type", "array"}, {"items", {{"type", "integer"}, {"minimum", 0}}}}};
     case OptionType::span:
-      return {span()};
+      return {span_schema()};
     case OptionType::pacing:
-      return pacing();
+      return pacing_schema();
     case OptionType::choice:
       return {};
     case OptionType::numbers:

@@ -13,7 +13,7 @@ namespace {
 
 #define FIELD(member) [](auto& config) -> auto& { return config.token_dropping.member; }
 
-bool on(const Config& c) {
+bool drops_tokens(const Config& c) {
   return c.token_dropping.on();
 }
 bool has_table(const Config& c) {
@@ -64,7 +64,7 @@ Entry over() {
     std::tie(pacing.over, pacing.unit) = *span;
     return true;
   };
-  e.get = [](const Config& c) { return on(c) ? write_span(c.token_dropping.pacing) : "never"; };
+  e.get = [](const Config& c) { return drops_tokens(c) ? write_span(c.token_dropping.pacing) : "never"; };
   return e;
 }
 
@@ -86,7 +86,7 @@ Entry pacing() {
 }  // namespace
 
 std::vector<Option> token_dropping_options() {
-  auto used = [](Entry e) { return std::move(e).when("token_dropping.over is given", on); };
+  auto used = [](Entry e) { return std::move(e).when("token_dropping.over is given", drops_tokens); };
   auto formula = [&](Entry e) { return used(std::move(e)).unless(has_table); };
   return {
       over(),

@@ -13,8 +13,8 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kFloat = sizeof(float);
-static_assert(kStateChunk * kFloat == kSpillChunk, "float32 arrays fill the units of their files");
+constexpr int64_t kFloatBytes = sizeof(float);
+static_assert(kStateChunk * kFloatBytes == kSpillChunk, "float32 arrays fill the units of their files");
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 std::span<std::byte> bytes_of(float* data, int64_t elements) {
@@ -22,7 +22,7 @@ std::span<std::byte> bytes_of(float* data, int64_t elements) {
 }
 
 // Elements of a transfer that holds `elements`.
-int64_t padded(int64_t elements) { return round_up(elements, kDiskAlign / kFloat); }
+int64_t padded(int64_t elements) { return round_up(elements, kDiskAlign / kFloatBytes); }
 
 // Unit by unit.
 std::vector<SpillPiece> units_of(std::span<const BlockStore::Whole> all) {
@@ -40,10 +40,10 @@ std::vector<SpillPiece> units_of(std::span<const BlockStore::Whole> all) {
 }  // namespace
 
 at::Tensor disk_buffer(int64_t elements) {
-  at::Tensor whole = at::empty({padded(elements) + kDiskAlign / kFloat}, at::kFloat);
+  at::Tensor whole = at::empty({padded(elements) + kDiskAlign / kFloatBytes}, at::kFloat);
   const auto address = reinterpret_cast<uintptr_t>(whole.mutable_data_ptr<float>());
   const int64_t skip = round_up(static_cast<int64_t>(address), kDiskAlign) - static_cast<int64_t>(address);
-  return whole.narrow(0, skip / kFloat, elements);
+  return whole.narrow(0, skip / kFloatBytes, elements);
 }
 
 int64_t StoredArray::chunks() const { return (elements + kStateChunk - 1) / kStateChunk; }
@@ -112,8 +112,8 @@ int64_t BlockStore::bytes_written() const {
 
 BlockStore::Extent BlockStore::input(BlockId block, MicroId micro, int64_t bytes) const {
   Extent extent = places_[static_cast<size_t>(block)].inputs.at(static_cast<size_t>(micro));
-  MEGALITH_ASSERT((bytes + kFloat - 1) / kFloat <= extent.array.elements, "{} bytes to park", bytes);
-  extent.array.elements = (bytes + kFloat - 1) / kFloat;
+  MEGALITH_ASSERT((bytes + kFloatBytes - 1) / kFloatBytes <= extent.array.elements, "{} bytes to park", bytes);
+  extent.array.elements = (bytes + kFloatBytes - 1) / kFloatBytes;
   return extent;
 }
 

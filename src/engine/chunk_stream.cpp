@@ -10,10 +10,10 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kFloat = sizeof(float);
-constexpr int64_t kTileElements = kSpillTile / kFloat;
+constexpr int64_t kElementBytes = sizeof(float);
+constexpr int64_t kTileElements = kSpillTile / kElementBytes;
 
-bool plain(const StoredArray& array) { return array.element_bytes == kFloat && array.chunk_extra == 0; }
+bool plain(const StoredArray& array) { return array.element_bytes == kElementBytes && array.chunk_extra == 0; }
 
 }  // namespace
 
@@ -51,7 +51,7 @@ ChunkStream::ChunkStream(DiskQueue& disk, const std::vector<std::vector<Array>>&
   }
   // All kinds' in one: a large block lies on huge pages, of which the kernel takes fewer in hand for every transfer.
   MemoryScope scope(AllocationKind::staging);
-  if (bytes > 0) staging_ = disk_buffer(bytes / kFloat);
+  if (bytes > 0) staging_ = disk_buffer(bytes / kElementBytes);
 }
 
 int64_t ChunkStream::slots(int64_t chunks, Staging staging) {
@@ -89,8 +89,9 @@ void ChunkStream::work(int64_t number, int64_t first, int64_t count) const {
     pointers.push_back(piece.bytes.data());
     // The last one has what pads the chunk, too.
     if (!whole)
-      piece = {piece.file, piece.offset + first * kFloat,
-               last ? piece.bytes.subspan(first * kFloat) : piece.bytes.subspan(first * kFloat, count * kFloat)};
+      piece = {piece.file, piece.offset + first * kElementBytes,
+               last ? piece.bytes.subspan(first * kElementBytes)
+                    : piece.bytes.subspan(first * kElementBytes, count * kElementBytes)};
     if (arrays[a].reads) piece.check();
     tiles.push_back(piece);
   }

@@ -29,7 +29,7 @@ namespace {
 constexpr int kListen_ms = 100;
 constexpr double kLongestLook_s = 1;   // counted between two looks: more means that we were suspended
 constexpr double kTrouble_s = 4;       // for mpirun to end a run in which a rank died
-constexpr double kSilence_s = 4;       // of another host
+constexpr double kHostSilence_s = 4;   // of another host
 constexpr double kSettle_s = 1;        // for the wardens' last words
 constexpr double kPatience_s = 3;      // for mpirun to end the ranks
 
@@ -188,10 +188,10 @@ void Attempt::judge(double passed_s) {
     host.silent_s += passed_s;
     if (host.away) host.line.send(nlohmann::json::object());
     const bool over = std::all_of(host.ranks.begin(), host.ranks.end(), [](const RankView& r) { return r.ended(); });
-    if (host.line.open() && host.silent_s < kSilence_s) continue;
+    if (host.line.open() && host.silent_s < kHostSilence_s) continue;
     if (host.away && over && !host.ranks.empty()) continue;  // it has left in peace
     lost_host_ = host.name;
-    log::error("host {} has not answered for {:.0f} s: its link is cut or it is down\n{}", host.name, kSilence_s,
+    log::error("host {} has not answered for {:.0f} s: its link is cut or it is down\n{}", host.name, kHostSilence_s,
                rank_table(all));
     return end(0);
   }

@@ -18,12 +18,12 @@
 namespace megalith::launch {
 namespace {
 
-constexpr int kLook_ms = 250;
+constexpr int kProcessCheck_ms = 250;
 
 void watch(const HostFolder& folder, int64_t seconds, const std::filesystem::path& log_file) {
   Watchdog watchdog(seconds);
   for (double before = monotonic_seconds();;) {
-    ::usleep(kLook_ms * 1000);
+    ::usleep(kProcessCheck_ms * 1000);
     const std::vector<RankView> ranks = look_at_ranks(folder.path());
     if (std::all_of(ranks.begin(), ranks.end(), [](const RankView& rank) { return rank.life == Life::dead; })) break;
     const double now = monotonic_seconds();

@@ -12,11 +12,11 @@
 namespace megalith::launch {
 namespace {
 
-constexpr int kLook_ms = 100;
-constexpr double kTell_s = 0.25;      // between messages when nothing changes
-constexpr double kSilence_s = 20;     // of a supervisor far away, until it is taken for gone
-constexpr double kOrderly_s = 4;      // for a launcher to clear up after itself
-constexpr double kStubborn_s = 10;    // then, for what hangs inside the kernel
+constexpr int kPoll_ms = 100;
+constexpr double kTell_s = 0.25;             // between messages when nothing changes
+constexpr double kSupervisorSilence_s = 20;  // of a supervisor far away, until it is taken for gone
+constexpr double kOrderly_s = 4;             // for a launcher to clear up after itself
+constexpr double kStubborn_s = 10;           // then, for what hangs inside the kernel
 
 class Warden {
  public:
@@ -36,12 +36,12 @@ class Warden {
         told = now;
       }
       pollfd wait{line_.socket(), POLLIN, 0};
-      ::poll(&wait, 1, kLook_ms);
+      ::poll(&wait, 1, kPoll_ms);
       for (const nlohmann::json& message : line_.receive()) {
         heard = monotonic_seconds();
         obey(message);
       }
-      if (place_ == WardenPlace::away && now - heard > kSilence_s) break;
+      if (place_ == WardenPlace::away && now - heard > kSupervisorSilence_s) break;
     }
     clear_up();
   }

@@ -15,11 +15,9 @@ namespace {
 
 constexpr size_t kOpenAtOnce = size_t{64} << 20;
 
-uintptr_t up(uintptr_t n, size_t to) { return (n + to - 1) / to * to; }
-uintptr_t down(uintptr_t n, size_t to) { return n / to * to; }
 void* place(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
-[[noreturn]] void refuse(size_t bytes) {
+[[noreturn]] void refuse_mapping(size_t bytes) {
   throw BudgetExceeded(fmt::format("the system has no {} of memory left", show(Bytes(static_cast<int64_t>(bytes)))));
 }
 
@@ -27,14 +25,14 @@ void* place(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 AddressSpace::AddressSpace(size_t bytes, Backing backing) {
   MEGALITH_ASSERT(sysconf(_SC_PAGESIZE) == static_cast<long>(kPage), "pages of {} bytes", sysconf(_SC_PAGESIZE));
-  bytes = up(bytes, kHugePage);
+  bytes = align_up(bytes, kHugePage);
   mapped_bytes_ = bytes + kHugePage;
   // Unreadable until opened: systems that count every promise of memory (overcommit_memory = 2) count only what
   // is opened.
   void* got = mmap(nullptr, mapped_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (got == MAP_FAILED) refuse(bytes);
+  if (got == MAP_FAILED) refuse_mapping(bytes);
   mapped_ = reinterpret_cast<uintptr_t>(got);
-  begin_ = opened_ = up(mapped_, kHugePage);
+  begin_ = opened_ = align_up(mapped_, kHugePage);
   end_ = begin_ + bytes;
   huge_.assign(bytes / kHugePage, false);
   if (backing == Backing::shared) {
@@ -44,7 +42,7 @@ AddressSpace::AddressSpace(size_t bytes, Backing backing) {
         mmap(place(begin_), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd_, 0) != MAP_FAILED;
     if (!made) {
       close_all();
-      refuse(bytes);
+      refuse_mapping(bytes);
     }
     opened_ = end_;
   }
@@ -61,11 +59,11 @@ void AddressSpace::close_all() {
 
 void AddressSpace::open(uintptr_t begin, uintptr_t end, bool large) {
   if (end > opened_) {
-    const uintptr_t to = std::min(end_, up(end, kOpenAtOnce));
-    if (mprotect(place(opened_), to - opened_, PROT_READ | PROT_WRITE) != 0) refuse(end - begin);
+    const uintptr_t to = std::min(end_, align_up(end, kOpenAtOnce));
+    if (mprotect(place(opened_), to - opened_, PROT_READ | PROT_WRITE) != 0) refuse_mapping(end - begin);
     opened_ = to;
   }
-  const uintptr_t first = up(begin, kHugePage), last = down(end, kHugePage);
+  const uintptr_t first = align_up(begin, kHugePage), last = align_down(end, kHugePage);
   if (!large || first >= last) {
     set_huge(slot(begin), slot(end - 1) + 1, false);
     return;
@@ -88,12 +86,12 @@ void AddressSpace::drop(uintptr_t begin, uintptr_t end) {
 
 void AddressSpace::make_huge(uintptr_t begin, uintptr_t end) {
 #ifdef MADV_COLLAPSE
-  const uintptr_t first = up(begin, kHugePage), last = down(end, kHugePage);
+  const uintptr_t first = align_up(begin, kHugePage), last = align_down(end, kHugePage);
   if (first < last) madvise(place(first), last - first, MADV_COLLAPSE);  // an older kernel, or one without any, says no
 #endif
 }
 
-uintptr_t AddressSpace::whole_page_before(uintptr_t at) const { return huge_[slot(at)] ? down(at, kHugePage) : at; }
+uintptr_t AddressSpace::whole_page_before(uintptr_t at) const { return huge_[slot(at)] ? align_down(at, kHugePage) : at; }
 
 void AddressSpace::set_huge(size_t first, size_t last, bool wanted) {
   for (size_t i = first; i < last;) {

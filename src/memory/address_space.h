@@ -11,6 +11,9 @@ namespace megalith {
 inline constexpr size_t kPage = 4096;               // of x86-64
 inline constexpr size_t kHugePage = size_t{2} << 20;
 
+inline uintptr_t align_up(uintptr_t n, size_t to) { return (n + to - 1) / to * to; }
+inline uintptr_t align_down(uintptr_t n, size_t to) { return n / to * to; }
+
 enum class Backing : uint8_t { own, shared };
 
 class AddressSpace {

@@ -9,8 +9,6 @@ namespace megalith {
 namespace {
 
 size_t alignment(size_t bytes) { return bytes >= Arena::kLarge ? kHugePage : kPage; }
-uintptr_t up(uintptr_t n, size_t to) { return (n + to - 1) / to * to; }
-uintptr_t down(uintptr_t n, size_t to) { return n / to * to; }
 
 size_t overlap(uintptr_t a, uintptr_t a_end, uintptr_t b, uintptr_t b_end) {
   const uintptr_t begin = std::max(a, b), end = std::min(a_end, b_end);
@@ -89,7 +87,7 @@ bool Arena::find(size_t bytes, Backing backing, Window& best) const {
     const size_t align = alignment(bytes);
     if (run_end - run_begin >= bytes && space_of(run_begin).backing() == backing) {
       for (auto range = first; range != last; ++range) {
-        const uintptr_t at_begin = up(range->first, align), at_end = down(range->second.end - bytes, align);
+        const uintptr_t at_begin = align_up(range->first, align), at_end = align_down(range->second.end - bytes, align);
         if (at_begin + bytes <= run_end) weigh(first, last, at_begin, bytes, best);
         if (range->second.end - run_begin >= bytes && at_end >= run_begin) weigh(first, last, at_end, bytes, best);
       }
@@ -111,7 +109,7 @@ void Arena::weigh(FreeRanges::const_iterator first, FreeRanges::const_iterator l
 }
 
 void Arena::reserve_more(size_t bytes) {
-  bytes = up(bytes, kHugePage);
+  bytes = align_up(bytes, kHugePage);
   for (size_t size = std::max(reserve_, bytes);; size = std::max(size / 2, bytes)) {
     try {
       return add_space(std::make_unique<AddressSpace>(size + kHugePage));
@@ -128,7 +126,7 @@ void Arena::add_space(std::unique_ptr<AddressSpace> space) {
 }
 
 const AddressSpace& Arena::share(size_t bytes) {
-  add_space(std::make_unique<AddressSpace>(up(bytes, kHugePage) + kHugePage, Backing::shared));
+  add_space(std::make_unique<AddressSpace>(align_up(bytes, kHugePage) + kHugePage, Backing::shared));
   return *spaces_.back();
 }
 

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::string_view kLockName = "lock.megalith-spill-folder";
 
-[[noreturn]] void refuse(const std::filesystem::path& folder, std::string expected, std::string_view got,
-                         std::string hint = "") {
+[[noreturn]] void refuse_folder(const std::filesystem::path& folder, std::string expected, std::string_view got,
+                                std::string hint = "") {
   throw UserError({"", "memory.spill", std::move(expected), fmt::format("{}: {}", folder.string(), got),
                    std::move(hint)});
 }
@@ -45,7 +45,7 @@ void check_spill_folder(const std::filesystem::path& folder) {
   for (std::filesystem::path part = whole; part.has_relative_path(); part = part.parent_path())
     if (std::filesystem::exists(part, error)) {
       if (std::filesystem::is_directory(part, error)) return;
-      refuse(folder, "a folder", part == whole ? "a file of that name" : part.string() + " is a file");
+      refuse_folder(folder, "a folder", part == whole ? "a file of that name" : part.string() + " is a file");
     }
 }
 
@@ -54,7 +54,7 @@ SpillFolder::SpillFolder(std::filesystem::path folder, DiskWays allowed)
   check_spill_folder(folder_);
   std::error_code error;
   made_ = std::filesystem::create_directories(folder_, error);
-  if (error) refuse(folder_, "a folder", error.message());
+  if (error) refuse_folder(folder_, "a folder", error.message());
   lock();
   try {
     remove_leftovers();
@@ -71,14 +71,14 @@ void SpillFolder::lock() {
   const auto path = folder_ / kLockName;
   while (true) {
     lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (lock_ < 0) refuse(folder_, "a folder to write to", std::strerror(errno));
+    if (lock_ < 0) refuse_folder(folder_, "a folder to write to", std::strerror(errno));
     if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
       const int error = errno;
       const std::string got =
           error == EWOULDBLOCK ? holder(lock_) : fmt::format("cannot lock: {}", std::strerror(error));
       ::close(lock_);
       if (error == EINTR) continue;
-      refuse(folder_, "a folder of this run's own", got, "give every run its own folder");
+      refuse_folder(folder_, "a folder of this run's own", got, "give every run its own folder");
     }
     if (same_file(lock_, path)) break;
     ::close(lock_);
@@ -110,7 +110,7 @@ void SpillFolder::require(int64_t bytes) const {
     throw Fault(fmt::format("{}: {}", folder_.string(), std::strerror(errno)));
   const auto free = static_cast<int64_t>(room.f_bavail * room.f_frsize);
   if (free < bytes)
-    refuse(folder_, fmt::format("a disk with {} free", show(Bytes(bytes))), show(Bytes(free)) + " free",
+    refuse_folder(folder_, fmt::format("a disk with {} free", show(Bytes(bytes))), show(Bytes(free)) + " free",
            "free some space or choose another disk");
 }
 

@@ -7,21 +7,12 @@
 #include <numeric>
 #include <ranges>
 
+#include "report/html_text.h"
+
 namespace megalith {
 namespace {
 
 constexpr size_t kBins = 20;
-
-std::string html_text(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '&') out += "&amp;";
-    else out += c;
-  }
-  return out;
-}
 
 std::string bars(const MetricSummary& s) {
   const int64_t most = std::max<int64_t>(1, *std::ranges::max_element(s.histogram));

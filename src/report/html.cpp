@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "embedded/report.h"
+#include "report/html_text.h"
 
 namespace megalith {
 namespace {
@@ -17,20 +18,6 @@ std::string json_for_script(const nlohmann::json& data) {
       case '<': out += "\\u003c"; break;
       case '>': out += "\\u003e"; break;
       case '&': out += "\\u0026"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
-
-std::string html_text(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
       default: out += c;
     }
   }

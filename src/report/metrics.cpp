@@ -43,7 +43,7 @@ std::optional<double> get(const Json& record, const std::string& key) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-ExpertMetrics experts_of(const Json& x) {
+ExpertMetrics read_experts(const Json& x) {
   ExpertMetrics m{get(x, "aux").value_or(0),  get(x, "z").value_or(0),       get(x, "dropped").value_or(0),
                   get(x, "load").value_or(1), get(x, "entropy").value_or(0), {}};
   const auto layers = x.find("layers");
@@ -148,7 +148,7 @@ std::optional<StepMetrics> parse_metrics_line(std::string_view line) {
   if (record.contains("kept")) m.kept = whole("kept");
   m.layer_tokens = get(record, "layer_tokens");
   if (auto x = record.find("experts"); x != record.end() && x->is_object())
-    m.experts = experts_of(*x);
+    m.experts = read_experts(*x);
   if (auto disk = record.find("disk"); disk != record.end() && disk->is_object())
     m.disk = DiskMetrics{whole_of(*disk, "read_bytes"), whole_of(*disk, "written_bytes"), whole_of(*disk, "experts_called")};
   if (auto limits = record.find("difficulty"); limits != record.end() && limits->is_object())

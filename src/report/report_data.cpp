@@ -139,7 +139,7 @@ json skipped_of(const std::vector<StepMetrics>& all) {
   return {{"count", skipped.size()}, {"list", list}};
 }
 
-json experts_of(const std::vector<StepMetrics>& all) {
+json expert_series(const std::vector<StepMetrics>& all) {
   std::vector<const StepMetrics*> told;
   for (const StepMetrics& m : all)
     if (m.experts && !m.experts->layers.empty()) told.push_back(&m);
@@ -228,7 +228,7 @@ json report_data(const std::filesystem::path& run_dir) {
             {"summary", files.load_json("summary.json")},
             {"curves", curves_of(all)},
             {"so_far", so_far(all)},
-            {"experts", experts_of(all)},
+            {"experts", expert_series(all)},
             {"skipped", skipped_of(all)},
             {"samples", samples_of(all)},
             {"trace", files.load("trace.json", read_trace)}};

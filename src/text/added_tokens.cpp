@@ -11,10 +11,6 @@
 namespace megalith {
 namespace {
 
-bool is_space(uint32_t c) {
-  return CharClasses::get().kind(c) == CharClasses::space;
-}
-
 // \w by Unicode's annex on regular expressions: alphabetic, marks, digits, connecting punctuation, joiners.
 // PCRE2 10.42 has no \p{Alphabetic}; the circled and squared letters are what it needs beyond letters and
 // letter numbers.
@@ -97,12 +93,12 @@ AddedTokenSplitter::Span AddedTokenSplitter::next(std::string_view text, size_t 
     if (token.single_word && touches_word(text, begin, end)) continue;
     while (token.lstrip && begin > from) {
       size_t before = previous_code_point(text, begin);
-      if (!is_space(code_point_at(text, before).value)) break;
+      if (!CharClasses::get().is_space(code_point_at(text, before).value)) break;
       begin = before;
     }
     while (token.rstrip && end < text.size()) {
       CodePoint point = code_point_at(text, end);
-      if (!is_space(point.value)) break;
+      if (!CharClasses::get().is_space(point.value)) break;
       end += point.bytes;
     }
     return {begin, end, token.id};

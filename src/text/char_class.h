@@ -24,6 +24,7 @@ class CharClasses {
   Kind kind(uint32_t code_point) const {
     return code_point < kinds_.size() ? static_cast<Kind>(kinds_[code_point]) : other;
   }
+  bool is_space(uint32_t code_point) const { return kind(code_point) == space; }
 
  private:
   CharClasses();

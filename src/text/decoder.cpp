@@ -15,14 +15,14 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-struct Sequence : Decoder {
+struct SequenceDecoder : Decoder {
   std::vector<std::unique_ptr<Decoder>> steps;
   void apply(std::vector<std::string>& pieces) const override {
     for (const auto& step : steps) step->apply(pieces);
   }
 };
 
-struct ByteLevel : Decoder {
+struct ByteLevelDecoder : Decoder {
   void apply(std::vector<std::string>& pieces) const override {
     for (auto& piece : pieces)
       if (auto bytes = from_byte_alphabet(piece))
@@ -50,14 +50,14 @@ struct Fuse : Decoder {
   }
 };
 
-struct Replace : Decoder {
+struct ReplaceDecoder : Decoder {
   std::string from, to;
   void apply(std::vector<std::string>& pieces) const override {
     for (auto& piece : pieces) replace_all(piece, from, to);
   }
 };
 
-struct Strip : Decoder {
+struct StripDecoder : Decoder {
   std::string content;
   int64_t start = 0, stop = 0;  // at most so many are taken away at each end
   void apply(std::vector<std::string>& pieces) const override {
@@ -69,7 +69,7 @@ struct Strip : Decoder {
   }
 };
 
-struct Metaspace : Decoder {
+struct MetaspaceDecoder : Decoder {
   std::string mark;
   bool strip_first = true;
   void apply(std::vector<std::string>& pieces) const override {
@@ -102,7 +102,7 @@ struct WordPiece : Decoder {
 };
 
 std::unique_ptr<Decoder> read_replace(const Component& component) {
-  auto step = std::make_unique<Replace>();
+  auto step = std::make_unique<ReplaceDecoder>();
   const auto& pattern = component.json.at("pattern");
   if (!pattern.is_object() || !pattern.contains("String"))
     component.bad("a pattern of kind String", pattern.dump(), "other patterns are not supported in decoders");
@@ -113,7 +113,7 @@ std::unique_ptr<Decoder> read_replace(const Component& component) {
 }
 
 std::unique_ptr<Decoder> read_strip(const Component& component) {
-  auto step = std::make_unique<Strip>();
+  auto step = std::make_unique<StripDecoder>();
   step->content = component.need<std::string>("content");
   if (step->content.empty()) component.bad("a character to strip", "none");
   step->start = component.get<int64_t>("start", 0);
@@ -127,20 +127,20 @@ std::unique_ptr<Decoder> read_decoder(const Component& component) {
   if (component.json.is_null()) return nullptr;
   std::string type = component.type();
   if (type == "Sequence") {
-    auto sequence = std::make_unique<Sequence>();
+    auto sequence = std::make_unique<SequenceDecoder>();
     size_t index = 0;
     for (const auto& part : component.array("decoders"))
       if (auto step = read_decoder(component.child(part, index++)))
         sequence->steps.push_back(std::move(step));
     return sequence;
   }
-  if (type == "ByteLevel") return std::make_unique<ByteLevel>();
+  if (type == "ByteLevel") return std::make_unique<ByteLevelDecoder>();
   if (type == "ByteFallback") return std::make_unique<ByteFallback>();
   if (type == "Fuse") return std::make_unique<Fuse>();
   if (type == "Replace") return read_replace(component);
   if (type == "Strip") return read_strip(component);
   if (type == "Metaspace") {
-    auto step = std::make_unique<Metaspace>();
+    auto step = std::make_unique<MetaspaceDecoder>();
     step->mark = component.get<std::string>("replacement", "\u2581");
     if (step->mark.empty()) component.bad("a replacement", "an empty one");
     step->strip_first =

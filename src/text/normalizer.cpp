@@ -93,7 +93,7 @@ void remove_chars(std::string& text, Drop drop) {
   text = std::move(out);
 }
 
-struct Sequence : Normalizer {
+struct SequenceNormalizer : Normalizer {
   std::vector<std::unique_ptr<Normalizer>> steps;
   void apply(std::string& text, bool begins) const override {
     for (const auto& step : steps) step->apply(text, begins);
@@ -107,7 +107,7 @@ struct Prepend : Normalizer {
   }
 };
 
-struct Replace : Normalizer {
+struct ReplaceNormalizer : Normalizer {
   std::unique_ptr<Regex> pattern;
   std::string content;
   void apply(std::string& text, bool) const override {
@@ -143,7 +143,7 @@ struct StripAccents : Normalizer {
   }
 };
 
-struct Bert : Normalizer {
+struct BertNormalizer : Normalizer {
   bool clean = true, chinese = true, strip = true, lower = true;
   void apply(std::string& text, bool) const override {
     std::string out;
@@ -214,7 +214,7 @@ struct Precompiled : Normalizer {
 };
 
 // Spaces at the ends.
-struct Strip : Normalizer {
+struct StripNormalizer : Normalizer {
   bool left = true, right = true;
   void apply(std::string& text, bool begins) const override {
     auto is_space = [&](size_t at) {
@@ -259,7 +259,7 @@ std::unique_ptr<Normalizer> read_normalizer(const Component& component) {
   if (component.json.is_null()) return nullptr;
   std::string type = component.type();
   if (type == "Sequence") {
-    auto sequence = std::make_unique<Sequence>();
+    auto sequence = std::make_unique<SequenceNormalizer>();
     size_t index = 0;
     for (const auto& part : component.array("normalizers"))
       if (auto step = read_normalizer(component.child(part, index++)))
@@ -272,13 +272,13 @@ std::unique_ptr<Normalizer> read_normalizer(const Component& component) {
     return step;
   }
   if (type == "Replace") {
-    auto step = std::make_unique<Replace>();
+    auto step = std::make_unique<ReplaceNormalizer>();
     step->pattern = component.read_pattern();
     step->content = component.need<std::string>("content");
     return step;
   }
   if (type == "BertNormalizer") {
-    auto step = std::make_unique<Bert>();
+    auto step = std::make_unique<BertNormalizer>();
     step->clean = component.get("clean_text", true);
     step->chinese = component.get("handle_chinese_chars", true);
     step->lower = component.get("lowercase", true);
@@ -291,7 +291,7 @@ std::unique_ptr<Normalizer> read_normalizer(const Component& component) {
     return std::make_unique<Precompiled>(*table, component.where + ": " + component.name);
   }
   if (type == "Strip") {
-    auto step = std::make_unique<Strip>();
+    auto step = std::make_unique<StripNormalizer>();
     step->left = component.get("strip_left", true);
     step->right = component.get("strip_right", true);
     return step;

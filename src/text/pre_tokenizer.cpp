@@ -16,15 +16,15 @@ using Sink = PreTokenizer::Sink;
 using Place = PreTokenizer::Place;
 
 // Each step hands its words to the next; only the first word of a text stands at that text's place.
-struct Sequence : PreTokenizer {
+struct SequencePreTokenizer : PreTokenizer {
   std::vector<std::unique_ptr<PreTokenizer>> steps;
 
   struct Next final : Sink {
-    const Sequence& sequence;
+    const SequencePreTokenizer& sequence;
     size_t step;
     Place place;
     Sink& last;
-    Next(const Sequence& s, size_t i, Place p, Sink& l) : sequence(s), step(i), place(p), last(l) {}
+    Next(const SequencePreTokenizer& s, size_t i, Place p, Sink& l) : sequence(s), step(i), place(p), last(l) {}
     void word(std::string_view text) override {
       sequence.run(step, text, place, last);
       place = {.begins = false, .continues = false};
@@ -53,7 +53,7 @@ struct Gpt2Split : PreTokenizer {
 
 // GPT-2's words, perhaps with a space put in front. (The byte alphabet never appears: the model's vocabulary
 // is turned into bytes.)
-struct ByteLevel : PreTokenizer {
+struct ByteLevelPreTokenizer : PreTokenizer {
   bool prefix_space = false, use_regex = true;
   Gpt2Split words;
 
@@ -133,7 +133,7 @@ struct Split : PreTokenizer {
 };
 
 // Spaces become a visible mark that words begin with.
-struct Metaspace : PreTokenizer {
+struct MetaspacePreTokenizer : PreTokenizer {
   enum class Prepend { always, first, never };
   std::string mark;
   Prepend prepend = Prepend::always;
@@ -160,12 +160,8 @@ struct Metaspace : PreTokenizer {
   }
 };
 
-bool is_space(uint32_t c) {
-  return CharClasses::get().kind(c) == CharClasses::space;
-}
-
 // Words between spaces, each punctuation character by itself.
-struct Bert : PreTokenizer {
+struct BertPreTokenizer : PreTokenizer {
   void split(std::string_view text, Place, Sink& sink) const override {
     size_t word = 0;
     auto flush = [&](size_t end) {
@@ -175,7 +171,7 @@ struct Bert : PreTokenizer {
       CodePoint point = code_point_at(text, at);
       BertKind kind = bert_kind(point.value);
       bool alone = kind == BertKind::punctuation;
-      if (alone || is_space(point.value)) {
+      if (alone || CharClasses::get().is_space(point.value)) {
         flush(at);
         if (alone) sink.word(text.substr(at, point.bytes));
         word = at + point.bytes;
@@ -213,18 +209,18 @@ std::unique_ptr<PreTokenizer> read_split(const Component& component) {
 }
 
 std::unique_ptr<PreTokenizer> read_metaspace(const Component& component, PreTokenizerTraits& traits) {
-  auto step = std::make_unique<Metaspace>();
+  auto step = std::make_unique<MetaspacePreTokenizer>();
   step->mark = component.get<std::string>("replacement", "\u2581");
   if (step->mark.empty()) component.bad("a replacement", "an empty one");
   // Older files say add_prefix_space where newer ones name a scheme.
   std::string scheme = component.get<std::string>(
       "prepend_scheme", component.get("add_prefix_space", true) ? "always" : "never");
   if (scheme == "always")
-    step->prepend = Metaspace::Prepend::always;
+    step->prepend = MetaspacePreTokenizer::Prepend::always;
   else if (scheme == "first")
-    step->prepend = Metaspace::Prepend::first;
+    step->prepend = MetaspacePreTokenizer::Prepend::first;
   else if (scheme == "never")
-    step->prepend = Metaspace::Prepend::never;
+    step->prepend = MetaspacePreTokenizer::Prepend::never;
   else
     component.bad("prepend_scheme always, first or never", scheme);
   step->cut = component.get("split", true);
@@ -238,7 +234,7 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Component& component, Pre
   if (component.json.is_null()) return nullptr;
   std::string type = component.type();
   if (type == "Sequence") {
-    auto sequence = std::make_unique<Sequence>();
+    auto sequence = std::make_unique<SequencePreTokenizer>();
     size_t index = 0;
     for (const auto& part : component.array("pretokenizers")) {
       Component child = component.child(part, index++);
@@ -249,7 +245,7 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Component& component, Pre
     return sequence;
   }
   if (type == "ByteLevel") {
-    auto step = std::make_unique<ByteLevel>();
+    auto step = std::make_unique<ByteLevelPreTokenizer>();
     step->prefix_space = component.get("add_prefix_space", true);
     step->use_regex = component.get("use_regex", true);
     traits.byte_level = true;
@@ -257,7 +253,7 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Component& component, Pre
   }
   if (type == "Split") return read_split(component);
   if (type == "Metaspace") return read_metaspace(component, traits);
-  if (type == "BertPreTokenizer") return std::make_unique<Bert>();
+  if (type == "BertPreTokenizer") return std::make_unique<BertPreTokenizer>();
   if (type == "WhitespaceSplit")
     return split_by(std::make_unique<Regex>("\\s", component.where), Split::Behavior::removed, false);
   if (type == "Digits") {

@@ -16,7 +16,7 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kPiece = int64_t{1} << 20;  // elements in memory at once
+constexpr int64_t kExportElements = int64_t{1} << 20;  // elements in memory at once
 
 // What other programs keep beside weights and tokenizer, taken along as it is.
 constexpr const char* kCompanions[] = {"vocab.txt", "tokenizer_config.json", "special_tokens_map.json",
@@ -66,8 +66,8 @@ void write_model(const std::filesystem::path& folder, const ModelShape& shape, D
   std::vector<std::byte> bytes;
   for (const FileSpec& file : files)
     for (const TensorSpec& tensor : file.tensors)
-      for (int64_t begin = 0; begin < tensor.elements(); begin += kPiece) {
-        values.resize(static_cast<size_t>(std::min(kPiece, tensor.elements() - begin)));
+      for (int64_t begin = 0; begin < tensor.elements(); begin += kExportElements) {
+        values.resize(static_cast<size_t>(std::min(kExportElements, tensor.elements() - begin)));
         read(tensor.name, begin, values);
         bytes.resize(values.size() * static_cast<size_t>(size_of(dtype)));
         from_f32(dtype, values, bytes);

@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kPiece = int64_t{1} << 20;  // bytes that travel at a time
+constexpr int64_t kMessageBytes = int64_t{1} << 20;  // bytes that travel at a time
 constexpr int kFirst = 0, kFar = 1;           // places in a channel between the two
 
 // What a piece is and how long; without a file, the end.
@@ -76,8 +76,8 @@ void FarHosts::bring(const std::filesystem::path& path) {
     std::ofstream out;
     if (world_.rank() == 0) in.open(file, std::ios::binary);
     if (writes) out.open(file, std::ios::binary);
-    for (int64_t left = entry[1]; left > 0; left -= kPiece) {
-      std::string piece(static_cast<size_t>(world_.rank() == 0 ? std::min(left, kPiece) : 0), '\0');
+    for (int64_t left = entry[1]; left > 0; left -= kMessageBytes) {
+      std::string piece(static_cast<size_t>(world_.rank() == 0 ? std::min(left, kMessageBytes) : 0), '\0');
       if (world_.rank() == 0) in.read(piece.data(), std::ssize(piece));
       piece = world_.broadcast(piece, 0);
       if (writes) out.write(piece.data(), std::ssize(piece));
@@ -131,7 +131,7 @@ void FarHosts::stop_receiving() {
 void FarHosts::send(const std::string& file, const std::string& tensor, int64_t element, int64_t element_bytes,
                     std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const auto piece = bytes.first(std::min<size_t>(bytes.size(), kPiece));
+    const auto piece = bytes.first(std::min<size_t>(bytes.size(), kMessageBytes));
     send_text(channels_.front(), header_of(file, tensor, element, std::ssize(piece)));
     channels_.front().send(piece, kFirst);
     element += std::ssize(piece) / element_bytes;

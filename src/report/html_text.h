@@ -1,0 +1,11 @@
+// Plain text for the inside of an HTML element or a quoted attribute.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace megalith {
+
+// Escapes `<`, `>`, `&` and `"`.
+std::string html_text(std::string_view text);
+
+}  // namespace megalith
