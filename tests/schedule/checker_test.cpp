@@ -31,7 +31,7 @@ TEST(Checker, AMissingOpIsNamed) {
 TEST(Checker, ADoubledOpIsNamed) {
   Schedule schedule = step();
   schedule.ops.push_back(schedule.ops[find(schedule, ops::optimizer_step, 1)]);
-  EXPECT_EQ(first_reason(schedule), "update of layer 0 is done more than once");
+  EXPECT_EQ(first_reason(schedule), "optimizer step of layer 0 is done more than once");
   EXPECT_EQ(check(schedule).front().op, static_cast<OpId>(schedule.ops.size()) - 1);
 }
 
@@ -47,7 +47,7 @@ TEST(Checker, AnOpOfAnotherStepIsNamed) {
 TEST(Checker, FoldBelongsToTiedModelsOnly) {
   Schedule schedule = step();
   schedule.blocks.back().tied_to = kNoBlock;
-  EXPECT_EQ(first_reason(schedule), "fold of embedding is no part of this step");
+  EXPECT_EQ(first_reason(schedule), "embedding gradient of embedding is no part of this step");
 }
 
 TEST(Checker, ShapesThatMakeNoSenseAreRefused) {
@@ -67,7 +67,7 @@ TEST(Checker, ShapesThatMakeNoSenseAreRefused) {
 TEST(Checker, ADependencyOnNothingIsNamed) {
   Schedule schedule = step();
   schedule.ops[find(schedule, ops::prepare_update)].after.push_back(999);
-  EXPECT_EQ(first_reason(schedule), "clip waits for op 999, which does not exist");
+  EXPECT_EQ(first_reason(schedule), "prepare update waits for op 999, which does not exist");
 }
 
 TEST(Checker, OpsThatWaitForEachOtherAreNamed) {
@@ -75,33 +75,34 @@ TEST(Checker, OpsThatWaitForEachOtherAreNamed) {
   const OpId save = find(schedule, ops::save, 1), update = find(schedule, ops::optimizer_step, 1);
   schedule.ops[save].after.push_back(update);
   EXPECT_EQ(first_reason(schedule),
-            "update of layer 0 waits in a circle, for save of layer 0, then for update of layer 0");
+            "optimizer step of layer 0 waits in a cycle, for save of layer 0, then for optimizer step of layer 0");
 }
 
 TEST(Checker, AWaitAgainstTheOrderOfTheLaneIsACircle) {
   Schedule schedule = step();  // save of embedding comes first on the lane of save of head
   schedule.ops[find(schedule, ops::save, 0)].after.push_back(find(schedule, ops::save, 2));
-  EXPECT_NE(first_reason(schedule).find("waits in a circle"), std::string::npos);
+  EXPECT_NE(first_reason(schedule).find("waits in a cycle"), std::string::npos);
 }
 
 TEST(Checker, AnOpListedBeforeWhatItWaitsForIsRefused) {
   Schedule schedule = step();
   schedule.ops[find(schedule, ops::save, 0)].after.push_back(find(schedule, ops::count_targets));
-  EXPECT_EQ(first_reason(schedule), "save of embedding is listed before count, for which it waits");
+  EXPECT_EQ(first_reason(schedule), "save of embedding is listed before count targets, for which it waits");
 }
 
 TEST(Checker, AnUpdateThatDoesNotWaitForItsSaveIsARace) {
   Schedule schedule = step();
   forget(schedule, find(schedule, ops::optimizer_step, 2), find(schedule, ops::save, 2));
   EXPECT_EQ(first_reason(schedule),
-            "update of head may run at the same time as save of head, and both use the parameters of head");
+            "optimizer step of head may run at the same time as save of head, and both use the parameters of head");
 }
 
 TEST(Checker, AnUpdateThatDoesNotWaitForClipIsARace) {
   Schedule schedule = step();
   forget(schedule, find(schedule, ops::optimizer_step, 0), find(schedule, ops::prepare_update));
   EXPECT_EQ(first_reason(schedule),
-            "update of embedding may run at the same time as clip, and both use the scale of the updates");
+            "optimizer step of embedding may run at the same time as prepare update, and both use the "
+            "update decision");
 }
 
 TEST(Checker, GradientsAddUpInTheOrderOfMicroBatches) {
@@ -110,7 +111,7 @@ TEST(Checker, GradientsAddUpInTheOrderOfMicroBatches) {
     if (op.micro != kNoMicro) op.micro = 1 - op.micro;
   }
   EXPECT_EQ(first_reason(schedule),
-            "loss of head, micro-batch 1 adds to the sum of the losses as number 1 instead of 2");
+            "loss of head, micro-batch 1 adds to the loss sum as number 1 instead of 2");
 }
 
 // Exchanges the work of two ops, each staying where the other was.
@@ -127,17 +128,17 @@ Schedule exchanged(OpKind a, BlockId block_a, OpKind b, BlockId block_b) {
 
 TEST(Checker, ANormBeforeAllContributionsIsCaught) {
   EXPECT_EQ(first_reason(exchanged(ops::gradient_norm, 1, ops::backward, 1)),
-            "norm of layer 0 uses the gradient of layer 0 with 0 of 1 contributions");
+            "gradient norm of layer 0 uses the gradient of layer 0 with 0 of 1 contributions");
 }
 
 TEST(Checker, ATiedTablesNormWaitsForFold) {
   EXPECT_EQ(first_reason(exchanged(ops::gradient_norm, 0, ops::embedding_gradient, 0)),
-            "norm of embedding uses the gradient of the tied table of embedding with 1 of 2 contributions");
+            "gradient norm of embedding uses the gradient of the tied table of embedding with 1 of 2 contributions");
 }
 
 TEST(Checker, AFoldNeedsWhatBackwardKeptAside) {
   EXPECT_EQ(first_reason(exchanged(ops::embedding_gradient, 0, ops::backward, 0)),
-            "fold of embedding has no gradient kept aside of embedding, micro-batch 0");
+            "embedding gradient of embedding has no sparse gradient of embedding, micro-batch 0");
 }
 
 TEST(Checker, AForwardNeedsItsInput) {
@@ -156,7 +157,7 @@ TEST(Checker, AClipBeforeTheLastNormIsCaught) {
             schedule.ops[find(schedule, ops::gradient_norm, 0)].kind);
   schedule.ops[find(schedule, ops::prepare_update, 0)].block = kNoBlock;
   schedule.ops[find(schedule, ops::gradient_norm)].block = 0;
-  EXPECT_EQ(first_reason(schedule), "clip has no norm of embedding");
+  EXPECT_EQ(first_reason(schedule), "prepare update has no gradient norm of embedding");
 }
 
 TEST(Checker, ParametersMayNotChangeWhileTheyAreUsed) {
@@ -181,7 +182,7 @@ TEST(Checker, WhatIsOnDiskIsFetchedOnlyWhenItWasRenewed) {
                                      std::vector<Placement>(4, Placement::on_disk), 1);
   ASSERT_EQ(first_reason(schedule), "accepted");
   std::swap(schedule.ops[find(schedule, ops::load_updated, 1)].kind, schedule.ops[find(schedule, ops::load, 1)].kind);
-  EXPECT_EQ(first_reason(schedule), "fetch of layer 0 has no optimizer state of layer 0");
+  EXPECT_EQ(first_reason(schedule), "load of layer 0 has no optimizer state of layer 0");
 }
 
 TEST(Checker, TheBudgetIsComparedWithTheWorstMoment) {

@@ -30,7 +30,7 @@ TEST(Draw, EachLaneIsARowInProportionToTime) {
             "send    |..................UUUUUU|  25 %\n"
             "         0                    2 s\n"
             "         . idle  F forward  L loss\n"
-            "         U update  S save\n");
+            "         U optimizer step  S save\n");
 }
 
 TEST(Draw, OpsThatDidNotRunAreLeftOut) {
@@ -79,7 +79,7 @@ TEST(Trace, PredictedAndMeasuredAreTwoProcessesInMicroseconds) {
   EXPECT_DOUBLE_EQ(loss.at("dur"), 1'000'000);
   EXPECT_EQ(loss.at("args").at("micro"), 0);
   EXPECT_EQ(event(2, "save of embedding").at("tid"), static_cast<int>(Lane::write) + 1);
-  EXPECT_DOUBLE_EQ(event(1, "update of embedding", 1).at("ts"), 11'500'000);
+  EXPECT_DOUBLE_EQ(event(1, "optimizer step of embedding", 1).at("ts"), 11'500'000);
 }
 
 }  // namespace

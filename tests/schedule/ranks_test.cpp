@@ -223,7 +223,7 @@ TEST(Ranks, LayersWithExpertsRunTogetherOrAreFound) {
   for (Op& op : swapped.ops)
     if (op.micro != kNoMicro) op.micro = 1 - op.micro;
   const std::string said = problem_with(swapped, 2);
-  EXPECT_NE(said.find("number 0 of the exchanges by forward"), std::string::npos) << said;
+  EXPECT_NE(said.find("exchange 0 by forward"), std::string::npos) << said;
 }
 
 TEST(Ranks, WhatGoesTheSameWayHasItsTurn) {
@@ -235,8 +235,8 @@ TEST(Ranks, WhatGoesTheSameWayHasItsTurn) {
   const auto problems = check_ranks(ranks_of(stages, layout));
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems.front().reason,
-            "send of layer 0, micro-batch 0 on rank 0 and send of layer 0, micro-batch 1 on rank 0 go the same way, and "
-            "nothing says which goes first");
+            "send activation of layer 0, micro-batch 0 on rank 0 and send activation of layer 0, micro-batch 1 on rank 0 use the same channel, "
+            "but their order is not defined");
 }
 
 // Damage that leaves each rank's own schedule as the checker of one rank would have it, or not: either check finds it.

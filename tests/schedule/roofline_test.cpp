@@ -76,7 +76,7 @@ TEST(StepJson, OpsOfOneKindAndBlockAreSummedAndNothingIsLost) {
       EXPECT_EQ(entry.at("count"), 2);
       EXPECT_DOUBLE_EQ(entry.at("predicted_s"), find(step, ops::forward, 1, 0) + find(step, ops::forward, 1, 1));
     }
-    if (entry.at("op") == "clip") { EXPECT_FALSE(entry.contains("block")); }
+    if (entry.at("op") == "prepare update") { EXPECT_FALSE(entry.contains("block")); }
   }
   const double all = double(step.ops.size() * (step.ops.size() - 1)) / 2;
   EXPECT_DOUBLE_EQ(sum, all);

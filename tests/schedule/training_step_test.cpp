@@ -34,7 +34,7 @@ std::set<OpId> reachable(const Schedule& schedule, OpId from) {
 
 TEST(BasePass, AMicroBatchGoesForwardAndBackBeforeTheNextOneStarts) {
   EXPECT_EQ(listing(training_step(make_blocks(3, true), 2)),
-            "count\n"
+            "count targets\n"
             "forward of embedding, micro-batch 0\n"
             "forward of layer 0, micro-batch 0\n"
             "loss of head, micro-batch 0\n"
@@ -43,21 +43,21 @@ TEST(BasePass, AMicroBatchGoesForwardAndBackBeforeTheNextOneStarts) {
             "forward of embedding, micro-batch 1\n"
             "forward of layer 0, micro-batch 1\n"
             "loss of head, micro-batch 1\n"
-            "norm of head\n"
+            "gradient norm of head\n"
             "backward of layer 0, micro-batch 1\n"
-            "norm of layer 0\n"
+            "gradient norm of layer 0\n"
             "backward of embedding, micro-batch 1\n"
-            "fold of embedding\n"
-            "norm of embedding\n"
-            "clip\n"
-            "update of embedding\n"
-            "update of layer 0\n"
-            "update of head\n");
+            "embedding gradient of embedding\n"
+            "gradient norm of embedding\n"
+            "prepare update\n"
+            "optimizer step of embedding\n"
+            "optimizer step of layer 0\n"
+            "optimizer step of head\n");
 }
 
 TEST(BasePass, AnEvaluationOnlyGoesForward) {
   EXPECT_EQ(listing(evaluation_step(make_blocks(2, false), 2)),
-            "count\n"
+            "count targets\n"
             "forward of embedding, micro-batch 0\n"
             "forward of head, micro-batch 0\n"
             "forward of embedding, micro-batch 1\n"
