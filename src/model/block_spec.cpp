@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "config/split_check.h"
 
 namespace megalith {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "config/model_shape.h"
-#include "config/split.h"
+#include "layout/split.h"
 #include "schedule/schedule.h"
 
 namespace megalith {

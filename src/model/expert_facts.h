@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "config/split.h"
+#include "layout/split.h"
 
 namespace megalith {
 

@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include "base/error.h"
+#include "config/split_check.h"
 #include "model/facts.h"
 #include "model/split_runs.h"
 

@@ -4,10 +4,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "config/check.h"
-#include "config/model_shape.h"
-
 namespace megalith {
+
+// What travels while attention runs over sequences that are cut: keys and values, round a ring; or q, k, v once and the
+// output back, so that each rank has some heads of whole sequences (Ulysses).
+enum class ContextForm { ring, ulysses };
 
 struct Split {
   int64_t tensor = 1, tensor_rank = 0;    // ranks of the axis, and which of them this one is
@@ -35,12 +36,5 @@ struct PositionRun {
 std::vector<PositionRun> context_runs(int64_t length, int64_t ranks, int64_t rank);
 std::vector<int64_t> context_positions(int64_t length, int64_t ranks, int64_t rank);  // the same, one by one
 int64_t context_length(int64_t length, int64_t ranks, int64_t rank);                  // how many
-
-// Whether no rank has whole parameters, or not all of them whole: what looks at whole ones does not go with it. The layout is
-// complete: `data` is a number.
-bool divides_parameters(const ParallelSettings& layout);
-
-// Refuses a split that heads or widths do not allow, with what they do allow.
-void check_split(const ModelShape& shape, const Split& split, const WhereOf& where = {});
 
 }  // namespace megalith
