@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/number_formats.h"
 #include "base/units.h"
-#include "config/model_shape.h"
+#include "families/model_shape.h"
 #include "layout/split.h"
 
 namespace megalith {
@@ -65,13 +66,9 @@ struct DataSettings {
 
 enum class OptimizerKind { adamw, sgd, lion, adafactor };
 enum class Decay { cosine, linear, inverse_sqrt, constant };
-enum class Precision { fp32, bf16, fp16 };
 
 // What progress is counted in.
 enum class Counted { steps, tokens, layer_tokens };
-
-// The form in which numbers are kept between their uses.
-enum class Packing { fp32, bf16, int8 };
 
 struct TrainSettings {
   int64_t steps = 1000;            // resolved from `tokens` where that was given; of full batches, see schedule_by

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "engine/exchange_buffer.h"
 #include "engine/one_thread.h"
+#include "families/family.h"
 #include "memory/allocator.h"
 #include "model/share.h"
 #include "optim/sign_steps.h"
@@ -99,8 +100,8 @@ Pass Engine::pass_for(const Batch& batch, int64_t step, bool training) {
   pass.length = batch.length;
   pass.ids_N = to_tensor(batch.ids);
   if (!batch.targets.empty()) pass.targets_N = to_tensor(batch.targets);
-  pass.visibility = model_.shape().arch == Arch::bert ? Visibility::all
-                    : batch.prefix.empty()            ? Visibility::causal
+  pass.visibility = model_.shape().family->bidirectional ? Visibility::all
+                    : batch.prefix.empty()               ? Visibility::causal
                                                       : Visibility::prefix;
   pass.prefix_B = batch.prefix;
   if (!batch.document_begin.empty()) pass.document_begin_N = to_tensor(batch.document_begin);

@@ -1,6 +1,8 @@
 #include "model/block.h"
 
 #include "base/error.h"
+#include "families/family.h"
+#include "families/list.h"
 #include "model/archs.h"
 #include "model/computing_buffer.h"
 
@@ -41,11 +43,10 @@ std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, const R
                   fits(ranks.expert, ranks.split.expert, ranks.split.expert_rank));
   std::vector<std::unique_ptr<Block>> blocks;
   for (BlockSpec& spec : list_blocks(shape, ranks.split)) {
-    switch (shape.arch) {
-      case Arch::gpt2: blocks.push_back(make_gpt2_block(shape, std::move(spec), ranks)); break;
-      case Arch::llama: blocks.push_back(make_llama_block(shape, std::move(spec), ranks)); break;
-      case Arch::bert: blocks.push_back(make_bert_block(shape, std::move(spec), ranks)); break;
-    }
+    const auto make = shape.family == &gpt2_family    ? make_gpt2_block
+                      : shape.family == &llama_family ? make_llama_block
+                                                      : make_bert_block;
+    blocks.push_back(make(shape, std::move(spec), ranks));
   }
   if (shape.experts.share_layers)
     for (size_t layer = 1; layer < static_cast<size_t>(shape.layers); layer++) blocks[1 + layer]->lean_on(*blocks[1]);

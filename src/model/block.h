@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "config/model_shape.h"
-#include "model/block_spec.h"
+#include "families/model_shape.h"
+#include "families/block_spec.h"
 #include "model/exchange.h"
 #include "model/layers/linear.h"
 #include "model/pass.h"

@@ -2,6 +2,7 @@
 // attention; no biases but, where the shape says so, on the attention's projections.
 #include <fmt/format.h>
 
+#include "families/llama/declarations.h"
 #include "model/archs.h"
 #include "model/decoder_head.h"
 #include "model/decoder_layer.h"
@@ -74,7 +75,7 @@ class LlamaLayer : public DecoderLayer<RmsNorm, FeedForward> {
                        {this->weight("shared_expert.down_proj.weight"), {}}};
     sparse.gate_up.weights.clear();
     sparse.down.weights.clear();
-    const bool mixtral = is_mixtral(this->shape_);
+    const bool mixtral = llama::is_mixtral(this->shape_);
     const Split& split = this->ranks_.split;
     for (int64_t e = cut_point(x.count, split.expert, split.expert_rank);
          e < cut_point(x.count, split.expert, split.expert_rank + 1); e++) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "families/family.h"
 #include "memory/machine.h"
 #include "model/facts.h"
 #include "schedule/residency_pass.h"
@@ -35,7 +36,7 @@ nlohmann::json memory_by_kind(const MemoryUse& use, Bytes process) {
 nlohmann::json to_json(const Plan& plan, const Config& config) {
   const ModelShape& s = config.model.shape;
   return {{"model",
-           {{"arch", name(s.arch)},
+           {{"arch", s.family->name},
             {"layers", s.layers},
             {"hidden", s.hidden},
             {"heads", s.heads},

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "config/split_check.h"
-#include "model/block_spec.h"
+#include "families/split_check.h"
+#include "families/block_spec.h"
 
 namespace megalith {
 namespace {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "families/family.h"
+#include "families/list.h"
 #include "model/computing_buffer.h"
 #include "model/expert_facts.h"
 #include "model/layers/vocabulary_loss.h"
@@ -55,7 +57,7 @@ struct Share {
     return expert_facts(s, split, m.sequences, m.length, N, e, [&](int64_t width) { return kept.row(width); });
   }
   // The feed-forward half's pre-activations as they are computed with, and as they are kept.
-  int64_t pre_activation() const { return (s.arch == Arch::llama ? 2 : 1) * F; }  // of a row
+  int64_t pre_activation() const { return (s.family == &llama_family ? 2 : 1) * F; }  // of a row
   int64_t pre_bytes() const { return sparse ? experts().plain_bytes : e * N * pre_activation(); }
   int64_t kept_pre_bytes() const { return sparse ? experts().kept_bytes : N * kept.row(pre_activation()); }
   // q, k, v and log-sum-exp as they are kept: Ulysses' form has some heads of all rows.
@@ -89,9 +91,9 @@ int64_t feed_forward_workspace(const Share& r) {
   const int64_t around = gathered + e * S * (s.dropout.residual > 0 ? C : 0);
   if (r.sparse) return around + r.experts().workspace_bytes;
   const int64_t down = e * N * F + product_bytes(e, F, C);
-  const int64_t summed = r.shares_rows() ? e * (N * (C - (s.arch == Arch::llama ? 2 : 1) * F) + S * C) : 0;
+  const int64_t summed = r.shares_rows() ? e * (N * (C - (s.family == &llama_family ? 2 : 1) * F) + S * C) : 0;
   const int64_t up = std::max(e * N * C, summed);
-  if (s.arch != Arch::llama) return around + std::max(down, up);
+  if (s.family != &llama_family) return around + std::max(down, up);
   const int64_t swiglu = e < 4 ? e * N * 9 * F : 0;  // its ATen form has a handful of terms
   return around + std::max({swiglu, down, product_bytes(e, 2 * F, C), up});
 }
@@ -109,7 +111,7 @@ int64_t attention_workspace(const Share& r) {
   const auto& [s, e, N, S, C, A, X] = std::tie(r.s, r.e, r.N, r.S, r.C, r.A, r.X);
   const int64_t gone = r.pre_bytes() + e * S * C;
   // Gradients of the stream (BERT's post-norm form keeps more of them), without the outgoing one's place.
-  const int64_t stream = e * S * (s.arch == Arch::bert ? 3 : 0) * C - gone;
+  const int64_t stream = e * S * (s.family == &bert_family ? 3 : 0) * C - gone;
   // Of the heads' input: dropout's copy, or all rows.
   const int64_t output = r.shares_rows() ? N * C : s.dropout.residual > 0 ? S * C : 0;
   // 16 bits: q, k, v, the output and its gradient, and the gradients of q, k, v, in float32.
@@ -127,18 +129,18 @@ int64_t attention_workspace(const Share& r) {
 // those waiting, the gradient that comes in and the one that goes out.
 void deferring_facts(BlockFacts& f, const Share& r) {
   const auto& [s, e, N, S, C, F, A, X] = std::tie(r.s, r.e, r.N, r.S, r.C, r.F, r.A, r.X);
-  const bool bert = s.arch == Arch::bert, copies = r.shares_rows() || s.dropout.residual > 0;
-  const int64_t wide = s.arch == Arch::llama ? 2 * F : F;  // pre-activation
+  const bool bert = s.family == &bert_family, copies = r.shares_rows() || s.dropout.residual > 0;
+  const int64_t wide = s.family == &llama_family ? 2 * F : F;  // pre-activation
   const ExpertFacts experts = r.sparse ? r.experts() : ExpertFacts{};
   const int64_t half = r.sparse ? experts.deferred_bytes : e * N * (wide + F + 2 * C);  // the feed-forward's
   f.deferred_bytes = half + e * N * (2 * C + A + X);
   const int64_t F_weighed = r.sparse ? std::max(s.experts.ffn, s.experts.shared) / r.split.tensor : F;
-  const int64_t weighed = s.arch == Arch::llama ? 2 * F_weighed : F_weighed;  // the larger of the half's two
+  const int64_t weighed = s.family == &llama_family ? 2 * F_weighed : F_weighed;  // the larger of the half's two
   f.weigh_workspace_bytes = std::max(product_bytes(e, weighed, C), product_bytes(e, C, X));
   // The feed-forward half: the norm's output and, where rows are shared, all rows of it and of the gradient.
   const int64_t normed = S * C + (r.shares_rows() ? 2 * N * C : s.dropout.residual > 0 ? S * C : 0);
   const int64_t input = N * C + (r.shares_rows() ? S * C : 0);
-  const int64_t swiglu = e < 4 && s.arch == Arch::llama ? 9 * N * F : 0;
+  const int64_t swiglu = e < 4 && s.family == &llama_family ? 9 * N * F : 0;
   const int64_t unpacked = r.kept.packs() ? N * wide + S * (bert ? 2 : 1) * C : 0;
   const int64_t at_feed_forward =
       r.sparse ? f.saved_bytes + r.pre_bytes() - r.kept_pre_bytes() + e * normed + experts.deferring_bytes
@@ -203,7 +205,7 @@ void layer_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   const ExpertFacts experts = r.sparse ? r.experts() : ExpertFacts{};
   const double products = r.sparse ? 2.0 * static_cast<double>(N * C * (X + A)) + experts.flop
                                    : 2.0 * static_cast<double>(N) * matrix_elements(spec);
-  const double seen = s.arch == Arch::bert ? 1.0 : 0.5;  // the share of key positions that a query sees
+  const double seen = s.family == &bert_family ? 1.0 : 0.5;  // the share of key positions that a query sees
   const double scores = 4.0 * static_cast<double>(N * r.m.length * A) * seen;
   f.forward_flop = products + scores;
   f.backward_flop = 2 * products + 2.5 * scores;
@@ -214,7 +216,7 @@ void layer_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   const int64_t activation = r.sparse ? experts.touched_bytes : e * N * (2 * pre_activation + F);
   f.forward_touched_bytes = e * S * 10 * C + e * N * 2 * X + activation + 6 * shared;
   f.backward_touched_bytes = e * S * 20 * C + e * N * 4 * X + 2 * activation + 10 * shared;
-  const int64_t kept_sums = s.arch == Arch::bert ? 2 : 1;
+  const int64_t kept_sums = s.family == &bert_family ? 2 : 1;
   const Kept& kept = r.kept;
   f.packs_input = kept.packs();
   const int64_t scored = kept.packs() ? N * kept.row(X) + 4 * N * r.H : r.scored_bytes();
@@ -223,7 +225,7 @@ void layer_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
   f.attention = {2.0 * static_cast<double>(N * C * X) + scores, e * (S * 3 * C + N * 2 * X)};
   // BERT's second norm needs the sum that the last product adds to.
   if (r.sparse) f.output = {experts.output_flop, experts.touched_bytes / 2};
-  else if (s.arch != Arch::bert)
+  else if (s.family != &bert_family)
     f.output = {2.0 * static_cast<double>(N * F * C), e * (S * 2 * C + N * (pre_activation + F))};
   f.output_bytes = e * S * C;
   f.workspace_bytes = std::max(feed_forward_workspace(r), attention_workspace(r));
@@ -280,20 +282,20 @@ void dropping_facts(BlockFacts& f, const BlockSpec& spec, const Share& r) {
 // What dropout copies, BERT's norm again and its gradient, rows in the gradient's type; of a table that is split, all
 // rows of the gradient, and those of the ids here.
 int64_t embedding_workspace(const Share& r) {
-  const int64_t copies = (r.s.dropout.embedding > 0 ? 1 : 0) + (r.s.arch == Arch::bert ? 2 : 0);
+  const int64_t copies = (r.s.dropout.embedding > 0 ? 1 : 0) + (r.s.family == &bert_family ? 2 : 0);
   const int64_t gathered = r.shares_rows() ? r.e * (r.N + (r.N + r.split.tensor - 1) / r.split.tensor) * r.C : 0;
-  const int64_t positions = r.split.any() && r.s.arch != Arch::llama ? r.e * r.S * r.C : 0;  // looked up one by one
+  const int64_t positions = r.split.any() && r.s.family != &llama_family ? r.e * r.S * r.C : 0;  // looked up one by one
   return std::max(positions, r.e * r.S * copies * r.C + (r.e < 4 ? 4 * r.N * r.C / r.split.tensor : 0) + gathered);
 }
 
 void embedding_facts(BlockFacts& f, const Share& r) {
   const auto& [s, e, N, S, C] = std::tie(r.s, r.e, r.N, r.S, r.C);
-  f.backward_uses_parameters = s.arch == Arch::bert;  // its norm's
+  f.backward_uses_parameters = s.family == &bert_family;  // its norm's
   f.output_bytes = e * S * C;
   f.forward_touched_bytes = e * (r.shares_rows() ? 3 * N + 3 * S : 4 * N) * C;
   f.backward_touched_bytes = e * (r.shares_rows() ? 4 * N + 4 * S : 6 * N) * C;
-  f.saved_bytes = s.arch == Arch::bert ? S * r.kept.row(C) : 0;
-  f.workspace_bytes = embedding_workspace(r) + (s.arch == Arch::bert ? S * r.kept.more(C) : 0);
+  f.saved_bytes = s.family == &bert_family ? S * r.kept.row(C) : 0;
+  f.workspace_bytes = embedding_workspace(r) + (s.family == &bert_family ? S * r.kept.more(C) : 0);
   f.aside_bytes = s.tied ? 4 * std::min(N, (r.V + r.m.micros - 1) / r.m.micros) * C : 0;
   if (!r.shares_rows()) return;
   f.tensor_forward = {1, r.sum_bytes(N)};
@@ -304,7 +306,7 @@ void head_facts(BlockFacts& f, const Share& r) {
   const auto& [s, e, N, S, C, V] = std::tie(r.s, r.e, r.N, r.S, r.C, r.V);
   const auto rows = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(N) * r.m.target_fraction + 0.999));
   const int64_t chunk = std::min(rows, VocabularyLoss::chunk_rows(s.vocab, C)), mine = r.mine(rows);
-  const double transform = s.arch == Arch::bert ? static_cast<double>(C * C) : 0;
+  const double transform = s.family == &bert_family ? static_cast<double>(C * C) : 0;
   const auto table = static_cast<double>(V * C);
   f.forward_flop = 2.0 * (static_cast<double>(rows) * table + static_cast<double>(mine) * transform);
   f.backward_flop = 2 * f.forward_flop;
@@ -313,12 +315,12 @@ void head_facts(BlockFacts& f, const Share& r) {
   f.output_bytes = 0;
   // Around a chunk of logits: the rows selected (where not all are), normed and their gradient; BERT's transform; where
   // rows are shared, all rows normed and of a summand of their gradient.
-  const int64_t around = (rows < N ? 3 : 2) + (s.arch == Arch::bert ? 2 : 0);
+  const int64_t around = (rows < N ? 3 : 2) + (s.family == &bert_family ? 2 : 0);
   const int64_t gathered = r.shares_rows() ? 2 * rows : 0;
   const int64_t logits = (e < 4 ? e + 4 : e) * chunk * V + product_bytes(e, V, C);
   // All but the end happens before the outgoing gradient, [S, C], is there.
   const int64_t at_logits = logits + e * (gathered + (around - (gathered ? 1 : 0)) * mine - S) * C;
-  const int64_t at_end = e * (gathered + (around + (s.arch == Arch::bert ? 3 : 1)) * mine) * C;
+  const int64_t at_end = e * (gathered + (around + (s.family == &bert_family ? 3 : 1)) * mine) * C;
   f.workspace_bytes = std::max(at_logits, at_end) + 4 * chunk;
   if (!r.shares_rows()) return;
   const int64_t chunks = (rows + chunk - 1) / chunk, sums = rows * 3 * 8 * (r.split.tensor - 1);

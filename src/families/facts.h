@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "config/config.h"
-#include "model/block_spec.h"
+#include "families/block_spec.h"
 
 namespace megalith {
 

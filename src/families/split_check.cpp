@@ -1,4 +1,4 @@
-#include "config/split_check.h"
+#include "families/split_check.h"
 
 #include <fmt/ranges.h>
 

@@ -1,12 +1,14 @@
 // What a model is made of, as numbers: everything that its parameters' names and shapes follow from.
 #pragma once
+#include <array>
 #include <cstdint>
-#include <string>
 #include <string_view>
+
+#include "base/enum_names.h"
 
 namespace megalith {
 
-enum class Arch { gpt2, llama, bert };
+struct Family;
 
 struct Dropout {
   double embedding = 0;  // after the embedding's sum
@@ -34,6 +36,9 @@ struct Rope {
 
 // How tokens and experts find each other (model/routing).
 enum class Router { softmax, noisy, switch_, gshard, expert_choice, sigmoid };
+constexpr std::array<std::string_view, 6> names_of(Router) {
+  return {"softmax", "noisy", "switch", "gshard", "expert_choice", "sigmoid"};
+}
 
 // Layers whose feed-forward half is many experts, of which each token passes a few.
 struct Experts {
@@ -60,7 +65,7 @@ struct Experts {
 };
 
 struct ModelShape {
-  Arch arch = Arch::gpt2;
+  const Family* family = nullptr;  // never null in a shape of a model (families/family.h)
   int64_t layers = 0;
   int64_t hidden = 0;
   int64_t heads = 0;
@@ -86,13 +91,5 @@ struct ModelShape {
   int64_t longest_sequence() const { return window > 0 && window < context ? window : context; }
   bool operator==(const ModelShape&) const = default;
 };
-
-std::string_view name(Arch arch);
-
-// Whether Hugging Face's Mixtral has exactly these layers; else its Qwen2-MoE has them, or nothing of theirs.
-bool is_mixtral(const ModelShape& shape);
-
-// Number of trainable parameters; tied tables count once.
-int64_t parameter_count(const ModelShape& shape);
 
 }  // namespace megalith

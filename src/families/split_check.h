@@ -1,6 +1,6 @@
 // Whether a model can be divided over ranks as a split says.
 #pragma once
-#include "config/check.h"
+#include "families/shape_check.h"
 #include "layout/split.h"
 
 namespace megalith {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "config/model_shape.h"
+#include "families/model_shape.h"
 #include "layout/split.h"
 #include "schedule/schedule.h"
 
@@ -81,6 +81,9 @@ struct BlockSpec {
 };
 
 std::vector<BlockSpec> list_blocks(const ModelShape& shape, const Split& split = {});
+
+// Number of trainable parameters of the whole model; tied tables count once.
+int64_t parameter_count(const ModelShape& shape);
 
 // Alignment of parameters inside flat buffers, in elements: 64 bytes of float32.
 inline constexpr int64_t kFlatAlign = 16;
