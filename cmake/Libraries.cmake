@@ -1,15 +1,26 @@
 # One library per folder of src/. A library sees the headers of the folders it names (and theirs),
 # and nothing else: each folder's headers are reached through its own include root, so including
-# against the arrow does not compile. WITHOUT leaves out files (a build without LibTorch, those that need it).
+# against the arrow does not compile. WITHOUT leaves out files, named by patterns (a build without LibTorch, those that
+# need it). A library of only some FILES of another folder names both.
 function(megalith_library name)
-  cmake_parse_arguments(ARG "" "" "USES;LINKS;WITHOUT" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
-  foreach(file ${ARG_WITHOUT})
-    list(REMOVE_ITEM sources ${CMAKE_SOURCE_DIR}/src/${name}/${file})
+  cmake_parse_arguments(ARG "" "FOLDER" "USES;LINKS;FILES;WITHOUT" ${ARGN})
+  if(ARG_FOLDER)
+    list(TRANSFORM ARG_FILES PREPEND ${CMAKE_SOURCE_DIR}/src/${ARG_FOLDER}/)
+    file(GLOB sources CONFIGURE_DEPENDS ${ARG_FILES})
+  else()
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  endif()
+  foreach(pattern ${ARG_WITHOUT})
+    file(GLOB left_out CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/${pattern})
+    if(left_out)
+      list(REMOVE_ITEM sources ${left_out})
+    endif()
   endforeach()
   set(root ${CMAKE_BINARY_DIR}/include/${name})
   file(MAKE_DIRECTORY ${root})
-  file(CREATE_LINK ${CMAKE_SOURCE_DIR}/src/${name} ${root}/${name} SYMBOLIC)
+  if(NOT ARG_FOLDER)
+    file(CREATE_LINK ${CMAKE_SOURCE_DIR}/src/${name} ${root}/${name} SYMBOLIC)
+  endif()
   if(sources)
     add_library(megalith_${name} STATIC ${sources})
     set(scope PUBLIC)

@@ -89,7 +89,4 @@ class HeadBlock : public Block {
   at::Tensor backward(const at::Tensor&, const Pass&, Tape&) final;  // loss_and_gradient has done it
 };
 
-// Blocks of a rank; the exchanges that `ranks` names must outlive them.
-std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, const Ranks& ranks = {});
-
 }  // namespace megalith

@@ -17,11 +17,11 @@
 #include "data/batch.h"
 #include "engine/model_state.h"
 #include "engine/stream_trial.h"
+#include "families/blocks.h"
 #include "families/family.h"
 #include "memory/allocator.h"
 #include "memory/disk_speed.h"
 #include "memory/machine.h"
-#include "model/block.h"
 #include "model/kernels/blas.h"
 #include "planner/measurements.h"
 

@@ -11,8 +11,7 @@
 
 #include "base/error.h"
 #include "config/presets.h"
-#include "families/list.h"
-#include "model/block.h"
+#include "families/blocks.h"
 #include "model/support.h"
 
 namespace megalith {

@@ -10,8 +10,7 @@
 
 #include "config/presets.h"
 #include "data/batch.h"
-#include "families/list.h"
-#include "model/block.h"
+#include "families/blocks.h"
 #include "model/support.h"
 
 namespace megalith {

@@ -6,9 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "config/presets.h"
-#include "families/list.h"
+#include "families/blocks.h"
 #include "memory/allocator.h"
-#include "model/block.h"
 #include "model/facts.h"
 #include "model/share.h"
 #include "model/support.h"

@@ -7,8 +7,7 @@
 #include <map>
 
 #include "config/presets.h"
-#include "families/list.h"
-#include "model/block.h"
+#include "families/blocks.h"
 #include "model/share.h"
 #include "model/support.h"
 #include "model/thread_ranks.h"

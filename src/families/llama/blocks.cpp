@@ -2,8 +2,8 @@
 // attention; no biases but, where the shape says so, on the attention's projections.
 #include <fmt/format.h>
 
+#include "families/blocks.h"
 #include "families/llama/declarations.h"
-#include "model/archs.h"
 #include "model/decoder_head.h"
 #include "model/decoder_layer.h"
 #include "model/layers/experts.h"
@@ -11,7 +11,7 @@
 #include "model/layers/table.h"
 #include "model/token_dropping.h"
 
-namespace megalith {
+namespace megalith::llama {
 namespace {
 
 class LlamaEmbedding : public EmbeddingBlock {
@@ -75,7 +75,7 @@ class LlamaLayer : public DecoderLayer<RmsNorm, FeedForward> {
                        {this->weight("shared_expert.down_proj.weight"), {}}};
     sparse.gate_up.weights.clear();
     sparse.down.weights.clear();
-    const bool mixtral = llama::is_mixtral(this->shape_);
+    const bool mixtral = is_mixtral(this->shape_);
     const Split& split = this->ranks_.split;
     for (int64_t e = cut_point(x.count, split.expert, split.expert_rank);
          e < cut_point(x.count, split.expert, split.expert_rank + 1); e++) {
@@ -97,7 +97,7 @@ class LlamaHead : public DecoderHead<RmsNorm> {
 
 }  // namespace
 
-std::unique_ptr<Block> make_llama_block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks) {
+std::unique_ptr<Block> make_block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks) {
   switch (spec.kind) {
     case BlockKind::embedding: return std::make_unique<LlamaEmbedding>(shape, std::move(spec), ranks);
     case BlockKind::layer:
@@ -109,4 +109,4 @@ std::unique_ptr<Block> make_llama_block(const ModelShape& shape, BlockSpec spec,
   return std::make_unique<LlamaHead>(shape, std::move(spec), ranks);
 }
 
-}  // namespace megalith
+}  // namespace megalith::llama

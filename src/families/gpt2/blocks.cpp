@@ -1,12 +1,12 @@
 // GPT-2: learned positions, LayerNorm, GELU (tanh form), biases everywhere.
-#include "model/archs.h"
+#include "families/blocks.h"
 #include "model/decoder_head.h"
 #include "model/decoder_layer.h"
 #include "model/layers/feed_forward.h"
 #include "model/layers/table.h"
 #include "model/token_dropping.h"
 
-namespace megalith {
+namespace megalith::gpt2 {
 namespace {
 
 class Gpt2Embedding : public EmbeddingBlock {
@@ -67,7 +67,7 @@ class Gpt2Head : public DecoderHead<LayerNorm> {
 
 }  // namespace
 
-std::unique_ptr<Block> make_gpt2_block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks) {
+std::unique_ptr<Block> make_block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks) {
   switch (spec.kind) {
     case BlockKind::embedding: return std::make_unique<Gpt2Embedding>(shape, std::move(spec), ranks);
     case BlockKind::layer: return std::make_unique<Dropping<Gpt2Layer>>(shape, std::move(spec), ranks);
@@ -76,4 +76,4 @@ std::unique_ptr<Block> make_gpt2_block(const ModelShape& shape, BlockSpec spec, 
   return std::make_unique<Gpt2Head>(shape, std::move(spec), ranks);
 }
 
-}  // namespace megalith
+}  // namespace megalith::gpt2

@@ -1,7 +1,7 @@
 // BERT: learned positions and token types, LayerNorm after each half, GELU (erf form), masked-language head.
 #include <ATen/ops/empty_like.h>
 
-#include "model/archs.h"
+#include "families/blocks.h"
 #include "model/kernels/gelu.h"
 #include "model/layers/attention.h"
 #include "model/layers/dropout.h"
@@ -11,7 +11,7 @@
 #include "model/layers/vocabulary_loss.h"
 #include "model/token_dropping.h"
 
-namespace megalith {
+namespace megalith::bert {
 namespace {
 
 class BertEmbedding : public EmbeddingBlock {
@@ -175,7 +175,7 @@ class BertHead : public HeadBlock {
 
 }  // namespace
 
-std::unique_ptr<Block> make_bert_block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks) {
+std::unique_ptr<Block> make_block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks) {
   switch (spec.kind) {
     case BlockKind::embedding: return std::make_unique<BertEmbedding>(shape, std::move(spec), ranks);
     case BlockKind::layer: return std::make_unique<Dropping<BertLayer>>(shape, std::move(spec), ranks);
@@ -184,4 +184,4 @@ std::unique_ptr<Block> make_bert_block(const ModelShape& shape, BlockSpec spec, 
   return std::make_unique<BertHead>(shape, std::move(spec), ranks);
 }
 
-}  // namespace megalith
+}  // namespace megalith::bert
