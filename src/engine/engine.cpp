@@ -260,7 +260,7 @@ void Engine::forward(const Schedule& schedule, BlockId block, Run& run, MicroId 
   if (schedule.training && keep == Keep::input) micro.inputs[b] = x_NC;
   Tape* tape = schedule.training && (keep == Keep::all || keep == Keep::attention) ? &micro.tapes[b] : nullptr;
   micro.activations[b] = model_.block(block).forward(x_NC, micro.pass, tape);
-  if (tape && keep == Keep::attention) tape->shorten(kAttentionTape);
+  if (tape && keep == Keep::attention) tape->keep_attention();
 }
 
 void Engine::recompute(const Schedule& schedule, BlockId block, Run& run, MicroId number) {

@@ -73,6 +73,11 @@ std::vector<BlockSpec> list_blocks(const ModelShape& shape, const Split& split) 
   return blocks;
 }
 
+int64_t computing_elements(const BlockSpec& spec, int64_t element_bytes) {
+  constexpr int64_t kHalves = 2;  // of 16 bits, in a float32
+  return spec.flat_size + (element_bytes == 2 ? kHalves * spec.wide_before(spec.flat_size) : 0);
+}
+
 int64_t parameter_count(const ModelShape& shape) {
   MEGALITH_ASSERT(shape.heads > 0, "a shape without heads has no parameters to count");
   int64_t sum = 0;

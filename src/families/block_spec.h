@@ -82,6 +82,10 @@ struct BlockSpec {
 
 std::vector<BlockSpec> list_blocks(const ModelShape& shape, const Split& split = {});
 
+// Elements of `element_bytes` that the buffer takes that a block computes with (model/computing_buffer.h). In 16 bits, wide
+// parameters lie there once more, in float32.
+int64_t computing_elements(const BlockSpec& spec, int64_t element_bytes);
+
 // Number of trainable parameters of the whole model; tied tables count once.
 int64_t parameter_count(const ModelShape& shape);
 

@@ -4,6 +4,7 @@
 //   shape.cpp         the table, defaults, checks, presets
 //   parameters.cpp    the parameters of each block
 //   hugging_face.cpp  config.json in both directions, names in weight files
+//   facts.cpp         what a micro-batch costs, in operations and bytes
 //   blocks.cpp        the maths, with LibTorch (families/blocks.h)
 #pragma once
 #include <nlohmann/json_fwd.hpp>
@@ -19,6 +20,7 @@ namespace megalith {
 
 class HfFields;
 class ShapeCheck;
+struct RankSizes;
 
 // Fields of ModelShape that some families do not have. Where a family has no such field, the default stays.
 struct ShapeFields {
@@ -69,6 +71,8 @@ struct Family {
   // Blocks from the embedding to the head, with the parameters that a rank of the split has. Offsets are set by
   // list_blocks. The order numbers the parameters, and random numbers follow from these numbers: never change it.
   std::vector<BlockSpec> (*parameters)(const ModelShape& shape, const Split& split) = nullptr;
+  // What a micro-batch costs in this block, on one rank. The block's own fields (name, parameters) are set by block_facts.
+  BlockFacts (*facts)(const BlockSpec& block, const RankSizes& sizes) = nullptr;
   HfNames (*hf_names)() = nullptr;
   // config.json without the keys that all families share (checkpoint/hf_config.h).
   void (*read_config)(const HfFields& fields, ModelShape& shape) = nullptr;

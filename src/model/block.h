@@ -15,10 +15,6 @@
 
 namespace megalith {
 
-// Tensors that the attention half of every layer puts on the tape, before all others: the layer's input, q k v,
-// log-sum-exp, the heads' output.
-inline constexpr size_t kAttentionTape = 4;
-
 class Block {
  public:
   Block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks)
@@ -32,7 +28,7 @@ class Block {
   // Activation in, activation out, both [pass.rows(), hidden]. With a tape, leaves there what backward needs.
   virtual at::Tensor forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape) = 0;
   // Forward again, for the tape alone: what only the output needs is left out. From the input, or, where the tape has
-  // a layer's first kAttentionTape tensors, from those.
+  // what a layer's attention half kept (the input first, the heads' output last), from that.
   virtual void remake(const at::Tensor& x_NC, const Pass& pass, Tape& tape) { forward(x_NC, pass, &tape); }
   // Gradient of the output in, of the input out; adds the parameters' gradients.
   virtual at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape& tape) = 0;

@@ -4,7 +4,7 @@
 
 #include "families/family.h"
 #include "memory/machine.h"
-#include "model/facts.h"
+#include "families/facts.h"
 #include "schedule/residency_pass.h"
 #include "schedule/step_json.h"
 

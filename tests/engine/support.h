@@ -13,7 +13,7 @@
 #include "config/presets.h"
 #include "engine/engine.h"
 #include "families/list.h"
-#include "model/facts.h"
+#include "families/facts.h"
 #include "schedule/base_pass.h"
 
 namespace megalith {

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "families/split_check.h"
-#include "model/facts.h"
+#include "families/facts.h"
 #include "model/split_runs.h"
 
 namespace megalith {

@@ -8,7 +8,7 @@
 #include "config/presets.h"
 #include "families/blocks.h"
 #include "memory/allocator.h"
-#include "model/facts.h"
+#include "families/facts.h"
 #include "model/share.h"
 #include "model/support.h"
 

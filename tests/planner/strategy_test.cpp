@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "config/presets.h"
-#include "model/facts.h"
+#include "families/facts.h"
 #include "schedule/checker.h"
 #include "schedule/recompute_choice.h"
 #include "schedule/save_pass.h"

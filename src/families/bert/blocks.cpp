@@ -91,7 +91,9 @@ class BertLayer : public Block {
   // The heads' output.
   at::Tensor attend(const at::Tensor& x_NC, const Pass& pass, Tape* tape) {
     if (tape) tape->keep(x_NC);
-    return attention_.forward(to_qkv_.forward(all_rows(x_NC, pass)), pass, tape);
+    at::Tensor o_NC = attention_.forward(to_qkv_.forward(all_rows(x_NC, pass)), pass, tape);
+    if (tape) tape->mark_attention();
+    return o_NC;
   }
 
   // The sum that the second norm takes: it is on the tape, too.

@@ -43,6 +43,7 @@ constinit const Family bert_family{.name = "bert",
                                    .fill = bert::fill,
                                    .presets = bert::presets,
                                    .parameters = bert::parameters,
+                                 .facts = bert::facts,
                                    .hf_names = bert::hf_names,
                                    .read_config = bert::read_config,
                                    .write_config = bert::write_config};

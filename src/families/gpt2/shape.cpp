@@ -44,6 +44,7 @@ constinit const Family gpt2_family{.name = "gpt2",
                                    .fill = gpt2::fill,
                                    .presets = gpt2::presets,
                                    .parameters = gpt2::parameters,
+                                 .facts = gpt2::facts,
                                    .hf_names = gpt2::hf_names,
                                    .read_config = gpt2::read_config,
                                    .write_config = gpt2::write_config};

@@ -95,6 +95,7 @@ constinit const Family llama_family{.name = "llama",
                                     .check = llama::check,
                                     .presets = llama::presets,
                                     .parameters = llama::parameters,
+                                  .facts = llama::facts,
                                     .hf_names = llama::hf_names,
                                     .read_config = llama::read_config,
                                     .write_config = llama::write_config};
