@@ -8,8 +8,8 @@
 #include "checkpoint/hf_config.h"
 #include "checkpoint/weight_names.h"
 #include "config/resolved.h"
-#include "model/block_spec.h"
-#include "model/facts.h"
+#include "families/block_spec.h"
+#include "families/facts.h"
 #include "planner/run_blocks.h"
 #include "recording/dump.h"
 
