@@ -9,7 +9,7 @@
 #include "base/philox.h"
 #include "base/units.h"
 #include "config/names.h"
-#include "config/presets.h"
+#include "families/registry.h"
 #include "engine/engine.h"
 #include "memory/allocator.h"
 #include "planner/plan.h"
@@ -28,7 +28,7 @@ Batch make_batch(const ModelShape& shape, int64_t sequences, int64_t length) {
   Batch batch;
   batch.sequences = sequences;
   batch.length = length;
-  const bool masked = shape.arch == Arch::bert;
+  const bool masked = shape.family->bidirectional;
   Philox random(1, RandomUse::masking, 0, 0);
   for (int64_t i = 0; i < sequences * length; i++)
     batch.ids.push_back(static_cast<int64_t>(random.below(static_cast<uint64_t>(i), static_cast<uint64_t>(shape.vocab))));
@@ -48,8 +48,7 @@ Batch make_batch(const ModelShape& shape, int64_t sequences, int64_t length) {
 int serve(char** argument) {
   const int64_t base = status_bytes("VmRSS");
   Config config;
-  const std::string arch = argument[0];
-  config.model.shape = default_shape(arch == "gpt2" ? Arch::gpt2 : arch == "llama" ? Arch::llama : Arch::bert);
+  config.model.shape = default_shape(*find_family(argument[0]));
   auto number = [&](int i) { return std::stoll(argument[i]); };
   ModelShape& shape = config.model.shape;
   shape.layers = number(1);
@@ -63,7 +62,7 @@ int serve(char** argument) {
   config.train.batch = number(6);
   config.data.sequence = number(7);
   config.train.threads = number(9);
-  if (shape.arch == Arch::bert) config.objective.kind = Objective::masked;
+  if (shape.family->bidirectional) config.objective.kind = Objective::masked;
   config.run.dir = ".";
   at::set_num_threads(static_cast<int>(config.train.threads));
   const Plan plan = make_plan(config);

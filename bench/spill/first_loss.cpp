@@ -11,9 +11,9 @@
 
 #include "base/normals.h"
 #include "config/parse.h"
+#include "families/blocks.h"
 #include "memory/allocator.h"
 #include "memory/machine.h"
-#include "model/block.h"
 #include "train/prepare_data.h"
 
 namespace megalith {

@@ -1,5 +1,5 @@
-// A model's shape as Hugging Face's config.json, both ways: GPT2LMHeadModel, LlamaForCausalLM with its kin
-// MistralForCausalLM and Qwen2ForCausalLM, their sparse kin MixtralForCausalLM and Qwen2MoeForCausalLM, BertForMaskedLM.
+// A model's shape as Hugging Face's config.json, both ways. Each family knows its own keys
+// (families/*/hugging_face.cpp); the keys that all share are here.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "checkpoint/dtype.h"
-#include "config/model_shape.h"
+#include "families/model_shape.h"
 
 namespace megalith {
 

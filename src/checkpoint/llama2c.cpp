@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "checkpoint/hf_config.h"
 #include "checkpoint/writer.h"
+#include "families/list.h"
 
 namespace megalith {
 namespace {
@@ -54,7 +55,7 @@ ModelShape read_header(std::span<const std::byte> bytes, const std::string& wher
   if (h[3] % h[4] != 0)
     refuse("n_kv_heads", fmt::format("a divisor of n_heads ({})", h[3]), fmt::format("{}", h[4]));
   ModelShape s;
-  s.arch = Arch::llama;
+  s.family = &llama_family;
   s.hidden = h[0];
   s.ffn = h[1];
   s.layers = h[2];

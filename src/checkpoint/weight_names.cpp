@@ -1,69 +1,71 @@
 #include "checkpoint/weight_names.h"
 
 #include <algorithm>
-#include <array>
+
+#include "families/registry.h"
 
 namespace megalith {
 namespace {
-
-struct Pair {
-  std::string_view table, head;
-};
-
-// BERT's bias is a pair of its own: forward uses decoder.bias, which is tied to bias together with the table.
-constexpr std::array<Pair, 4> tied_pairs{{
-    {"transformer.wte.weight", "lm_head.weight"},
-    {"model.embed_tokens.weight", "lm_head.weight"},
-    {"bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"},
-    {"cls.predictions.bias", "cls.predictions.decoder.bias"},
-}};
-
-constexpr std::array<std::string_view, 3> prefixes{"transformer.", "bert.", "model."};
 
 bool is_spelling_of(const std::string& stored, std::string_view name) {
   std::vector<std::string> spellings = other_spellings(std::string(name));
   return std::find(spellings.begin(), spellings.end(), stored) != spellings.end();
 }
 
+// Calls found(pair) for the tied pairs of every family until it returns true.
+template <class Found>
+void find_tied(const Found& found) {
+  for (const Family* family : families())
+    for (const HfNames::Pair& pair : family->hf_names().tied)
+      if (found(pair)) return;
+}
+
 }  // namespace
 
 std::vector<std::string> other_spellings(const std::string& name) {
   std::vector<std::string> names{name};
-  for (std::string_view prefix : prefixes)
-    if (name.starts_with(prefix)) names.push_back(name.substr(prefix.size()));
-  for (size_t i = 0, count = names.size(); i < count; i++) {
-    std::string old = names[i];
-    if (old.ends_with("LayerNorm.weight"))
-      names.push_back(old.replace(old.size() - 6, 6, "gamma"));
-    else if (old.ends_with("LayerNorm.bias"))
-      names.push_back(old.replace(old.size() - 4, 4, "beta"));
-  }
+  auto add = [&](std::string spelling) {
+    if (std::find(names.begin(), names.end(), spelling) == names.end()) names.push_back(std::move(spelling));
+  };
+  for (const Family* family : families())
+    if (std::string_view prefix = family->hf_names().prefix; name.starts_with(prefix)) add(name.substr(prefix.size()));
+  for (const Family* family : families())
+    for (const HfNames::Ending& ending : family->hf_names().old_endings)
+      for (size_t i = 0, count = names.size(); i < count; i++)
+        if (const std::string now = names[i]; now.ends_with(ending.now))
+          add(now.substr(0, now.size() - ending.now.size()) + std::string(ending.old));
   return names;
 }
 
 std::string tied_to(const std::string& table) {
-  for (const Pair& pair : tied_pairs)
-    if (pair.table == table) return std::string(pair.head);
-  return "";
+  std::string head;
+  find_tied([&](const HfNames::Pair& pair) {
+    if (pair.table == table) head = pair.head;
+    return !head.empty();
+  });
+  return head;
 }
 
 std::string table_behind(const std::string& stored, const std::set<std::string>& wanted) {
-  for (const Pair& pair : tied_pairs) {
+  std::string behind;
+  find_tied([&](const HfNames::Pair& pair) {
     bool table = wanted.contains(std::string(pair.table)), head = wanted.contains(std::string(pair.head));
-    if (table == head) continue;
-    if (is_spelling_of(stored, table ? pair.head : pair.table)) return std::string(pair.table);
-  }
-  return "";
+    if (table != head && is_spelling_of(stored, table ? pair.head : pair.table)) behind = pair.table;
+    return !behind.empty();
+  });
+  return behind;
 }
 
 bool is_no_parameter(std::string_view stored) {
-  constexpr std::array<std::string_view, 4> buffers{"attn.bias", "attn.masked_bias", "rotary_emb.inv_freq",
-                                                    "position_ids"};
-  for (std::string_view buffer : buffers)
-    if (stored == buffer || (stored.ends_with(buffer) && stored[stored.size() - buffer.size() - 1] == '.'))
-      return true;
-  return stored.starts_with("bert.pooler.") || stored.starts_with("pooler.") ||
-         stored.starts_with("cls.seq_relationship.");
+  for (const Family* family : families()) {
+    const HfNames names = family->hf_names();
+    for (std::string_view buffer : names.buffers)
+      if (stored == buffer || (stored.ends_with(buffer) && stored[stored.size() - buffer.size() - 1] == '.'))
+        return true;
+    for (std::string_view head : names.other_heads)
+      if (stored.starts_with(head)) return true;
+  }
+  return false;
 }
 
 }  // namespace megalith

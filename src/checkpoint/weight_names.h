@@ -1,5 +1,5 @@
-// How Hugging Face files differ in naming the same tensors. Facts from the checkpoints that transformers
-// (4.x, 5.22) writes and loads.
+// How Hugging Face files differ in naming the same tensors. Each family lists its own names
+// (families/*/hugging_face.cpp), as the checkpoints have them that transformers (4.x, 5.22) writes and loads.
 #pragma once
 #include <set>
 #include <string>

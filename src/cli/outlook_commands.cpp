@@ -7,6 +7,7 @@
 #include "cli/checks.h"
 #include "cli/commands.h"
 #include "cli/run_file.h"
+#include "families/family.h"
 #include "planner/memory_table.h"
 #include "planner/plan_json.h"
 #include "planner/shape_forecast.h"
@@ -24,7 +25,7 @@ namespace megalith {
 namespace {
 
 std::string model_line(const Config& config) {
-  return fmt::format("{}, {} parameters", name(config.model.shape.arch), show_count(parameter_count(config.model.shape)));
+  return fmt::format("{}, {} parameters", config.model.shape.family->name, show_count(parameter_count(config.model.shape)));
 }
 
 std::string step_line(const Config& config, int64_t micro_batch) {

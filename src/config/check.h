@@ -1,15 +1,9 @@
 // Checks that look at more than one setting. Messages name both.
 #pragma once
-#include <functional>
-#include <string>
-#include <string_view>
-
 #include "config/config.h"
+#include "families/shape_check.h"
 
 namespace megalith {
-
-// Where a key ("train.lr", "curriculum[0].to") was written ("run.yaml:14"), for messages; an empty function knows no places.
-using WhereOf = std::function<std::string(std::string_view key)>;
 
 // What holds whatever the model is: min_lr <= lr, warmup <= steps, micro_batch divides batch, no setting that
 // another one makes meaningless.

@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "base/number_formats.h"
 #include "base/units.h"
-#include "config/model_shape.h"
+#include "families/model_shape.h"
+#include "layout/split.h"
 
 namespace megalith {
 
@@ -64,13 +66,9 @@ struct DataSettings {
 
 enum class OptimizerKind { adamw, sgd, lion, adafactor };
 enum class Decay { cosine, linear, inverse_sqrt, constant };
-enum class Precision { fp32, bf16, fp16 };
 
 // What progress is counted in.
 enum class Counted { steps, tokens, layer_tokens };
-
-// The form in which numbers are kept between their uses.
-enum class Packing { fp32, bf16, int8 };
 
 struct TrainSettings {
   int64_t steps = 1000;            // resolved from `tokens` where that was given; of full batches, see schedule_by
@@ -100,10 +98,6 @@ struct TrainSettings {
   bool operator==(const TrainSettings&) const = default;
 };
 
-// What travels while attention runs over sequences that are cut: keys and values, round a ring; or q, k, v once and the
-// output back, so that each rank has some heads of whole sequences (Ulysses).
-enum class ContextForm { ring, ulysses };
-
 struct ParallelSettings {
   int64_t data = 0;                // 0 = auto
   int64_t tensor = 1, pipeline = 1, context = 1, expert = 1;
@@ -111,6 +105,11 @@ struct ParallelSettings {
   int64_t zero = 0;
   std::string schedule = "1f1b";
   int64_t interleave = 1;
+  // True if some rank holds only a part of a parameter. `data` must be a number, not auto.
+  bool divides_parameters() const {
+    const bool slices = zero > 0 && data * context > 1;
+    return slices || tensor > 1 || expert > 1;
+  }
   bool operator==(const ParallelSettings&) const = default;
 };
 

@@ -104,8 +104,9 @@ void check_experts(const Config& config, const WhereOf& where) {
       throw UserError({where ? where(key) : "", std::string(key), std::move(expected), std::move(got), std::move(hint)});
   };
   if (!x.any()) return;
-  require(s.arch == Arch::llama, "model.experts.count", "it only where model.arch is llama",
-          fmt::format("it with model.arch {}", name(s.arch)), "remove it");
+  require(s.family->uses.experts, "model.experts.count",
+          fmt::format("it only where model.arch is {}", families_with(&ShapeFields::experts)),
+          fmt::format("it with model.arch {}", s.family->name), "remove it");
   require(!s.output_bias, "model.output_bias", "false with model.experts", "true", "remove it");
   const int64_t most = x.router == Router::noisy ? x.count - 1 : x.count;
   const std::string all = x.router == Router::noisy ? "less than" : "at most";

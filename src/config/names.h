@@ -3,13 +3,11 @@
 #include <array>
 #include <string_view>
 
+#include "base/enum_names.h"
 #include "config/config.h"
 
 namespace megalith {
 
-constexpr std::array<std::string_view, 3> names_of(Arch) {
-  return {"gpt2", "llama", "bert"};
-}
 constexpr std::array<std::string_view, 3> names_of(Objective) {
   return {"causal", "masked", "prefix"};
 }
@@ -21,9 +19,6 @@ constexpr std::array<std::string_view, 4> names_of(OptimizerKind) {
 }
 constexpr std::array<std::string_view, 4> names_of(Decay) {
   return {"cosine", "linear", "inverse_sqrt", "constant"};
-}
-constexpr std::array<std::string_view, 3> names_of(Precision) {
-  return {"fp32", "bf16", "fp16"};
 }
 constexpr std::array<std::string_view, 3> names_of(Counted) {
   return {"steps", "tokens", "layer_tokens"};
@@ -37,23 +32,11 @@ constexpr std::array<std::string_view, 2> names_of(DifficultyUnit) {
 constexpr std::array<std::string_view, 2> names_of(Hold) {
   return {"sequences", "tokens"};
 }
-constexpr std::array<std::string_view, 3> names_of(Packing) {
-  return {"fp32", "bf16", "int8"};
-}
 constexpr std::array<std::string_view, 2> names_of(ContextForm) {
   return {"ring", "ulysses"};
 }
 constexpr std::array<std::string_view, 5> names_of(Recompute) {
   return {"auto", "none", "selective", "full", "every"};
-}
-
-constexpr std::array<std::string_view, 6> names_of(Router) {
-  return {"softmax", "noisy", "switch", "gshard", "expert_choice", "sigmoid"};
-}
-
-template <class Enum>
-constexpr std::string_view name_of(Enum value) {
-  return names_of(value)[static_cast<size_t>(value)];
 }
 
 }  // namespace megalith

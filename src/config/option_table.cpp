@@ -7,6 +7,7 @@
 #include "config/option_types.h"
 #include "config/token_dropping_options.h"
 #include "config/train_options.h"
+#include "families/registry.h"
 
 namespace megalith {
 namespace {
@@ -52,6 +53,21 @@ std::vector<Option> run_options() {
   };
 }
 
+Entry family() {
+  Entry e = entry("model.arch", OptionType::choice, {}, "the preset's", "Architecture.");
+  e.registered_words = family_names;
+  e.set = [](Config& c, const Yaml& value) {
+    const Family* found = value.kind == Yaml::Kind::scalar ? find_family(value.text) : nullptr;
+    if (found) c.model.shape.family = found;
+    return found != nullptr;
+  };
+  e.get = [](const Config& c) -> std::optional<std::string> {
+    if (!c.model.shape.family) return std::nullopt;
+    return std::string(c.model.shape.family->name);
+  };
+  return e;
+}
+
 std::vector<Option> model_options() {
   auto shape = [](Entry e) { return std::move(e).unless(shape_comes_from_folder); };
   return {
@@ -65,7 +81,7 @@ std::vector<Option> model_options() {
            "Hugging Face folder or checkpoint whose shape and weights to start from.")
           .in("directory")
           .unless([](const Config& c) { return c.model.from.empty(); }),
-      shape(choice("model.arch", FIELD(model.shape.arch), "the preset's", "Architecture.")),
+      shape(family()),
       shape(count("model.layers", FIELD(model.shape.layers), between(1, kLayers), "the preset's",
                   "Transformer layers.")),
       shape(count("model.hidden", FIELD(model.shape.hidden), between(1, kWidth), "the preset's",

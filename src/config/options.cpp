@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/either.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "config/curriculum_option.h"
@@ -14,12 +15,6 @@
 namespace megalith {
 namespace {
 
-// "a, b or c"
-std::string either(const std::vector<std::string_view>& words) {
-  if (words.size() < 2) return fmt::format("{}", fmt::join(words, ""));
-  return fmt::format("{} or {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
-}
-
 // 100k, 1B: bounds as a user would write them.
 std::string show_bound(double value) {
   for (auto [unit, suffix] : {std::pair{1e9, "B"}, {1e6, "M"}, {1e3, "k"}})
@@ -28,8 +23,8 @@ std::string show_bound(double value) {
 }
 
 std::string hint_for(const Option& option, const Yaml& value) {
-  if (value.kind == Yaml::Kind::scalar && !option.words.empty()) {
-    std::string_view near = nearest(value.text, option.words);
+  if (const auto words = option.all_words(); value.kind == Yaml::Kind::scalar && !words.empty()) {
+    std::string_view near = nearest(value.text, words);
     if (!near.empty()) return fmt::format("did you mean {}?", near);
   }
   switch (option.type) {
@@ -66,7 +61,7 @@ std::string Option::expected() const {
   if (!bounds.empty()) bounds = " " + bounds;
   switch (type) {
     case OptionType::choice:
-      return either(words);
+      return either(all_words());
     case OptionType::boolean:
       return "true or false";
     case OptionType::numbers:

@@ -45,6 +45,7 @@ struct Option {
   std::string_view about;         // one sentence
   std::vector<std::string_view>
       words;                      // choice: all values; other types: words taken beside a value ("auto")
+  std::vector<std::string_view> (*registered_words)() = nullptr;  // instead, where they are known only when asked
   bool may_change = false;        // by a resumed run
   bool shorthand = false;         // a plain value given to this option's section means this option
   std::string_view applies_when;  // for people; empty = always
@@ -56,6 +57,7 @@ struct Option {
   // The value in pieces, each key once; empty where the value is one of a kind.
   std::function<std::vector<OptionPiece>(const Config&)> pieces;
 
+  std::vector<std::string_view> all_words() const { return registered_words ? registered_words() : words; }
   std::string expected() const;  // "a whole number of steps from 1, or auto": what `set` takes
   std::string_view section() const { return name.substr(0, name.rfind('.')); }  // "train"
   std::string_view key() const { return name.substr(name.rfind('.') + 1); }     // "lr"

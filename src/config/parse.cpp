@@ -135,15 +135,15 @@ void begin_shape(Config& config, const Written& written) {
   }
   const Yaml* arch = written.find("model.arch");
   if (!config.model.preset.empty()) {
-    Arch wanted = config.model.shape.arch;
+    const Family* wanted = config.model.shape.family;
     config.model.shape = find_preset(config.model.preset, written.where("model.preset")).shape;
-    if (arch && wanted != config.model.shape.arch)
+    if (arch && wanted != config.model.shape.family)
       throw UserError(
           {arch->where, "model.arch",
-           fmt::format("{}, as model.preset {} is", name(config.model.shape.arch), config.model.preset),
-           std::string(name(wanted)), "remove one of them"});
+           fmt::format("{}, as model.preset {} is", config.model.shape.family->name, config.model.preset),
+           std::string(wanted->name), "remove one of them"});
   } else if (arch) {
-    config.model.shape = default_shape(config.model.shape.arch);
+    config.model.shape = default_shape(*config.model.shape.family);
   } else {
     throw UserError({written.where("model.layers"), "model", "a preset, an arch with its fields, or from",
                      "none of them",

@@ -122,7 +122,7 @@ std::vector<Json> forms(const Option& option) {
 
 Json value_schema(const Option& option) {
   std::vector<Json> ways = forms(option);
-  if (!option.words.empty()) ways.push_back({{"enum", option.words}});
+  if (const auto words = option.all_words(); !words.empty()) ways.push_back({{"enum", words}});
   return ways.size() == 1 ? ways[0] : Json{{"anyOf", ways}};
 }
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "engine/exchange_buffer.h"
 #include "engine/one_thread.h"
+#include "families/family.h"
 #include "memory/allocator.h"
 #include "model/share.h"
 #include "optim/sign_steps.h"
@@ -100,8 +101,8 @@ Pass Engine::pass_for(const Batch& batch, int64_t step, bool training) {
   pass.length = batch.length;
   pass.ids_N = to_tensor(batch.ids);
   if (!batch.targets.empty()) pass.targets_N = to_tensor(batch.targets);
-  pass.visibility = model_.shape().arch == Arch::bert ? Visibility::all
-                    : batch.prefix.empty()            ? Visibility::causal
+  pass.visibility = model_.shape().family->bidirectional ? Visibility::all
+                    : batch.prefix.empty()               ? Visibility::causal
                                                       : Visibility::prefix;
   pass.prefix_B = batch.prefix;
   if (!batch.document_begin.empty()) pass.document_begin_N = to_tensor(batch.document_begin);
@@ -260,7 +261,7 @@ void Engine::forward(const Schedule& schedule, BlockId block, Run& run, MicroId 
   if (schedule.training && keep == Keep::input) micro.inputs[b] = x_NC;
   Tape* tape = schedule.training && (keep == Keep::all || keep == Keep::attention) ? &micro.tapes[b] : nullptr;
   micro.activations[b] = model_.block(block).forward(x_NC, micro.pass, tape);
-  if (tape && keep == Keep::attention) tape->shorten(kAttentionTape);
+  if (tape && keep == Keep::attention) tape->keep_attention();
 }
 
 void Engine::recompute(const Schedule& schedule, BlockId block, Run& run, MicroId number) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/normals.h"
+#include "families/blocks.h"
 #include "memory/allocator.h"
 #include "model/computing_buffer.h"
 

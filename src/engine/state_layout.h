@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "model/block_spec.h"
+#include "families/block_spec.h"
 #include "optim/packed_state.h"
 
 namespace megalith {

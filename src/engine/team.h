@@ -8,7 +8,7 @@
 #include "comm/channel.h"
 #include "comm/mesh.h"
 #include "comm/world.h"
-#include "config/split.h"
+#include "layout/split.h"
 #include "engine/model_state.h"
 #include "model/exchange.h"
 

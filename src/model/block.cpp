@@ -1,7 +1,6 @@
 #include "model/block.h"
 
 #include "base/error.h"
-#include "model/archs.h"
 #include "model/computing_buffer.h"
 
 namespace megalith {
@@ -31,25 +30,5 @@ Weight Block::joined(const std::string& first_suffix, const std::string& last_su
 
 at::Tensor HeadBlock::forward(const at::Tensor&, const Pass&, Tape*) { throw Bug("a head has no output activation"); }
 at::Tensor HeadBlock::backward(const at::Tensor&, const Pass&, Tape&) { throw Bug("a head's loss is its backward"); }
-
-std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, const Ranks& ranks) {
-  auto fits = [](const Exchange* exchange, int64_t size, int64_t rank) {
-    return exchange ? exchange->size() == size && exchange->rank() == rank : size == 1;
-  };
-  MEGALITH_ASSERT(fits(ranks.tensor, ranks.split.tensor, ranks.split.tensor_rank) &&
-                  fits(ranks.context, ranks.split.context, ranks.split.context_rank) &&
-                  fits(ranks.expert, ranks.split.expert, ranks.split.expert_rank));
-  std::vector<std::unique_ptr<Block>> blocks;
-  for (BlockSpec& spec : list_blocks(shape, ranks.split)) {
-    switch (shape.arch) {
-      case Arch::gpt2: blocks.push_back(make_gpt2_block(shape, std::move(spec), ranks)); break;
-      case Arch::llama: blocks.push_back(make_llama_block(shape, std::move(spec), ranks)); break;
-      case Arch::bert: blocks.push_back(make_bert_block(shape, std::move(spec), ranks)); break;
-    }
-  }
-  if (shape.experts.share_layers)
-    for (size_t layer = 1; layer < static_cast<size_t>(shape.layers); layer++) blocks[1 + layer]->lean_on(*blocks[1]);
-  return blocks;
-}
 
 }  // namespace megalith

@@ -6,18 +6,14 @@
 #include <memory>
 #include <vector>
 
-#include "config/model_shape.h"
-#include "model/block_spec.h"
+#include "families/model_shape.h"
+#include "families/block_spec.h"
 #include "model/exchange.h"
 #include "model/layers/linear.h"
 #include "model/pass.h"
 #include "model/tape.h"
 
 namespace megalith {
-
-// Tensors that the attention half of every layer puts on the tape, before all others: the layer's input, q k v,
-// log-sum-exp, the heads' output.
-inline constexpr size_t kAttentionTape = 4;
 
 class Block {
  public:
@@ -32,7 +28,7 @@ class Block {
   // Activation in, activation out, both [pass.rows(), hidden]. With a tape, leaves there what backward needs.
   virtual at::Tensor forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape) = 0;
   // Forward again, for the tape alone: what only the output needs is left out. From the input, or, where the tape has
-  // a layer's first kAttentionTape tensors, from those.
+  // what a layer's attention half kept (the input first, the heads' output last), from that.
   virtual void remake(const at::Tensor& x_NC, const Pass& pass, Tape& tape) { forward(x_NC, pass, &tape); }
   // Gradient of the output in, of the input out; adds the parameters' gradients.
   virtual at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape& tape) = 0;
@@ -88,8 +84,5 @@ class HeadBlock : public Block {
   at::Tensor forward(const at::Tensor&, const Pass&, Tape*) final;   // a head has no output activation
   at::Tensor backward(const at::Tensor&, const Pass&, Tape&) final;  // loss_and_gradient has done it
 };
-
-// Blocks of a rank; the exchanges that `ranks` names must outlive them.
-std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, const Ranks& ranks = {});
 
 }  // namespace megalith

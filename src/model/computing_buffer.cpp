@@ -5,14 +5,9 @@
 #include "base/error.h"
 
 namespace megalith {
-namespace {
-
-constexpr int64_t kHalves = 2;  // of 16 bits, in a float32
-
-}  // namespace
 
 int64_t computing_elements(const BlockSpec& spec, at::ScalarType type) {
-  return spec.flat_size + (c10::elementSize(type) == 2 ? kHalves * spec.wide_before(spec.flat_size) : 0);
+  return computing_elements(spec, static_cast<int64_t>(c10::elementSize(type)));
 }
 
 at::Tensor wide_values(const BlockSpec& spec, const at::Tensor& computing) {

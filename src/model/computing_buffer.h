@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "model/block_spec.h"
+#include "families/block_spec.h"
 
 namespace megalith {
 

@@ -56,7 +56,9 @@ class DecoderLayer : public Block {
   // The heads' output.
   at::Tensor attend(const at::Tensor& x_NC, const Pass& pass, Tape* tape) {
     if (tape) tape->keep(x_NC);
-    return attention_.forward(to_qkv_.forward(all_rows(norm1_.forward(x_NC).y_NC, pass)), pass, tape);
+    at::Tensor o_NC = attention_.forward(to_qkv_.forward(all_rows(norm1_.forward(x_NC).y_NC, pass)), pass, tape);
+    if (tape) tape->mark_attention();
+    return o_NC;
   }
 
   at::Tensor all_rows(const at::Tensor& mine, const Pass& pass) const { return shares_.gather(mine, pass.tokens()); }

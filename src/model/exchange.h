@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "config/split.h"
+#include "layout/split.h"
 
 namespace megalith {
 

@@ -15,8 +15,6 @@ namespace {
 constexpr int64_t kRows = 16;        // that a thread takes at once
 constexpr float kSmallest = 1e-30f;  // below it numbers are kept as zeros
 
-int64_t scales_of(int64_t width) { return (width + kScaleWidth - 1) / kScaleWidth; }
-
 MEGALITH_VECTORISED float largest(int64_t n, const float* __restrict x) {
   uint32_t most = 0;  // positive floats have the order of their bits
   for (int64_t i = 0; i < n; i++) most = std::max(most, std::bit_cast<uint32_t>(x[i]) & 0x7FFFFFFFu);
@@ -46,15 +44,6 @@ void each_scale(int64_t rows, int64_t width, const Work& work) {
 }
 
 }  // namespace
-
-int64_t packed_row_bytes(Packing packing, int64_t width) {
-  switch (packing) {
-    case Packing::fp32: return 4 * width;
-    case Packing::bf16: return 2 * width;
-    case Packing::int8: return width + 4 * scales_of(width);
-  }
-  MEGALITH_ASSERT(false, "packing {}", static_cast<int>(packing));
-}
 
 bool can_pack(const at::Tensor& tensor) {
   return tensor.dim() == 2 && tensor.scalar_type() == at::kFloat && tensor.is_contiguous();

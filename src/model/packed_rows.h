@@ -4,18 +4,14 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include "config/config.h"
+#include "model/packed_rows_facts.h"
 
 namespace megalith {
-
-inline constexpr int64_t kScaleWidth = 128;
 
 struct PackedRows {
   at::Tensor numbers;    // bfloat16 or int8
   at::Tensor scales_NS;  // int8: numbers are codes times these
 };
-
-int64_t packed_row_bytes(Packing packing, int64_t width);
 
 bool can_pack(const at::Tensor& tensor);  // [N, width] of float32, contiguous
 PackedRows pack_rows(const at::Tensor& x_NC, Packing packing);

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "config/split.h"
 #include "data/batch.h"
+#include "layout/split.h"
 #include "model/expert_shelf.h"
 #include "model/key_value_cache.h"
 #include "model/routing/record.h"

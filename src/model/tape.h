@@ -31,10 +31,12 @@ class Tape {
   // What was kept first and last, to look at; of a tape that packs nothing.
   const at::Tensor& first() const { return look(kept_.front()); }
   const at::Tensor& last() const { return look(kept_.back()); }
-  // Forgets all but the first `count`.
-  void shorten(size_t count) {
-    MEGALITH_ASSERT(count <= kept_.size(), "{} of {} tensors", count, kept_.size());
-    kept_.resize(count);
+  // A layer says that its attention half has kept all that its own backward needs.
+  void mark_attention() { attention_ = kept_.size(); }
+  // Forgets what was kept after that.
+  void keep_attention() {
+    MEGALITH_ASSERT(attention_ > 0 && attention_ <= kept_.size(), "{} of {} tensors", attention_, kept_.size());
+    kept_.resize(attention_);
   }
   bool empty() const { return kept_.empty(); }
 
@@ -61,6 +63,7 @@ class Tape {
   Packing packing_;
   bool puts_off_;
   std::vector<Kept> kept_;
+  size_t attention_ = 0;  // tensors of the attention half, the first on the tape; 0: no layer has marked them
   std::vector<std::function<void()>> products_;
 };
 

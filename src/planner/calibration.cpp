@@ -17,10 +17,11 @@
 #include "data/batch.h"
 #include "engine/model_state.h"
 #include "engine/stream_trial.h"
+#include "families/blocks.h"
+#include "families/family.h"
 #include "memory/allocator.h"
 #include "memory/disk_speed.h"
 #include "memory/machine.h"
-#include "model/block.h"
 #include "model/kernels/blas.h"
 #include "planner/measurements.h"
 
@@ -61,7 +62,7 @@ class Sample {
     const int64_t N = work.micro.tokens();
     pass_.sequences = work.micro.sequences;
     pass_.length = work.micro.length;
-    pass_.visibility = work.shape.arch == Arch::bert             ? Visibility::all
+    pass_.visibility = work.shape.family->bidirectional      ? Visibility::all
                        : work.objective == Objective::prefix ? Visibility::prefix
                                                              : Visibility::causal;
     pass_.prefix_B.assign(static_cast<size_t>(work.micro.sequences), work.micro.length / 2);
@@ -121,7 +122,7 @@ std::string describe(const Workload& w) {
   const std::string experts = x.any() ? fmt::format(" experts {} of {}x{}+{} by {} capacity {}", x.top_k, x.count, x.ffn,
                                                     x.shared, name_of(x.router), x.capacity)
                                       : "";
-  return fmt::format("{} {}x{}{} heads {}/{} vocab {}{} batch {}x{} targets {:.3f} {} {} dropout {}/{}", name(w.shape.arch),
+  return fmt::format("{} {}x{}{} heads {}/{} vocab {}{} batch {}x{} targets {:.3f} {} {} dropout {}/{}", w.shape.family->name,
                      w.shape.hidden, w.shape.ffn, experts, w.shape.heads, w.shape.kv_heads, w.shape.vocab,
                      w.shape.tied ? " tied" : "", w.micro.sequences, w.micro.length, w.micro.target_fraction,
                      name_of(w.precision), name_of(w.objective), w.shape.dropout.residual, w.shape.dropout.attention);

@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 #include "config/config.h"
-#include "model/facts.h"
+#include "families/facts.h"
 #include "schedule/predict/costs.h"
 
 namespace megalith {

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
+#include "families/family.h"
 #include "memory/machine.h"
-#include "model/facts.h"
+#include "families/facts.h"
 #include "schedule/op_type.h"
 #include "schedule/passes/residency.h"
 #include "schedule/show/step_json.h"
@@ -36,7 +37,7 @@ nlohmann::json memory_by_kind(const MemoryUse& use, Bytes process) {
 nlohmann::json to_json(const Plan& plan, const Config& config) {
   const ModelShape& s = config.model.shape;
   return {{"model",
-           {{"arch", name(s.arch)},
+           {{"arch", s.family->name},
             {"layers", s.layers},
             {"hidden", s.hidden},
             {"heads", s.heads},

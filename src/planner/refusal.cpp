@@ -3,7 +3,6 @@
 #include <functional>
 
 #include "config/options.h"
-#include "config/split.h"
 #include "planner/budget.h"
 #include "planner/fitting.h"
 #include "planner/plan.h"
@@ -17,7 +16,7 @@ namespace {
 // Single settings that would make it fit, with what the process would then take.
 std::vector<Way> ways_to_fit(const Config& config, Bytes process, Bytes budget) {
   std::vector<Way> ways;
-  const bool divided = divides_parameters(config.parallel);
+  const bool divided = config.parallel.divides_parameters();
   const auto try_with = [&](const std::string& say, const std::function<void(Config&)>& change) {
     Config changed = config;
     change(changed);

@@ -5,7 +5,7 @@
 
 #include "data/objectives.h"
 #include "data/step_shapes.h"
-#include "model/facts.h"
+#include "families/facts.h"
 #include "optim/optimizer.h"
 
 namespace megalith {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "families/registry.h"
 
 namespace megalith {
 namespace {
@@ -43,8 +44,8 @@ void EvaluationBatches::run() {
 }
 
 void check_predicts_next_token(const ModelShape& shape) {
-  if (shape.arch == Arch::bert)
-    throw UserError({"", "model", "a model that predicts the next token (gpt2, llama)", "bert",
+  if (shape.family->bidirectional)
+    throw UserError({"", "model", next_token_models(), std::string(shape.family->name),
                      "perplexity is not defined for masked models"});
 }
 

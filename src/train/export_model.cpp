@@ -9,7 +9,7 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
 #include "checkpoint/writer.h"
-#include "model/block_spec.h"
+#include "families/block_spec.h"
 #include "text/tokenizer.h"
 #include "train/saver.h"
 

@@ -9,7 +9,7 @@
 
 #include "checkpoint/dtype.h"
 #include "checkpoint/reader.h"
-#include "config/model_shape.h"
+#include "families/model_shape.h"
 
 namespace megalith {
 

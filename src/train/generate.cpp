@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/philox.h"
+#include "families/registry.h"
 #include "text/stream_decoder.h"
 #include "train/stop_strings.h"
 #include "train/token_stream.h"
@@ -122,8 +123,8 @@ std::string_view name(GenerationEnd end) {
 
 std::vector<Generated> generate(Engine& engine, const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
                                 const GenerateSettings& settings, const GenerateHooks& hooks) {
-  if (engine.model().shape().arch == Arch::bert)
-    throw UserError({"", "model", "a model that predicts the next token (gpt2, llama)", "bert",
+  if (const Family& family = *engine.model().shape().family; family.bidirectional)
+    throw UserError({"", "model", next_token_models(), std::string(family.name),
                      "an encoder fills masks; it does not continue text"});
   if (engine.model().shape().experts.router == Router::expert_choice && engine.model().shape().experts.any())
     throw UserError({"", "model.experts.router", "a router by which tokens choose their experts", "expert_choice",

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "config/split.h"
-#include "model/block_spec.h"
+#include "families/split_check.h"
+#include "families/block_spec.h"
 
 namespace megalith {
 namespace {
@@ -55,7 +55,7 @@ Layout resolve_layout(Config& config, int ranks) {
   if (config.memory.device && ranks > 1)
     refuse("memory.device", "a run of one rank", fmt::format("{} with {} ranks", show(*config.memory.device), ranks),
            "devices of several ranks are not built in");
-  const bool divided = divides_parameters(p);
+  const bool divided = p.divides_parameters();
   if (config.train.optimizer == OptimizerKind::adafactor && divided)
     refuse("train.optimizer", "adamw, lion or sgd with parallel.zero, parallel.tensor or parallel.expert", "adafactor",
            "it looks at rows and columns of whole parameters, which are divided among ranks there");

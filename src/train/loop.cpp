@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/stopwatch.h"
 #include "checkpoint/store.h"
+#include "families/family.h"
 #include "launch/environment.h"
 #include "memory/allocator.h"
 #include "memory/machine.h"
@@ -212,7 +213,7 @@ void TrainingLoop::look(StepMetrics& metrics, bool last) {
   }
   // Every rank with a copy of the model makes the same one; a model that is divided makes none.
   const bool whole = !team_ || (team_->mesh().layout().data == team_->ranks() && team_->mesh().layout().expert == 1);
-  if (config_.train.sample_tokens > 0 && tokenizer_ && config_.model.shape.arch != Arch::bert && whole) {
+  if (config_.train.sample_tokens > 0 && tokenizer_ && !config_.model.shape.family->bidirectional && whole) {
     const std::string& prompt = config_.train.sample_prompt;
     GenerateSettings settings{config_.train.sample_tokens, {0.8, 40, 0.95}, {}, config_.run.seed};
     metrics.sample = prompt + generate(engine_, *tokenizer_, {prompt}, settings).front().text;

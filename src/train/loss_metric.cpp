@@ -12,6 +12,7 @@
 #include "checkpoint/store.h"
 #include "config/names.h"
 #include "data/dataset.h"
+#include "families/family.h"
 #include "text/tokenizer.h"
 #include "train/load_model.h"
 
@@ -58,9 +59,9 @@ class LossMetric : public SampleMetric {
       throw UserError({checkpoint.string(), "metric loss", expected, got, "choose another checkpoint"});
     };
     const bool masked = config.objective.kind == Objective::masked;
-    if ((shape.arch == Arch::bert) != masked)
+    if (shape.family->bidirectional != masked)
       refuse(masked ? "a model that fills in masked tokens, as the run's objective" : "a model that predicts the next token",
-             std::string(name(shape.arch)));
+             std::string(shape.family->name));
     if (shape.context < data.sequence())
       refuse(fmt::format("a context of at least data.sequence ({})", data.sequence()), fmt::to_string(shape.context));
     if (shape.vocab < data.vocab_size())

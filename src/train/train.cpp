@@ -10,6 +10,7 @@
 #include "config/check.h"
 #include "config/names.h"
 #include "engine/simulated_device.h"
+#include "families/family.h"
 #include "memory/allocator.h"
 #include "memory/spill_folder.h"
 #include "planner/plan_json.h"
@@ -171,7 +172,7 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   const StepShape largest = std::ranges::max_element(changes, by_work)->second;
   say(fmt::format("{} {}: {} parameters, {} tokens a step in {}{}, {}; predicted {} {}, {} of {}",
                   state.step > 0 ? fmt::format("resuming at step {},", state.step) : "training",
-                  name(config.model.shape.arch), show_count(parameter_count(config.model.shape)),
+                  config.model.shape.family->name, show_count(parameter_count(config.model.shape)),
                   smallest.tokens() < largest.tokens() ? fmt::format("{} to {}", smallest.tokens(), largest.tokens())
                                                        : fmt::to_string(largest.tokens()),
                   plan.micros == 1 ? "one micro-batch" : fmt::format("{} micro-batches", plan.micros),

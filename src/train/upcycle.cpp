@@ -10,6 +10,7 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
 #include "checkpoint/writer.h"
+#include "families/family.h"
 #include "train/export_model.h"
 
 namespace megalith {
@@ -21,8 +22,8 @@ ModelShape with_experts(ModelShape shape, const Upcycling& wanted, const std::st
   auto require = [&](bool holds, const char* key, const std::string& expected, const std::string& got) {
     if (!holds) throw UserError({where, key, expected, got, ""});
   };
-  require(shape.arch == Arch::llama && !shape.output_bias, "--upcycle",
-          "a model of Llama's kind, without a bias on its attention's output", std::string(name(shape.arch)));
+  require(shape.family->uses.experts && !shape.output_bias, "--upcycle",
+          "a model of Llama's kind, without a bias on its attention's output", std::string(shape.family->name));
   require(!shape.experts.any(), "--upcycle", "a dense model", fmt::format("one with {} experts", shape.experts.count));
   require(wanted.experts >= 1, "--upcycle", "a number of experts from 1", fmt::format("{}", wanted.experts));
   require(wanted.top_k >= 1 && wanted.top_k <= wanted.experts, "--top-k",

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/support.h"
+#include "families/family.h"
+#include "families/list.h"
 
 namespace megalith {
 namespace {
@@ -12,9 +14,9 @@ namespace {
 using nlohmann::json;
 using test::user_error;
 
-ModelShape shape_of(Arch arch) {
+ModelShape shape_of(const Family* family) {
   ModelShape s;
-  s.arch = arch;
+  s.family = family;
   s.layers = 3;
   s.hidden = 40;
   s.heads = s.kv_heads = 10;
@@ -23,15 +25,15 @@ ModelShape shape_of(Arch arch) {
   s.context = 37;
   s.norm_eps = 3e-6;
   s.dropout = {0.25, 0.25, 0.125};
-  if (arch == Arch::llama) s.kv_heads = 2, s.rope_theta = 500000, s.dropout = {0, 0, 0.125};
-  if (arch == Arch::bert) s.token_types = 2;
+  if (family == &llama_family) s.kv_heads = 2, s.rope_theta = 500000, s.dropout = {0, 0, 0.125};
+  if (family == &bert_family) s.token_types = 2;
   return s;
 }
 
 TEST(HfConfig, WhatIsWrittenReadsBackAsTheSameShape) {
-  for (Arch arch : {Arch::gpt2, Arch::llama, Arch::bert})
+  for (const Family* family : {&gpt2_family, &llama_family, &bert_family})
     for (bool tied : {true, false}) {
-      ModelShape s = shape_of(arch);
+      ModelShape s = shape_of(family);
       s.tied = tied;
       EXPECT_EQ(parse_hf_config(hf_config(s), "config.json"), s);
       s.dropout = {0.5, 0.25, 0};  // more than Llama's and BERT's own keys can say
@@ -44,7 +46,7 @@ TEST(HfConfig, ExpertsReadBackAsTheyWere) {
        {Router::softmax, Router::noisy, Router::switch_, Router::gshard, Router::expert_choice, Router::sigmoid})
     for (int64_t shared : {0, 24})
       for (bool biased : {false, true}) {
-        ModelShape s = shape_of(Arch::llama);
+        ModelShape s = shape_of(&llama_family);
         s.qkv_bias = biased;
         s.experts = {.count = 6,
                      .top_k = 1,
@@ -96,9 +98,9 @@ TEST(HfConfig, TheirExpertsMeanWhatTheirClassesCompute) {
 }
 
 TEST(HfConfig, UnknownIdsAreNullInsteadOfAnotherVocabularysDefaults) {
-  json none = json::parse(hf_config(shape_of(Arch::llama)));
+  json none = json::parse(hf_config(shape_of(&llama_family)));
   EXPECT_TRUE(none.at("bos_token_id").is_null() && none.at("eos_token_id").is_null());
-  json some = json::parse(hf_config(shape_of(Arch::llama), {.begin = 5, .end = 6}, DType::bf16));
+  json some = json::parse(hf_config(shape_of(&llama_family), {.begin = 5, .end = 6}, DType::bf16));
   EXPECT_EQ(some.at("bos_token_id"), 5);
   EXPECT_EQ(some.at("eos_token_id"), 6);
   EXPECT_EQ(some.at("dtype"), "bfloat16");
@@ -123,7 +125,7 @@ TEST(HfConfig, MinimalOldFilesMeanTheirClassesDefaults) {
 }
 
 TEST(HfConfig, RopeThetaIsReadInOldAndNewSpelling) {
-  json c = json::parse(hf_config(shape_of(Arch::llama)));
+  json c = json::parse(hf_config(shape_of(&llama_family)));
   json old_style = c, new_style = c, torn = c;
   old_style.erase("rope_parameters");
   new_style.erase("rope_theta");
@@ -135,31 +137,31 @@ TEST(HfConfig, RopeThetaIsReadInOldAndNewSpelling) {
 
 // Llama's kin, each as its class in transformers has it.
 TEST(HfConfig, BiasesHeadWidthsAndScaledPositionsComeBack) {
-  ModelShape qwen2 = shape_of(Arch::llama);
+  ModelShape qwen2 = shape_of(&llama_family);
   qwen2.qkv_bias = true;
   EXPECT_EQ(json::parse(hf_config(qwen2)).at("model_type"), "qwen2");
-  ModelShape mistral = shape_of(Arch::llama);
+  ModelShape mistral = shape_of(&llama_family);
   mistral.mistral = true;
   EXPECT_EQ(json::parse(hf_config(mistral)).at("architectures").at(0), "MistralForCausalLM");
   ModelShape windowed = mistral;
   windowed.window = 16;
-  ModelShape biased = shape_of(Arch::llama);
+  ModelShape biased = shape_of(&llama_family);
   biased.qkv_bias = biased.output_bias = true;
   EXPECT_EQ(json::parse(hf_config(biased)).at("model_type"), "llama");
-  ModelShape wide = shape_of(Arch::llama);
+  ModelShape wide = shape_of(&llama_family);
   wide.head_size = 16;
-  ModelShape narrow = shape_of(Arch::llama);
+  ModelShape narrow = shape_of(&llama_family);
   narrow.hidden = 42, narrow.head_size = 4;  // 42 is no multiple of 10 heads, which transformers' Llama refuses
   EXPECT_EQ(json::parse(hf_config(narrow)).at("model_type"), "mistral");
   narrow.mistral = true;
-  ModelShape stretched = shape_of(Arch::llama);
+  ModelShape stretched = shape_of(&llama_family);
   stretched.rope_scaling = {8, 1, 4, 16};
   for (const ModelShape& s : {qwen2, mistral, windowed, biased, wide, narrow, stretched})
     EXPECT_EQ(parse_hf_config(hf_config(s), "config.json"), s);
 }
 
 TEST(HfConfig, AScaledRopeIsReadInOldAndNewSpelling) {
-  ModelShape s = shape_of(Arch::llama);
+  ModelShape s = shape_of(&llama_family);
   s.rope_scaling = {8, 1, 4, 16};
   json old_style = json::parse(hf_config(s)), new_style = old_style, torn = old_style, oldest = old_style;
   old_style.erase("rope_parameters");
@@ -177,7 +179,7 @@ TEST(HfConfig, AScaledRopeIsReadInOldAndNewSpelling) {
 }
 
 TEST(HfConfig, AMistralFileThatSaysNothingOfItsWindowHasTheClassesDefault) {
-  ModelShape s = shape_of(Arch::llama);
+  ModelShape s = shape_of(&llama_family);
   s.mistral = true;
   json config = json::parse(hf_config(s));
   EXPECT_EQ(parse_hf_config(config.dump(), "c").window, 0);  // null: none
@@ -187,7 +189,7 @@ TEST(HfConfig, AMistralFileThatSaysNothingOfItsWindowHasTheClassesDefault) {
 }
 
 TEST(HfConfig, AQwen2WindowIsRefusedOnlyWhereItIsUsed) {
-  ModelShape s = shape_of(Arch::llama);
+  ModelShape s = shape_of(&llama_family);
   s.qkv_bias = true;
   json config = json::parse(hf_config(s));
   config["sliding_window"] = 16;
@@ -197,45 +199,45 @@ TEST(HfConfig, AQwen2WindowIsRefusedOnlyWhereItIsUsed) {
 }
 
 struct Variation {
-  Arch arch;
+  const Family* family;
   const char* key;
   json value;
 };
 
 TEST(HfConfig, OtherModelsAreRefusedByTheKeyThatMakesThemOther) {
   const std::vector<Variation> variations{
-      {Arch::gpt2, "model_type", "gpt_neo"},
-      {Arch::gpt2, "activation_function", "relu"},
-      {Arch::gpt2, "scale_attn_weights", false},
-      {Arch::gpt2, "scale_attn_by_inverse_layer_idx", true},
-      {Arch::gpt2, "add_cross_attention", true},
-      {Arch::gpt2, "n_head", 7},
-      {Arch::gpt2, "n_layer", 0},
-      {Arch::gpt2, "n_embd", "768"},
-      {Arch::gpt2, "vocab_size", 1e30},
-      {Arch::gpt2, "vocab_size", 9223372036854775808u},
-      {Arch::gpt2, "n_positions", nullptr},
-      {Arch::gpt2, "resid_pdrop", 1},
-      {Arch::gpt2, "layer_norm_epsilon", -1e-5},
-      {Arch::gpt2, "tie_word_embeddings", "yes"},
-      {Arch::llama, "hidden_act", "gelu"},
-      {Arch::llama, "attention_bias", 1},
-      {Arch::llama, "mlp_bias", true},
-      {Arch::llama, "head_dim", 7},
-      {Arch::llama, "num_key_value_heads", 3},
-      {Arch::llama, "sliding_window", 36},
-      {Arch::llama, "layer_types", {"full_attention", "sliding_attention", "full_attention"}},
-      {Arch::llama, "partial_rotary_factor", 0.5},
-      {Arch::llama, "rope_scaling", {{"type", "linear"}, {"factor", 2.0}}},
-      {Arch::llama, "rope_parameters", {{"rope_type", "llama3"}, {"rope_theta", 500000.0}}},
-      {Arch::llama, "rope_parameters", {{"rope_type", "yarn"}, {"factor", 4.0}, {"rope_theta", 500000.0}}},
-      {Arch::llama, "quantization_config", {{"bits", 4}}},
-      {Arch::bert, "hidden_act", "gelu_new"},
-      {Arch::bert, "position_embedding_type", "relative_key"},
-      {Arch::bert, "is_decoder", true},
+      {&gpt2_family, "model_type", "gpt_neo"},
+      {&gpt2_family, "activation_function", "relu"},
+      {&gpt2_family, "scale_attn_weights", false},
+      {&gpt2_family, "scale_attn_by_inverse_layer_idx", true},
+      {&gpt2_family, "add_cross_attention", true},
+      {&gpt2_family, "n_head", 7},
+      {&gpt2_family, "n_layer", 0},
+      {&gpt2_family, "n_embd", "768"},
+      {&gpt2_family, "vocab_size", 1e30},
+      {&gpt2_family, "vocab_size", 9223372036854775808u},
+      {&gpt2_family, "n_positions", nullptr},
+      {&gpt2_family, "resid_pdrop", 1},
+      {&gpt2_family, "layer_norm_epsilon", -1e-5},
+      {&gpt2_family, "tie_word_embeddings", "yes"},
+      {&llama_family, "hidden_act", "gelu"},
+      {&llama_family, "attention_bias", 1},
+      {&llama_family, "mlp_bias", true},
+      {&llama_family, "head_dim", 7},
+      {&llama_family, "num_key_value_heads", 3},
+      {&llama_family, "sliding_window", 36},
+      {&llama_family, "layer_types", {"full_attention", "sliding_attention", "full_attention"}},
+      {&llama_family, "partial_rotary_factor", 0.5},
+      {&llama_family, "rope_scaling", {{"type", "linear"}, {"factor", 2.0}}},
+      {&llama_family, "rope_parameters", {{"rope_type", "llama3"}, {"rope_theta", 500000.0}}},
+      {&llama_family, "rope_parameters", {{"rope_type", "yarn"}, {"factor", 4.0}, {"rope_theta", 500000.0}}},
+      {&llama_family, "quantization_config", {{"bits", 4}}},
+      {&bert_family, "hidden_act", "gelu_new"},
+      {&bert_family, "position_embedding_type", "relative_key"},
+      {&bert_family, "is_decoder", true},
   };
   for (const Variation& v : variations) {
-    json config = json::parse(hf_config(shape_of(v.arch)));
+    json config = json::parse(hf_config(shape_of(v.family)));
     config[v.key] = v.value;
     std::string message = user_error([&] { parse_hf_config(config.dump(), "dir/config.json"); });
     EXPECT_CONTAINS(message, std::string("dir/config.json: ") + v.key);

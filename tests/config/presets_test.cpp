@@ -5,12 +5,13 @@
 #include <map>
 
 #include "config/errors.h"
+#include "families/list.h"
 
 namespace megalith {
 namespace {
 
-ModelShape odd(Arch arch, int64_t hidden, int64_t heads, int64_t kv_heads, bool tied) {
-  ModelShape shape = default_shape(arch);
+ModelShape odd(const Family* family, int64_t hidden, int64_t heads, int64_t kv_heads, bool tied) {
+  ModelShape shape = default_shape(*family);
   shape.layers = 3;
   shape.hidden = hidden;
   shape.heads = heads;
@@ -19,7 +20,7 @@ ModelShape odd(Arch arch, int64_t hidden, int64_t heads, int64_t kv_heads, bool 
   shape.vocab = 1009;
   shape.context = 37;
   shape.tied = tied;
-  if (arch == Arch::bert) shape.token_types = 3;
+  if (family == &bert_family) shape.token_types = 3;
   return shape;
 }
 
@@ -44,12 +45,12 @@ TEST(Presets, ParametersAreCountedAsHuggingFaceDoes) {
 }
 
 TEST(Presets, OddShapesAreCountedAsHuggingFaceDoes) {
-  EXPECT_EQ(parameter_count(odd(Arch::gpt2, 65, 5, 5, true)), 172058);
-  EXPECT_EQ(parameter_count(odd(Arch::gpt2, 65, 5, 5, false)), 237643);
-  EXPECT_EQ(parameter_count(odd(Arch::llama, 60, 6, 2, true)), 160500);
-  EXPECT_EQ(parameter_count(odd(Arch::llama, 60, 6, 2, false)), 221040);
-  EXPECT_EQ(parameter_count(odd(Arch::bert, 65, 5, 5, true)), 177682);
-  ModelShape mistral = odd(Arch::llama, 60, 7, 7, true), biased = odd(Arch::llama, 60, 6, 2, true);
+  EXPECT_EQ(parameter_count(odd(&gpt2_family, 65, 5, 5, true)), 172058);
+  EXPECT_EQ(parameter_count(odd(&gpt2_family, 65, 5, 5, false)), 237643);
+  EXPECT_EQ(parameter_count(odd(&llama_family, 60, 6, 2, true)), 160500);
+  EXPECT_EQ(parameter_count(odd(&llama_family, 60, 6, 2, false)), 221040);
+  EXPECT_EQ(parameter_count(odd(&bert_family, 65, 5, 5, true)), 177682);
+  ModelShape mistral = odd(&llama_family, 60, 7, 7, true), biased = odd(&llama_family, 60, 6, 2, true);
   mistral.head_size = 10;
   biased.head_size = 14, biased.qkv_bias = biased.output_bias = true;
   EXPECT_EQ(parameter_count(mistral), 182100);
@@ -58,7 +59,7 @@ TEST(Presets, OddShapesAreCountedAsHuggingFaceDoes) {
 
 TEST(Presets, EachOneIsAValidModel) {
   for (const Preset& preset : presets()) {
-    std::string objective = preset.shape.arch == Arch::bert ? "objective: masked\n" : "";
+    std::string objective = preset.shape.family == &bert_family ? "objective: masked\n" : "";
     Config config = parse(fmt::format("model: {{preset: {}}}\n{}", preset.name, objective));
     EXPECT_EQ(config.model.preset, preset.name);
     EXPECT_EQ(config.model.shape.layers, preset.shape.layers);

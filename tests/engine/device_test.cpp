@@ -91,7 +91,7 @@ TEST_F(OnDevice, EveryModeGivesTheLossesAndTheStateOfARunInMemory) {
       const Tensors wanted_state = all_state(*reference, blocks, {}, {});
       for (const Mode& mode : modes()) {
         SCOPED_TRACE(
-            fmt::format("{} {} {}, {} micro-batches", name(c.arch), mode.name, static_cast<int>(c.optimizer), micros));
+            fmt::format("{} {} {}, {} micro-batches", c.family->name, mode.name, static_cast<int>(c.optimizer), micros));
         const Schedule step = step_of(blocks, micros, mode, division_);
         const auto problems = check(step);
         ASSERT_TRUE(problems.empty()) << problems.front().reason;
@@ -109,7 +109,7 @@ TEST_F(OnDevice, EveryModeGivesTheLossesAndTheStateOfARunInMemory) {
 
 // Blocks large enough for their bytes to be what counts.
 ModelShape wide() {
-  ModelShape shape = three_layers(Arch::gpt2);
+  ModelShape shape = three_layers(&gpt2_family);
   shape.layers = 5;
   shape.hidden = 512;
   shape.ffn = 2048;
@@ -160,7 +160,7 @@ TEST_F(OnDevice, CopiesTakeTheTimeThatTheirBandwidthSays) {
 }
 
 TEST_F(OnDevice, ValidationAndGenerationInBetweenChangeNothingAndSeeTheUpdatedModel) {
-  const ModelShape shape = three_layers(Arch::gpt2);
+  const ModelShape shape = three_layers(&gpt2_family);
   const Batch batch = random_batch(shape, 4, 16), other = random_batch(shape, 4, 16, 9);
   const auto blocks = facts_of(shape, batch, 2);
   for (const std::vector<Placement>& placement : {std::vector<Placement>{}, std::vector<Placement>{A, A, O, A, M}}) {
@@ -178,7 +178,7 @@ TEST_F(OnDevice, ValidationAndGenerationInBetweenChangeNothingAndSeeTheUpdatedMo
 }
 
 TEST_F(OnDevice, ASkippedStepLeavesNothingPending) {
-  const ModelShape shape = three_layers(Arch::gpt2);
+  const ModelShape shape = three_layers(&gpt2_family);
   const Batch batch = random_batch(shape, 2, 16);
   const auto blocks = facts_of(shape, batch, 1, Precision::fp16);
   TrainSettings settings = settings_with();
@@ -192,7 +192,7 @@ TEST_F(OnDevice, ASkippedStepLeavesNothingPending) {
 }
 
 TEST_F(OnDevice, ASaveWritesTheStateThatTheStepBeforeLeft) {
-  const ModelShape shape = three_layers(Arch::llama, false);
+  const ModelShape shape = three_layers(&llama_family, false);
   const Batch batch = random_batch(shape, 4, 16);
   const auto blocks = facts_of(shape, batch, 2);
   for (const std::vector<Placement>& placement : {std::vector<Placement>{}, std::vector<Placement>{A, A, M, O, A}}) {

@@ -8,7 +8,7 @@ namespace {
 using namespace testing_support;
 
 struct Case {
-  Arch arch;
+  const Family* family;
   Dropout dropout = {};
   bool documents = false, prefix = false;
 };
@@ -23,9 +23,9 @@ Batch dropping_batch(const ModelShape& shape, const Case& c) {
 }
 
 TEST(TokenDroppingStep, GradientsDoNotDependOnTheMicroBatch) {
-  for (const Case& c : {Case{Arch::gpt2}, Case{Arch::llama}, Case{Arch::bert}, Case{Arch::gpt2, {0.1, 0.1, 0.1}},
-                        Case{Arch::llama, {}, true}, Case{Arch::gpt2, {}, true}, Case{Arch::llama, {}, false, true}}) {
-    const ModelShape shape = tiny(c.arch, c.dropout);
+  for (const Case& c : {Case{&gpt2_family}, Case{&llama_family}, Case{&bert_family}, Case{&gpt2_family, {0.1, 0.1, 0.1}},
+                        Case{&llama_family, {}, true}, Case{&gpt2_family, {}, true}, Case{&llama_family, {}, false, true}}) {
+    const ModelShape shape = tiny(c.family, c.dropout);
     const Batch batch = dropping_batch(shape, c);
     auto whole = make_engine(shape);
     const double loss = whole->run(gradients_only(step_of(shape, batch, 1)), {&batch, 5, 1e-3, nullptr}).loss;
@@ -51,9 +51,9 @@ TEST(TokenDroppingStep, GradientsDoNotDependOnTheMicroBatch) {
 }
 
 TEST(TokenDroppingStep, EvaluationDropsNothing) {
-  const ModelShape shape = tiny(Arch::llama);
+  const ModelShape shape = tiny(&llama_family);
   auto engine = make_engine(shape);
-  Batch batch = dropping_batch(shape, {Arch::llama});
+  Batch batch = dropping_batch(shape, {&llama_family});
   const Schedule evaluation = evaluation_step(block_facts(shape, {8, 24}, Precision::fp32), 1);
   const double with = engine->run(evaluation, {&batch, 0, 0, nullptr}).loss;
   batch.dropping = {};
@@ -61,9 +61,9 @@ TEST(TokenDroppingStep, EvaluationDropsNothing) {
 }
 
 TEST(TokenDroppingStep, KeepingAllIsTheStepItself) {
-  const ModelShape shape = tiny(Arch::gpt2);
+  const ModelShape shape = tiny(&gpt2_family);
   auto one = make_engine(shape), other = make_engine(shape);
-  Batch batch = dropping_batch(shape, {Arch::gpt2});
+  Batch batch = dropping_batch(shape, {&gpt2_family});
   batch.dropping.kept = 24;
   one->run(step_of(shape, batch, 2), {&batch, 0, 1e-3, nullptr});
   batch.dropping = {};
@@ -72,9 +72,9 @@ TEST(TokenDroppingStep, KeepingAllIsTheStepItself) {
 }
 
 TEST(TokenDroppingStep, ItLearns) {
-  const ModelShape shape = tiny(Arch::llama);
+  const ModelShape shape = tiny(&llama_family);
   auto engine = make_engine(shape);
-  Batch batch = dropping_batch(shape, {Arch::llama});
+  Batch batch = dropping_batch(shape, {&llama_family});
   batch.dropping.kept = 16;
   const std::vector<double> losses = memorise(*engine, batch, step_of(shape, batch, 1), 150, 5e-3);
   EXPECT_LT(losses.back(), 0.7 * losses.front());

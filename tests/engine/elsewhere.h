@@ -8,8 +8,8 @@
 
 namespace megalith::testing_support {
 
-inline ModelShape three_layers(Arch arch, bool tied = true, Dropout dropout = {}) {
-  ModelShape shape = tiny(arch, dropout);
+inline ModelShape three_layers(const Family* family, bool tied = true, Dropout dropout = {}) {
+  ModelShape shape = tiny(family, dropout);
   shape.layers = 3;
   shape.tied = tied;
   return shape;
@@ -17,14 +17,14 @@ inline ModelShape three_layers(Arch arch, bool tied = true, Dropout dropout = {}
 
 // Every architecture, optimizer and precision, and experts, once at least.
 struct ElsewhereCase {
-  Arch arch;
+  const Family* family;
   bool tied;
   OptimizerKind optimizer;
   Precision precision;
   std::optional<Router> router{};  // of a layer's experts
 
   ModelShape shape() const {
-    ModelShape shape = three_layers(arch, tied, {0.1, 0.1, 0});
+    ModelShape shape = three_layers(family, tied, {0.1, 0.1, 0});
     if (router) shape.experts = tiny_experts(*router).experts;
     return shape;
   }
@@ -37,15 +37,15 @@ struct ElsewhereCase {
 };
 inline const std::vector<ElsewhereCase>& elsewhere_cases() {
   static const std::vector<ElsewhereCase> all{
-      {Arch::gpt2, true, OptimizerKind::adamw, Precision::fp32},
-      {Arch::llama, false, OptimizerKind::adamw, Precision::fp32},
-      {Arch::bert, true, OptimizerKind::lion, Precision::fp32},
-      {Arch::llama, true, OptimizerKind::adafactor, Precision::fp32},
-      {Arch::gpt2, true, OptimizerKind::adamw, Precision::bf16},
-      {Arch::gpt2, false, OptimizerKind::adafactor, Precision::bf16},
-      {Arch::llama, true, OptimizerKind::sgd, Precision::fp16},
-      {Arch::llama, false, OptimizerKind::adamw, Precision::fp32, Router::noisy},
-      {Arch::llama, true, OptimizerKind::adamw, Precision::bf16, Router::sigmoid},
+      {&gpt2_family, true, OptimizerKind::adamw, Precision::fp32},
+      {&llama_family, false, OptimizerKind::adamw, Precision::fp32},
+      {&bert_family, true, OptimizerKind::lion, Precision::fp32},
+      {&llama_family, true, OptimizerKind::adafactor, Precision::fp32},
+      {&gpt2_family, true, OptimizerKind::adamw, Precision::bf16},
+      {&gpt2_family, false, OptimizerKind::adafactor, Precision::bf16},
+      {&llama_family, true, OptimizerKind::sgd, Precision::fp16},
+      {&llama_family, false, OptimizerKind::adamw, Precision::fp32, Router::noisy},
+      {&llama_family, true, OptimizerKind::adamw, Precision::bf16, Router::sigmoid},
   };
   return all;
 }

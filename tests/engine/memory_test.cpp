@@ -11,7 +11,7 @@ using namespace testing_support;
 
 struct Case {
   std::string name;
-  Arch arch;
+  const Family* family;
   int64_t sequences, length;
   int32_t micros = 1;
   int64_t hidden = 256, layers = 4, vocab = 2000;
@@ -35,11 +35,11 @@ double mib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 TEST_P(PeakMemory, IsWithinAFifthOfThePrediction) {
   const Case& c = GetParam();
   install_allocator();
-  ModelShape shape = default_shape(c.arch);
+  ModelShape shape = default_shape(*c.family);
   shape.layers = c.layers;
   shape.hidden = c.hidden;
   shape.heads = c.hidden / 64;
-  shape.kv_heads = c.arch == Arch::llama ? std::max<int64_t>(1, shape.heads / 2) : 0;
+  shape.kv_heads = c.family == &llama_family ? std::max<int64_t>(1, shape.heads / 2) : 0;
   shape.vocab = c.vocab;
   shape.context = c.length;
   shape.tied = c.tied;
@@ -97,69 +97,69 @@ constexpr Precision kFp32 = Precision::fp32, kBf16 = Precision::bf16;
 INSTANTIATE_TEST_SUITE_P(
     Shapes, PeakMemory,
     testing::Values(
-        Case{"Gpt2", Arch::gpt2, 8, 128}, Case{"Llama", Arch::llama, 8, 128}, Case{"Bert", Arch::bert, 8, 128},
-        Case{"Gpt2Micros", Arch::gpt2, 8, 128, 4}, Case{"LlamaMicros", Arch::llama, 8, 128, 4},
-        Case{"BertMicros", Arch::bert, 8, 128, 4}, Case{"Gpt2Long", Arch::gpt2, 2, 512, 1, 256, 4, 300},
-        Case{"LlamaLong", Arch::llama, 2, 512, 1, 256, 4, 300}, Case{"BertLong", Arch::bert, 2, 512},
-        Case{"Gpt2Vocabulary", Arch::gpt2, 8, 128, 1, 128, 2, 30000},
-        Case{"LlamaVocabulary", Arch::llama, 8, 128, 1, 128, 2, 30000},
-        Case{"BertVocabulary", Arch::bert, 8, 128, 1, 128, 2, 30000}, Case{"Gpt2OneLayer", Arch::gpt2, 8, 128, 1, 256, 1},
-        Case{"LlamaOneLayer", Arch::llama, 8, 128, 1, 256, 1}, Case{"BertOneLayer", Arch::bert, 8, 128, 1, 256, 1},
-        Case{"Gpt2Residual", Arch::gpt2, 8, 128, 1, 256, 4, 300, kFp32, kResidual},
-        Case{"LlamaResidual", Arch::llama, 8, 128, 1, 256, 4, 300, kFp32, kResidual},
-        Case{"BertResidual", Arch::bert, 8, 128, 1, 256, 4, 300, kFp32, kResidual},
-        Case{"Gpt2Dropout", Arch::gpt2, 4, 256, 1, 256, 2, 300, kFp32, kAll},
-        Case{"LlamaDropout", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, kAll},
-        Case{"BertDropout", Arch::bert, 4, 256, 1, 256, 2, 300, kFp32, kAll},
-        Case{"LlamaPrefix", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, {}, true, true},
-        Case{"LlamaUntied", Arch::llama, 8, 128, 1, 256, 4, 2000, kFp32, {}, false},
-        Case{"Gpt2Sgd", Arch::gpt2, 8, 128, 1, 256, 4, 2000, kFp32, {}, true, false, OptimizerKind::sgd},
-        Case{"LlamaWideHeads", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, {}, true, false, kAdamW, 128},
-        Case{"LlamaNarrowHeads", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, {}, true, false, kAdamW, 16},
-        Case{"LlamaWideHeadsDropout", Arch::llama, 4, 256, 1, 256, 2, 300, kFp32, kAll, true, false, kAdamW, 128},
-        Case{"Gpt2Dropping", Arch::gpt2, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 256},
-        Case{"LlamaDropping", Arch::llama, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 256},
-        Case{"BertDropping", Arch::bert, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 128},
-        Case{"Gpt2DroppingMicros", Arch::gpt2, 8, 128, 4, 256, 6, 300, kFp32, kResidual, true, false, kAdamW, 0, 40},
-        Case{"LlamaDroppingFew", Arch::llama, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 64},
-        Case{"LlamaDroppingMost", Arch::llama, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 480},
-        Case{"LlamaDroppingBf16", Arch::llama, 2, 512, 1, 256, 6, 300, kBf16, {}, true, false, kAdamW, 0, 256},
-        Case{"Gpt2Bf16", Arch::gpt2, 4, 128, 1, 256, 2, 300, kBf16},
-        Case{"LlamaBf16", Arch::llama, 4, 128, 1, 256, 2, 300, kBf16},
-        Case{"BertBf16", Arch::bert, 4, 128, 1, 256, 2, 300, kBf16}),
+        Case{"Gpt2", &gpt2_family, 8, 128}, Case{"Llama", &llama_family, 8, 128}, Case{"Bert", &bert_family, 8, 128},
+        Case{"Gpt2Micros", &gpt2_family, 8, 128, 4}, Case{"LlamaMicros", &llama_family, 8, 128, 4},
+        Case{"BertMicros", &bert_family, 8, 128, 4}, Case{"Gpt2Long", &gpt2_family, 2, 512, 1, 256, 4, 300},
+        Case{"LlamaLong", &llama_family, 2, 512, 1, 256, 4, 300}, Case{"BertLong", &bert_family, 2, 512},
+        Case{"Gpt2Vocabulary", &gpt2_family, 8, 128, 1, 128, 2, 30000},
+        Case{"LlamaVocabulary", &llama_family, 8, 128, 1, 128, 2, 30000},
+        Case{"BertVocabulary", &bert_family, 8, 128, 1, 128, 2, 30000}, Case{"Gpt2OneLayer", &gpt2_family, 8, 128, 1, 256, 1},
+        Case{"LlamaOneLayer", &llama_family, 8, 128, 1, 256, 1}, Case{"BertOneLayer", &bert_family, 8, 128, 1, 256, 1},
+        Case{"Gpt2Residual", &gpt2_family, 8, 128, 1, 256, 4, 300, kFp32, kResidual},
+        Case{"LlamaResidual", &llama_family, 8, 128, 1, 256, 4, 300, kFp32, kResidual},
+        Case{"BertResidual", &bert_family, 8, 128, 1, 256, 4, 300, kFp32, kResidual},
+        Case{"Gpt2Dropout", &gpt2_family, 4, 256, 1, 256, 2, 300, kFp32, kAll},
+        Case{"LlamaDropout", &llama_family, 4, 256, 1, 256, 2, 300, kFp32, kAll},
+        Case{"BertDropout", &bert_family, 4, 256, 1, 256, 2, 300, kFp32, kAll},
+        Case{"LlamaPrefix", &llama_family, 4, 256, 1, 256, 2, 300, kFp32, {}, true, true},
+        Case{"LlamaUntied", &llama_family, 8, 128, 1, 256, 4, 2000, kFp32, {}, false},
+        Case{"Gpt2Sgd", &gpt2_family, 8, 128, 1, 256, 4, 2000, kFp32, {}, true, false, OptimizerKind::sgd},
+        Case{"LlamaWideHeads", &llama_family, 4, 256, 1, 256, 2, 300, kFp32, {}, true, false, kAdamW, 128},
+        Case{"LlamaNarrowHeads", &llama_family, 4, 256, 1, 256, 2, 300, kFp32, {}, true, false, kAdamW, 16},
+        Case{"LlamaWideHeadsDropout", &llama_family, 4, 256, 1, 256, 2, 300, kFp32, kAll, true, false, kAdamW, 128},
+        Case{"Gpt2Dropping", &gpt2_family, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 256},
+        Case{"LlamaDropping", &llama_family, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 256},
+        Case{"BertDropping", &bert_family, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 128},
+        Case{"Gpt2DroppingMicros", &gpt2_family, 8, 128, 4, 256, 6, 300, kFp32, kResidual, true, false, kAdamW, 0, 40},
+        Case{"LlamaDroppingFew", &llama_family, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 64},
+        Case{"LlamaDroppingMost", &llama_family, 2, 512, 1, 256, 6, 300, kFp32, {}, true, false, kAdamW, 0, 480},
+        Case{"LlamaDroppingBf16", &llama_family, 2, 512, 1, 256, 6, 300, kBf16, {}, true, false, kAdamW, 0, 256},
+        Case{"Gpt2Bf16", &gpt2_family, 4, 128, 1, 256, 2, 300, kBf16},
+        Case{"LlamaBf16", &llama_family, 4, 128, 1, 256, 2, 300, kBf16},
+        Case{"BertBf16", &bert_family, 4, 128, 1, 256, 2, 300, kBf16}),
     [](const auto& test) { return test.param.name; });
 
-Case packed(std::string name, Arch arch, Packing state) {
-  return {name, arch, 8, 128, 1, 256, 4, 300, kFp32, {}, true, false, kAdamW, 0, 0, state};
+Case packed(std::string name, const Family* family, Packing state) {
+  return {name, family, 8, 128, 1, 256, 4, 300, kFp32, {}, true, false, kAdamW, 0, 0, state};
 }
 
 INSTANTIATE_TEST_SUITE_P(Packed, PeakMemory,
-                         testing::Values(packed("Gpt2State16", Arch::gpt2, Packing::bf16),
-                                         packed("Gpt2State8", Arch::gpt2, Packing::int8),
-                                         packed("LlamaState8", Arch::llama, Packing::int8)),
+                         testing::Values(packed("Gpt2State16", &gpt2_family, Packing::bf16),
+                                         packed("Gpt2State8", &gpt2_family, Packing::int8),
+                                         packed("LlamaState8", &llama_family, Packing::int8)),
                          [](const auto& test) { return test.param.name; });
 
-Case recomputing(std::string name, Arch arch, Keep keep, int64_t kept = 0) {
-  return {name, arch, 8, 128, 1, 256, 8, 300, kFp32, {}, true, false, kAdamW, 0, kept, Packing::fp32, Packing::fp32, keep};
+Case recomputing(std::string name, const Family* family, Keep keep, int64_t kept = 0) {
+  return {name, family, 8, 128, 1, 256, 8, 300, kFp32, {}, true, false, kAdamW, 0, kept, Packing::fp32, Packing::fp32, keep};
 }
 
 INSTANTIATE_TEST_SUITE_P(Recomputing, PeakMemory,
-                         testing::Values(recomputing("Gpt2Selective", Arch::gpt2, Keep::attention),
-                                         recomputing("LlamaSelective", Arch::llama, Keep::attention),
-                                         recomputing("BertSelective", Arch::bert, Keep::attention),
-                                         recomputing("Gpt2Full", Arch::gpt2, Keep::input),
-                                         recomputing("LlamaFull", Arch::llama, Keep::input),
-                                         recomputing("BertFull", Arch::bert, Keep::input),
-                                         recomputing("Gpt2SelectiveDropping", Arch::gpt2, Keep::attention, 64),
-                                         recomputing("Gpt2FullDropping", Arch::gpt2, Keep::input, 64),
-                                         recomputing("LlamaFullDroppingFew", Arch::llama, Keep::input, 8),
-                                         recomputing("LlamaFullDroppingMost", Arch::llama, Keep::input, 120),
-                                         recomputing("BertFullDropping", Arch::bert, Keep::input, 64)),
+                         testing::Values(recomputing("Gpt2Selective", &gpt2_family, Keep::attention),
+                                         recomputing("LlamaSelective", &llama_family, Keep::attention),
+                                         recomputing("BertSelective", &bert_family, Keep::attention),
+                                         recomputing("Gpt2Full", &gpt2_family, Keep::input),
+                                         recomputing("LlamaFull", &llama_family, Keep::input),
+                                         recomputing("BertFull", &bert_family, Keep::input),
+                                         recomputing("Gpt2SelectiveDropping", &gpt2_family, Keep::attention, 64),
+                                         recomputing("Gpt2FullDropping", &gpt2_family, Keep::input, 64),
+                                         recomputing("LlamaFullDroppingFew", &llama_family, Keep::input, 8),
+                                         recomputing("LlamaFullDroppingMost", &llama_family, Keep::input, 120),
+                                         recomputing("BertFullDropping", &bert_family, Keep::input, 64)),
                          [](const auto& test) { return test.param.name; });
 
 Case sparse(std::string name, const Experts& experts, Keep keep = Keep::all, Precision precision = kFp32,
             Packing activations = Packing::fp32) {
-  return {name, Arch::llama, 8,      128, 1, 256,           4,           300,  precision, {},
+  return {name, &llama_family, 8,      128, 1, 256,           4,           300,  precision, {},
           true, false,       kAdamW, 0,   0, Packing::fp32, activations, keep, experts};
 }
 
@@ -174,22 +174,22 @@ INSTANTIATE_TEST_SUITE_P(
                     sparse("SoftmaxActivations8", {.count = 8}, Keep::all, kFp32, Packing::int8)),
     [](const auto& test) { return test.param.name; });
 
-Case packing(std::string name, Arch arch, Packing activations, Dropout dropout = {}, Keep keep = Keep::all,
+Case packing(std::string name, const Family* family, Packing activations, Dropout dropout = {}, Keep keep = Keep::all,
              int64_t kept = 0) {
-  return {name, arch,  8,      128, 1,    256,           8,           300, kFp32, dropout,
+  return {name, family,  8,      128, 1,    256,           8,           300, kFp32, dropout,
           true, false, kAdamW, 0,   kept, Packing::fp32, activations, keep};
 }
 
 INSTANTIATE_TEST_SUITE_P(PackedActivations, PeakMemory,
-                         testing::Values(packing("Gpt2Activations16", Arch::gpt2, Packing::bf16),
-                                         packing("Gpt2Activations8", Arch::gpt2, Packing::int8),
-                                         packing("Gpt2Activations8Dropout", Arch::gpt2, Packing::int8, kResidual),
-                                         packing("Gpt2Activations8Full", Arch::gpt2, Packing::int8, {}, Keep::input),
-                                         packing("Gpt2Activations8Dropping", Arch::gpt2, Packing::int8, {}, Keep::all, 64),
-                                         packing("LlamaActivations16", Arch::llama, Packing::bf16),
-                                         packing("LlamaActivations8", Arch::llama, Packing::int8),
-                                         packing("BertActivations16", Arch::bert, Packing::bf16),
-                                         packing("BertActivations8", Arch::bert, Packing::int8)),
+                         testing::Values(packing("Gpt2Activations16", &gpt2_family, Packing::bf16),
+                                         packing("Gpt2Activations8", &gpt2_family, Packing::int8),
+                                         packing("Gpt2Activations8Dropout", &gpt2_family, Packing::int8, kResidual),
+                                         packing("Gpt2Activations8Full", &gpt2_family, Packing::int8, {}, Keep::input),
+                                         packing("Gpt2Activations8Dropping", &gpt2_family, Packing::int8, {}, Keep::all, 64),
+                                         packing("LlamaActivations16", &llama_family, Packing::bf16),
+                                         packing("LlamaActivations8", &llama_family, Packing::int8),
+                                         packing("BertActivations16", &bert_family, Packing::bf16),
+                                         packing("BertActivations8", &bert_family, Packing::int8)),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

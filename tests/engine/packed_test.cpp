@@ -32,7 +32,7 @@ class Packed : public ::testing::Test {
 
 // So that parameters begin inside of blocks of 256, and the end of a chunk cuts one of those inside a block.
 ModelShape odd_shape() {
-  ModelShape shape = tiny(Arch::gpt2);
+  ModelShape shape = tiny(&gpt2_family);
   shape.layers = 3;
   shape.hidden = 40;
   shape.vocab = 6550;
@@ -140,9 +140,9 @@ TEST_F(Packed, WhatIsSavedAndFilledInAgainGoesOnBitForBit) {
 }
 
 TEST_F(Packed, RecomputationChangesNoBitOfPackedActivations) {
-  for (Arch arch : {Arch::gpt2, Arch::llama, Arch::bert})
+  for (const Family* family : {&gpt2_family, &llama_family, &bert_family})
     for (Packing packing : {Packing::bf16, Packing::int8}) {
-      ModelShape shape = tiny(arch, {0.1, 0.1, 0});
+      ModelShape shape = tiny(family, {0.1, 0.1, 0});
       shape.layers = 3;
       TrainSettings settings = settings_with();
       const Batch batch = random_batch(shape, 4, 16);
@@ -167,8 +167,8 @@ TEST_F(Packed, RecomputationChangesNoBitOfPackedActivations) {
 
 // Of the gradient of all parameters together, as a share of its norm.
 TEST_F(Packed, GradientsTakeTheRoundingOfActivations) {
-  for (Arch arch : {Arch::gpt2, Arch::llama, Arch::bert}) {
-    ModelShape shape = tiny(arch);
+  for (const Family* family : {&gpt2_family, &llama_family, &bert_family}) {
+    ModelShape shape = tiny(family);
     shape.layers = 4;
     shape.hidden = 64;
     shape.ffn = 256;
@@ -179,7 +179,7 @@ TEST_F(Packed, GradientsTakeTheRoundingOfActivations) {
     const Tensors start = parameters(*exact);
     exact->run(gradients_only(step_of(shape, batch, 1)), {&batch, 20, 0, nullptr});
     const Tensors wanted = gradients(*exact);
-    std::printf("  %-6s", std::string(name(arch)).c_str());
+    std::printf("  %-6s", std::string(family->name).c_str());
     double last = 0;
     for (Packing packing : {Packing::bf16, Packing::int8}) {
       TrainSettings settings = settings_with();
@@ -230,7 +230,7 @@ double learned(const ModelShape& shape, const TrainSettings& settings, int steps
 }
 
 TEST_F(Packed, TrainingPaysLittle) {
-  ModelShape shape = tiny(Arch::llama);
+  ModelShape shape = tiny(&llama_family);
   shape.hidden = 64;
   shape.ffn = 128;
   shape.vocab = 32;

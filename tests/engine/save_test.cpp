@@ -25,8 +25,8 @@ struct Recorder : PartSink {
 
 TEST(Saving, HandsOutEveryPartOnceWithTheValuesBeforeTheUpdate) {
   for (OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::adafactor, OptimizerKind::sgd})
-    for (Arch arch : {Arch::gpt2, Arch::llama, Arch::bert}) {
-      ModelShape shape = tiny(arch);
+    for (const Family* family : {&gpt2_family, &llama_family, &bert_family}) {
+      ModelShape shape = tiny(family);
       Batch batch = random_batch(shape, 4, 12);
       auto engine = make_engine(shape, settings_with(kind));
       Schedule step = step_of(shape, batch, 2), saving = with_save(step);
@@ -44,7 +44,7 @@ TEST(Saving, HandsOutEveryPartOnceWithTheValuesBeforeTheUpdate) {
 }
 
 TEST(Saving, DoesNotChangeTheResult) {
-  ModelShape shape = tiny(Arch::llama);
+  ModelShape shape = tiny(&llama_family);
   Batch batch = random_batch(shape, 4, 12);
   auto plain = make_engine(shape), saving = make_engine(shape);
   Schedule step = step_of(shape, batch, 2), with = with_save(step);
@@ -56,7 +56,7 @@ TEST(Saving, DoesNotChangeTheResult) {
 }
 
 TEST(Saving, WithoutAStepGivesTheStateAsItIs) {
-  ModelShape shape = tiny(Arch::gpt2);
+  ModelShape shape = tiny(&gpt2_family);
   Batch batch = random_batch(shape, 2, 12);
   auto engine = make_engine(shape);
   Schedule step = step_of(shape, batch, 1);
@@ -71,7 +71,7 @@ TEST(Saving, WithoutAStepGivesTheStateAsItIs) {
 
 TEST(Saving, AStateReadBackContinuesBitIdentically) {
   // What a checkpoint is for, without the disk: parts and counters into a fresh engine.
-  ModelShape shape = tiny(Arch::llama, {0.1, 0.1, 0});
+  ModelShape shape = tiny(&llama_family, {0.1, 0.1, 0});
   Batch batch = random_batch(shape, 4, 12);
   auto first = make_engine(shape);
   Schedule step = step_of(shape, batch, 2);

@@ -77,7 +77,7 @@ TEST_F(Spill, EveryModeGivesTheLossesAndTheStateOfARunInMemory) {
     const Tensors wanted_state = all_state(*reference, blocks, {});
 
     for (const Mode& mode : modes()) {
-      SCOPED_TRACE(fmt::format("{} {} {}", name(c.arch), mode.name, static_cast<int>(c.optimizer)));
+      SCOPED_TRACE(fmt::format("{} {} {}", c.family->name, mode.name, static_cast<int>(c.optimizer)));
       const auto keep = mode.every == kSelective ? recompute_feed_forward(blocks)
                         : mode.every > 0         ? recompute_every(blocks, mode.every)
                                                  : std::vector<Keep>();
@@ -98,7 +98,7 @@ TEST_F(Spill, EveryModeGivesTheLossesAndTheStateOfARunInMemory) {
 
 TEST_F(Spill, InputsThatParkLeaveMemory) {
   install_allocator();
-  ModelShape shape = three_layers(Arch::gpt2);
+  ModelShape shape = three_layers(&gpt2_family);
   shape.layers = 6;
   shape.hidden = 512;
   shape.context = 256;
@@ -135,7 +135,7 @@ TEST_F(Spill, InputsThatParkLeaveMemory) {
 }
 
 TEST_F(Spill, ValidationAndGenerationInBetweenChangeNothingAndSeeTheUpdatedModel) {
-  const ModelShape shape = three_layers(Arch::gpt2);
+  const ModelShape shape = three_layers(&gpt2_family);
   const Batch batch = random_batch(shape, 4, 16);
   const auto blocks = facts_of(shape, batch, 2);
   const std::vector<Placement> placement{A, A, O, A, M};
@@ -148,7 +148,7 @@ TEST_F(Spill, ValidationAndGenerationInBetweenChangeNothingAndSeeTheUpdatedModel
 }
 
 TEST_F(Spill, ASkippedStepLeavesNothingPending) {
-  const ModelShape shape = three_layers(Arch::gpt2);
+  const ModelShape shape = three_layers(&gpt2_family);
   const Batch batch = random_batch(shape, 2, 16);
   const auto blocks = facts_of(shape, batch, 1, Precision::fp16);
   TrainSettings settings = settings_with();
@@ -160,7 +160,7 @@ TEST_F(Spill, ASkippedStepLeavesNothingPending) {
 }
 
 TEST_F(Spill, ASaveWritesTheStateThatTheStepBeforeLeft) {
-  const ModelShape shape = three_layers(Arch::llama, false);
+  const ModelShape shape = three_layers(&llama_family, false);
   const Batch batch = random_batch(shape, 4, 16);
   const auto blocks = facts_of(shape, batch, 2);
   const std::vector<Placement> placement{A, A, M, O, A};

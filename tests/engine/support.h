@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <map>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,18 +12,26 @@
 #include "base/philox.h"
 #include "config/presets.h"
 #include "engine/engine.h"
-#include "model/facts.h"
+#include "families/facts.h"
+#include "families/list.h"
 #include "schedule/passes/training_step.h"
 #include "schedule/ops/all.h"
 
+namespace megalith {
+
+// A family in the names of tests.
+inline void PrintTo(const Family* family, std::ostream* out) { *out << family->name; }
+
+}  // namespace megalith
+
 namespace megalith::testing_support {
 
-inline ModelShape tiny(Arch arch, Dropout dropout = {}) {
-  ModelShape shape = default_shape(arch);
+inline ModelShape tiny(const Family* family, Dropout dropout = {}) {
+  ModelShape shape = default_shape(*family);
   shape.layers = 2;
   shape.hidden = 32;
   shape.heads = 4;
-  shape.kv_heads = arch == Arch::llama ? 2 : 0;
+  shape.kv_heads = family == &llama_family ? 2 : 0;
   shape.ffn = 48;
   shape.vocab = 61;
   shape.context = 32;
@@ -34,7 +43,7 @@ inline ModelShape tiny(Arch arch, Dropout dropout = {}) {
 
 // Four experts in every layer, two of them a token.
 inline ModelShape tiny_experts(Router router = Router::softmax) {
-  ModelShape shape = tiny(Arch::llama);
+  ModelShape shape = tiny(&llama_family);
   shape.experts.count = 4;
   shape.experts.router = router;
   shape.experts.ffn = 24;
@@ -55,7 +64,7 @@ inline Batch random_batch(const ModelShape& shape, int64_t sequences, int64_t le
   }
   for (int64_t i = 0; i < sequences * length; i++) {
     bool last = (i + 1) % length == 0;
-    int64_t target = shape.arch == Arch::bert ? (i % 4 == 1 ? batch.ids[i] : kNoTarget)
+    int64_t target = shape.family == &bert_family ? (i % 4 == 1 ? batch.ids[i] : kNoTarget)
                                               : (last ? kNoTarget : batch.ids[i + 1]);
     batch.targets.push_back(target);
   }

@@ -21,7 +21,7 @@ bool same_bits(const Tensors& a, const Tensors& b) {  // not a number equals its
 class Clipping : public testing::TestWithParam<double> {};
 
 TEST_P(Clipping, ScalesThePlainGradientStepByHand) {
-  ModelShape shape = tiny(Arch::llama);
+  ModelShape shape = tiny(&llama_family);
   Batch batch = random_batch(shape, 4, 16);
   TrainSettings settings = settings_with(OptimizerKind::sgd);
   settings.momentum = 0;
@@ -52,8 +52,8 @@ TEST_P(Clipping, ScalesThePlainGradientStepByHand) {
 INSTANTIATE_TEST_SUITE_P(NoneTightAndLoose, Clipping, testing::Values(0.0, 0.1, 1e6));
 
 TEST(Skipping, ANotANumberLeavesEverythingAsItWas) {
-  for (Arch arch : {Arch::gpt2, Arch::llama, Arch::bert}) {
-    ModelShape shape = tiny(arch);
+  for (const Family* family : {&gpt2_family, &llama_family, &bert_family}) {
+    ModelShape shape = tiny(family);
     Batch batch = random_batch(shape, 4, 16);
     auto engine = make_engine(shape);
     Schedule step = step_of(shape, batch, 2);
@@ -79,7 +79,7 @@ TEST(Skipping, ANotANumberLeavesEverythingAsItWas) {
 
 TEST(Skipping, AnInfiniteGradientBehindAFiniteLossIsNoticed) {
   // The position embedding's row is never used, so the loss is fine; its gradient is made infinite from outside.
-  ModelShape shape = tiny(Arch::gpt2);
+  ModelShape shape = tiny(&gpt2_family);
   Batch batch = random_batch(shape, 2, 8);
   auto engine = make_engine(shape);
   engine->model().gradients(0)[1].values.back() = std::numeric_limits<float>::infinity();
@@ -94,15 +94,15 @@ class Optimizers : public testing::TestWithParam<OptimizerKind> {};
 
 TEST_P(Optimizers, LearnABatchByHeart) {
   const OptimizerKind kind = GetParam();
-  for (Arch arch : {Arch::gpt2, Arch::llama, Arch::bert}) {
-    ModelShape shape = tiny(arch);
+  for (const Family* family : {&gpt2_family, &llama_family, &bert_family}) {
+    ModelShape shape = tiny(family);
     Batch batch = random_batch(shape, 2, 12);
     TrainSettings settings = settings_with(kind);
     settings.weight_decay = 0.01;
     auto engine = make_engine(shape, settings);
     double lr = kind == OptimizerKind::sgd ? 0.3 : kind == OptimizerKind::lion ? 1e-3 : 1e-2;
     std::vector<double> losses = memorise(*engine, batch, step_of(shape, batch, 1), 60, lr);
-    EXPECT_LT(losses.back(), 0.6 * losses.front()) << static_cast<int>(arch);
+    EXPECT_LT(losses.back(), 0.6 * losses.front()) << family->name;
     EXPECT_EQ(engine->counters().updates, 60);
   }
 }
@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(All, Optimizers,
                                          OptimizerKind::adafactor));
 
 TEST(Updates, GradientsAreClearedForTheNextStep) {
-  ModelShape shape = tiny(Arch::bert);
+  ModelShape shape = tiny(&bert_family);
   Batch batch = random_batch(shape, 2, 12);
   auto engine = make_engine(shape);
   engine->run(step_of(shape, batch, 1), {&batch, 0, 1e-3, nullptr});
@@ -120,7 +120,7 @@ TEST(Updates, GradientsAreClearedForTheNextStep) {
 }
 
 TEST(Updates, ALearningRateOfZeroChangesNothing) {
-  ModelShape shape = tiny(Arch::gpt2);
+  ModelShape shape = tiny(&gpt2_family);
   Batch batch = random_batch(shape, 2, 12);
   auto engine = make_engine(shape);
   Tensors before = parameters(*engine);
@@ -130,7 +130,7 @@ TEST(Updates, ALearningRateOfZeroChangesNothing) {
 
 TEST(Updates, WeightDecayShrinksMatricesAndLeavesNormsAndBiases) {
   // Decay against none, after one AdamW step with the same gradients: the difference is lr * decay * value.
-  ModelShape shape = tiny(Arch::gpt2);
+  ModelShape shape = tiny(&gpt2_family);
   Batch batch = random_batch(shape, 2, 12);
   TrainSettings with, without;
   with.weight_decay = 0.5;

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "config/presets.h"
-#include "model/block.h"
+#include "families/blocks.h"
 #include "model/support.h"
 
 namespace megalith {
@@ -21,7 +21,7 @@ using namespace testing_support;
 constexpr int64_t kSequences = 3, kLength = 21;
 
 ModelShape shape_with(const Experts& experts) {
-  ModelShape shape = default_shape(Arch::llama);
+  ModelShape shape = default_shape(llama_family);
   shape.layers = 1;
   shape.hidden = 32;
   shape.heads = 4;

@@ -10,7 +10,7 @@
 
 #include "config/presets.h"
 #include "data/batch.h"
-#include "model/block.h"
+#include "families/blocks.h"
 #include "model/support.h"
 
 namespace megalith {
@@ -19,7 +19,7 @@ using namespace testing_support;
 
 struct Case {
   std::string name;
-  Arch arch;
+  const Family* family;
   bool tied = true;
   int64_t kv_heads = 0;  // 0: as many as heads
   Dropout dropout = {};
@@ -30,11 +30,11 @@ struct Case {
 };
 
 ModelShape shape_of(const Case& c) {
-  ModelShape shape = default_shape(c.arch);
+  ModelShape shape = default_shape(*c.family);
   shape.layers = 2;
   shape.hidden = 20;
   shape.heads = 5;
-  if (c.arch == Arch::llama) {
+  if (c.family == &llama_family) {
     shape.heads = c.kv_heads ? 2 * c.kv_heads : 5;  // heads of an even width, as rotary positions need
     shape.hidden = 4 * shape.heads;
   }
@@ -77,7 +77,7 @@ struct Model {
       if (c.masked)
         for (int64_t n = 0; n < pass.targets_N.numel(); n++)
           if (n % 3 != 0) pass.targets_N.mutable_data_ptr<int64_t>()[n] = kNoTarget;
-      pass.visibility = c.arch == Arch::bert ? Visibility::all : c.prefix ? Visibility::prefix : Visibility::causal;
+      pass.visibility = c.family == &bert_family ? Visibility::all : c.prefix ? Visibility::prefix : Visibility::causal;
       if (c.prefix) pass.prefix_B = {3 + m, 8};
       if (c.documents)
         pass.document_begin_N = at::tensor(
@@ -183,7 +183,7 @@ TEST_P(ModelGradients, AgreeWithFiniteDifferencesForEveryParameter) {
 constexpr Dropout kDrop{0.1, 0.2, 0.3};
 
 Case sparse(std::string name, Router router, int64_t top_k, const std::function<void(Experts&)>& change = {}) {
-  Case c{std::move(name), Arch::llama, false, 2};
+  Case c{std::move(name), &llama_family, false, 2};
   c.experts = {.count = 4, .top_k = top_k, .router = router, .ffn = 12, .aux_loss = 0.5, .z_loss = 0.05};
   if (change) change(c.experts);
   return c;
@@ -191,20 +191,20 @@ Case sparse(std::string name, Router router, int64_t top_k, const std::function<
 
 INSTANTIATE_TEST_SUITE_P(
     Architectures, ModelGradients,
-    testing::Values(Case{"Gpt2", Arch::gpt2}, Case{"Gpt2Untied", Arch::gpt2, false},
-                    Case{"Gpt2Dropout", Arch::gpt2, true, 0, kDrop}, Case{"Gpt2Prefix", Arch::gpt2, true, 0, {}, true},
-                    Case{"Gpt2SomeTargets", Arch::gpt2, true, 0, {}, false, true}, Case{"Llama", Arch::llama},
-                    Case{"LlamaUntied", Arch::llama, false}, Case{"LlamaGrouped", Arch::llama, true, 2},
-                    Case{"LlamaOneKeyHead", Arch::llama, false, 1},
-                    Case{"LlamaGroupedDropout", Arch::llama, false, 2, kDrop},
-                    Case{"LlamaGroupedPrefix", Arch::llama, true, 2, {}, true, true},
-                    Case{"Bert", Arch::bert, true, 0, {}, false, true},
-                    Case{"BertUntied", Arch::bert, false, 0, {}, false, true},
-                    Case{"Gpt2Documents", Arch::gpt2, true, 0, {}, false, false, true},
-                    Case{"LlamaGroupedDocuments", Arch::llama, true, 2, {}, false, false, true},
-                    Case{"LlamaDropoutPrefixDocuments", Arch::llama, false, 1, kDrop, true, false, true},
-                    Case{"BertDocuments", Arch::bert, true, 0, {}, false, true, true},
-                    Case{"BertAllTargets", Arch::bert}, Case{"BertDropout", Arch::bert, true, 0, kDrop, false, true}),
+    testing::Values(Case{"Gpt2", &gpt2_family}, Case{"Gpt2Untied", &gpt2_family, false},
+                    Case{"Gpt2Dropout", &gpt2_family, true, 0, kDrop}, Case{"Gpt2Prefix", &gpt2_family, true, 0, {}, true},
+                    Case{"Gpt2SomeTargets", &gpt2_family, true, 0, {}, false, true}, Case{"Llama", &llama_family},
+                    Case{"LlamaUntied", &llama_family, false}, Case{"LlamaGrouped", &llama_family, true, 2},
+                    Case{"LlamaOneKeyHead", &llama_family, false, 1},
+                    Case{"LlamaGroupedDropout", &llama_family, false, 2, kDrop},
+                    Case{"LlamaGroupedPrefix", &llama_family, true, 2, {}, true, true},
+                    Case{"Bert", &bert_family, true, 0, {}, false, true},
+                    Case{"BertUntied", &bert_family, false, 0, {}, false, true},
+                    Case{"Gpt2Documents", &gpt2_family, true, 0, {}, false, false, true},
+                    Case{"LlamaGroupedDocuments", &llama_family, true, 2, {}, false, false, true},
+                    Case{"LlamaDropoutPrefixDocuments", &llama_family, false, 1, kDrop, true, false, true},
+                    Case{"BertDocuments", &bert_family, true, 0, {}, false, true, true},
+                    Case{"BertAllTargets", &bert_family}, Case{"BertDropout", &bert_family, true, 0, kDrop, false, true}),
     [](const auto& test) { return test.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(
@@ -233,8 +233,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 TEST(ModelGradients, AMicroBatchWithoutAnyTargetAddsNothing) {
-  for (Arch arch : {Arch::gpt2, Arch::llama, Arch::bert}) {
-    Model model(Case{"", arch});
+  for (const Family* family : {&gpt2_family, &llama_family, &bert_family}) {
+    Model model(Case{"", family});
     for (Pass& pass : model.passes) pass.targets_N.fill_(kNoTarget);
     EXPECT_EQ(model.loss_and_gradients(), 0);
     for (const at::Tensor& g : model.gradients) EXPECT_EQ(dot(g, g), 0);
@@ -242,8 +242,8 @@ TEST(ModelGradients, AMicroBatchWithoutAnyTargetAddsNothing) {
 }
 
 TEST(ModelGradients, RunTwiceGiveTheSameBits) {
-  for (Arch arch : {Arch::gpt2, Arch::llama, Arch::bert}) {
-    Case c{"", arch, true, 0, kDrop};
+  for (const Family* family : {&gpt2_family, &llama_family, &bert_family}) {
+    Case c{"", family, true, 0, kDrop};
     Model one(c), two(c);
     EXPECT_EQ(one.loss_and_gradients(), two.loss_and_gradients());
     for (size_t b = 0; b < one.gradients.size(); b++) EXPECT_TRUE(one.gradients[b].equal(two.gradients[b]));
@@ -251,8 +251,8 @@ TEST(ModelGradients, RunTwiceGiveTheSameBits) {
 }
 
 TEST(ModelLoss, PerPositionLossesAddUpAndAreZeroWithoutTarget) {
-  for (Arch arch : {Arch::gpt2, Arch::llama, Arch::bert}) {
-    Model model(Case{"", arch, true, 0, {}, false, true});
+  for (const Family* family : {&gpt2_family, &llama_family, &bert_family}) {
+    Model model(Case{"", family, true, 0, {}, false, true});
     const Pass& pass = model.passes[0];
     at::Tensor x, each;
     for (size_t b = 0; b + 1 < model.blocks.size(); b++) x = model.blocks[b]->forward(x, pass, nullptr);

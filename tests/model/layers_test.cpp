@@ -17,6 +17,7 @@
 #include "model/layers/norm.h"
 #include "model/layers/table.h"
 #include "model/layers/vocabulary_loss.h"
+#include "model/layers/vocabulary_loss_facts.h"
 #include "model/support.h"
 
 namespace megalith {
@@ -230,7 +231,7 @@ TEST_F(Layers, TableGradientKeptAsideEqualsTheOneAddedStraightAway) {
 
 TEST_F(Layers, VocabularyLossInChunksIsTheLossInOneGo) {
   // Three chunks of rows, the last one short, against one row at a time.
-  const int64_t vocab = 5, rows = 2 * VocabularyLoss::chunk_rows(vocab, 7) + 17;
+  const int64_t vocab = 5, rows = 2 * vocabulary_chunk_rows(vocab, 7) + 17;
   VocabularyLoss output{random_weight({vocab, 3}, 1, 2), random_weight({vocab}, 2)};
   at::Tensor x = normal({rows, 3}, 3), targets = ids(rows, vocab, 4), gx = at::zeros_like(x), each;
   LossSums sums = output.run(x, targets, 0.5, &gx, &each);
@@ -254,7 +255,7 @@ TEST_F(Layers, VocabularyLossInChunksIsTheLossInOneGo) {
 
 TEST_F(Layers, ChunksOfTheVocabularyStayWithinBoundsForAnySize) {
   for (int64_t vocab : {1, 100, 5000, 50257, 250000, 2000000}) {
-    int64_t rows = VocabularyLoss::chunk_rows(vocab, 7);
+    int64_t rows = vocabulary_chunk_rows(vocab, 7);
     EXPECT_GE(rows, 32);
     EXPECT_LE(rows, 1024);
     EXPECT_TRUE(rows == 32 || rows * vocab <= int64_t{12} << 20) << vocab;

@@ -2,7 +2,8 @@
 #include <atomic>
 
 #include "base/error.h"
-#include "model/facts.h"
+#include "families/split_check.h"
+#include "families/facts.h"
 #include "model/split_runs.h"
 
 namespace megalith {
@@ -10,10 +11,10 @@ namespace {
 using namespace testing_support;
 
 TEST(SplitParameters, RunsOfAPartAreThePartWhereverItIsCutAgain) {
-  for (Arch arch : {Arch::gpt2, Arch::llama, Arch::bert})
+  for (const Family* family : {&gpt2_family, &llama_family, &bert_family})
     for (bool tied : {true, false})
       for (int64_t rank = 0; rank < 3; rank++) {
-        const ModelShape shape = shape_of({.name = "", .arch = arch, .tied = tied});
+        const ModelShape shape = shape_of({.name = "", .family = family, .tied = tied});
         for (const BlockSpec& block : list_blocks(shape, {.tensor = 3, .tensor_rank = rank}))
           for (const ParameterSpec& p : block.parameters) {
             // By hand: element by element over (before, cut dimension, after).
@@ -44,7 +45,7 @@ TEST(SplitParameters, RunsOfAPartAreThePartWhereverItIsCutAgain) {
 }
 
 TEST(SplitParameters, AreCutExactlyWhereRanksDifferAndPartsAddUp) {
-  const ModelShape shape = shape_of({.name = "", .arch = Arch::bert, .tied = false});
+  const ModelShape shape = shape_of({.name = "", .family = &bert_family, .tied = false});
   const auto whole = list_blocks(shape);
   std::vector<std::vector<BlockSpec>> ranks;
   for (int64_t rank = 0; rank < 4; rank++) ranks.push_back(list_blocks(shape, {.tensor = 4, .tensor_rank = rank}));
@@ -94,14 +95,14 @@ TEST(SplitFacts, SayWhatIsSentAndKept) {
   const std::vector<Try> tries{
       {{.name = "gpt2"}, {3}},
       {{.name = "gpt2 dropping", .kept = 6}, {2, 2}},
-      {{.name = "llama", .arch = Arch::llama, .heads = 8, .kv_heads = 4, .tied = false}, {4}},
-      {{.name = "llama", .arch = Arch::llama, .heads = 8, .kv_heads = 4}, {1, 3}},
-      {{.name = "llama", .arch = Arch::llama, .heads = 8, .kv_heads = 4}, {2, 2, kUlysses}},
+      {{.name = "llama", .family = &llama_family, .heads = 8, .kv_heads = 4, .tied = false}, {4}},
+      {{.name = "llama", .family = &llama_family, .heads = 8, .kv_heads = 4}, {1, 3}},
+      {{.name = "llama", .family = &llama_family, .heads = 8, .kv_heads = 4}, {2, 2, kUlysses}},
       {sparse("experts", experts_of(Router::noisy)), {2}},
       {sparse("experts", experts_of(Router::softmax)), {1, 3}},
       {sparse("experts", experts_of(Router::sigmoid)), {2, 2, kUlysses}},
-      {{.name = "bert", .arch = Arch::bert}, {2, 2}},
-      {{.name = "bert dropping", .arch = Arch::bert, .kept = 5}, {3, 2, kUlysses}},
+      {{.name = "bert", .family = &bert_family}, {2, 2}},
+      {{.name = "bert dropping", .family = &bert_family, .kept = 5}, {3, 2, kUlysses}},
   };
   for (const auto& [model, layout] : tries) {
     SCOPED_TRACE(testing::Message() << model.name << ", tensor " << layout.tensor << ", context " << layout.context);
@@ -163,7 +164,7 @@ std::string complaint(const ModelShape& shape, const Split& split) {
 }
 
 TEST(SplitChecks, NameWhatDoesNotDivideAndWhatDoes) {
-  ModelShape shape = shape_of({.name = "", .arch = Arch::llama, .heads = 8, .kv_heads = 4});
+  ModelShape shape = shape_of({.name = "", .family = &llama_family, .heads = 8, .kv_heads = 4});
   shape.ffn = 36;
   EXPECT_EQ(complaint(shape, {.tensor = 4}), "no error");
   EXPECT_EQ(complaint(shape, {.tensor = 3}), "parallel.tensor: expected a divisor of model.heads (8), got 3; use 1, 2 or 4");

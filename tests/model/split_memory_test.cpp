@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "config/presets.h"
+#include "families/blocks.h"
 #include "memory/allocator.h"
-#include "model/block.h"
-#include "model/facts.h"
+#include "families/facts.h"
 #include "model/share.h"
 #include "model/support.h"
 
@@ -52,7 +52,7 @@ class NobodyThere : public Exchange {
 
 struct Case {
   std::string name;
-  Arch arch;
+  const Family* family;
   int64_t tensor = 1, context = 1;
   ContextForm form = ContextForm::ring;
   Dropout dropout = {};
@@ -70,11 +70,11 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
   install_allocator();
   c10::InferenceMode no_graph;
   at::set_num_threads(1);
-  ModelShape shape = default_shape(c.arch);
+  ModelShape shape = default_shape(*c.family);
   shape.layers = 2;
   shape.hidden = 256;
   shape.heads = 8;
-  shape.kv_heads = c.arch == Arch::llama ? 4 : 0;
+  shape.kv_heads = c.family == &llama_family ? 4 : 0;
   shape.vocab = 3000;
   shape.context = 512;
   shape.dropout = c.dropout;
@@ -90,7 +90,7 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
   whole.length = micro.length;
   whole.ids_N = ids(micro.tokens(), shape.vocab, 1);
   whole.targets_N = ids(micro.tokens(), shape.vocab, 2);
-  whole.visibility = c.arch == Arch::bert ? Visibility::all : Visibility::causal;
+  whole.visibility = c.family == &bert_family ? Visibility::all : Visibility::causal;
   whole.dropout = c.dropout.any();
   if (c.kept > 0) {
     micro.dropping_layers = {1};
@@ -180,30 +180,30 @@ const Experts kWithShared = [] {
 
 INSTANTIATE_TEST_SUITE_P(
     Layouts, SplitMemory,
-    testing::Values(Case{"Gpt2Whole", Arch::gpt2}, Case{"Gpt2Tensor2", Arch::gpt2, 2}, Case{"Gpt2Tensor4", Arch::gpt2, 4},
-                    Case{"Gpt2Tensor2Dropout", Arch::gpt2, 2, 1, kRing, kResidual}, Case{"Gpt2Ring2", Arch::gpt2, 1, 2},
-                    Case{"Gpt2Ulysses4", Arch::gpt2, 1, 4, kUlysses}, Case{"Gpt2Both", Arch::gpt2, 2, 2},
-                    Case{"Gpt2Dropping", Arch::gpt2, 2, 2, kRing, {}, 200},
-                    Case{"Gpt2DroppingWhole", Arch::gpt2, 1, 1, kRing, {}, 200},
-                    Case{"LlamaDroppingTensor4", Arch::llama, 4, 1, kRing, {}, 400},
-                    Case{"LlamaDroppingRing4", Arch::llama, 1, 4, kRing, {}, 256},
-                    Case{"BertDroppingUlysses2", Arch::bert, 1, 2, kUlysses, kResidual, 256},
-                    Case{"LlamaTensor2", Arch::llama, 2},
-                    Case{"LlamaTensor4Dropout", Arch::llama, 4, 1, kRing, kResidual}, Case{"LlamaRing4", Arch::llama, 1, 4},
-                    Case{"LlamaUlysses2", Arch::llama, 1, 2, kUlysses}, Case{"LlamaBoth", Arch::llama, 2, 2, kUlysses},
-                    Case{"BertTensor2", Arch::bert, 2}, Case{"BertTensor4Dropout", Arch::bert, 4, 1, kRing, kResidual},
-                    Case{"BertRing2", Arch::bert, 1, 2}, Case{"BertBoth", Arch::bert, 2, 2},
-                    Case{"LlamaBf16Both", Arch::llama, 2, 2, kRing, {}, 0, Precision::bf16},
-                    Case{"ExpertsWhole", Arch::llama, 1, 1, kRing, {}, 0, Precision::fp32, kExperts},
-                    Case{"ExpertsTensor2", Arch::llama, 2, 1, kRing, {}, 0, Precision::fp32, kExperts},
-                    Case{"ExpertsTensor4Dropout", Arch::llama, 4, 1, kRing, kResidual, 0, Precision::fp32, kExperts},
-                    Case{"ExpertsRing2", Arch::llama, 1, 2, kRing, {}, 0, Precision::fp32, kExperts},
-                    Case{"ExpertsBoth", Arch::llama, 2, 2, kUlysses, {}, 0, Precision::fp32, kExperts},
-                    Case{"ExpertsSpread2", Arch::llama, 1, 1, kRing, {}, 0, Precision::fp32, kExperts, 2},
-                    Case{"ExpertsSpread4Tensor2", Arch::llama, 2, 1, kRing, {}, 0, Precision::fp32, kExperts, 4},
-                    Case{"SharedWhole", Arch::llama, 1, 1, kRing, {}, 0, Precision::fp32, kWithShared},
-                    Case{"SharedSpread2", Arch::llama, 1, 1, kRing, {}, 0, Precision::fp32, kWithShared, 2},
-                    Case{"SharedSpread2Bf16", Arch::llama, 1, 1, kRing, {}, 0, Precision::bf16, kWithShared, 2}),
+    testing::Values(Case{"Gpt2Whole", &gpt2_family}, Case{"Gpt2Tensor2", &gpt2_family, 2}, Case{"Gpt2Tensor4", &gpt2_family, 4},
+                    Case{"Gpt2Tensor2Dropout", &gpt2_family, 2, 1, kRing, kResidual}, Case{"Gpt2Ring2", &gpt2_family, 1, 2},
+                    Case{"Gpt2Ulysses4", &gpt2_family, 1, 4, kUlysses}, Case{"Gpt2Both", &gpt2_family, 2, 2},
+                    Case{"Gpt2Dropping", &gpt2_family, 2, 2, kRing, {}, 200},
+                    Case{"Gpt2DroppingWhole", &gpt2_family, 1, 1, kRing, {}, 200},
+                    Case{"LlamaDroppingTensor4", &llama_family, 4, 1, kRing, {}, 400},
+                    Case{"LlamaDroppingRing4", &llama_family, 1, 4, kRing, {}, 256},
+                    Case{"BertDroppingUlysses2", &bert_family, 1, 2, kUlysses, kResidual, 256},
+                    Case{"LlamaTensor2", &llama_family, 2},
+                    Case{"LlamaTensor4Dropout", &llama_family, 4, 1, kRing, kResidual}, Case{"LlamaRing4", &llama_family, 1, 4},
+                    Case{"LlamaUlysses2", &llama_family, 1, 2, kUlysses}, Case{"LlamaBoth", &llama_family, 2, 2, kUlysses},
+                    Case{"BertTensor2", &bert_family, 2}, Case{"BertTensor4Dropout", &bert_family, 4, 1, kRing, kResidual},
+                    Case{"BertRing2", &bert_family, 1, 2}, Case{"BertBoth", &bert_family, 2, 2},
+                    Case{"LlamaBf16Both", &llama_family, 2, 2, kRing, {}, 0, Precision::bf16},
+                    Case{"ExpertsWhole", &llama_family, 1, 1, kRing, {}, 0, Precision::fp32, kExperts},
+                    Case{"ExpertsTensor2", &llama_family, 2, 1, kRing, {}, 0, Precision::fp32, kExperts},
+                    Case{"ExpertsTensor4Dropout", &llama_family, 4, 1, kRing, kResidual, 0, Precision::fp32, kExperts},
+                    Case{"ExpertsRing2", &llama_family, 1, 2, kRing, {}, 0, Precision::fp32, kExperts},
+                    Case{"ExpertsBoth", &llama_family, 2, 2, kUlysses, {}, 0, Precision::fp32, kExperts},
+                    Case{"ExpertsSpread2", &llama_family, 1, 1, kRing, {}, 0, Precision::fp32, kExperts, 2},
+                    Case{"ExpertsSpread4Tensor2", &llama_family, 2, 1, kRing, {}, 0, Precision::fp32, kExperts, 4},
+                    Case{"SharedWhole", &llama_family, 1, 1, kRing, {}, 0, Precision::fp32, kWithShared},
+                    Case{"SharedSpread2", &llama_family, 1, 1, kRing, {}, 0, Precision::fp32, kWithShared, 2},
+                    Case{"SharedSpread2Bf16", &llama_family, 1, 1, kRing, {}, 0, Precision::bf16, kWithShared, 2}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "config/presets.h"
-#include "model/block.h"
+#include "families/blocks.h"
 #include "model/share.h"
 #include "model/support.h"
 #include "model/thread_ranks.h"
@@ -19,7 +19,7 @@ constexpr int64_t kSequences = 3, kLength = 11, kMicros = 2;  // nothing that tw
 
 struct Model {
   std::string name;
-  Arch arch = Arch::gpt2;
+  const Family* family = &gpt2_family;
   int64_t heads = 12, kv_heads = 0;  // 0: as many as heads
   bool tied = true;
   Dropout dropout = {};
@@ -32,11 +32,11 @@ struct Model {
 };
 
 inline ModelShape shape_of(const Model& m) {
-  ModelShape shape = default_shape(m.arch);
+  ModelShape shape = default_shape(*m.family);
   shape.layers = 2;
   shape.heads = m.heads;
   shape.kv_heads = m.kv_heads;
-  shape.hidden = (m.arch == Arch::llama ? 4 : 2) * m.heads;
+  shape.hidden = (m.family == &llama_family ? 4 : 2) * m.heads;
   shape.ffn = 36;
   shape.vocab = 37;
   shape.context = 16;
@@ -58,7 +58,7 @@ inline Pass whole_pass(const Model& m, int64_t vocab, int64_t micro) {
   if (m.some_targets)
     for (int64_t n = 0; n < kTokens; n++)
       if (n % 5 > 1 || n < 9) pass.targets_N.mutable_data_ptr<int64_t>()[n] = kNoTarget;
-  pass.visibility = m.arch == Arch::bert ? Visibility::all : m.prefix ? Visibility::prefix : Visibility::causal;
+  pass.visibility = m.family == &bert_family ? Visibility::all : m.prefix ? Visibility::prefix : Visibility::causal;
   if (m.prefix) pass.prefix_B = {3 + micro % 2, 8, 1};
   if (m.documents)
     pass.document_begin_N = at::tensor(std::vector<int64_t>{0, 0, 2, 2, 2, 2, 2, 7, 8, 8, 8, 0, 0, 0, 0, 0, 5,
@@ -250,7 +250,7 @@ inline Experts experts_of(Router router, int64_t count = 4, int64_t top_k = 2) {
 }
 
 inline Model sparse(const std::string& name, const Experts& experts) {
-  return {.name = name, .arch = Arch::llama, .heads = 8, .kv_heads = 4, .experts = experts};
+  return {.name = name, .family = &llama_family, .heads = 8, .kv_heads = 4, .experts = experts};
 }
 
 }  // namespace megalith::testing_support

@@ -41,11 +41,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{{.name = "Gpt2Dropout", .dropout = kDrop}, kAll}, Case{{.name = "Gpt2Prefix", .prefix = true}, kContext},
         Case{{.name = "Gpt2DocumentsSomeTargets", .documents = true, .some_targets = true}, kAll},
         Case{{.name = "Gpt2DroppingTokens", .dropout = kDrop, .documents = true, .kept = 6}, kAll},
-        Case{{.name = "Llama", .arch = Arch::llama, .tied = false}, kAll},
-        Case{{.name = "LlamaGrouped", .arch = Arch::llama, .heads = 4, .kv_heads = 2},
+        Case{{.name = "Llama", .family = &llama_family, .tied = false}, kAll},
+        Case{{.name = "LlamaGrouped", .family = &llama_family, .heads = 4, .kv_heads = 2},
              {{2}, {1, 2}, {1, 4}, {1, 2, kUlysses}, {2, 2}}},
         Case{{.name = "LlamaGroupedThree",
-              .arch = Arch::llama,
+              .family = &llama_family,
               .heads = 6,
               .kv_heads = 3,
               .tied = false,
@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
               .biases = true},
              {{3}, {1, 3, kUlysses}, {3, 2}}},
         Case{{.name = "LlamaGroupedDropping",
-              .arch = Arch::llama,
+              .family = &llama_family,
               .heads = 8,
               .kv_heads = 4,
               .dropout = kDrop,
@@ -61,11 +61,11 @@ INSTANTIATE_TEST_SUITE_P(
               .some_targets = true,
               .kept = 5},
              {{4}, {1, 4}, {1, 2, kUlysses}, {2, 2}, {2, 2, kUlysses}}},
-        Case{{.name = "Bert", .arch = Arch::bert, .some_targets = true}, kAll},
-        Case{{.name = "BertUntiedDropout", .arch = Arch::bert, .tied = false, .dropout = kDrop, .some_targets = true},
+        Case{{.name = "Bert", .family = &bert_family, .some_targets = true}, kAll},
+        Case{{.name = "BertUntiedDropout", .family = &bert_family, .tied = false, .dropout = kDrop, .some_targets = true},
              kBoth},
         Case{{.name = "BertDocumentsDropping",
-              .arch = Arch::bert,
+              .family = &bert_family,
               .dropout = kDrop,
               .documents = true,
               .some_targets = true,
@@ -74,8 +74,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.model.name; });
 
 TEST(SplitModels, ComputeInSixteenBitsToo) {
-  for (Arch arch : {Arch::gpt2, Arch::llama, Arch::bert}) {
-    const Model model{.name = "", .arch = arch, .tied = false};
+  for (const Family* family : {&gpt2_family, &llama_family, &bert_family}) {
+    const Model model{.name = "", .family = family, .tied = false};
     const Result whole = run(model, 1, 1, kRing, at::kBFloat16);
     for (const Layout& layout : {Layout{2}, Layout{1, 2}, Layout{1, 2, kUlysses}, Layout{2, 2}})
       expect_same(run(model, layout.tensor, layout.context, layout.form, at::kBFloat16), whole, 2e-3, 0.1);
@@ -83,7 +83,7 @@ TEST(SplitModels, ComputeInSixteenBitsToo) {
 }
 
 TEST(SplitModels, RunTwiceGiveTheSameBits) {
-  const Model model{.name = "", .arch = Arch::llama, .heads = 4, .kv_heads = 2, .dropout = kDrop};
+  const Model model{.name = "", .family = &llama_family, .heads = 4, .kv_heads = 2, .dropout = kDrop};
   const Result one = run(model, 2, 2, kRing, at::kFloat), two = run(model, 2, 2, kRing, at::kFloat);
   EXPECT_EQ(one.loss, two.loss);
   EXPECT_EQ(one.gradients, two.gradients);

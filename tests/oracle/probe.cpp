@@ -11,7 +11,7 @@
 #include "checkpoint/writer.h"
 #include "engine/engine.h"
 #include "memory/allocator.h"
-#include "model/facts.h"
+#include "families/facts.h"
 #include "model/token_dropping.h"
 #include "schedule/passes/training_step.h"
 #include "schedule/ops/all.h"

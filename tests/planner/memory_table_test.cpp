@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "engine/engine.h"
+#include "families/family.h"
+#include "families/list.h"
 #include "memory/allocator.h"
 #include "memory/spill_file.h"
 #include "planner/budget.h"
@@ -21,7 +23,7 @@ struct Table : OwnCache {
     OwnCache::SetUp();
     install_allocator();
     config.run.dir = folder;
-    config.model.shape = {Arch::gpt2, 6, 256, 4, 4, 0, 1024, 2000, 64};
+    config.model.shape = {&gpt2_family, 6, 256, 4, 4, 0, 1024, 2000, 64};
     config.model.shape.tied = true;
     config.data.sequence = 64;
     config.train.batch = 16;

@@ -6,6 +6,8 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "families/family.h"
+#include "families/list.h"
 #include "memory/allocator.h"
 #include "planner/calibration.h"
 #include "planner/measurements.h"
@@ -21,7 +23,7 @@ struct Planner : OwnCache {
     OwnCache::SetUp();
     install_allocator();
     config.run.dir = folder;
-    config.model.shape = {Arch::llama, 2, 64, 4, 2, 128, 500, 64};
+    config.model.shape = {&llama_family, 2, 64, 4, 2, 128, 500, 64};
     config.model.shape.tied = true;
     config.data.sequence = 64;
     config.train.batch = 64;
@@ -117,7 +119,7 @@ TEST_F(Planner, TheDiskTierIsMeasuredOnlyWhenAskedForAndOnce) {
 }
 
 TEST_F(Planner, StagingIsAmpleWhereWhatStreamsLeavesRoomForIt) {
-  config.model.shape = {.arch = Arch::gpt2,
+  config.model.shape = {.family = &gpt2_family,
                         .layers = 4,
                         .hidden = 384,
                         .heads = 6,

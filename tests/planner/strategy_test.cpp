@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "config/presets.h"
-#include "model/facts.h"
+#include "families/facts.h"
 #include "schedule/check/checker.h"
 #include "schedule/passes/recompute_choice.h"
 #include "schedule/passes/save.h"

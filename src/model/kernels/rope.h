@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "config/model_shape.h"
+#include "families/model_shape.h"
 
 namespace megalith::kernels {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include "config/model_shape.h"
+#include "families/model_shape.h"
 #include "model/exchange.h"
 #include "model/kernels/attention.h"
 #include "model/pass.h"

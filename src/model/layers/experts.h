@@ -11,7 +11,7 @@
 #pragma once
 #include <vector>
 
-#include "config/model_shape.h"
+#include "families/model_shape.h"
 #include "model/layers/grouped_linear.h"
 #include "model/pass.h"
 #include "model/tape.h"

@@ -12,16 +12,9 @@
 #include "data/batch.h"
 #include "model/kernels/cross_entropy.h"
 #include "model/kernels/product.h"
+#include "model/layers/vocabulary_loss_facts.h"
 
 namespace megalith {
-
-int64_t VocabularyLoss::chunk_rows(int64_t vocab, int64_t hidden) {
-  // Every chunk reads the table twice and its gradient once, so chunks are large: 48 MiB of logits in float32, or two
-  // thirds of the table's own size where that is more.
-  constexpr int64_t kElements = int64_t{12} << 20;
-  const int64_t rows = std::max(kElements / vocab, std::min<int64_t>(512, hidden * 2 / 3));
-  return std::clamp<int64_t>(rows / 16 * 16, 32, 1024);
-}
 
 VocabularyLoss vocabulary_loss_of(const ModelShape& shape, const Ranks& ranks) {
   return {.ranks = ranks.tensor,
@@ -47,7 +40,7 @@ void VocabularyLoss::chunk_loss(at::Tensor& logits_nV, const at::Tensor& targets
 LossSums VocabularyLoss::run(const at::Tensor& x_RC, const at::Tensor& targets_R, double scale, at::Tensor* gx_RC,
                              at::Tensor* each_R) const {
   const int64_t rows = x_RC.size(0), all_ids = vocab ? vocab : table.value.size(0);
-  const int64_t chunk = std::min(rows, chunk_rows(all_ids, x_RC.size(1)));
+  const int64_t chunk = std::min(rows, vocabulary_chunk_rows(all_ids, x_RC.size(1)));
   const auto loss_type = c10::promoteTypes(x_RC.scalar_type(), at::kFloat);
   const bool wide = x_RC.scalar_type() == loss_type;  // else logits are computed in 16 bits, losses in 32
   at::Tensor buffer = at::empty({chunk, table.value.size(0)}, x_RC.options());

@@ -19,9 +19,6 @@ struct VocabularyLoss {
                at::Tensor* each_R) const;
   at::Tensor logits(const at::Tensor& x_RC) const;
 
-  // Rows a chunk: follows from the model alone, so that results do not depend on the memory budget.
-  static int64_t chunk_rows(int64_t vocab, int64_t hidden);
-
  private:
   // Losses of a chunk; with gradient, logits become their gradient.
   void chunk_loss(at::Tensor& logits_nV, const at::Tensor& targets_n, at::Tensor& loss_n, bool gradient,

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "config/model_shape.h"
+#include "families/model_shape.h"
 
 namespace megalith {
 

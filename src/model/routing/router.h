@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "config/model_shape.h"
+#include "families/model_shape.h"
 #include "model/routing/groups.h"
 
 namespace megalith {

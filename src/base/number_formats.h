@@ -1,0 +1,21 @@
+// The formats of numbers: those that a model computes with, and those that numbers are kept in between their uses.
+#pragma once
+#include <array>
+#include <string_view>
+
+#include "base/enum_names.h"
+
+namespace megalith {
+
+enum class Precision { fp32, bf16, fp16 };
+constexpr std::array<std::string_view, 3> names_of(Precision) {
+  return {"fp32", "bf16", "fp16"};
+}
+
+// The form in which numbers are kept between their uses.
+enum class Packing { fp32, bf16, int8 };
+constexpr std::array<std::string_view, 3> names_of(Packing) {
+  return {"fp32", "bf16", "int8"};
+}
+
+}  // namespace megalith

@@ -1,0 +1,39 @@
+#include "families/blocks.h"
+
+#include <map>
+
+#include "base/error.h"
+#include "families/family.h"
+
+namespace megalith {
+namespace {
+
+std::map<const Family*, MakeBlock>& makers() {
+#define MEGALITH_MAKER(name) {&name##_family, name::make_block},
+  static std::map<const Family*, MakeBlock> all{MEGALITH_FAMILIES(MEGALITH_MAKER)};
+#undef MEGALITH_MAKER
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, const Ranks& ranks) {
+  auto fits = [](const Exchange* exchange, int64_t size, int64_t rank) {
+    return exchange ? exchange->size() == size && exchange->rank() == rank : size == 1;
+  };
+  MEGALITH_ASSERT(fits(ranks.tensor, ranks.split.tensor, ranks.split.tensor_rank) &&
+                  fits(ranks.context, ranks.split.context, ranks.split.context_rank) &&
+                  fits(ranks.expert, ranks.split.expert, ranks.split.expert_rank));
+  const auto make = makers().find(shape.family);
+  MEGALITH_ASSERT(make != makers().end(), "{} has no blocks", shape.family->name);
+  std::vector<std::unique_ptr<Block>> blocks;
+  for (BlockSpec& spec : list_blocks(shape, ranks.split)) blocks.push_back(make->second(shape, std::move(spec), ranks));
+  if (shape.experts.share_layers)
+    for (size_t layer = 1; layer < static_cast<size_t>(shape.layers); layer++) blocks[1 + layer]->lean_on(*blocks[1]);
+  return blocks;
+}
+
+ExtraBlocks::ExtraBlocks(const Family& family, MakeBlock make) : family_(family) { makers().emplace(&family, make); }
+ExtraBlocks::~ExtraBlocks() { makers().erase(&family_); }
+
+}  // namespace megalith

@@ -1,0 +1,79 @@
+// GPT-2: learned positions, LayerNorm, GELU (tanh form), biases everywhere.
+#include "families/blocks.h"
+#include "model/decoder_head.h"
+#include "model/decoder_layer.h"
+#include "model/layers/feed_forward.h"
+#include "model/layers/table.h"
+#include "model/token_dropping.h"
+
+namespace megalith::gpt2 {
+namespace {
+
+class Gpt2Embedding : public EmbeddingBlock {
+ public:
+  using EmbeddingBlock::EmbeddingBlock;
+
+  at::Tensor forward(const at::Tensor&, const Pass& pass, Tape*) override {
+    at::Tensor x_NC = tokens_.forward(pass);
+    add_positions(positions_, x_NC, pass);
+    dropout_.drop(x_NC, pass);
+    return x_NC;
+  }
+
+  at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape&) override {
+    at::Tensor g = dropout_.backward(g_NC, pass);
+    add_position_gradient(positions_, g, pass);
+    tokens_.backward(g, pass);
+    return {};
+  }
+
+  Weight table() const override { return tokens_.weight; }
+  void fold() override { tokens_.fold(); }
+
+ private:
+  void wire() override {
+    tokens_.weight = weight("wte.weight");
+    positions_ = weight("wpe.weight");
+  }
+  TokenTable tokens_{shape_, ranks_};
+  Weight positions_;
+  DropPlace dropout_{shape_.dropout.embedding, RandomUse::embedding_dropout};
+};
+
+class Gpt2Layer : public DecoderLayer<LayerNorm, GeluFeedForward> {
+ public:
+  using DecoderLayer::DecoderLayer;
+
+ private:
+  void wire() override {
+    auto linear = [&](const std::string& name) {
+      return Linear{weight(name + ".weight"), weight(name + ".bias"), MatrixOrder::in_out};
+    };
+    norm1_ = {weight("ln_1.weight"), weight("ln_1.bias"), shape_.norm_eps};
+    norm2_ = {weight("ln_2.weight"), weight("ln_2.bias"), shape_.norm_eps};
+    to_qkv_ = linear("attn.c_attn");
+    from_heads_ = {linear("attn.c_proj"), shares_};
+    feed_forward_ = {linear("mlp.c_fc"), {linear("mlp.c_proj"), shares_}, kernels::GeluForm::tanh};
+  }
+};
+
+class Gpt2Head : public DecoderHead<LayerNorm> {
+ public:
+  using DecoderHead::DecoderHead;
+
+ private:
+  void wire_norm() override { norm_ = {weight("ln_f.weight"), weight("ln_f.bias"), shape_.norm_eps}; }
+};
+
+}  // namespace
+
+std::unique_ptr<Block> make_block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks) {
+  switch (spec.kind) {
+    case BlockKind::embedding: return std::make_unique<Gpt2Embedding>(shape, std::move(spec), ranks);
+    case BlockKind::layer: return std::make_unique<Dropping<Gpt2Layer>>(shape, std::move(spec), ranks);
+    case BlockKind::head: break;
+  }
+  return std::make_unique<Gpt2Head>(shape, std::move(spec), ranks);
+}
+
+}  // namespace megalith::gpt2

@@ -1,0 +1,112 @@
+// Llama and its kin (Mistral, Qwen2, and with experts Mixtral, Qwen2-MoE): rotary positions, RMSNorm, SwiGLU, grouped-query
+// attention; no biases but, where the shape says so, on the attention's projections.
+#include <fmt/format.h>
+
+#include "families/blocks.h"
+#include "families/llama/declarations.h"
+#include "model/decoder_head.h"
+#include "model/decoder_layer.h"
+#include "model/layers/experts.h"
+#include "model/layers/feed_forward.h"
+#include "model/layers/table.h"
+#include "model/token_dropping.h"
+
+namespace megalith::llama {
+namespace {
+
+class LlamaEmbedding : public EmbeddingBlock {
+ public:
+  using EmbeddingBlock::EmbeddingBlock;
+
+  at::Tensor forward(const at::Tensor&, const Pass& pass, Tape*) override {
+    at::Tensor x_NC = tokens_.forward(pass);
+    dropout_.drop(x_NC, pass);
+    return x_NC;
+  }
+
+  at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape&) override {
+    tokens_.backward(dropout_.backward(g_NC, pass), pass);
+    return {};
+  }
+
+  Weight table() const override { return tokens_.weight; }
+  void fold() override { tokens_.fold(); }
+
+ private:
+  void wire() override { tokens_.weight = weight("embed_tokens.weight"); }
+  TokenTable tokens_{shape_, ranks_};
+  DropPlace dropout_{shape_.dropout.embedding, RandomUse::embedding_dropout};
+};
+
+template <class FeedForward>
+class LlamaLayer : public DecoderLayer<RmsNorm, FeedForward> {
+ public:
+  using DecoderLayer<RmsNorm, FeedForward>::DecoderLayer;
+
+ private:
+  void wire() override {
+    const ModelShape& s = this->shape_;
+    auto weight = [&](const std::string& name) { return this->weight(name); };
+    auto joined = [&](const std::string& first, const std::string& last) { return this->joined(first, last); };
+    this->norm1_ = {weight("input_layernorm.weight"), s.norm_eps};
+    this->norm2_ = {weight("post_attention_layernorm.weight"), s.norm_eps};
+    this->to_qkv_ = {joined("q_proj.weight", "v_proj.weight"), s.qkv_bias ? joined("q_proj.bias", "v_proj.bias") : Weight{}};
+    this->from_heads_ = {{weight("o_proj.weight"), s.output_bias ? weight("o_proj.bias") : Weight{}}, this->shares_};
+    this->attention_.rope = {s.rope_theta, s.rope_scaling};
+    wire(this->feed_forward_);
+  }
+
+  void wire(SwigluFeedForward& dense) {
+    dense = {{this->joined("gate_proj.weight", "up_proj.weight"), {}},
+             {{this->weight("down_proj.weight"), {}}, this->shares_}};
+  }
+
+  void wire(ExpertFeedForward& sparse) {
+    sparse.ranks = this->ranks_;
+    sparse.experts = this->shape_.experts;
+    sparse.layer = this->spec_.layer;
+    const Experts& x = sparse.experts;
+    sparse.router = {
+        x.router == Router::noisy ? this->joined(".gate.weight", "gate.noise_weight") : this->weight(".gate.weight"), {}};
+    if (x.router == Router::sigmoid) sparse.bias = this->weight("gate.e_score_correction_bias");
+    if (x.shared > 0)
+      sparse.shared = {{this->weight("shared_expert_gate.weight"), {}},
+                       {this->joined("shared_expert.gate_proj.weight", "shared_expert.up_proj.weight"), {}},
+                       {this->weight("shared_expert.down_proj.weight"), {}}};
+    sparse.gate_up.weights.clear();
+    sparse.down.weights.clear();
+    const bool mixtral = is_mixtral(this->shape_);
+    const Split& split = this->ranks_.split;
+    for (int64_t e = cut_point(x.count, split.expert, split.expert_rank);
+         e < cut_point(x.count, split.expert, split.expert_rank + 1); e++) {
+      const std::string p = fmt::format("experts.{}.", e);
+      sparse.gate_up.weights.push_back(this->joined(p + (mixtral ? "w1.weight" : "gate_proj.weight"),
+                                                    p + (mixtral ? "w3.weight" : "up_proj.weight")));
+      sparse.down.weights.push_back(this->weight(p + (mixtral ? "w2.weight" : "down_proj.weight")));
+    }
+  }
+};
+
+class LlamaHead : public DecoderHead<RmsNorm> {
+ public:
+  using DecoderHead::DecoderHead;
+
+ private:
+  void wire_norm() override { norm_ = {weight("model.norm.weight"), shape_.norm_eps}; }
+};
+
+}  // namespace
+
+std::unique_ptr<Block> make_block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks) {
+  switch (spec.kind) {
+    case BlockKind::embedding: return std::make_unique<LlamaEmbedding>(shape, std::move(spec), ranks);
+    case BlockKind::layer:
+      if (shape.experts.in_layer(spec.layer))
+        return std::make_unique<Dropping<LlamaLayer<ExpertFeedForward>>>(shape, std::move(spec), ranks);
+      return std::make_unique<Dropping<LlamaLayer<SwigluFeedForward>>>(shape, std::move(spec), ranks);
+    case BlockKind::head: break;
+  }
+  return std::make_unique<LlamaHead>(shape, std::move(spec), ranks);
+}
+
+}  // namespace megalith::llama

@@ -1,0 +1,41 @@
+// The words that parameter lists are written in (families/*/parameters.cpp). Initial values are those of Hugging Face's
+// _init_weights: normal(0, 0.02) for matrices and tables, ones and zeros for norms and biases.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "families/block_spec.h"
+
+namespace megalith {
+
+inline constexpr double kInitialStd = 0.02;
+
+inline ParameterSpec matrix(std::string name, std::vector<int64_t> shape, double deviation = kInitialStd) {
+  return {std::move(name), std::move(shape), deviation, 0, true};
+}
+inline ParameterSpec ones(std::string name, int64_t n) { return {std::move(name), {n}, 0, 1, false}; }
+inline ParameterSpec zeros(std::string name, int64_t n) { return {std::move(name), {n}, 0, 0, false}; }
+inline ParameterSpec joined(ParameterSpec parameter) {
+  parameter.joins_previous = true;
+  return parameter;
+}
+
+BlockSpec embedding_block(std::vector<ParameterSpec> parameters);
+BlockSpec layer_block(int64_t layer, std::vector<ParameterSpec> parameters);
+BlockSpec head_block(std::vector<ParameterSpec> parameters);
+
+// Along the tensor axis: what a rank has of a parameter whose given dimension is `parts` equal parts (q, k, v), each cut
+// over the ranks.
+class Cutter {
+ public:
+  explicit Cutter(const Split& split) : ranks_(split.tensor), rank_(split.tensor_rank) {}
+
+  ParameterSpec rows(ParameterSpec p, int64_t parts = 1) const { return cut(std::move(p), 0, parts); }
+  ParameterSpec columns(ParameterSpec p, int64_t parts = 1) const { return cut(std::move(p), 1, parts); }
+
+ private:
+  ParameterSpec cut(ParameterSpec p, size_t dimension, int64_t parts) const;
+  int64_t ranks_, rank_;
+};
+
+}  // namespace megalith

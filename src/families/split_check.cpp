@@ -1,0 +1,52 @@
+#include "families/split_check.h"
+
+#include <fmt/ranges.h>
+
+#include <numeric>
+
+#include "base/error.h"
+
+namespace megalith {
+namespace {
+
+std::string divisors(int64_t number) {
+  std::vector<int64_t> all;
+  for (int64_t d = 1; d <= number; d++)
+    if (number % d == 0) all.push_back(d);
+  if (all.size() == 1) return "use 1";
+  return fmt::format("use {} or {}", fmt::join(all.begin(), all.end() - 1, ", "), all.back());
+}
+
+}  // namespace
+
+void check_split(const ModelShape& shape, const Split& split, const WhereOf& where) {
+  struct Divided {
+    const char* key;
+    int64_t number;
+  };
+  auto require = [&](const char* key, int64_t ranks, std::initializer_list<Divided> all, const std::string& of) {
+    int64_t common = 0;
+    for (const Divided& d : all) common = std::gcd(common, d.number);
+    for (const Divided& d : all)
+      if (d.number % ranks != 0)
+        throw UserError({where ? where(key) : "", key, fmt::format("a divisor of {}{} ({})", d.key, of, d.number),
+                         fmt::format("{}", ranks), divisors(common)});
+  };
+  if (split.expert > 1 && !shape.experts.any())
+    throw UserError({where ? where("parallel.expert") : "", "parallel.expert", "1, as the model has no experts",
+                     fmt::format("{}", split.expert), "remove it, or set model.experts.count"});
+  if (split.expert > 1) require("parallel.expert", split.expert, {{"model.experts.count", shape.experts.count}}, "");
+  const int64_t t = split.tensor;
+  require("parallel.tensor", t,
+          {{"model.heads", shape.heads}, {"model.kv_heads", shape.kv_heads}, {"model.ffn", shape.ffn}}, "");
+  if (shape.experts.any()) require("parallel.tensor", t, {{"model.experts.ffn", shape.experts.ffn}}, "");
+  if (shape.experts.shared > 0) require("parallel.tensor", t, {{"model.experts.shared", shape.experts.shared}}, "");
+  if (shape.vocab > 0 && t > shape.vocab)
+    throw UserError({where ? where("parallel.tensor") : "", "parallel.tensor",
+                     fmt::format("at most model.vocab ({})", shape.vocab), fmt::format("{}", t), ""});
+  if (split.form != ContextForm::ulysses) return;
+  require("parallel.context", split.context, {{"model.heads", shape.heads / t}, {"model.kv_heads", shape.kv_heads / t}},
+          t > 1 ? " / parallel.tensor" : "");
+}
+
+}  // namespace megalith

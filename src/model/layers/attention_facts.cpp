@@ -1,0 +1,51 @@
+#include "model/layers/attention_facts.h"
+
+#include "families/family.h"
+
+namespace megalith {
+
+double score_flop(const RankSizes& r) {
+  const double seen = r.s.family->bidirectional ? 1.0 : 0.5;  // the share of key positions that a query sees
+  return 4.0 * static_cast<double>(r.N * r.m.length * r.A) * seen;
+}
+
+int64_t scored_bytes(const RankSizes& r) {
+  if (r.kept.packs()) return r.N * r.kept.row(r.X) + 4 * r.N * r.H;
+  const int64_t row = r.e * r.X + 4 * r.H;
+  // Ulysses' form has some heads of all rows.
+  return r.split.form == ContextForm::ulysses ? r.m.tokens() * row / r.split.context : r.N * row;
+}
+
+int64_t context_workspace(const RankSizes& r) {
+  if (r.split.context == 1) return 0;
+  if (r.split.form == ContextForm::ulysses)  // heads of gradient and output; then q, k, v's gradient on its way
+    return r.e * r.N * (2 * r.A + r.X);
+  return 4 * r.N * 2 * r.KV * 3;  // keys and values here and coming, and their gradients
+}
+
+// Of the ring, keys and values go round once forward, and backward with their gradients, those one turn longer. Of
+// Ulysses' form, q, k, v and the output are exchanged forward; gradient and output, and q, k, v's gradient backward.
+void add_context_exchanges(BlockFacts& f, const RankSizes& r, int64_t forward_bytes) {
+  const int64_t n = r.split.context, more_calls = forward_bytes > 0 ? 1 : 0;
+  if (n == 1) return;
+  if (r.split.form == ContextForm::ulysses) {
+    // To heads: of each other rank's heads, the rows here; back: of the heads here, each other rank's rows.
+    const int64_t here = r.N, others = r.m.tokens() - r.N;
+    const int64_t out_qkv = r.e * here * r.X / n * (n - 1), out_o = r.e * here * r.A / n * (n - 1);
+    const int64_t back_qkv = r.e * others * r.X / n, back_o = r.e * others * r.A / n;
+    f.context_forward = {2 + more_calls, out_qkv + back_o + forward_bytes};
+    f.context_backward = {3, 2 * out_o + back_qkv};
+    return;
+  }
+  int64_t turned = 0, all = 0;  // rows that pass here on their way, all but the last rank's, and all
+  for (int64_t turn = 0; turn < n; turn++) {
+    const int64_t source = ((r.split.context_rank - turn) % n + n) % n;
+    const int64_t rows = r.m.sequences * context_length(r.m.length, n, source);
+    all += rows;
+    if (turn + 1 < n) turned += rows;
+  }
+  f.context_forward = {n - 1 + more_calls, r.e * turned * 2 * r.KV + forward_bytes};
+  f.context_backward = {2 * n - 1, r.e * turned * 2 * r.KV + 4 * all * 2 * r.KV};
+}
+
+}  // namespace megalith

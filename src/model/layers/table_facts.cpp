@@ -1,0 +1,35 @@
+#include "model/layers/table_facts.h"
+
+#include <algorithm>
+
+namespace megalith {
+namespace {
+
+// What dropout copies, the norm again and its gradient, rows in the gradient's type; of a table that is split, all
+// rows of the gradient, and those of the ids here.
+int64_t workspace(const RankSizes& r, const EmbeddingForm& form) {
+  const int64_t copies = (r.s.dropout.embedding > 0 ? 1 : 0) + (form.norm ? 2 : 0);
+  const int64_t gathered = r.shares_rows() ? r.e * (r.N + (r.N + r.split.tensor - 1) / r.split.tensor) * r.C : 0;
+  const int64_t positions = r.split.any() && form.learned_positions ? r.e * r.S * r.C : 0;  // looked up one by one
+  return std::max(positions, r.e * r.S * copies * r.C + (r.e < 4 ? 4 * r.N * r.C / r.split.tensor : 0) + gathered);
+}
+
+}  // namespace
+
+BlockFacts embedding_facts(const RankSizes& r, const EmbeddingForm& form) {
+  const int64_t e = r.e, N = r.N, S = r.S, C = r.C;
+  BlockFacts f;
+  f.backward_uses_parameters = form.norm;
+  f.output_bytes = e * S * C;
+  f.forward_touched_bytes = e * (r.shares_rows() ? 3 * N + 3 * S : 4 * N) * C;
+  f.backward_touched_bytes = e * (r.shares_rows() ? 4 * N + 4 * S : 6 * N) * C;
+  f.saved_bytes = form.norm ? S * r.kept.row(C) : 0;
+  f.workspace_bytes = workspace(r, form) + (form.norm ? S * r.kept.more(C) : 0);
+  f.sparse_gradient_bytes = r.s.tied ? 4 * std::min(N, (r.V + r.m.micros - 1) / r.m.micros) * C : 0;
+  if (!r.shares_rows()) return f;
+  f.tensor_forward = {1, r.sum_bytes(N)};
+  f.tensor_backward = {1, r.gather_bytes(N)};
+  return f;
+}
+
+}  // namespace megalith

@@ -1,0 +1,15 @@
+// What an embedding costs a micro-batch on one rank: the table of tokens and what is added to its rows.
+#pragma once
+#include "families/rank_sizes.h"
+#include "schedule/schedule.h"
+
+namespace megalith {
+
+struct EmbeddingForm {
+  bool learned_positions = false;
+  bool norm = false;  // of the sum
+};
+
+BlockFacts embedding_facts(const RankSizes& r, const EmbeddingForm& form);
+
+}  // namespace megalith

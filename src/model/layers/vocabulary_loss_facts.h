@@ -1,0 +1,18 @@
+// What a head costs a micro-batch on one rank: the loss over the vocabulary and what comes before it.
+#pragma once
+#include "families/rank_sizes.h"
+#include "schedule/schedule.h"
+
+namespace megalith {
+
+// Rows of logits that exist at a time. They follow from the model alone, so that results do not depend on the memory
+// budget.
+int64_t vocabulary_chunk_rows(int64_t vocab, int64_t hidden);
+
+struct HeadForm {
+  bool transform = false;  // a dense layer and GELU before the last norm (BERT)
+};
+
+BlockFacts head_facts(const RankSizes& r, const HeadForm& form = {});
+
+}  // namespace megalith

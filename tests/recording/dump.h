@@ -1,0 +1,33 @@
+// Parts of `recording_dump`: what a build computes without training, as text that two builds can be compared by. Words in
+// the output are the dump's own, or come from YAML, so that renamed C++ names change this source and not its output. Op
+// names are the exception: they come from the schedule (tests/recording/names.json).
+#pragma once
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+
+namespace megalith::recording {
+
+// A model as the `model` section of a YAML file, and the objective that fits it.
+struct NamedModel {
+  std::string name, yaml, objective = "causal";
+};
+std::vector<NamedModel> preset_models();
+std::vector<NamedModel> small_models();  // each architecture, each router, tied and untied
+std::vector<NamedModel> all_models();
+
+// A run of 8 sequences of 64 tokens, 2 at once; `more` are lines of YAML that are added.
+Config read_run(const NamedModel& model, const std::string& more = "");
+
+// Sections of the dump. Each prints to stdout.
+void dump_facts();
+void dump_parameters();
+void dump_hugging_face();
+void dump_strategies();
+void dump_schedules();
+void dump_costs();
+void dump_memory();
+void dump_checks();
+
+}  // namespace megalith::recording
