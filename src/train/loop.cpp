@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/failure.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/stopwatch.h"
@@ -31,13 +32,19 @@ double save_delay(const Schedule& schedule, const std::vector<Span>& spans) {
   return delay + step_seconds(spans) - work_ends;
 }
 
+// Texts of errors may hold names of files, which may be any bytes.
+std::string dumped(const nlohmann::json& summary) {
+  return summary.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 }  // namespace
 
 TrainingLoop::TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine,
                            const Dataset& data, const StepShapes& shapes, const Tokenizer* tokenizer,
                            launch::StatusPage& page, Team* team, FarHosts* far)
     : config_(config), plan_(plan), run_(run), engine_(engine), data_(data), shapes_(shapes),
-      tokenizer_(tokenizer), page_(page), team_(team), leads_(!team || team->first()), plans_(config_, plan_),
+      tokenizer_(tokenizer), page_(page), team_(team), leads_(!team || team->first()), sees_run_dir_(!far || !far->far()),
+      plans_(config_, plan_),
       steps_(shapes.steps_for(config.train.steps, config.train.schedule_by)),
       saver_(run.checkpoints(), engine.model(), tokenizer, config.checkpoint.keep, team, far) {}
 
@@ -50,28 +57,15 @@ TrainResult TrainingLoop::run(LoopState state) {
     log::info("all {} steps are done already; raise train.steps to go on", steps_);
     return {ExitCode::done, summary_before(state)};
   }
-  if (leads_) {
-    log_ = std::make_unique<MetricsLog>(run_.file("metrics.jsonl"), state.step);
-    board_ = std::make_unique<TensorBoardLog>(run_.file("tensorboard"), state.step);
-  }
-  Progress::Options shown{.steps = steps_, .first_step = state.step, .log_every = config_.train.log_every,
-                          .budget_bytes = plan_.budget.value,
-                          .work_before = [this](int64_t step) { return shapes_.layer_tokens_before(step); }};
-  if (leads_) progress_ = std::make_unique<Progress>(shown);
   reset_memory_peak();
   const Stopwatch watch;
   TrainResult result;
-  std::string how = "finished";
   try {
+    begin(state);
     steps(state);
     if (team_) compare_ranks();
-    if (interrupted_) {
-      how = "interrupted";
-      result.code = ExitCode::interrupted;
-    }
   } catch (const Fault& fault) {
-    how = "failed";
-    bool resumable = !last_checkpoint_.empty();
+    const bool resumable = !last_checkpoint_.empty();
     result.code = resumable ? ExitCode::fault_resumable : ExitCode::fault;
     if (progress_) progress_->clear();
     // Of several ranks each says what went wrong when it ends, and the supervisor whether there is a checkpoint.
@@ -79,10 +73,32 @@ TrainResult TrainingLoop::run(LoopState state) {
     else
       log::error("stopped after step {}: {}; {}", state.step, fault.what(),
                  resumable ? "the same command goes on from " + last_checkpoint_ : "there is no checkpoint to go on from");
+    result.summary = leave_failure(state, fault.what(), watch.seconds());
+    return result;
+  } catch (...) {
+    leave_failure(state, failure_of(std::current_exception()).text, watch.seconds());
+    throw;
   }
   progress_.reset();
-  result.summary = write_summary(state, how, watch.seconds());
+  if (interrupted_) result.code = ExitCode::interrupted;
+  result.summary = summary(state, interrupted_ ? "interrupted" : "finished", watch.seconds());
+  if (leads_) write_summary(result.summary);
   return result;
+}
+
+void TrainingLoop::begin(const LoopState& state) {
+  if (leads_) {
+    // They describe the last process of this run, so they would be wrong if this one is killed.
+    for (const char* name : {"summary.json", "trace.json"}) std::filesystem::remove(run_.file(name));
+  }
+  if (team_) team_->world().barrier();  // before another rank can fail and write its own
+  if (!leads_) return;
+  log_ = std::make_unique<MetricsLog>(run_.file("metrics.jsonl"), state.step);
+  board_ = std::make_unique<TensorBoardLog>(run_.file("tensorboard"), state.step);
+  progress_ = std::make_unique<Progress>(
+      Progress::Options{.steps = steps_, .first_step = state.step, .log_every = config_.train.log_every,
+                        .budget_bytes = plan_.budget.value,
+                        .work_before = [this](int64_t step) { return shapes_.layer_tokens_before(step); }});
 }
 
 void TrainingLoop::steps(LoopState& state) {
@@ -271,12 +287,15 @@ nlohmann::json TrainingLoop::measured() {
 nlohmann::json TrainingLoop::summary_before(const LoopState& state) {
   if (const auto path = run_.file("summary.json"); std::filesystem::exists(path)) {
     nlohmann::json before = nlohmann::json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
-    if (before.is_object() && before.value("steps", int64_t{-1}) == state.step) return before;
+    if (before.is_object() && before.value("steps", int64_t{-1}) == state.step && before.value("state", "") == "finished")
+      return before;
   }
-  return write_summary(state, "finished", 0);
+  nlohmann::json now = summary(state, "finished", 0);
+  if (leads_) write_summary(now);
+  return now;
 }
 
-nlohmann::json TrainingLoop::write_summary(const LoopState& state, const std::string& how, double seconds) {
+nlohmann::json TrainingLoop::summary(const LoopState& state, const std::string& how, double seconds) const {
   nlohmann::json summary{{"state", how},
                          {"steps", state.step},
                          {"tokens", state.tokens},
@@ -286,7 +305,10 @@ nlohmann::json TrainingLoop::write_summary(const LoopState& state, const std::st
                          {"report", run_.file("report.html").string()}};
   if (last_loss_) summary["loss"] = *last_loss_;
   if (last_valid_loss_ >= 0) summary["valid_loss"] = last_valid_loss_;
-  if (!leads_) return summary;
+  return summary;
+}
+
+void TrainingLoop::write_summary(nlohmann::json& summary) {
   if (!times_.empty()) {
     const Plan& plan = plans_.at(times_.shape());
     summary["measured"] = measured();
@@ -300,10 +322,24 @@ nlohmann::json TrainingLoop::write_summary(const LoopState& state, const std::st
     summary["ops"] = ops_json(plan.step, op_seconds(plan.predicted.spans), times_.mean_ops());
     write_file_atomically(run_.file("trace.json"), trace_json({{"predicted", &plan.step, plan.predicted.spans},
                                                                {"measured", &plan.step, times_.typical()}}));
-    write_file_atomically(run_.file("summary.json"), summary.dump(1));
   }
+  write_file_atomically(run_.file("summary.json"), dumped(summary));
   write_report(run_.path());
-  return summary;
+}
+
+nlohmann::json TrainingLoop::leave_failure(const LoopState& state, const std::string& error, double seconds) {
+  progress_.reset();
+  nlohmann::json failed = summary(state, "failed", seconds);
+  failed["error"] = error;
+  if (team_) failed["rank"] = team_->world().rank();
+  try {
+    if (leads_) write_summary(failed);
+    // The first rank may never learn of it: it waits for this one until it is ended.
+    else if (sees_run_dir_ && write_file_if_absent(run_.file("summary.json"), dumped(failed))) write_report(run_.path());
+  } catch (const std::exception& also) {  // the run's own error counts
+    log::warn("{}: the end of the run is not recorded: {}", run_.file("summary.json").string(), also.what());
+  }
+  return failed;
 }
 
 }  // namespace megalith
