@@ -155,20 +155,20 @@ StepMetrics TrainingLoop::one_step(LoopState& state, const StopSignals& signals)
   const Stopwatch watch;
   page_.step(state.step, plan_.predicted.seconds);
   StepMetrics metrics;
-  metrics.lr = learning_rate(config_.train, shapes_.full_steps_before(state.step, config_.train.schedule_by));
-  const StepOutcome outcome = train_step(engine_, plans_, data_, config_.train, state.step, metrics.lr, pending_.get(),
+  const double lr = learning_rate(config_.train, shapes_.full_steps_before(state.step, config_.train.schedule_by));
+  const StepOutcome outcome = train_step(engine_, plans_, data_, config_.train, state.step, lr, pending_.get(),
                                          [&] { return signals.stop_requested(); });
   stop_requested_ = outcome.stop;
-  metrics.step_s = watch.seconds();
+  const double step_s = watch.seconds();
   const StepShape shape = shapes_.shape(state.step);
-  if (!pending_) times_.add(shape, metrics.step_s, outcome.spans);
+  if (!pending_) times_.add(shape, step_s, outcome.spans);
   measure_process(state.step);
   describe_shape(metrics, state.step);
   if (pending_) {
     // What updates waited for, or the whole slowdown where that is more: writing takes a share of the cores, too.
-    metrics.save_s = save_delay(plans_.at(shape).step_with_save, outcome.spans);
-    if (!times_.empty() && times_.shape() == shape)
-      metrics.save_s = std::max(*metrics.save_s, metrics.step_s - times_.usual());
+    double save_s = save_delay(plans_.at(shape).step_with_save, outcome.spans);
+    if (!times_.empty() && times_.shape() == shape) save_s = std::max(save_s, step_s - times_.usual());
+    metrics[MetricId::save_s] = save_s;
     if (saver_.finish(*pending_, pending_step_)) {
       last_checkpoint_ = pending_->dir().string();
       page_.checkpoint(pending_step_);
@@ -184,17 +184,22 @@ StepMetrics TrainingLoop::one_step(LoopState& state, const StopSignals& signals)
   else
     last_loss_ = outcome.loss;
   metrics.step = state.step;
-  metrics.loss = outcome.loss;
-  metrics.grad_norm = outcome.gradient_norm;
-  metrics.tokens = state.tokens;
+  metrics[MetricId::loss] = outcome.loss;
+  metrics[MetricId::lr] = lr;
+  metrics[MetricId::grad_norm] = outcome.gradient_norm;
+  metrics[MetricId::tokens] = state.tokens;
+  metrics[MetricId::step_s] = step_s;
   metrics.epochs = data_.epochs_after(state.step, config_.train.batch);
-  metrics.tokens_per_s = static_cast<double>(shape.tokens()) / metrics.step_s;
-  metrics.mem_peak_bytes = allocated_memory().peak + process_bytes_;
+  metrics[MetricId::tokens_per_s] = static_cast<double>(shape.tokens()) / step_s;
+  metrics[MetricId::mem_peak_bytes] = allocated_memory().peak + process_bytes_;
   metrics.skipped = outcome.skipped;
-  metrics.experts = experts_.see(outcome.routing);
-  if (engine_.model().spills())
-    metrics.disk = DiskMetrics{outcome.disk.read, outcome.disk.written, outcome.disk.experts_called};
-  if (config_.train.precision == Precision::fp16) metrics.loss_scale = outcome.loss_scale;
+  experts_.see(outcome.routing, metrics);
+  if (engine_.model().spills()) {
+    metrics[MetricId::disk_read_bytes] = outcome.disk.read;
+    metrics[MetricId::disk_written_bytes] = outcome.disk.written;
+    metrics[MetricId::disk_experts_called] = outcome.disk.experts_called;
+  }
+  if (config_.train.precision == Precision::fp16) metrics[MetricId::loss_scale] = outcome.loss_scale;
   return metrics;
 }
 
@@ -203,11 +208,11 @@ void TrainingLoop::describe_shape(StepMetrics& metrics, int64_t step) const {
   for (const CurriculumSettings& entry : config_.curriculum) {
     const double limit = Pacing(entry.pacing).at(shapes_.before(step, entry.pacing.unit));
     metrics.difficulty.emplace_back(limit_name(config_.curriculum, entry), limit);
-    if (entry.changes_length()) metrics.length = shape.length;
+    if (entry.changes_length()) metrics[MetricId::length] = shape.length;
   }
-  if (config_.token_dropping.on()) metrics.kept = shape.processed();
+  if (config_.token_dropping.on()) metrics[MetricId::kept] = shape.processed();
   if (config_.token_dropping.on() || !config_.curriculum.empty())
-    metrics.layer_tokens = shapes_.layer_tokens_before(step + 1);
+    metrics[MetricId::layer_tokens] = shapes_.layer_tokens_before(step + 1);
 }
 
 void TrainingLoop::measure_process(int64_t step) {
@@ -219,8 +224,9 @@ void TrainingLoop::measure_process(int64_t step) {
 
 void TrainingLoop::look(StepMetrics& metrics, bool last) {
   if (data_.valid_sequences() > 0) {
-    metrics.valid_loss = last_valid_loss_ = validate(engine_, plan_, data_, last ? 0 : config_.train.eval_batches,
-                                                      team_ ? team_->mesh().size(Axis::data) : 1);
+    last_valid_loss_ = validate(engine_, plan_, data_, last ? 0 : config_.train.eval_batches,
+                                team_ ? team_->mesh().size(Axis::data) : 1);
+    metrics[MetricId::valid_loss] = last_valid_loss_;
     if (progress_)
       progress_->note(fmt::format("step {}: validation loss {:.4f}, perplexity {:.2f}", metrics.step, last_valid_loss_,
                                   std::exp(last_valid_loss_)));
