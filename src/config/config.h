@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "config/model_shape.h"
+#include "config/optimizer_table.h"
 
 namespace megalith {
 
@@ -62,7 +63,6 @@ struct DataSettings {
   bool operator==(const DataSettings&) const = default;
 };
 
-enum class OptimizerKind { adamw, sgd, lion, adafactor };
 enum class Decay { cosine, linear, inverse_sqrt, constant };
 enum class Precision { fp32, bf16, fp16 };
 
