@@ -41,8 +41,9 @@ bench-smoke: ## a quick check that a step is not slower than plain PyTorch's
 	@scripts/bench smoke
 
 docs: build ## write the generated pages again
-	@ninja -C $(BUILD) test_config
+	@ninja -C $(BUILD) test_config test_report
 	@MEGALITH_REGENERATE=1 $(BUILD)/test_config --gtest_filter='Reference.*' >/dev/null; true
+	@MEGALITH_REGENERATE=1 $(BUILD)/test_report --gtest_filter='MetricTable.*' >/dev/null; true
 
 clean: ## remove what was built
 	rm -rf $(BUILD) $(BUILD)-*

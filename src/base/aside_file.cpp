@@ -57,4 +57,10 @@ void AsideFile::give_name() {
   named_ = true;
 }
 
+bool AsideFile::give_name_if_free() {
+  if (::link(aside_.c_str(), path_.c_str()) == 0) return true;  // the destructor removes the other name
+  if (errno != EEXIST) throw_cannot("write", path_, errno);
+  return false;
+}
+
 }  // namespace megalith

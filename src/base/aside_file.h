@@ -29,6 +29,8 @@ class AsideFile {
   void end();
   // Replaces what had the name. After end(); syncing the folder is the caller's, who may name several.
   void give_name();
+  // The same, but returns false if a file has the name already. That file stays.
+  bool give_name_if_free();
   const std::filesystem::path& path() const { return path_; }
 
  private:

@@ -53,6 +53,15 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
   sync_directory(path.parent_path());
 }
 
+bool write_file_if_absent(const std::filesystem::path& path, std::string_view content) {
+  AsideFile file(path);
+  file.put(content);
+  file.end();
+  const bool written = file.give_name_if_free();
+  if (written) sync_directory(path.parent_path());
+  return written;
+}
+
 void sync_directory(const std::filesystem::path& directory) {
   Descriptor dir{::open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   if (dir.fd >= 0) ::fsync(dir.fd);

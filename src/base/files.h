@@ -15,6 +15,9 @@ std::string read_file(const std::filesystem::path& path);
 // Writes beside the target, syncs, renames over it. Throws Fault (disk full, I/O error) or UserError (no permission).
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
+// The same, but a file that exists stays and the result is false. If several processes write, one of them succeeds.
+bool write_file_if_absent(const std::filesystem::path& path, std::string_view content);
+
 // What the system said to an attempt ("read", "write") on a file: a Fault where the disk is full or failing, else a UserError.
 [[noreturn]] void throw_cannot(const char* verb, const std::filesystem::path& path, int error);
 

@@ -1,15 +1,13 @@
 #include "cli/cli.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <new>
 #include <string_view>
 #include <vector>
 
+#include "base/failure.h"
 #include "base/log.h"
 #include "cli/commands.h"
 #include "config/nearest.h"
@@ -40,9 +38,6 @@ int fail(const CommandContext& context, ExitCode code, const char* kind, const s
     put(stdout, json_line({{"error", message}, {"exit_code", static_cast<int>(code)}}));
   return context.rank->end(code, kind + message);
 }
-
-// The first line of LibTorch's message: the rest is a stack.
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // An unknown command first: CLI11 would only list all that follows it as unexpected.
 std::string what_is_wrong(const CLI::App& app, int argc, char** argv, const CLI::ParseError& error) {
@@ -93,20 +88,9 @@ int run_as(launch::RankProcess& rank, int argc, char** argv) {
     if (!result.failure.empty()) return fail(context, result.code, "", result.failure);
     if (context.json && !result.json.is_null() && rank.environment().rank == 0) put_result(json_line(result.json));
     return rank.end(result.code, "");
-  } catch (const UserError& error) {
-    return fail(context, ExitCode::user, "", error.what());
-  } catch (const Interrupted& stopped) {
-    return fail(context, ExitCode::interrupted, "", stopped.what());
-  } catch (const Fault& fault) {
-    return fail(context, ExitCode::fault, "", fault.what());
-  } catch (const std::filesystem::filesystem_error& error) {
-    return fail(context, ExitCode::fault, "", error.what());
-  } catch (const std::bad_alloc&) {
-    return fail(context, ExitCode::fault, "", "out of memory");
-  } catch (const c10::Error& error) {
-    return fail(context, ExitCode::bug, "a bug of ours, please report it: ", first_line(error.what_without_backtrace()));
-  } catch (const std::exception& error) {
-    return fail(context, ExitCode::bug, "a bug of ours, please report it: ", error.what());
+  } catch (...) {
+    const Failure failure = failure_of(std::current_exception());
+    return fail(context, failure.code, failure.code == ExitCode::bug ? "a bug of ours, please report it: " : "", failure.text);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/number_formats.h"
 #include "base/units.h"
+#include "config/optimizer_table.h"
 #include "families/model_shape.h"
 #include "layout/split.h"
 
@@ -64,7 +65,6 @@ struct DataSettings {
   bool operator==(const DataSettings&) const = default;
 };
 
-enum class OptimizerKind { adamw, sgd, lion, adafactor };
 enum class Decay { cosine, linear, inverse_sqrt, constant };
 
 // What progress is counted in.

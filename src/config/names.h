@@ -14,8 +14,10 @@ constexpr std::array<std::string_view, 3> names_of(Objective) {
 constexpr std::array<std::string_view, 2> names_of(AttentionReach) {
   return {"sequence", "document"};
 }
-constexpr std::array<std::string_view, 4> names_of(OptimizerKind) {
-  return {"adamw", "sgd", "lion", "adafactor"};
+constexpr std::array<std::string_view, kOptimizers.size()> names_of(OptimizerKind) {
+  std::array<std::string_view, kOptimizers.size()> words;
+  for (size_t i = 0; i < words.size(); i++) words[i] = kOptimizers[i].word;
+  return words;
 }
 constexpr std::array<std::string_view, 4> names_of(Decay) {
   return {"cosine", "linear", "inverse_sqrt", "constant"};

@@ -1,5 +1,7 @@
 #include "config/train_options.h"
 
+#include <deque>
+
 #include "config/option_types.h"
 
 namespace megalith {
@@ -7,9 +9,31 @@ namespace {
 
 #define FIELD(member) [](auto& config) -> auto& { return config.member; }
 
-bool has_betas(const Config& c) {
-  return c.train.optimizer == OptimizerKind::adamw || c.train.optimizer == OptimizerKind::lion;
+// An option keeps a view of its condition.
+std::string_view kept(std::string text) {
+  static std::deque<std::string> texts;
+  return texts.emplace_back(std::move(text));
 }
+
+// For options that only some optimizers read.
+Entry for_optimizers(Entry option, bool (*reads_it)(const OptimizerRow&)) {
+  return std::move(option).when(kept("train.optimizer is " + optimizer_words(reads_it)),
+                                [=](const Config& c) { return reads_it(row_of(c.train.optimizer)); });
+}
+
+// State can be packed if it is that of single elements. One that only momentum fills is empty without momentum.
+std::string_view where_state_can_be_packed() {
+  return kept(fmt::format(
+      "train.optimizer is {}, or {} with momentum ({}'s own is small)",
+      optimizer_words([](const OptimizerRow& row) { return row.elementwise && !row.momentum; }, ", "),
+      optimizer_words([](const OptimizerRow& row) { return row.elementwise && row.momentum; }),
+      optimizer_words([](const OptimizerRow& row) { return !row.elementwise; })));
+}
+bool state_can_be_packed(const Config& c) {
+  const OptimizerRow& optimizer = row_of(c.train.optimizer);
+  return optimizer.elementwise && (!optimizer.momentum || c.train.momentum > 0);
+}
+
 bool decays_to_an_end(const Config& c) {
   return c.train.decay == Decay::cosine || c.train.decay == Decay::linear;
 }
@@ -54,11 +78,7 @@ std::vector<Option> train_options() {
       choice("train.optimizer_state", FIELD(train.optimizer_state), "fp32",
              "How the optimizer's state is kept between updates: 4, 2 or 1 bytes a number (int8 with a scale for every "
              "256), rounded at random so that small changes are not lost.")
-          .when("train.optimizer is adamw, lion, or sgd with momentum (adafactor's own is small)",
-                [](const Config& c) {
-                  return c.train.optimizer != OptimizerKind::adafactor &&
-                         (c.train.optimizer != OptimizerKind::sgd || c.train.momentum > 0);
-                }),
+          .when(where_state_can_be_packed(), state_can_be_packed),
       number("train.lr", FIELD(train.lr), above(0), "0.0003", "Learning rate after warm-up.").free(),
       number("train.min_lr", FIELD(train.min_lr), from(0), "train.lr / 10",
              "Learning rate at the end of a cosine or linear decay.")
@@ -70,19 +90,17 @@ std::vector<Option> train_options() {
           .free(),
       choice("train.decay", FIELD(train.decay), "cosine", "How the learning rate falls after warm-up.")
           .free(),
-      two_numbers("train.betas", FIELD(train.beta1), FIELD(train.beta2), fraction(), "[0.9, 0.95]",
-                  "Decay of the gradient's first and second moment.")
-          .free()
-          .when("train.optimizer is adamw or lion", has_betas),
-      number("train.eps", FIELD(train.eps), above(0), "1e-08", "Added to the second moment's root.")
-          .free()
-          .when("train.optimizer is adamw",
-                [](const Config& c) { return c.train.optimizer == OptimizerKind::adamw; }),
-      number("train.momentum", FIELD(train.momentum), fraction(), "0.9",
-             "Share of the last update that is kept.")
-          .free()
-          .when("train.optimizer is sgd",
-                [](const Config& c) { return c.train.optimizer == OptimizerKind::sgd; }),
+      for_optimizers(two_numbers("train.betas", FIELD(train.beta1), FIELD(train.beta2), fraction(), "[0.9, 0.95]",
+                                 "Decay of the gradient's first and second moment.")
+                         .free(),
+                     [](const OptimizerRow& row) { return row.betas; }),
+      for_optimizers(
+          number("train.eps", FIELD(train.eps), above(0), "1e-08", "Added to the second moment's root.").free(),
+          [](const OptimizerRow& row) { return row.eps; }),
+      for_optimizers(number("train.momentum", FIELD(train.momentum), fraction(), "0.9",
+                            "Share of the last update that is kept.")
+                         .free(),
+                     [](const OptimizerRow& row) { return row.momentum; }),
       number("train.weight_decay", FIELD(train.weight_decay), from(0), "0.1",
              "Decoupled weight decay; norms and biases have none.")
           .free(),

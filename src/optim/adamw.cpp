@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "optim/kernel.h"
-#include "optim/kinds.h"
+#include "optim/optimizer.h"
 
 namespace megalith {
 namespace {

@@ -3,7 +3,7 @@
 //   p *= 1 - lr wd;  p -= lr sign(b1 m + (1 - b1) g);  m = b2 m + (1 - b2) g        sign(0) = 0
 #include "base/error.h"
 #include "optim/kernel.h"
-#include "optim/kinds.h"
+#include "optim/optimizer.h"
 
 namespace megalith {
 namespace {

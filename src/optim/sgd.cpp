@@ -3,7 +3,7 @@
 //   g += wd p;  b = momentum b + g;  p -= lr b
 #include "base/error.h"
 #include "optim/kernel.h"
-#include "optim/kinds.h"
+#include "optim/optimizer.h"
 
 namespace megalith {
 namespace {

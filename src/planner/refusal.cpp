@@ -17,6 +17,7 @@ namespace {
 std::vector<Way> ways_to_fit(const Config& config, Bytes process, Bytes budget) {
   std::vector<Way> ways;
   const bool divided = config.parallel.divides_parameters();
+  const OptimizerRow& optimizer = row_of(config.train.optimizer);
   const auto try_with = [&](const std::string& say, const std::function<void(Config&)>& change) {
     Config changed = config;
     change(changed);
@@ -32,13 +33,14 @@ std::vector<Way> ways_to_fit(const Config& config, Bytes process, Bytes budget) 
   if (config.memory.spill.empty() && !config.memory.device)
     try_with("memory.spill=DIRECTORY", [](Config& c) { c.memory.spill = std::string("."); });
   if (config.memory.window > 1) try_with("memory.window=1", [](Config& c) { c.memory.window = 1; });
-  if (config.train.optimizer_state == Packing::fp32 && config.train.optimizer != OptimizerKind::adafactor && !divided)
+  if (config.train.optimizer_state == Packing::fp32 && optimizer.elementwise && !divided)
     try_with("train.optimizer_state=int8", [](Config& c) { c.train.optimizer_state = Packing::int8; });
   if (config.train.activations == Packing::fp32 && config.train.precision == Precision::fp32 &&
       config.memory.recompute != Recompute::selective)
     try_with("memory.activations=int8", [](Config& c) { c.train.activations = Packing::int8; });
-  if (config.train.optimizer == OptimizerKind::adamw && !divided)
-    try_with("train.optimizer=adafactor", [](Config& c) { c.train.optimizer = OptimizerKind::adafactor; });
+  for (const OptimizerRow& other : kOptimizers)
+    if (optimizer.state_floats > 1 && other.state_floats == 0 && !divided)
+      try_with(fmt::format("train.optimizer={}", other.word), [&](Config& c) { c.train.optimizer = other.kind; });
   return ways;
 }
 

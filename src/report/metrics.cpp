@@ -29,10 +29,6 @@ void put(Json& record, const std::string& key, double value) {
   record[key + std::string(kNonfinite)] = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
-void put(Json& record, const std::string& key, const std::optional<double>& value) {
-  if (value) put(record, key, *value);
-}
-
 std::optional<double> get(const Json& record, const std::string& key) {
   auto field = record.find(key);
   if (field == record.end()) return std::nullopt;
@@ -43,20 +39,78 @@ std::optional<double> get(const Json& record, const std::string& key) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-ExpertMetrics read_experts(const Json& x) {
-  ExpertMetrics m{get(x, "aux").value_or(0),  get(x, "z").value_or(0),       get(x, "dropped").value_or(0),
-                  get(x, "load").value_or(1), get(x, "entropy").value_or(0), {}};
-  const auto layers = x.find("layers");
-  if (layers == x.end() || !layers->is_array()) return m;
-  for (const Json& layer : *layers) {
-    if (!layer.is_object()) continue;
-    ExpertLoads loads{static_cast<int64_t>(get(layer, "layer").value_or(0)), {}, get(layer, "dropped").value_or(0),
-                      get(layer, "entropy").value_or(0)};
-    if (auto each = layer.find("load"); each != layer.end() && each->is_array())
-      for (const Json& load : *each) loads.load.push_back(load.is_number() ? load.get<double>() : 0);
-    m.layers.push_back(std::move(loads));
+// The object that a key stands in, and its name there: "disk.read_bytes" is `read_bytes` of `disk`.
+struct Place {
+  explicit Place(std::string_view key) {
+    const size_t dot = key.find('.');
+    if (dot != key.npos) object = key.substr(0, dot);
+    name = key.substr(dot == key.npos ? 0 : dot + 1);
   }
-  return m;
+  Json& in(Json& record) const { return object.empty() ? record : record[object]; }
+  const Json* found_in(const Json& record) const {
+    if (object.empty()) return &record;
+    const auto found = record.find(object);
+    return found != record.end() && found->is_object() ? &*found : nullptr;
+  }
+  std::string object, name;
+};
+
+void put_own(Json& record, const MetricRow& row, const StepMetrics& m) {
+  const Place place(row.key);
+  switch (row.id) {
+    case MetricId::step: record[place.name] = m.step; return;
+    case MetricId::epoch:
+      if (m.epochs.size() == 1) put(record, place.name, m.epochs[0]);
+      if (m.epochs.size() > 1) record[place.name + "s"] = m.epochs;
+      return;
+    case MetricId::skipped:
+      if (m.skipped) record[place.name] = true;
+      return;
+    case MetricId::difficulty:
+      for (const auto& [metric, limit] : m.difficulty) put(record[place.name], metric, limit);
+      return;
+    case MetricId::expert_layers:
+      for (const ExpertLoads& layer : m.expert_layers)
+        place.in(record)[place.name].push_back(
+            {{"layer", layer.layer}, {"load", layer.load}, {"dropped", layer.dropped}, {"entropy", layer.entropy}});
+      return;
+    case MetricId::sample:
+      if (m.sample) record[place.name] = *m.sample;
+      return;
+    default: MEGALITH_ASSERT(false, "{} has no field of its own", row.key);
+  }
+}
+
+std::vector<double> numbers_of(const Json& list) {
+  std::vector<double> numbers;
+  for (const Json& number : list) numbers.push_back(number.is_number() ? number.get<double>() : 0);
+  return numbers;
+}
+
+void take_own(StepMetrics& m, const MetricRow& row, const Json& field) {
+  switch (row.id) {
+    case MetricId::epoch: m.epochs = {field.is_number() ? field.get<double>() : 0}; return;
+    case MetricId::skipped: m.skipped = field == true; return;
+    case MetricId::difficulty:
+      if (!field.is_object()) return;
+      for (const auto& [metric, limit] : field.items())
+        if (!metric.ends_with(kNonfinite)) m.difficulty.emplace_back(metric, get(field, metric).value_or(0));
+      return;
+    case MetricId::expert_layers:
+      for (const Json& layer : field) {
+        if (!layer.is_object()) continue;
+        ExpertLoads& loads = m.expert_layers.emplace_back();
+        loads.layer = static_cast<int64_t>(get(layer, "layer").value_or(0));
+        loads.dropped = get(layer, "dropped").value_or(0);
+        loads.entropy = get(layer, "entropy").value_or(0);
+        if (auto load = layer.find("load"); load != layer.end() && load->is_array()) loads.load = numbers_of(*load);
+      }
+      return;
+    case MetricId::sample:
+      if (field.is_string()) m.sample = field.get<std::string>();
+      return;
+    default: return;
+  }
 }
 
 // Calls `use(number, line)` for every line that a newline ends; returns the torn rest.
@@ -83,39 +137,14 @@ std::optional<std::string> kept_records(std::string_view text, int64_t last_step
 
 std::string to_json_line(const StepMetrics& m) {
   Json record;
-  record["step"] = m.step;
-  put(record, "loss", m.loss);
-  put(record, "lr", m.lr);
-  put(record, "grad_norm", m.grad_norm);
-  record["tokens"] = m.tokens;
-  if (m.epochs.size() == 1) put(record, "epoch", m.epochs[0]);
-  if (m.epochs.size() > 1) record["epochs"] = m.epochs;
-  put(record, "step_s", m.step_s);
-  put(record, "tokens_per_s", m.tokens_per_s);
-  record["mem_peak_bytes"] = m.mem_peak_bytes;
-  if (m.skipped) record["skipped"] = true;
-  put(record, "loss_scale", m.loss_scale);
-  if (m.length) record["length"] = *m.length;
-  if (m.kept) record["kept"] = *m.kept;
-  put(record, "layer_tokens", m.layer_tokens);
-  for (const auto& [metric, limit] : m.difficulty) put(record["difficulty"], metric, limit);
-  if (m.experts) {
-    Json& experts = record["experts"];
-    put(experts, "aux", m.experts->aux);
-    put(experts, "z", m.experts->z);
-    put(experts, "dropped", m.experts->dropped);
-    put(experts, "load", m.experts->load);
-    put(experts, "entropy", m.experts->entropy);
-    for (const ExpertLoads& layer : m.experts->layers)
-      experts["layers"].push_back(
-          {{"layer", layer.layer}, {"load", layer.load}, {"dropped", layer.dropped}, {"entropy", layer.entropy}});
+  for (const MetricRow& row : kMetrics) {
+    const std::optional<double>& value = m[row.id];
+    const Place place(row.key);
+    if (row.form == MetricForm::own) put_own(record, row, m);
+    else if (value && row.form == MetricForm::whole && std::isfinite(*value))
+      place.in(record)[place.name] = static_cast<int64_t>(*value);
+    else if (value) put(place.in(record), place.name, *value);
   }
-  if (m.disk)
-    record["disk"] = {{"read_bytes", m.disk->read_bytes}, {"written_bytes", m.disk->written_bytes},
-                      {"experts_called", m.disk->experts_called}};
-  put(record, "valid_loss", m.valid_loss);
-  put(record, "save_s", m.save_s);
-  if (m.sample) record["sample"] = *m.sample;
   return record.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -124,39 +153,16 @@ std::optional<StepMetrics> parse_metrics_line(std::string_view line) {
   if (!record.is_object()) return std::nullopt;
   auto step = record.find("step");
   if (step == record.end() || !step->is_number_integer()) return std::nullopt;
-  auto whole_of = [](const Json& of, const char* key) {
-    auto field = of.find(key);
-    return field != of.end() && field->is_number_integer() ? field->get<int64_t>() : 0;
-  };
-  auto whole = [&](const char* key) { return whole_of(record, key); };
   StepMetrics m;
   m.step = step->get<int64_t>();
-  m.loss = get(record, "loss").value_or(std::numeric_limits<double>::quiet_NaN());
-  m.lr = get(record, "lr").value_or(0);
-  m.grad_norm = get(record, "grad_norm").value_or(0);
-  m.tokens = whole("tokens");
-  if (auto epoch = get(record, "epoch")) m.epochs = {*epoch};
-  if (auto each = record.find("epochs"); each != record.end() && each->is_array())
-    for (const Json& epoch : *each) m.epochs.push_back(epoch.is_number() ? epoch.get<double>() : 0);
-  m.step_s = get(record, "step_s").value_or(0);
-  m.tokens_per_s = get(record, "tokens_per_s").value_or(0);
-  m.mem_peak_bytes = whole("mem_peak_bytes");
-  auto skipped = record.find("skipped");
-  m.skipped = skipped != record.end() && *skipped == true;
-  m.loss_scale = get(record, "loss_scale");
-  if (record.contains("length")) m.length = whole("length");
-  if (record.contains("kept")) m.kept = whole("kept");
-  m.layer_tokens = get(record, "layer_tokens");
-  if (auto x = record.find("experts"); x != record.end() && x->is_object())
-    m.experts = read_experts(*x);
-  if (auto disk = record.find("disk"); disk != record.end() && disk->is_object())
-    m.disk = DiskMetrics{whole_of(*disk, "read_bytes"), whole_of(*disk, "written_bytes"), whole_of(*disk, "experts_called")};
-  if (auto limits = record.find("difficulty"); limits != record.end() && limits->is_object())
-    for (const auto& [metric, limit] : limits->items()) m.difficulty.emplace_back(metric, get(*limits, metric).value_or(0));
-  m.valid_loss = get(record, "valid_loss");
-  m.save_s = get(record, "save_s");
-  if (auto sample = record.find("sample"); sample != record.end() && sample->is_string())
-    m.sample = sample->get<std::string>();
+  for (const MetricRow& row : kMetrics) {
+    const Place place(row.key);
+    const Json* object = place.found_in(record);
+    if (!object) continue;
+    if (row.form != MetricForm::own) m[row.id] = get(*object, place.name);
+    else if (auto field = object->find(place.name); field != object->end()) take_own(m, row, *field);
+  }
+  if (auto each = record.find("epochs"); each != record.end() && each->is_array()) m.epochs = numbers_of(*each);
   return m;
 }
 

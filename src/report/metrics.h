@@ -1,11 +1,16 @@
 // metrics.jsonl: one JSON object a line, one line a step; what every curve of a run is drawn from.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "report/metric_table.h"
 
 namespace megalith {
 
@@ -18,45 +23,20 @@ struct ExpertLoads {
   bool operator==(const ExpertLoads&) const = default;
 };
 
-// Of the layers with experts.
-struct ExpertMetrics {
-  double aux = 0, z = 0;       // balancing and z loss, means over tokens and layers, without their weights
-  double dropped = 0;          // share of the choices that no expert took
-  double load = 1;             // the busiest expert's tokens over the mean, in the layer where that is most
-  double entropy = 0;          // of the routers, mean over tokens and layers
-  std::vector<ExpertLoads> layers;  // in some hundred records of a run
-  bool operator==(const ExpertMetrics&) const = default;
-};
-
-// What went over the disk of a run that spills.
-struct DiskMetrics {
-  int64_t read_bytes = 0, written_bytes = 0;  // of rank 0
-  int64_t experts_called = 0;  // by layers that had to wait for them: the step before had not chosen them
-  bool operator==(const DiskMetrics&) const = default;
-};
-
+// One step. Numbers are by MetricId; metric_table.h says what each means. One that was not measured is absent.
 struct StepMetrics {
-  int64_t step = 0;            // steps done, this one included: the first step is 1
-  double loss = 0;             // mean over the step's targets, in nats; may be non-finite where skipped
-  double lr = 0;
-  double grad_norm = 0;        // global, before clipping
-  int64_t tokens = 0;          // consumed by the run so far
-  std::vector<double> epochs;  // passes over the training data so far; one for each data set that is blended
-  double step_s = 0;           // seconds, without validation
-  double tokens_per_s = 0;     // of this step
-  int64_t mem_peak_bytes = 0;  // of the process so far
-  bool skipped = false;        // non-finite loss or gradient: no update was made
-  std::optional<double> loss_scale;   // fp16
-  // Where a curriculum or token dropping shapes the step.
-  std::optional<int64_t> length;        // tokens of a sequence
-  std::optional<int64_t> kept;          // of them, in the layers that drop
-  std::optional<double> layer_tokens;   // consumed so far; a token that one of L layers dropped counts 1 / L less
-  std::vector<std::pair<std::string, double>> difficulty;  // the limit of each metric
-  std::optional<ExpertMetrics> experts;
-  std::optional<DiskMetrics> disk;
-  std::optional<double> valid_loss;   // where the step was followed by a validation
-  std::optional<double> save_s;       // delay that a save added to this step, in seconds
-  std::optional<std::string> sample;  // text generated after this step
+  int64_t step = 0;
+  std::array<std::optional<double>, kMetricCount> values{};
+  std::vector<double> epochs;  // one for each data set that is blended
+  bool skipped = false;
+  std::vector<std::pair<std::string, double>> difficulty;
+  std::vector<ExpertLoads> expert_layers;
+  std::optional<std::string> sample;
+
+  std::optional<double>& operator[](MetricId id) { return values[static_cast<size_t>(id)]; }
+  const std::optional<double>& operator[](MetricId id) const { return values[static_cast<size_t>(id)]; }
+  // Not a number where it was not measured.
+  double get(MetricId id) const { return (*this)[id].value_or(std::numeric_limits<double>::quiet_NaN()); }
 };
 
 // One line of metrics.jsonl, without its newline. JSON has no infinities: a non-finite number becomes null

@@ -12,17 +12,25 @@ namespace {
 
 constexpr double kSmoothing = 0.95;      // weight of the past in the loss shown
 
+std::string shown(const MetricRow& row, double value, int64_t budget_bytes) {
+  switch (row.unit) {
+    case MetricUnit::nats: return fmt::format("{} {:.4f}", row.line, value);
+    case MetricUnit::tokens_per_s:
+      return fmt::format("{} {}", show_count(std::llround(std::fmin(std::fmax(value, 0), 1e15))), row.line);
+    case MetricUnit::bytes:
+      return show(Bytes(std::llround(value))) + (budget_bytes > 0 ? " of " + show(Bytes(budget_bytes)) : "");
+    default: return fmt::format("{} {:.3g}", row.line, value);
+  }
+}
+
 std::string plain_line(const ProgressView& view, const StepMetrics& m) {
   std::string line = fmt::format("step {}/{}", view.step, view.steps);
   if (m.skipped)
-    line += fmt::format("  skipped: loss {}, gradient norm {}", m.loss, m.grad_norm);
-  else
-    line += fmt::format("  loss {:.4f}", m.loss);
-  if (m.valid_loss) line += fmt::format("  valid {:.4f}", *m.valid_loss);
-  line += fmt::format("  lr {:.3g}  grad {:.3g}  {} tok/s", m.lr, m.grad_norm,
-                      show_count(std::llround(std::fmin(std::fmax(m.tokens_per_s, 0), 1e15))));
-  if (m.mem_peak_bytes > 0) line += "  " + show(Bytes(m.mem_peak_bytes));
-  if (m.mem_peak_bytes > 0 && view.budget_bytes > 0) line += " of " + show(Bytes(view.budget_bytes));
+    line += fmt::format("  skipped: loss {}, gradient norm {}", m.get(MetricId::loss), m.get(MetricId::grad_norm));
+  for (const auto& group : metrics_by_chart())
+    for (const MetricRow* row : group)
+      if (!row->line.empty() && m[row->id] && !(m.skipped && row->id == MetricId::loss))
+        line += "  " + shown(*row, *m[row->id], row->id == MetricId::mem_peak_bytes ? view.budget_bytes : 0);
   if (view.seconds_left >= 0) line += "  " + show_left(view.seconds_left);
   return line;
 }
@@ -52,16 +60,17 @@ void Progress::draw(double now, bool at_once) {
 void Progress::step(const StepMetrics& metrics) {
   double now = options_.clock();
   view_.step = metrics.step;
-  view_.tokens_per_s = metrics.tokens_per_s;
-  view_.memory_bytes = metrics.mem_peak_bytes;
-  if (metrics.valid_loss) view_.valid_loss = metrics.valid_loss;
+  view_.tokens_per_s = metrics[MetricId::tokens_per_s].value_or(0);
+  view_.memory_bytes = std::llround(metrics[MetricId::mem_peak_bytes].value_or(0));
+  if (metrics[MetricId::valid_loss]) view_.valid_loss = metrics[MetricId::valid_loss];
+  const double loss = metrics.get(MetricId::loss);
   if (metrics.skipped) {
     view_.skipped++;
-  } else if (std::isfinite(metrics.loss)) {
+  } else if (std::isfinite(loss)) {
     // Mean with decaying weights; without the division the first losses would be drawn towards zero.
     double past = smoothing_weight_ * kSmoothing;
     smoothing_weight_ = past + 1;
-    view_.loss = past > 0 ? view_.loss + (metrics.loss - view_.loss) / smoothing_weight_ : metrics.loss;
+    view_.loss = past > 0 ? view_.loss + (loss - view_.loss) / smoothing_weight_ : loss;
   }
   // Wall-clock time of this process, so that validations and saves count as they come.
   const double done = options_.work_before(view_.step) - options_.work_before(options_.first_step);
@@ -71,7 +80,7 @@ void Progress::step(const StepMetrics& metrics) {
   bool due = view_.step % std::max<int64_t>(options_.log_every, 1) == 0;
   if (line_.terminal())
     draw(now, last);
-  else if (due || last || metrics.skipped || metrics.valid_loss)
+  else if (due || last || metrics.skipped || metrics[MetricId::valid_loss])
     line_.print(plain_line(view_, metrics));
 }
 

@@ -1,8 +1,8 @@
 // What report.html embeds, gathered from a run directory:
 //   run, written (seconds since 1970), files {name: "ok" | "missing" | why it cannot be read}
 //   config (text), facts {model, data, batch, ...: short texts from it}, plan, summary (as they are)
-//   curves {loss, valid, lr, grad_norm, tokens_per_s, memory, length, kept, "difficulty/METRIC"}: see series.h; the last
-//     ones are empty or absent in runs without a curriculum or token dropping
+//   charts [{title, unit, series [{key, label, noisy}]}]: those of metric_table.h
+//   curves {KEY: a curve, "difficulty/METRIC": a curve}: see series.h; empty where a run has no such metric
 //   so_far: what metrics.jsonl alone tells, for runs without a summary
 //   experts [{step, layers [{layer, load, dropped, entropy}]}]: records that tell all loads, thinned out
 //   skipped {count, list}, samples {count, list}: the lists thinned out to what a page can show
@@ -74,25 +74,32 @@ std::vector<size_t> thinned(size_t count) {
 // The limit of a curriculum's metric; not a number where it is what sequences are cut to, which has a curve of its own.
 double limit_of(const StepMetrics& m, const std::string& metric) {
   for (const auto& [name, limit] : m.difficulty)
-    if (name == metric && !(name == "length" && m.length)) return limit;
+    if (name == metric && !(name == "length" && m[MetricId::length])) return limit;
   return std::nan("");
 }
 
+json charts() {
+  json charts = json::array();
+  for (const auto& group : metrics_by_chart()) {
+    const MetricRow& first = *group.front();
+    if (first.chart.empty() || first.form == MetricForm::own) continue;
+    json series = json::array();
+    for (const MetricRow* row : group) series.push_back({{"key", row->key}, {"label", row->label}, {"noisy", row->noisy}});
+    charts.push_back({{"title", first.chart}, {"unit", name(first.unit)}, {"series", series}});
+  }
+  return charts;
+}
+
 json curves_of(const std::vector<StepMetrics>& all) {
-  auto whole = [](const std::optional<int64_t>& value) { return value ? static_cast<double>(*value) : std::nan(""); };
   auto curve = [&](auto value) {
     std::vector<Point> points;
     for (const StepMetrics& m : all) points.push_back({m.step, value(m)});
     return bucketed(points, kBuckets);
   };
-  json curves{{"loss", curve([](auto& m) { return m.loss; })},
-              {"valid", curve([](auto& m) { return m.valid_loss.value_or(std::nan("")); })},
-              {"lr", curve([](auto& m) { return m.lr; })},
-              {"grad_norm", curve([](auto& m) { return m.grad_norm; })},
-              {"tokens_per_s", curve([](auto& m) { return m.tokens_per_s; })},
-              {"memory", curve([](auto& m) { return static_cast<double>(m.mem_peak_bytes); })},
-              {"length", curve([&](auto& m) { return whole(m.length); })},
-              {"kept", curve([&](auto& m) { return whole(m.kept); })}};
+  json curves = json::object();
+  for (const MetricRow& row : kMetrics)
+    if (!row.chart.empty() && row.form != MetricForm::own)
+      curves[std::string(row.key)] = curve([&](auto& m) { return m.get(row.id); });
   if (!all.empty())
     for (const auto& [metric, _] : all.back().difficulty)
       curves["difficulty/" + metric] = curve([&metric = metric](auto& m) { return limit_of(m, metric); });
@@ -104,18 +111,19 @@ json so_far(const std::vector<StepMetrics>& all) {
   std::vector<double> times;
   double seconds = 0, saving = 0, loss = std::nan(""), valid = loss, best = loss;
   int64_t peak = 0, saves = 0, best_step = 0;
+  const auto whole = [](const std::optional<double>& value) { return std::llround(value.value_or(0)); };
   for (const StepMetrics& m : all) {
-    times.push_back(m.step_s);
-    seconds += m.step_s;
-    peak = std::max(peak, m.mem_peak_bytes);
-    if (m.save_s) saves++, saving += *m.save_s;
-    if (std::isfinite(m.loss)) loss = m.loss;
-    if (!m.valid_loss || !std::isfinite(*m.valid_loss)) continue;
-    valid = *m.valid_loss;
+    times.push_back(m[MetricId::step_s].value_or(0));
+    seconds += times.back();
+    peak = std::max<int64_t>(peak, whole(m[MetricId::mem_peak_bytes]));
+    if (m[MetricId::save_s]) saves++, saving += *m[MetricId::save_s];
+    if (std::isfinite(m.get(MetricId::loss))) loss = m.get(MetricId::loss);
+    if (!std::isfinite(m.get(MetricId::valid_loss))) continue;
+    valid = m.get(MetricId::valid_loss);
     if (!(valid >= best)) best = valid, best_step = m.step;
   }
   return {{"step", all.back().step},
-          {"tokens", all.back().tokens},
+          {"tokens", whole(all.back()[MetricId::tokens])},
           {"seconds", finite_or_null(seconds)},
           {"step_s", finite_or_null(median(std::move(times)))},
           {"peak_bytes", peak},
@@ -134,19 +142,19 @@ json skipped_of(const std::vector<StepMetrics>& all) {
   json list = json::array();
   for (size_t i : thinned(skipped.size()))
     list.push_back({{"step", skipped[i]->step},
-                    {"loss", fmt::format("{:.4g}", skipped[i]->loss)},
-                    {"grad_norm", fmt::format("{:.4g}", skipped[i]->grad_norm)}});
+                    {"loss", fmt::format("{:.4g}", skipped[i]->get(MetricId::loss))},
+                    {"grad_norm", fmt::format("{:.4g}", skipped[i]->get(MetricId::grad_norm))}});
   return {{"count", skipped.size()}, {"list", list}};
 }
 
 json expert_series(const std::vector<StepMetrics>& all) {
   std::vector<const StepMetrics*> told;
   for (const StepMetrics& m : all)
-    if (m.experts && !m.experts->layers.empty()) told.push_back(&m);
+    if (!m.expert_layers.empty()) told.push_back(&m);
   json list = json::array();
   for (size_t i : thinned(told.size())) {
     json layers = json::array();
-    for (const ExpertLoads& layer : told[i]->experts->layers)
+    for (const ExpertLoads& layer : told[i]->expert_layers)
       layers.push_back(
           {{"layer", layer.layer}, {"load", layer.load}, {"dropped", layer.dropped}, {"entropy", layer.entropy}});
     list.push_back({{"step", told[i]->step}, {"layers", layers}});
@@ -226,6 +234,7 @@ json report_data(const std::filesystem::path& run_dir) {
             {"facts", facts},
             {"plan", files.load_json("plan.json")},
             {"summary", files.load_json("summary.json")},
+            {"charts", charts()},
             {"curves", curves_of(all)},
             {"so_far", so_far(all)},
             {"experts", expert_series(all)},

@@ -135,16 +135,8 @@ TensorBoardLog::~TensorBoardLog() {
 void TensorBoardLog::append(const StepMetrics& m) {
   Message summary;
   auto add = [&](const Message& value) { summary.message(1, value); };
-  add(scalar("loss/train", m.loss));
-  if (m.valid_loss) add(scalar("loss/valid", *m.valid_loss));
-  add(scalar("lr", m.lr));
-  add(scalar("grad_norm", m.grad_norm));
-  add(scalar("tokens_per_s", m.tokens_per_s));
-  add(scalar("mem_peak_bytes", static_cast<double>(m.mem_peak_bytes)));
-  if (m.loss_scale) add(scalar("loss_scale", *m.loss_scale));
-  if (m.length) add(scalar("length", static_cast<double>(*m.length)));
-  if (m.kept) add(scalar("kept", static_cast<double>(*m.kept)));
-  if (m.layer_tokens) add(scalar("layer_tokens", *m.layer_tokens));
+  for (const MetricRow& row : kMetrics)
+    if (!row.tag.empty() && m[row.id]) add(scalar(row.tag, *m[row.id]));
   for (const auto& [metric, limit] : m.difficulty) add(scalar("difficulty/" + metric, limit));
   if (m.sample) add(text_value("sample", as_preformatted(*m.sample)));
   write_record(event_at(m.step).message(5, summary).bytes());  // Event.summary

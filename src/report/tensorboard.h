@@ -19,7 +19,7 @@ class TensorBoardLog {
   TensorBoardLog(const TensorBoardLog&) = delete;
   TensorBoardLog& operator=(const TensorBoardLog&) = delete;
 
-  // loss/train, loss/valid, lr, grad_norm, tokens_per_s, mem_peak_bytes, loss_scale, and the sample as text.
+  // All metrics that have a tag in metric_table.h, the limits of a curriculum, and the sample as text.
   // Flushed at once. A full disk ends the file with one warning; it never stops the run.
   void append(const StepMetrics& metrics);
 

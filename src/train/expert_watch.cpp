@@ -23,29 +23,28 @@ double in_three_decimals(double x) { return std::round(x * 1000) / 1000; }  // t
 
 }  // namespace
 
-std::optional<ExpertMetrics> ExpertWatch::see(const RoutingRecord& record) {
-  ExpertMetrics m;
-  double tokens = 0, choices = 0, dropped = 0;
+void ExpertWatch::see(const RoutingRecord& record, StepMetrics& metrics) {
+  double tokens = 0, choices = 0, dropped = 0, aux = 0, z = 0, entropy = 0, busiest = 1;
   for (size_t layer = 0; layer < record.size(); layer++) {
     const LayerRouting& routing = record[layer];
     if (routing.tokens == 0) continue;
     tokens += static_cast<double>(routing.tokens);
     choices += static_cast<double>(routing.choices);
     dropped += static_cast<double>(routing.dropped);
-    m.aux += routing.aux;
-    m.z += routing.z;
-    m.entropy += routing.entropy;
+    aux += routing.aux;
+    z += routing.z;
+    entropy += routing.entropy;
     const std::vector<double> load = evenness(routing.load);
-    m.load = std::max(m.load, *std::max_element(load.begin(), load.end()));
+    busiest = std::max(busiest, *std::max_element(load.begin(), load.end()));
     feed(static_cast<int64_t>(layer), routing);
   }
-  if (tokens == 0) return std::nullopt;
-  m.aux /= tokens;
-  m.z /= tokens;
-  m.entropy /= tokens;
-  m.dropped = dropped / choices;
-  if (++seen_ == every_) m.layers = told();
-  return m;
+  if (tokens == 0) return;
+  metrics[MetricId::expert_aux] = aux / tokens;
+  metrics[MetricId::expert_z] = z / tokens;
+  metrics[MetricId::expert_dropped] = dropped / choices;
+  metrics[MetricId::expert_load] = busiest;
+  metrics[MetricId::expert_entropy] = entropy / tokens;
+  if (++seen_ == every_) metrics.expert_layers = told();
 }
 
 void ExpertWatch::feed(int64_t layer, const LayerRouting& routing) {

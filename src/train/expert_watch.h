@@ -3,7 +3,6 @@
 #pragma once
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "model/routing/record.h"
@@ -19,8 +18,8 @@ class ExpertWatch {
 
   explicit ExpertWatch(int64_t steps) : every_(std::max<int64_t>(1, steps / kRecords)) {}
 
-  // A step's numbers; nothing where no layer has experts. Warns of experts that have starved for long, once each.
-  std::optional<ExpertMetrics> see(const RoutingRecord& record);
+  // Adds a step's numbers to `metrics`, if a layer has experts. Warns of experts that have starved for long, once each.
+  void see(const RoutingRecord& record, StepMetrics& metrics);
 
  private:
   void feed(int64_t layer, const LayerRouting& routing);

@@ -56,9 +56,11 @@ Layout resolve_layout(Config& config, int ranks) {
     refuse("memory.device", "a run of one rank", fmt::format("{} with {} ranks", show(*config.memory.device), ranks),
            "devices of several ranks are not built in");
   const bool divided = p.divides_parameters();
-  if (config.train.optimizer == OptimizerKind::adafactor && divided)
-    refuse("train.optimizer", "adamw, lion or sgd with parallel.zero, parallel.tensor or parallel.expert", "adafactor",
-           "it looks at rows and columns of whole parameters, which are divided among ranks there");
+  if (const OptimizerRow& optimizer = row_of(config.train.optimizer); !optimizer.elementwise && divided)
+    refuse("train.optimizer",
+           optimizer_words([](const OptimizerRow& row) { return row.elementwise; }) +
+               " with parallel.zero, parallel.tensor or parallel.expert",
+           std::string(optimizer.word), "it looks at rows and columns of whole parameters, which are divided among ranks there");
   if (config.train.optimizer_state == Packing::int8 && divided)
     refuse("train.optimizer_state", "fp32 or bf16 with parallel.zero, parallel.tensor or parallel.expert", "int8",
            "blocks of numbers with a common scale would be cut");

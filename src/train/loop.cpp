@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/failure.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/stopwatch.h"
@@ -33,13 +34,19 @@ double save_delay(const Schedule& schedule, const std::vector<Span>& spans) {
   return delay + step_seconds(spans) - work_ends;
 }
 
+// Texts of errors may hold names of files, which may be any bytes.
+std::string dumped(const nlohmann::json& summary) {
+  return summary.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 }  // namespace
 
 TrainingLoop::TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine,
                            const Dataset& data, const StepShapes& shapes, const Tokenizer* tokenizer,
                            launch::StatusPage& page, Team* team, FarHosts* far)
     : config_(config), plan_(plan), run_(run), engine_(engine), data_(data), shapes_(shapes),
-      tokenizer_(tokenizer), page_(page), team_(team), leads_(!team || team->first()), plans_(config_, plan_),
+      tokenizer_(tokenizer), page_(page), team_(team), leads_(!team || team->first()), sees_run_dir_(!far || !far->far()),
+      plans_(config_, plan_),
       steps_(shapes.steps_for(config.train.steps, config.train.schedule_by)),
       saver_(run.checkpoints(), engine.model(), tokenizer, config.checkpoint.keep, team, far) {}
 
@@ -52,28 +59,15 @@ TrainResult TrainingLoop::run(LoopState state) {
     log::info("all {} steps are done already; raise train.steps to go on", steps_);
     return {ExitCode::done, summary_before(state)};
   }
-  if (leads_) {
-    log_ = std::make_unique<MetricsLog>(run_.file("metrics.jsonl"), state.step);
-    board_ = std::make_unique<TensorBoardLog>(run_.file("tensorboard"), state.step);
-  }
-  Progress::Options shown{.steps = steps_, .first_step = state.step, .log_every = config_.train.log_every,
-                          .budget_bytes = plan_.budget.value,
-                          .work_before = [this](int64_t step) { return shapes_.layer_tokens_before(step); }};
-  if (leads_) progress_ = std::make_unique<Progress>(shown);
   reset_memory_peak();
   const Stopwatch watch;
   TrainResult result;
-  std::string how = "finished";
   try {
+    begin(state);
     steps(state);
     if (team_) compare_ranks();
-    if (interrupted_) {
-      how = "interrupted";
-      result.code = ExitCode::interrupted;
-    }
   } catch (const Fault& fault) {
-    how = "failed";
-    bool resumable = !last_checkpoint_.empty();
+    const bool resumable = !last_checkpoint_.empty();
     result.code = resumable ? ExitCode::fault_resumable : ExitCode::fault;
     if (progress_) progress_->clear();
     // Of several ranks each says what went wrong when it ends, and the supervisor whether there is a checkpoint.
@@ -81,10 +75,32 @@ TrainResult TrainingLoop::run(LoopState state) {
     else
       log::error("stopped after step {}: {}; {}", state.step, fault.what(),
                  resumable ? "the same command goes on from " + last_checkpoint_ : "there is no checkpoint to go on from");
+    result.summary = leave_failure(state, fault.what(), watch.seconds());
+    return result;
+  } catch (...) {
+    leave_failure(state, failure_of(std::current_exception()).text, watch.seconds());
+    throw;
   }
   progress_.reset();
-  result.summary = write_summary(state, how, watch.seconds());
+  if (interrupted_) result.code = ExitCode::interrupted;
+  result.summary = summary(state, interrupted_ ? "interrupted" : "finished", watch.seconds());
+  if (leads_) write_summary(result.summary);
   return result;
+}
+
+void TrainingLoop::begin(const LoopState& state) {
+  if (leads_) {
+    // They describe the last process of this run, so they would be wrong if this one is killed.
+    for (const char* name : {"summary.json", "trace.json"}) std::filesystem::remove(run_.file(name));
+  }
+  if (team_) team_->world().barrier();  // before another rank can fail and write its own
+  if (!leads_) return;
+  log_ = std::make_unique<MetricsLog>(run_.file("metrics.jsonl"), state.step);
+  board_ = std::make_unique<TensorBoardLog>(run_.file("tensorboard"), state.step);
+  progress_ = std::make_unique<Progress>(
+      Progress::Options{.steps = steps_, .first_step = state.step, .log_every = config_.train.log_every,
+                        .budget_bytes = plan_.budget.value,
+                        .work_before = [this](int64_t step) { return shapes_.layer_tokens_before(step); }});
 }
 
 void TrainingLoop::steps(LoopState& state) {
@@ -141,20 +157,20 @@ StepMetrics TrainingLoop::one_step(LoopState& state, const StopSignals& signals)
   const Stopwatch watch;
   page_.step(state.step, plan_.predicted.seconds);
   StepMetrics metrics;
-  metrics.lr = learning_rate(config_.train, shapes_.full_steps_before(state.step, config_.train.schedule_by));
-  const StepOutcome outcome = train_step(engine_, plans_, data_, config_.train, state.step, metrics.lr, pending_.get(),
+  const double lr = learning_rate(config_.train, shapes_.full_steps_before(state.step, config_.train.schedule_by));
+  const StepOutcome outcome = train_step(engine_, plans_, data_, config_.train, state.step, lr, pending_.get(),
                                          [&] { return signals.stop_requested(); });
   stop_requested_ = outcome.stop;
-  metrics.step_s = watch.seconds();
+  const double step_s = watch.seconds();
   const StepShape shape = shapes_.shape(state.step);
-  if (!pending_) times_.add(shape, metrics.step_s, outcome.spans);
+  if (!pending_) times_.add(shape, step_s, outcome.spans);
   measure_process(state.step);
   describe_shape(metrics, state.step);
   if (pending_) {
     // What updates waited for, or the whole slowdown where that is more: writing takes a share of the cores, too.
-    metrics.save_s = save_delay(plans_.at(shape).step_with_save, outcome.spans);
-    if (!times_.empty() && times_.shape() == shape)
-      metrics.save_s = std::max(*metrics.save_s, metrics.step_s - times_.usual());
+    double save_s = save_delay(plans_.at(shape).step_with_save, outcome.spans);
+    if (!times_.empty() && times_.shape() == shape) save_s = std::max(save_s, step_s - times_.usual());
+    metrics[MetricId::save_s] = save_s;
     if (saver_.finish(*pending_, pending_step_)) {
       last_checkpoint_ = pending_->dir().string();
       page_.checkpoint(pending_step_);
@@ -170,17 +186,22 @@ StepMetrics TrainingLoop::one_step(LoopState& state, const StopSignals& signals)
   else
     last_loss_ = outcome.loss;
   metrics.step = state.step;
-  metrics.loss = outcome.loss;
-  metrics.grad_norm = outcome.gradient_norm;
-  metrics.tokens = state.tokens;
+  metrics[MetricId::loss] = outcome.loss;
+  metrics[MetricId::lr] = lr;
+  metrics[MetricId::grad_norm] = outcome.gradient_norm;
+  metrics[MetricId::tokens] = state.tokens;
+  metrics[MetricId::step_s] = step_s;
   metrics.epochs = data_.epochs_after(state.step, config_.train.batch);
-  metrics.tokens_per_s = static_cast<double>(shape.tokens()) / metrics.step_s;
-  metrics.mem_peak_bytes = allocated_memory().peak + process_bytes_;
+  metrics[MetricId::tokens_per_s] = static_cast<double>(shape.tokens()) / step_s;
+  metrics[MetricId::mem_peak_bytes] = allocated_memory().peak + process_bytes_;
   metrics.skipped = outcome.skipped;
-  metrics.experts = experts_.see(outcome.routing);
-  if (engine_.model().spills())
-    metrics.disk = DiskMetrics{outcome.disk.read, outcome.disk.written, outcome.disk.experts_called};
-  if (config_.train.precision == Precision::fp16) metrics.loss_scale = outcome.loss_scale;
+  experts_.see(outcome.routing, metrics);
+  if (engine_.model().spills()) {
+    metrics[MetricId::disk_read_bytes] = outcome.disk.read;
+    metrics[MetricId::disk_written_bytes] = outcome.disk.written;
+    metrics[MetricId::disk_experts_called] = outcome.disk.experts_called;
+  }
+  if (config_.train.precision == Precision::fp16) metrics[MetricId::loss_scale] = outcome.loss_scale;
   return metrics;
 }
 
@@ -189,11 +210,11 @@ void TrainingLoop::describe_shape(StepMetrics& metrics, int64_t step) const {
   for (const CurriculumSettings& entry : config_.curriculum) {
     const double limit = Pacing(entry.pacing).at(shapes_.before(step, entry.pacing.unit));
     metrics.difficulty.emplace_back(limit_name(config_.curriculum, entry), limit);
-    if (entry.changes_length()) metrics.length = shape.length;
+    if (entry.changes_length()) metrics[MetricId::length] = shape.length;
   }
-  if (config_.token_dropping.on()) metrics.kept = shape.processed();
+  if (config_.token_dropping.on()) metrics[MetricId::kept] = shape.processed();
   if (config_.token_dropping.on() || !config_.curriculum.empty())
-    metrics.layer_tokens = shapes_.layer_tokens_before(step + 1);
+    metrics[MetricId::layer_tokens] = shapes_.layer_tokens_before(step + 1);
 }
 
 void TrainingLoop::measure_process(int64_t step) {
@@ -205,8 +226,9 @@ void TrainingLoop::measure_process(int64_t step) {
 
 void TrainingLoop::look(StepMetrics& metrics, bool last) {
   if (data_.valid_sequences() > 0) {
-    metrics.valid_loss = last_valid_loss_ = validate(engine_, plan_, data_, last ? 0 : config_.train.eval_batches,
-                                                      team_ ? team_->mesh().size(Axis::data) : 1);
+    last_valid_loss_ = validate(engine_, plan_, data_, last ? 0 : config_.train.eval_batches,
+                                team_ ? team_->mesh().size(Axis::data) : 1);
+    metrics[MetricId::valid_loss] = last_valid_loss_;
     if (progress_)
       progress_->note(fmt::format("step {}: validation loss {:.4f}, perplexity {:.2f}", metrics.step, last_valid_loss_,
                                   std::exp(last_valid_loss_)));
@@ -273,12 +295,15 @@ nlohmann::json TrainingLoop::measured() {
 nlohmann::json TrainingLoop::summary_before(const LoopState& state) {
   if (const auto path = run_.file("summary.json"); std::filesystem::exists(path)) {
     nlohmann::json before = nlohmann::json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
-    if (before.is_object() && before.value("steps", int64_t{-1}) == state.step) return before;
+    if (before.is_object() && before.value("steps", int64_t{-1}) == state.step && before.value("state", "") == "finished")
+      return before;
   }
-  return write_summary(state, "finished", 0);
+  nlohmann::json now = summary(state, "finished", 0);
+  if (leads_) write_summary(now);
+  return now;
 }
 
-nlohmann::json TrainingLoop::write_summary(const LoopState& state, const std::string& how, double seconds) {
+nlohmann::json TrainingLoop::summary(const LoopState& state, const std::string& how, double seconds) const {
   nlohmann::json summary{{"state", how},
                          {"steps", state.step},
                          {"tokens", state.tokens},
@@ -288,7 +313,10 @@ nlohmann::json TrainingLoop::write_summary(const LoopState& state, const std::st
                          {"report", run_.file("report.html").string()}};
   if (last_loss_) summary["loss"] = *last_loss_;
   if (last_valid_loss_ >= 0) summary["valid_loss"] = last_valid_loss_;
-  if (!leads_) return summary;
+  return summary;
+}
+
+void TrainingLoop::write_summary(nlohmann::json& summary) {
   if (!times_.empty()) {
     const Plan& plan = plans_.at(times_.shape());
     summary["measured"] = measured();
@@ -302,10 +330,24 @@ nlohmann::json TrainingLoop::write_summary(const LoopState& state, const std::st
     summary["ops"] = ops_json(plan.step, op_seconds(plan.predicted.spans), times_.mean_ops());
     write_file_atomically(run_.file("trace.json"), trace_json({{"predicted", &plan.step, plan.predicted.spans},
                                                                {"measured", &plan.step, times_.typical()}}));
-    write_file_atomically(run_.file("summary.json"), summary.dump(1));
   }
+  write_file_atomically(run_.file("summary.json"), dumped(summary));
   write_report(run_.path());
-  return summary;
+}
+
+nlohmann::json TrainingLoop::leave_failure(const LoopState& state, const std::string& error, double seconds) {
+  progress_.reset();
+  nlohmann::json failed = summary(state, "failed", seconds);
+  failed["error"] = error;
+  if (team_) failed["rank"] = team_->world().rank();
+  try {
+    if (leads_) write_summary(failed);
+    // The first rank may never learn of it: it waits for this one until it is ended.
+    else if (sees_run_dir_ && write_file_if_absent(run_.file("summary.json"), dumped(failed))) write_report(run_.path());
+  } catch (const std::exception& also) {  // the run's own error counts
+    log::warn("{}: the end of the run is not recorded: {}", run_.file("summary.json").string(), also.what());
+  }
+  return failed;
 }
 
 }  // namespace megalith

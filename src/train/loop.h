@@ -37,6 +37,7 @@ class TrainingLoop {
   TrainResult run(LoopState state);
 
  private:
+  void begin(const LoopState& state);                  // opens the logs, removes the last process's summary
   void steps(LoopState& state);
   StepMetrics one_step(LoopState& state, const StopSignals& signals);
   void look(StepMetrics& metrics, bool last);          // validation and sample
@@ -45,7 +46,11 @@ class TrainingLoop {
   void compare_ranks();  // memory of each, predicted and measured; all ranks at the same time
   nlohmann::json measured();
   nlohmann::json summary_before(const LoopState& state);  // of a run that was done before
-  nlohmann::json write_summary(const LoopState& state, const std::string& how, double seconds);
+  nlohmann::json summary(const LoopState& state, const std::string& how, double seconds) const;
+  // Rank 0: adds what was measured, writes summary.json, trace.json and the report.
+  void write_summary(nlohmann::json& summary);
+  // Any rank: a summary that says what stopped the run. Does not throw if it cannot be written.
+  nlohmann::json leave_failure(const LoopState& state, const std::string& error, double seconds);
   void describe_shape(StepMetrics& metrics, int64_t step) const;
   void choose_window();                                // from what the first steps took
   void measure_process(int64_t step);
@@ -63,6 +68,7 @@ class TrainingLoop {
   launch::StatusPage& page_;
   Team* team_;
   const bool leads_;
+  const bool sees_run_dir_;
   ShapePlans plans_;
   int64_t steps_;                         // of the run
   ExpertWatch experts_{steps_};

@@ -32,6 +32,14 @@ TEST(AsideFile, IsThereWholeOrNotAtAll) {
   EXPECT_EQ(entries(dir.path()), 1) << "what was not named is gone";
 }
 
+TEST(AsideFile, IsWrittenByOneProcessIfItIsAbsent) {
+  TempDir dir;
+  EXPECT_TRUE(write_file_if_absent(dir.path() / "f", "first"));
+  EXPECT_FALSE(write_file_if_absent(dir.path() / "f", "second"));
+  EXPECT_EQ(read_file(dir.path() / "f"), "first");
+  EXPECT_EQ(entries(dir.path()), 1) << "what was not named is gone";
+}
+
 TEST(AsideFile, TellsWhyItCannotBeWritten) {
   TempDir dir;
   try {

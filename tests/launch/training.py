@@ -1,16 +1,19 @@
 """Training on two ranks that are killed, stopped and interrupted: the numbers are those of an undisturbed run.
 training.py MEGALITH [--long]"""
 
+import json
 import os
 import pathlib
 import pty
 import random
+import re
+import resource
 import select
 import signal
 import time
 
 from launching import LONG, folders, processes, run_cases, wait_for
-from support import assert_same_run, lines_of, metrics
+from support import assert_same_run, lines_of, metrics, prepare_small_llama
 
 STEPS = 60
 SETTINGS = f"{{steps: {STEPS}, batch: 4, lr: 0.003, warmup: 2, eval_every: 0, threads: 1}}"
@@ -100,6 +103,27 @@ def a_stopped_rank_is_named_with_its_op(space):
     assert "the same command goes on from" in said
 
 
+def a_rank_that_fails_leaves_the_summary(space):
+    """Rank 1 alone: from some step on it cannot write its part of the spilled state. Rank 0 waits for it until it is ended."""
+    prepare_small_llama(space)
+    said = space.run("train", "run.yaml", "memory.ram=1MiB", "memory.spill=spill", "--ranks", 2, expect=2).stderr
+    least = float(re.search(r"at least ([\d.]+) MiB", said).group(1))
+    directory = space / "runs/failed"
+    directory.mkdir(parents=True)
+    (directory / "summary.json").write_text('{"state": "finished", "steps": 99}')  # of an earlier process
+    process = start(space, directory, f"memory.ram={int(least) + 24}MiB", "memory.spill=spill", "train.steps=100000",
+                    "checkpoint.every=never")
+    wait_for(lambda: steps_done(directory) >= 2 or process.poll() is not None, "steps")
+    assert not (directory / "summary.json").exists(), "a stale summary"
+    resource.prlimit(ranks_of(directory)[1], resource.RLIMIT_FSIZE, (4096, 4096))
+    end(process, directory, 4)
+    summary = json.loads((directory / "summary.json").read_text())
+    assert summary["state"] == "failed" and summary["rank"] == 1 and "File too large" in summary["error"], summary
+    assert summary["steps"] >= 2, summary
+    assert "File too large" in (directory / "report.html").read_text()
+    assert not list(directory.glob("*.tmp")), "a file was left aside"
+
+
 def on_a_terminal_there_is_one_live_line_and_ctrl_c_is_typed(space):
     space.yaml("run", every=0, train=SETTINGS)
     directory = space / "runs/typed"
@@ -149,6 +173,7 @@ run_cases(
         killed_at_any_moment_it_recovers,
         interrupted_it_goes_on,
         a_stopped_rank_is_named_with_its_op,
+        a_rank_that_fails_leaves_the_summary,
         on_a_terminal_there_is_one_live_line_and_ctrl_c_is_typed,
         a_users_mistake_is_said_once,
     ]

@@ -181,6 +181,17 @@ TEST(Optimizers, SlotsAreNamedAndSizedByWhatTheyKeep) {
   EXPECT_TRUE(names(plain, matrix).empty());
 }
 
+TEST(Optimizers, HaveTheStateThatTheirRowsSay) {
+  const ParameterFacts matrix{.name = "w", .shape = {8, 4}};
+  for (OptimizerKind kind : kAll) {
+    const auto optimizer = make_optimizer(settings(kind));
+    int floats = 0;
+    for (const SlotSpec& slot : optimizer->slots(matrix)) floats += slot.extent == SlotExtent::element;
+    EXPECT_EQ(floats, row_of(kind).state_floats) << row_of(kind).word;
+    EXPECT_EQ(optimizer->statistics_rounds() == 0, row_of(kind).elementwise) << row_of(kind).word;
+  }
+}
+
 TEST(Sgd, WithoutMomentumIsPlainDescent) {
   TrainSettings s = settings(OptimizerKind::sgd);
   s.momentum = 0;

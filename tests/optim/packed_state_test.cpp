@@ -163,7 +163,11 @@ struct PackedTrial {
   }
 };
 
-const std::vector<OptimizerKind> kPackable{OptimizerKind::adamw, OptimizerKind::sgd, OptimizerKind::lion};
+const std::vector<OptimizerKind> kPackable = [] {
+  std::vector<OptimizerKind> kinds = kAll;
+  std::erase_if(kinds, [](OptimizerKind kind) { return !row_of(kind).elementwise; });
+  return kinds;
+}();
 
 TEST(PackedState, Float32IsTheOptimizerItself) {
   for (OptimizerKind kind : kPackable) {

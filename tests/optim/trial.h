@@ -78,7 +78,10 @@ inline std::vector<float> normals(int64_t n, uint64_t item, double scale = 1) {
   return values;
 }
 
-inline const std::vector<OptimizerKind> kAll{OptimizerKind::adamw, OptimizerKind::sgd, OptimizerKind::lion,
-                                             OptimizerKind::adafactor};
+inline const std::vector<OptimizerKind> kAll = [] {
+  std::vector<OptimizerKind> kinds;
+  for (const OptimizerRow& row : kOptimizers) kinds.push_back(row.kind);
+  return kinds;
+}();
 
 }  // namespace megalith

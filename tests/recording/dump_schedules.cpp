@@ -16,6 +16,7 @@
 #include "schedule/check/happens_before.h"
 #include "schedule/random_layouts.h"
 #include "schedule/passes/recompute_choice.h"
+#include "schedule/op_type.h"
 #include "schedule/predict/simulator.h"
 #include "schedule/toy_speeds.h"
 
@@ -36,9 +37,9 @@ MachineSpeeds toy_speeds() {
   MachineSpeeds speeds = kToySpeeds;
   speeds.spill_kernel_s = 3e-10;
   speeds.commit_s = 1e-3;
-  speeds.fetch = {1e-4, 3e7};
-  speeds.stow = {2e-4, 2e7};
-  speeds.renew = {3e-4, 1.5e7};
+  speeds.load = {1e-4, 3e7};
+  speeds.offload_gradient = {2e-4, 2e7};
+  speeds.load_updated = {3e-4, 1.5e7};
   speeds.load_updated_scarce = {4e-4, 1e7};
   return speeds;
 }
@@ -64,8 +65,9 @@ std::string digits(const std::vector<bool>& flags) {
 }
 
 void print_ops(const Schedule& s) {
-  fmt::print("{} blocks, {} micro-batches, training {}, puts off {}\n", s.blocks.size(), s.micros, s.training, s.defers_weight_gradients);
-  fmt::print("placement{}; keep{}; offloads {}; stages {}\n", words(s.placement, kPlacements), words(s.keep, kKeeps),
+  fmt::print("{} blocks, {} micro-batches, training {}, puts off {}\n", s.blocks.size(), s.micros, s.training,
+             s.defers_weight_gradients);
+  fmt::print("placement{}; keep{}; parks {}; stages {}\n", words(s.placement, kPlacements), words(s.keep, kKeeps),
              digits(s.offloads), s.division.stages.of);
   const Division& d = s.division;
   fmt::print("ranks {}, tensor {}, replicas {}, zero {}, expert {}, stage {}, device {}\n", d.ranks, d.tensor,
@@ -86,7 +88,7 @@ void print_simulation(const Simulation& s) {
 void print_costs(const Schedule& s) {
   const std::vector<Cost> costs = predict_costs(s, toy_speeds());
   for (size_t i = 0; i < costs.size(); i++)
-    fmt::print("{} {:a} {:a} {:a} {:a}\n", i, costs[i].seconds, costs[i].share[0], costs[i].share[1], costs[i].share[2]);
+    fmt::print("{} {:a} {:a} {:a} {:a}\n", i, costs[i].seconds, costs[i].use[0], costs[i].use[1], costs[i].use[2]);
   print_simulation(simulate(s, costs));
   if (!s.training || s.micros == 0) return;
   for (double seconds : useful_seconds(s, toy_speeds())) fmt::print("useful {:a}\n", seconds);
@@ -99,16 +101,14 @@ void print_costs_together(Ranks ranks) {
 }
 
 void print_memory(const Schedule& s) {
-  const Order order(s);
+  const HappensBefore order(s);
   for (const Tier tier : {Tier::host, Tier::device}) {
     const MemoryBound bound = memory_bound(s, order, tier);
     fmt::print("tier {}: resident {}, in order {}, at most {} in {}\n", static_cast<int>(tier), resident(s, tier).bytes,
                memory_in_order(s, tier).bytes, bound.bytes, bound.op);
   }
-  const DiskTraffic disk = disk_traffic(s);
-  int64_t copied = 0;
-  for (const Op& op : s.ops) copied += copied_bytes(s, op);
-  fmt::print("disk read {}, written {}, copied {}\n", disk.read, disk.written, copied);
+  const Traffic moved = traffic_of(s);
+  fmt::print("disk read {}, written {}, copied {}\n", moved.read, moved.written, moved.copied);
   for (BlockId b = 0; b <= s.head(); b++)
     fmt::print("b{} stage {}, slice {} of {} elements, optimizer {}, stays {} {}, borrows {}, again {}\n", b, s.stage(b),
                s.slice_elements(b), s.blocks[static_cast<size_t>(b)].parameters, s.optimizer_slice_bytes(b),

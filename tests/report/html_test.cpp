@@ -19,10 +19,10 @@ using nlohmann::json;
 StepMetrics at_step(int64_t step) {
   StepMetrics m;
   m.step = step;
-  m.loss = 5;
-  m.tokens = 100 * step;
-  m.step_s = 2;
-  m.mem_peak_bytes = 1000 + step;
+  m[MetricId::loss] = 5;
+  m[MetricId::tokens] = 100 * step;
+  m[MetricId::step_s] = 2;
+  m[MetricId::mem_peak_bytes] = 1000 + step;
   return m;
 }
 
@@ -54,8 +54,8 @@ TEST(Report, DrawsLengthsAndLimitsOfACurriculumOnce) {
     MetricsLog log(dir / "metrics.jsonl", 0);
     for (int64_t step : {1, 2}) {
       StepMetrics m = at_step(step);
-      m.length = 64 * step;
-      m.kept = 32 * step;
+      m[MetricId::length] = 64 * step;
+      m[MetricId::kept] = 32 * step;
       m.difficulty = {{"length", 64.0 * static_cast<double>(step)}, {"rarity", 10.5 * static_cast<double>(step)}};
       log.append(m);
     }
@@ -67,12 +67,23 @@ TEST(Report, DrawsLengthsAndLimitsOfACurriculumOnce) {
   EXPECT_TRUE(curves["difficulty/length"]["x"].empty());
 }
 
+TEST(Report, DrawsTheChartsOfTheTableWithOneCurveASeries) {
+  TempDir dir;
+  MetricsLog(dir / "metrics.jsonl", 0).append(at_step(1));
+  const json data = report_data(dir.path());
+  EXPECT_EQ(data["charts"][0]["title"], "Loss");  // the page draws the first one large
+  EXPECT_EQ(data["charts"][0]["series"].size(), 2u);
+  for (const json& chart : data["charts"])
+    for (const json& series : chart["series"])
+      EXPECT_TRUE(data["curves"].contains(series["key"].get<std::string>())) << series;
+}
+
 TEST(Report, HoldsPlanSummaryConfigurationAndCurves) {
   TempDir dir;
   {
     MetricsLog log(dir / "metrics.jsonl", 0);
     StepMetrics checked = at_step(2);
-    checked.valid_loss = 4.5;
+    checked[MetricId::valid_loss] = 4.5;
     checked.sample = "Once upon";
     log.append(at_step(1));
     log.append(checked);
@@ -86,7 +97,7 @@ TEST(Report, HoldsPlanSummaryConfigurationAndCurves) {
   EXPECT_EQ(data["facts"]["train"], (json{"a.txt", "b.txt"}));
   EXPECT_EQ(data["facts"]["sequence"], "64");
   EXPECT_EQ(data["curves"]["loss"], (json{{"x", {1, 2}}, {"mean", {5.0, 5.0}}}));
-  EXPECT_EQ(data["curves"]["valid"], (json{{"x", {2}}, {"mean", {4.5}}}));
+  EXPECT_EQ(data["curves"]["valid_loss"], (json{{"x", {2}}, {"mean", {4.5}}}));
   EXPECT_EQ(data["samples"]["list"][0], (json{{"step", 2}, {"text", "Once upon"}}));
   EXPECT_EQ(data["so_far"]["tokens"], 200);
   EXPECT_EQ(data["so_far"]["peak_bytes"], 1002);
@@ -147,7 +158,7 @@ TEST(Report, SkippedStepsAreCountedAndListedAsWritten) {
     for (int64_t step = 1; step <= 500; step++) {
       StepMetrics m = at_step(step);
       m.skipped = step % 2 == 0;
-      if (m.skipped) m.loss = std::nan("");
+      if (m.skipped) m[MetricId::loss] = std::nan("");
       log.append(m);
     }
   }

@@ -100,7 +100,7 @@ class ProgressTest : public testing::Test {
   static StepMetrics at_step(int64_t step, double loss = 2) {
     StepMetrics m;
     m.step = step;
-    m.loss = loss;
+    m[MetricId::loss] = loss;
     return m;
   }
   std::string output() {
@@ -141,11 +141,25 @@ TEST_F(ProgressTest, PlainOutputSaysSkippedAndValidatedStepsAtOnce) {
   StepMetrics bad = at_step(3, std::nan(""));
   bad.skipped = true;
   StepMetrics checked = at_step(4);
-  checked.valid_loss = 2.5;
+  checked[MetricId::valid_loss] = 2.5;
   progress.step(bad);
   progress.step(checked);
   EXPECT_TRUE(has(output(), "step 3/100  skipped: loss nan")) << output();
   EXPECT_TRUE(has(output(), "valid 2.5000")) << output();
+}
+
+TEST_F(ProgressTest, PlainOutputShowsTheMetricsThatHaveAWordInTheTable) {
+  auto o = options(false);
+  o.budget_bytes = int64_t{8} << 30;
+  Progress progress(o);
+  StepMetrics m = at_step(100, 2.5);
+  m[MetricId::lr] = 3e-4;
+  m[MetricId::grad_norm] = 0.51234;
+  m[MetricId::tokens_per_s] = 2048;
+  m[MetricId::mem_peak_bytes] = int64_t{5} << 30;
+  m[MetricId::valid_loss] = 2.25;
+  progress.step(m);
+  EXPECT_EQ(output(), "step 100/100  loss 2.5000  valid 2.2500  lr 0.0003  grad 0.512  2048 tok/s  5.00 GiB of 8.00 GiB\n");
 }
 
 TEST_F(ProgressTest, TheLiveLineIsRedrawnTenTimesASecondAtMostAndAtTheEnd) {

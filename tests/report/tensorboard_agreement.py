@@ -16,7 +16,8 @@ with tempfile.TemporaryDirectory() as folder:
     events.Reload()
 
 tags = events.Tags()
-want = {"loss/train", "loss/valid", "lr", "grad_norm", "tokens_per_s", "mem_peak_bytes"}
+want = {"loss/train", "loss/valid", "lr", "grad_norm", "tokens_per_s", "mem_peak_bytes", "save_s", "experts/load",
+        "disk/read_bytes"}
 assert set(tags["scalars"]) == want, tags
 
 # Steps 21..30 of the killed process are forgotten, those of the resumed one count.
@@ -31,6 +32,8 @@ for e in events.Scalars("lr"):
 assert [e.step for e in events.Scalars("loss/valid")] == [10, 20]
 norms = events.Scalars("grad_norm")
 assert all(math.isnan(e.value) == (e.step == 7) for e in norms), norms
+assert [(e.step, e.value) for e in events.Scalars("save_s")] == [(10, 0.25), (20, 0.25)]
+assert all(e.value == 1.5 for e in events.Scalars("experts/load"))
 assert all(e.value == 3 * 2**30 for e in events.Scalars("mem_peak_bytes"))
 
 assert tags["tensors"] == ["sample"], tags

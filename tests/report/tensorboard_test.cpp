@@ -38,7 +38,7 @@ std::vector<std::string> records_of(std::string_view file) {
 StepMetrics at_step(int64_t step) {
   StepMetrics m;
   m.step = step;
-  m.loss = 2.5;
+  m[MetricId::loss] = 2.5;
   return m;
 }
 
@@ -47,7 +47,7 @@ TEST(TensorBoard, AFileBeginsWithItsVersionAndHasOneRecordAStep) {
   TensorBoardLog log(dir / "tensorboard", 0);
   log.append(at_step(1));
   StepMetrics with_text = at_step(2);
-  with_text.valid_loss = 2.25;
+  with_text[MetricId::valid_loss] = 2.25;
   with_text.sample = "to be\nor not";
   log.append(with_text);
   auto records = records_of(dir.read("tensorboard/" + log.path().filename().string()));

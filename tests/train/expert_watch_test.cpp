@@ -16,39 +16,44 @@ LayerRouting layer_with(std::vector<int64_t> load) {
   return layer;
 }
 
+StepMetrics seen(ExpertWatch& watch, const RoutingRecord& record) {
+  StepMetrics metrics;
+  watch.see(record, metrics);
+  return metrics;
+}
+
 TEST(ExpertWatch, SaysNothingOfAModelWithoutExperts) {
   ExpertWatch watch(10);
-  EXPECT_FALSE(watch.see({}));
-  EXPECT_FALSE(watch.see(RoutingRecord(3)));
+  EXPECT_FALSE(seen(watch, {})[MetricId::expert_load]);
+  EXPECT_FALSE(seen(watch, RoutingRecord(3))[MetricId::expert_load]);
 }
 
 TEST(ExpertWatch, TellsTheBusiestLayerInEveryStep) {
   ExpertWatch watch(10);
-  const auto m = watch.see({layer_with({10, 10, 10, 10}), {}, layer_with({25, 5, 5, 5})});
-  ASSERT_TRUE(m);
-  EXPECT_DOUBLE_EQ(m->load, 2.5);
-  EXPECT_DOUBLE_EQ(m->entropy, 0.5);
+  const StepMetrics m = seen(watch, {layer_with({10, 10, 10, 10}), {}, layer_with({25, 5, 5, 5})});
+  EXPECT_DOUBLE_EQ(m.get(MetricId::expert_load), 2.5);
+  EXPECT_DOUBLE_EQ(m.get(MetricId::expert_entropy), 0.5);
 }
 
 TEST(ExpertWatch, TellsMeanLoadsOfALongRunInSomeHundredRecords) {
   ExpertWatch watch(600);  // every third step
-  std::optional<ExpertMetrics> m;
+  StepMetrics m;
   for (const std::vector<int64_t>& load : {std::vector<int64_t>{4, 0, 0, 0}, {0, 4, 0, 0}, {0, 0, 8, 0}}) {
-    if (m) EXPECT_TRUE(m->layers.empty());
-    m = watch.see({{}, layer_with(load)});
+    EXPECT_TRUE(m.expert_layers.empty());
+    m = seen(watch, {{}, layer_with(load)});
   }
-  ASSERT_EQ(m->layers.size(), 1u);
-  EXPECT_EQ(m->layers[0].layer, 1);
-  EXPECT_EQ(m->layers[0].load, (std::vector<double>{1, 1, 2, 0}));
-  EXPECT_DOUBLE_EQ(m->layers[0].entropy, 0.5);
-  EXPECT_TRUE(watch.see({{}, layer_with({1, 1, 1, 1})})->layers.empty());  // begins anew
+  ASSERT_EQ(m.expert_layers.size(), 1u);
+  EXPECT_EQ(m.expert_layers[0].layer, 1);
+  EXPECT_EQ(m.expert_layers[0].load, (std::vector<double>{1, 1, 2, 0}));
+  EXPECT_DOUBLE_EQ(m.expert_layers[0].entropy, 0.5);
+  EXPECT_TRUE(seen(watch, {{}, layer_with({1, 1, 1, 1})}).expert_layers.empty());  // begins anew
 }
 
 TEST(ExpertWatch, WarnsOnceOfAnExpertThatStarvesForLong) {
   ExpertWatch watch(1000);
   const auto said_in = [&](int64_t steps, const std::vector<int64_t>& load) {
     testing::internal::CaptureStdout();
-    for (int64_t i = 0; i < steps; i++) watch.see({layer_with(load)});
+    for (int64_t i = 0; i < steps; i++) seen(watch, {layer_with(load)});
     return testing::internal::GetCapturedStdout();
   };
   EXPECT_EQ(said_in(ExpertWatch::kLong - 1, {40, 40, 40, 1}), "");

@@ -10,12 +10,15 @@ using namespace megalith;
 static StepMetrics at_step(int64_t step, double shift) {
   StepMetrics m;
   m.step = step;
-  m.loss = 10.0 / static_cast<double>(step) + shift;
-  m.lr = 1e-3 / static_cast<double>(step);
-  m.grad_norm = step == 7 ? std::numeric_limits<double>::quiet_NaN() : 0.5;
-  m.tokens_per_s = 1500;
-  m.mem_peak_bytes = int64_t{3} << 30;
-  if (step % 10 == 0) m.valid_loss = m.loss + 1;
+  m[MetricId::loss] = 10.0 / static_cast<double>(step) + shift;
+  m[MetricId::lr] = 1e-3 / static_cast<double>(step);
+  m[MetricId::grad_norm] = step == 7 ? std::numeric_limits<double>::quiet_NaN() : 0.5;
+  m[MetricId::tokens_per_s] = 1500;
+  m[MetricId::mem_peak_bytes] = int64_t{3} << 30;
+  if (step % 10 == 0) m[MetricId::valid_loss] = m.get(MetricId::loss) + 1;
+  if (step % 10 == 0) m[MetricId::save_s] = 0.25;
+  m[MetricId::expert_load] = 1.5;
+  m[MetricId::disk_read_bytes] = 4096;
   if (step % 10 == 0) m.sample = "step " + std::to_string(step) + "\n<b>naïve</b>";
   return m;
 }

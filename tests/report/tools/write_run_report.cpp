@@ -15,7 +15,7 @@ int main(int count, char** arguments) {
   for (int64_t step = 1; step <= 3000; step++) {
     StepMetrics m;
     m.step = step;
-    m.loss = 10.0 / static_cast<double>(step);
+    m[MetricId::loss] = 10.0 / static_cast<double>(step);
     if (step == 3000) m.sample = "</script><img src=x onerror=alert(1)> {{js}} <!-- & \"quoted\"";
     log.append(m);
   }

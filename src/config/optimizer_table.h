@@ -1,0 +1,41 @@
+// The optimizers, one row each. Options, messages and the planner ask the row, never for a name.
+// A new element-wise optimizer is an enumerator and a row here, its file in optim/ and a row in optim/table.cpp.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace megalith {
+
+enum class OptimizerKind { adamw, sgd, lion, adafactor };  // in the order of the rows
+
+struct OptimizerRow {
+  OptimizerKind kind;
+  std::string_view word;  // train.optimizer
+  // The options that it reads, besides train.lr and train.weight_decay.
+  bool betas = false, eps = false, momentum = false;
+  // True: it updates each element from the gradient and state of that element, so its state can be packed and its
+  // parameters can be cut anywhere. False: it looks at rows and columns of whole parameters.
+  bool elementwise = true;
+  int state_floats = 1;  // floats of state per element, with default settings; 0: much less than one
+};
+
+inline constexpr auto kOptimizers = std::to_array<OptimizerRow>({
+    {.kind = OptimizerKind::adamw, .word = "adamw", .betas = true, .eps = true, .state_floats = 2},
+    {.kind = OptimizerKind::sgd, .word = "sgd", .momentum = true},
+    {.kind = OptimizerKind::lion, .word = "lion", .betas = true},
+    {.kind = OptimizerKind::adafactor, .word = "adafactor", .elementwise = false, .state_floats = 0},
+});
+static_assert([] {
+  for (size_t i = 0; i < kOptimizers.size(); i++)
+    if (kOptimizers[i].kind != static_cast<OptimizerKind>(i)) return false;
+  return true;
+}(), "rows stand in the order of OptimizerKind");
+
+constexpr const OptimizerRow& row_of(OptimizerKind kind) { return kOptimizers[static_cast<size_t>(kind)]; }
+
+// Words of the optimizers that are `chosen`, for messages: "adamw, sgd or lion".
+std::string optimizer_words(bool (*chosen)(const OptimizerRow&), std::string_view before_last = " or ");
+
+}  // namespace megalith

@@ -1,0 +1,34 @@
+// The optimizers, one file each: who makes them.
+#include "base/error.h"
+#include "optim/optimizer.h"
+
+namespace megalith {
+
+std::unique_ptr<Optimizer> make_adamw(const TrainSettings& settings);
+std::unique_ptr<Optimizer> make_sgd(const TrainSettings& settings);
+std::unique_ptr<Optimizer> make_lion(const TrainSettings& settings);
+std::unique_ptr<Optimizer> make_adafactor(const TrainSettings& settings);
+
+namespace {
+
+struct OptimizerMaker {
+  OptimizerKind kind;
+  std::unique_ptr<Optimizer> (*make)(const TrainSettings& settings);
+};
+
+constexpr OptimizerMaker kMakers[] = {
+    {OptimizerKind::adamw, make_adamw},
+    {OptimizerKind::sgd, make_sgd},
+    {OptimizerKind::lion, make_lion},
+    {OptimizerKind::adafactor, make_adafactor},
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings) {
+  for (const OptimizerMaker& maker : kMakers)
+    if (maker.kind == settings.optimizer) return maker.make(settings);
+  MEGALITH_ASSERT(false, "optim/table.cpp has no row for {}", row_of(settings.optimizer).word);
+}
+
+}  // namespace megalith
