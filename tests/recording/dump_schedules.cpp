@@ -143,10 +143,12 @@ void print_checks_together(Ranks ranks) {
   print_problems("together", check_ranks(ranks));
   for (const RankSchedule& rank : ranks) {
     size_t op = 0;
-    for (const auto& meeting : rendezvous_of(rank)) {
-      if (meeting)
-        fmt::print("{} meets {} {} {} {} {} {} {} {}\n", op, op_name(meeting->kind), meeting->column, meeting->stage,
-                   meeting->share, meeting->experts, meeting->block, meeting->micro, meeting->turn);
+    for (const auto& encounter : encounters_of(rank)) {
+      if (encounter) {
+        const Rendezvous& at = encounter->at;
+        fmt::print("{} meets {} {} {} {} {} {} {} {}\n", op, op_name(at.kind), at.column, at.stage, at.tensor_rank,
+                   at.experts, at.block, at.micro, at.occurrence);
+      }
       op++;
     }
   }
