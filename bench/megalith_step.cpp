@@ -67,7 +67,7 @@ int serve(char** argument) {
   at::set_num_threads(static_cast<int>(config.train.threads));
   const Plan plan = make_plan(config);
   Engine engine(shape, config.train, 1, true);
-  engine.model().initialise(1);
+  engine.state().initialise(1);
   const Batch batch = make_batch(shape, config.train.batch, config.data.sequence);
   std::cout << R"({"ready": true, "micros": )" << plan.micros << R"(, "parameters": )" << parameter_count(shape) << "}"
             << std::endl;

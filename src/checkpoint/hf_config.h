@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "checkpoint/dtype.h"
+#include "base/dtype.h"
 #include "families/model_shape.h"
 
 namespace megalith {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/dtype.h"
+#include "base/dtype.h"
 
 namespace megalith {
 

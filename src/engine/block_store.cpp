@@ -54,8 +54,8 @@ int64_t StoredArray::chunk_bytes(int64_t chunk) const {
 
 int64_t StoredArray::chunk_stride() const { return round_up(element_bytes * kStateChunk + chunk_extra, kDiskAlign); }
 
-StoredArray stored_slot(const StateLayout& layout) {
-  return {layout.elements(), packed_bytes(layout.packing()), layout.scale_bytes()};
+StoredArray stored_slot(const SlotFormat& format) {
+  return {format.elements(), packed_bytes(format.packing()), format.scale_bytes()};
 }
 
 BlockStore::BlockStore(const std::filesystem::path& folder, const std::vector<StoredBlock>& blocks, Staging staging)
@@ -148,7 +148,7 @@ void write_whole(DiskQueue& disk, std::span<const BlockStore::Whole> all) {
   disk.wait_all();
 }
 
-int64_t BlockStore::staging_bytes(const std::vector<std::vector<StoredArray>>& staged, Staging staging) {
+int64_t staging_bytes(const std::vector<std::vector<StoredArray>>& staged, Staging staging) {
   int64_t bytes = 0;
   for (const std::vector<StoredArray>& kind : staged) {
     int64_t chunks = 0, stride = 0;

@@ -10,7 +10,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/state_layout.h"
+#include "engine/slot_format.h"
+#include "engine/stored_array.h"
 #include "memory/disk_queue.h"
 #include "memory/spill_file.h"
 #include "memory/spill_folder.h"
@@ -18,18 +19,7 @@
 
 namespace megalith {
 
-// One array of a block on disk: chunks of kStateChunk elements, each with some bytes of its own behind it.
-struct StoredArray {
-  int64_t elements = 0;        // 0: not there
-  int64_t element_bytes = 4;
-  int64_t chunk_extra = 0;     // bytes
-  int64_t chunks() const;
-  int64_t chunk_bytes(int64_t chunk) const;  // as transferred: padded
-  int64_t chunk_stride() const;              // bytes of a whole chunk, padded
-  int64_t disk_bytes() const { return chunks() * chunk_stride(); }
-};
-
-StoredArray stored_slot(const StateLayout& layout);
+StoredArray stored_slot(const SlotFormat& format);
 
 // Of a block on disk, by kind.
 struct StoredBlock {
@@ -41,10 +31,6 @@ struct StoredBlock {
 // A flat float32 buffer that whole transfers of `elements` fit into, wherever the allocator puts it: a view, aligned
 // and with room behind it. Uninitialised.
 at::Tensor disk_buffer(int64_t elements);
-
-// How much of an array is in memory while it streams: up to what a disk moves between two products and more (ample), or
-// little beside what streams, where a budget has no room for that (scarce).
-enum class Staging : uint8_t { scarce, ample };
 
 class BlockStore {
  public:
@@ -91,8 +77,6 @@ class BlockStore {
   };
   using TileWork = std::function<void(const Tile& tile, std::span<std::byte* const> arrays)>;
   void stream(Lane lane, const std::vector<std::vector<Array>>& parts, const TileWork& work);
-  // That stream takes of the arrays of one kind, by kind and part.
-  static int64_t staging_bytes(const std::vector<std::vector<StoredArray>>& staged, Staging staging);
 
   const DiskWay& way() const { return folder_.way(); }
   int64_t bytes() const { return bytes_; }  // on disk

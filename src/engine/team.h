@@ -9,7 +9,7 @@
 #include "comm/mesh.h"
 #include "comm/world.h"
 #include "layout/split.h"
-#include "engine/model_state.h"
+#include "engine/replica_sync.h"
 #include "model/exchange.h"
 
 namespace megalith {

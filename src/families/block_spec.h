@@ -50,7 +50,7 @@ struct ParameterSpec {
 // Elements [begin, end) of the part that is here, as runs that are contiguous in the whole parameter, in rising order:
 // run(first element in the whole, first element here, elements).
 template <class Run>
-void for_each_run(const ParameterSpec& parameter, int64_t begin, int64_t end, const Run& run);
+void for_each_contiguous(const ParameterSpec& parameter, int64_t begin, int64_t end, const Run& run);
 
 // Elements [begin, end) of a block's flat buffer.
 struct FlatRange {
@@ -95,7 +95,7 @@ inline constexpr int64_t kFlatAlign = 16;
 inline constexpr int64_t kPartAlign = 1024;
 
 template <class Run>
-void for_each_run(const ParameterSpec& parameter, int64_t begin, int64_t end, const Run& run) {
+void for_each_contiguous(const ParameterSpec& parameter, int64_t begin, int64_t end, const Run& run) {
   if (begin >= end) return;
   if (!parameter.is_cut()) return run(begin, begin, end - begin);
   // The part as rows of ranges: all dimensions after the one that is cut belong to an element of it.

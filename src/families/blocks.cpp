@@ -29,7 +29,7 @@ std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, const R
   std::vector<std::unique_ptr<Block>> blocks;
   for (BlockSpec& spec : list_blocks(shape, ranks.split)) blocks.push_back(make->second(shape, std::move(spec), ranks));
   if (shape.experts.share_layers)
-    for (size_t layer = 1; layer < static_cast<size_t>(shape.layers); layer++) blocks[1 + layer]->lean_on(*blocks[1]);
+    for (size_t layer = 1; layer < static_cast<size_t>(shape.layers); layer++) blocks[1 + layer]->use_weights_of(*blocks[1]);
   return blocks;
 }
 

@@ -9,7 +9,7 @@ void Block::bind(const at::Tensor& values, const at::Tensor& gradients) {
   MEGALITH_ASSERT(!values.defined() || values.numel() >= spec_.flat_size, "{}", spec_.name);
   values_ = values;
   gradients_ = gradients;
-  wire();
+  bind_weights();
 }
 
 Weight Block::weight(const std::string& suffix) const { return joined(suffix, suffix); }

@@ -29,20 +29,20 @@ class Block {
   virtual at::Tensor forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape) = 0;
   // Forward again, for the tape alone: what only the output needs is left out. From the input, or, where the tape has
   // what a layer's attention half kept (the input first, the heads' output last), from that.
-  virtual void remake(const at::Tensor& x_NC, const Pass& pass, Tape& tape) { forward(x_NC, pass, &tape); }
+  virtual void recompute(const at::Tensor& x_NC, const Pass& pass, Tape& tape) { forward(x_NC, pass, &tape); }
   // Gradient of the output in, of the input out; adds the parameters' gradients.
   virtual at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape& tape) = 0;
 
   const BlockSpec& spec() const { return spec_; }
   // Parameters that this block does not have are another's, which outlives it and is bound first: gradients add up there.
-  void lean_on(const Block& owner) { owner_ = &owner; }
+  void use_weights_of(const Block& owner) { owner_ = &owner; }
 
  protected:
   // The parameter whose name ends so, as a view.
   Weight weight(const std::string& suffix) const;
   // Several parameters that join each other in the flat buffer, as one: rows added up.
   Weight joined(const std::string& first_suffix, const std::string& last_suffix) const;
-  virtual void wire() = 0;  // takes weight(...) views after bind
+  virtual void bind_weights() = 0;  // takes weight(...) views after bind
 
   ModelShape shape_;
   BlockSpec spec_;

@@ -33,7 +33,7 @@ class DecoderHead : public HeadBlock {
   at::Tensor logits(const at::Tensor& x_RC) override { return output_.logits(norm_.forward(x_RC).y_NC); }
 
  protected:
-  void wire() override {
+  void bind_weights() override {
     wire_norm();
     if (!shape_.tied) output_.table = weight("lm_head.weight");
   }

@@ -25,11 +25,11 @@ class DecoderLayer : public Block {
     return y_NC;
   }
 
-  void remake(const at::Tensor& x_NC, const Pass& pass, Tape& tape) override {
+  void recompute(const at::Tensor& x_NC, const Pass& pass, Tape& tape) override {
     const bool kept = !tape.empty();
     at::Tensor in_NC = kept ? tape.first() : x_NC, o_NC = kept ? tape.last() : attend(x_NC, pass, &tape);
     at::Tensor mid_NC = drop1_.add(in_NC, pass, [&](const at::Tensor& onto) { return from_heads_.forward(o_NC, onto); });
-    feed_forward_.remake(all_rows(norm2_.forward(mid_NC).y_NC, pass), pass, tape);
+    feed_forward_.recompute(all_rows(norm2_.forward(mid_NC).y_NC, pass), pass, tape);
     tape.keep(std::move(mid_NC));
   }
 
@@ -44,11 +44,11 @@ class DecoderLayer : public Block {
       g_mid_NC = norm2_.backward(gn_NC, mid_NC, normed, g_NC);
     }
     at::Tensor o_NC = tape.take(), g_out_NC = all_rows(drop1_.backward(g_mid_NC, pass), pass);
-    tape.product([this, o_NC, g_out_NC] { from_heads_.add_gradients(o_NC, g_out_NC); });
+    tape.weight_gradient([this, o_NC, g_out_NC] { from_heads_.add_gradients(o_NC, g_out_NC); });
     at::Tensor g_qkv_NX = attention_.backward(from_heads_.input_gradient(g_out_NC), o_NC, pass, tape);
     at::Tensor x_NC = tape.take();
     Normed normed = norm1_.forward(x_NC);
-    tape.product([this, n_NC = all_rows(normed.y_NC, pass), g_qkv_NX] { to_qkv_.add_gradients(n_NC, g_qkv_NX); });
+    tape.weight_gradient([this, n_NC = all_rows(normed.y_NC, pass), g_qkv_NX] { to_qkv_.add_gradients(n_NC, g_qkv_NX); });
     return norm1_.backward(shares_.sum(to_qkv_.input_gradient(g_qkv_NX)), x_NC, normed, g_mid_NC);
   }
 

@@ -11,7 +11,7 @@
 
 #include "data/batch.h"
 #include "layout/split.h"
-#include "model/expert_shelf.h"
+#include "model/expert_loader.h"
 #include "model/key_value_cache.h"
 #include "model/routing/record.h"
 
@@ -44,7 +44,7 @@ struct Pass {
   bool explores = false;           // routers draw at random, in training
   double balance_scale = 0;        // of their losses: loss scale / sequences of the whole step
   RoutingRecord* routing = nullptr;  // borrowed: what they decided, where somebody asks
-  ExpertShelf* shelf = nullptr;      // borrowed: who brings experts in; null: all are in memory
+  ExpertLoader* experts = nullptr;    // borrowed: loads experts from disk; null: all are in memory
   KeyValueCache* cache = nullptr;  // borrowed; null outside of generation
 
   int64_t length_here() const {

@@ -16,7 +16,7 @@ namespace megalith {
 
 class Tape {
  public:
-  explicit Tape(Packing packing = Packing::fp32, bool defers_weight_gradients = false) : packing_(packing), puts_off_(defers_weight_gradients) {}
+  explicit Tape(Packing packing = Packing::fp32, bool defers_weight_gradients = false) : packing_(packing), defers_(defers_weight_gradients) {}
 
   void keep(at::Tensor tensor) {
     const bool packs = packing_ != Packing::fp32 && can_pack(tensor);
@@ -40,13 +40,13 @@ class Tape {
   }
   bool empty() const { return kept_.empty(); }
 
-  // Backward adds to a weight's gradient: now, or, on a tape that puts such products off, when `weigh` is called. It holds
+  // Backward adds to a weight's gradient: now, or, on a tape that puts such products off, when run_deferred is called. It holds
   // the tensors that it needs; nobody may write to them any more.
-  void product(std::function<void()> add) {
-    if (puts_off_) products_.push_back(std::move(add));
+  void weight_gradient(std::function<void()> add) {
+    if (defers_) products_.push_back(std::move(add));
     else add();
   }
-  void weigh() {
+  void run_deferred() {
     for (std::function<void()>& add : std::exchange(products_, {}))
       std::exchange(add, {})();  // each is freed when it is done
   }
@@ -61,7 +61,7 @@ class Tape {
     return kept.rows.numbers;
   }
   Packing packing_;
-  bool puts_off_;
+  bool defers_;
   std::vector<Kept> kept_;
   size_t attention_ = 0;  // tensors of the attention half, the first on the tape; 0: no layer has marked them
   std::vector<std::function<void()>> products_;

@@ -54,10 +54,10 @@ class Dropping : public Layer {
     return kept.put(x_NC, Layer::forward(kept.take(x_NC), kept.pass(), tape));
   }
 
-  void remake(const at::Tensor& x_NC, const Pass& pass, Tape& tape) override {
-    if (!drops_tokens(pass, this->spec_.layer)) return Layer::remake(x_NC, pass, tape);
+  void recompute(const at::Tensor& x_NC, const Pass& pass, Tape& tape) override {
+    if (!drops_tokens(pass, this->spec_.layer)) return Layer::recompute(x_NC, pass, tape);
     const KeptRows kept(pass, this->spec_.layer, this->ranks_);
-    Layer::remake(tape.empty() ? kept.take(x_NC) : at::Tensor(), kept.pass(), tape);
+    Layer::recompute(tape.empty() ? kept.take(x_NC) : at::Tensor(), kept.pass(), tape);
   }
 
   at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape& tape) override {

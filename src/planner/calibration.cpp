@@ -15,7 +15,7 @@
 #include "base/stopwatch.h"
 #include "config/names.h"
 #include "data/batch.h"
-#include "engine/model_state.h"
+#include "engine/state_pieces.h"
 #include "engine/stream_trial.h"
 #include "families/blocks.h"
 #include "families/family.h"

@@ -79,7 +79,7 @@ void describe_streaming(BlockFacts& f, const BlockSpec& spec, int64_t slots, Pac
   // The optimizer's, then the gradient; 16 bits: and the master. By kind and part: one stream takes all.
   std::vector<std::vector<StoredArray>> staged(static_cast<size_t>(slots) + (narrow ? 2 : 1));
   for (const FlatPart& part : spec.parts) {
-    const StateLayout layout(spec, packing, part.range);
+    const SlotFormat layout(spec, packing, part.range);
     const StoredArray slot = stored_slot(layout), values{part.range.size()};
     for (size_t kind = 0; kind < staged.size(); kind++)
       staged[kind].push_back(kind < static_cast<size_t>(slots) ? slot : values);
@@ -88,11 +88,11 @@ void describe_streaming(BlockFacts& f, const BlockSpec& spec, int64_t slots, Pac
     if (part.spread) f.expert_optimizer_bytes += slots * layout.slot_bytes();
     f.optimizer_disk_bytes += slots * slot.disk_bytes();
   }
-  f.stream_bytes = BlockStore::staging_bytes(staged, staging);
-  f.streams_amply = f.stream_bytes == BlockStore::staging_bytes(staged, Staging::ample);
+  f.stream_bytes = staging_bytes(staged, staging);
+  f.streams_amply = f.stream_bytes == staging_bytes(staged, Staging::ample);
   if (spec.parts.size() == 1) return;
   for (std::vector<StoredArray>& kind : staged) kind.erase(kind.begin());  // experts alone
-  f.call_bytes = BlockStore::staging_bytes(staged, staging);
+  f.call_bytes = staging_bytes(staged, staging);
 }
 
 // State of another form, of an optimizer that looks at whole parameters: it stays in memory, and so does a block while
@@ -147,11 +147,11 @@ std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch, Sta
     if (narrow) {  // they come as float32 and are narrowed on the way
       std::vector<StoredArray> values;
       for (const FlatPart& part : specs[b].parts) values.push_back({part.range.size()});
-      facts[b].load_bytes = BlockStore::staging_bytes({values}, staging);
+      facts[b].load_bytes = staging_bytes({values}, staging);
     }
     if (optimizer->statistics_rounds() > 0) describe_whole(facts[b], specs[b], *optimizer, narrow);
     else describe_streaming(facts[b], specs[b], slots, config.train.optimizer_state, narrow, staging);
-    if (b > 0) facts[b].input_offload_bytes = BlockStore::staging_bytes({{{(facts[b - 1].output_bytes + 3) / 4}}}, staging);
+    if (b > 0) facts[b].input_offload_bytes = staging_bytes({{{(facts[b - 1].output_bytes + 3) / 4}}}, staging);
   }
   return facts;
 }

@@ -54,8 +54,8 @@ std::filesystem::path spill_folder(const Config& config, const Team* team) {
   return std::filesystem::path(config.memory.spill) / fmt::format("rank-{}", team->mesh().rank());
 }
 
-Observed::Observed(World* world, OpWatch& watch) : world_(world) {
-  if (world_) world_->observe(&watch);
+Observed::Observed(World* world, StatusObserver& observer) : world_(world) {
+  if (world_) world_->observe(&observer);
 }
 
 Observed::~Observed() {

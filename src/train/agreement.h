@@ -5,7 +5,7 @@
 
 #include "checkpoint/store.h"
 #include "config/config.h"
-#include "engine/op_watch.h"
+#include "train/status_observer.h"
 #include "engine/team.h"
 #include "planner/plan.h"
 
@@ -29,7 +29,7 @@ std::filesystem::path spill_folder(const Config& config, const Team* team);
 // A world that tells its waits as long as this exists.
 class Observed {
  public:
-  Observed(World* world, OpWatch& watch);
+  Observed(World* world, StatusObserver& observer);
   ~Observed();
   Observed(const Observed&) = delete;
   Observed& operator=(const Observed&) = delete;

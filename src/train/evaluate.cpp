@@ -25,7 +25,7 @@ std::vector<int64_t> tokens_of(const Tokenizer& tokenizer, const std::vector<std
 
 Evaluation evaluate_text(Engine& engine, const Tokenizer& tokenizer, const std::vector<std::string>& files, int64_t window,
                          int64_t stride) {
-  const ModelShape& shape = engine.model().shape();
+  const ModelShape& shape = engine.shape();
   check_predicts_next_token(shape);
   const int64_t most = shape.longest_sequence();
   if (window <= 0) window = most;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/dtype.h"
+#include "base/dtype.h"
 #include "checkpoint/reader.h"
 #include "families/model_shape.h"
 

@@ -46,7 +46,7 @@ struct Writer {
 // At most TokenStream::kMostSequences prompts.
 std::vector<Generated> generate_group(Engine& engine, const Tokenizer& tokenizer, std::span<const std::string> prompts,
                                       size_t first, const GenerateSettings& settings, const GenerateHooks& hooks) {
-  const ModelShape& shape = engine.model().shape();
+  const ModelShape& shape = engine.shape();
   // Rows of the table beyond the tokenizer's ids (padding) are never chosen.
   const auto usable = static_cast<size_t>(std::min(shape.vocab, tokenizer.vocab_size()));
   TokenStream stream(engine);
@@ -123,10 +123,10 @@ std::string_view name(GenerationEnd end) {
 
 std::vector<Generated> generate(Engine& engine, const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
                                 const GenerateSettings& settings, const GenerateHooks& hooks) {
-  if (const Family& family = *engine.model().shape().family; family.bidirectional)
+  if (const Family& family = *engine.shape().family; family.bidirectional)
     throw UserError({"", "model", next_token_models(), std::string(family.name),
                      "an encoder fills masks; it does not continue text"});
-  if (engine.model().shape().experts.router == Router::expert_choice && engine.model().shape().experts.any())
+  if (engine.shape().experts.router == Router::expert_choice && engine.shape().experts.any())
     throw UserError({"", "model.experts.router", "a router by which tokens choose their experts", "expert_choice",
                      "its experts choose among the sequences of a batch, and a text that grows is alone"});
   std::vector<Generated> results;

@@ -13,34 +13,34 @@ namespace {
 
 // `parts_of`: names and shapes of a block's parts; `write`: has each piece of them filled.
 template <class PartsOf, class Write>
-void read_all(ModelState& model, WeightSource source, const PartsOf& parts_of, const Write& write) {
+void read_all(StatePieces& model, WeightSource source, const PartsOf& parts_of, const Write& write) {
   std::vector<TensorSpec> expected;
-  const auto blocks = static_cast<BlockId>(model.size());
+  const auto blocks = static_cast<BlockId>(model.blocks());
   for (BlockId b = 0; b < blocks; b++)
-    for (const NamedPart& part : parts_of(b)) expected.push_back({part.name, dtype_of(part.type), part.shape});
+    for (const TensorPiece& part : parts_of(b)) expected.push_back({part.name, part.type, part.shape});
   source.check_matches(expected);
   for (BlockId b = 0; b < blocks; b++)
-    write(b, [&](const NamedPart& piece) {
-      if (piece.type == PartType::f32) source.read_f32(piece.name, piece.begin, piece.values);
-      else source.read_exactly(piece.name, dtype_of(piece.type), piece.begin, piece.packed);
+    write(b, [&](const TensorPiece& piece) {
+      if (piece.type == DType::f32) source.read_f32(piece.name, piece.begin, piece.values);
+      else source.read_exactly(piece.name, piece.type, piece.begin, piece.packed);
     });
 }
 
 }  // namespace
 
-void load_parameters(ModelState& model, const std::filesystem::path& folder) {
+void load_parameters(StatePieces& model, const std::filesystem::path& folder) {
   read_all(model, WeightSource::open_model(folder), [&](BlockId b) { return model.parameters(b); },
-           [&](BlockId b, const ModelState::PieceWork& fill) { model.write_parameters(b, fill); });
+           [&](BlockId b, const PieceWork& fill) { model.write_parameters(b, fill); });
 }
 
-void start_from(ModelState& model, const std::filesystem::path& folder) {
+void start_from(StatePieces& model, const std::filesystem::path& folder) {
   load_parameters(model, folder);
-  model.empty_optimizer();
+  model.zero_optimizer();
 }
 
-void load_optimizer(ModelState& model, const std::filesystem::path& checkpoint) {
+void load_optimizer(StatePieces& model, const std::filesystem::path& checkpoint) {
   read_all(model, WeightSource::open_optimizer(checkpoint), [&](BlockId b) { return model.optimizer_state(b); },
-           [&](BlockId b, const ModelState::PieceWork& fill) { model.write_optimizer(b, fill); });
+           [&](BlockId b, const PieceWork& fill) { model.write_optimizer(b, fill); });
 }
 
 LoadedModel::LoadedModel() = default;

@@ -7,11 +7,11 @@
 namespace megalith {
 
 // Parameters from a checkpoint of ours or a Hugging Face folder. UserError listing names that do not match.
-void load_parameters(ModelState& model, const std::filesystem::path& folder);
+void load_parameters(StatePieces& model, const std::filesystem::path& folder);
 // The same for a run that begins with them: its optimizer state is empty.
-void start_from(ModelState& model, const std::filesystem::path& folder);
+void start_from(StatePieces& model, const std::filesystem::path& folder);
 // Optimizer state from a checkpoint of ours.
-void load_optimizer(ModelState& model, const std::filesystem::path& checkpoint);
+void load_optimizer(StatePieces& model, const std::filesystem::path& checkpoint);
 
 // An engine for generation and evaluation with the weights of a checkpoint, a run or a Hugging Face folder.
 struct LoadedModel {

@@ -48,7 +48,7 @@ TrainingLoop::TrainingLoop(const Config& config, const Plan& plan, const RunDire
       tokenizer_(tokenizer), page_(page), team_(team), leads_(!team || team->first()), sees_run_dir_(!far || !far->far()),
       plans_(config_, plan_),
       steps_(shapes.steps_for(config.train.steps, config.train.schedule_by)),
-      saver_(run.checkpoints(), engine.model(), tokenizer, config.checkpoint.keep, team, far) {}
+      saver_(run.checkpoints(), engine.state(), tokenizer, config.checkpoint.keep, team, far) {}
 
 TrainResult TrainingLoop::run(LoopState state) {
   if (state.step > 0) {
@@ -196,7 +196,7 @@ StepMetrics TrainingLoop::one_step(LoopState& state, const StopSignals& signals)
   metrics[MetricId::mem_peak_bytes] = allocated_memory().peak + process_bytes_;
   metrics.skipped = outcome.skipped;
   experts_.see(outcome.routing, metrics);
-  if (engine_.model().spills()) {
+  if (engine_.store() != nullptr) {
     metrics[MetricId::disk_read_bytes] = outcome.disk.read;
     metrics[MetricId::disk_written_bytes] = outcome.disk.written;
     metrics[MetricId::disk_experts_called] = outcome.disk.experts_called;
@@ -253,7 +253,7 @@ void TrainingLoop::save_now(const LoopState& state) {
 }
 
 nlohmann::json TrainingLoop::state_json(const LoopState& state) const {
-  Engine::Counters counters = engine_.counters();
+  StepCounters counters = engine_.counters();
   nlohmann::json json{{"step", state.step},
           {"tokens", state.tokens},
           {"seed", config_.run.seed},

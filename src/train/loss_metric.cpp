@@ -54,7 +54,7 @@ class LossMetric : public SampleMetric {
  public:
   LossMetric(const std::filesystem::path& checkpoint, const Config& config, const RunDirectory& run, const Dataset& data)
       : model_(load_model(checkpoint)), data_(data) {
-    const ModelShape& shape = model_.engine->model().shape();
+    const ModelShape& shape = model_.engine->shape();
     auto refuse = [&](const std::string& expected, const std::string& got) {
       throw UserError({checkpoint.string(), "metric loss", expected, got, "choose another checkpoint"});
     };

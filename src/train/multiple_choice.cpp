@@ -103,7 +103,7 @@ std::vector<Question> read_questions(const std::filesystem::path& file) {
 
 ChoiceEvaluation evaluate_choices(Engine& engine, const Tokenizer& tokenizer, const std::vector<Question>& questions,
                                   const std::string& joint) {
-  const ModelShape& shape = engine.model().shape();
+  const ModelShape& shape = engine.shape();
   check_predicts_next_token(shape);
   ChoiceEvaluation result;
   std::vector<ScoredSequence> sequences;

@@ -11,23 +11,14 @@ namespace megalith {
 namespace {
 
 template <class PartsOf>
-std::vector<TensorSpec> specs(ModelState& model, const PartsOf& parts_of) {
+std::vector<TensorSpec> specs(StatePieces& model, const PartsOf& parts_of) {
   std::vector<TensorSpec> out;
-  for (BlockId b = 0; b < static_cast<BlockId>(model.size()); b++)
-    for (const NamedPart& part : parts_of(b)) out.push_back({part.name, dtype_of(part.type), part.shape});
+  for (BlockId b = 0; b < static_cast<BlockId>(model.blocks()); b++)
+    for (const TensorPiece& part : parts_of(b)) out.push_back({part.name, part.type, part.shape});
   return out;
 }
 
 }  // namespace
-
-DType dtype_of(PartType type) {
-  switch (type) {
-    case PartType::bf16: return DType::bf16;
-    case PartType::u8: return DType::u8;
-    case PartType::f32: break;
-  }
-  return DType::f32;
-}
 
 Save::Save(std::filesystem::path dir, std::vector<FileSpec> files,
            std::vector<std::pair<std::string, std::string>> small_files, nlohmann::json state, Team* team, FarHosts* far)
@@ -115,10 +106,10 @@ Save::~Save() {
   if (far_) far_->stop_receiving();
 }
 
-void Save::write(Kind, const NamedPart& part) {
+void Save::write(Kind, const TensorPiece& part) {
   auto found = std::lower_bound(file_of_.begin(), file_of_.end(), std::pair(part.name, std::string()));
   MEGALITH_ASSERT(found != file_of_.end() && found->first == part.name, "{} is in no file", part.name);
-  if (sends_) far_->send(found->second, part.name, part.begin, size_of(dtype_of(part.type)), part.bytes());
+  if (sends_) far_->send(found->second, part.name, part.begin, size_of(part.type), part.bytes());
   else write_here(found->second, part.name, part.begin, part.bytes());
 }
 
@@ -145,7 +136,7 @@ void Save::commit() {
   }
 }
 
-Saver::Saver(std::filesystem::path checkpoints, ModelState& model, const Tokenizer* tokenizer, int64_t keep, Team* team,
+Saver::Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokenizer* tokenizer, int64_t keep, Team* team,
              FarHosts* far)
     : checkpoints_(std::move(checkpoints)), keep_(keep), team_(team), far_(far) {
   std::vector<FileSpec> model_files = plan_files(specs(model, [&](BlockId b) { return model.parameters(b); }), kShardLimit);

@@ -16,18 +16,17 @@ namespace megalith {
 
 inline constexpr int64_t kShardLimit = int64_t{5} << 30;  // bytes a file of weights, as Hugging Face splits
 
-DType dtype_of(PartType type);  // as files have it
 
 // One checkpoint being written. A fault of the disk ends it with a warning; the run goes on and the checkpoints
 // before it stay as they are.
-class Save final : public PartSink {
+class Save final : public CheckpointSink {
  public:
   // Of several ranks all make theirs at the same time: rank 0 begins the files, the others write their parts of them, or,
   // where they do not see them, send their parts to rank 0. Both pointers are borrowed; `far` null: all see them.
   Save(std::filesystem::path dir, std::vector<FileSpec> files, std::vector<std::pair<std::string, std::string>> small_files,
        nlohmann::json state, Team* team, FarHosts* far);
   ~Save() override;
-  void write(Kind kind, const NamedPart& part) override;
+  void write(Kind kind, const TensorPiece& part) override;
   void commit() override;
   bool done() const { return done_; }
   const std::filesystem::path& dir() const { return dir_; }
@@ -52,7 +51,7 @@ class Save final : public PartSink {
 class Saver {
  public:
   // `tokenizer` may be null. Borrows the model.
-  Saver(std::filesystem::path checkpoints, ModelState& model, const Tokenizer* tokenizer, int64_t keep, Team* team = nullptr,
+  Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokenizer* tokenizer, int64_t keep, Team* team = nullptr,
         FarHosts* far = nullptr);
   // The state after `step` steps; hand it to the next schedule that saves. `state` becomes state.json.
   std::unique_ptr<Save> begin(int64_t step, const nlohmann::json& state);

@@ -3,7 +3,7 @@
 namespace megalith {
 
 StepOutcome train_step(Engine& engine, ShapePlans& plans, const Dataset& data, const TrainSettings& settings, int64_t step,
-                       double lr, PartSink* save, const std::function<bool()>& stop_requested) {
+                       double lr, CheckpointSink* save, const std::function<bool()>& stop_requested) {
   const Batch batch = data.train_batch(step, settings.batch);
   const Plan& plan = plans.at(data.shape(step, settings.batch));
   const Schedule& schedule = save ? plan.step_with_save : plan.step;

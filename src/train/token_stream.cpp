@@ -21,7 +21,7 @@ std::span<const float> TokenStream::logits(int64_t sequence) const { return logi
 
 void TokenStream::read(int64_t sequence) {
   const std::vector<int64_t>& history = histories_[static_cast<size_t>(sequence)];
-  const int64_t most = engine_.model().shape().longest_sequence();
+  const int64_t most = engine_.shape().longest_sequence();
   std::vector<int64_t> ids = history;
   if (std::ssize(history) > most) {
     ids.assign(history.end() - std::max<int64_t>(1, most / 2), history.end());
@@ -33,7 +33,7 @@ void TokenStream::read(int64_t sequence) {
 }
 
 void TokenStream::grow(const std::vector<int64_t>& sequences, const std::vector<int64_t>& ids) {
-  const int64_t most = engine_.model().shape().longest_sequence();
+  const int64_t most = engine_.shape().longest_sequence();
   std::vector<int64_t> together, next;
   for (size_t i = 0; i < sequences.size(); i++) {
     const auto s = static_cast<size_t>(sequences[i]);

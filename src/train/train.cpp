@@ -34,8 +34,8 @@ namespace {
 void say(const std::string& line) { log::info("{}", line); }
 
 void restore(Engine& engine, Dataset& data, LoopState& state, const Found& checkpoint) {
-  load_parameters(engine.model(), checkpoint.dir);
-  load_optimizer(engine.model(), checkpoint.dir);
+  load_parameters(engine.state(), checkpoint.dir);
+  load_optimizer(engine.state(), checkpoint.dir);
   nlohmann::json saved = read_state(checkpoint.dir);
   state.step = saved.at("step").get<int64_t>();
   state.tokens = saved.at("tokens").get<int64_t>();
@@ -146,15 +146,15 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
                 {plan.strategy.placement, spill_folder(config, team), offloaded_input_bytes(plan.step), plan.micros, plan.staging,
                  device ? &*device : nullptr},
                 team, plan.strategy.division);
-  if (const BlockStore* store = engine.model().store())
+  if (const BlockStore* store = engine.store())
     say(fmt::format("{} of state in {} ({})", show(Bytes(store->bytes())), config.memory.spill, describe(store->way())));
-  OpWatch watch(page);
-  engine.watch(&watch);
-  const Observed observed(world, watch);
+  StatusObserver observer(page);
+  engine.observe(&observer);
+  const Observed observed(world, observer);
   LoopState state;
   if (checkpoint) restore(engine, *data, state, *checkpoint);
-  else if (!folder.empty()) start_from(engine.model(), folder);
-  else engine.model().initialise(config.run.seed);
+  else if (!folder.empty()) start_from(engine.state(), folder);
+  else engine.state().initialise(config.run.seed);
   if (far && checkpoint) far->forget(checkpoint->dir);
   if (leads) {  // nothing refuses the run any more
     run.save_config(config);

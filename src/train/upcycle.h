@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "checkpoint/dtype.h"
+#include "base/dtype.h"
 
 namespace megalith {
 

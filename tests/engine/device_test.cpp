@@ -37,9 +37,9 @@ class OnDevice : public ::testing::Test {
   std::unique_ptr<Engine> engine_with(const ModelShape& shape, const TrainSettings& settings,
                                       std::vector<Placement> placement, Device* device) {
     at::set_num_threads(1);
-    const Residence residence{.placement = std::move(placement), .spill = folder_, .device = device};
+    const StorageOptions residence{.placement = std::move(placement), .spill = folder_, .device = device};
     auto engine = std::make_unique<Engine>(shape, settings, 3, true, residence, nullptr, device ? division_ : Division{});
-    engine->model().initialise(3);
+    engine->state().initialise(3);
     return engine;
   }
 

@@ -60,23 +60,23 @@ inline Tensors all_state(Engine& engine, const std::vector<BlockFacts>& blocks, 
                          const Division& division = {}) {
   engine.run(apply_pending_only(blocks, placement, division), {nullptr, 0, 0, nullptr});
   Tensors out;
-  const auto add = [&](const NamedPart& piece) {
+  const auto add = [&](const TensorPiece& piece) {
     std::vector<float>& whole = out[piece.name];
     EXPECT_EQ(static_cast<int64_t>(whole.size()), piece.begin) << piece.name;
     whole.insert(whole.end(), piece.values.begin(), piece.values.end());
   };
-  for (BlockId b = 0; b < static_cast<BlockId>(engine.model().size()); b++) {
-    engine.model().read_parameters(b, Lane::compute, add);
-    engine.model().read_optimizer(b, Lane::compute, add);
+  for (BlockId b = 0; b < static_cast<BlockId>(engine.state().blocks()); b++) {
+    engine.state().read_parameters(b, Lane::compute, add);
+    engine.state().read_optimizer(b, Lane::compute, add);
   }
   return out;
 }
 
 // Copies what is saved.
-struct CopySink : PartSink {
+struct CopySink : CheckpointSink {
   Tensors saved;
   bool committed = false;
-  void write(Kind, const NamedPart& part) override {
+  void write(Kind, const TensorPiece& part) override {
     std::vector<float>& whole = saved[part.name];
     whole.resize(std::max(whole.size(), static_cast<size_t>(part.begin) + part.values.size()));
     std::copy(part.values.begin(), part.values.end(), whole.begin() + part.begin);
@@ -109,7 +109,7 @@ inline void expect_evaluation_to_change_nothing(Side memory, const Schedule& mem
 // In fp16, whose first steps overflow: the loss scale begins too large.
 inline void expect_the_same_steps_skipped(Side memory, Side other, const Batch& batch) {
   for (Engine* engine : {&memory.engine, &other.engine}) {
-    Engine::Counters counters = engine->counters();
+    StepCounters counters = engine->counters();
     counters.loss_scale.scale = 16777216;
     engine->restore(counters);
   }

@@ -99,12 +99,12 @@ TEST(RouterWeights, AreFloat32InEveryPrecision) {
       settings.precision = precision;
       const auto entropy = [&](bool changed) {
         auto engine = make_engine(s, settings);
-        for (BlockId b = 0; b < static_cast<BlockId>(engine->model().size()); b++)
-          for (const NamedPart& part : engine->model().parameters(b))
+        for (BlockId b = 0; b < static_cast<BlockId>(engine->state().blocks()); b++)
+          for (const TensorPiece& part : engine->state().parameters(b))
             if (part.name.ends_with("gate.weight"))  // of 16-bit numbers, then a little more
               for (size_t i = 0; i < part.values.size(); i++)
                 part.values[i] = 0.125f * static_cast<float>(1 + i % 7) * (i % 2 ? 1 : -1) * (changed ? 1 + 0x1p-14f : 1);
-        engine->model().values_changed();
+        engine->state().values_changed();
         return engine->run(step_of(s, batch, 2, precision), {&batch, 0, 1e-3, nullptr}).routing[0].entropy;
       };
       EXPECT_NE(entropy(false), entropy(true)) << static_cast<int>(precision) << " " << static_cast<int>(router);
@@ -140,8 +140,8 @@ TEST(BalancingBias, EvensLoadsOut) {
   s.experts.bias_rate = 0.002;
   const Batch batch = random_batch(s, 8, 32);
   auto engine = make_engine(s);
-  for (BlockId b = 0; b < static_cast<BlockId>(engine->model().size()); b++)
-    for (const NamedPart& part : engine->model().parameters(b))
+  for (BlockId b = 0; b < static_cast<BlockId>(engine->state().blocks()); b++)
+    for (const TensorPiece& part : engine->state().parameters(b))
       if (part.name.ends_with("e_score_correction_bias")) part.values[0] = 0.1f;
   const Schedule step = step_of(s, batch, 1);
   const auto excess_of_the_busiest = [&](int from, int to) {  // over its even share, mean of steps and layers

@@ -60,7 +60,7 @@ TEST_P(Inference, AModelWithoutOptimizerGivesTheSameLogits) {
   Batch batch = random_batch(shape, 1, 9);
   auto training = make_engine(shape);
   Engine reading(shape, {}, 3, false);
-  reading.model().initialise(3);
+  reading.state().initialise(3);
   EXPECT_TRUE(reading.logits(batch.ids, 1, nullptr, false).equal(training->logits(batch.ids, 1, nullptr, false)));
 }
 
@@ -80,8 +80,8 @@ TEST_P(Cache, LogitsEqualThoseOfAFullForward) {
   shape.kv_heads = GetParam().kv_heads;
   auto engine = make_engine(shape);
   // Weights as initialised hardly attend to anything: make attention matter.
-  for (BlockId b = 0; b < static_cast<BlockId>(engine->model().size()); b++)
-    for (NamedPart& part : engine->model().parameters(b))
+  for (BlockId b = 0; b < static_cast<BlockId>(engine->state().blocks()); b++)
+    for (TensorPiece& part : engine->state().parameters(b))
       if (part.shape.size() == 2)
         for (float& v : part.values) v *= 8;
   for (int64_t sequences : {1, 3}) {

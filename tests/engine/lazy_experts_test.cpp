@@ -78,10 +78,10 @@ class LazyExperts : public testing::TestWithParam<Case> {
 
   std::unique_ptr<Engine> engine(std::vector<Placement> placement) {
     at::set_num_threads(1);
-    auto engine = std::make_unique<Engine>(shape_, settings_, 3, true, Residence{std::move(placement), folder_});
-    engine->model().initialise(3);
+    auto engine = std::make_unique<Engine>(shape_, settings_, 3, true, StorageOptions{std::move(placement), folder_});
+    engine->state().initialise(3);
     if (settings_.precision == Precision::fp16) {  // the first steps overflow and are skipped
-      Engine::Counters counters = engine->counters();
+      StepCounters counters = engine->counters();
       counters.loss_scale.scale = 16777216;
       engine->restore(counters);
     }
@@ -104,13 +104,13 @@ class LazyExperts : public testing::TestWithParam<Case> {
 Tensors bytes_of_state(Engine& engine, const std::vector<BlockFacts>& blocks, const std::vector<Placement>& placement) {
   engine.run(apply_pending_only(blocks, placement), {nullptr, 0, 0, nullptr});
   Tensors out;
-  const auto add = [&](const NamedPart& piece) {
+  const auto add = [&](const TensorPiece& piece) {
     std::vector<float>& whole = out[piece.name];
     for (std::byte byte : piece.bytes()) whole.push_back(static_cast<float>(byte));
   };
-  for (BlockId b = 0; b < static_cast<BlockId>(engine.model().size()); b++) {
-    engine.model().read_parameters(b, Lane::compute, add);
-    engine.model().read_optimizer(b, Lane::compute, add);
+  for (BlockId b = 0; b < static_cast<BlockId>(engine.state().blocks()); b++) {
+    engine.state().read_parameters(b, Lane::compute, add);
+    engine.state().read_optimizer(b, Lane::compute, add);
   }
   return out;
 }
@@ -148,7 +148,7 @@ TEST_P(LazyExperts, GiveTheLossesAndTheStateOfARunInMemory) {
   // What every step would move that brings all experts in.
   Schedule counted = step;
   for (size_t b = 0; b < counted.blocks.size(); b++)
-    counted.blocks[b].optimizer_bytes = disk->model().optimizer_bytes(static_cast<BlockId>(b));
+    counted.blocks[b].optimizer_bytes = disk->state().optimizer_bytes(static_cast<BlockId>(b));
   const Traffic eager = traffic_of(counted);
   EXPECT_LT(static_cast<double>(moved.read), 0.7 * kSteps * static_cast<double>(eager.read));
   EXPECT_LT(static_cast<double>(moved.written), 0.7 * kSteps * static_cast<double>(eager.written));
@@ -168,7 +168,7 @@ TEST_P(LazyExperts, AreSavedAndResumedWithAllTheirUpdates) {
     const Batch here = batch(i), unseen = batch(1000 + i);
     const bool saves = i == 20;
     const StepOutcome a = memory->run(saves ? with_save(plain()) : plain(), {&here, i, rate(i), saves ? &wanted : nullptr});
-    const Engine::Counters counters = disk->counters();
+    const StepCounters counters = disk->counters();
     const StepOutcome b = disk->run(saves ? with_save(step) : step, {&here, i, rate(i), saves ? &saved : nullptr});
     ASSERT_EQ(a.loss, b.loss) << i;
     if (i % 7 == 3) {
@@ -179,12 +179,12 @@ TEST_P(LazyExperts, AreSavedAndResumedWithAllTheirUpdates) {
     ASSERT_EQ(wanted.saved, saved.saved);
     disk.reset();  // the folder is one run's
     disk = engine(GetParam().placement);
-    const auto fill = [&](const NamedPart& part) {
+    const auto fill = [&](const TensorPiece& part) {
       std::copy_n(saved.saved.at(part.name).begin() + part.begin, part.values.size(), part.values.begin());
     };
-    for (BlockId block = 0; block < static_cast<BlockId>(disk->model().size()); block++) {
-      disk->model().write_parameters(block, fill);
-      disk->model().write_optimizer(block, fill);
+    for (BlockId block = 0; block < static_cast<BlockId>(disk->state().blocks()); block++) {
+      disk->state().write_parameters(block, fill);
+      disk->state().write_optimizer(block, fill);
     }
     disk->restore(counters);
     ASSERT_EQ(disk->run(step, {&here, i, rate(i), nullptr}).loss, a.loss);  // the step that wrote it, again

@@ -63,7 +63,7 @@ TEST_P(PeakMemory, IsWithinAFifthOfThePrediction) {
   batch.dropping = {c.kept, micro.dropping_layers, {}};
   auto facts = block_facts(shape, micro, c.precision, c.activations);
   for (size_t b = 0; b < facts.size(); b++)
-    facts[b].optimizer_bytes = engine->model().optimizer_bytes(static_cast<BlockId>(b));
+    facts[b].optimizer_bytes = engine->state().optimizer_bytes(static_cast<BlockId>(b));
   std::vector<Keep> keep(facts.size(), c.keep);
   keep.front() = keep.back() = Keep::all;
   Schedule step = training_step(facts, c.micros, ComputeOrder::by_micro, keep);

@@ -23,8 +23,8 @@ class Packed : public ::testing::Test {
   std::unique_ptr<Engine> engine_with(const ModelShape& shape, const TrainSettings& settings,
                                       std::vector<Placement> placement) {
     at::set_num_threads(1);
-    auto engine = std::make_unique<Engine>(shape, settings, 3, true, Residence{std::move(placement), folder_});
-    engine->model().initialise(3);
+    auto engine = std::make_unique<Engine>(shape, settings, 3, true, StorageOptions{std::move(placement), folder_});
+    engine->state().initialise(3);
     return engine;
   }
   std::filesystem::path folder_;
@@ -45,12 +45,12 @@ using StateBytes = std::map<std::string, std::vector<std::byte>>;
 StateBytes state_of(Engine& engine, const std::vector<BlockFacts>& blocks, const std::vector<Placement>& placement) {
   engine.run(apply_pending_only(blocks, placement), {nullptr, 0, 0, nullptr});
   StateBytes out;
-  const auto add = [&](const NamedPart& piece) {
+  const auto add = [&](const TensorPiece& piece) {
     out[piece.name].insert(out[piece.name].end(), piece.bytes().begin(), piece.bytes().end());
   };
-  for (BlockId b = 0; b < static_cast<BlockId>(engine.model().size()); b++) {
-    engine.model().read_parameters(b, Lane::compute, add);
-    engine.model().read_optimizer(b, Lane::compute, add);
+  for (BlockId b = 0; b < static_cast<BlockId>(engine.state().blocks()); b++) {
+    engine.state().read_parameters(b, Lane::compute, add);
+    engine.state().read_optimizer(b, Lane::compute, add);
   }
   return out;
 }
@@ -71,8 +71,8 @@ TEST_F(Packed, StateOnDiskChangesNoBit) {
       TrainSettings wide = settings;
       wide.optimizer_state = Packing::fp32;
       auto plain = engine_with(shape, wide, {});
-      const double share = static_cast<double>(reference->model().optimizer_bytes(0)) /
-                           static_cast<double>(plain->model().optimizer_bytes(0));
+      const double share = static_cast<double>(reference->state().optimizer_bytes(0)) /
+                           static_cast<double>(plain->state().optimizer_bytes(0));
       EXPECT_NEAR(share, packing == Packing::bf16 ? 0.5 : 0.2539, 0.006);  // every chunk has room for the most scales of one
       for (const std::vector<Placement>& placement :
            {std::vector<Placement>{A, A, A, A, A}, {O, O, O, O, O}, {M, O, A, M, O}}) {
@@ -86,11 +86,11 @@ TEST_F(Packed, StateOnDiskChangesNoBit) {
     }
 }
 
-struct CopySink : PartSink {
+struct CopySink : CheckpointSink {
   std::map<std::string, std::vector<std::byte>> saved;
   std::map<std::string, std::vector<int64_t>> shapes;
-  void write(Kind, const NamedPart& part) override {
-    const auto size = part.type == PartType::f32 ? 4 : part.type == PartType::bf16 ? 2 : 1;
+  void write(Kind, const TensorPiece& part) override {
+    const auto size = part.type == DType::f32 ? 4 : part.type == DType::bf16 ? 2 : 1;
     auto& whole = saved[part.name];
     shapes[part.name] = part.shape;
     const auto from = static_cast<size_t>(part.begin * size);
@@ -114,20 +114,20 @@ TEST_F(Packed, WhatIsSavedAndFilledInAgainGoesOnBitForBit) {
       first->run(save_only(blocks), {nullptr, 3, 0, &sink});
       // Names, types and shapes that a checkpoint is planned with are those that are written.
       for (BlockId b = 0; b < static_cast<BlockId>(blocks.size()); b++)
-        for (const NamedPart& part : first->model().optimizer_state(b)) {
-          int64_t bytes = part.type == PartType::f32 ? 4 : part.type == PartType::bf16 ? 2 : 1;
+        for (const TensorPiece& part : first->state().optimizer_state(b)) {
+          int64_t bytes = part.type == DType::f32 ? 4 : part.type == DType::bf16 ? 2 : 1;
           for (int64_t extent : part.shape) bytes *= extent;
           ASSERT_EQ(static_cast<int64_t>(sink.saved.at(part.name).size()), bytes) << part.name;
         }
       auto second = engine_with(shape, settings, placement);
-      const auto fill = [&](const NamedPart& piece) {
+      const auto fill = [&](const TensorPiece& piece) {
         const auto& whole = sink.saved.at(piece.name);
-        const auto size = piece.type == PartType::f32 ? 4 : piece.type == PartType::bf16 ? 2 : 1;
+        const auto size = piece.type == DType::f32 ? 4 : piece.type == DType::bf16 ? 2 : 1;
         std::copy_n(whole.begin() + piece.begin * size, piece.bytes().size(), piece.bytes().begin());
       };
       for (BlockId b = 0; b < static_cast<BlockId>(blocks.size()); b++) {
-        second->model().write_parameters(b, fill);
-        second->model().write_optimizer(b, fill);
+        second->state().write_parameters(b, fill);
+        second->state().write_optimizer(b, fill);
       }
       second->restore(first->counters());
       const Schedule step = placement.empty()
@@ -185,8 +185,8 @@ TEST_F(Packed, GradientsTakeTheRoundingOfActivations) {
       TrainSettings settings = settings_with();
       settings.activations = packing;
       auto engine = engine_with(shape, settings, {});
-      for (BlockId b = 0; b < static_cast<BlockId>(engine->model().size()); b++)
-        for (const NamedPart& part : engine->model().parameters(b))
+      for (BlockId b = 0; b < static_cast<BlockId>(engine->state().blocks()); b++)
+        for (const TensorPiece& part : engine->state().parameters(b))
           std::copy(start.at(part.name).begin(), start.at(part.name).end(), part.values.begin());
       const Schedule step = training_step(block_facts(shape, {8, 32}, Precision::fp32, packing), 1);
       engine->run(gradients_only(step), {&batch, 20, 0, nullptr});

@@ -8,8 +8,8 @@ namespace megalith {
 namespace {
 using namespace testing_support;
 
-struct Recorder : PartSink {
-  void write(Kind kind, const NamedPart& part) override {
+struct Recorder : CheckpointSink {
+  void write(Kind kind, const TensorPiece& part) override {
     EXPECT_EQ(commits, 0) << part.name << " came after commit";
     Tensors& to = kind == Kind::parameter ? values : state;
     EXPECT_FALSE(to.contains(part.name)) << part.name << " came twice";
@@ -79,13 +79,13 @@ TEST(Saving, AStateReadBackContinuesBitIdentically) {
   Recorder sink;
   first->run(save_only(step.blocks), {nullptr, 3, 0, &sink});
   auto third = std::make_unique<Engine>(shape, TrainSettings{}, 3, true);
-  for (BlockId b = 0; b < static_cast<BlockId>(third->model().size()); b++) {
-    for (NamedPart& part : third->model().parameters(b))
+  for (BlockId b = 0; b < static_cast<BlockId>(third->state().blocks()); b++) {
+    for (TensorPiece& part : third->state().parameters(b))
       std::copy(sink.values[part.name].begin(), sink.values[part.name].end(), part.values.begin());
-    for (NamedPart& part : third->model().optimizer_state(b))
+    for (TensorPiece& part : third->state().optimizer_state(b))
       std::copy(sink.state[part.name].begin(), sink.state[part.name].end(), part.values.begin());
   }
-  third->model().values_changed();
+  third->state().values_changed();
   third->restore(first->counters());
   for (int i = 3; i < 6; i++)
     EXPECT_EQ(third->run(step, {&batch, i, 1e-2, nullptr}).loss, first->run(step, {&batch, i, 1e-2, nullptr}).loss);

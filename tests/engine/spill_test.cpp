@@ -26,8 +26,8 @@ class Spill : public ::testing::Test {
                                       std::vector<Placement> placement, const Schedule& step = {}) {
     at::set_num_threads(1);
     auto engine = std::make_unique<Engine>(shape, settings, 3, true,
-                                           Residence{std::move(placement), folder_, offloaded_input_bytes(step), step.micros});
-    engine->model().initialise(3);
+                                           StorageOptions{std::move(placement), folder_, offloaded_input_bytes(step), step.micros});
+    engine->state().initialise(3);
     return engine;
   }
 
@@ -118,7 +118,7 @@ TEST_F(Spill, InputsThatParkLeaveMemory) {
     const int64_t before = allocated_memory().live;
     auto engine = engine_with(shape, settings_with(), {}, step);
     for (size_t b = 0; b < blocks.size(); b++)
-      blocks[b].optimizer_bytes = engine->model().optimizer_bytes(static_cast<BlockId>(b));
+      blocks[b].optimizer_bytes = engine->state().optimizer_bytes(static_cast<BlockId>(b));
     engine->run(step, {&batch, 0, 0.01, nullptr});
     reset_memory_peak();
     const double loss = engine->run(step, {&batch, 1, 0.01, nullptr}).loss;

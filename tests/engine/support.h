@@ -81,7 +81,7 @@ inline std::unique_ptr<Engine> make_engine(const ModelShape& shape, const TrainS
                                            uint64_t seed = 3) {
   at::set_num_threads(1);  // tiny models have nothing to share; tests that want more say so afterwards
   auto engine = std::make_unique<Engine>(shape, settings, seed, true);
-  engine->model().initialise(seed);
+  engine->state().initialise(seed);
   return engine;
 }
 
@@ -107,27 +107,27 @@ inline Schedule gradients_only(Schedule schedule) {
 
 using Tensors = std::map<std::string, std::vector<float>>;
 
-inline void copy_parts(Tensors& to, const std::vector<NamedPart>& parts) {
-  for (const NamedPart& part : parts) to[part.name] = {part.values.begin(), part.values.end()};
+inline void copy_parts(Tensors& to, const std::vector<TensorPiece>& parts) {
+  for (const TensorPiece& part : parts) to[part.name] = {part.values.begin(), part.values.end()};
 }
 inline Tensors parameters(Engine& engine) {
   Tensors out;
-  for (BlockId b = 0; b < static_cast<BlockId>(engine.model().size()); b++) copy_parts(out, engine.model().parameters(b));
+  for (BlockId b = 0; b < static_cast<BlockId>(engine.state().blocks()); b++) copy_parts(out, engine.state().parameters(b));
   return out;
 }
 inline Tensors gradients(Engine& engine) {
   Tensors out;
-  for (BlockId b = 0; b < static_cast<BlockId>(engine.model().size()); b++) copy_parts(out, engine.model().gradients(b));
+  for (BlockId b = 0; b < static_cast<BlockId>(engine.state().blocks()); b++) copy_parts(out, engine.state().gradients(b));
   return out;
 }
 inline Tensors optimizer_state(Engine& engine) {
   Tensors out;
-  for (BlockId b = 0; b < static_cast<BlockId>(engine.model().size()); b++)
-    copy_parts(out, engine.model().optimizer_state(b));
+  for (BlockId b = 0; b < static_cast<BlockId>(engine.state().blocks()); b++)
+    copy_parts(out, engine.state().optimizer_state(b));
   return out;
 }
 inline void clear_gradients(Engine& engine) {
-  for (BlockId b = 0; b < static_cast<BlockId>(engine.model().size()); b++) engine.model().clear_gradient(b);
+  engine.clear_gradients();
 }
 
 inline double norm_of(const std::vector<float>& x) {

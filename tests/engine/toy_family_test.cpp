@@ -109,7 +109,7 @@ class Embedding : public EmbeddingBlock {
   void fold() override { tokens_.fold(); }
 
  private:
-  void wire() override { tokens_.weight = weight("tokens.weight"); }
+  void bind_weights() override { tokens_.weight = weight("tokens.weight"); }
   TokenTable tokens_{shape_, ranks_};
 };
 
@@ -118,7 +118,7 @@ class Layer : public DecoderLayer<RmsNorm, GeluFeedForward> {
   using DecoderLayer::DecoderLayer;
 
  private:
-  void wire() override {
+  void bind_weights() override {
     norm1_ = {weight("norm1.weight"), shape_.norm_eps};
     norm2_ = {weight("norm2.weight"), shape_.norm_eps};
     to_qkv_ = {weight("qkv.weight"), {}};

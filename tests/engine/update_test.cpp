@@ -58,7 +58,7 @@ TEST(Skipping, ANotANumberLeavesEverythingAsItWas) {
     auto engine = make_engine(shape);
     Schedule step = step_of(shape, batch, 2);
     engine->run(step, {&batch, 0, 1e-3, nullptr});
-    float& victim = engine->model().parameters(1)[2].values[5];
+    float& victim = engine->state().parameters(1)[2].values[5];
     const float healthy = victim;
     victim = std::numeric_limits<float>::quiet_NaN();
     Tensors values = parameters(*engine), state = optimizer_state(*engine);
@@ -82,7 +82,7 @@ TEST(Skipping, AnInfiniteGradientBehindAFiniteLossIsNoticed) {
   ModelShape shape = tiny(&gpt2_family);
   Batch batch = random_batch(shape, 2, 8);
   auto engine = make_engine(shape);
-  engine->model().gradients(0)[1].values.back() = std::numeric_limits<float>::infinity();
+  engine->state().gradients(0)[1].values.back() = std::numeric_limits<float>::infinity();
   Tensors before = parameters(*engine);
   StepOutcome outcome = engine->run(step_of(shape, batch, 1), {&batch, 0, 1e-3, nullptr});
   EXPECT_TRUE(std::isfinite(outcome.loss));

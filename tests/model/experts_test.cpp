@@ -174,7 +174,7 @@ TEST(Experts, RecomputationTakesTheSameWay) {
     const at::Tensor gx = layer.layer().backward(g, layer.pass, kept);
     const at::Tensor gradients = layer.gradients.clone();
     layer.gradients.zero_();
-    layer.layer().remake(in, layer.pass, remade);
+    layer.layer().recompute(in, layer.pass, remade);
     EXPECT_TRUE(layer.layer().backward(g, layer.pass, remade).equal(gx));
     EXPECT_TRUE(layer.gradients.equal(gradients));
     // Other tokens would go other ways: that is noticed.
@@ -199,7 +199,7 @@ TEST(Experts, WeightProductsThatArePutOffAreTheSame) {
   EXPECT_TRUE(layer.layer().backward(g, layer.pass, tape).equal(gx));
   for (const ParameterSpec& p : layer.layer().spec().parameters)
     if (p.of_expert) EXPECT_EQ(layer.part(layer.gradients, p).count_nonzero().item<int64_t>(), 0) << p.name;
-  tape.weigh();
+  tape.run_deferred();
   EXPECT_TRUE(layer.gradients.equal(gradients));
 }
 

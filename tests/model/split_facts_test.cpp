@@ -33,7 +33,7 @@ TEST(SplitParameters, RunsOfAPartAreThePartWhereverItIsCutAgain) {
             for (int64_t begin : {int64_t{0}, int64_t{1}, p.size() / 3})
               for (int64_t end : {begin, begin + 1, p.size() / 2, p.size()}) {
                 int64_t next = begin;
-                for_each_run(p, begin, end, [&](int64_t from, int64_t here, int64_t count) {
+                for_each_contiguous(p, begin, end, [&](int64_t from, int64_t here, int64_t count) {
                   ASSERT_EQ(here, next) << p.name;
                   for (int64_t i = 0; i < count; i++) ASSERT_EQ(wanted[static_cast<size_t>(here + i)], from + i) << p.name;
                   next += count;

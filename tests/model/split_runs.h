@@ -110,7 +110,7 @@ inline RankResult run_rank(const Model& m, const Ranks& ranks, at::ScalarType ty
     at::Tensor flat = at::zeros({spec.flat_size}, at::kDouble);
     for (const ParameterSpec& p : spec.parameters) {
       const at::Tensor whole = whole_values(p, number++);
-      for_each_run(p, 0, p.size(), [&](int64_t from, int64_t to, int64_t count) {
+      for_each_contiguous(p, 0, p.size(), [&](int64_t from, int64_t to, int64_t count) {
         flat.narrow(0, p.offset + to, count).copy_(whole.narrow(0, from, count));
       });
     }
@@ -186,7 +186,7 @@ inline Result run(const Model& m, int64_t tensor, int64_t context, ContextForm f
           auto& holders = result.holders[p.name];
           whole.resize(static_cast<size_t>(p.whole_size()));
           holders.resize(whole.size());
-          for_each_run(p, 0, p.size(), [&](int64_t to, int64_t from, int64_t count) {
+          for_each_contiguous(p, 0, p.size(), [&](int64_t to, int64_t from, int64_t count) {
             for (int64_t i = 0; i < count; i++) {
               whole[static_cast<size_t>(to + i)] += flat[static_cast<size_t>(p.offset + from + i)];
               holders[static_cast<size_t>(to + i)]++;

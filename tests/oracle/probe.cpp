@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
                       job.value("always", std::vector<uint8_t>())};
 
   Engine engine(shape, settings, 1, true);
-  load_parameters(engine.model(), folder);
+  load_parameters(engine.state(), folder);
   at::Tensor logits = engine.logits(batch.ids, batch.sequences, nullptr, false).contiguous();
 
   auto facts = block_facts(shape, {batch.sequences / micros, batch.length}, Precision::fp32);
@@ -73,9 +73,9 @@ int main(int argc, char** argv) {
   StepOutcome outcome = engine.run(backward, input);
 
   std::vector<TensorSpec> tensors{{"logits", DType::f32, {logits.size(0), logits.size(1)}}};
-  std::vector<NamedPart> gradients;
-  for (BlockId b = 0; b < static_cast<BlockId>(engine.model().size()); b++)
-    for (NamedPart& part : engine.model().gradients(b)) {
+  std::vector<TensorPiece> gradients;
+  for (BlockId b = 0; b < static_cast<BlockId>(engine.state().blocks()); b++)
+    for (TensorPiece& part : engine.state().gradients(b)) {
       tensors.push_back({"grad." + part.name, DType::f32, part.shape});
       gradients.push_back(part);
     }
@@ -83,11 +83,11 @@ int main(int argc, char** argv) {
     CheckpointWriter writer(argv[3], {{"out.safetensors", tensors}}, {});
     writer.write("out.safetensors", "logits", 0,
                  std::as_bytes(std::span(logits.const_data_ptr<float>(), static_cast<size_t>(logits.numel()))));
-    for (const NamedPart& part : gradients)
+    for (const TensorPiece& part : gradients)
       writer.write("out.safetensors", "grad." + part.name, 0, std::as_bytes(part.values));
     writer.commit(nullptr);
   }
-  for (BlockId b = 0; b < static_cast<BlockId>(engine.model().size()); b++) engine.model().clear_gradient(b);
+  engine.clear_gradients();
 
   nlohmann::json rows = nlohmann::json::object();  // that each layer kept in step 0, as the reference needs them
   Pass pass;

@@ -74,11 +74,11 @@ TEST_F(Table, WhatIsOnDiskIsWhatTheStoreTakes) {
     Engine engine(config.model.shape, config.train, 1, true,
                   {spilled.strategy.placement, config.memory.spill, offloaded_input_bytes(spilled.step), spilled.micros});
     // Up to a chunk an array: alignment between parameters.
-    EXPECT_NEAR(static_cast<double>(engine.model().store()->bytes()), static_cast<double>(table.disk.total()),
+    EXPECT_NEAR(static_cast<double>(engine.store()->bytes()), static_cast<double>(table.disk.total()),
                 static_cast<double>(4 * spilled.blocks.size() * kSpillChunk));
-    EXPECT_GE(engine.model().store()->bytes(), table.disk.total());
+    EXPECT_GE(engine.store()->bytes(), table.disk.total());
     int64_t bytes = 0;
-    for (BlockId b = 0; b < static_cast<BlockId>(spilled.blocks.size()); b++) bytes += engine.model().optimizer_bytes(b);
+    for (BlockId b = 0; b < static_cast<BlockId>(spilled.blocks.size()); b++) bytes += engine.state().optimizer_bytes(b);
     EXPECT_EQ(table.plain[MemoryKind::optimizer], bytes);
   }
 }

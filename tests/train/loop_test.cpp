@@ -58,7 +58,7 @@ struct FailingRun : OwnCache {
     const Plan plan = make_plan(config, Measuring::forbidden);
     Engine engine(config.model.shape, config.train, 1, /*training=*/true,
                   {plan.strategy.placement, "", {}, plan.micros, plan.staging, nullptr}, nullptr, plan.strategy.division);
-    engine.model().initialise(1);
+    engine.state().initialise(1);
     launch::StatusPage page;
     const RunDirectory directory(dir.path());
     armed = fail != nullptr;

@@ -41,7 +41,7 @@ class BertEmbedding : public EmbeddingBlock {
   void fold() override { words_.fold(); }
 
  private:
-  void wire() override {
+  void bind_weights() override {
     words_.weight = weight("word_embeddings.weight");
     positions_ = weight("position_embeddings.weight");
     types_ = weight("token_type_embeddings.weight");
@@ -62,7 +62,7 @@ class BertLayer : public Block {
     return norm2_.forward(feed(x_NC, std::move(o_NC), pass, tape)).y_NC;
   }
 
-  void remake(const at::Tensor& x_NC, const Pass& pass, Tape& tape) override {
+  void recompute(const at::Tensor& x_NC, const Pass& pass, Tape& tape) override {
     const bool kept = !tape.empty();
     at::Tensor in_NC = kept ? tape.first() : x_NC, o_NC = kept ? tape.last() : attend(x_NC, pass, &tape);
     feed(in_NC, std::move(o_NC), pass, &tape);
@@ -81,9 +81,9 @@ class BertLayer : public Block {
     g_mid_NC.add_(g_sum2_NC);
     at::Tensor g_sum1_NC = norm1_.backward(g_mid_NC, sum1_NC, mid);
     at::Tensor o_NC = tape.take(), g_out_NC = all_rows(drop1_.backward(g_sum1_NC, pass), pass);
-    tape.product([this, o_NC, g_out_NC] { from_heads_.add_gradients(o_NC, g_out_NC); });
+    tape.weight_gradient([this, o_NC, g_out_NC] { from_heads_.add_gradients(o_NC, g_out_NC); });
     at::Tensor g_qkv_NX = attention_.backward(from_heads_.input_gradient(g_out_NC), o_NC, pass, tape);
-    tape.product([this, x_NC = all_rows(tape.take(), pass), g_qkv_NX] { to_qkv_.add_gradients(x_NC, g_qkv_NX); });
+    tape.weight_gradient([this, x_NC = all_rows(tape.take(), pass), g_qkv_NX] { to_qkv_.add_gradients(x_NC, g_qkv_NX); });
     return shares_.sum(to_qkv_.input_gradient(g_qkv_NX)).add_(g_sum1_NC);
   }
 
@@ -112,7 +112,7 @@ class BertLayer : public Block {
   }
   at::Tensor all_rows(const at::Tensor& mine, const Pass& pass) const { return shares_.gather(mine, pass.tokens()); }
 
-  void wire() override {
+  void bind_weights() override {
     to_qkv_ = {joined("self.query.weight", "self.value.weight"), joined("self.query.bias", "self.value.bias")};
     from_heads_ = {{weight("attention.output.dense.weight"), weight("attention.output.dense.bias")}, shares_};
     norm1_ = {weight("attention.output.LayerNorm.weight"), weight("attention.output.LayerNorm.bias"), shape_.norm_eps};
@@ -164,7 +164,7 @@ class BertHead : public HeadBlock {
   at::Tensor transform(const at::Tensor& x_RC) const {
     return norm_.forward(kernels::gelu(dense_.forward(x_RC), kernels::GeluForm::erf)).y_NC;
   }
-  void wire() override {
+  void bind_weights() override {
     dense_ = {weight("transform.dense.weight"), weight("transform.dense.bias")};
     norm_ = {weight("transform.LayerNorm.weight"), weight("transform.LayerNorm.bias"), shape_.norm_eps};
     output_.bias = weight(shape_.tied ? "predictions.bias" : "decoder.bias");

@@ -31,7 +31,7 @@ class Gpt2Embedding : public EmbeddingBlock {
   void fold() override { tokens_.fold(); }
 
  private:
-  void wire() override {
+  void bind_weights() override {
     tokens_.weight = weight("wte.weight");
     positions_ = weight("wpe.weight");
   }
@@ -45,7 +45,7 @@ class Gpt2Layer : public DecoderLayer<LayerNorm, GeluFeedForward> {
   using DecoderLayer::DecoderLayer;
 
  private:
-  void wire() override {
+  void bind_weights() override {
     auto linear = [&](const std::string& name) {
       return Linear{weight(name + ".weight"), weight(name + ".bias"), MatrixOrder::in_out};
     };

@@ -33,7 +33,7 @@ class LlamaEmbedding : public EmbeddingBlock {
   void fold() override { tokens_.fold(); }
 
  private:
-  void wire() override { tokens_.weight = weight("embed_tokens.weight"); }
+  void bind_weights() override { tokens_.weight = weight("embed_tokens.weight"); }
   TokenTable tokens_{shape_, ranks_};
   DropPlace dropout_{shape_.dropout.embedding, RandomUse::embedding_dropout};
 };
@@ -44,7 +44,7 @@ class LlamaLayer : public DecoderLayer<RmsNorm, FeedForward> {
   using DecoderLayer<RmsNorm, FeedForward>::DecoderLayer;
 
  private:
-  void wire() override {
+  void bind_weights() override {
     const ModelShape& s = this->shape_;
     auto weight = [&](const std::string& name) { return this->weight(name); };
     auto joined = [&](const std::string& first, const std::string& last) { return this->joined(first, last); };

@@ -91,9 +91,9 @@ at::Tensor SharedExpert::forward(const at::Tensor& x_NC, Tape* tape, const at::T
 at::Tensor SharedExpert::backward(const at::Tensor& g_NC, const at::Tensor& x_NC, Tape& tape) const {
   at::Tensor gate_up_N2F = tape.take(), g_NF = down.input_gradient(g_NC), weight_N = weights(x_NC);
   at::Tensor g_weight_N = kernels::weighted_swiglu_backward(gate_up_N2F, g_NF, weight_N);
-  tape.product([this, g_NF, g_NC] { down.add_gradients(g_NF, g_NC); });
+  tape.weight_gradient([this, g_NF, g_NC] { down.add_gradients(g_NF, g_NC); });
   g_NF.reset();
-  tape.product([this, x_NC, gate_up_N2F] { gate_up.add_gradients(x_NC, gate_up_N2F); });
+  tape.weight_gradient([this, x_NC, gate_up_N2F] { gate_up.add_gradients(x_NC, gate_up_N2F); });
   at::Tensor gx_NC = gate_up.input_gradient(gate_up_N2F);
   const at::Tensor g_N1 = (g_weight_N * weight_N * (1 - weight_N)).to(x_NC.scalar_type()).unsqueeze(1);
   weight.add_gradients(x_NC, g_N1);
@@ -139,7 +139,7 @@ at::Tensor ExpertFeedForward::forward(const at::Tensor& x_NC, const Pass& pass, 
   at::Tensor logits_WE = logits(x_NC, pass);
   const Decision d = decide(logits_WE, pass);
   const ExpertTravel way(ranks.expert, d.begin);
-  if (pass.shelf) pass.shelf->need(layer, way.wanted());
+  if (pass.experts) pass.experts->load_experts(layer, way.wanted());
   at::Tensor start_NC = onto_NC;
   ExpertTravel::Meanwhile meanwhile;
   if (shared) meanwhile = [&] { start_NC = shared.forward(x_NC, tape, onto_NC); };
@@ -153,13 +153,13 @@ at::Tensor ExpertFeedForward::forward(const at::Tensor& x_NC, const Pass& pass, 
   return shares.ranks && onto_SC.defined() ? y_SC.add_(onto_SC) : y_SC;
 }
 
-void ExpertFeedForward::remake(const at::Tensor& x_NC, const Pass& pass, Tape& tape) const {
+void ExpertFeedForward::recompute(const at::Tensor& x_NC, const Pass& pass, Tape& tape) const {
   at::Tensor logits_WE = logits(x_NC, pass);
   const Decision d = decide(logits_WE, pass);
   const ExpertTravel way(ranks.expert, d.begin);
-  if (pass.shelf) pass.shelf->need(layer, way.wanted());
+  if (pass.experts) pass.experts->load_experts(layer, way.wanted());
   ExpertTravel::Meanwhile meanwhile;
-  if (shared) meanwhile = [&] { shared.remake(x_NC, tape); };
+  if (shared) meanwhile = [&] { shared.recompute(x_NC, tape); };
   tape.keep(LentLinear(way, gate_up).forward(way.there(x_NC, d.token, meanwhile)));
   tape.keep(logits_WE.view(-1));
 }
@@ -169,19 +169,19 @@ at::Tensor ExpertFeedForward::backward(const at::Tensor& g_NC, const at::Tensor&
   at::Tensor gate_up_H2F = tape.take();
   const Decision d = decide(logits_WE, pass);
   const ExpertTravel way(ranks.expert, d.begin);
-  if (pass.shelf) pass.shelf->need(layer, way.wanted());
+  if (pass.experts) pass.experts->load_experts(layer, way.wanted());
   at::Tensor g_gate_R;
   {
     const at::Tensor g_HC = way.there(g_NC, d.token);
     const LentLinear from(way, down);
     at::Tensor g_HF = from.input_gradient(g_HC);
     g_gate_R = way.back(kernels::weighted_swiglu_backward(gate_up_H2F, g_HF, way.there(d.gate_R)));
-    tape.product(from.gradients(g_HF, g_HC));
+    tape.weight_gradient(from.gradients(g_HF, g_HC));
   }
   at::Tensor gx_HC;
   {
     const LentLinear to(way, gate_up);
-    tape.product(to.gradients(way.there(x_NC, d.token), gate_up_H2F));
+    tape.weight_gradient(to.gradients(way.there(x_NC, d.token), gate_up_H2F));
     gx_HC = to.input_gradient(gate_up_H2F);
   }
   gate_up_H2F.reset();

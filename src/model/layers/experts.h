@@ -24,7 +24,7 @@ struct SharedExpert {
   explicit operator bool() const { return gate_up.weight.value.defined(); }
 
   at::Tensor forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_NC) const;
-  void remake(const at::Tensor& x_NC, Tape& tape) const { tape.keep(gate_up.forward(x_NC)); }
+  void recompute(const at::Tensor& x_NC, Tape& tape) const { tape.keep(gate_up.forward(x_NC)); }
   at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, Tape& tape) const;
 
  private:
@@ -42,7 +42,7 @@ struct ExpertFeedForward {
 
   // The output is my share of the rows, as is `onto_SC`.
   at::Tensor forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape, const at::Tensor& onto_SC = {}) const;
-  void remake(const at::Tensor& x_NC, const Pass& pass, Tape& tape) const;
+  void recompute(const at::Tensor& x_NC, const Pass& pass, Tape& tape) const;
   // A summand of the input's gradient, of all rows.
   at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Pass& pass, Tape& tape) const;
 

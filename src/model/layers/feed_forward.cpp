@@ -15,9 +15,9 @@ at::Tensor GeluFeedForward::forward(const at::Tensor& x_NC, const Pass&, Tape* t
 at::Tensor GeluFeedForward::backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Pass&, Tape& tape) const {
   at::Tensor h_NF = tape.take(), g_NF = down.input_gradient(g_NC);
   kernels::gelu_backward(h_NF, g_NF, form);
-  tape.product([this, h_NF, g_NC] { down.add_gradients(h_NF, g_NC); });
+  tape.weight_gradient([this, h_NF, g_NC] { down.add_gradients(h_NF, g_NC); });
   h_NF.reset();
-  tape.product([this, x_NC, g_NF] { up.add_gradients(x_NC, g_NF); });
+  tape.weight_gradient([this, x_NC, g_NF] { up.add_gradients(x_NC, g_NF); });
   return up.input_gradient(g_NF);
 }
 
@@ -31,9 +31,9 @@ at::Tensor SwigluFeedForward::forward(const at::Tensor& x_NC, const Pass&, Tape*
 at::Tensor SwigluFeedForward::backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Pass&, Tape& tape) const {
   at::Tensor gate_up_N2F = tape.take(), g_NF = down.input_gradient(g_NC);
   kernels::swiglu_backward(gate_up_N2F, g_NF);
-  tape.product([this, g_NF, g_NC] { down.add_gradients(g_NF, g_NC); });
+  tape.weight_gradient([this, g_NF, g_NC] { down.add_gradients(g_NF, g_NC); });
   g_NF.reset();
-  tape.product([this, x_NC, gate_up_N2F] { gate_up.add_gradients(x_NC, gate_up_N2F); });
+  tape.weight_gradient([this, x_NC, gate_up_N2F] { gate_up.add_gradients(x_NC, gate_up_N2F); });
   return gate_up.input_gradient(gate_up_N2F);
 }
 

@@ -19,7 +19,7 @@ struct GeluFeedForward {
   // `onto_SC`, where given, is added: a residual.
   at::Tensor forward(const at::Tensor& x_NC, const Pass&, Tape* tape, const at::Tensor& onto_SC = {}) const;
   // What forward leaves on the tape, without its result.
-  void remake(const at::Tensor& x_NC, const Pass&, Tape& tape) const { tape.keep(up.forward(x_NC)); }
+  void recompute(const at::Tensor& x_NC, const Pass&, Tape& tape) const { tape.keep(up.forward(x_NC)); }
   // `x_NC` is forward's input. Called on a layer's own, which outlives the tape.
   at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Pass&, Tape& tape) const;
 };
@@ -29,7 +29,7 @@ struct SwigluFeedForward {
   DeepLinear down;
 
   at::Tensor forward(const at::Tensor& x_NC, const Pass&, Tape* tape, const at::Tensor& onto_SC = {}) const;
-  void remake(const at::Tensor& x_NC, const Pass&, Tape& tape) const { tape.keep(gate_up.forward(x_NC)); }
+  void recompute(const at::Tensor& x_NC, const Pass&, Tape& tape) const { tape.keep(gate_up.forward(x_NC)); }
   at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Pass&, Tape& tape) const;
 };
 

@@ -1,4 +1,4 @@
-#include "engine/op_watch.h"
+#include "train/status_observer.h"
 
 namespace megalith {
 namespace {
@@ -7,29 +7,29 @@ thread_local std::optional<Lane> lane_of_thread;  // of the op that this thread 
 
 }  // namespace
 
-std::optional<Lane> OpWatch::lane() const {
+std::optional<Lane> StatusObserver::lane() const {
   if (lane_of_thread) return lane_of_thread;
   return std::this_thread::get_id() == own_ ? std::optional(Lane::compute) : std::nullopt;
 }
 
-void OpWatch::enter(const Op& op) {
+void StatusObserver::op_begins(const Op& op) {
   lane_of_thread = op.lane;
   page_.enter(op, /*predicted_s=*/0);  // the step's prediction is what the watchdog goes by
 }
 
-void OpWatch::leave(const Op& op) {
+void StatusObserver::op_ends(const Op& op) {
   page_.leave(op.lane);
   lane_of_thread.reset();
 }
 
-void OpWatch::wait_begins(const Wait& wait) {
+void StatusObserver::wait_begins(const Wait& wait) {
   const auto waits = lane();
   if (!waits) return;
   const std::string exchange = wait.channel ? fmt::format("{} over {}", wait.what, *wait.channel) : wait.what;
   page_.waiting(*waits, exchange, wait.peer < 0 ? std::span<const int>() : std::span(&wait.peer, 1));
 }
 
-void OpWatch::wait_ends(const Wait&) {
+void StatusObserver::wait_ends(const Wait&) {
   if (const auto waits = lane()) page_.arrived(*waits);
 }
 

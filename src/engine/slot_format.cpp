@@ -1,4 +1,4 @@
-#include "engine/state_layout.h"
+#include "engine/slot_format.h"
 
 #include <algorithm>
 
@@ -9,16 +9,16 @@ Overlap overlap(const ParameterSpec& p, const FlatRange& range) {
   return last <= first ? Overlap{} : Overlap{first - p.offset, last - first, first - range.begin};
 }
 
-StateLayout::StateLayout(const BlockSpec& spec, Packing packing, const FlatRange& range)
+SlotFormat::SlotFormat(const BlockSpec& spec, Packing packing, const FlatRange& range)
     : packing_(packing), size_(range.size()), scales_(spec.parameters.size(), 0) {
   for (int64_t begin = range.begin; begin < range.end; begin += kStateChunk) {
     const FlatRange chunk{begin, std::min(range.end, begin + kStateChunk)};
-    std::vector<Piece>& pieces = chunks_.emplace_back();
+    std::vector<ParameterRange>& pieces = chunks_.emplace_back();
     int64_t scales = 0;
     for (size_t p = 0; p < spec.parameters.size(); p++) {
       const Overlap here = overlap(spec.parameters[p], chunk);
       if (here.count == 0) continue;
-      Piece piece{p, here.begin, here.count, here.at, 0, scales, scales_[p]};
+      ParameterRange piece{p, here.begin, here.count, here.at, 0, scales, scales_[p]};
       piece.scales = scale_count(packing, piece.begin, piece.count);
       scales += piece.scales;
       scales_[p] += piece.scales;
@@ -28,9 +28,9 @@ StateLayout::StateLayout(const BlockSpec& spec, Packing packing, const FlatRange
   }
 }
 
-int64_t StateLayout::chunk_size(int64_t chunk) const { return std::min(kStateChunk, size_ - chunk * kStateChunk); }
+int64_t SlotFormat::chunk_size(int64_t chunk) const { return std::min(kStateChunk, size_ - chunk * kStateChunk); }
 
-PackedSlot StateLayout::slot(int64_t chunk, const Piece& piece, std::byte* record) const {
+PackedSlot SlotFormat::slot(int64_t chunk, const ParameterRange& piece, std::byte* record) const {
   const int64_t bytes = packed_bytes(packing_);
   auto* scales = reinterpret_cast<float*>(record + bytes * chunk_size(chunk));  // chunks are whole multiples of kFlatAlign
   return {record + bytes * piece.at, piece.scales > 0 ? scales + piece.scale_at : nullptr};

@@ -21,12 +21,12 @@ struct Overlap {
 };
 Overlap overlap(const ParameterSpec& parameter, const FlatRange& range);
 
-class StateLayout {
+class SlotFormat {
  public:
-  StateLayout(const BlockSpec& spec, Packing packing, const FlatRange& range);
+  SlotFormat(const BlockSpec& spec, Packing packing, const FlatRange& range);
 
   // What of a parameter lies in a chunk.
-  struct Piece {
+  struct ParameterRange {
     size_t parameter = 0;
     int64_t begin = 0, count = 0;  // elements, inside the parameter
     int64_t at = 0;                // first element inside the chunk
@@ -34,7 +34,7 @@ class StateLayout {
     int64_t scale_at = 0;          // from here on inside the record,
     int64_t first_scale = 0;       // and inside the parameter
   };
-  const std::vector<Piece>& pieces(int64_t chunk) const { return chunks_[static_cast<size_t>(chunk)]; }
+  const std::vector<ParameterRange>& pieces(int64_t chunk) const { return chunks_[static_cast<size_t>(chunk)]; }
   int64_t chunks() const { return static_cast<int64_t>(chunks_.size()); }
   int64_t chunk_size(int64_t chunk) const;  // elements
   int64_t elements() const { return size_; }
@@ -46,13 +46,13 @@ class StateLayout {
   int64_t record_offset(int64_t chunk) const { return chunk * (packed_bytes(packing_) * kStateChunk + scale_bytes()); }
   int64_t slot_bytes() const { return chunks() == 0 ? 0 : record_offset(chunks() - 1) + record_bytes(chunks() - 1); }
   // A piece's part of a slot's record of its chunk.
-  PackedSlot slot(int64_t chunk, const Piece& piece, std::byte* record) const;
+  PackedSlot slot(int64_t chunk, const ParameterRange& piece, std::byte* record) const;
 
  private:
   Packing packing_;
   int64_t size_;                            // elements of the range
   int64_t most_scales_ = 0;                 // of a chunk
-  std::vector<std::vector<Piece>> chunks_;
+  std::vector<std::vector<ParameterRange>> chunks_;
   std::vector<int64_t> scales_;             // by parameter
 };
 

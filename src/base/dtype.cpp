@@ -1,11 +1,10 @@
-#include "checkpoint/dtype.h"
+#include "base/dtype.h"
 
 #include <array>
 #include <bit>
 #include <cstring>
 
 #include "base/error.h"
-#include "checkpoint/tensor_spec.h"
 
 namespace megalith {
 namespace {
@@ -150,10 +149,6 @@ void from_f32(DType dtype, std::span<const float> values, std::span<std::byte> o
     default:
       MEGALITH_ASSERT(false, "no conversion from float32 to {}", safetensors_name(dtype));
   }
-}
-
-std::string show_shape(const std::vector<int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
 }  // namespace megalith

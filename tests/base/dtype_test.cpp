@@ -1,4 +1,4 @@
-#include "checkpoint/dtype.h"
+#include "base/dtype.h"
 
 #include <gtest/gtest.h>
 

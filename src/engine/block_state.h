@@ -1,0 +1,138 @@
+// The buffers of a model on one rank: for every block one flat buffer each of parameters, gradients and optimizer state,
+// in memory or on disk. The other files of engine/ move, exchange, update and save them.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "engine/block_store.h"
+#include "engine/device.h"
+#include "engine/slot_format.h"
+#include "engine/storage_options.h"
+#include "model/block.h"
+#include "optim/optimizer.h"
+#include "schedule/home.h"
+
+namespace megalith {
+
+// What one of several ranks has of a model.
+struct ModelPart {
+  Division division;
+  int32_t replica = 0;         // its number among division.sharding.replicas ranks,
+  int32_t expert_replica = 0;  // and among those that have the same experts
+  Ranks ranks;                 // with whom it shares the work inside blocks
+};
+
+// How the state of all blocks is kept.
+struct StateFormat {
+  at::ScalarType compute_type = at::kFloat;  // of the computation; master values are always float32
+  Packing packing = Packing::fp32;           // of the state of an elementwise optimizer
+  int slot_arrays = -1;  // the optimizer state is this many flat arrays, laid out like the parameters; -1: another form
+  bool training = false;
+  bool elementwise() const { return slot_arrays >= 0; }
+  bool packs() const { return packing != Packing::fp32; }
+  bool wide() const { return compute_type == at::kFloat; }
+};
+
+at::ScalarType compute_type(Precision precision);
+
+// A tensor of the optimizer state.
+struct Slot {
+  std::string name;
+  std::vector<int64_t> shape;
+  int64_t offset = 0;  // elements, inside the optimizer buffer of the segment
+  int64_t size = 0;
+};
+
+// The part of a block that the same ranks hold: its dense parameters, or one expert. Each segment is sliced on its own.
+struct SegmentState {
+  FlatRange flat;          // elements of the flat buffers of the block
+  bool spread = false;     // an expert of a layer whose experts are spread over ranks
+  FlatRange own, counted;  // of those: what this rank updates; what it counts and saves, a part of that
+  // In float32, `values` lie within `computing` and `gradient` within `gradients` if those stay.
+  at::Tensor values;       // own range, float32 master; undefined while on disk and, in 16 bits, always then
+  at::Tensor gradient;     // own range, summed over all ranks that have the segment
+  at::Tensor optimizer;    // own range, float32, or bytes if packed; undefined while it is on disk
+  int64_t optimizer_size = 0;        // elements, of an optimizer that is not elementwise
+  std::optional<SlotFormat> format;  // chunks of the own range; for an elementwise optimizer, the records of the slots
+  BlockId stored = 0;                // its number on disk, and among all segments of the model
+  int64_t expert = -1;               // stays on disk while no token chooses this expert; -1: always loaded
+  bool chosen = true;                // since the block was loaded; norms leave out what is not
+};
+
+struct BlockState {
+  std::unique_ptr<Block> block;
+  Home home;
+  at::Tensor computing;  // the whole block, in the type and memory of the computation; undefined while not loaded
+  at::Tensor gradients;  // the whole block, float32, where it computes; undefined without optimizer
+  std::vector<SegmentState> segments;    // in order
+  std::vector<ParameterFacts> facts;     // by parameter
+  std::vector<std::vector<Slot>> slots;  // by parameter
+  const BlockSpec& spec() const { return block->spec(); }
+  const SegmentState& segment_of(const ParameterSpec& parameter) const;
+  SegmentState& segment_of(const ParameterSpec& parameter);
+  // The part of a parameter that this rank updates.
+  ParameterSlice slice(size_t parameter) const;
+};
+
+class BlockStates {
+ public:
+  // `optimizer` null: parameters only (generation, evaluation). Not borrowed.
+  BlockStates(const ModelShape& shape, Precision precision, const Optimizer* optimizer, const StorageOptions& storage,
+              Packing packing, const ModelPart& part);
+
+  size_t size() const { return blocks_.size(); }
+  BlockState& at(BlockId id) { return blocks_[static_cast<size_t>(id)]; }
+  const BlockState& at(BlockId id) const { return blocks_[static_cast<size_t>(id)]; }
+  Block& block(BlockId id) { return *at(id).block; }
+  EmbeddingBlock& embedding() { return static_cast<EmbeddingBlock&>(*blocks_.front().block); }
+  HeadBlock& head() { return static_cast<HeadBlock&>(*blocks_.back().block); }
+  auto begin() { return blocks_.begin(); }
+  auto end() { return blocks_.end(); }
+  size_t segments() const { return segments_; }  // of all blocks
+
+  const ModelShape& shape() const { return shape_; }
+  const StateFormat& format() const { return format_; }
+  const Division& division() const { return part_.division; }
+
+  // Changes buffers of a block and binds it to them. Any lane may call it: ops of one block that nothing orders (its gradient
+  // is offloaded while its parameters are evicted) take turns.
+  void rebind(BlockState& state, const std::function<void()>& change);
+  // Converts the master values of a segment to the type of the computation.
+  void copy_to_computing(BlockState& state, const SegmentState& segment);
+  // Call after the float32 values in memory were written.
+  void values_changed();
+
+  // Whether this rank counts and saves a parameter, and not another rank of the tensor axis.
+  bool counts(const ParameterSpec& parameter) const;
+  bool first_of_replicas() const { return part_.replica == 0 && part_.ranks.split.tensor_rank == 0; }
+
+ private:
+  void divide(BlockState& state);
+  void lay_out_optimizer(BlockState& state, const Optimizer& optimizer);
+  void allocate(BlockState& state);
+  void bind(BlockState& state);
+
+  ModelShape shape_;
+  ModelPart part_;
+  StateFormat format_;
+  BlockId segments_ = 0;  // numbered so far
+  std::vector<BlockState> blocks_;
+  std::mutex binding_;    // one for the model: binding the embedding ties the head again
+};
+
+// A flat buffer, uninitialised, that transfers from and to the disk fit into if it is float32.
+at::Tensor flat_buffer(int64_t elements, at::ScalarType type);
+// Zeroes a flat float32 buffer with all threads.
+void zero(const at::Tensor& flat);
+// `size` elements from `offset` on; empty for an undefined tensor.
+std::span<float> floats_of(const at::Tensor& flat, int64_t offset, int64_t size);
+
+}  // namespace megalith

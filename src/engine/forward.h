@@ -1,0 +1,25 @@
+// Forward passes without a schedule: generation and evaluation.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "data/batch.h"
+#include "engine/step_state.h"
+
+namespace megalith {
+
+// What an engine computes with, borrowed.
+struct ForwardParts {
+  BlockStates& model;
+  Residency& residency;
+  DeviceCopies& device;
+  Team* team;  // null: this rank is alone
+};
+
+// Logits of the last position of every sequence, or of all positions. `pass.cache`, if there is one, is continued.
+at::Tensor forward_logits(const ForwardParts& parts, const Pass& pass, bool last_only);
+// Loss of every position (0 if it has no target), row by row.
+std::vector<float> forward_losses(const ForwardParts& parts, const Pass& pass);
+
+}  // namespace megalith

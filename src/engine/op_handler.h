@@ -1,0 +1,21 @@
+// What an op does to tensors: one function per kind. Each family of ops has its handlers in one file of engine/ops/.
+#pragma once
+#include <span>
+
+#include "engine/step_state.h"
+
+namespace megalith {
+
+struct OpHandler {
+  OpKind kind;
+  void (*run)(StepState& step, const Op& op);  // by the thread of the op's lane
+};
+
+std::span<const OpHandler> compute_handlers();
+std::span<const OpHandler> residency_handlers();
+std::span<const OpHandler> device_handlers();
+std::span<const OpHandler> ranks_handlers();
+std::span<const OpHandler> pipeline_handlers();
+std::span<const OpHandler> save_handlers();
+
+}  // namespace megalith

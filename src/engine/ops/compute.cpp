@@ -1,0 +1,123 @@
+#include "schedule/ops/compute.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "engine/block_update.h"
+#include "engine/op_handler.h"
+
+namespace megalith {
+namespace {
+
+void count_targets(StepState& step, const Op&) {
+  const int64_t targets = step.input.batch->target_count();
+  const double scale = step.counters.loss_scale.scale;
+  for (MicroState& micro : step.micros) {
+    micro.pass.gradient_scale = scale / static_cast<double>(std::max<int64_t>(targets, 1));
+    micro.pass.balance_scale = scale / static_cast<double>(step.input.batch->sequences);
+  }
+}
+
+void forward(StepState& step, const Op& op) {
+  MicroState& micro = step.micro(op);
+  const auto b = static_cast<size_t>(op.block);
+  if (op.block == step.schedule.head()) {
+    micro.sums = step.model.head().loss(micro.activations[b - 1], micro.pass);
+    micro.activations[b - 1].reset();
+    return;
+  }
+  const bool training = step.schedule.training;
+  const Keep keep = step.schedule.keeps(op.block);
+  const at::Tensor x_NC = b > 0 ? std::move(micro.activations[b - 1]) : at::Tensor();
+  if (training && keep == Keep::input) micro.inputs[b] = x_NC;
+  Tape* tape = training && (keep == Keep::all || keep == Keep::attention) ? &micro.tapes[b] : nullptr;
+  micro.activations[b] = step.model.block(op.block).forward(x_NC, micro.pass, tape);
+  if (tape && keep == Keep::attention) tape->keep_attention();
+}
+
+void loss(StepState& step, const Op& op) {
+  MicroState& micro = step.micro(op);
+  const auto before = static_cast<size_t>(op.block) - 1;
+  const at::Tensor x_NC = std::move(micro.activations[before]);
+  micro.sums = step.model.head().loss_and_gradient(x_NC, micro.pass, micro.gradients[before]);
+}
+
+void recompute(StepState& step, const Op& op) {
+  MicroState& micro = step.micro(op);
+  const auto b = static_cast<size_t>(op.block);
+  Block& block = step.model.block(op.block);
+  const at::Tensor x_NC = std::move(micro.inputs[b]);
+  if (step.schedule.output_again(op.block)) micro.inputs[b + 1] = block.forward(x_NC, micro.pass, &micro.tapes[b]);
+  else block.recompute(x_NC, micro.pass, micro.tapes[b]);
+}
+
+void backward(StepState& step, const Op& op) {
+  MicroState& micro = step.micro(op);
+  const auto b = static_cast<size_t>(op.block);
+  Tape& tape = micro.tapes[b];
+  // Held until backward is done: the plan counts its memory until then.
+  const at::Tensor g_NC = micro.gradients[b];
+  at::Tensor gx_NC = step.model.block(op.block).backward(g_NC, micro.pass, tape);
+  micro.gradients[b].reset();
+  if (b > 0) micro.gradients[b - 1] = std::move(gx_NC);
+  MEGALITH_ASSERT(tape.empty(), "{} left something on its tape", step.model.at(op.block).spec().name);
+}
+
+void weight_gradient(StepState& step, const Op& op) {
+  step.micro(op).tapes[static_cast<size_t>(op.block)].run_deferred();
+}
+
+void embedding_gradient(StepState& step, const Op&) { step.model.embedding().fold(); }
+
+void gradient_norm(StepState& step, const Op& op) {
+  step.squares[static_cast<size_t>(op.block)] = gradient_squares(step.model, op.block);
+}
+
+// Skips the step if loss or gradient is not finite, moves the loss scale, clips and records the update.
+void prepare_update(StepState& step, const Op&) {
+  double squares = 0;
+  for (double s : step.squares) squares += s;
+  const double scale = step.counters.loss_scale.scale, norm = std::sqrt(squares) / scale;
+  double loss = step.outcome.loss;  // of all ranks, if there are several
+  for (const MicroState& micro : step.micros)
+    if (!step.team) loss += micro.sums.loss;
+  step.outcome.gradient_norm = norm;
+  step.outcome.loss_scale = scale;
+  step.outcome.skipped = !std::isfinite(norm) || !std::isfinite(loss);
+  if (step.settings.precision == Precision::fp16) {
+    LossScale next(step.counters.loss_scale);
+    next.after_step(!step.outcome.skipped);
+    step.counters.loss_scale = next.state();
+  }
+  if (step.outcome.skipped) return step.residency.discard_gradients();
+  // As torch.nn.utils.clip_grad_norm_ scales: max_norm / (norm + 1e-6), at most 1.
+  const double clip = step.settings.clip > 0 ? std::min(1.0, step.settings.clip / (norm + 1e-6)) : 1.0;
+  step.update = {step.input.lr, clip / scale, ++step.counters.updates, step.seed};
+  step.residency.record_update(step.update);
+}
+
+void update_block(StepState& step, const Op& op) {
+  if (step.outcome.skipped) clear_gradient(step.model, op.block);
+  else optimizer_step(step.model, op.block, *step.optimizer, step.update);
+}
+
+}  // namespace
+
+std::span<const OpHandler> compute_handlers() {
+  static constexpr OpHandler all[] = {
+      {ops::count_targets, count_targets},
+      {ops::forward, forward},
+      {ops::loss, loss},
+      {ops::recompute, recompute},
+      {ops::backward, backward},
+      {ops::weight_gradient, weight_gradient},
+      {ops::embedding_gradient, embedding_gradient},
+      {ops::gradient_norm, gradient_norm},
+      {ops::prepare_update, prepare_update},
+      {ops::optimizer_step, update_block},
+  };
+  return all;
+}
+
+}  // namespace megalith

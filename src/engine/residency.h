@@ -1,0 +1,76 @@
+// Moves the state of spilled blocks between memory and disk, and knows which updates they have yet to apply. Its functions
+// are what the ops of the residency family do. Also loads experts on demand: a layer knows which ones it needs only when its
+// router has run.
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/block_state.h"
+#include "engine/step_types.h"
+#include "engine/update_log.h"
+#include "model/expert_loader.h"
+
+namespace megalith {
+
+// Which experts load_updated loads: those that are likely to be chosen, while the updates of the others wait; or all.
+enum class LoadScope : uint8_t { likely_experts, all };
+
+class Residency final : public ExpertLoader {
+ public:
+  // Borrows both. `optimizer` null: parameters only.
+  Residency(BlockStates& model, const Optimizer* optimizer, const StorageOptions& storage);
+
+  void load_updated(BlockId id, Lane lane, LoadScope scope);
+  void load(BlockId id, Lane lane);
+  void evict(BlockId id);
+  void zero_gradient(BlockId id);
+  void offload_gradient(BlockId id, Lane lane);
+  // The input that a layer keeps, on disk.
+  void offload_input(BlockId id, MicroId micro, Lane lane, const at::Tensor& input);
+  void reload_input(BlockId id, MicroId micro, Lane lane, const at::Tensor& input);
+
+  // The update that all spilled blocks have yet to apply, with the gradients of this step; their next load applies it.
+  void record_update(const Update& update);
+  void discard_gradients();  // of a step that is skipped
+  bool is_pending(BlockId id) const;
+
+  // Null if all experts are always loaded with their layer.
+  ExpertLoader* experts() { return loads_experts_ ? this : nullptr; }
+  void load_experts(int64_t layer, std::span<const int64_t> begin) override;
+
+  DiskUse disk_use() const;  // so far
+  BlockStore* store() const { return store_.get(); }  // null: nothing is spilled
+
+ private:
+  // How far a segment of a spilled block is behind.
+  struct Progress {
+    int64_t applied = 0;          // updates of the log before this one are in it
+    bool gradient_waits = false;  // for the first one that is not; else its gradient is zero
+    bool present = false;         // parameters are in memory and up to date
+  };
+  Progress& of(const SegmentState& segment) { return progress_[static_cast<size_t>(segment.stored)]; }
+  const Progress& of(const SegmentState& segment) const { return progress_[static_cast<size_t>(segment.stored)]; }
+  int64_t waiting(const SegmentState& segment) const { return log_.end() - of(segment).applied; }  // updates
+  bool is_pending(const BlockState& state) const;
+  bool is_due(const SegmentState& segment) const;
+  void open_store(const StorageOptions& storage);
+  void allocate_parameters(BlockState& state);
+  void load_segments(BlockState& state, std::span<SegmentState* const> segments, Lane lane);  // up to date
+  void stream_updated(BlockState& state, std::span<SegmentState* const> segments, Lane lane);
+  void load_whole_updated(BlockState& state, Lane lane);
+  void read(BlockState& state, std::span<SegmentState* const> segments, Lane lane);
+  void fill_computing(BlockState& state, const SegmentState& segment, int64_t begin, std::span<const float> values);
+  void mark_updated(BlockState& state, SegmentState& segment);
+
+  BlockStates& model_;
+  const Optimizer* optimizer_;
+  Device* device_;                     // borrowed; null: blocks compute in host memory
+  std::unique_ptr<BlockStore> store_;
+  UpdateLog log_;
+  std::vector<Progress> progress_;     // by SegmentState::stored
+  bool loads_experts_ = false;
+  int64_t experts_called_ = 0;
+};
+
+}  // namespace megalith

@@ -1,0 +1,57 @@
+// What the handlers of ops work on: one step of one rank while it runs.
+#pragma once
+#include <vector>
+
+#include "engine/device_copies.h"
+#include "engine/residency.h"
+#include "engine/state_pieces.h"
+#include "engine/step_types.h"
+#include "engine/team.h"
+#include "model/pass.h"
+#include "model/tape.h"
+#include "schedule/schedule.h"
+
+namespace megalith {
+
+// A micro-batch on its way through the model. Vectors are by block.
+struct MicroState {
+  Pass pass;
+  std::vector<at::Tensor> activations;  // output of the block, until the next one has consumed it
+  std::vector<at::Tensor> inputs;       // of blocks that are recomputed
+  std::vector<at::Tensor> host_inputs;  // with a device: inputs that wait in host memory
+  std::vector<at::Tensor> gradients;    // of the output
+  std::vector<Tape> tapes;
+  LossSums sums;
+  RoutingRecord routing;                // of a model with experts
+};
+
+struct StepState {
+  // Of the engine, borrowed:
+  const TrainSettings& settings;
+  uint64_t seed;
+  BlockStates& model;
+  Residency& residency;
+  DeviceCopies& device;
+  StatePieces& pieces;
+  const Optimizer* optimizer;  // null: parameters only
+  Team* team;                  // null: this rank is alone
+  StepCounters& counters;
+  // Of this step:
+  const Schedule& schedule;
+  StepInput input;
+  Batch batch;                  // of this rank
+  std::vector<MicroState> micros = {};
+  std::vector<double> squares;  // of the gradients, by block
+  Update update = {};
+  LoadScope load_scope = LoadScope::likely_experts;
+  StepOutcome outcome = {};
+
+  MicroState& micro(const Op& op) { return micros[static_cast<size_t>(op.micro)]; }
+};
+
+// An activation of a micro-batch, uninitialised, where blocks compute.
+at::Tensor new_activation(const BlockStates& model, const Pass& pass);
+// What the routers of all layers decided in this step, as numbers that can be summed.
+std::vector<double> routing_numbers(const StepState& step);
+
+}  // namespace megalith

@@ -1,0 +1,61 @@
+// What a step takes and gives.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "data/batch.h"
+#include "engine/tensor_piece.h"
+#include "model/routing/record.h"
+#include "optim/loss_scale.h"
+#include "schedule/timeline.h"
+
+namespace megalith {
+
+// Where the save ops of a schedule put the tensors of a checkpoint. Called on the write lane. Must not throw for faults of
+// the disk: training continues without that checkpoint, and the sink reports to its owner.
+class CheckpointSink {
+ public:
+  virtual ~CheckpointSink() = default;
+  enum class Kind { parameter, optimizer };
+  virtual void write(Kind kind, const TensorPiece& piece) = 0;
+  virtual void commit() = 0;
+};
+
+struct StepInput {
+  const Batch* batch = nullptr;    // borrowed; of all ranks; null for a schedule without micro-batches
+  int64_t step = 0;                // from 0: keys dropout
+  double lr = 0;
+  CheckpointSink* sink = nullptr;  // borrowed; needed by schedules that save
+  std::function<bool()> stop_requested = {};  // of this rank; asked once, at the end
+  bool same_for_all = false;       // every rank of the data axis takes the whole batch; it counts once
+};
+
+// What went over the disk.
+struct DiskUse {
+  int64_t read = 0, written = 0;  // bytes
+  int64_t experts_called = 0;     // not foreseen: a layer waited for them
+  DiskUse operator-(const DiskUse& o) const {
+    return {read - o.read, written - o.written, experts_called - o.experts_called};
+  }
+};
+
+struct StepOutcome {
+  double loss = 0;           // mean over the targets, nats
+  int64_t targets = 0;
+  double gradient_norm = 0;  // before clipping
+  bool skipped = false;      // loss or gradient not finite: nothing was updated
+  double loss_scale = 1;
+  bool stop = false;         // some rank was asked to stop
+  RoutingRecord routing;     // of a model with experts, in training: of the whole step
+  DiskUse disk;              // of this rank
+  std::vector<Span> spans;   // by op
+};
+
+// Everything besides tensors that the next step depends on.
+struct StepCounters {
+  int64_t updates = 0;  // applied so far: skipped steps do not count
+  LossScale::State loss_scale;
+};
+
+}  // namespace megalith
