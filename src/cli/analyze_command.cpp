@@ -1,4 +1,5 @@
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/checks.h"
 #include "cli/commands.h"

@@ -7,9 +7,11 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "cli/commands.h"
 #include "config/nearest.h"
@@ -30,7 +32,7 @@ void put_result(const std::string& text) {
 
 // Text from a model and names of files may be any bytes; JSON takes UTF-8 alone.
 std::string json_line(const nlohmann::json& object) {
-  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return print_any_json(object) + "\n";
 }
 
 // The rank's own end says it: once for all ranks.

@@ -3,7 +3,9 @@
 #include <csignal>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "cli/checks.h"
 #include "cli/commands.h"
 #include "cli/loaded_model.h"
@@ -37,7 +39,7 @@ std::vector<std::string> read_prompts(const std::string& path) {
       prompts.push_back(line);
       continue;
     }
-    nlohmann::json object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    nlohmann::json object = try_parse_json(line);
     if (!object.is_object() || !object.contains("prompt") || !object["prompt"].is_string())
       throw UserError({fmt::format("{}:{}", path, number), "prompt", "a JSON object with this field as text",
                        object.is_discarded() ? "something that is not JSON" : "another one", ""});

@@ -1,6 +1,7 @@
 // memory and simulate: what a run needs and what its step looks like; nothing is trained, nothing left behind.
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
 #include <sys/ioctl.h>
 
 #include "base/files.h"

@@ -1,6 +1,7 @@
 #include <ATen/Parallel.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "cli/commands.h"

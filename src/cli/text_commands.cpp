@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/units.h"

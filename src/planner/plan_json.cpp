@@ -1,6 +1,7 @@
 #include "planner/plan_json.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "memory/machine.h"
 #include "model/facts.h"

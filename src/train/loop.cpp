@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/stopwatch.h"
 #include "checkpoint/store.h"
@@ -249,7 +251,7 @@ void TrainingLoop::compare_ranks() {
                             {"measured_peak_bytes", allocated_memory().peak + process_bytes_},
                             {"predicted_process_bytes", plan_.process.value},
                             {"measured_process_bytes", process_bytes_}};
-  for (const std::string& rank : team_->world().all_gather(mine.dump())) ranks_.push_back(nlohmann::json::parse(rank));
+  for (const std::string& rank : team_->world().all_gather(print_json(mine))) ranks_.push_back(parse_json(rank));
 }
 
 // As in plan.json's "predicted"; "ops" has both sides.
@@ -270,7 +272,7 @@ nlohmann::json TrainingLoop::measured() {
 
 nlohmann::json TrainingLoop::summary_before(const LoopState& state) {
   if (const auto path = run_.file("summary.json"); std::filesystem::exists(path)) {
-    nlohmann::json before = nlohmann::json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+    nlohmann::json before = try_parse_json(read_file(path));
     if (before.is_object() && before.value("steps", int64_t{-1}) == state.step) return before;
   }
   return write_summary(state, "finished", 0);
@@ -300,7 +302,7 @@ nlohmann::json TrainingLoop::write_summary(const LoopState& state, const std::st
     summary["ops"] = ops_json(plan.step, op_seconds(plan.predicted.spans), times_.mean_ops());
     write_file_atomically(run_.file("trace.json"), trace_json({{"predicted", &plan.step, plan.predicted.spans},
                                                                {"measured", &plan.step, times_.typical()}}));
-    write_file_atomically(run_.file("summary.json"), summary.dump(1));
+    write_file_atomically(run_.file("summary.json"), print_json(summary, 1));
   }
   write_report(run_.path());
   return summary;

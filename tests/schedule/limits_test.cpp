@@ -1,6 +1,7 @@
 #include "schedule/limits.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "schedule/random_schedules.h"
 #include "schedule/recompute_choice.h"
