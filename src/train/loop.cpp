@@ -17,7 +17,7 @@
 #include "schedule/draw.h"
 #include "schedule/step_json.h"
 #include "train/generate.h"
-#include "train/signals.h"
+#include "base/stop_signals.h"
 #include "train/step.h"
 
 namespace megalith {
