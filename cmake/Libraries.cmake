@@ -76,9 +76,18 @@ include_directories(${MEGALITH_FIRST_HEADERS})
 add_library(megalith_source_folder STATIC EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/source_folder.cpp)
 target_compile_definitions(megalith_source_folder PRIVATE MEGALITH_SOURCE_FOLDER="${CMAKE_SOURCE_DIR}")
 
-# tests/<folder>/*_test.cpp become one program, test_<folder>, every TEST of it a ctest entry.
+add_library(megalith_test_main STATIC EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/test_main.cpp)
+target_compile_options(megalith_test_main PRIVATE ${MEGALITH_WARNINGS})
+target_link_libraries(megalith_test_main PUBLIC GTest::gtest)
+
+# tests/<folder>/*_test.cpp become one program, test_<folder>. ctest runs it as SHARDS processes that take every
+# SHARDS-th test each (default 1): loading LibTorch takes longer than most tests. Choose SHARDS so that none takes more
+# than about two minutes. tests/test_main.cpp names each failure.
 function(megalith_tests name)
-  cmake_parse_arguments(ARG "" "" "USES;WITHOUT" ${ARGN})
+  cmake_parse_arguments(ARG "" "SHARDS" "USES;WITHOUT" ${ARGN})
+  if(NOT ARG_SHARDS)
+    set(ARG_SHARDS 1)
+  endif()
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*_test.cpp)
   foreach(file ${ARG_WITHOUT})
     list(REMOVE_ITEM sources ${CMAKE_SOURCE_DIR}/tests/${name}/${file})
@@ -89,10 +98,15 @@ function(megalith_tests name)
   add_executable(test_${name} ${sources})
   target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_compile_options(test_${name} PRIVATE ${MEGALITH_WARNINGS} -O1)  # a seventh less to compile; what is fast is tested
-  target_link_libraries(test_${name} PRIVATE megalith_${name} megalith_source_folder GTest::gtest GTest::gtest_main)
+  target_link_libraries(test_${name} PRIVATE megalith_${name} megalith_source_folder megalith_test_main)
   foreach(used ${ARG_USES})
     target_link_libraries(test_${name} PRIVATE megalith_${used})
   endforeach()
-  gtest_discover_tests(test_${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                       PROPERTIES TIMEOUT 300)
+  foreach(number RANGE 1 ${ARG_SHARDS})
+    math(EXPR index "${number} - 1")
+    set(test ${name}.${number}_of_${ARG_SHARDS})
+    add_test(NAME ${test} COMMAND test_${name})
+    set_tests_properties(${test} PROPERTIES TIMEOUT 1200  # of all tests; test_main.cpp ends one that hangs before
+                         ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "checkpoint/file_handle.h"
 
 namespace megalith {
@@ -17,7 +18,7 @@ constexpr int version = 1;
 
 // Over the text without spaces, so that only what the manifest says counts, not how it is laid out.
 std::string own_hash(const ordered_json& body) {
-  return show_hash(xxh3(as_bytes(body.dump())));
+  return show_hash(xxh3(as_bytes(print_json(body))));
 }
 
 uint64_t parse_hash(const std::string& text) {
@@ -88,19 +89,19 @@ std::string to_json(const Manifest& manifest) {
         {{"file", e.file}, {"offset", e.offset}, {"length", e.length}, {"xxh3", show_hash(e.xxh3)}});
   std::string hash = own_hash(body);
   body["xxh3"] = hash;
-  return body.dump(1) + "\n";
+  return print_json(body, 1) + "\n";
 }
 
 Manifest parse_manifest(std::string_view text, const std::string& where) {
   auto refuse = [&](const std::string& got) -> UserError {
     return UserError({where, "", "the manifest of a checkpoint", got, "the checkpoint is damaged"});
   };
-  ordered_json body = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  ordered_json body = try_parse_ordered_json(text);
   if (!body.is_object()) throw refuse("something that is not a JSON object");
   if (body.value("version", ordered_json()) != version)
     throw refuse(
         "version " +
-        body.value("version", ordered_json()).dump(-1, ' ', true, ordered_json::error_handler_t::replace));
+        print_ascii_json(body.value("version", ordered_json())));
   ordered_json hash = body.value("xxh3", ordered_json());
   body.erase("xxh3");
   if (hash != own_hash(body)) throw refuse("one that differs from its own checksum");

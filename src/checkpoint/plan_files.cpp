@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "checkpoint/writer.h"
 
 namespace megalith {
@@ -37,7 +38,7 @@ std::vector<std::pair<std::string, std::string>> index_file(const std::vector<Fi
       total += tensor.bytes();
     }
   nlohmann::ordered_json index{{"metadata", {{"total_size", total}}}, {"weight_map", std::move(map)}};
-  return {{"model.safetensors.index.json", index.dump(2) + "\n"}};
+  return {{"model.safetensors.index.json", print_json(index, 2) + "\n"}};
 }
 
 }  // namespace megalith

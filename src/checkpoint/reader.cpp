@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/weight_names.h"
 
@@ -16,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<std::string> files_of_index(const fs::path& path) {
-  nlohmann::json index = nlohmann::json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  nlohmann::json index = try_parse_json(read_file(path));
   auto refuse = [&](const std::string& expected, const std::string& got) {
     throw UserError({path.string(), "weight_map", expected, got, "the index is damaged"});
   };
@@ -26,7 +27,7 @@ std::vector<std::string> files_of_index(const fs::path& path) {
   for (const auto& [name, file] : index["weight_map"].items()) {
     if (!file.is_string() || !is_plain_name(file.get_ref<const std::string&>()))
       refuse("the name of a file in this folder",
-             file.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+             print_ascii_json(file));
     files.insert(file.get<std::string>());
   }
   return {files.begin(), files.end()};
@@ -184,7 +185,7 @@ void WeightSource::read_exactly(const std::string& name, DType dtype, int64_t el
 
 nlohmann::json read_state(const fs::path& checkpoint) {
   fs::path path = checkpoint / "state.json";
-  nlohmann::json state = nlohmann::json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  nlohmann::json state = try_parse_json(read_file(path));
   if (!state.is_object())
     throw UserError({path.string(), "", "a JSON object", "something else", "the checkpoint is damaged"});
   return state;

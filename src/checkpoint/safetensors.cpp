@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace megalith {
 namespace {
@@ -19,7 +20,7 @@ constexpr int64_t length_bytes = 8;  // the header's length, little-endian
 // A name from the file, fit for one line of a message.
 std::string shown(std::string_view name) {
   std::string text(name.substr(0, 80));
-  return json(text).dump(-1, ' ', true, json::error_handler_t::replace) + (name.size() > 80 ? "..." : "");
+  return print_ascii_json(json(text)) + (name.size() > 80 ? "..." : "");
 }
 
 // Reads the header's JSON as it is parsed: {name: {"dtype": s, "shape": [n...], "data_offsets": [a, b]}, ...,
@@ -236,7 +237,7 @@ std::string build_safetensors_header(std::span<const TensorSpec> tensors) {
         {"dtype", safetensors_name(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text = header.dump();
+  std::string text = print_json(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   uint64_t length = text.size();
   std::string result(length_bytes, '\0');

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 
 namespace megalith {
 namespace {
@@ -189,11 +190,11 @@ std::string CheckpointWriter::finish_part() {
   for (const auto& [name, file] : files_) part["written"][name] = file.written;
   for (const Extent& extent : manifest_.extents)
     part["extents"].push_back({extent.file, extent.offset, extent.length, extent.xxh3});
-  return part.dump();
+  return print_json(part);
 }
 
 void CheckpointWriter::add_part(std::string_view written) {
-  const nlohmann::json part = nlohmann::json::parse(written);
+  const nlohmann::json part = parse_json(written);
   std::lock_guard lock(mutex_);
   for (const auto& [name, bytes] : part.at("written").items()) files_.at(name).written += bytes.get<int64_t>();
   for (const nlohmann::json& extent : part.at("extents"))
@@ -238,7 +239,7 @@ void CheckpointWriter::commit(const nlohmann::json& state) {
     std::string problem = manifest_.normalise();
     MEGALITH_ASSERT(problem.empty(), "{}", problem);
     if (!state.is_null())
-      write_small("state.json", state.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+      write_small("state.json", print_any_json(state, 2) + "\n");
     manifest_.normalise();
     for (auto& [name, file] : files_)
       sync(file);  // nothing to do but where ranges were written twice

@@ -1,18 +1,19 @@
 #include "cli/cli.h"
 
-#include <algorithm>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <string_view>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/failure.h"
+#include "base/json.h"
 #include "base/log.h"
-#include "cli/commands.h"
-#include "config/nearest.h"
+#include "cli/light_commands.h"
+#include "cli/parse.h"
 #include "launch/supervisor.h"
-#include "memory/allocator.h"
 
 namespace megalith {
 namespace {
@@ -28,7 +29,7 @@ void put_result(const std::string& text) {
 
 // Text from a model and names of files may be any bytes; JSON takes UTF-8 alone.
 std::string json_line(const nlohmann::json& object) {
-  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return print_any_json(object) + "\n";
 }
 
 // The rank's own end says it: once for all ranks.
@@ -39,55 +40,39 @@ int fail(const CommandContext& context, ExitCode code, const char* kind, const s
   return context.rank->end(code, kind + message);
 }
 
-// An unknown command first: CLI11 would only list all that follows it as unexpected.
-std::string what_is_wrong(const CLI::App& app, int argc, char** argv, const CLI::ParseError& error) {
-  std::string command;
-  for (int i = 1; i < argc && command.empty(); i++)
-    if (argv[i][0] != '-') command = argv[i];
-  if (command.empty()) return std::string(error.what()) + "; see megalith --help";
-  std::vector<std::string_view> known;
-  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) known.push_back(each->get_name());
-  if (std::find(known.begin(), known.end(), command) != known.end())
-    return fmt::format("{}; see megalith {} --help", error.what(), command);
-  std::string_view near = nearest(command, known);
-  return fmt::format("expected a command, got {}; {}", command,
-                     near.empty() ? "megalith --help lists them" : fmt::format("did you mean {}?", near));
+std::vector<Command> all_commands(const EngineCommands* engine) {
+  return {train_command(engine),    report_command(),         submit_command(),       analyze_command(engine),
+          memory_command(engine),   simulate_command(engine), tokenize_command(),     shards_command(),
+          tokenizer_command(),      generate_command(engine), eval_command(engine),   import_command(engine),
+          export_command(engine),   checkpoint_command(),     config_command(),       presets_command(),
+          doctor_command(engine)};
 }
 
-int run_as(launch::RankProcess& rank, int argc, char** argv) {
-  install_allocator();
-  CLI::App app("Megalith trains transformer models that are too big for the machine at hand.", "megalith");
-  app.require_subcommand(0, 1);
-  app.fallthrough();
-  CommandContext context;
-  context.rank = &rank;
-  context.command = launch::own_command(argc, argv);
-  app.add_flag("--json", context.json, "print one JSON object on stdout, everything else on stderr");
-  app.set_version_flag("--version", MEGALITH_VERSION);
-  add_train(app, context);
-  add_submit(app, context);
-  add_analyze(app, context);
-  add_outlook(app, context);
-  add_text(app, context);
-  add_model(app, context);
-  add_reference(app, context);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& asked_for_help) {
-    return app.exit(asked_for_help);
-  } catch (const CLI::ParseError& error) {
-    return fail(context, ExitCode::user, "command line: ", what_is_wrong(app, argc, argv, error));
-  }
+// The same process as the engine program, with the same arguments. Returns only by an exception.
+[[noreturn]] void become_engine(const std::vector<std::string>& command) {
+  const std::string engine = launch::engine_path();
+  std::vector<char*> arguments;
+  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments[0] = const_cast<char*>(engine.c_str());
+  arguments.push_back(nullptr);
+  ::execv(engine.c_str(), arguments.data());
+  throw Fault(fmt::format("cannot start {}: {}; it belongs beside megalith, and make build makes both", engine,
+                          std::strerror(errno)));
+}
+
+int run_chosen(const CommandContext& context, const ParsedLine& line) {
+  if (!line.error.empty()) return fail(context, ExitCode::user, "command line: ", line.error);
   log::start(/*quiet=*/false);
-  if (!context.action) {
-    put(stdout, app.help());
+  if (!line.command) {
+    put(stdout, line.help);
     return static_cast<int>(ExitCode::user);
   }
   try {
-    CommandResult result = context.action();
+    CommandResult result = line.command->run(context);
     if (!result.failure.empty()) return fail(context, result.code, "", result.failure);
-    if (context.json && !result.json.is_null() && rank.environment().rank == 0) put_result(json_line(result.json));
-    return rank.end(result.code, "");
+    if (context.json && !result.json.is_null() && context.rank->environment().rank == 0)
+      put_result(json_line(result.json));
+    return context.rank->end(result.code, "");
   } catch (...) {
     const Failure failure = failure_of(std::current_exception());
     return fail(context, failure.code, failure.code == ExitCode::bug ? "a bug of ours, please report it: " : "", failure.text);
@@ -101,10 +86,19 @@ void print(const CommandContext& context, const std::string& text) {
   else put_result(text);
 }
 
-int run_command_line(int argc, char** argv) {
+int run_command_line(int argc, char** argv, const EngineCommands* engine) {
   try {
+    CommandContext context;
+    context.command = launch::own_command(argc, argv);
+    const std::vector<Command> commands = all_commands(engine);
+    const ParsedLine line = parse_command_line(argc, argv, commands);
+    if (line.exit_code) return *line.exit_code;
+    if (line.command && !line.command->run) become_engine(context.command);
     launch::RankProcess rank(launch::environment());  // before there are threads
-    return run_as(rank, argc, argv);
+    context.rank = &rank;
+    context.json = line.json;
+    if (engine) engine->start();
+    return run_chosen(context, line);
   } catch (const Fault& fault) {
     std::fprintf(stderr, "megalith: %s\n", fault.what());
     return static_cast<int>(ExitCode::fault);

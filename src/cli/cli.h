@@ -1,8 +1,10 @@
 // The command line: arguments in, exit code out. Everything that goes wrong ends here as one line.
 #pragma once
+#include "cli/engine_commands.h"
 
 namespace megalith {
 
-int run_command_line(int argc, char** argv);
+// `engine` null: this is the front program, which replaces itself by the engine program for the commands that need it.
+int run_command_line(int argc, char** argv, const EngineCommands* engine);
 
 }  // namespace megalith

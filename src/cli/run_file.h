@@ -1,27 +1,24 @@
 // What commands about a run have in common: RUN.yaml key=value...
 #pragma once
-#include <CLI/CLI.hpp>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "cli/command.h"
 #include "config/options.h"
 #include "config/parse.h"
 
 namespace megalith {
 
-struct RunFile {
-  std::shared_ptr<std::string> path;  // shared with the callback that CLI11 keeps
-  std::shared_ptr<std::vector<std::string>> overrides;
-};
-
-inline RunFile add_run_file(CLI::App& command) {
-  RunFile file{std::make_shared<std::string>(), std::make_shared<std::vector<std::string>>()};
-  command.add_option("RUN.yaml", *file.path, "the run's settings")->required();
-  command.add_option("key=value", *file.overrides, "settings that replace the file's (values are YAML)");
-  return file;
+inline CommandOption run_path(std::string& path) {
+  return {"RUN.yaml", &path, "the run's settings", {.required = true}};
 }
+inline CommandOption run_overrides(std::vector<std::string>& overrides) {
+  return {"key=value", &overrides, "settings that replace the file's (values are YAML)"};
+}
+
+// Throws UserError for run.dir if it cannot be made.
+void make_run_directory(const std::string& dir);
 
 // Does `work(config)`. What is found out only then (data, folders, memory) is still a mistake in a file: say in which.
 template <class Work>

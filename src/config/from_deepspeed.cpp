@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "config/json_object.h"
 #include "config/option_types.h"
 #include "config/parse.h"
@@ -424,7 +426,7 @@ class Translator {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) throw UserError({where, "", "JSON", "an empty file", ""});
   std::string place = where;
   try {
-    Json read = Json::parse(text);
+    Json read = parse_ordered_json(text);
   } catch (const Json::parse_error& error) {
     place += fmt::format(":{}", 1 + std::ranges::count(text.substr(0, std::min(error.byte, text.size())), '\n'));
   } catch (const Json::exception&) {  // a number that none can hold
@@ -435,7 +437,7 @@ class Translator {
 }  // namespace
 
 FromDeepSpeed from_deepspeed(std::string_view text, const std::string& where) {
-  const Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json root = try_parse_ordered_json(text);
   if (root.is_discarded()) refuse_text(text, where);
   return Translator(root, where).translate();
 }

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "config/yaml.h"
 
 namespace megalith {
@@ -52,7 +54,7 @@ std::string describe(const Json* value) {
   if (!value || value->is_null()) return "nothing";
   if (value->is_object()) return "an object";
   if (value->is_array()) return value->empty() ? "an empty list" : fmt::format("a list of {}", value->size());
-  const std::string text = value->dump(-1, ' ', /*ensure_ascii=*/true);
+  const std::string text = print_ascii_json(*value);
   return text.size() > kMostShown ? text.substr(0, kMostShown) + "..." : text;
 }
 

@@ -2,7 +2,7 @@
 // with the file, the whole path of the key, what was expected and what was there. null is as good as no key.
 #pragma once
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <vector>

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "config/options.h"
 
 namespace megalith {
@@ -183,7 +184,7 @@ std::string reference_schema() {
               {"title", "Megalith run"},
               {"description", "Settings of a training run."}};
   schema.update(section_schema(""));
-  return schema.dump(2) + "\n";
+  return print_json(schema, 2) + "\n";
 }
 
 }  // namespace megalith

@@ -7,6 +7,7 @@
 #include "base/aside_file.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "data/deepspeed_index.h"
 #include "text/shards.h"
 
@@ -103,7 +104,7 @@ double write_deepspeed_index(const std::filesystem::path& folder, const std::str
   Lists samples(folder / (metric + "_index_to_sample"), each_sample,
                 [&](auto put) { each_run([&](auto run) { put(run.size()); }); });
   for (Lists* lists : {&of_samples, &distinct, &samples}) lists->forget_old();
-  write_file_atomically(folder / (metric + "_scale.json"), nlohmann::json{{"scale", scale}}.dump() + '\n');
+  write_file_atomically(folder / (metric + "_scale.json"), print_json(nlohmann::json{{"scale", scale}}) + '\n');
   for (Lists* lists : {&of_samples, &distinct, &samples}) lists->give_names();
   sync_directory(folder);
   return scale;

@@ -15,6 +15,7 @@
 #include "base/aside_file.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "data/deepspeed_index.h"
 
 namespace megalith {
@@ -26,7 +27,7 @@ std::string header(const MetricSubject& subject) {
   nlohmann::ordered_json head{
       {"megalith_metric", 1}, {"metric", subject.metric}, {"samples", subject.samples}, {"data", subject.data}};
   if (!subject.model.empty()) head["model"] = subject.model;
-  std::string line = head.dump();
+  std::string line = print_json(head);
   line.resize((line.size() / sizeof(double) + 1) * sizeof(double), ' ');
   line.back() = '\n';
   return line;
@@ -49,7 +50,7 @@ std::string quoted(std::string_view text) {
 
 MetricSubject subject_of(const std::filesystem::path& path, std::string_view line) {
   try {
-    const nlohmann::json head = nlohmann::json::parse(line);
+    const nlohmann::json head = parse_json(line);
     return {head.at("metric").get<std::string>(), head.at("samples").get<int64_t>(), head.at("data").get<std::string>(),
             head.value("model", "")};
   } catch (const nlohmann::json::exception&) {

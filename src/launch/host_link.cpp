@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "launch/environment.h"
 
 namespace megalith::launch {
@@ -38,11 +39,11 @@ int connect_within(int socket, const sockaddr_in& address, int milliseconds) {
 }  // namespace
 
 std::string SupervisorAddress::text() const {
-  return nlohmann::json{{"token", token}, {"host", host}, {"addresses", addresses}, {"port", port}}.dump();
+  return print_json(nlohmann::json{{"token", token}, {"host", host}, {"addresses", addresses}, {"port", port}});
 }
 
 SupervisorAddress SupervisorAddress::parse(const std::string& text) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json json = try_parse_json(text);
   MEGALITH_ASSERT(json.is_object(), "{} is {}", kSupervisorVariable, text);
   return {json.at("token"), json.at("host"), json.at("addresses"), json.at("port")};
 }
@@ -86,7 +87,7 @@ int connect_to_supervisor(const SupervisorAddress& supervisor) {
     const int error = socket < 0 ? errno : connect_within(socket, address, kConnect_ms);
     if (error == 0) {
       const std::string hello =
-          nlohmann::json{{"token", supervisor.token}, {"host", host_name()}}.dump() + "\n";
+          print_json(nlohmann::json{{"token", supervisor.token}, {"host", host_name()}}) + "\n";
       if (::send(socket, hello.data(), hello.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(hello.size())) return socket;
     }
     tried.push_back(fmt::format("{} ({})", text, std::strerror(error)));

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "base/json.h"
 
 namespace megalith::launch {
 namespace {
@@ -31,7 +34,7 @@ void MessageLine::close() {
 
 void MessageLine::send(const nlohmann::json& message) {
   if (!open_) return;
-  outgoing_ += message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  outgoing_ += print_any_json(message) + "\n";
   flush();
 }
 
@@ -56,8 +59,7 @@ std::vector<nlohmann::json> MessageLine::receive() {
     else if (errno != EINTR) open_ = false;
   }
   for (size_t end; (end = incoming_.find('\n')) != std::string::npos; incoming_.erase(0, end + 1)) {
-    nlohmann::json message =
-        nlohmann::json::parse(incoming_.begin(), incoming_.begin() + static_cast<ptrdiff_t>(end), nullptr, false);
+    nlohmann::json message = try_parse_json(std::string_view(incoming_).substr(0, end));
     if (message.is_object()) messages.push_back(std::move(message));
     else open_ = false;  // not one of ours
   }

@@ -1,6 +1,6 @@
 // JSON messages over a stream socket, one a line; never blocks.
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,7 @@
 // One rank as the supervisor knows it: its status page, its process, its host. Travels between hosts as JSON.
 #pragma once
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>

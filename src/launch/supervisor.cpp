@@ -11,6 +11,9 @@
 namespace megalith::launch {
 namespace {
 
+constexpr const char* kFront = "megalith";
+constexpr const char* kEngine = "megalith-engine";
+
 int slurm_nodes() {
   const char* nodes = std::getenv("SLURM_JOB_ID") ? std::getenv("SLURM_JOB_NUM_NODES") : nullptr;
   return nodes ? std::atoi(nodes) : 1;
@@ -63,7 +66,12 @@ Ending supervise(Job job) {
   }
 }
 
-std::string own_path() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+std::string own_path() {
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  return program.filename() == kEngine ? program.parent_path() / kFront : program;
+}
+
+std::string engine_path() { return std::filesystem::path(own_path()).parent_path() / kEngine; }
 
 std::vector<std::string> own_command(int argc, char** argv) {
   std::vector<std::string> command{own_path()};

@@ -30,8 +30,11 @@ struct Ending {
 // UserError when there is no mpirun.
 Ending supervise(Job job);
 
-// This program, as a rank must be started: its own path instead of argv[0].
+// This program, as a rank must be started: its own path instead of argv[0]. Of the engine program it is the path of
+// `megalith` beside it.
 std::string own_path();
+// The engine program, which lies beside this one.
+std::string engine_path();
 std::vector<std::string> own_command(int argc, char** argv);
 
 }  // namespace megalith::launch

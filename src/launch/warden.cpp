@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <nlohmann/json.hpp>
 
 #include "launch/message_line.h"
 #include "launch/process.h"

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/stopwatch.h"
 
@@ -46,14 +48,17 @@ Measurements::Measurements(int64_t threads, bool may_measure, std::function<doub
       machine_(fmt::format("{}, {} threads", processor_name(), threads)),
       path_(calibration_file()),
       core_waits_(std::move(core_waits)),
+      all_(std::make_unique<nlohmann::json>(nlohmann::json::object())),
       may_measure_(may_measure) {
   if (path_.empty() || !std::filesystem::exists(path_)) return;
-  all_ = nlohmann::json::parse(read_file(path_), nullptr, /*allow_exceptions=*/false);
-  if (!all_.is_object()) all_ = nlohmann::json::object();
+  *all_ = try_parse_json(read_file(path_));
+  if (!all_->is_object()) *all_ = nlohmann::json::object();
 }
 
+Measurements::~Measurements() = default;
+
 double Measurements::get(const std::string& name, const std::function<double()>& measure) {
-  nlohmann::json& mine = all_[machine_];
+  nlohmann::json& mine = (*all_)[machine_];
   if (mine.is_object() && mine.contains(name) && value_of(mine[name]) > 0 && !(may_measure_ && is_over(mine[name])))
     return value_of(mine[name]);
   if (!may_measure_) {
@@ -81,13 +86,13 @@ void Measurements::save() {
         threads_ > 1 && !std::getenv("OMP_WAIT_POLICY") && !std::getenv("GOMP_SPINCOUNT")
             ? ". On a busy machine small models want GOMP_SPINCOUNT=2000"
             : "");
-    nlohmann::json& mine = all_[machine_];
+    nlohmann::json& mine = (*all_)[machine_];
     for (const std::string& name : made_) mine[name] = {{"value", mine[name]}, {"until", now() + kBusyHolds}};
   }
   if (path_.empty()) return;
   try {
     std::filesystem::create_directories(path_.parent_path());
-    write_file_atomically(path_, all_.dump(1));
+    write_file_atomically(path_, print_json(*all_, 1));
   } catch (const std::exception& e) {
     log::info("calibration not kept: {}", e.what());
   }

@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ class Measurements {
   // that threads have waited for cores so far.
   Measurements(int64_t threads, bool may_measure, std::function<double()> core_waits = processor_wait_seconds);
 
+  ~Measurements();
+  Measurements(const Measurements&) = delete;
+  Measurements& operator=(const Measurements&) = delete;
+
   // The measurement of that name, made now if there is none.
   double get(const std::string& name, const std::function<double()>& measure);
 
@@ -33,7 +38,7 @@ class Measurements {
   std::string machine_;
   std::filesystem::path path_;
   std::function<double()> core_waits_;
-  nlohmann::json all_ = nlohmann::json::object();
+  std::unique_ptr<nlohmann::json> all_;  // an object, by machine and then by name
   std::vector<std::string> made_;  // names, in this go
   double watched_ = 0;             // seconds that they took
   double waited_ = 0;              // and that a thread stood ready without a core meanwhile, on average

@@ -1,6 +1,7 @@
 #include "planner/memory_table.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "memory/spill_file.h"
 #include "planner/budget.h"

@@ -1,6 +1,6 @@
 // What a run needs how much of, by kind, in memory and on disk: what `megalith memory` prints.
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

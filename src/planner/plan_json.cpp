@@ -1,6 +1,7 @@
 #include "planner/plan_json.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "families/family.h"
 #include "memory/machine.h"

@@ -1,6 +1,6 @@
 // Plans as reports and plan.json show them.
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "planner/plan.h"
 

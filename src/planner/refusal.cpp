@@ -1,6 +1,7 @@
 #include "planner/refusal.h"
 
 #include <functional>
+#include <nlohmann/json.hpp>
 
 #include "config/options.h"
 #include "planner/budget.h"

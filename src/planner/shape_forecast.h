@@ -1,6 +1,6 @@
 // What steps should take and need while a curriculum or token dropping changes their shape.
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 // What a metric's values look like: for the terminal, as JSON and as a page that needs nothing else.
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>

@@ -1,9 +1,11 @@
 #include "report/html.h"
 
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "embedded/report.h"
 #include "report/html_text.h"
 
@@ -13,7 +15,7 @@ namespace {
 // JSON inside a script element: with these as escapes no text of the run can close it or open a comment.
 std::string json_for_script(const nlohmann::json& data) {
   std::string out;
-  for (char c : data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)) {
+  for (char c : print_any_json(data)) {
     switch (c) {
       case '<': out += "\\u003c"; break;
       case '>': out += "\\u003e"; break;

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/log.h"
 
 namespace megalith {
@@ -145,11 +146,11 @@ std::string to_json_line(const StepMetrics& m) {
       place.in(record)[place.name] = static_cast<int64_t>(*value);
     else if (value) put(place.in(record), place.name, *value);
   }
-  return record.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return print_any_json(record);
 }
 
 std::optional<StepMetrics> parse_metrics_line(std::string_view line) {
-  Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  Json record = try_parse_ordered_json(line);
   if (!record.is_object()) return std::nullopt;
   auto step = record.find("step");
   if (step == record.end() || !step->is_number_integer()) return std::nullopt;

@@ -13,9 +13,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/stopwatch.h"
 #include "report/html.h"
 #include "report/metrics.h"
@@ -52,7 +54,7 @@ class RunFiles {
     }
   }
   json load_json(const std::string& name) {
-    return load(name, [](const auto& path) { return json::parse(read_file(path)); });
+    return load(name, [](const auto& path) { return parse_json(read_file(path)); });
   }
   json state() const { return state_; }
 
@@ -225,7 +227,7 @@ json report_data(const std::filesystem::path& run_dir) {
     all = read_metrics(path);
     return json();
   });
-  auto read_trace = [](const auto& path) { return trace_data(json::parse(read_file(path))); };
+  auto read_trace = [](const auto& path) { return trace_data(parse_json(read_file(path))); };
   auto now = std::chrono::system_clock::now().time_since_epoch();
   std::filesystem::path whole = std::filesystem::absolute(run_dir).lexically_normal();
   json data{{"run", (whole.has_filename() ? whole : whole.parent_path()).filename().string()},

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "base/json.h"
 
 namespace megalith {
 namespace {
@@ -35,7 +38,7 @@ class Names {
   std::vector<std::string> list_;
 };
 
-std::string text_of(const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+std::string text_of(const json& value) { return value.is_string() ? value.get<std::string>() : print_json(value); }
 
 double number(const json& event, const char* key) {
   auto field = event.find(key);

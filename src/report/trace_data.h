@@ -1,6 +1,6 @@
 // A Chrome trace made small for the report's timeline.
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace megalith {
 

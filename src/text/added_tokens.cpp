@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "text/char_class.h"
+#include "text/component.h"
 #include "text/regex.h"
 #include "text/token_model.h"
 #include "text/utf8.h"

@@ -6,11 +6,12 @@
 #include <string_view>
 #include <vector>
 
-#include "text/component.h"
 #include "text/normalizer.h"
 #include "text/tokenizer.h"
 
 namespace megalith {
+
+struct Component;
 
 struct AddedToken {
   TokenId id = 0;

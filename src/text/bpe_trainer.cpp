@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "text/byte_alphabet.h"
 #include "text/tokenizer_json.h"
@@ -203,7 +204,7 @@ std::string train_bpe(const std::vector<std::filesystem::path>& files, int64_t v
   json file = tokenizer_file_json(bpe_json(std::move(ids), std::move(merges)), added);
   file["pre_tokenizer"] = byte_level_json(false);
   file["decoder"] = byte_level_json(true);
-  return file.dump();
+  return print_json(file);
 }
 
 }  // namespace megalith

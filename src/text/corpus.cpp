@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "config/yaml.h"
 #include "text/byte_source.h"
 #include "text/safe_cut.h"
@@ -234,7 +235,7 @@ void read_json_lines(const CorpusOptions& options, const fs::path& path, const T
     const int64_t before = number++;
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) return;
     std::string where = fmt::format("{}:{}", path.string(), number);
-    json object = json::parse(line, nullptr, false);
+    json object = try_parse_json(line);
     if (!object.is_object())
       throw UserError({where, "", "a JSON object a line", std::string(line.substr(0, 40)),
                        is_utf8(line) ? "" : "the line is not UTF-8, as JSON has to be"});

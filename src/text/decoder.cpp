@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/json.h"
 #include "text/byte_alphabet.h"
+#include "text/component.h"
 #include "text/regex.h"
 
 namespace megalith {
@@ -105,7 +108,7 @@ std::unique_ptr<Decoder> read_replace(const Component& component) {
   auto step = std::make_unique<ReplaceDecoder>();
   const auto& pattern = component.json.at("pattern");
   if (!pattern.is_object() || !pattern.contains("String"))
-    component.bad("a pattern of kind String", pattern.dump(), "other patterns are not supported in decoders");
+    component.bad("a pattern of kind String", print_json(pattern), "other patterns are not supported in decoders");
   step->from = pattern.at("String").get<std::string>();
   if (step->from.empty()) component.bad("something to replace", "an empty pattern");
   step->to = component.need<std::string>("content");

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "text/component.h"
-
 namespace megalith {
+
+struct Component;
 
 class Decoder {
  public:

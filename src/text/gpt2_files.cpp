@@ -1,7 +1,9 @@
 #include "text/gpt2_files.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
-#include "text/parse_json.h"
+#include "base/json.h"
 #include "text/tokenizer_json.h"
 
 namespace megalith {
@@ -41,7 +43,7 @@ std::string tokenizer_from_gpt2_files(std::string_view vocab_text, const std::st
   json file = tokenizer_file_json(bpe_json(std::move(vocab), std::move(merges)), added);
   file["pre_tokenizer"] = byte_level_json(false);
   file["decoder"] = byte_level_json(true);
-  return file.dump();
+  return print_json(file);
 }
 
 }  // namespace megalith

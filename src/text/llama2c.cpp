@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "text/score_merges.h"
 #include "text/tokenizer_json.h"
 
@@ -95,7 +96,7 @@ std::string tokenizer_from_llama2c(std::string_view bytes, int64_t vocab, const 
       {"special_tokens",
        {{"<s>", {{"id", "<s>"}, {"ids", json::array({1})}, {"tokens", json::array({"<s>"})}}}}}};
   file["decoder"] = marked_text_decoder_json(true);
-  return file.dump();
+  return print_json(file);
 }
 
 }  // namespace megalith

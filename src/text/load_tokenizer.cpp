@@ -3,9 +3,9 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "text/base64.h"
 #include "text/gpt2_files.h"
-#include "text/parse_json.h"
 #include "text/pipeline_tokenizer.h"
 #include "text/sentencepiece_tokenizer.h"
 #include "text/tiktoken.h"
@@ -51,7 +51,7 @@ fs::path file_in(const fs::path& folder) {
 
 std::optional<bool> lowercase_setting(const fs::path& config) {
   if (!fs::exists(config)) return std::nullopt;
-  json settings = json::parse(read_file(config), nullptr, false);
+  json settings = try_parse_json(read_file(config));
   if (!settings.is_object() || !settings.contains("do_lower_case") || !settings["do_lower_case"].is_boolean())
     return std::nullopt;
   return settings["do_lower_case"].get<bool>();

@@ -3,12 +3,14 @@
 #include <utf8proc.h>
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "text/base64.h"
 #include "text/bert_chars.h"
 #include "text/char_class.h"
 #include "text/charsmap.h"
+#include "text/component.h"
 #include "text/regex.h"
 #include "text/utf8.h"
 #include "text/young_chars.h"

@@ -3,9 +3,9 @@
 #include <memory>
 #include <string>
 
-#include "text/component.h"
-
 namespace megalith {
+
+struct Component;
 
 class Normalizer {
  public:

@@ -1,9 +1,11 @@
 #include "text/pipeline_tokenizer.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "text/byte_alphabet.h"
+#include "text/component.h"
 #include "text/tokenizer_config.h"
 
 namespace megalith {

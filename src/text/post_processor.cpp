@@ -1,11 +1,16 @@
 #include "text/post_processor.h"
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "text/component.h"
+
 namespace megalith {
 namespace {
 
 TokenId checked_id(const Component& component, const nlohmann::json& json) {
   if (!json.is_number_integer() || json.get<int64_t>() < 0 || json.get<int64_t>() >= kLargestVocab)
-    component.bad("token ids", json.dump());
+    component.bad("token ids", print_json(json));
   return json.get<TokenId>();
 }
 
@@ -22,7 +27,7 @@ PostProcessor read_template(const Component& component) {
       for (const auto& id : known.at(name).at("ids"))
         (text_seen ? around.after : around.before).push_back(checked_id(component, id));
     } else {
-      component.bad("Sequence and SpecialToken in the template", part.dump());
+      component.bad("Sequence and SpecialToken in the template", print_json(part));
     }
   }
   return around;

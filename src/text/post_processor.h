@@ -2,10 +2,11 @@
 #pragma once
 #include <vector>
 
-#include "text/component.h"
 #include "text/token_model.h"
 
 namespace megalith {
+
+struct Component;
 
 struct PostProcessor {
   std::vector<TokenId> before, after;

@@ -1,10 +1,12 @@
 #include "text/pre_tokenizer.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "text/bert_chars.h"
 #include "text/char_class.h"
+#include "text/component.h"
 #include "text/gpt2_split.h"
 #include "text/regex.h"
 #include "text/utf8.h"

@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "text/component.h"
-
 namespace megalith {
+
+struct Component;
 
 class PreTokenizer {
  public:

@@ -1,6 +1,10 @@
 // From the JSON of a BPE model to its tables.
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "text/bpe_model.h"
 #include "text/byte_alphabet.h"
+#include "text/component.h"
 #include "text/utf8.h"
 
 namespace megalith {
@@ -14,7 +18,7 @@ std::pair<std::string, std::string> read_merge(const Component& component, const
     if (auto space = text.find(' '); space != std::string::npos)
       return {text.substr(0, space), text.substr(space + 1)};
   }
-  component.bad("merges as \"left right\" or [\"left\", \"right\"]", merge.dump());
+  component.bad("merges as \"left right\" or [\"left\", \"right\"]", print_json(merge));
 }
 
 TokenId find_token(const Component& component, const StringToId& vocab, const std::string& token) {

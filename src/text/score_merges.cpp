@@ -1,6 +1,7 @@
 #include "text/score_merges.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>

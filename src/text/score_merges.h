@@ -1,6 +1,6 @@
 // Merges of a vocabulary whose pieces have scores (SentencePiece's BPE).
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <span>
 #include <string>

@@ -1,5 +1,6 @@
 // From the pieces of a SentencePiece BPE model to merges.
 #include <algorithm>
+#include <fmt/format.h>
 #include <map>
 
 #include "text/bpe_model.h"

@@ -1,4 +1,7 @@
 // From a SentencePiece file to the tokenizer.json that stands for it.
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "text/base64.h"
 #include "text/charsmap.h"
 #include "text/score_merges.h"
@@ -82,7 +85,7 @@ std::string sentencepiece_json(const File& file, std::string_view bytes) {
   steps.push_back({{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "\u2581"}});
   whole["normalizer"] = {{"type", "Sequence"}, {"normalizers", steps}};
   whole["decoder"] = marked_text_decoder_json(file.prefix_space);
-  return whole.dump(-1, ' ', false, json::error_handler_t::replace);
+  return print_any_json(whole);
 }
 
 }  // namespace megalith

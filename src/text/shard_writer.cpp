@@ -7,9 +7,11 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "text/shards.h"
 
@@ -69,7 +71,7 @@ void ShardWriter::GrowingFile::sync() {
 }
 
 ShardWriter::ShardWriter(std::filesystem::path prefix, TokenWidth width, std::string job)
-    : prefix_(std::move(prefix)), job_(std::move(job)), width_(width) {
+    : prefix_(std::move(prefix)), job_(std::move(job)), width_(width), kept_(std::make_unique<nlohmann::json>()) {
   if (prefix_.has_parent_path()) {
     std::error_code error;
     std::filesystem::create_directories(prefix_.parent_path(), error);
@@ -108,7 +110,7 @@ void ShardWriter::discard() {
 bool ShardWriter::go_on() {
   std::error_code ignored;
   if (job_.empty() || !std::filesystem::exists(journal(), ignored)) return false;
-  auto saved = nlohmann::json::parse(read_file(journal()), nullptr, /*allow_exceptions=*/false);
+  auto saved = try_parse_json(read_file(journal()));
   auto number = [&](const char* key) {
     auto found = saved.find(key);
     return found != saved.end() && found->is_number_integer() ? found->get<int64_t>() : -1;
@@ -129,7 +131,7 @@ bool ShardWriter::go_on() {
   open_document_ = saved.value("open_document", false);
   ids_.size = tokens * bytes_of(width_);
   sequences_.size = sequences * 4;
-  kept_ = saved.value("note", nlohmann::json());
+  *kept_ = saved.value("note", nlohmann::json());
   return true;
 }
 
@@ -144,7 +146,7 @@ void ShardWriter::keep(const nlohmann::json& note) {
                        {"open_length", open_length_},
                        {"open_document", open_document_},
                        {"note", note}};
-  write_file_atomically(journal(), state.dump(1));
+  write_file_atomically(journal(), print_json(state, 1));
   leave_ = true;
 }
 

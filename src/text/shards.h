@@ -6,7 +6,8 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -86,7 +87,7 @@ class ShardWriter {
   // Makes all that was added so far durable, together with the caller's `note` on how to go on.
   void keep(const nlohmann::json& note);
   // The note of the writer that this one goes on from; null for a shard that begins.
-  const nlohmann::json& kept() const { return kept_; }
+  const nlohmann::json& kept() const { return *kept_; }
   void discard();  // what was kept, too: the destructor leaves nothing
 
   int64_t tokens() const { return tokens_; }
@@ -118,7 +119,7 @@ class ShardWriter {
   int64_t open_length_ = 0;  // tokens of the sequence being written
   bool open_document_ = false;
   bool leave_ = false;  // finished or kept
-  nlohmann::json kept_;
+  std::unique_ptr<nlohmann::json> kept_;  // never null
 };
 
 }  // namespace megalith

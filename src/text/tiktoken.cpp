@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "text/base64.h"
 #include "text/byte_alphabet.h"
 #include "text/gpt2_split.h"
@@ -174,7 +176,7 @@ std::string tokenizer_from_tiktoken(std::string_view content, const std::string&
                                                                  {"invert", false}},
                                                             byte_level_json(false, false)})}};
   file["decoder"] = byte_level_json(true);
-  return file.dump();
+  return print_json(file);
 }
 
 }  // namespace megalith

@@ -1,6 +1,10 @@
 #include "text/token_model.h"
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "text/bpe_model.h"
+#include "text/component.h"
 #include "text/unigram_model.h"
 #include "text/wordpiece_model.h"
 
@@ -28,7 +32,7 @@ StringToId read_vocab(const Component& component) {
   for (const auto& [token, id] : found->items()) {
     if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() >= kLargestVocab)
       component.bad(fmt::format("ids from 0 to {}", kLargestVocab - 1),
-                    fmt::format("{} for {}", id.dump(), token));
+                    fmt::format("{} for {}", print_json(id), token));
     vocab.emplace(token, id.get<TokenId>());
   }
   if (vocab.empty()) component.bad("a vocabulary", "an empty one");

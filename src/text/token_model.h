@@ -6,12 +6,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "text/component.h"
 #include "text/pre_tokenizer.h"
 #include "text/tokenizer.h"
 #include "text/word_cache.h"
 
 namespace megalith {
+
+struct Component;
 
 inline constexpr int64_t kLargestVocab = 1 << 24;  // refuses absurd files before they cost memory
 

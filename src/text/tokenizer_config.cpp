@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace megalith {
 
@@ -22,7 +23,7 @@ std::string tokenizer_config(const Tokenizer& tokenizer) {
   name("mask_token", tokenizer.mask_token());
   name("unk_token", first_of({"<unk>", "[UNK]"}));
   name("pad_token", first_of({"<pad>", "[PAD]", "<|pad|>"}));
-  return config.dump(2) + "\n";
+  return print_json(config, 2) + "\n";
 }
 
 void throw_unknown_id(TokenId id, int64_t vocab_size) {

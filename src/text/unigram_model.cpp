@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/json.h"
+#include "text/component.h"
 #include "text/unigram_cut.h"
 
 namespace megalith {
@@ -49,7 +51,7 @@ StringToId read_unigram_vocab(const Component& component) {
   TokenId id = 0;
   for (const auto& entry : list) {
     if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_number())
-      component.bad("pieces as [\"text\", score]", entry.dump());
+      component.bad("pieces as [\"text\", score]", print_json(entry));
     vocab[entry[0].get<std::string>()] = id++;  // the last of equal pieces is the one that counts
   }
   return vocab;

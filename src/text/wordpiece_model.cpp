@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "text/component.h"
+
 namespace megalith {
 
 void WordPieceModel::compute(std::string_view word, std::vector<TokenId>& ids) const {

@@ -1,8 +1,10 @@
 #include "text/wordpiece_vocab.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "text/tokenizer_json.h"
 
 namespace megalith {
@@ -58,7 +60,7 @@ std::string tokenizer_from_vocab_txt(const std::string& lines, const std::string
       {"pair", json::array({around("[CLS]"), text_part, around("[SEP]"), second, second_end})},
       {"special_tokens", {{"[CLS]", special("[CLS]")}, {"[SEP]", special("[SEP]")}}}};
   file["decoder"] = {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}};
-  return file.dump();
+  return print_json(file);
 }
 
 }  // namespace megalith

@@ -13,7 +13,7 @@
 #include "memory/machine.h"
 #include "report/task_progress.h"
 #include "train/loss_metric.h"
-#include "train/signals.h"
+#include "base/stop_signals.h"
 
 namespace megalith {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 
 namespace megalith {
 namespace {
@@ -17,7 +18,7 @@ constexpr int kFirst = 0, kFar = 1;           // places in a channel between the
 
 // What a piece is and how long; without a file, the end.
 std::string header_of(const std::string& file, const std::string& tensor, int64_t element, int64_t bytes) {
-  return nlohmann::json{{"file", file}, {"tensor", tensor}, {"element", element}, {"bytes", bytes}}.dump();
+  return print_json(nlohmann::json{{"file", file}, {"tensor", tensor}, {"element", element}, {"bytes", bytes}});
 }
 
 void send_text(Channel& channel, const std::string& text) {
@@ -63,7 +64,7 @@ FarHosts::FarHosts(World& world, const std::filesystem::path& folder) : world_(w
 
 void FarHosts::bring(const std::filesystem::path& path) {
   const bool writes = far() && leads_host();
-  const auto files = nlohmann::json::parse(world_.broadcast(world_.rank() == 0 ? files_of(path).dump() : "", 0));
+  const auto files = parse_json(world_.broadcast(world_.rank() == 0 ? print_json(files_of(path)) : "", 0));
   if (files.empty()) return;
   if (writes) {
     std::filesystem::remove_all(path);
@@ -109,7 +110,7 @@ void FarHosts::receive_from(size_t far, const Write& write) {
   Channel& channel = channels_[far];
   std::vector<std::byte> piece;
   while (true) {
-    const auto header = nlohmann::json::parse(receive_text(channel));
+    const auto header = parse_json(receive_text(channel));
     if (header["file"] == "") return;
     piece.resize(header["bytes"].get<size_t>());
     channel.receive(piece, kFar);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/failure.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/stopwatch.h"
 #include "checkpoint/store.h"
@@ -18,7 +20,7 @@
 #include "schedule/show/step_json.h"
 #include "schedule/ops/all.h"
 #include "train/generate.h"
-#include "train/signals.h"
+#include "base/stop_signals.h"
 #include "train/step.h"
 
 namespace megalith {
@@ -35,10 +37,6 @@ double save_delay(const Schedule& schedule, const std::vector<Span>& spans) {
 }
 
 // Texts of errors may hold names of files, which may be any bytes.
-std::string dumped(const nlohmann::json& summary) {
-  return summary.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 }  // namespace
 
 TrainingLoop::TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine,
@@ -273,7 +271,7 @@ void TrainingLoop::compare_ranks() {
                             {"measured_peak_bytes", allocated_memory().peak + process_bytes_},
                             {"predicted_process_bytes", plan_.process.value},
                             {"measured_process_bytes", process_bytes_}};
-  for (const std::string& rank : team_->world().all_gather(mine.dump())) ranks_.push_back(nlohmann::json::parse(rank));
+  for (const std::string& rank : team_->world().all_gather(print_json(mine))) ranks_.push_back(parse_json(rank));
 }
 
 // As in plan.json's "predicted"; "ops" has both sides.
@@ -294,7 +292,7 @@ nlohmann::json TrainingLoop::measured() {
 
 nlohmann::json TrainingLoop::summary_before(const LoopState& state) {
   if (const auto path = run_.file("summary.json"); std::filesystem::exists(path)) {
-    nlohmann::json before = nlohmann::json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+    nlohmann::json before = try_parse_json(read_file(path));
     if (before.is_object() && before.value("steps", int64_t{-1}) == state.step && before.value("state", "") == "finished")
       return before;
   }
@@ -331,7 +329,7 @@ void TrainingLoop::write_summary(nlohmann::json& summary) {
     write_file_atomically(run_.file("trace.json"), trace_json({{"predicted", &plan.step, plan.predicted.spans},
                                                                {"measured", &plan.step, times_.typical()}}));
   }
-  write_file_atomically(run_.file("summary.json"), dumped(summary));
+  write_file_atomically(run_.file("summary.json"), print_any_json(summary, 1));
   write_report(run_.path());
 }
 
@@ -343,7 +341,7 @@ nlohmann::json TrainingLoop::leave_failure(const LoopState& state, const std::st
   try {
     if (leads_) write_summary(failed);
     // The first rank may never learn of it: it waits for this one until it is ended.
-    else if (sees_run_dir_ && write_file_if_absent(run_.file("summary.json"), dumped(failed))) write_report(run_.path());
+    else if (sees_run_dir_ && write_file_if_absent(run_.file("summary.json"), print_any_json(failed, 1))) write_report(run_.path());
   } catch (const std::exception& also) {  // the run's own error counts
     log::warn("{}: the end of the run is not recorded: {}", run_.file("summary.json").string(), also.what());
   }

@@ -14,7 +14,7 @@
 #include "train/expert_watch.h"
 #include "train/run_directory.h"
 #include "train/saver.h"
-#include "train/signals.h"
+#include "base/stop_signals.h"
 #include "train/step_times.h"
 #include "train/train.h"
 

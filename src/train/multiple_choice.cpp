@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "train/evaluation_batches.h"
 
 namespace megalith {
@@ -14,12 +15,12 @@ namespace {
 using nlohmann::json;
 
 std::string shown(const json& value) {
-  std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+  std::string text = print_ascii_json(value);
   return text.size() > 60 ? text.substr(0, 60) + "..." : text;
 }
 
 Question parse_question(const std::string& line, const std::string& where) {
-  json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  json object = try_parse_json(line);
   auto refuse = [&](const char* key, const std::string& expected) {
     throw UserError({where, key, expected, object.contains(key) ? shown(object[key]) : "nothing", ""});
   };

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "train/difficulties.h"
 
 namespace megalith {
@@ -16,7 +17,7 @@ std::filesystem::path record_of(const std::filesystem::path& run_dir) { return r
 nlohmann::json read_record(const std::filesystem::path& run_dir) {
   const std::filesystem::path path = record_of(run_dir);
   if (!std::filesystem::exists(path)) return nlohmann::json::object();
-  nlohmann::json record = nlohmann::json::parse(read_file(path), nullptr, false);
+  nlohmann::json record = try_parse_json(read_file(path));
   return record.is_object() ? record : nlohmann::json::object();
 }
 
@@ -51,7 +52,7 @@ std::vector<Filter> prepare_filters(const Config& config, const RunDirectory& ru
     if (request.of_model()) used[request.checkpoint] = found.path.filename().string();
     filters.push_back({entry, std::move(found.values)});
   }
-  if (used != record) write_file_atomically(record_of(run.path()), used.dump(1) + '\n');
+  if (used != record) write_file_atomically(record_of(run.path()), print_json(used, 1) + '\n');
   return filters;
 }
 

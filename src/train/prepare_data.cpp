@@ -5,7 +5,7 @@
 #include "data/shard_source.h"
 #include "text/bpe_trainer.h"
 #include "text/corpus.h"
-#include "train/tokenize_progress.h"
+#include "report/tokenize_progress.h"
 
 namespace megalith {
 namespace {

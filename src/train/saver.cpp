@@ -1,8 +1,10 @@
 #include "train/saver.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "checkpoint/hf_config.h"
 #include "checkpoint/store.h"
@@ -21,8 +23,8 @@ std::vector<TensorSpec> specs(StatePieces& model, const PartsOf& parts_of) {
 }  // namespace
 
 Save::Save(std::filesystem::path dir, std::vector<FileSpec> files,
-           std::vector<std::pair<std::string, std::string>> small_files, nlohmann::json state, Team* team, FarHosts* far)
-    : dir_(std::move(dir)), state_(std::move(state)), team_(team), far_(far) {
+           std::vector<std::pair<std::string, std::string>> small_files, const nlohmann::json& state, Team* team, FarHosts* far)
+    : dir_(std::move(dir)), state_(std::make_unique<nlohmann::json>(state)), team_(team), far_(far) {
   for (const FileSpec& file : files)
     for (const TensorSpec& tensor : file.tensors) file_of_.emplace_back(tensor.name, file.file);
   std::sort(file_of_.begin(), file_of_.end());
@@ -75,16 +77,16 @@ void Save::commit_together() {
     give_up(fault.what());
   }
   if (!writer_ && !sends_) mine["fault"] = fault_;
-  const std::vector<std::string> all = team_->world().all_gather(mine.dump());
+  const std::vector<std::string> all = team_->world().all_gather(print_json(mine));
   if (team_->first() && writer_) {
     std::string fault;
     for (size_t rank = 1; rank < all.size() && fault.empty(); rank++) {
-      const nlohmann::json theirs = nlohmann::json::parse(all[rank]);
+      const nlohmann::json theirs = parse_json(all[rank]);
       if (theirs.contains("fault")) fault = fmt::format("rank {}: {}", rank, theirs["fault"].get<std::string>());
       else if (theirs.contains("part")) writer_->add_part(theirs["part"].get<std::string>());
     }
     try {
-      if (fault.empty()) writer_->commit(state_);
+      if (fault.empty()) writer_->commit(*state_);
       else give_up(fault);
     } catch (const Fault& own) {
       give_up(own.what());
@@ -128,7 +130,7 @@ void Save::commit() {
   if (team_) return commit_together();
   if (!writer_) return;
   try {
-    writer_->commit(state_);
+    writer_->commit(*state_);
     done_ = true;
     writer_.reset();
   } catch (const Fault& fault) {

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -24,7 +24,7 @@ class Save final : public CheckpointSink {
   // Of several ranks all make theirs at the same time: rank 0 begins the files, the others write their parts of them, or,
   // where they do not see them, send their parts to rank 0. Both pointers are borrowed; `far` null: all see them.
   Save(std::filesystem::path dir, std::vector<FileSpec> files, std::vector<std::pair<std::string, std::string>> small_files,
-       nlohmann::json state, Team* team, FarHosts* far);
+       const nlohmann::json& state, Team* team, FarHosts* far);
   ~Save() override;
   void write(Kind kind, const TensorPiece& part) override;
   void commit() override;
@@ -38,7 +38,7 @@ class Save final : public CheckpointSink {
   void write_here(const std::string& file, const std::string& tensor, int64_t element, std::span<const std::byte> bytes);
   std::filesystem::path dir_;
   std::vector<std::pair<std::string, std::string>> file_of_;  // tensor name -> file, sorted
-  nlohmann::json state_;
+  std::unique_ptr<const nlohmann::json> state_;
   Team* team_;
   FarHosts* far_;
   std::string fault_;  // why this rank gave up

@@ -1,9 +1,11 @@
 #include "train/train.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
@@ -127,7 +129,7 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   leader_first([&] {  // analyses leave files, too
     data->follow(shapes, prepare_filters(config, run, *data, checkpoint.has_value() || !leads));
   }, [&] { far->bring(run.file("analysis")); });
-  if (team) check_same_admissions(*world, data->admissions().dump());
+  if (team) check_same_admissions(*world, print_json(data->admissions()));
   if (const int64_t never = data->never_admitted(); never > 0)
     log::warn("{} of {} training samples are above a limit of the curriculum to its end, and are never trained on", never,
               data->samples());
@@ -160,7 +162,7 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
     run.save_config(config);
     nlohmann::json json = to_json(plan, config);
     json["shapes"] = to_json(forecast_shapes(config, plan));
-    write_file_atomically(run.file("plan.json"), json.dump(1));
+    write_file_atomically(run.file("plan.json"), print_json(json, 1));
   }
   settle_shared_state();
 

@@ -1,6 +1,7 @@
 // Batches of a data set that follows a curriculum.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 

@@ -1,6 +1,7 @@
 #include "planner/measurements.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "planner/own_cache.h"

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "engine/engine.h"
 #include "families/family.h"

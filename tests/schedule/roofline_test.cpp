@@ -1,6 +1,7 @@
 #include "schedule/predict/roofline.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "schedule/random_schedules.h"
 #include "schedule/passes/recompute_choice.h"

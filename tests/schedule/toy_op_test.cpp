@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "schedule/check/checker.h"
 #include "schedule/op_type.h"
 #include "schedule/ops/compute.h"

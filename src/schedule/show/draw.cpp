@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "schedule/op_type.h"
 
 namespace megalith {
@@ -120,7 +121,7 @@ std::string trace_json(const std::vector<TraceProcess>& processes) {
     }
   }
   const Json trace = {{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}};
-  return trace.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return print_any_json(trace);
 }
 
 }  // namespace megalith

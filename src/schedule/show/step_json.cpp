@@ -1,6 +1,7 @@
 #include "schedule/show/step_json.h"
 
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "schedule/predict/roofline.h"

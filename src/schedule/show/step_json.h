@@ -1,7 +1,7 @@
 // A step's figures as JSON: for plan.json, summary.json, the report and the commands that print it.
 #pragma once
 #include <array>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <vector>
 

@@ -1,9 +1,9 @@
-#include "train/tokenize_progress.h"
+#include "report/tokenize_progress.h"
 
 #include "base/log.h"
 #include "base/units.h"
 #include "report/task_progress.h"
-#include "train/signals.h"
+#include "base/stop_signals.h"
 
 namespace megalith {
 

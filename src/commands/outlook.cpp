@@ -1,12 +1,12 @@
 // memory and simulate: what a run needs and what its step looks like; nothing is trained, nothing left behind.
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <sys/ioctl.h>
+#include <nlohmann/json.hpp>
 
 #include "base/files.h"
-#include "cli/checks.h"
-#include "cli/commands.h"
 #include "cli/run_file.h"
+#include "commands/commands.h"
 #include "families/family.h"
 #include "planner/memory_table.h"
 #include "planner/plan_json.h"
@@ -94,10 +94,6 @@ int terminal_columns() {
   return std::clamp<int>(size.ws_col, 60, 160);
 }
 
-struct Files {
-  std::string svg, trace;  // empty: not asked for
-};
-
 double peak_moment(const Plan& plan) {
   for (const MemoryPoint& point : memory_over_time(plan.step, plan.predicted.spans))
     if (point.use.total() == plan.predicted.peak_bytes) return point.seconds;
@@ -148,8 +144,8 @@ std::string figures(const Plan& plan, const Config& config) {
   return text;
 }
 
-CommandResult simulate_run(const CommandContext& context, Config config, const Files& files, int ranks) {
-  auto [prospect, seat] = outlook(std::move(config), ranks);
+CommandResult simulate_run(const CommandContext& context, Config config, const OutlookArguments& a) {
+  auto [prospect, seat] = outlook(std::move(config), a.ranks);
   const Plan plan = plan_run(prospect.config, Measuring::allowed, seat, prospect.begun);
   const std::string what = fmt::format("{}, {}", model_line(prospect.config), step_line(prospect.config, plan.micro_batch));
   const std::string how = describe(plan.strategy);
@@ -157,16 +153,16 @@ CommandResult simulate_run(const CommandContext& context, Config config, const F
   print(context, fmt::format("{}\n{}{}\n{}\n{}{}", what, lines(prospect.notes), lines(plan.adapted),
                              draw_timeline(plan.step, plan.predicted.spans, terminal_columns()),
                              figures(plan, prospect.config), shown(shapes, true)));
-  if (!files.svg.empty()) {
+  if (!a.svg.empty()) {
     const std::string subtitle = fmt::format("one step, predicted: {}{}{}", show_seconds(plan.predicted.seconds),
                                              how.empty() ? "" : "; ", how);
     write_file_atomically(
-        files.svg, draw_svg({what, subtitle, &plan.step, plan.predicted.spans, plan.process.value, plan.budget.value}));
-    print(context, fmt::format("picture      {}\n", files.svg));
+        a.svg, draw_svg({what, subtitle, &plan.step, plan.predicted.spans, plan.process.value, plan.budget.value}));
+    print(context, fmt::format("picture      {}\n", a.svg));
   }
-  if (!files.trace.empty()) {
-    write_file_atomically(files.trace, trace_json({{"predicted", &plan.step, plan.predicted.spans}}));
-    print(context, fmt::format("trace        {}\n", files.trace));
+  if (!a.trace.empty()) {
+    write_file_atomically(a.trace, trace_json({{"predicted", &plan.step, plan.predicted.spans}}));
+    print(context, fmt::format("trace        {}\n", a.trace));
   }
   nlohmann::json json = to_json(plan, prospect.config);
   json["shapes"] = to_json(shapes);
@@ -176,41 +172,14 @@ CommandResult simulate_run(const CommandContext& context, Config config, const F
   return {ExitCode::done, std::move(json)};
 }
 
-std::shared_ptr<int> add_ranks(CLI::App& command) {
-  auto ranks = std::make_shared<int>(0);
-  command.add_option("--ranks", *ranks, "as if started with so many on this host; else as many as parallel asks for")
-      ->check(number_between(1));
-  return ranks;
-}
-
 }  // namespace
 
-void add_outlook(CLI::App& app, CommandContext& context) {
-  {
-    CLI::App* command = app.add_subcommand("memory", "what a run needs how much memory and disk for; nothing is trained");
-    const RunFile file = add_run_file(*command);
-    const auto ranks = add_ranks(*command);
-    command->callback([file, ranks, &context] {
-      context.action = [file, ranks, &context] {
-        return from_run_file(*file.path, *file.overrides,
-                             [&](Config config) { return memory(context, std::move(config), *ranks); });
-      };
-    });
-  }
-  {
-    CLI::App* command = app.add_subcommand("simulate", "one step's timeline, predicted; nothing is trained");
-    const RunFile file = add_run_file(*command);
-    const auto ranks = add_ranks(*command);
-    auto files = std::make_shared<Files>();
-    command->add_option("--svg", files->svg, "write the picture of lanes and memory to this file");
-    command->add_option("--trace", files->trace, "write the timeline to this file, for ui.perfetto.dev");
-    command->callback([file, files, ranks, &context] {
-      context.action = [file, files, ranks, &context] {
-        return from_run_file(*file.path, *file.overrides,
-                             [&](Config config) { return simulate_run(context, std::move(config), *files, *ranks); });
-      };
-    });
-  }
+CommandResult run_memory(const CommandContext& context, const OutlookArguments& a) {
+  return from_run_file(a.path, a.overrides, [&](Config config) { return memory(context, std::move(config), a.ranks); });
+}
+
+CommandResult run_simulate(const CommandContext& context, const OutlookArguments& a) {
+  return from_run_file(a.path, a.overrides, [&](Config config) { return simulate_run(context, std::move(config), a); });
 }
 
 }  // namespace megalith

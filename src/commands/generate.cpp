@@ -2,24 +2,16 @@
 
 #include <csignal>
 #include <fstream>
-#include <memory>
+#include <nlohmann/json.hpp>
 
-#include "cli/checks.h"
-#include "cli/commands.h"
-#include "cli/loaded_model.h"
+#include "base/json.h"
+#include "commands/commands.h"
+#include "commands/loaded_model.h"
 #include "text/corpus.h"
 #include "train/generate.h"
 
 namespace megalith {
 namespace {
-
-struct GenerateArguments {
-  std::string path;
-  std::vector<std::string> prompts;
-  std::string prompts_file;
-  bool interactive = false;
-  GenerateSettings settings;
-};
 
 // One prompt a line; of JSON lines, the field prompt.
 std::vector<std::string> read_prompts(const std::string& path) {
@@ -37,7 +29,7 @@ std::vector<std::string> read_prompts(const std::string& path) {
       prompts.push_back(line);
       continue;
     }
-    nlohmann::json object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    nlohmann::json object = try_parse_json(line);
     if (!object.is_object() || !object.contains("prompt") || !object["prompt"].is_string())
       throw UserError({fmt::format("{}:{}", path, number), "prompt", "a JSON object with this field as text",
                        object.is_discarded() ? "something that is not JSON" : "another one", ""});
@@ -109,8 +101,20 @@ CommandResult run_interactively(LoadedModel& model, const GenerateSettings& sett
   return {ExitCode::done, {{"answers", answers}}};
 }
 
-CommandResult run_generate(const GenerateArguments& arguments, const CommandContext& context) {
-  const GenerateSettings& settings = arguments.settings;
+GenerateSettings settings_of(const GenerateArguments& a) {
+  return {.tokens = a.tokens,
+          .sampling = {.temperature = a.temperature,
+                       .top_k = a.top_k,
+                       .top_p = a.top_p,
+                       .repetition_penalty = a.repetition_penalty},
+          .stop = a.stop,
+          .seed = a.seed};
+}
+
+}  // namespace
+
+CommandResult run_generate(const CommandContext& context, const GenerateArguments& arguments) {
+  const GenerateSettings settings = settings_of(arguments);
   for (const std::string& stop : settings.stop)
     if (stop.empty()) throw UserError({"command line", "--stop", "some text", "nothing", ""});
   if (arguments.interactive && (context.json || !arguments.prompts.empty() || !arguments.prompts_file.empty()))
@@ -142,37 +146,6 @@ CommandResult run_generate(const GenerateArguments& arguments, const CommandCont
   }
   if (single) return {ExitCode::done, list.front()};
   return {ExitCode::done, {{"results", list}}};
-}
-
-}  // namespace
-
-void add_generate(CLI::App& app, CommandContext& context) {
-  CLI::App* command = app.add_subcommand("generate", "continue texts");
-  auto a = std::make_shared<GenerateArguments>();
-  SamplingSettings& sampling = a->settings.sampling;
-  command->add_option("CKPT", a->path, "a run, a checkpoint or a Hugging Face folder")->required();
-  command->add_option("--prompt", a->prompts, "text to continue; several times: all at once; none: begin a document")
-      ->allow_extra_args(false);
-  command->add_option("--prompts", a->prompts_file, "file of prompts: one a line, or JSON lines with the field prompt");
-  command->add_flag("-i,--interactive", a->interactive, "read lines and continue each until the end of input");
-  command->add_option("--tokens", a->settings.tokens, "at most this many")->capture_default_str()->check(number_between(0));
-  command->add_option("--temperature", sampling.temperature, "0: always the likeliest")
-      ->capture_default_str()
-      ->check(number_between(0));
-  command->add_option("--top-k", sampling.top_k, "choose among the k likeliest; 0: all")
-      ->capture_default_str()
-      ->check(number_between(0));
-  command->add_option("--top-p", sampling.top_p, "choose among the likeliest of this total probability")
-      ->capture_default_str()
-      ->check(number_between(0, 1));
-  command
-      ->add_option("--repetition-penalty", sampling.repetition_penalty, "above 1: tokens that came before are less likely")
-      ->capture_default_str()
-      ->check(number_between(0.01, 100));
-  command->add_option("--stop", a->settings.stop, "end before this text; several times: before any")
-      ->allow_extra_args(false);
-  command->add_option("--seed", a->settings.seed, "of the choices")->capture_default_str();
-  command->callback([=, &context] { context.action = [=, &context] { return run_generate(*a, context); }; });
 }
 
 }  // namespace megalith

@@ -1,9 +1,9 @@
-// Commands that start other processes of this program.
+// Training on several ranks: starts other processes of this program.
 #pragma once
 #include <string>
 #include <vector>
 
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "config/config.h"
 
 namespace megalith {

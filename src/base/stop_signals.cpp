@@ -1,4 +1,4 @@
-#include "train/signals.h"
+#include "base/stop_signals.h"
 
 #include <csignal>
 #include <cstring>

@@ -1,0 +1,57 @@
+#include "base/json.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace megalith {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+json parse_json(std::string_view text) { return json::parse(text); }
+ordered_json parse_ordered_json(std::string_view text) { return ordered_json::parse(text); }
+
+json parse_json(std::string_view text, const std::string& where) {
+  try {
+    return json::parse(text);
+  } catch (const json::parse_error& error) {
+    size_t at = std::min(error.byte == 0 ? 0 : error.byte - 1, text.size());
+    std::string_view before = text.substr(0, at);
+    auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
+    std::string got = "the end of the file";
+    if (at < text.size()) {
+      auto byte = static_cast<unsigned char>(text[at]);
+      got = byte >= 0x20 && byte < 0x7F ? fmt::format("'{}'", static_cast<char>(byte))
+                                        : fmt::format("the byte 0x{:02X}", byte);
+    }
+    throw UserError(
+        {fmt::format("{}:{}:{}", where, line, at - line_begin + 1), "", "JSON", got, "is the file whole?"});
+  }
+}
+
+json try_parse_json(std::string_view text) { return json::parse(text, nullptr, /*allow_exceptions=*/false); }
+ordered_json try_parse_ordered_json(std::string_view text) {
+  return ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+std::string print_json(const json& value, int indent) { return value.dump(indent); }
+std::string print_json(const ordered_json& value, int indent) { return value.dump(indent); }
+
+std::string print_any_json(const json& value, int indent) {
+  return value.dump(indent, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace);
+}
+std::string print_any_json(const ordered_json& value, int indent) {
+  return value.dump(indent, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace);
+}
+
+std::string print_ascii_json(const json& value) {
+  return value.dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
+}
+std::string print_ascii_json(const ordered_json& value) {
+  return value.dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
+}
+
+}  // namespace megalith

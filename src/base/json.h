@@ -1,0 +1,34 @@
+// JSON text in and out. nlohmann's parser and printer are compiled once, in json.cpp. A header includes this or
+// json_fwd.hpp; a .cpp that builds or reads values includes nlohmann/json.hpp.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+namespace megalith {
+
+// Throws nlohmann::json::parse_error.
+nlohmann::json parse_json(std::string_view text);
+nlohmann::ordered_json parse_ordered_json(std::string_view text);
+
+// Throws UserError with the file, line and column (bytes, from 1) of the first thing that is not JSON.
+nlohmann::json parse_json(std::string_view text, const std::string& where);
+
+// Returns a value with is_discarded() if `text` is not JSON.
+nlohmann::json try_parse_json(std::string_view text);
+nlohmann::ordered_json try_parse_ordered_json(std::string_view text);
+
+// `indent` is the number of spaces per level; -1 prints one line. Throws nlohmann::json::type_error if a string is not
+// UTF-8.
+std::string print_json(const nlohmann::json& value, int indent = -1);
+std::string print_json(const nlohmann::ordered_json& value, int indent = -1);
+
+// Replaces bytes that are not UTF-8.
+std::string print_any_json(const nlohmann::json& value, int indent = -1);
+std::string print_any_json(const nlohmann::ordered_json& value, int indent = -1);
+
+// For messages: one line, bytes that are not UTF-8 replaced, everything beyond ASCII escaped.
+std::string print_ascii_json(const nlohmann::json& value);
+std::string print_ascii_json(const nlohmann::ordered_json& value);
+
+}  // namespace megalith

@@ -1,0 +1,88 @@
+// The commands that compute with a model. This folder knows their options; the engine program, which links LibTorch and
+// MPI, runs them. The program `megalith` calls it for them.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+
+namespace megalith {
+
+struct TrainArguments {
+  std::string path;
+  std::vector<std::string> overrides;
+  int ranks = 0;
+  std::string hosts;
+};
+
+struct OutlookArguments {  // memory, simulate
+  std::string path;
+  std::vector<std::string> overrides;
+  int ranks = 0;
+  std::string svg, trace;  // files to write; empty: none
+};
+
+struct AnalyzeArguments {
+  std::string path;
+  std::vector<std::string> overrides;
+  std::vector<std::string> metrics;
+  std::string checkpoint, deepspeed;
+  int64_t examples = 5;
+};
+
+struct GenerateArguments {
+  std::string path, prompts_file;
+  std::vector<std::string> prompts, stop;
+  bool interactive = false;
+  int64_t tokens = 100, top_k = 0;
+  double temperature = 1, top_p = 1, repetition_penalty = 1;
+  uint64_t seed = 1;
+};
+
+struct EvalArguments {
+  std::string path, choices, joint = " ";
+  std::vector<std::string> files;
+  int64_t window = 0, stride = 0;
+};
+
+struct ImportArguments {
+  std::string source, out, tokenizer, dtype = "stored";
+  std::optional<int64_t> experts;  // --upcycle
+  int64_t top_k = 2;
+};
+
+struct ExportArguments {
+  std::string path, out, dtype = "fp32";
+};
+
+struct DoctorArguments {
+  std::string spill;
+};
+
+struct EngineCommands {
+  void (*start)();  // before any of them
+  CommandResult (*train)(const CommandContext&, const TrainArguments&);
+  CommandResult (*memory)(const CommandContext&, const OutlookArguments&);
+  CommandResult (*simulate)(const CommandContext&, const OutlookArguments&);
+  CommandResult (*analyze)(const CommandContext&, const AnalyzeArguments&);
+  CommandResult (*generate)(const CommandContext&, const GenerateArguments&);
+  CommandResult (*eval)(const CommandContext&, const EvalArguments&);
+  CommandResult (*import_model)(const CommandContext&, const ImportArguments&);
+  CommandResult (*export_model)(const CommandContext&, const ExportArguments&);
+  CommandResult (*doctor)(const CommandContext&, const DoctorArguments&);
+};
+
+// Their options. `engine` null: another program runs them.
+Command train_command(const EngineCommands* engine);
+Command memory_command(const EngineCommands* engine);
+Command simulate_command(const EngineCommands* engine);
+Command analyze_command(const EngineCommands* engine);
+Command generate_command(const EngineCommands* engine);
+Command eval_command(const EngineCommands* engine);
+Command import_command(const EngineCommands* engine);
+Command export_command(const EngineCommands* engine);
+Command doctor_command(const EngineCommands* engine);
+
+}  // namespace megalith

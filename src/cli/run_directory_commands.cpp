@@ -1,0 +1,105 @@
+// Commands about a run directory that train nothing: report, checkpoint verify, submit.
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/units.h"
+#include "checkpoint/store.h"
+#include "checkpoint/verify.h"
+#include "cli/light_commands.h"
+#include "cli/run_file.h"
+#include "launch/slurm.h"
+#include "launch/supervisor.h"
+#include "report/html.h"
+
+namespace megalith {
+namespace {
+
+struct SubmitArguments {
+  std::string path;
+  std::vector<std::string> overrides;
+  launch::SlurmJob job;
+  bool dry_run = false;
+};
+
+CommandResult submit(const CommandContext& context, const SubmitArguments& a) {
+  const Config config = load_config(a.path, a.overrides);
+  make_run_directory(config.run.dir);
+  const std::filesystem::path run_dir = std::filesystem::absolute(config.run.dir);
+  launch::SlurmJob job = a.job;
+  job.name = run_dir.filename().string();
+  job.folder = std::filesystem::current_path();
+  job.output = run_dir / "slurm-%j.txt";
+  job.command = {launch::own_path(), "train", a.path};
+  job.command.insert(job.command.end(), a.overrides.begin(), a.overrides.end());
+  const std::string script = (run_dir / "submit.sh").string();
+  write_file_atomically(script, launch::batch_script(job));
+  if (a.dry_run) {
+    print(context, script + "\n");
+    return {ExitCode::done, {{"script", script}}};
+  }
+  const std::string number = launch::submit(script);
+  print(context,
+        fmt::format("job {}: {}\noutput  {}\n", number, script, (run_dir / fmt::format("slurm-{}.txt", number)).string()));
+  return {ExitCode::done, {{"job", number}, {"script", script}}};
+}
+
+CommandResult verify_checkpoint(const CommandContext& context, const std::string& dir) {
+  std::filesystem::path checkpoint = dir;
+  if (auto all = list_checkpoints(checkpoint / "checkpoints"); !all.empty()) checkpoint = all.front().dir;
+  VerifyResult result = verify(checkpoint);
+  nlohmann::json problems = nlohmann::json::array();
+  for (const VerifyProblem& problem : result.problems) {
+    print(context, show(problem) + "\n");
+    problems.push_back({{"file", problem.file}, {"what", problem.what}});
+  }
+  if (result.ok())
+    print(context,
+          fmt::format("{}: {} files, {}, as written\n", checkpoint.string(), result.files, show(Bytes(result.bytes))));
+  return {result.ok() ? ExitCode::done : ExitCode::fault, {{"ok", result.ok()}, {"problems", problems}}};
+}
+
+}  // namespace
+
+void make_run_directory(const std::string& dir) {
+  std::error_code error;
+  std::filesystem::create_directories(dir, error);
+  if (error) throw UserError({"", "run.dir", "a directory that can be written", dir, error.message()});
+}
+
+Command report_command() {
+  auto dir = std::make_shared<std::string>();
+  return {"report", "write a run's report.html again",
+          {{"RUN_DIR", dir.get(), "a run directory", {.required = true}}},
+          [dir](const CommandContext& context) {
+            write_report(*dir);
+            const std::string file = (std::filesystem::path(*dir) / "report.html").string();
+            print(context, file + "\n");
+            return CommandResult{ExitCode::done, {{"report", file}}};
+          }};
+}
+
+Command submit_command() {
+  auto a = std::make_shared<SubmitArguments>();
+  return {"submit", "write a Slurm job for a run and hand it in",
+          {run_path(a->path), run_overrides(a->overrides),
+           {"--nodes", &a->job.nodes, "nodes", {.required = true, .least = 1}},
+           {"--ranks-per-node", &a->job.ranks_per_node, "ranks on each node", {.required = true, .least = 1}},
+           {"--time", &a->job.time, "time limit, as sbatch takes it; the run saves two minutes before"},
+           {"--partition", &a->job.partition, "partition"},
+           {"--account", &a->job.account, "account"},
+           {"--sbatch", &a->job.options, "a further option of sbatch, as --sbatch=--constraint=avx512; may be repeated"},
+           {"--dry-run", &a->dry_run, "write the script only"}},
+          [a](const CommandContext& context) { return submit(context, *a); }};
+}
+
+Command checkpoint_command() {
+  auto dir = std::make_shared<std::string>();
+  Command verify{"verify", "is every byte as it was written?",
+                 {{"DIR", dir.get(), "a checkpoint, or a run: its newest", {.required = true}}},
+                 [dir](const CommandContext& context) { return verify_checkpoint(context, *dir); }};
+  return {"checkpoint", "look after checkpoints", {}, {}, {std::move(verify)}};
+}
+
+}  // namespace megalith

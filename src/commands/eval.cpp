@@ -1,0 +1,45 @@
+#include <nlohmann/json.hpp>
+
+#include "commands/commands.h"
+#include "commands/loaded_model.h"
+#include "train/evaluate.h"
+#include "train/multiple_choice.h"
+
+namespace megalith {
+namespace {
+
+void evaluate_on_text(LoadedModel& model, const EvalArguments& a, const CommandContext& context, nlohmann::json& out) {
+  Evaluation e = evaluate_text(*model.engine, *model.tokenizer, a.files, a.window, a.stride);
+  print(context, fmt::format("loss {:.4f}  perplexity {:.3f}  bits per byte {:.4f}  ({} tokens, {} bytes)\n", e.loss,
+                             e.perplexity, e.bits_per_byte, e.tokens, e.bytes));
+  out.update({{"loss", e.loss}, {"perplexity", e.perplexity}, {"bits_per_byte", e.bits_per_byte}, {"tokens", e.tokens},
+              {"bytes", e.bytes}});
+}
+
+void evaluate_on_choices(LoadedModel& model, const EvalArguments& a, const std::vector<Question>& questions,
+                         const CommandContext& context, nlohmann::json& out) {
+  ChoiceEvaluation e = evaluate_choices(*model.engine, *model.tokenizer, questions, a.joint);
+  print(context, fmt::format("accuracy {:.2f}%  by bytes {:.2f}%  by tokens {:.2f}%  ({} questions)\n", 100 * e.accuracy,
+                             100 * e.accuracy_per_byte, 100 * e.accuracy_per_token, questions.size()));
+  nlohmann::json likelihoods = nlohmann::json::array();
+  for (const ChoiceScores& scores : e.questions) likelihoods.push_back(scores.log_likelihood);
+  out.update({{"questions", questions.size()},
+              {"accuracy", e.accuracy},
+              {"accuracy_per_byte", e.accuracy_per_byte},
+              {"accuracy_per_token", e.accuracy_per_token},
+              {"log_likelihoods", likelihoods}});
+}
+
+}  // namespace
+
+CommandResult run_eval(const CommandContext& context, const EvalArguments& a) {
+  std::vector<Question> questions;  // read first: a mistake there shows before a large model is loaded
+  if (!a.choices.empty()) questions = read_questions(a.choices);
+  LoadedModel model = load_with_tokenizer(a.path);
+  nlohmann::json out = nlohmann::json::object();
+  if (!a.files.empty()) evaluate_on_text(model, a, context, out);
+  if (!a.choices.empty()) evaluate_on_choices(model, a, questions, context, out);
+  return {ExitCode::done, out};
+}
+
+}  // namespace megalith

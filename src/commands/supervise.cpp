@@ -1,0 +1,45 @@
+#include "commands/supervise.h"
+
+#include <filesystem>
+
+#include "base/log.h"
+#include "checkpoint/store.h"
+#include "cli/run_file.h"
+#include "launch/supervisor.h"
+#include "train/layout.h"
+
+namespace megalith {
+namespace {
+
+int most_ranks(const Config& config, int available) {
+  for (int ranks = available; ranks > 0; ranks--) {
+    Config tried = config;
+    try {
+      resolve_layout(tried, ranks);
+      return ranks;
+    } catch (const UserError&) {  // not with so many
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+CommandResult supervise_training(const Config& config, int ranks, const std::string& hosts,
+                                 std::vector<std::string> command) {
+  Config tried = config;
+  resolve_layout(tried, ranks);  // what cannot be laid out is said before anything is started
+  make_run_directory(config.run.dir);
+  const std::filesystem::path run_dir = config.run.dir;
+  log::to_file((run_dir / "log.txt").string());
+  launch::Job job{std::move(command), ranks, launch::parse_hosts(hosts), config.run.restarts, config.run.watchdog, run_dir,
+                  [=] {
+                    auto found = latest_valid(run_dir / "checkpoints", [](const std::string&) {});
+                    return found ? found->dir.string() : "";
+                  },
+                  [=](int available) { return most_ranks(config, available); }};
+  launch::Ending ending = launch::supervise(std::move(job));
+  return {ending.code, nullptr, ending.message};  // --json: rank 0 has printed the object
+}
+
+}  // namespace megalith

@@ -1,0 +1,49 @@
+"""`megalith` links neither LibTorch nor MPI, runs the light commands alone and needs `megalith-engine` beside it for
+the rest.  front.py BINARY"""
+
+import shutil
+import subprocess
+
+from support import BINARY, run_cases
+
+
+def it_loads_neither_libtorch_nor_mpi(space):
+    loaded = subprocess.run(["ldd", str(BINARY)], capture_output=True, text=True, check=True).stdout
+    for library in ("torch", "c10", "mpi", "gomp"):
+        assert f"lib{library}" not in loaded, loaded
+
+
+def alone(space, *arguments):
+    folder = space / "alone"
+    folder.mkdir(exist_ok=True)
+    shutil.copy(BINARY, folder / "megalith")
+    return subprocess.run([str(folder / "megalith"), *arguments], capture_output=True, text=True, cwd=space.root)
+
+
+def light_commands_need_no_engine(space):
+    space.yaml("small")
+    for arguments in (["--help"], ["train", "--help"], ["--version"], ["config", "train"], ["presets"],
+                      ["submit", "small.yaml", "--nodes", "1", "--ranks-per-node", "1", "--dry-run"]):
+        done = alone(space, *arguments)
+        assert done.returncode == 0 and done.stdout, (arguments, done)
+    script = (space / "runs/small/submit.sh").read_text()
+    assert f"'{space / 'alone/megalith'}' 'train'" in script, script
+
+
+def without_an_engine_it_says_so(space):
+    space.yaml("small")
+    done = alone(space, "train", "small.yaml")
+    assert done.returncode == 4, done
+    assert "cannot start" in done.stderr and "alone/megalith-engine" in done.stderr, done.stderr
+    assert "No such file" in done.stderr and "make build" in done.stderr, done.stderr
+
+
+def mistakes_are_told_without_the_engine(space):
+    for arguments, said in ((["trian"], "did you mean train?"), (["eval", "x"], "--data or --choices is required"),
+                            (["train", "x.yaml", "--ranks", "0"], "expected a number from 1, got 0")):
+        done = alone(space, *arguments)
+        assert done.returncode == 2 and said in done.stderr, (arguments, done)
+
+
+run_cases([it_loads_neither_libtorch_nor_mpi, light_commands_need_no_engine, without_an_engine_it_says_so,
+           mistakes_are_told_without_the_engine])
