@@ -36,7 +36,6 @@ double save_delay(const Schedule& schedule, const std::vector<Span>& spans) {
   return delay + step_seconds(spans) - work_ends;
 }
 
-// Texts of errors may hold names of files, which may be any bytes.
 }  // namespace
 
 TrainingLoop::TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine,

@@ -1,6 +1,6 @@
-"""Compares two recordings bit for bit.  compare.py OLD NEW [--names FILE] [--skip PATTERN]... [--most N]
+"""Compares two recordings bit for bit.  compare.py OLD NEW [--names FILE] [--only WORD] [--skip PATTERN]... [--most N]
 
---names: JSON, {"ops": {"old name": "new name"}}, for ops that were renamed. --skip: items that may differ, as a shell pattern
+--only: runs whose names contain the word, as in record.py. --names: JSON, {"ops": {"old name": "new name"}}, for ops that were renamed. --skip: items that may differ, as a shell pattern
 over "run/item", such as 'dump/costs' or '*/plan'. Exit code 1 if anything differs."""
 
 import argparse
@@ -58,6 +58,7 @@ def main():
     parser.add_argument("old", type=pathlib.Path)
     parser.add_argument("new", type=pathlib.Path)
     parser.add_argument("--names", type=pathlib.Path)
+    parser.add_argument("--only", default="")
     parser.add_argument("--skip", action="append", default=[])
     parser.add_argument("--most", type=int, default=3, help="differences shown of a run")
     arguments = parser.parse_args()
@@ -68,7 +69,7 @@ def main():
     old, new = renamed(load(arguments.old), ops), load(arguments.new)
     shown, count, compared = {}, 0, 0
     for key in list(old) + [key for key in new if key not in old]:
-        if any(fnmatch.fnmatch(key, pattern) for pattern in arguments.skip):
+        if arguments.only not in key.split("/")[0] or any(fnmatch.fnmatch(key, pattern) for pattern in arguments.skip):
             continue
         compared += 1
         for where, a, b in differences(old.get(key, []), new.get(key, [])):

@@ -29,5 +29,6 @@ void dump_schedules();
 void dump_costs();
 void dump_memory();
 void dump_checks();
+void dump_drawings();
 
 }  // namespace megalith::recording

@@ -78,6 +78,7 @@ int main(int count, char** words) {
       {"facts", dump_facts},           {"parameters", dump_parameters}, {"hugging_face", dump_hugging_face},
       {"strategies", dump_strategies}, {"schedules", dump_schedules},   {"costs", dump_costs},
       {"memory", dump_memory},         {"checks", dump_checks},
+      {"drawings", dump_drawings},
   };
   try {
     for (const auto& [name, dump] : kSections) {

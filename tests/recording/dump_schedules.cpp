@@ -82,7 +82,8 @@ void print_simulation(const Simulation& s) {
   fmt::print("step {:a}, waits for ranks {:a}, peak {} in {}, busy", s.seconds, s.waited_for_ranks, s.peak_bytes, s.peak_op);
   for (double seconds : s.busy) fmt::print(" {:a}", seconds);
   fmt::print(", device {}\n", s.on_device.total());
-  for (const Stall& stall : s.stalls) fmt::print("stall {} {} {:a}\n", name(stall.lane), op_name(stall.waited_for), stall.seconds);
+  for (const Stall& stall : s.stalls)
+    fmt::print("stall {} {} {:a}\n", name(stall.lane), op_name(stall.waited_for), stall.seconds);
 }
 
 void print_costs(const Schedule& s) {

@@ -168,7 +168,11 @@ def record_dump(program, out):
 
 
 def processor():
-    return next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown")
+    """Its name and vector instructions: virtual machines give different processors one name."""
+    facts = dict(line.split(":", 1) for line in open("/proc/cpuinfo") if ":" in line)
+    facts = {key.strip(): value.strip() for key, value in facts.items()}
+    vectors = [flag for flag in facts.get("flags", "").split() if flag.startswith(("avx", "fma", "f16c", "amx"))]
+    return " ".join([facts.get("model name", "unknown"), *sorted(vectors)])
 
 
 def record_one(name, work, root, cache, out):
@@ -193,7 +197,7 @@ def main():
     parser.add_argument("--program", required=True)
     parser.add_argument("--dump", help="build/recording_dump; without it, only runs are recorded")
     parser.add_argument("--out", required=True)
-    parser.add_argument("--only", default="", help="runs whose names contain this word")
+    parser.add_argument("--only", default="", help="runs whose names contain this word; dump: no run")
     parser.add_argument("--jobs", type=int, default=2, help="runs at once")
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "megalith-recording.json"
     parser.add_argument("--calibration", default=cache, help="where names of measurements are kept between recordings")
@@ -205,10 +209,10 @@ def main():
     facts = dict(processor=processor(), program=hashlib.sha256(support.BINARY.read_bytes()).hexdigest())
     (out / "about.json").write_text(json.dumps(facts, indent=1) + "\n")
     began = time.monotonic()
-    works = {run.name: (lambda recorder, run=run: recorder.record(run)) for run in runs.all_runs()}
-    works["commands"] = Recorder.commands
+    works = {"commands": Recorder.commands}  # the longest first
+    works |= {run.name: (lambda recorder, run=run: recorder.record(run)) for run in runs.all_runs()}
     with tempfile.TemporaryDirectory(prefix="recording-") as root, concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        if arguments.dump and not arguments.only:
+        if arguments.dump and arguments.only in "dump":
             record_dump(arguments.dump, out)
         failed = [name for name in pool.map(
             lambda item: record_one(*item, root, pathlib.Path(arguments.calibration), out),

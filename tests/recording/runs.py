@@ -21,6 +21,7 @@ DATA = "{train: text.txt, tokenizer: {train: bpe, vocab: 300}, sequence: 32}"
 LENGTHS = "{metric: length, apply: %s, from: 8, to: 32, step: 8, over: 6 steps%s}"
 RARITY = "{metric: rarity, unit: percentile, from: 30, to: 100, over: 6 steps, pacing: root 2}"
 DROPPING = "{from: 8, to: 32, step: 4, over: 12 steps, layers: [1]}"
+SKIPS = dict(precision="fp16", optimizer="sgd", momentum=0, lr=300, clip=0, warmup=0, max_bad_steps=50, steps=7)  # steps that overflow
 DEVICE = ("memory.simulated_device.bandwidth=8GB",)
 SPILL = "memory.spill=spill"
 
@@ -76,6 +77,7 @@ def alone():
             yield run(f"recompute-{recompute}-{arch}", model % DROPOUT, dict(steps=4), [f"memory.recompute={recompute}"], sections)
         for packing in ("bf16", "int8"):
             yield run(f"packed-{packing}-{arch}", model % "", dict(steps=4), [f"memory.activations={packing}"], sections)
+    yield run("skips", LLAMA % "", SKIPS)
     yield run("packed-full", LLAMA % "", dict(steps=4), ["memory.activations=int8", "memory.recompute=full"])
     yield run("sgd", GPT2 % "", dict(optimizer="sgd", momentum=0.9))
     yield run("sgd-plain", GPT2 % "", dict(optimizer="sgd", momentum=0))
@@ -128,8 +130,9 @@ def spilled():
     yield run("spill-mostly", WIDE_GPT2, short, ["memory.window=2", SPILL, "memory.recompute=none"], room=0.3, away=away)
     yield run("spill-wholly", WIDE_LLAMA, short, ["memory.window=1", SPILL, "memory.recompute=full"], room=0, away=away, outlook=True)
     yield run("spill-window-3", WIDE_GPT2, short, ["memory.window=3", SPILL, "memory.recompute=2"], room=0, away=away)
-    yield run("spill-bf16", WIDE_LLAMA, short | dict(precision="bf16"), window, room=0, away=away)
-    yield run("spill-fp16", WIDE_LLAMA, short | dict(precision="fp16"), window, room=0, away=away)
+    for precision in ("bf16", "fp16"):
+        yield run(f"spill-{precision}", WIDE_LLAMA, short | dict(precision=precision, batch=2, micro_batch=1), window, room=0, away=away)
+    yield run("spill-skips", WIDE_LLAMA, SKIPS | dict(batch=2, micro_batch=1), window, room=0, away=away)
     yield run("spill-int8", WIDE_LLAMA, short | dict(optimizer_state="int8"), window, room=0, away=away)
     yield run("spill-adafactor", WIDE_LLAMA, short | dict(optimizer="adafactor"), window, room=0, away=away)
     yield run("spill-dropping", WIDE_LLAMA, short, window, dict(token_dropping=DROPPING), room=0, away=away)
@@ -138,8 +141,8 @@ def spilled():
     yield run("spill-inputs", DEEP, park, ["memory.window=1", SPILL, "memory.recompute=full"], dict(data=long), room=0,
               away="layers_with_inputs_away")
     few = "{train: text.txt, tokenizer: {train: bpe, vocab: 300}, sequence: 8}"
-    yield run("spill-lazy-experts", MANY_EXPERTS, dict(steps=12, batch=2, micro_batch=1, clip=0.5), window, dict(data=few), room=0,
-              away=away, then=("train.steps=16",))
+    yield run("spill-lazy-experts", MANY_EXPERTS, dict(steps=12, batch=2, micro_batch=1, clip=0.5), window,
+              dict(data=few, checkpoint="{every: 7}"), room=0, away=away, then=("train.steps=16",))
     yield run("spill-resumed", WIDE_GPT2, short, window, room=0, away=away, then=("train.steps=8",))
     yield run("device", WIDE_LLAMA, short, ["memory.window=2", "memory.recompute=none", *DEVICE], device=True, outlook=True)
     yield run("device-full", WIDE_GPT2, short, ["memory.window=1", "memory.recompute=full", *DEVICE], device=True)
@@ -163,6 +166,7 @@ def several():
     for zero in (1, 2, 3):
         yield ranked(f"zero-{zero}", 2, gpt2, f"zero={zero}", outlook=zero == 3)
     yield ranked("zero-1-fp16", 2, llama, "zero=1", train=dict(precision="fp16"))
+    yield ranked("zero-2-skips", 2, llama, "zero=2", train=SKIPS)
     yield ranked("zero-3-4-full", 4, llama, "zero=3 memory.recompute=full")
     yield ranked("zero-2-lion", 2, llama, "zero=2", train=dict(optimizer="lion", optimizer_state="bf16"))
     yield ranked("tensor-2", 2, llama, "tensor=2", outlook=True)
@@ -214,5 +218,5 @@ def resumed():
 
 
 def all_runs():
-    for group in (several, spilled, alone, efficient, experts, resumed):  # the longest first
+    for group in (several, spilled, resumed, alone, efficient, experts):  # the longest first
         yield from group()
