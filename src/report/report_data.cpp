@@ -6,6 +6,7 @@
 //   so_far: what metrics.jsonl alone tells, for runs without a summary
 //   experts [{step, layers [{layer, load, dropped, entropy}]}]: records that tell all loads, thinned out
 //   skipped {count, list}, samples {count, list}: the lists thinned out to what a page can show
+//   op_legend {NAME: {about, colour}}: every kind of op
 //   trace {names, predicted, measured}: see trace_data.h
 // Absent things are null.
 #include <yaml-cpp/yaml.h>
@@ -23,6 +24,7 @@
 #include "report/metrics.h"
 #include "report/series.h"
 #include "report/trace_data.h"
+#include "schedule/op_type.h"
 
 namespace megalith {
 namespace {
@@ -206,6 +208,14 @@ json facts_of(const std::string& config) {
   return facts;
 }
 
+// Every kind of op: what it does and its colour in pictures.
+json op_legend() {
+  json legend = json::object();
+  for (const OpType* type : op_types())
+    legend[std::string(type->name)] = {{"about", type->about}, {"colour", type->colour}};
+  return legend;
+}
+
 }  // namespace
 
 json report_data(const std::filesystem::path& run_dir) {
@@ -242,6 +252,7 @@ json report_data(const std::filesystem::path& run_dir) {
             {"experts", expert_series(all)},
             {"skipped", skipped_of(all)},
             {"samples", samples_of(all)},
+            {"op_legend", op_legend()},
             {"trace", files.load("trace.json", read_trace)}};
   data["files"] = files.state();
   return data;

@@ -42,9 +42,9 @@ std::string facts_line(const BlockFacts& f) {
   line.add("saved_bytes", f.saved_bytes).add("attention_saved_bytes", f.attention_saved_bytes);
   line.add("packs_input", int64_t{f.packs_input}).add("output_bytes", f.output_bytes);
   line.add("workspace_bytes", f.workspace_bytes).add("validation_bytes", f.validation_bytes);
-  line.add("sparse_gradient_bytes", f.sparse_gradient_bytes).add("weight_flop", f.weight_flop).add("deferred_bytes", f.deferred_bytes);
+  line.add("aside_bytes", f.sparse_gradient_bytes).add("weight_flop", f.weight_flop).add("deferred_bytes", f.deferred_bytes);
   line.add("deferring_workspace_bytes", f.deferring_workspace_bytes);
-  line.add("weight_gradient_workspace_bytes", f.weight_gradient_workspace_bytes);
+  line.add("weigh_workspace_bytes", f.weight_gradient_workspace_bytes);
   line.add("attention_flop", f.attention.flop).add("attention_touched", f.attention.touched_bytes);
   line.add("output_flop", f.output.flop).add("output_touched", f.output.touched_bytes);
   const auto exchange = [&](const char* calls, const char* bytes, const ExchangeFacts& it) {
@@ -57,9 +57,9 @@ std::string facts_line(const BlockFacts& f) {
   exchange("expert_forward_calls", "expert_forward_bytes", f.expert_forward);
   exchange("expert_backward_calls", "expert_backward_bytes", f.expert_backward);
   line.add("compute_copy_bytes", f.compute_copy_bytes).add("save_workspace_bytes", f.save_workspace_bytes);
-  line.add("stream_bytes", f.stream_bytes).add("load_bytes", f.load_bytes);
+  line.add("stream_bytes", f.stream_bytes).add("fetch_bytes", f.load_bytes);
   line.add("streams_amply", int64_t{f.streams_amply}).add("call_bytes", f.call_bytes);
-  line.add("input_offload_bytes", f.input_offload_bytes).add("backward_uses_parameters", int64_t{f.backward_uses_parameters});
+  line.add("parking_bytes", f.input_offload_bytes).add("backward_uses_parameters", int64_t{f.backward_uses_parameters});
   return line.text;
 }
 

@@ -67,7 +67,7 @@ std::string digits(const std::vector<bool>& flags) {
 void print_ops(const Schedule& s) {
   fmt::print("{} blocks, {} micro-batches, training {}, puts off {}\n", s.blocks.size(), s.micros, s.training,
              s.defers_weight_gradients);
-  fmt::print("placement{}; keep{}; offloads {}; stages {}\n", words(s.placement, kPlacements), words(s.keep, kKeeps),
+  fmt::print("placement{}; keep{}; parks {}; stages {}\n", words(s.placement, kPlacements), words(s.keep, kKeeps),
              digits(s.offloads), s.division.stages.of);
   const Division& d = s.division;
   fmt::print("ranks {}, tensor {}, replicas {}, zero {}, expert {}, stage {}, device {}\n", d.ranks, d.tensor,
@@ -227,7 +227,7 @@ NamedModel model_named(const std::string& name) {
 }
 
 std::string strategy_line(const Strategy& s) {
-  return fmt::format("order {}, window {}, ahead {}, placement{}, keep{}, offloads {}", static_cast<int>(s.order), s.window,
+  return fmt::format("order {}, window {}, ahead {}, placement{}, keep{}, parks {}", static_cast<int>(s.order), s.window,
                      s.ahead, words(s.placement, kPlacements), words(s.keep, kKeeps), digits(s.offloads));
 }
 

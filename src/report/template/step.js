@@ -1,12 +1,6 @@
 // One step in figures: what bounds it, what waits for what, every kind of op predicted and measured.
 
-const causes = {
-  renew: "pending updates and parameters from disk", fetch: "parameters from disk", stow: "gradients to disk",
-  park: "inputs of layers to disk", unpark: "inputs of layers from disk",
-  save: "the checkpoint being written", update: "updates",
-  receive: "the rank with the blocks before", "receive back": "the rank with the blocks behind",
-  gather: "slices of all ranks that hold the block", total: "the slowest rank", lend: "the rank that has the tied table",
-};
+const aboutOp = (name) => data.op_legend?.[name]?.about;
 
 // predicted -> measured as a share, coloured by how far off it is.
 function ratioCell(before, after) {
@@ -64,7 +58,7 @@ function drawStalls() {
   const rows = [...all.values()].filter((s) => Math.max(s.before ?? 0, s.after ?? 0) > worth)
     .sort((a, b) => (b.lane === "compute") - (a.lane === "compute") || (b.after ?? b.before ?? 0) - (a.after ?? a.before ?? 0));
   const table = (list) => `<table><tr><th>lane, waiting for</th><th>predicted</th><th>measured</th><th>of the step</th></tr>` +
-    list.map((s) => `<tr><td>${esc(s.lane)}: ${esc(s.waited_for)}${causes[s.waited_for] ? `<br>${faint(causes[s.waited_for])}` : ""}</td>` +
+    list.map((s) => `<tr><td>${esc(s.lane)}: ${esc(s.waited_for)}${aboutOp(s.waited_for) ? `<br>${faint(esc(aboutOp(s.waited_for)))}` : ""}</td>` +
       secondsCell(s.before ?? 0) + secondsCell(after ? s.after ?? 0 : undefined) +
       `<td>${show.digits(100 * (s.after ?? s.before) / step || 0, 2)}%</td></tr>`).join("") + `</table>`;
   const own = rows.filter((s) => s.lane === "compute"), others = rows.filter((s) => s.lane !== "compute");

@@ -1,11 +1,7 @@
 // The timeline of one step: lanes by time, predicted above measured on one scale. Drag to look closer.
 
-const opColours = {
-  forward: "--c1-soft", backward: "--c1", loss: "--c4", recompute: "--c5", update: "--c2", save: "--c3", commit: "--c3",
-  renew: "--c2", fetch: "--c7", stow: "--c3", park: "--c3", unpark: "--c7",
-  gather: "--c3", reduce: "--c3", send: "--c3", recv: "--c3",
-};
-const opColour = (name) => `var(${opColours[name.split(/[ _]/)[0]] ?? "--c6"})`;
+// Ops of runs that an earlier version recorded may have other names: they get a default colour.
+const opColour = (name) => data.op_legend?.[name]?.colour ?? "var(--c6)";
 
 class Timeline {
   constructor(box, trace) {
@@ -22,10 +18,11 @@ class Timeline {
     this.end = Math.max(...this.groups.map((g) => g.end));
     this.view = [0, this.end];
     const used = new Set(this.groups.flatMap((g) => g.lanes.flatMap((l) => l.events.map((e) => e[1]))));
-    const firsts = [...new Set([...used].map((i) => trace.names[i].split(" ")[0]))];
+    const kinds = [...used].map((i) => trace.names[i]);
     box.insertAdjacentHTML("beforeend",
       `<div class="read"></div><div class="plot"></div><div class="legend">` +
-      firsts.map((n) => `<span>${swatch(opColour(n), "box")}${esc(n)}</span>`).join("") + `</div>`);
+      kinds.map((n) => `<span title="${esc(data.op_legend?.[n]?.about ?? "")}">${swatch(opColour(n), "box")}${esc(n)}</span>`).join("") +
+      `</div>`);
     this.read = box.querySelector(".read");
     this.plot = box.querySelector(".plot");
     this.reset = box.querySelector("button");
