@@ -11,6 +11,7 @@
 #include "config/names.h"
 #include "families/registry.h"
 #include "engine/engine.h"
+#include "engine/state_pieces.h"
 #include "memory/allocator.h"
 #include "planner/plan.h"
 

@@ -102,7 +102,8 @@ def work_by_block(summary):
     """Seconds of a step that the compute lane spends on each block, and who has it: only held blocks go forward."""
     seconds = {}
     for op in summary["ops"]:
-        if "block" in op and op["op"] in ("forward", "loss", "backward", "fold", "norm", "update"):
+        if "block" in op and op["op"] in ("forward", "loss", "backward", "embedding gradient", "gradient norm",
+                                             "optimizer step"):
             seconds[op["block"]] = seconds.get(op["block"], 0) + op["measured_s"]
     held = {op["block"] for op in summary["ops"] if op["op"] in ("forward", "loss")}
     return seconds, held

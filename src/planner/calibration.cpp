@@ -15,6 +15,7 @@
 #include "base/stopwatch.h"
 #include "config/names.h"
 #include "data/batch.h"
+#include "engine/block_state.h"
 #include "engine/state_pieces.h"
 #include "engine/stream_trial.h"
 #include "families/blocks.h"

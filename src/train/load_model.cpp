@@ -5,6 +5,7 @@
 #include "checkpoint/hf_config.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
+#include "engine/state_pieces.h"
 #include "text/tokenizer.h"
 #include "train/saver.h"
 
@@ -52,7 +53,7 @@ LoadedModel load_model(const std::filesystem::path& path) {
   loaded.folder = find_model_folder(path, [](const std::string& message) { log::warn("{}", message); });
   ModelShape shape = read_hf_config(loaded.folder);
   loaded.engine = std::make_unique<Engine>(shape, TrainSettings{}, 0, /*training=*/false);
-  load_parameters(loaded.engine->model(), loaded.folder);
+  load_parameters(loaded.engine->state(), loaded.folder);
   loaded.tokenizer = tokenizer_of_folder(loaded.folder);
   return loaded;
 }

@@ -10,6 +10,8 @@
 #include "base/log.h"
 #include "base/stopwatch.h"
 #include "checkpoint/store.h"
+#include "engine/state_pieces.h"
+#include "engine/team.h"
 #include "families/family.h"
 #include "launch/environment.h"
 #include "memory/allocator.h"

@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "checkpoint/hf_config.h"
 #include "checkpoint/store.h"
+#include "engine/state_pieces.h"
+#include "engine/team.h"
 
 namespace megalith {
 namespace {

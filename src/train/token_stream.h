@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "model/key_value_cache.h"
 
 namespace megalith {
 

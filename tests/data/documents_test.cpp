@@ -1,5 +1,7 @@
 // data.attention: document: where documents begin in a batch, held against a walk through the stream.
 #include <gtest/gtest.h>
+
+#include <algorithm>
 #include <stdlib.h>
 
 #include <filesystem>

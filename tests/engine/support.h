@@ -12,6 +12,7 @@
 #include "base/philox.h"
 #include "config/presets.h"
 #include "engine/engine.h"
+#include "engine/state_pieces.h"
 #include "families/facts.h"
 #include "families/list.h"
 #include "schedule/passes/training_step.h"

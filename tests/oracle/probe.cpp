@@ -10,6 +10,7 @@
 #include "checkpoint/hf_config.h"
 #include "checkpoint/writer.h"
 #include "engine/engine.h"
+#include "engine/state_pieces.h"
 #include "memory/allocator.h"
 #include "families/facts.h"
 #include "model/token_dropping.h"

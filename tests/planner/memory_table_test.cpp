@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/engine.h"
+#include "engine/state_pieces.h"
 #include "families/family.h"
 #include "families/list.h"
 #include "memory/allocator.h"
