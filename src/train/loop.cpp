@@ -344,7 +344,7 @@ nlohmann::json TrainingLoop::leave_failure(const LoopState& state, const std::st
     // The first rank may never learn of it: it waits for this one until it is ended.
     else if (sees_run_dir_ && write_file_if_absent(run_.file("summary.json"), print_any_json(failed, 1))) write_report(run_.path());
   } catch (const std::exception& also) {  // the run's own error counts
-    log::warn("{}: the end of the run is not recorded: {}", run_.file("summary.json").string(), also.what());
+    log::warn("cannot record how the run ended: {}", also.what());
   }
   return failed;
 }

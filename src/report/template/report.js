@@ -51,9 +51,9 @@ function drawHead() {
   const broken = Object.entries(data.files).filter(([, s]) => s !== "ok" && s !== "missing");
   fill("head", `<p class="brand">Megalith · training report</p><div class="title"><h1>${esc(data.run)}</h1>` +
     `<span class="state" style="--tone:var(${tones[state] ?? "--faint"})">${esc(state)}</span></div>` +
+    `<dl class="facts">${rows.map(([k, v]) => `<dt>${k}</dt><dd>${v}</dd>`).join("")}</dl>` +
     some(summary.error, (v) => `<p class="note">Stopped after step ${show.whole(summary.steps ?? 0)}` +
       `${isNumber(summary.rank) ? ` on rank ${summary.rank}` : ""}: ${v}</p>`) +
-    `<dl class="facts">${rows.map(([k, v]) => `<dt>${k}</dt><dd>${v}</dd>`).join("")}</dl>` +
     broken.map(([f, why]) => `<p class="note"><code>${esc(f)}</code> cannot be read: ${esc(why)}</p>`).join(""));
 }
 
