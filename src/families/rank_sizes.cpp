@@ -4,6 +4,6 @@
 
 namespace megalith {
 
-int64_t KeptRows::row(int64_t width) const { return packs() ? packed_row_bytes(packing, width) : e * width; }
+int64_t SavedRows::row(int64_t width) const { return packs() ? packed_row_bytes(packing, width) : e * width; }
 
 }  // namespace megalith

@@ -20,7 +20,7 @@ struct MicroBatchShape {
 };
 
 // How numbers are kept for backward.
-struct KeptRows {
+struct SavedRows {
   int64_t e = 4;  // bytes of a number as it is computed with
   Packing packing = Packing::fp32;
   bool packs() const { return packing != Packing::fp32; }
@@ -35,7 +35,7 @@ struct RankSizes {
   const Split& split;
   MicroBatchShape m;  // whole sequences
   int64_t e;          // bytes of an element
-  KeptRows kept;
+  SavedRows kept;
 
   int64_t C = s.hidden, F = s.ffn / split.tensor, D = s.head_dim(), H = s.heads / split.tensor,
           A = H * D, KV = s.kv_heads / split.tensor * D, X = A + 2 * KV;

@@ -1,5 +1,6 @@
 // What runs whose state is elsewhere (on disk, behind a device) are held to: the numbers of a run in memory.
 #pragma once
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "engine/support.h"

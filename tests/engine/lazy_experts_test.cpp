@@ -1,5 +1,6 @@
 // Experts on disk that no token chooses stay there: they are neither read nor updated until they are needed, and nobody can
 // tell from any number.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>

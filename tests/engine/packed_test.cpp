@@ -1,4 +1,5 @@
 // Optimizer state and activations in fewer bytes: where bytes are changes nothing, and what the loss pays is little.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -105,7 +105,7 @@ TEST_F(Spill, InputsThatParkLeaveMemory) {
   constexpr int32_t kMicros = 8;
   const Batch batch = random_batch(shape, kMicros, 256);
   auto blocks = facts_of(shape, batch, kMicros, Precision::fp32);
-  for (BlockFacts& block : blocks) block.input_offload_bytes = BlockStore::staging_bytes({{{256 * 512}}}, Staging::scarce);
+  for (BlockFacts& block : blocks) block.input_offload_bytes = staging_bytes({{{256 * 512}}}, Staging::scarce);
   const auto keep = recompute_all(blocks);
   std::vector<bool> offloads(blocks.size());
   for (size_t b = 0; b < keep.size(); b++) offloads[b] = keep[b] == Keep::input;

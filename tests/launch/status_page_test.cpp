@@ -47,7 +47,7 @@ TEST_F(StatusPageTest, TellsOpExchangeAndWhomItWaitsFor) {
   EXPECT_EQ(view.checkpoint, 10);
   ASSERT_EQ(view.lanes.size(), 2u);
   EXPECT_EQ(describe(view.lanes[0]), "backward of block 4, micro-batch 1");
-  EXPECT_EQ(describe(view.lanes[1]), "norm of block 5, in all-reduce over data with ranks 0, 1 and 3");
+  EXPECT_EQ(describe(view.lanes[1]), "gradient norm of block 5, in all-reduce over data with ranks 0, 1 and 3");
   EXPECT_GE(view.lanes[0].for_s, view.lanes[1].for_s);
   EXPECT_GE(view.lanes[1].for_s, 0);
 
@@ -55,7 +55,7 @@ TEST_F(StatusPageTest, TellsOpExchangeAndWhomItWaitsFor) {
   page.leave(Lane::compute);
   const RankView after = look_at_ranks(folder_).front();
   ASSERT_EQ(after.lanes.size(), 1u);
-  EXPECT_EQ(describe(after.lanes[0]), "norm of block 5");
+  EXPECT_EQ(describe(after.lanes[0]), "gradient norm of block 5");
 }
 
 TEST_F(StatusPageTest, ManyPeersAreCounted) {

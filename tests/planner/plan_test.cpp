@@ -112,11 +112,11 @@ TEST_F(Planner, TheDiskTierIsMeasuredOnlyWhenAskedForAndOnce) {
   EXPECT_GT(first.spill_read, 0);
   EXPECT_GT(first.spill_write, 0);
   EXPECT_GT(first.spill_mixed, 0);
-  EXPECT_GT(first.renew.bytes_per_s, 0);
+  EXPECT_GT(first.load_updated.bytes_per_s, 0);
   EXPECT_FALSE(std::filesystem::exists(folder + "/not"));
   MachineSpeeds again = calibrate(work, 2, folder, folder);  // another folder of the same disk
   EXPECT_EQ(first.spill_mixed, again.spill_mixed);
-  EXPECT_EQ(first.renew.wait_s, again.renew.wait_s);
+  EXPECT_EQ(first.load_updated.wait_s, again.load_updated.wait_s);
 }
 
 TEST_F(Planner, StagingIsAmpleWhereWhatStreamsLeavesRoomForIt) {

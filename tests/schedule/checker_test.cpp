@@ -41,7 +41,7 @@ TEST(Checker, AnOpOfAnotherStepIsNamed) {
   EXPECT_EQ(first_reason(schedule), "backward of embedding, micro-batch 7 is no part of this step");
   schedule = step();
   schedule.ops[find(schedule, ops::gradient_norm, 0)].block = 12;
-  EXPECT_EQ(first_reason(schedule), "norm of block 12 is no part of this step");
+  EXPECT_EQ(first_reason(schedule), "gradient norm of block 12 is no part of this step");
 }
 
 TEST(Checker, FoldBelongsToTiedModelsOnly) {

@@ -1,4 +1,5 @@
 // What a run leaves behind when it fails: the training loop with data that throws when the first step reads it.
+#include "engine/state_pieces.h"
 #include "train/loop.h"
 
 #include <c10/util/Exception.h>
