@@ -38,7 +38,7 @@ TEST(StatusObserver, AWaitBelongsToTheLaneWhoseThreadWaits) {
   auto lanes = launch::look_at_ranks(folder).front().lanes;
   ASSERT_EQ(lanes.size(), 2u);
   EXPECT_EQ(launch::describe(lanes[0]), "forward of block 2, micro-batch 0, in all_gather over tensor with rank 3");
-  EXPECT_EQ(launch::describe(lanes[1]), "norm of block 5, in all_reduce over data");
+  EXPECT_EQ(launch::describe(lanes[1]), "gradient norm of block 5, in all_reduce over data");
 
   observer.wait_ends({"all_gather", &tensor, 3, {}});
   EXPECT_EQ(launch::describe(launch::look_at_ranks(folder).front().lanes[0]), "forward of block 2, micro-batch 0");
