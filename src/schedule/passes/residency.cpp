@@ -176,14 +176,14 @@ class Resident {
   void copy(OpId old) {
     Op op = step_.ops[old];
     const bool spilled = op.block != kNoBlock && step_.placed(op.block) != Placement::in_memory;
-    if (op.kind == ops::optimizer_step && spilled) return;  // the next step's renew makes it
+    if (op.kind == ops::optimizer_step && spilled) return;  // load_updated of the next step applies it
     const std::vector<BlockId> adds = temporary_gradients_of(step_, op);
     for (BlockId block : adds)
       if (zeroed_[block] == kNoOp) zero_gradient(block);
     for (OpId& after : op.after) after = place_[after];
     for (BlockId block : loaded_for(step_, op)) op.after.push_back(loaded_[interval_at(block, old)]);
     for (BlockId block : adds) op.after.push_back(zeroed_[block]);
-    // Of a block whose moments are away renew leaves an empty gradient.
+    // If only the optimizer state is on disk, load_updated leaves a zeroed gradient.
     if (op.kind == ops::backward && !step_.blocks[op.block].backward_uses_parameters && spilled &&
         step_.placed(op.block) == Placement::optimizer_on_disk)
       op.after.push_back(loaded_[first_interval(op.block)]);
@@ -206,7 +206,7 @@ class Resident {
   // At most two gradients at a time: the one that is made and the one that goes out.
   void zero_gradient(BlockId block) {
     Op op{.kind = ops::zero_gradient, .block = block, .after = {}};
-    // After renew, which reads the gradient of the step before.
+    // After load_updated, which reads the gradient of the step before.
     if (step_.placed(block) != Placement::in_memory) op.after.push_back(updated_[block]);
     if (freed_.size() >= 2) op.after.push_back(freed_[freed_.size() - 2]);
     zeroed_[block] = last_on_compute_ = add(std::move(op));
@@ -238,8 +238,8 @@ class Resident {
   std::vector<OpId> use_ends_;         // by use: its last op, before the pass
   std::vector<Op> ops_;                 // the result's
   std::vector<OpId> place_;             // by op before the pass: where it stands now
-  std::vector<OpId> loaded_;              // by interval: its last op, renew, fetch, gather or upload
-  std::vector<OpId> master_loaded_;           // by interval: renew or fetch; kNoOp: it was there, or has yet to come
+  std::vector<OpId> loaded_;              // by interval: its last op: load_updated, load, gather or upload
+  std::vector<OpId> master_loaded_;           // by interval: load_updated or load; kNoOp: it was there, or has yet to come
   std::vector<OpId> zeroed_, updated_, last_evict_;  // by block
   std::vector<OpId> freed_;              // ops that free the gradients that do not interval
   std::vector<OpId> offloads_;
@@ -252,7 +252,7 @@ Schedule with_residency(Schedule step, std::vector<Placement> placement, int32_t
   MEGALITH_ASSERT(window >= 1 && step.placement.empty() && (ahead == 0 || step.division.device));
   MEGALITH_ASSERT(placement.empty() || placement.size() == step.blocks.size());
   for (const Op& op : step.ops)
-    MEGALITH_ASSERT(op.kind != ops::save, "saves are placed after spilling: they follow renew");
+    MEGALITH_ASSERT(op.kind != ops::save, "saves are placed after spilling: they follow load_updated");
   const bool all_stay = std::all_of(placement.begin(), placement.end(), [](Placement p) { return p == Placement::in_memory; });
   if (all_stay && !step.separate_master()) return step;
   if (!all_stay) step.placement = std::move(placement);
@@ -270,9 +270,9 @@ Schedule apply_pending_only(std::vector<BlockFacts> blocks, std::vector<Placemen
     if (step.placed(block) == Placement::in_memory || !step.holds(block)) continue;
     step.ops.push_back({.kind = ops::load_updated, .block = block, .lane = Lane::read, .after = {}});
     // Before the next one comes in.
-    const auto renewed = static_cast<OpId>(step.ops.size()) - 1;
+    const auto updated = static_cast<OpId>(step.ops.size()) - 1;
     if (step.placed(block) == Placement::on_disk)
-      step.ops.push_back({.kind = ops::evict, .block = block, .lane = Lane::read, .after = {renewed}});
+      step.ops.push_back({.kind = ops::evict, .block = block, .lane = Lane::read, .after = {updated}});
   }
   return step;
 }
