@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/channel.h"
-#include "comm/mesh.h"
+#include "layout/mesh.h"
 #include "comm/world.h"
 #include "layout/split.h"
 #include "engine/replica_sync.h"

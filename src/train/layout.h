@@ -1,6 +1,6 @@
 // The layout of a run's ranks, completed and checked against everything that it must divide.
 #pragma once
-#include "comm/mesh.h"
+#include "layout/mesh.h"
 #include "config/config.h"
 
 namespace megalith {

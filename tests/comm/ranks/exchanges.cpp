@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "comm/mesh.h"
+#include "layout/mesh.h"
 #include "ranks/support.h"
 
 namespace megalith::testing_ranks {

@@ -1,4 +1,4 @@
-#include "comm/mesh.h"
+#include "layout/mesh.h"
 
 #include <algorithm>
 
@@ -12,6 +12,7 @@ const char* name_of(Axis axis) {
     case Axis::context: return "context";
     case Axis::data: return "data";
     case Axis::pipeline: return "pipeline";
+    case Axis::expert: return "expert";
   }
   return "";
 }
@@ -22,6 +23,7 @@ int32_t Layout::along(Axis axis) const {
     case Axis::context: return context;
     case Axis::data: return data;
     case Axis::pipeline: return pipeline;
+    case Axis::expert: return expert;
   }
   return 1;
 }
@@ -56,7 +58,7 @@ Mesh::Mesh(Layout layout, int rank) : layout_(layout), rank_(rank) {
   MEGALITH_ASSERT(rank >= 0 && rank < layout.ranks(), "rank {} of {}", rank, layout.ranks());
   MEGALITH_ASSERT(layout.expert >= 1 && layout.data % layout.expert == 0, "experts over {} of {} data ranks",
                   layout.expert, layout.data);
-  for (int axis = 0, rest = rank; axis < kAxes; axis++) {
+  for (int axis = 0, rest = rank; axis < kRankAxes; axis++) {
     const int along = layout.along(static_cast<Axis>(axis));
     place_[static_cast<size_t>(axis)] = rest % along;
     rest /= along;
@@ -68,7 +70,7 @@ std::vector<int> Mesh::peers(std::initializer_list<Axis> axes) const {
   for (int other = 0; other < layout_.ranks(); other++) {
     const Mesh there(layout_, other);
     bool same = true;
-    for (int axis = 0; axis < kAxes; axis++) {
+    for (int axis = 0; axis < kRankAxes; axis++) {
       const Axis a = static_cast<Axis>(axis);
       same &= there.place(a) == place(a) || std::find(axes.begin(), axes.end(), a) != axes.end();
     }

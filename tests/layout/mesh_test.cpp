@@ -1,4 +1,4 @@
-#include "comm/mesh.h"
+#include "layout/mesh.h"
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ TEST(Mesh, TensorIsFastestAndPipelineSlowest) {
 // name the same row.
 TEST(Mesh, GroupsPartitionTheRanks) {
   for (const Layout& layout : layouts_of(24)) {
-    for (int axis = 0; axis < kAxes; axis++) {
+    for (int axis = 0; axis < kRankAxes; axis++) {
       const Axis a = static_cast<Axis>(axis);
       std::set<Ranks> rows;
       for (int rank = 0; rank < 24; rank++) {

@@ -6,20 +6,16 @@
 #include <string>
 #include <vector>
 
-namespace megalith {
+#include "layout/axis.h"
 
-// Fastest to slowest in rank order: ranks that exchange most often are neighbours, so that they share a host.
-// Experts are spread inside the data axis: over each run of `Layout::expert` neighbours on it.
-enum class Axis : uint8_t { tensor, context, data, pipeline };
-inline constexpr int kAxes = 4;
-const char* name_of(Axis axis);
+namespace megalith {
 
 struct Layout {
   int32_t data = 1;
   int32_t pipeline = 1;
   int32_t context = 1;
   int32_t tensor = 1;
-  int32_t expert = 1;  // a divisor of data; no ranks of its own
+  int32_t expert = 1;  // a divisor of data: experts are spread over each run of as many neighbours on it
 
   int32_t ranks() const { return data * pipeline * context * tensor; }
   int32_t along(Axis axis) const;
@@ -58,7 +54,7 @@ class Mesh {
  private:
   Layout layout_;
   int rank_;
-  std::array<int, kAxes> place_{};
+  std::array<int, kRankAxes> place_{};
 };
 
 }  // namespace megalith
