@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "comm/channel_state.h"
+#include "layout/cuts.h"
 
 namespace megalith {
 namespace {
@@ -183,14 +184,6 @@ void Channel::receive(std::span<std::byte> message, int from) {
   MEGALITH_ASSERT(from >= 0 && from < size() && from != place(), "from place {} to place {} of {}", from, place(),
                   size());
   state_->receive(message, from);
-}
-
-std::vector<int64_t> even_cuts(int64_t count, int size) {
-  constexpr int64_t kLine = 64;  // elements: whole cache lines, whatever their size
-  const int64_t lines = (count + kLine - 1) / kLine;
-  std::vector<int64_t> cuts;
-  for (int p = 0; p <= size; p++) cuts.push_back(std::min(count, lines * p / size * kLine));
-  return cuts;
 }
 
 }  // namespace megalith

@@ -63,7 +63,4 @@ class Channel {
   std::unique_ptr<State> state_;
 };
 
-// size + 1 cuts of `count` elements into slices as even as whole cache lines allow.
-std::vector<int64_t> even_cuts(int64_t count, int size);
-
 }  // namespace megalith

@@ -18,7 +18,7 @@
 #include "schedule/op_type.h"
 #include "schedule/passes/residency.h"
 #include "schedule/show/step_json.h"
-#include "train/layout.h"
+#include "config/resolve_layout.h"
 #include "train/outlook.h"
 
 namespace megalith {
@@ -57,6 +57,7 @@ Outlook outlook(Config config, int ranks) {
   const ParallelSettings& p = config.parallel;
   if (ranks == 0) ranks = static_cast<int>(std::max<int64_t>(1, p.data) * p.tensor * p.pipeline * p.context);
   const Layout layout = resolve_layout(config, ranks);
+  config.parallel.data = layout.data;
   Outlook out{look_ahead(std::move(config)), {.stage = 0, .host_ranks = ranks, .agree = {}}};
   check_layout(out.prospect.config, layout);
   return out;

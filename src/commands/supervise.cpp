@@ -5,17 +5,16 @@
 #include "base/log.h"
 #include "checkpoint/store.h"
 #include "cli/run_file.h"
+#include "config/resolve_layout.h"
 #include "launch/supervisor.h"
-#include "train/layout.h"
 
 namespace megalith {
 namespace {
 
 int most_ranks(const Config& config, int available) {
   for (int ranks = available; ranks > 0; ranks--) {
-    Config tried = config;
     try {
-      resolve_layout(tried, ranks);
+      resolve_layout(config, ranks);
       return ranks;
     } catch (const UserError&) {  // not with so many
     }
@@ -27,8 +26,7 @@ int most_ranks(const Config& config, int available) {
 
 CommandResult supervise_training(const Config& config, int ranks, const std::string& hosts,
                                  std::vector<std::string> command) {
-  Config tried = config;
-  resolve_layout(tried, ranks);  // what cannot be laid out is said before anything is started
+  resolve_layout(config, ranks);  // refuses an impossible layout before anything is started
   make_run_directory(config.run.dir);
   const std::filesystem::path run_dir = config.run.dir;
   log::to_file((run_dir / "log.txt").string());

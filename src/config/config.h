@@ -11,7 +11,7 @@
 #include "base/units.h"
 #include "config/optimizer_table.h"
 #include "families/model_shape.h"
-#include "layout/split.h"
+#include "layout/layout.h"
 
 namespace megalith {
 
@@ -103,13 +103,8 @@ struct ParallelSettings {
   int64_t tensor = 1, pipeline = 1, context = 1, expert = 1;
   ContextForm context_form = ContextForm::ring;
   int64_t zero = 0;
-  std::string schedule = "1f1b";
+  PipelineOrder schedule = PipelineOrder::one_f_one_b;
   int64_t interleave = 1;
-  // True if some rank holds only a part of a parameter. `data` must be a number, not auto.
-  bool divides_parameters() const {
-    const bool slices = zero > 0 && data * context > 1;
-    return slices || tensor > 1 || expert > 1;
-  }
   bool operator==(const ParallelSettings&) const = default;
 };
 

@@ -77,20 +77,6 @@ Entry recompute() {
   return e;
 }
 
-Entry pipeline_schedule() {
-  static constexpr std::array<std::string_view, 4> kNames{"gpipe", "1f1b", "interleaved", "zero_bubble"};
-  Entry e =
-      entry("parallel.schedule", OptionType::choice, {}, "1f1b", "Order of micro-batches in a pipeline.");
-  e.words = {kNames.begin(), kNames.end()};
-  e.set = [](Config& c, const Yaml& value) {
-    if (std::find(kNames.begin(), kNames.end(), value.text) == kNames.end()) return false;
-    c.parallel.schedule = value.text;
-    return true;
-  };
-  e.get = [](const Config& c) { return c.parallel.schedule; };
-  return e;
-}
-
 }  // namespace
 
 std::vector<Option> layout_options() {
@@ -122,7 +108,9 @@ std::vector<Option> layout_options() {
       count("parallel.zero", FIELD(parallel.zero), between(0, 3), "0",
             "ZeRO stage: 1 shards moments, 2 gradients too, 3 parameters too.")
           .free(),
-      pipeline_schedule().free().when("parallel.pipeline is above 1", pipelined),
+      choice("parallel.schedule", FIELD(parallel.schedule), "1f1b", "Order of micro-batches in a pipeline.")
+          .free()
+          .when("parallel.pipeline is above 1", pipelined),
       count("parallel.interleave", FIELD(parallel.interleave), between(1, kLayers), "1", "Model parts a stage holds.")
           .free()
           .when("parallel.pipeline is above 1", pipelined),

@@ -34,9 +34,6 @@ constexpr std::array<std::string_view, 2> names_of(DifficultyUnit) {
 constexpr std::array<std::string_view, 2> names_of(Hold) {
   return {"sequences", "tokens"};
 }
-constexpr std::array<std::string_view, 2> names_of(ContextForm) {
-  return {"ring", "ulysses"};
-}
 constexpr std::array<std::string_view, 5> names_of(Recompute) {
   return {"auto", "none", "selective", "full", "every"};
 }

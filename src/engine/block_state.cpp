@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "comm/channel.h"
 #include "families/blocks.h"
+#include "layout/cuts.h"
 #include "memory/allocator.h"
 #include "model/computing_buffer.h"
 
@@ -61,9 +61,10 @@ ParameterSlice BlockState::slice(size_t parameter) const {
 }
 
 BlockStates::BlockStates(const ModelShape& shape, Precision precision, const Optimizer* optimizer,
-                         const StorageOptions& storage, Packing packing, const ModelPart& part)
-    : shape_(shape), part_(part) {
-  MEGALITH_ASSERT(part.division.device == (storage.device != nullptr) && !(storage.device && part.division.ranks > 1));
+                         const StorageOptions& storage, Packing packing, const Exchanges& exchanges,
+                         const StageMap& stages)
+    : shape_(shape), layout_{exchanges.mesh, stages, storage.device != nullptr} {
+  MEGALITH_ASSERT(!storage.device || layout_.sizes().ranks() == 1);
   format_.compute_type = compute_type(precision);
   format_.packing = packing;
   format_.training = optimizer != nullptr;
@@ -71,8 +72,8 @@ BlockStates::BlockStates(const ModelShape& shape, Precision precision, const Opt
     format_.slot_arrays = static_cast<int>(optimizer->slots({"any", {1, 1}, true}).size());
   MEGALITH_ASSERT(!optimizer || !format_.packs() || format_.elementwise(),
                   "only the state of an elementwise optimizer is packed");
-  auto blocks = make_blocks(shape, part.ranks);
-  const std::vector<Home> at = homes(part.division, blocks.size(), storage.placement, shape.tied ? 0 : kNoBlock);
+  auto blocks = make_blocks(shape, exchanges);
+  const std::vector<Home> at = homes(layout_, blocks.size(), storage.placement, shape.tied ? 0 : kNoBlock);
   int64_t number = 0;  // of the parameter in the model
   for (auto& block : blocks) {
     BlockState& state = blocks_.emplace_back();
@@ -97,10 +98,10 @@ void BlockStates::divide(BlockState& state) {
     segment.spread = spec.spread;
     segment.stored = segments_++;
     if (!home.here) continue;
-    const Sharding& sharding = part_.division.sharding;
-    const int32_t replicas = segment.spread ? sharding.expert_replicas() : sharding.replicas;
+    const Mesh& mesh = layout_.mesh;
+    const int32_t replicas = segment.spread ? mesh.layout().expert_replicas() : mesh.layout().replicas();
     const std::vector<int64_t> cuts = even_cuts(segment.flat.size(), replicas);
-    const auto place = static_cast<size_t>(segment.spread ? part_.expert_replica : part_.replica);
+    const auto place = static_cast<size_t>(segment.spread ? mesh.expert_replica() : mesh.replica());
     // One of several ranks with the same expert does not know whether tokens of another chose it.
     if (home.placement != Placement::in_memory && (format_.elementwise() || !format_.training) && replicas == 1)
       segment.expert = spec.expert;
@@ -189,6 +190,6 @@ void BlockStates::values_changed() {
       if (segment.values.defined() && state.home.parameters_stay) copy_to_computing(state, segment);
 }
 
-bool BlockStates::counts(const ParameterSpec& p) const { return p.is_cut() || part_.ranks.split.tensor_rank == 0; }
+bool BlockStates::counts(const ParameterSpec& p) const { return p.is_cut() || layout_.mesh.first(Axis::tensor); }
 
 }  // namespace megalith

@@ -22,14 +22,6 @@
 
 namespace megalith {
 
-// What one of several ranks has of a model.
-struct ModelPart {
-  Division division;
-  int32_t replica = 0;         // its number among division.sharding.replicas ranks,
-  int32_t expert_replica = 0;  // and among those that have the same experts
-  Ranks ranks;                 // with whom it shares the work inside blocks
-};
-
 // How the state of all blocks is kept.
 struct StateFormat {
   at::ScalarType compute_type = at::kFloat;  // of the computation; master values are always float32
@@ -84,9 +76,10 @@ struct BlockState {
 
 class BlockStates {
  public:
-  // `optimizer` null: parameters only (generation, evaluation). Not borrowed.
+  // `optimizer` null: parameters only (generation, evaluation). Not borrowed. `exchanges`: of this rank, whose mesh divides
+  // the model; borrowed.
   BlockStates(const ModelShape& shape, Precision precision, const Optimizer* optimizer, const StorageOptions& storage,
-              Packing packing, const ModelPart& part);
+              Packing packing, const Exchanges& exchanges, const StageMap& stages);
 
   size_t size() const { return blocks_.size(); }
   BlockState& at(BlockId id) { return blocks_[static_cast<size_t>(id)]; }
@@ -100,7 +93,7 @@ class BlockStates {
 
   const ModelShape& shape() const { return shape_; }
   const StateFormat& format() const { return format_; }
-  const Division& division() const { return part_.division; }
+  const RankLayout& layout() const { return layout_; }
 
   // Changes buffers of a block and binds it to them. Any lane may call it: ops of one block that nothing orders (its gradient
   // is offloaded while its parameters are evicted) take turns.
@@ -112,7 +105,7 @@ class BlockStates {
 
   // Whether this rank counts and saves a parameter, and not another rank of the tensor axis.
   bool counts(const ParameterSpec& parameter) const;
-  bool first_of_replicas() const { return part_.replica == 0 && part_.ranks.split.tensor_rank == 0; }
+  bool first_of_replicas() const { return layout_.mesh.replica() == 0 && layout_.mesh.first(Axis::tensor); }
 
  private:
   void divide(BlockState& state);
@@ -121,7 +114,7 @@ class BlockStates {
   void bind(BlockState& state);
 
   ModelShape shape_;
-  ModelPart part_;
+  RankLayout layout_;
   StateFormat format_;
   BlockId segments_ = 0;  // numbered so far
   std::vector<BlockState> blocks_;

@@ -30,18 +30,12 @@ at::Tensor to_tensor(const std::vector<int64_t>& values) {
   return out;
 }
 
-ModelPart part_of(Team* team, const Division& division) {
-  if (!team) return {division, 0, 0, {}};
-  const Replicas replicas = team->replicas_net();
-  return {division, replicas.all.place(), replicas.of_experts.place(), team->inside()};
-}
-
 }  // namespace
 
 struct Engine::Parts {
   TrainSettings settings;
   uint64_t seed;
-  Team* team;  // null: this rank is alone
+  ProcessGroups* groups;  // null: this rank is alone
   std::unique_ptr<Optimizer> optimizer;
   BlockStates model;
   Residency residency;
@@ -53,12 +47,12 @@ struct Engine::Parts {
   std::array<void (*)(StepState&, const Op&), 256> handlers{};
 
   Parts(const ModelShape& shape, const TrainSettings& train, uint64_t run_seed, bool training, const StorageOptions& storage,
-        Team* ranks, const Division& division)
+        ProcessGroups* process_groups, const StageMap& stages)
       : settings(train),
         seed(run_seed),
-        team(ranks),
+        groups(process_groups),
         optimizer(training ? with_sign_steps(make_optimizer(train)) : nullptr),
-        model(shape, train.precision, optimizer.get(), storage, train.optimizer_state, part_of(ranks, division)),
+        model(shape, train.precision, optimizer.get(), storage, train.optimizer_state, groups ? groups->inside() : Exchanges{}, stages),
         residency(model, optimizer.get(), storage),
         device(model, storage.device),
         pieces(model, residency) {
@@ -72,7 +66,7 @@ struct Engine::Parts {
     for (const OpHandler& handler : family) handlers[static_cast<size_t>(handler.kind)] = handler.run;
   }
 
-  ForwardParts forward() { return {model, residency, device, team}; }
+  ForwardParts forward() { return {model, residency, device, groups}; }
   Batch own_batch(const StepInput& input) const;
   Pass pass_for(const Batch& batch, int64_t step, bool training);
   void add_micros(StepState& step);
@@ -98,14 +92,15 @@ Pass Engine::Parts::pass_for(const Batch& batch, int64_t step, bool training) {
   pass.seed = seed;
   pass.step = step;
   pass.first_sequence = batch.first_sequence;
-  return team && team->split().any() ? share_of(std::move(pass), team->split()) : pass;
+  const Mesh& mesh = model.layout().mesh;
+  return mesh.divides_rows() ? share_of(std::move(pass), mesh) : pass;
 }
 
 Batch Engine::Parts::own_batch(const StepInput& input) const {
   if (!input.batch) return {};
-  if (!team || input.same_for_all) return *input.batch;
-  const int64_t all = input.batch->sequences, each = team->sequences_each(all);
-  return input.batch->slice(team->sequences_begin(all), each);
+  if (!groups || input.same_for_all) return *input.batch;
+  const int64_t all = input.batch->sequences, each = groups->sequences_each(all);
+  return input.batch->slice(groups->sequences_begin(all), each);
 }
 
 void Engine::Parts::add_micros(StepState& step) {
@@ -142,8 +137,8 @@ void Engine::Parts::run_op(StepState& step, const Op& op) {
 }
 
 Engine::Engine(const ModelShape& shape, const TrainSettings& settings, uint64_t seed, bool training,
-               const StorageOptions& storage, Team* team, const Division& division)
-    : parts_(std::make_unique<Parts>(shape, settings, seed, training, storage, team, division)) {}
+               const StorageOptions& storage, ProcessGroups* groups, const StageMap& stages)
+    : parts_(std::make_unique<Parts>(shape, settings, seed, training, storage, groups, stages)) {}
 
 Engine::~Engine() = default;
 
@@ -155,7 +150,7 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
   Parts& p = *parts_;
   for (const Op& op : schedule.ops)
     MEGALITH_ASSERT(p.handlers[static_cast<size_t>(op.kind)], "no handler for {}", describe(schedule, op));
-  StepState step{p.settings, p.seed, p.model, p.residency, p.device, p.pieces, p.optimizer.get(), p.team, p.counters,
+  StepState step{p.settings, p.seed, p.model, p.residency, p.device, p.pieces, p.optimizer.get(), p.groups, p.counters,
                  schedule, input, p.own_batch(input), {}, std::vector<double>(schedule.blocks.size(), 0)};
   // What is saved is complete, and so is what a step leaves that only applies pending updates.
   if (input.sink || schedule.micros == 0) step.load_scope = LoadScope::all;
@@ -163,7 +158,7 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
   p.add_micros(step);
   step.outcome.spans =
       p.lanes.run(schedule, [&](OpId id) { p.run_op(step, schedule.ops[static_cast<size_t>(id)]); });
-  if (!p.team) {
+  if (!p.groups) {
     for (const MicroState& micro : step.micros) {
       step.outcome.loss += micro.sums.loss;
       step.outcome.targets += micro.sums.targets;

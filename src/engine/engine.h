@@ -22,15 +22,15 @@ class BlockStore;
 class KeyValueCache;
 class Optimizer;
 class StatePieces;
-class Team;
+class ProcessGroups;
 struct OpHandler;
 
 class Engine {
  public:
-  // `training` false: no gradients, no optimizer. Schedules must place blocks as `storage` does, and divide the model as
-  // `division` does among the ranks of `team` (borrowed; null: there are no others).
+  // `training` false: no gradients, no optimizer. Schedules must place blocks as `storage` does and divide the model as the
+  // mesh of `groups` (borrowed; null: one rank) and `stages` do.
   Engine(const ModelShape& shape, const TrainSettings& settings, uint64_t seed, bool training,
-         const StorageOptions& storage = {}, Team* team = nullptr, const Division& division = {});
+         const StorageOptions& storage = {}, ProcessGroups* groups = nullptr, const StageMap& stages = {});
   ~Engine();
 
   // From now on tells the observer which op every lane is in; borrowed.

@@ -14,7 +14,7 @@ class LoadedBlock {
     const Home& home = parts.model.at(id).home;
     if (home.placement != Placement::in_memory) parts.residency.load_updated(id, Lane::compute, LoadScope::likely_experts);
     // Without a schedule, the replicas are all ranks.
-    if (home.sliced) gather_parameters(parts.model, id, {parts.team->everyone(), parts.team->everyone()});
+    if (home.sliced) gather_parameters(parts.model, id, {parts.groups->everyone(), parts.groups->everyone()});
     if (parts.device.any()) parts.device.upload(id);
   }
   ~LoadedBlock() {

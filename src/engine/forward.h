@@ -14,7 +14,7 @@ struct ForwardParts {
   BlockStates& model;
   Residency& residency;
   DeviceCopies& device;
-  Team* team;  // null: this rank is alone
+  ProcessGroups* groups;  // null: this rank is alone
 };
 
 // Logits of the last position of every sequence, or of all positions. `pass.cache`, if there is one, is continued.

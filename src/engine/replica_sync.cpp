@@ -4,6 +4,7 @@
 #include <ATen/ops/empty_like.h>
 
 #include "engine/exchange_buffer.h"
+#include "layout/cuts.h"
 #include "memory/allocator.h"
 #include "model/computing_buffer.h"
 

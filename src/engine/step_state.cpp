@@ -8,7 +8,7 @@ namespace megalith {
 
 at::Tensor new_activation(const BlockStates& model, const Pass& pass) {
   MemoryScope scope(AllocationKind::activations);
-  TierScope place(model.division().device ? Tier::device : Tier::host);
+  TierScope place(model.layout().device ? Tier::device : Tier::host);
   return at::empty({pass.rows(), model.shape().hidden}, at::TensorOptions().dtype(model.format().compute_type));
 }
 

@@ -6,7 +6,7 @@
 #include "engine/residency.h"
 #include "engine/state_pieces.h"
 #include "engine/step_types.h"
-#include "engine/team.h"
+#include "engine/process_groups.h"
 #include "model/pass.h"
 #include "model/tape.h"
 #include "schedule/schedule.h"
@@ -34,7 +34,7 @@ struct StepState {
   DeviceCopies& device;
   StatePieces& pieces;
   const Optimizer* optimizer;  // null: parameters only
-  Team* team;                  // null: this rank is alone
+  ProcessGroups* groups;                  // null: this rank is alone
   StepCounters& counters;
   // Of this step:
   const Schedule& schedule;

@@ -5,12 +5,12 @@
 
 #include "base/error.h"
 #include "families/family.h"
-#include "families/split_check.h"
+#include "families/layout_check.h"
 
 namespace megalith {
 namespace {
 
-void lay_out(BlockSpec& block, const Split& split) {
+void lay_out(BlockSpec& block, const Mesh& mesh) {
   int64_t end = 0;
   const auto align = [&](int64_t to) { end = (end + to - 1) / to * to; };
   block.parts = {{}};
@@ -20,7 +20,7 @@ void lay_out(BlockSpec& block, const Split& split) {
       const int64_t expert = block.parts.back().expert + 1;
       block.parts.back().range.end = end;
       align(kPartAlign);
-      block.parts.push_back({{end, end}, split.expert > 1, expert});
+      block.parts.push_back({{end, end}, mesh.size(Axis::expert) > 1, expert});
     }
     parameter.offset = end;
     end += parameter.size();
@@ -66,10 +66,10 @@ const ParameterSpec& BlockSpec::parameter(const std::string& suffix) const {
   return *found;
 }
 
-std::vector<BlockSpec> list_blocks(const ModelShape& shape, const Split& split) {
-  check_split(shape, split);
-  std::vector<BlockSpec> blocks = shape.family->parameters(shape, split);
-  for (BlockSpec& b : blocks) lay_out(b, split);
+std::vector<BlockSpec> list_blocks(const ModelShape& shape, const Mesh& mesh) {
+  check_layout(shape, mesh.layout());
+  std::vector<BlockSpec> blocks = shape.family->parameters(shape, mesh);
+  for (BlockSpec& b : blocks) lay_out(b, mesh);
   return blocks;
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "families/model_shape.h"
-#include "layout/split.h"
+#include "layout/mesh.h"
 #include "schedule/schedule.h"
 
 namespace megalith {
@@ -80,7 +80,7 @@ struct BlockSpec {
   const ParameterSpec* find(const std::string& suffix) const;       // null: there is none
 };
 
-std::vector<BlockSpec> list_blocks(const ModelShape& shape, const Split& split = {});
+std::vector<BlockSpec> list_blocks(const ModelShape& shape, const Mesh& mesh = {});
 
 // Elements of `element_bytes` that the buffer takes that a block computes with (model/computing_buffer.h). In 16 bits, wide
 // parameters lie there once more, in float32.

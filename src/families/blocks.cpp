@@ -17,17 +17,17 @@ std::map<const Family*, MakeBlock>& makers() {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, const Ranks& ranks) {
+std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, const Exchanges& exchanges) {
   auto fits = [](const Exchange* exchange, int64_t size, int64_t rank) {
     return exchange ? exchange->size() == size && exchange->rank() == rank : size == 1;
   };
-  MEGALITH_ASSERT(fits(ranks.tensor, ranks.split.tensor, ranks.split.tensor_rank) &&
-                  fits(ranks.context, ranks.split.context, ranks.split.context_rank) &&
-                  fits(ranks.expert, ranks.split.expert, ranks.split.expert_rank));
+  MEGALITH_ASSERT(fits(exchanges.tensor, exchanges.mesh.size(Axis::tensor), exchanges.mesh.coordinate(Axis::tensor)) &&
+                  fits(exchanges.context, exchanges.mesh.size(Axis::context), exchanges.mesh.coordinate(Axis::context)) &&
+                  fits(exchanges.expert, exchanges.mesh.size(Axis::expert), exchanges.mesh.coordinate(Axis::expert)));
   const auto make = makers().find(shape.family);
   MEGALITH_ASSERT(make != makers().end(), "{} has no blocks", shape.family->name);
   std::vector<std::unique_ptr<Block>> blocks;
-  for (BlockSpec& spec : list_blocks(shape, ranks.split)) blocks.push_back(make->second(shape, std::move(spec), ranks));
+  for (BlockSpec& spec : list_blocks(shape, exchanges.mesh)) blocks.push_back(make->second(shape, std::move(spec), exchanges));
   if (shape.experts.share_layers)
     for (size_t layer = 1; layer < static_cast<size_t>(shape.layers); layer++) blocks[1 + layer]->use_weights_of(*blocks[1]);
   return blocks;

@@ -8,16 +8,16 @@
 
 namespace megalith {
 
-// Blocks of a rank; the exchanges that `ranks` names must outlive them.
-std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, const Ranks& ranks = {});
+// Blocks of a rank; the exchanges must outlive them.
+std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, const Exchanges& exchanges = {});
 
 // Makes one block of a family.
-using MakeBlock = std::unique_ptr<Block> (*)(const ModelShape& shape, BlockSpec spec, const Ranks& ranks);
+using MakeBlock = std::unique_ptr<Block> (*)(const ModelShape& shape, BlockSpec spec, const Exchanges& exchanges);
 
 // gpt2::make_block, llama::make_block, ...: defined by each folder's blocks.cpp.
 #define MEGALITH_DECLARE_MAKE_BLOCK(name) \
   namespace name {                        \
-  std::unique_ptr<Block> make_block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks); \
+  std::unique_ptr<Block> make_block(const ModelShape& shape, BlockSpec spec, const Exchanges& exchanges); \
   }
 MEGALITH_FAMILIES(MEGALITH_DECLARE_MAKE_BLOCK)
 #undef MEGALITH_DECLARE_MAKE_BLOCK

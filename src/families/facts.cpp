@@ -23,17 +23,17 @@ BlockFacts costs_of(const BlockSpec& spec, const RankSizes& sizes) {
 }  // namespace
 
 std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchShape& micro, Precision precision,
-                                    Packing packing, const Split& split) {
+                                    Packing packing, const Mesh& mesh) {
   const int64_t e = precision == Precision::fp32 ? 4 : 2;
-  const RankSizes sizes{shape, split, micro, e, {e, packing}};
+  const RankSizes sizes{shape, mesh, micro, e, {e, packing}};
   std::vector<BlockFacts> facts;
-  for (const BlockSpec& spec : list_blocks(shape, split)) {
+  for (const BlockSpec& spec : list_blocks(shape, mesh)) {
     BlockFacts f = costs_of(spec, sizes);
     f.name = spec.name;
     f.kind = spec.kind;
     for (const ParameterSpec& p : spec.parameters) {
       f.parameters += p.size();
-      if (p.of_expert && split.expert > 1) f.expert_parameters += p.size();
+      if (p.of_expert && mesh.size(Axis::expert) > 1) f.expert_parameters += p.size();
     }
     f.compute_copy_bytes = precision == Precision::fp32 ? 0 : e * computing_elements(spec, e);
     if (spec.kind == BlockKind::head && shape.tied) f.tied_to = 0;

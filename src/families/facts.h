@@ -9,9 +9,9 @@
 
 namespace megalith {
 
-// One entry a block, of one rank of a split. `micro` is whole sequences. optimizer_bytes is left 0: it is the
+// One entry a block, of one rank of a mesh. `micro` is whole sequences. optimizer_bytes is left 0: it is the
 // optimizer's to say. `packing`: how activations are kept for backward; other than as they are in float32 only.
 std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchShape& micro, Precision precision,
-                                    Packing packing = Packing::fp32, const Split& split = {});
+                                    Packing packing = Packing::fp32, const Mesh& mesh = {});
 
 }  // namespace megalith

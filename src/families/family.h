@@ -68,9 +68,9 @@ struct Family {
   // Refuses what the family cannot be, beyond what holds for all families (shape_check.h). Null: nothing more.
   void (*check)(const ModelShape& shape, const ShapeCheck& check) = nullptr;
   std::span<const Preset> (*presets)() = nullptr;
-  // Blocks from the embedding to the head, with the parameters that a rank of the split has. Offsets are set by
+  // Blocks from the embedding to the head, with the parameters that a rank of the mesh has. Offsets are set by
   // list_blocks. The order numbers the parameters, and random numbers follow from these numbers: never change it.
-  std::vector<BlockSpec> (*parameters)(const ModelShape& shape, const Split& split) = nullptr;
+  std::vector<BlockSpec> (*parameters)(const ModelShape& shape, const Mesh& mesh) = nullptr;
   // What a micro-batch costs in this block, on one rank. The block's own fields (name, parameters) are set by block_facts.
   BlockFacts (*facts)(const BlockSpec& block, const RankSizes& sizes) = nullptr;
   HfNames (*hf_names)() = nullptr;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "layout/cuts.h"
+
 namespace megalith {
 
 BlockSpec embedding_block(std::vector<ParameterSpec> parameters) {

@@ -28,7 +28,7 @@ BlockSpec head_block(std::vector<ParameterSpec> parameters);
 // over the ranks.
 class Cutter {
  public:
-  explicit Cutter(const Split& split) : ranks_(split.tensor), rank_(split.tensor_rank) {}
+  explicit Cutter(const Mesh& mesh) : ranks_(mesh.size(Axis::tensor)), rank_(mesh.coordinate(Axis::tensor)) {}
 
   ParameterSpec rows(ParameterSpec p, int64_t parts = 1) const { return cut(std::move(p), 0, parts); }
   ParameterSpec columns(ParameterSpec p, int64_t parts = 1) const { return cut(std::move(p), 1, parts); }

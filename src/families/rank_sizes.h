@@ -5,7 +5,8 @@
 
 #include "base/number_formats.h"
 #include "families/model_shape.h"
-#include "layout/split.h"
+#include "layout/cuts.h"
+#include "layout/mesh.h"
 
 namespace megalith {
 
@@ -32,23 +33,23 @@ struct SavedRows {
 // Letters are those of CONTRIBUTING.md.
 struct RankSizes {
   const ModelShape& s;
-  const Split& split;
+  const Mesh& mesh;
   MicroBatchShape m;  // whole sequences
   int64_t e;          // bytes of an element
   SavedRows kept;
 
-  int64_t C = s.hidden, F = s.ffn / split.tensor, D = s.head_dim(), H = s.heads / split.tensor,
-          A = H * D, KV = s.kv_heads / split.tensor * D, X = A + 2 * KV;
+  int64_t C = s.hidden, F = s.ffn / mesh.size(Axis::tensor), D = s.head_dim(), H = s.heads / mesh.size(Axis::tensor),
+          A = H * D, KV = s.kv_heads / mesh.size(Axis::tensor) * D, X = A + 2 * KV;
   int64_t V = mine(s.vocab);
-  int64_t N = m.sequences * context_length(m.length, split.context, split.context_rank);
+  int64_t N = m.sequences * context_length(m.length, mesh.size(Axis::context), mesh.coordinate(Axis::context));
   int64_t S = mine(N);  // rows between products
 
-  bool shares_rows() const { return split.tensor > 1; }
+  bool shares_rows() const { return mesh.size(Axis::tensor) > 1; }
   int64_t mine(int64_t n) const {  // of n things cut along the tensor axis
-    return cut_point(n, split.tensor, split.tensor_rank + 1) - cut_point(n, split.tensor, split.tensor_rank);
+    return cut_point(n, mesh.size(Axis::tensor), mesh.coordinate(Axis::tensor) + 1) - cut_point(n, mesh.size(Axis::tensor), mesh.coordinate(Axis::tensor));
   }
   // Bytes that this rank sends: its rows of all to the others, and its summands of the others' rows to them.
-  int64_t gather_bytes(int64_t rows) const { return e * mine(rows) * (split.tensor - 1) * C; }
+  int64_t gather_bytes(int64_t rows) const { return e * mine(rows) * (mesh.size(Axis::tensor) - 1) * C; }
   int64_t sum_bytes(int64_t rows) const { return e * (rows - mine(rows)) * C; }
   // A 16-bit product of a weight's gradient, and its float32 copy while it is added up.
   int64_t product_bytes(int64_t rows, int64_t columns) const { return e < 4 ? 6 * rows * columns : 0; }

@@ -17,8 +17,8 @@ namespace megalith {
 
 class Block {
  public:
-  Block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks)
-      : shape_(shape), spec_(std::move(spec)), ranks_(ranks) {}
+  Block(const ModelShape& shape, BlockSpec spec, const Exchanges& exchanges)
+      : shape_(shape), spec_(std::move(spec)), exchanges_(exchanges) {}
   virtual ~Block() = default;
 
   // Points the weights at the flat buffers: `values` in the compute type (model/computing_buffer.h), `gradients` in
@@ -46,7 +46,7 @@ class Block {
 
   ModelShape shape_;
   BlockSpec spec_;
-  Ranks ranks_;
+  Exchanges exchanges_;
 
  private:
   at::Tensor values_, gradients_;

@@ -15,7 +15,7 @@ class DecoderHead : public HeadBlock {
   void tie(const Weight& table) override { output_.table = table; }
 
   LossSums loss_and_gradient(const at::Tensor& x_NC, const Pass& pass, at::Tensor& gx_NC) override {
-    TargetRows rows = target_rows(pass.targets_N, ranks_.tensor);
+    TargetRows rows = target_rows(pass.targets_N, exchanges_.tensor);
     at::Tensor x_RC = rows.select(x_NC);
     Normed normed = norm_.forward(x_RC);
     at::Tensor n_RC = rows.gather(normed.y_NC), gn_RC = at::empty_like(n_RC);
@@ -25,7 +25,7 @@ class DecoderHead : public HeadBlock {
   }
 
   LossSums loss(const at::Tensor& x_NC, const Pass& pass, at::Tensor* each_N) override {
-    return target_rows(pass.targets_N, ranks_.tensor).loss(output_, x_NC, each_N, [&](const at::Tensor& x_RC) {
+    return target_rows(pass.targets_N, exchanges_.tensor).loss(output_, x_NC, each_N, [&](const at::Tensor& x_RC) {
       return norm_.forward(x_RC).y_NC;
     });
   }
@@ -41,7 +41,7 @@ class DecoderHead : public HeadBlock {
   Norm norm_;
 
  private:
-  VocabularyLoss output_ = vocabulary_loss_of(shape_, ranks_);
+  VocabularyLoss output_ = vocabulary_loss_of(shape_, exchanges_);
 };
 
 }  // namespace megalith

@@ -63,12 +63,12 @@ class DecoderLayer : public Block {
 
   at::Tensor all_rows(const at::Tensor& mine, const Pass& pass) const { return shares_.gather(mine, pass.tokens()); }
 
-  RowShares shares_{ranks_.tensor};
+  RowShares shares_{exchanges_.tensor};
   Norm norm1_, norm2_;
   Linear to_qkv_;
   DeepLinear from_heads_;
   FeedForward feed_forward_;
-  Attention attention_ = attention_of(shape_, ranks_, spec_.layer);
+  Attention attention_ = attention_of(shape_, exchanges_, spec_.layer);
   DropPlace drop1_{shape_.dropout.residual, RandomUse::residual_dropout, spec_.layer, 0};
   DropPlace drop2_{shape_.dropout.residual, RandomUse::residual_dropout, spec_.layer, 1};
 };

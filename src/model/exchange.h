@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "layout/split.h"
+#include "layout/mesh.h"
 
 namespace megalith {
 
@@ -42,9 +42,9 @@ class Exchange {
   virtual void finish() = 0;
 };
 
-// A rank's place in a split, and the ranks it shares with: borrowed, null along an axis that is not split.
-struct Ranks {
-  Split split;
+// The exchanges of one rank along each axis inside blocks. Borrowed; null along an axis of one rank.
+struct Exchanges {
+  Mesh mesh;  // of this rank
   Exchange* tensor = nullptr;
   Exchange* context = nullptr;
   Exchange* expert = nullptr;

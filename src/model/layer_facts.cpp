@@ -68,11 +68,11 @@ void add_deferring(BlockFacts& f, const RankSizes& r, const LayerForm& form) {
 // Along the expert axis rows travel to their experts and back; backward, their gradients do, and the rows once more.
 // Besides, it exchanges how many rows come, their weights, and backward the gradients of those weights.
 void add_exchanges(BlockFacts& f, const RankSizes& r, const LayerForm& form) {
-  if (form.half.routes && r.split.expert > 1) {
+  if (form.half.routes && r.mesh.size(Axis::expert) > 1) {
     f.expert_forward = {4, 2 * form.half.expert_bytes};
     f.expert_backward = {6, 3 * form.half.expert_bytes};
   }
-  if (r.split.tensor > 1) {
+  if (r.mesh.size(Axis::tensor) > 1) {
     const int64_t gather = r.gather_bytes(r.N), sum = r.sum_bytes(r.N);
     f.tensor_forward = {4, 2 * gather + 2 * sum};
     f.tensor_backward = {6, 4 * gather + 2 * sum};

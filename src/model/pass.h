@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "data/batch.h"
-#include "layout/split.h"
+#include "layout/cuts.h"
 #include "model/expert_loader.h"
 #include "model/key_value_cache.h"
 #include "model/routing/record.h"
@@ -23,7 +23,7 @@ enum class Visibility { causal, all, prefix };
 struct Pass {
   int64_t sequences = 0;           // B
   int64_t length = 0;              // T
-  std::vector<PositionRun> runs;   // of each sequence, what is here, rising; empty: all of it
+  std::vector<PositionRange> runs;   // of each sequence, what is here, rising; empty: all of it
   int64_t first_row = 0;
   int64_t last_row = -1;           // -1: N
   at::Tensor ids_N;                // int64
@@ -50,7 +50,7 @@ struct Pass {
   int64_t length_here() const {
     if (runs.empty()) return length;
     int64_t sum = 0;
-    for (const PositionRun& run : runs) sum += run.size();
+    for (const PositionRange& run : runs) sum += run.size();
     return sum;
   }
   int64_t tokens() const { return sequences * length_here(); }  // N

@@ -1,5 +1,7 @@
 #include "model/positions.h"
 
+#include "layout/cuts.h"
+
 namespace megalith {
 
 std::vector<int64_t> positions_of_whole(const Pass& pass) {
@@ -19,7 +21,7 @@ std::vector<int64_t> positions_of(const Pass& pass) {
   std::vector<int64_t> here;
   here.reserve(static_cast<size_t>(pass.tokens()));
   for (int64_t b = 0; b < pass.sequences; b++)
-    for (const PositionRun& run : pass.runs) {
+    for (const PositionRange& run : pass.runs) {
       const auto first = positions.begin() + b * pass.length;
       here.insert(here.end(), first + run.begin, first + run.end);
     }

@@ -4,26 +4,27 @@
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/tensor.h>
 
+#include "layout/cuts.h"
 #include "model/layers/row_shares.h"
 
 namespace megalith {
 namespace {
 
 // Rows of the whole micro-batch that a rank of the context axis holds, in its order.
-void append_rows(const Pass& pass, const std::vector<PositionRun>& runs, std::vector<int64_t>& rows) {
+void append_rows(const Pass& pass, const std::vector<PositionRange>& runs, std::vector<int64_t>& rows) {
   for (int64_t b = 0; b < pass.sequences; b++)
-    for (const PositionRun& run : runs)
+    for (const PositionRange& run : runs)
       for (int64_t t = run.begin; t < run.end; t++) rows.push_back(b * pass.length + t);
 }
 
 }  // namespace
 
-void hold_share(Pass& pass, const Split& split) {
+void hold_share(Pass& pass, const Mesh& mesh) {
   pass.runs.clear();
-  if (split.context > 1) pass.runs = context_runs(pass.length, split.context, split.context_rank);
+  if (mesh.size(Axis::context) > 1) pass.runs = context_ranges(pass.length, mesh.size(Axis::context), mesh.coordinate(Axis::context));
   const int64_t rows = pass.tokens();
-  pass.first_row = cut_point(rows, split.tensor, split.tensor_rank);
-  pass.last_row = cut_point(rows, split.tensor, split.tensor_rank + 1);
+  pass.first_row = cut_point(rows, mesh.size(Axis::tensor), mesh.coordinate(Axis::tensor));
+  pass.last_row = cut_point(rows, mesh.size(Axis::tensor), mesh.coordinate(Axis::tensor) + 1);
 }
 
 std::vector<int64_t> rows_of_sequences(const Pass& pass) {
@@ -34,7 +35,7 @@ std::vector<int64_t> rows_of_sequences(const Pass& pass) {
 
 std::vector<int64_t> rows_of_sequences(const Pass& pass, int64_t ranks, int64_t rank) {
   std::vector<int64_t> rows;
-  append_rows(pass, context_runs(pass.length, ranks, rank), rows);
+  append_rows(pass, context_ranges(pass.length, ranks, rank), rows);
   return rows;
 }
 
@@ -46,9 +47,9 @@ std::vector<int64_t> numbers_here(const Pass& pass) {
   return rows;
 }
 
-Pass share_of(Pass whole, const Split& split) {
+Pass share_of(Pass whole, const Mesh& mesh) {
   Pass pass = std::move(whole);
-  hold_share(pass, split);
+  hold_share(pass, mesh);
   if (pass.runs.empty()) return pass;
   const at::Tensor here = at::tensor(rows_of_sequences(pass), at::kLong);
   pass.ids_N = at::index_select(pass.ids_N, 0, here);
@@ -56,15 +57,15 @@ Pass share_of(Pass whole, const Split& split) {
   return pass;
 }
 
-at::Tensor gather_whole(const at::Tensor& x_SC, const Pass& pass, const Ranks& ranks) {
-  at::Tensor x_NC = RowShares{ranks.tensor}.gather(x_SC, pass.tokens());
-  if (!ranks.context) return x_NC;
+at::Tensor gather_whole(const at::Tensor& x_SC, const Pass& pass, const Exchanges& exchanges) {
+  at::Tensor x_NC = RowShares{exchanges.tensor}.gather(x_SC, pass.tokens());
+  if (!exchanges.context) return x_NC;
   std::vector<int64_t> rows, cuts{0};  // of all ranks, one after the other
-  for (int64_t r = 0; r < ranks.context->size(); r++) {
-    append_rows(pass, context_runs(pass.length, ranks.context->size(), r), rows);
+  for (int64_t r = 0; r < exchanges.context->size(); r++) {
+    append_rows(pass, context_ranges(pass.length, exchanges.context->size(), r), rows);
     cuts.push_back(static_cast<int64_t>(rows.size()));
   }
-  const at::Tensor by_rank = gather_rows(ranks.context, x_NC, cuts);
+  const at::Tensor by_rank = gather_rows(exchanges.context, x_NC, cuts);
   return at::empty_like(by_rank).index_copy_(0, at::tensor(rows, at::kLong), by_rank);
 }
 

@@ -2,15 +2,16 @@
 #pragma once
 #include <algorithm>
 
+#include "layout/cuts.h"
 #include "model/exchange.h"
 #include "model/pass.h"
 
 namespace megalith {
 
 // The pass of a rank, from that of whole sequences: ids and targets of the positions that are here.
-Pass share_of(Pass whole, const Split& split);
+Pass share_of(Pass whole, const Mesh& mesh);
 // The same for a pass without ids and targets: says what is here.
-void hold_share(Pass& pass, const Split& split);
+void hold_share(Pass& pass, const Mesh& mesh);
 
 // The rows between products that are here, as runs that follow each other in the step's batch, too:
 // run(first row here, its row in a batch of whole sequences, rows). Sequence s of the batch has rows
@@ -22,7 +23,7 @@ void for_each_row_run(const Pass& pass, const Run& run) {
   const int64_t length = pass.length_here();
   for (int64_t b = length == 0 ? 0 : first / length; b < pass.sequences && b * length < last; b++) {
     int64_t at = b * length;  // row of N at which the run begins
-    for (const PositionRun& positions : pass.runs) {
+    for (const PositionRange& positions : pass.runs) {
       const int64_t from = std::max(first, at), to = std::min(last, at + positions.size());
       if (from < to) run(from - first, begin_of_all + b * pass.length + positions.begin + from - at, to - from);
       at += positions.size();
@@ -38,6 +39,6 @@ std::vector<int64_t> rows_of_sequences(const Pass& pass, int64_t ranks, int64_t 
 std::vector<int64_t> numbers_here(const Pass& pass);
 
 // The activation of the whole micro-batch, of which x_SC is here, in the order of the batch. Without a split that is x_SC.
-at::Tensor gather_whole(const at::Tensor& x_SC, const Pass& pass, const Ranks& ranks);
+at::Tensor gather_whole(const at::Tensor& x_SC, const Pass& pass, const Exchanges& exchanges);
 
 }  // namespace megalith

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "layout/cuts.h"
 #include "model/kernels/row_copies.h"
 #include "model/layers/row_shares.h"
 #include "model/positions.h"
@@ -68,40 +69,40 @@ Pass pass_of_rows(const Pass& pass, std::span<const int64_t> rows_K) {
   return kept;
 }
 
-KeptRows::KeptRows(const Pass& pass, int64_t layer, const Ranks& ranks) : ranks_(ranks) {
+KeptRows::KeptRows(const Pass& pass, int64_t layer, const Exchanges& exchanges) : exchanges_(exchanges) {
   std::vector<int64_t> rows_K = kept_rows(pass, layer);
   kept_ = pass_of_rows(pass, rows_K);
-  const Split& split = ranks.split;
-  hold_share(kept_, split);
-  if (!split.any()) {
+  const Mesh& mesh = exchanges.mesh;
+  hold_share(kept_, mesh);
+  if (!mesh.divides_rows()) {
     here_ = std::move(rows_K);
     return;
   }
   std::vector<int64_t> number(static_cast<size_t>(pass.sequences * pass.length), -1);  // by row, where it is kept
   for (size_t k = 0; k < rows_K.size(); k++) number[static_cast<size_t>(rows_K[k])] = static_cast<int64_t>(k);
   std::vector<int64_t> comes(rows_K.size()), returns(rows_K.size());  // by number, its place among all
-  for (int64_t context = 0, come = 0, back = 0; context < split.context; context++) {
+  for (int64_t context = 0, come = 0, back = 0; context < mesh.size(Axis::context); context++) {
     context_cuts_.push_back(come);
-    for (int64_t row : rows_of_sequences(pass, split.context, context))
+    for (int64_t row : rows_of_sequences(pass, mesh.size(Axis::context), context))
       if (const int64_t k = number[static_cast<size_t>(row)]; k >= 0) comes[static_cast<size_t>(k)] = come++;
     processed_cuts_.push_back(back);
-    for (int64_t k : rows_of_sequences(kept_, split.context, context)) returns[static_cast<size_t>(k)] = back++;
+    for (int64_t k : rows_of_sequences(kept_, mesh.size(Axis::context), context)) returns[static_cast<size_t>(k)] = back++;
   }
   context_cuts_.push_back(std::ssize(rows_K));
   processed_cuts_.push_back(std::ssize(rows_K));
   for (int64_t k : numbers_here(kept_)) taken_.push_back(comes[static_cast<size_t>(k)]);
 
-  const std::vector<int64_t> rows = rows_of_sequences(pass, split.context, split.context_rank);
-  const std::vector<int64_t> cuts = cut_points(std::ssize(rows), split.tensor);
+  const std::vector<int64_t> rows = rows_of_sequences(pass, mesh.size(Axis::context), mesh.coordinate(Axis::context));
+  const std::vector<int64_t> cuts = cut_points(std::ssize(rows), mesh.size(Axis::tensor));
   int64_t before = 0;  // kept ones of this context rank so far
-  for (int64_t tensor = 0; tensor < split.tensor; tensor++) {
+  for (int64_t tensor = 0; tensor < mesh.size(Axis::tensor); tensor++) {
     tensor_cuts_.push_back(before);
     const int64_t begin = cuts[static_cast<size_t>(tensor)], end = cuts[static_cast<size_t>(tensor) + 1];
     for (int64_t row = begin; row < end; row++) {
       const int64_t k = number[static_cast<size_t>(rows[static_cast<size_t>(row)])];
       if (k < 0) continue;
       before++;
-      if (tensor != split.tensor_rank) continue;
+      if (tensor != mesh.coordinate(Axis::tensor)) continue;
       here_.push_back(row - begin);
       mine_.push_back(returns[static_cast<size_t>(k)]);
     }
@@ -111,16 +112,16 @@ KeptRows::KeptRows(const Pass& pass, int64_t layer, const Ranks& ranks) : ranks_
 
 at::Tensor KeptRows::take(const at::Tensor& x_SC) const {
   at::Tensor x = kernels::gather_rows(x_SC, here_);
-  if (!ranks_.split.any()) return x;
-  x = gather_rows(ranks_.tensor, x, tensor_cuts_);
-  x = gather_rows(ranks_.context, x, context_cuts_);
+  if (!exchanges_.mesh.divides_rows()) return x;
+  x = gather_rows(exchanges_.tensor, x, tensor_cuts_);
+  x = gather_rows(exchanges_.context, x, context_cuts_);
   return kernels::gather_rows(x, taken_);
 }
 
 at::Tensor KeptRows::put(const at::Tensor& x_SC, at::Tensor y) const {
-  if (!ranks_.split.any()) return kernels::replace_rows(x_SC, here_, y);
-  y = RowShares{ranks_.tensor}.gather(y, kept_.tokens());
-  y = gather_rows(ranks_.context, y, processed_cuts_);
+  if (!exchanges_.mesh.divides_rows()) return kernels::replace_rows(x_SC, here_, y);
+  y = RowShares{exchanges_.tensor}.gather(y, kept_.tokens());
+  y = gather_rows(exchanges_.context, y, processed_cuts_);
   y = kernels::gather_rows(y, mine_);
   return kernels::replace_rows(x_SC, here_, y);
 }

@@ -22,10 +22,10 @@ std::vector<int64_t> kept_rows(const Pass& pass, int64_t layer);
 Pass pass_of_rows(const Pass& pass, std::span<const int64_t> rows_K);
 
 // The way of the rows that a layer keeps to those who process them, and back to where they were. Where rows are split over
-// ranks, those that are kept lie about unevenly; they are shared out evenly again, and no others travel. Borrows `ranks`.
+// ranks, those that are kept lie about unevenly; they are shared out evenly again, and no others travel. Borrows `exchanges`.
 class KeptRows {
  public:
-  KeptRows(const Pass& pass, int64_t layer, const Ranks& ranks);
+  KeptRows(const Pass& pass, int64_t layer, const Exchanges& exchanges);
 
   const Pass& pass() const { return kept_; }     // as the layer sees it
   at::Tensor take(const at::Tensor& x_SC) const;  // of the rows here and on other ranks, those that this rank processes
@@ -33,7 +33,7 @@ class KeptRows {
   at::Tensor put(const at::Tensor& x_SC, at::Tensor y) const;
 
  private:
-  const Ranks& ranks_;
+  const Exchanges& exchanges_;
   Pass kept_;
   std::vector<int64_t> here_;  // kept rows that are here, by their place among all that are here, rising
   // With ranks, of all kept rows as they come from who has them: where each rank's begin, and which this rank processes.
@@ -50,19 +50,19 @@ class Dropping : public Layer {
 
   at::Tensor forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape) override {
     if (!drops_tokens(pass, this->spec_.layer)) return Layer::forward(x_NC, pass, tape);
-    const KeptRows kept(pass, this->spec_.layer, this->ranks_);
+    const KeptRows kept(pass, this->spec_.layer, this->exchanges_);
     return kept.put(x_NC, Layer::forward(kept.take(x_NC), kept.pass(), tape));
   }
 
   void recompute(const at::Tensor& x_NC, const Pass& pass, Tape& tape) override {
     if (!drops_tokens(pass, this->spec_.layer)) return Layer::recompute(x_NC, pass, tape);
-    const KeptRows kept(pass, this->spec_.layer, this->ranks_);
+    const KeptRows kept(pass, this->spec_.layer, this->exchanges_);
     Layer::recompute(tape.empty() ? kept.take(x_NC) : at::Tensor(), kept.pass(), tape);
   }
 
   at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape& tape) override {
     if (!drops_tokens(pass, this->spec_.layer)) return Layer::backward(g_NC, pass, tape);
-    const KeptRows kept(pass, this->spec_.layer, this->ranks_);
+    const KeptRows kept(pass, this->spec_.layer, this->exchanges_);
     return kept.put(g_NC, Layer::backward(kept.take(g_NC), kept.pass(), tape));
   }
 };

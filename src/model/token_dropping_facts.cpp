@@ -11,13 +11,13 @@ namespace megalith {
 BlockFacts token_dropping_facts(const BlockSpec& spec, const RankSizes& r) {
   MicroBatchShape fewer = r.m;
   fewer.length = r.m.kept;
-  const RankSizes kept{r.s, r.split, fewer, r.e, r.kept};
+  const RankSizes kept{r.s, r.mesh, fewer, r.e, r.kept};
   BlockFacts f = r.s.family->facts(spec, kept);
   const int64_t beside = f.saved_bytes + f.output_bytes;
   const int64_t e = r.e, C = r.C, here = e * r.S * C, rows = e * kept.S * C, all = e * fewer.tokens() * C;
-  const bool tensor = r.split.tensor > 1, context = r.split.context > 1;
-  f.forward_touched_bytes += 2 * here + 4 * (r.split.any() ? all : rows);
-  f.backward_touched_bytes += 2 * here + 4 * (r.split.any() ? all : rows);
+  const bool tensor = r.mesh.size(Axis::tensor) > 1, context = r.mesh.size(Axis::context) > 1;
+  f.forward_touched_bytes += 2 * here + 4 * (r.mesh.divides_rows() ? all : rows);
+  f.backward_touched_bytes += 2 * here + 4 * (r.mesh.divides_rows() ? all : rows);
   f.output_bytes = here;
   // The tape has the input's rows in place of the input, which is counted as the block before's until this goes back.
   if (!f.packs_input) {
@@ -30,7 +30,7 @@ BlockFacts token_dropping_facts(const BlockSpec& spec, const RankSizes& r) {
   const int64_t taking = std::max({tensor ? lie_here + lie_in_context : 0, context ? lie_in_context + all : 0, all + rows});
   const int64_t in_context = e * kept.N * C;
   const int64_t putting = std::max({tensor ? rows + in_context : 0, context ? in_context + all : 0, all + lie_here});
-  const int64_t around = r.split.any() ? std::max(taking, putting) : rows;
+  const int64_t around = r.mesh.divides_rows() ? std::max(taking, putting) : rows;
   f.workspace_bytes = here + std::max(f.workspace_bytes, around);
   // Nothing is made again by a backward that defers.
   f.deferring_workspace_bytes += 2 * rows - here + beside - f.saved_bytes - f.output_bytes;
@@ -39,7 +39,7 @@ BlockFacts token_dropping_facts(const BlockSpec& spec, const RankSizes& r) {
   for (auto* to : {&f.tensor_forward, &f.tensor_backward})
     if (tensor) add(*to, kept.gather_bytes(kept.N));
   for (auto* to : {&f.context_forward, &f.context_backward})
-    if (context) add(*to, e * kept.N * C * (r.split.context - 1));
+    if (context) add(*to, e * kept.N * C * (r.mesh.size(Axis::context) - 1));
   return f;
 }
 

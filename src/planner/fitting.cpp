@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/resolve_layout.h"
 #include "base/error.h"
 #include "planner/budget.h"
 #include "planner/run_blocks.h"
@@ -16,12 +17,6 @@ constexpr int64_t kTokensEnough = 4096;
 constexpr int64_t kMostMicros = 1 << 16;
 // Below this many products are slow, and computing layers again costs less than smaller micro-batches.
 constexpr int64_t kTokensFew = 512;
-
-PipelineOrder pipeline_order(const std::string& name) {
-  if (name == "gpipe") return PipelineOrder::gpipe;
-  if (name == "interleaved") return PipelineOrder::interleaved;
-  return name == "zero_bubble" ? PipelineOrder::zero_bubble : PipelineOrder::one_f_one_b;
-}
 
 // Whether the step fits with that micro-batch, by a strategy that is always the same: memory follows from the order
 // alone, no speeds are needed.
@@ -45,17 +40,12 @@ bool fits_plainly(const Config& config, int64_t micro_batch, int64_t room) {
 int32_t stages_of(const Config& config) { return static_cast<int32_t>(config.parallel.pipeline); }
 
 StrategyLimits limits_of(const Config& config, const std::vector<BlockFacts>& blocks, int32_t stage, int64_t room) {
-  const ParallelSettings& p = config.parallel;
-  const int64_t data = std::max<int64_t>(1, p.data);
-  StrategyLimits limits{.memory = config.memory, .room = room, .pipeline = pipeline_order(p.schedule)};
-  limits.division.ranks = static_cast<int32_t>(data * p.pipeline * p.context * p.tensor);
-  limits.division.tensor = static_cast<int32_t>(p.tensor);
-  limits.division.device = config.memory.device.has_value();
-  if (limits.division.device) limits.device = room_on_device(device_of(config));
-  limits.division.sharding = {static_cast<int32_t>(data * p.context), static_cast<int32_t>(p.zero),
-                              static_cast<int32_t>(p.expert)};
-  const int32_t pieces = limits.pipeline == PipelineOrder::interleaved ? static_cast<int32_t>(p.interleave) : 1;
-  if (p.pipeline > 1) limits.division.stages = {balanced_stages(blocks, stages_of(config), pieces), stage};
+  StrategyLimits limits{.memory = config.memory, .room = room};
+  limits.layout.mesh = Mesh::of_stage(layout_of(config), stage);
+  limits.layout.device = config.memory.device.has_value();
+  if (limits.layout.device) limits.device = room_on_device(device_of(config));
+  const Layout& layout = limits.layout.sizes();
+  if (layout.pipeline > 1) limits.layout.stages = {balanced_stages(blocks, layout.pipeline, layout.chunks)};
   return limits;
 }
 

@@ -62,11 +62,11 @@ void must_be_valid(const Schedule& schedule) {
 // That the schedules of all ranks meet is proved before the first step. Ranks of the data, context and tensor axes have
 // the same schedule, so that two columns of stages stand for all.
 void must_meet(const Plan& plan, Schedule (*write)(const std::vector<BlockFacts>&, int32_t, const Strategy&)) {
-  if (plan.strategy.division.ranks == 1) return;
+  if (plan.strategy.layout.sizes().ranks() == 1) return;
   std::vector<Schedule> stages;
   for (const Strategy& strategy : plan.stages) stages.push_back(write(plan.blocks, plan.micros, strategy));
   std::vector<RankSchedule> ranks;
-  for (int32_t column = 0; column < std::min(2, plan.strategy.division.sharding.replicas); column++)
+  for (int32_t column = 0; column < std::min(2, plan.strategy.layout.sizes().replicas()); column++)
     for (const Schedule& stage : stages) ranks.push_back({&stage, column});
   const auto problems = check_ranks(ranks);
   MEGALITH_ASSERT(problems.empty(), "{}", problems.front().reason);
@@ -155,7 +155,7 @@ int32_t window_by_measurement(const Plan& plan, const Plan& ran, std::span<const
   }
   std::vector<std::pair<int32_t, double>> seconds;  // by window
   Strategy strategy = plan.strategy;
-  for (int32_t window : windows_to_try({}, strategy.division.device, plan.blocks.size())) {
+  for (int32_t window : windows_to_try({}, strategy.layout.device, plan.blocks.size())) {
     strategy.window = window;
     if (strategy.window != plan.strategy.window && !fits(plan, plan.blocks, strategy)) continue;
     const Schedule step = training_schedule(plan.blocks, plan.micros, strategy);

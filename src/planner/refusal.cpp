@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/options.h"
+#include "config/resolve_layout.h"
 #include "planner/budget.h"
 #include "planner/fitting.h"
 #include "planner/plan.h"
@@ -17,7 +18,7 @@ namespace {
 // Single settings that would make it fit, with what the process would then take.
 std::vector<Way> ways_to_fit(const Config& config, Bytes process, Bytes budget) {
   std::vector<Way> ways;
-  const bool divided = config.parallel.divides_parameters();
+  const bool divided = layout_of(config).divides_parameters();
   const OptimizerRow& optimizer = row_of(config.train.optimizer);
   const auto try_with = [&](const std::string& say, const std::function<void(Config&)>& change) {
     Config changed = config;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "config/resolve_layout.h"
 #include "data/objectives.h"
 #include "data/step_shapes.h"
 #include "families/facts.h"
@@ -128,10 +129,9 @@ std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch, Sta
   const LargestKept largest = largest_kept(config, shapes);
   const Workload work = work_keeping(config, shapes, micro_batch, largest.most);
   // Ranks that share blocks have equal parts, but for a row or a token here and there.
-  const ParallelSettings& p = config.parallel;
-  const Split split{.tensor = p.tensor, .context = p.context, .form = p.context_form, .expert = p.expert};
+  const Mesh first(layout_of(config));
   auto facts_of = [&](const MicroBatchShape& micro) {
-    return block_facts(work.shape, micro, work.precision, config.train.activations, split);
+    return block_facts(work.shape, micro, work.precision, config.train.activations, first);
   };
   auto facts = facts_of(work.micro);
   // Layers that drop hold more beside what they keep than those that do not.
@@ -140,7 +140,7 @@ std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch, Sta
   if (config.model.shape.experts.any())
     for (const StepShape& shape : shapes) cover(facts, facts_of(reshaped(work.micro, config, shape)));
   const auto optimizer = make_optimizer(config.train);
-  const auto specs = list_blocks(config.model.shape, split);
+  const auto specs = list_blocks(config.model.shape, first);
   const auto slots = static_cast<int64_t>(optimizer->slots({"any", {1, 1}, true}).size());
   const bool narrow = work.precision != Precision::fp32;
   for (size_t b = 0; b < facts.size(); b++) {

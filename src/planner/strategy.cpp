@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kWorthSpilling = int64_t{1} << 20;  // bytes: smaller blocks stay
 
 // A chain of layers that are made again in one go ends where a stage ends.
-std::vector<Keep> within_stages(std::vector<Keep> keep, const Stages& stages) {
+std::vector<Keep> within_stages(std::vector<Keep> keep, const StageMap& stages) {
   for (size_t b = 1; b < keep.size() && !stages.of.empty(); b++)
     if (keep[b] == Keep::none && stages.of[b] != stages.of[b - 1]) keep[b] = Keep::input;
   return keep;
@@ -94,7 +94,7 @@ std::vector<bool> parking(const std::vector<Keep>& keep, size_t layers) {
 // With as little recomputation as fits where blocks are computed, the placement given.
 std::optional<Strategy> with_least_recompute(const std::vector<BlockFacts>& blocks, int32_t micros, Strategy strategy,
                                              int64_t room) {
-  const Tier tier = strategy.division.device ? Tier::device : Tier::host;
+  const Tier tier = strategy.layout.device ? Tier::device : Tier::host;
   // How much of the room is left for what layers keep follows from trying: in 64ths of the room.
   for (int64_t left = 64; left > 0; left--) {
     strategy.keep = choose_keep(blocks, micros, strategy.order, room * left / 64);
@@ -107,24 +107,24 @@ std::optional<Strategy> with_least_recompute(const std::vector<BlockFacts>& bloc
 
 Schedule training_schedule(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy) {
   Schedule step;
-  if (strategy.division.stages.of.empty()) {
-    step = training_step(blocks, micros, strategy.order, strategy.keep, strategy.division);
+  if (strategy.layout.stages.of.empty()) {
+    step = training_step(blocks, micros, strategy.order, strategy.keep, strategy.layout);
   } else {
-    const PipelineOrder order = strategy.order == ComputeOrder::by_block ? PipelineOrder::breadth_first : strategy.pipeline;
-    step = pipeline_step(blocks, micros, order, within_stages(strategy.keep, strategy.division.stages), strategy.division);
+    const PipelineOrder order = strategy.order == ComputeOrder::by_block ? PipelineOrder::breadth_first : strategy.layout.sizes().order;
+    step = pipeline_step(blocks, micros, order, within_stages(strategy.keep, strategy.layout.stages), strategy.layout);
   }
   return with_residency(with_input_offload(std::move(step), strategy.offloads), strategy.placement, strategy.window,
                         strategy.ahead);
 }
 
 Schedule evaluation_schedule(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy) {
-  return with_residency(evaluation_step(blocks, micros, strategy.order, strategy.division), strategy.placement,
+  return with_residency(evaluation_step(blocks, micros, strategy.order, strategy.layout), strategy.placement,
                         strategy.window, strategy.ahead);
 }
 
 Schedule final_save_schedule(const std::vector<BlockFacts>& blocks, const Strategy& strategy) {
-  return strategy.spills() ? with_save(apply_pending_only(blocks, strategy.placement, strategy.division))
-                           : save_only(blocks, strategy.division);
+  return strategy.spills() ? with_save(apply_pending_only(blocks, strategy.placement, strategy.layout))
+                           : save_only(blocks, strategy.layout);
 }
 
 int64_t most_memory(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy, Tier tier) {
@@ -198,7 +198,7 @@ std::vector<Strategy> strategies_on_device(const std::vector<BlockFacts>& blocks
 
 std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, int32_t micros,
                                          const StrategyLimits& limits) {
-  if (limits.division.device) return strategies_on_device(blocks, micros, limits);
+  if (limits.layout.device) return strategies_on_device(blocks, micros, limits);
   const MemorySettings& memory = limits.memory;
   const bool open = memory.recompute == Recompute::automatic;
   std::vector<Strategy> found;
@@ -272,7 +272,7 @@ Strategy tightest_strategy(const std::vector<BlockFacts>& blocks, int32_t micros
   Strategy strategy = limits.plain();
   const bool free = limits.memory.recompute == Recompute::automatic;
   strategy.keep = free ? recompute_all(blocks) : keep_as_told(blocks, limits.memory);
-  if (limits.division.device) {
+  if (limits.layout.device) {
     strategy.window = limits.memory.window > 0 ? static_cast<int32_t>(limits.memory.window) : 1;
     if (!limits.memory.spill.empty()) strategy.placement = PlacementPath(blocks).at(PlacementPath(blocks).length());
     if (most_memory(blocks, micros, strategy, Tier::device) > limits.device)
@@ -309,11 +309,11 @@ std::string describe(const Strategy& strategy) {
     if (away > 0) say(fmt::format("{} of {} blocks on disk", away, strategy.placement.size()));
     if (moments > 0) say(fmt::format("moments of {} on disk", moments));
     const auto parked = std::count(strategy.offloads.begin(), strategy.offloads.end(), true);
-    const std::string_view where = strategy.division.device ? "in the host's memory" : "on disk";
+    const std::string_view where = strategy.layout.device ? "in the host's memory" : "on disk";
     if (parked > 0) say(fmt::format("inputs of {} layers {}", parked, where));
-    if (!strategy.placement.empty() && !strategy.division.device) say(fmt::format("window {}", strategy.window));
+    if (!strategy.placement.empty() && !strategy.layout.device) say(fmt::format("window {}", strategy.window));
   }
-  if (strategy.division.device) say(fmt::format("window {} on the device", strategy.window));
+  if (strategy.layout.device) say(fmt::format("window {} on the device", strategy.window));
   if (strategy.ahead > 0) say(fmt::format("{} ahead of it from disk", strategy.ahead));
   return text;
 }

@@ -23,11 +23,10 @@ struct Strategy {
   std::vector<bool> offloads;            // by block: the input that it keeps waits on disk; empty: none does
   int32_t window = 1;                 // turns that blocks come early to where they are computed
   int32_t ahead = 0;                  // with a device: turns that they come from disk before that
-  Division division;                  // given, as is the pipeline's order: with by_block it is breadth first
-  PipelineOrder pipeline = PipelineOrder::one_f_one_b;
+  RankLayout layout;                  // given; with by_block a pipeline is breadth first, whatever its order
 
   bool spills() const { return !placement.empty() || !offloads.empty(); }
-  bool moves() const { return spills() || division.device; }  // something comes and goes by the window
+  bool moves() const { return spills() || layout.device; }  // something comes and goes by the window
   bool recomputes() const { return !keep.empty(); }
 };
 
@@ -43,15 +42,14 @@ int64_t most_memory(const std::vector<BlockFacts>& blocks, int32_t micros, const
 struct StrategyLimits {
   MemorySettings memory;
   int64_t room = 0;  // bytes for tensors
-  Division division = {};
-  PipelineOrder pipeline = PipelineOrder::one_f_one_b;
+  RankLayout layout = {};
   bool by_block = false;  // no other order: another stage of the pipeline has it
   int64_t device = 0;     // bytes for tensors in the device's memory, where blocks are computed on one
 
   // Before anything is chosen. Parameters that are gathered for each use are gathered for all micro-batches at once.
   Strategy plain() const {
-    const bool passing = by_block || division.device || (division.sharding.slices() && division.sharding.zero >= 3);
-    return {.order = passing ? ComputeOrder::by_block : ComputeOrder::by_micro, .division = division, .pipeline = pipeline};
+    const bool passing = by_block || layout.device || (layout.sizes().slices() && layout.sizes().zero >= 3);
+    return {.order = passing ? ComputeOrder::by_block : ComputeOrder::by_micro, .layout = layout};
   }
 };
 

@@ -2,7 +2,8 @@
 #pragma once
 #include <vector>
 
-#include "schedule/division.h"
+#include "layout/rank_layout.h"
+#include "schedule/op.h"
 
 namespace megalith {
 
@@ -27,11 +28,11 @@ struct Home {
 };
 
 // `borrowed_table`: the block whose table another stage lends to this one, or kNoBlock.
-Home home_of(const Division& division, BlockId block, Placement placement, BlockId borrowed_table);
+Home home_of(const RankLayout& layout, BlockId block, Placement placement, BlockId borrowed_table);
 
 // All blocks of a model. `placement`: by block; empty: all in memory. `tied_table`: the block whose table the head
 // multiplies with, or kNoBlock.
-std::vector<Home> homes(const Division& division, size_t blocks, const std::vector<Placement>& placement,
+std::vector<Home> homes(const RankLayout& layout, size_t blocks, const std::vector<Placement>& placement,
                         BlockId tied_table);
 
 }  // namespace megalith

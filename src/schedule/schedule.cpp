@@ -8,22 +8,22 @@ namespace megalith {
 namespace {
 
 // Of `whole`, `experts` are what ranks with the same experts share.
-int64_t slice_of(int64_t whole, int64_t experts, const Sharding& sharding) {
-  if (!sharding.slices()) return whole;
+int64_t slice_of(int64_t whole, int64_t experts, const Layout& layout) {
+  if (!layout.slices()) return whole;
   const auto cut = [](int64_t n, int64_t ranks) { return (n + ranks - 1) / ranks; };
-  return cut(whole - experts, sharding.replicas) + cut(experts, sharding.expert_replicas());
+  return cut(whole - experts, layout.replicas()) + cut(experts, layout.expert_replicas());
 }
 
 }  // namespace
 
 int64_t Schedule::slice_elements(BlockId block) const {
   const BlockFacts& facts = blocks[static_cast<size_t>(block)];
-  return slice_of(facts.parameters, facts.expert_parameters, division.sharding);
+  return slice_of(facts.parameters, facts.expert_parameters, layout.sizes());
 }
 
 int64_t Schedule::optimizer_slice_bytes(BlockId block) const {
   const BlockFacts& facts = blocks[static_cast<size_t>(block)];
-  return slice_of(facts.optimizer_bytes, facts.expert_optimizer_bytes, division.sharding);
+  return slice_of(facts.optimizer_bytes, facts.expert_optimizer_bytes, layout.sizes());
 }
 
 ForwardCost BlockFacts::again(Keep keep, bool with_output) const {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "schedule/block_facts.h"
-#include "schedule/division.h"
+#include "layout/rank_layout.h"
 #include "schedule/home.h"
 #include "schedule/op.h"
 
@@ -18,7 +18,7 @@ struct Schedule {
   std::vector<Placement> placement;  // by block; empty: all in memory
   std::vector<Keep> keep;            // by block; empty: all of them all
   std::vector<bool> offloads;        // by block: the input that it keeps waits on disk; empty: none does
-  Division division;
+  RankLayout layout;
   int32_t micros = 1;
   bool training = true;              // false: forward passes only (validation)
   bool defers_weight_gradients = false;  // zero-bubble: the op weight_gradient computes what backward defers
@@ -31,15 +31,15 @@ struct Schedule {
   bool offloads_input(BlockId block) const { return !offloads.empty() && offloads[static_cast<size_t>(block)]; }
   Keep keeps(BlockId block) const { return keep.empty() ? Keep::all : keep[static_cast<size_t>(block)]; }
   BlockId head() const { return static_cast<BlockId>(blocks.size()) - 1; }
-  int32_t stage(BlockId block) const { return division.stage(block); }
+  int32_t stage(BlockId block) const { return layout.stage(block); }
   // Where the state of a block lives; the names below are its fields.
-  Home home(BlockId block) const { return home_of(division, block, placed(block), borrowed_table()); }
-  bool holds(BlockId block) const { return stage(block) == division.stages.here; }
+  Home home(BlockId block) const { return home_of(layout, block, placed(block), borrowed_table()); }
+  bool holds(BlockId block) const { return stage(block) == layout.stage(); }
   bool parameters_stay(BlockId block) const { return home(block).parameters_stay; }
   bool gradient_stays(BlockId block) const { return home(block).gradient_stays; }
   // ZeRO: the state of every block is sliced over the ranks that hold it, each of which updates its slice.
-  bool slices() const { return division.sharding.slices(); }
-  bool reduces() const { return division.reduces(); }
+  bool slices() const { return layout.sizes().slices(); }
+  bool reduces() const { return layout.sizes().reduces(); }
   bool separate_master() const { return home(0).separate_master; }
   bool separate_gradient() const { return home(0).separate_gradient; }
   // What this rank has of a block's parameters (elements, without the gaps) and optimizer state; at most: slices differ

@@ -31,14 +31,14 @@ void check_same_admissions(World& world, const std::string& admissions) {
                        "a metric's file or the data are not the same on its host: copy those of rank 0's"});
 }
 
-Seat seat_of(Team* team) {
-  if (!team) return {};
-  return {.stage = team->mesh().place(Axis::pipeline),
-          .host_ranks = static_cast<int32_t>(team->world().neighbours().size()),
-          .agree = [team](Agreed& agreed) {
+Seat seat_of(ProcessGroups* groups) {
+  if (!groups) return {};
+  return {.stage = groups->mesh().stage(),
+          .host_ranks = static_cast<int32_t>(groups->world().neighbours().size()),
+          .agree = [groups](Agreed& agreed) {
             static_assert(std::is_trivially_copyable_v<Agreed>);
             const std::string_view mine(reinterpret_cast<const char*>(&agreed), sizeof(agreed));
-            const std::vector<std::string> all = team->world().all_gather(mine);
+            const std::vector<std::string> all = groups->world().all_gather(mine);
             for (size_t rank = 0; rank < all.size(); rank++) {
               Agreed theirs;
               std::memcpy(&theirs, all[rank].data(), sizeof(theirs));
@@ -49,9 +49,9 @@ Seat seat_of(Team* team) {
           }};
 }
 
-std::filesystem::path spill_folder(const Config& config, const Team* team) {
-  if (!team || config.memory.spill.empty()) return config.memory.spill;
-  return std::filesystem::path(config.memory.spill) / fmt::format("rank-{}", team->mesh().rank());
+std::filesystem::path spill_folder(const Config& config, const ProcessGroups* groups) {
+  if (!groups || config.memory.spill.empty()) return config.memory.spill;
+  return std::filesystem::path(config.memory.spill) / fmt::format("rank-{}", groups->mesh().rank());
 }
 
 Observed::Observed(World* world, StatusObserver& observer) : world_(world) {

@@ -6,7 +6,7 @@
 #include "checkpoint/store.h"
 #include "config/config.h"
 #include "train/status_observer.h"
-#include "engine/team.h"
+#include "engine/process_groups.h"
 #include "planner/plan.h"
 
 namespace megalith {
@@ -20,11 +20,11 @@ void share(World& world, std::optional<Found>& checkpoint);
 // UserError on all ranks where one would draw other samples than rank 0: `admissions` is Dataset's.
 void check_same_admissions(World& world, const std::string& admissions);
 
-// All ranks plan with rank 0's speeds, the smallest budget and the largest process. `team` is borrowed; none: alone.
-Seat seat_of(Team* team);
+// All ranks plan with rank 0's speeds, the smallest budget and the largest process. `groups` is borrowed; none: alone.
+Seat seat_of(ProcessGroups* groups);
 
 // A folder holds one rank's files.
-std::filesystem::path spill_folder(const Config& config, const Team* team);
+std::filesystem::path spill_folder(const Config& config, const ProcessGroups* groups);
 
 // A world that tells its waits as long as this exists.
 class Observed {

@@ -11,7 +11,7 @@
 #include "base/stopwatch.h"
 #include "checkpoint/store.h"
 #include "engine/state_pieces.h"
-#include "engine/team.h"
+#include "engine/process_groups.h"
 #include "families/family.h"
 #include "launch/environment.h"
 #include "memory/allocator.h"
@@ -42,12 +42,12 @@ double save_delay(const Schedule& schedule, const std::vector<Span>& spans) {
 
 TrainingLoop::TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine,
                            const Dataset& data, const StepShapes& shapes, const Tokenizer* tokenizer,
-                           launch::StatusPage& page, Team* team, FarHosts* far)
+                           launch::StatusPage& page, ProcessGroups* groups, FarHosts* far)
     : config_(config), plan_(plan), run_(run), engine_(engine), data_(data), shapes_(shapes),
-      tokenizer_(tokenizer), page_(page), team_(team), leads_(!team || team->first()), sees_run_dir_(!far || !far->far()),
+      tokenizer_(tokenizer), page_(page), groups_(groups), leads_(!groups || groups->first()), sees_run_dir_(!far || !far->far()),
       plans_(config_, plan_),
       steps_(shapes.steps_for(config.train.steps, config.train.schedule_by)),
-      saver_(run.checkpoints(), engine.state(), tokenizer, config.checkpoint.keep, team, far) {}
+      saver_(run.checkpoints(), engine.state(), tokenizer, config.checkpoint.keep, groups, far) {}
 
 TrainResult TrainingLoop::run(LoopState state) {
   if (state.step > 0) {
@@ -64,13 +64,13 @@ TrainResult TrainingLoop::run(LoopState state) {
   try {
     begin(state);
     steps(state);
-    if (team_) compare_ranks();
+    if (groups_) compare_ranks();
   } catch (const Fault& fault) {
     const bool resumable = !last_checkpoint_.empty();
     result.code = resumable ? ExitCode::fault_resumable : ExitCode::fault;
     if (progress_) progress_->clear();
     // Of several ranks each says what went wrong when it ends, and the supervisor whether there is a checkpoint.
-    if (team_) result.failure = fmt::format("stopped after step {}: {}", state.step, fault.what());
+    if (groups_) result.failure = fmt::format("stopped after step {}: {}", state.step, fault.what());
     else
       log::error("stopped after step {}: {}; {}", state.step, fault.what(),
                  resumable ? "the same command goes on from " + last_checkpoint_ : "there is no checkpoint to go on from");
@@ -92,7 +92,7 @@ void TrainingLoop::begin(const LoopState& state) {
     // They describe the last process of this run, so they would be wrong if this one is killed.
     for (const char* name : {"summary.json", "trace.json"}) std::filesystem::remove(run_.file(name));
   }
-  if (team_) team_->world().barrier();  // before another rank can fail and write its own
+  if (groups_) groups_->world().barrier();  // before another rank can fail and write its own
   if (!leads_) return;
   log_ = std::make_unique<MetricsLog>(run_.file("metrics.jsonl"), state.step);
   board_ = std::make_unique<TensorBoardLog>(run_.file("tensorboard"), state.step);
@@ -142,7 +142,7 @@ bool TrainingLoop::validates(const LoopState& state) const {
 void TrainingLoop::choose_window() {
   constexpr size_t kEnough = 3;  // the first one warms up
   // Ranks that hold the same blocks must agree: theirs stays as it was planned.
-  if (team_ || !plan_.strategy.moves() || config_.memory.window > 0 || window_chosen_ || times_.size() < kEnough) return;
+  if (groups_ || !plan_.strategy.moves() || config_.memory.window > 0 || window_chosen_ || times_.size() < kEnough) return;
   window_chosen_ = true;
   const int32_t window = window_by_measurement(plan_, plans_.at(times_.shape()), times_.typical());
   if (window == plan_.strategy.window) return;
@@ -226,14 +226,14 @@ void TrainingLoop::measure_process(int64_t step) {
 void TrainingLoop::look(StepMetrics& metrics, bool last) {
   if (data_.valid_sequences() > 0) {
     last_valid_loss_ = validate(engine_, plan_, data_, last ? 0 : config_.train.eval_batches,
-                                team_ ? team_->mesh().size(Axis::data) : 1);
+                                groups_ ? groups_->mesh().size(Axis::data) : 1);
     metrics[MetricId::valid_loss] = last_valid_loss_;
     if (progress_)
       progress_->note(fmt::format("step {}: validation loss {:.4f}, perplexity {:.2f}", metrics.step, last_valid_loss_,
                                   std::exp(last_valid_loss_)));
   }
   // Every rank with a copy of the model makes the same one; a model that is divided makes none.
-  const bool whole = !team_ || (team_->mesh().layout().data == team_->ranks() && team_->mesh().layout().expert == 1);
+  const bool whole = !groups_ || (groups_->mesh().layout().data == groups_->ranks() && groups_->mesh().layout().expert == 1);
   if (config_.train.sample_tokens > 0 && tokenizer_ && !config_.model.shape.family->bidirectional && whole) {
     const std::string& prompt = config_.train.sample_prompt;
     GenerateSettings settings{config_.train.sample_tokens, {0.8, 40, 0.95}, {}, config_.run.seed};
@@ -272,7 +272,7 @@ void TrainingLoop::compare_ranks() {
                             {"measured_peak_bytes", allocated_memory().peak + process_bytes_},
                             {"predicted_process_bytes", plan_.process.value},
                             {"measured_process_bytes", process_bytes_}};
-  for (const std::string& rank : team_->world().all_gather(print_json(mine))) ranks_.push_back(parse_json(rank));
+  for (const std::string& rank : groups_->world().all_gather(print_json(mine))) ranks_.push_back(parse_json(rank));
 }
 
 // As in plan.json's "predicted"; "ops" has both sides.
@@ -338,7 +338,7 @@ nlohmann::json TrainingLoop::leave_failure(const LoopState& state, const std::st
   progress_.reset();
   nlohmann::json failed = summary(state, "failed", seconds);
   failed["error"] = error;
-  if (team_) failed["rank"] = team_->world().rank();
+  if (groups_) failed["rank"] = groups_->world().rank();
   try {
     if (leads_) write_summary(failed);
     // The first rank may never learn of it: it waits for this one until it is ended.

@@ -30,9 +30,9 @@ struct LoopState {
 
 class TrainingLoop {
  public:
-  // Borrows everything; `tokenizer` may be null, and `team` where there is one rank. Rank 0 alone writes and speaks.
+  // Borrows everything; `tokenizer` may be null, and `groups` where there is one rank. Rank 0 alone writes and speaks.
   TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine, const Dataset& data,
-               const StepShapes& shapes, const Tokenizer* tokenizer, launch::StatusPage& page, Team* team = nullptr,
+               const StepShapes& shapes, const Tokenizer* tokenizer, launch::StatusPage& page, ProcessGroups* groups = nullptr,
                FarHosts* far = nullptr);
   TrainResult run(LoopState state);
 
@@ -66,7 +66,7 @@ class TrainingLoop {
   const StepShapes& shapes_;
   const Tokenizer* tokenizer_;
   launch::StatusPage& page_;
-  Team* team_;
+  ProcessGroups* groups_;
   const bool leads_;
   const bool sees_run_dir_;
   ShapePlans plans_;

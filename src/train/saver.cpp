@@ -9,7 +9,7 @@
 #include "checkpoint/hf_config.h"
 #include "checkpoint/store.h"
 #include "engine/state_pieces.h"
-#include "engine/team.h"
+#include "engine/process_groups.h"
 
 namespace megalith {
 namespace {
@@ -25,12 +25,12 @@ std::vector<TensorSpec> specs(StatePieces& model, const PartsOf& parts_of) {
 }  // namespace
 
 Save::Save(std::filesystem::path dir, std::vector<FileSpec> files,
-           std::vector<std::pair<std::string, std::string>> small_files, const nlohmann::json& state, Team* team, FarHosts* far)
-    : dir_(std::move(dir)), state_(std::make_unique<nlohmann::json>(state)), team_(team), far_(far) {
+           std::vector<std::pair<std::string, std::string>> small_files, const nlohmann::json& state, ProcessGroups* groups, FarHosts* far)
+    : dir_(std::move(dir)), state_(std::make_unique<nlohmann::json>(state)), groups_(groups), far_(far) {
   for (const FileSpec& file : files)
     for (const TensorSpec& tensor : file.tensors) file_of_.emplace_back(tensor.name, file.file);
   std::sort(file_of_.begin(), file_of_.end());
-  if (team_) {
+  if (groups_) {
     begin_together(std::move(files), std::move(small_files));
     return;
   }
@@ -45,7 +45,7 @@ Save::Save(std::filesystem::path dir, std::vector<FileSpec> files,
 // Rank 0 says where it writes, or nothing where it cannot; the others join it there.
 void Save::begin_together(std::vector<FileSpec> files, std::vector<std::pair<std::string, std::string>> small_files) {
   std::string aside;
-  if (team_->first()) {
+  if (groups_->first()) {
     try {
       std::filesystem::create_directories(dir_.parent_path());
       writer_ = std::make_unique<CheckpointWriter>(dir_, files, std::move(small_files));
@@ -54,13 +54,13 @@ void Save::begin_together(std::vector<FileSpec> files, std::vector<std::pair<std
       give_up(fault.what());
     }
   }
-  aside = team_->world().broadcast(aside, 0);
+  aside = groups_->world().broadcast(aside, 0);
   if (aside.empty()) return;
-  if (far_ && team_->first())
+  if (far_ && groups_->first())
     far_->begin_receiving([this](const std::string& file, const std::string& tensor, int64_t element,
                                  std::span<const std::byte> bytes) { write_here(file, tensor, element, bytes); });
   sends_ = far_ && far_->far();
-  if (team_->first() || sends_) return;
+  if (groups_->first() || sends_) return;
   try {
     writer_ = CheckpointWriter::join(aside, files);
   } catch (const std::exception& fault) {
@@ -74,13 +74,13 @@ void Save::commit_together() {
   if (sends_) far_->send_end();
   if (far_) far_->finish_receiving();
   try {
-    if (writer_ && !team_->first()) mine["part"] = writer_->finish_part();
+    if (writer_ && !groups_->first()) mine["part"] = writer_->finish_part();
   } catch (const Fault& fault) {
     give_up(fault.what());
   }
   if (!writer_ && !sends_) mine["fault"] = fault_;
-  const std::vector<std::string> all = team_->world().all_gather(print_json(mine));
-  if (team_->first() && writer_) {
+  const std::vector<std::string> all = groups_->world().all_gather(print_json(mine));
+  if (groups_->first() && writer_) {
     std::string fault;
     for (size_t rank = 1; rank < all.size() && fault.empty(); rank++) {
       const nlohmann::json theirs = parse_json(all[rank]);
@@ -95,7 +95,7 @@ void Save::commit_together() {
     }
     done_ = writer_ != nullptr;
   }
-  done_ = team_->world().broadcast(done_ ? "done" : "", 0) == "done";
+  done_ = groups_->world().broadcast(done_ ? "done" : "", 0) == "done";
   writer_.reset();
 }
 
@@ -129,7 +129,7 @@ void Save::write_here(const std::string& file, const std::string& tensor, int64_
 }
 
 void Save::commit() {
-  if (team_) return commit_together();
+  if (groups_) return commit_together();
   if (!writer_) return;
   try {
     writer_->commit(*state_);
@@ -140,9 +140,9 @@ void Save::commit() {
   }
 }
 
-Saver::Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokenizer* tokenizer, int64_t keep, Team* team,
+Saver::Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokenizer* tokenizer, int64_t keep, ProcessGroups* groups,
              FarHosts* far)
-    : checkpoints_(std::move(checkpoints)), keep_(keep), team_(team), far_(far) {
+    : checkpoints_(std::move(checkpoints)), keep_(keep), groups_(groups), far_(far) {
   std::vector<FileSpec> model_files = plan_files(specs(model, [&](BlockId b) { return model.parameters(b); }), kShardLimit);
   small_files_ = index_file(model_files);
   files_ = std::move(model_files);
@@ -158,11 +158,11 @@ Saver::Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokeni
 }
 
 std::unique_ptr<Save> Saver::begin(int64_t step, const nlohmann::json& state) {
-  return std::make_unique<Save>(checkpoints_ / checkpoint_name(step), files_, small_files_, state, team_, far_);
+  return std::make_unique<Save>(checkpoints_ / checkpoint_name(step), files_, small_files_, state, groups_, far_);
 }
 
 bool Saver::finish(const Save& save, int64_t step) {
-  if (save.done() && (!team_ || team_->first())) prune(checkpoints_, keep_, step);
+  if (save.done() && (!groups_ || groups_->first())) prune(checkpoints_, keep_, step);
   return save.done();
 }
 

@@ -24,7 +24,7 @@ class Save final : public CheckpointSink {
   // Of several ranks all make theirs at the same time: rank 0 begins the files, the others write their parts of them, or,
   // where they do not see them, send their parts to rank 0. Both pointers are borrowed; `far` null: all see them.
   Save(std::filesystem::path dir, std::vector<FileSpec> files, std::vector<std::pair<std::string, std::string>> small_files,
-       const nlohmann::json& state, Team* team, FarHosts* far);
+       const nlohmann::json& state, ProcessGroups* groups, FarHosts* far);
   ~Save() override;
   void write(Kind kind, const TensorPiece& part) override;
   void commit() override;
@@ -39,7 +39,7 @@ class Save final : public CheckpointSink {
   std::filesystem::path dir_;
   std::vector<std::pair<std::string, std::string>> file_of_;  // tensor name -> file, sorted
   std::unique_ptr<const nlohmann::json> state_;
-  Team* team_;
+  ProcessGroups* groups_;
   FarHosts* far_;
   std::string fault_;  // why this rank gave up
   bool sends_ = false;  // a far rank: rank 0 takes its parts
@@ -51,7 +51,7 @@ class Save final : public CheckpointSink {
 class Saver {
  public:
   // `tokenizer` may be null. Borrows the model.
-  Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokenizer* tokenizer, int64_t keep, Team* team = nullptr,
+  Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokenizer* tokenizer, int64_t keep, ProcessGroups* groups = nullptr,
         FarHosts* far = nullptr);
   // The state after `step` steps; hand it to the next schedule that saves. `state` becomes state.json.
   std::unique_ptr<Save> begin(int64_t step, const nlohmann::json& state);
@@ -63,7 +63,7 @@ class Saver {
   std::vector<FileSpec> files_;
   std::vector<std::pair<std::string, std::string>> small_files_;
   int64_t keep_;
-  Team* team_;
+  ProcessGroups* groups_;
   FarHosts* far_;
 };
 

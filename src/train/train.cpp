@@ -14,7 +14,7 @@
 #include "engine/block_store.h"
 #include "engine/simulated_device.h"
 #include "engine/state_pieces.h"
-#include "engine/team.h"
+#include "engine/process_groups.h"
 #include "families/family.h"
 #include "memory/allocator.h"
 #include "memory/spill_folder.h"
@@ -25,7 +25,7 @@
 #include "schedule/passes/input_offload.h"
 #include "train/agreement.h"
 #include "train/far_hosts.h"
-#include "train/layout.h"
+#include "config/resolve_layout.h"
 #include "train/load_model.h"
 #include "train/loop.h"
 #include "train/outlook.h"
@@ -79,18 +79,19 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   check_for_training(config);
   if (!config.memory.spill.empty()) check_spill_folder(config.memory.spill);
   const Layout layout = resolve_layout(config, world ? world->size() : 1);
-  std::optional<Team> joined;
+  config.parallel.data = layout.data;
+  std::optional<ProcessGroups> joined;
   if (world) {
     share_with_neighbours(*world);
-    joined.emplace(*world, layout, config.parallel.context_form);
+    joined.emplace(*world, layout);
   }
-  Team* const team = joined ? &*joined : nullptr;
-  const bool leads = !team || team->first();
+  ProcessGroups* const groups = joined ? &*joined : nullptr;
+  const bool leads = !groups || groups->first();
   // What leaves files behind is the leader's to do first; the others find them.
   std::optional<FarHosts> far;
   const auto leader_first = [&](const auto& work, const std::function<void()>& brought = [] {}) {
     if (leads) work();
-    if (team) world->barrier();
+    if (groups) world->barrier();
     const bool second = far && far->far() && far->leads_host();
     if (far) brought();
     if (second) work();
@@ -105,8 +106,8 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
     if (leads) checkpoint = find_checkpoint(*held);
   });
   const RunDirectory& run = *held;
-  if (team) share(*world, checkpoint);
-  if (team && world->hosts() > 1) far.emplace(*world, run.path());
+  if (groups) share(*world, checkpoint);
+  if (groups && world->hosts() > 1) far.emplace(*world, run.path());
   if (far && !far->any()) far.reset();
   if (far) {
     say("hosts that do not see run.dir send their parts of checkpoints to rank 0");
@@ -132,12 +133,12 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   leader_first([&] {  // analyses leave files, too
     data->follow(shapes, prepare_filters(config, run, *data, checkpoint.has_value() || !leads));
   }, [&] { far->bring(run.file("analysis")); });
-  if (team) check_same_admissions(*world, print_json(data->admissions()));
+  if (groups) check_same_admissions(*world, print_json(data->admissions()));
   if (const int64_t never = data->never_admitted(); never > 0)
     log::warn("{} of {} training samples are above a limit of the curriculum to its end, and are never trained on", never,
               data->samples());
 
-  const Plan plan = plan_run(config, Measuring::allowed, seat_of(team), checkpoint ? Begun::yes : Begun::no);
+  const Plan plan = plan_run(config, Measuring::allowed, seat_of(groups), checkpoint ? Begun::yes : Begun::no);
   set_allocation_budget(Bytes(plan.budget.value - plan.process.value));
   for (const std::string& change : plan.adapted) say(change);
 
@@ -148,9 +149,9 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
                     show(Bytes(config.memory.device_bandwidth))));
   }
   Engine engine(config.model.shape, config.train, config.run.seed, /*training=*/true,
-                {plan.strategy.placement, spill_folder(config, team), offloaded_input_bytes(plan.step), plan.micros, plan.staging,
+                {plan.strategy.placement, spill_folder(config, groups), offloaded_input_bytes(plan.step), plan.micros, plan.staging,
                  device ? &*device : nullptr},
-                team, plan.strategy.division);
+                groups, plan.strategy.layout.stages);
   if (const BlockStore* store = engine.store())
     say(fmt::format("{} of state in {} ({})", show(Bytes(store->bytes())), config.memory.spill, describe(store->way())));
   StatusObserver observer(page);
@@ -181,13 +182,13 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
                   smallest.tokens() < largest.tokens() ? fmt::format("{} to {}", smallest.tokens(), largest.tokens())
                                                        : fmt::to_string(largest.tokens()),
                   plan.micros == 1 ? "one micro-batch" : fmt::format("{} micro-batches", plan.micros),
-                  team ? fmt::format(" on {}{}", show(layout),
+                  groups ? fmt::format(" on {}{}", show(layout),
                                      config.parallel.zero > 0 ? fmt::format(", ZeRO {}", config.parallel.zero) : "")
                        : "",
                   plan.threads == 1 ? "one thread" : fmt::format("{} threads", plan.threads),
                   show_seconds(ShapePlans(config, plan).at(largest).predicted.seconds),
                   changes.size() > 1 ? "for the largest" : "a step", show(plan.predicted_peak()), show(plan.budget)));
-  TrainResult result = TrainingLoop(config, plan, run, engine, *data, shapes, tokenizer.get(), page, team,
+  TrainResult result = TrainingLoop(config, plan, run, engine, *data, shapes, tokenizer.get(), page, groups,
                                     far ? &*far : nullptr)
                            .run(state);
   set_allocation_budget(Bytes(0));

@@ -29,7 +29,7 @@ class OnDevice : public ::testing::Test {
  protected:
   OnDevice() : folder_(std::filesystem::temp_directory_path() / fmt::format("megalith-device-test-{}", ::getpid())) {
     install_allocator();
-    division_.device = true;
+    layout_.device = true;
   }
   ~OnDevice() override { std::filesystem::remove_all(folder_); }
 
@@ -38,13 +38,13 @@ class OnDevice : public ::testing::Test {
                                       std::vector<Placement> placement, Device* device) {
     at::set_num_threads(1);
     const StorageOptions residence{.placement = std::move(placement), .spill = folder_, .device = device};
-    auto engine = std::make_unique<Engine>(shape, settings, 3, true, residence, nullptr, device ? division_ : Division{});
+    auto engine = std::make_unique<Engine>(shape, settings, 3, true, residence);
     engine->state().initialise(3);
     return engine;
   }
 
   std::filesystem::path folder_;
-  Division division_;
+  RankLayout layout_;
 };
 
 struct Mode {
@@ -71,11 +71,11 @@ const std::vector<Mode>& modes() {
   return all;
 }
 
-Schedule step_of(const std::vector<BlockFacts>& blocks, int32_t micros, const Mode& mode, const Division& division) {
+Schedule step_of(const std::vector<BlockFacts>& blocks, int32_t micros, const Mode& mode, const RankLayout& layout) {
   const auto keep = mode.every > 0 ? recompute_every(blocks, mode.every) : std::vector<Keep>();
   std::vector<bool> offloads(keep.size());
   for (size_t b = 0; b < keep.size(); b++) offloads[b] = mode.offloads && keep[b] == Keep::input;
-  return with_residency(with_input_offload(training_step(blocks, micros, mode.order, keep, division), offloads), mode.placement,
+  return with_residency(with_input_offload(training_step(blocks, micros, mode.order, keep, layout), offloads), mode.placement,
                         mode.window, mode.ahead);
 }
 
@@ -92,14 +92,14 @@ TEST_F(OnDevice, EveryModeGivesTheLossesAndTheStateOfARunInMemory) {
       for (const Mode& mode : modes()) {
         SCOPED_TRACE(
             fmt::format("{} {} {}, {} micro-batches", c.family->name, mode.name, static_cast<int>(c.optimizer), micros));
-        const Schedule step = step_of(blocks, micros, mode, division_);
+        const Schedule step = step_of(blocks, micros, mode, layout_);
         const auto problems = check(step);
         ASSERT_TRUE(problems.empty()) << problems.front().reason;
         SimulatedDevice device(Bytes(64 * kMiB), kFast);
         auto engine = engine_with(shape, settings, mode.placement, &device);
         EXPECT_EQ(memorise(*engine, batch, step, 5, 0.01), wanted);
         EXPECT_EQ(allocated_memory(Tier::device).live, 0) << "nothing rests on the device";
-        const Tensors state = all_state(*engine, blocks, mode.placement, division_);
+        const Tensors state = all_state(*engine, blocks, mode.placement, layout_);
         ASSERT_EQ(state.size(), wanted_state.size());
         for (const auto& [name, values] : wanted_state) EXPECT_EQ(state.at(name), values) << name;
       }
@@ -127,7 +127,7 @@ TEST_F(OnDevice, ItsMemoryIsWhatTheScheduleSaysAndNoMore) {
                            Mode{"window 1", placement, ComputeOrder::by_block, 1, 1, 0},
                            Mode{"window 4", placement, ComputeOrder::by_block, 4, 1, 0}}) {
     SCOPED_TRACE(mode.name);
-    const Schedule step = step_of(blocks, 2, mode, division_);
+    const Schedule step = step_of(blocks, 2, mode, layout_);
     const int64_t bound = memory_bound(step, HappensBefore(step), Tier::device).bytes;
     const int64_t room = bound + bound / 50 + kMiB;  // alignment, and tables that no schedule counts
     reset_memory_peak();
@@ -168,9 +168,9 @@ TEST_F(OnDevice, ValidationAndGenerationInBetweenChangeNothingAndSeeTheUpdatedMo
     auto memory = engine_with(shape, settings_with(), {}, nullptr),
          there = engine_with(shape, settings_with(), placement, &device);
     const Schedule plain = training_step(blocks, 2);
-    const Schedule step = step_of(blocks, 2, {"", placement, ComputeOrder::by_block, 2, 1, 0}, division_);
+    const Schedule step = step_of(blocks, 2, {"", placement, ComputeOrder::by_block, 2, 1, 0}, layout_);
     const Schedule evaluation =
-        with_residency(evaluation_step(blocks, 2, ComputeOrder::by_block, division_), placement, 1, 1);
+        with_residency(evaluation_step(blocks, 2, ComputeOrder::by_block, layout_), placement, 1, 1);
     ASSERT_TRUE(check(evaluation).empty());
     expect_evaluation_to_change_nothing({*memory, plain}, evaluation_step(blocks, 2), {*there, step}, evaluation, batch,
                                         other);
@@ -186,7 +186,7 @@ TEST_F(OnDevice, ASkippedStepLeavesNothingPending) {
   const std::vector<Placement> placement{A, O, M, O, A};
   SimulatedDevice device(Bytes(64 * kMiB), kFast);
   auto memory = engine_with(shape, settings, {}, nullptr), there = engine_with(shape, settings, placement, &device);
-  const Schedule step = step_of(blocks, 1, {"", placement, ComputeOrder::by_block, 2, 1, 0}, division_);
+  const Schedule step = step_of(blocks, 1, {"", placement, ComputeOrder::by_block, 2, 1, 0}, layout_);
   const Schedule plain = training_step(blocks, 1);
   expect_the_same_steps_skipped({*memory, plain}, {*there, step}, batch);
 }
@@ -200,9 +200,9 @@ TEST_F(OnDevice, ASaveWritesTheStateThatTheStepBeforeLeft) {
     auto memory = engine_with(shape, settings_with(), {}, nullptr),
          there = engine_with(shape, settings_with(), placement, &device);
     const Schedule plain = training_step(blocks, 2);
-    const Schedule step = step_of(blocks, 2, {"", placement, ComputeOrder::by_block, 2, 1, 1, true}, division_);
+    const Schedule step = step_of(blocks, 2, {"", placement, ComputeOrder::by_block, 2, 1, 1, true}, layout_);
     expect_the_same_saves({*memory, plain}, save_only(blocks), {*there, step},
-                          with_save(apply_pending_only(blocks, placement, division_)), batch);
+                          with_save(apply_pending_only(blocks, placement, layout_)), batch);
   }
 }
 

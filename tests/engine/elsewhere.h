@@ -58,8 +58,8 @@ inline std::vector<BlockFacts> facts_of(const ModelShape& shape, const Batch& ba
 
 // Parameters and optimizer state wherever they are, pending updates made.
 inline Tensors all_state(Engine& engine, const std::vector<BlockFacts>& blocks, const std::vector<Placement>& placement,
-                         const Division& division = {}) {
-  engine.run(apply_pending_only(blocks, placement, division), {nullptr, 0, 0, nullptr});
+                         const RankLayout& layout = {}) {
+  engine.run(apply_pending_only(blocks, placement, layout), {nullptr, 0, 0, nullptr});
   Tensors out;
   const auto add = [&](const TensorPiece& piece) {
     std::vector<float>& whole = out[piece.name];

@@ -47,8 +47,8 @@ std::span<const Preset> presets() {
 }
 
 // parameters.cpp: no positions, one norm and no bias anywhere.
-std::vector<BlockSpec> parameters(const ModelShape& s, const Split& split) {
-  const Cutter own(split);
+std::vector<BlockSpec> parameters(const ModelShape& s, const Mesh& mesh) {
+  const Cutter own(mesh);
   const int64_t C = s.hidden, F = s.ffn;
   std::vector<BlockSpec> blocks{embedding_block({own.rows(matrix("toy.tokens.weight", {s.vocab, C}))})};
   for (int64_t i = 0; i < s.layers; i++) {
@@ -110,7 +110,7 @@ class Embedding : public EmbeddingBlock {
 
  private:
   void bind_weights() override { tokens_.weight = weight("tokens.weight"); }
-  TokenTable tokens_{shape_, ranks_};
+  TokenTable tokens_{shape_, exchanges_};
 };
 
 class Layer : public DecoderLayer<RmsNorm, GeluFeedForward> {
@@ -135,13 +135,13 @@ class Head : public DecoderHead<RmsNorm> {
   void wire_norm() override { norm_ = {weight("toy.norm.weight"), shape_.norm_eps}; }
 };
 
-std::unique_ptr<Block> make_block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks) {
+std::unique_ptr<Block> make_block(const ModelShape& shape, BlockSpec spec, const Exchanges& exchanges) {
   switch (spec.kind) {
-    case BlockKind::embedding: return std::make_unique<Embedding>(shape, std::move(spec), ranks);
-    case BlockKind::layer: return std::make_unique<Layer>(shape, std::move(spec), ranks);
+    case BlockKind::embedding: return std::make_unique<Embedding>(shape, std::move(spec), exchanges);
+    case BlockKind::layer: return std::make_unique<Layer>(shape, std::move(spec), exchanges);
     case BlockKind::head: break;
   }
-  return std::make_unique<Head>(shape, std::move(spec), ranks);
+  return std::make_unique<Head>(shape, std::move(spec), exchanges);
 }
 
 }  // namespace

@@ -15,9 +15,9 @@ using Ranks = std::vector<int>;
 TEST(Mesh, TensorIsFastestAndPipelineSlowest) {
   const Layout layout{.data = 2, .pipeline = 2, .context = 1, .tensor = 2};
   const Mesh mesh(layout, 5);  // 5 = 1 + 2 · (0 + 2 · 1)
-  EXPECT_EQ(mesh.place(Axis::tensor), 1);
-  EXPECT_EQ(mesh.place(Axis::data), 0);
-  EXPECT_EQ(mesh.place(Axis::pipeline), 1);
+  EXPECT_EQ(mesh.coordinate(Axis::tensor), 1);
+  EXPECT_EQ(mesh.coordinate(Axis::data), 0);
+  EXPECT_EQ(mesh.coordinate(Axis::pipeline), 1);
   EXPECT_EQ(mesh.peers(Axis::tensor), (Ranks{4, 5}));
   EXPECT_EQ(mesh.peers(Axis::data), (Ranks{5, 7}));
   EXPECT_EQ(mesh.peers(Axis::pipeline), (Ranks{1, 5}));
@@ -39,7 +39,7 @@ TEST(Mesh, GroupsPartitionTheRanks) {
         const Ranks row = mesh.peers(a);
         ASSERT_EQ(static_cast<int>(row.size()), layout.along(a));
         ASSERT_TRUE(std::is_sorted(row.begin(), row.end()));
-        ASSERT_EQ(row.at(static_cast<size_t>(mesh.place(a))), rank);
+        ASSERT_EQ(row.at(static_cast<size_t>(mesh.coordinate(a))), rank);
         rows.insert(row);
       }
       Ranks all;
@@ -72,14 +72,14 @@ TEST(Mesh, EveryLayoutOfANumberOfRanksIsListedOnce) {
 
 TEST(Mesh, ExpertsLieInsideTheDataAxis) {
   const Layout layout{.data = 4, .pipeline = 1, .context = 1, .tensor = 2, .expert = 2};
-  EXPECT_EQ(Mesh(layout, 1).expert_peers(), (Ranks{1, 3}));
-  EXPECT_EQ(Mesh(layout, 4).expert_peers(), (Ranks{4, 6}));
-  EXPECT_EQ(Mesh(layout, 4).expert_place(), 0);
-  EXPECT_EQ(Mesh(layout, 7).expert_place(), 1);
+  EXPECT_EQ(Mesh(layout, 1).peers(Axis::expert), (Ranks{1, 3}));
+  EXPECT_EQ(Mesh(layout, 4).peers(Axis::expert), (Ranks{4, 6}));
+  EXPECT_EQ(Mesh(layout, 4).coordinate(Axis::expert), 0);
+  EXPECT_EQ(Mesh(layout, 7).coordinate(Axis::expert), 1);
   EXPECT_EQ(Mesh(layout, 3).expert_replicas(), (Ranks{3, 7}));
   // Ranks of the context axis have the same experts.
   const Layout with_context{.data = 4, .context = 2, .expert = 2};
-  EXPECT_EQ(Mesh(with_context, 2).expert_peers(), (Ranks{0, 2}));
+  EXPECT_EQ(Mesh(with_context, 2).peers(Axis::expert), (Ranks{0, 2}));
   EXPECT_EQ(Mesh(with_context, 2).expert_replicas(), (Ranks{2, 3, 6, 7}));
   EXPECT_THROW(Mesh({.data = 3, .expert = 2}, 0), Bug);
 }

@@ -32,8 +32,8 @@ std::vector<double> rows_of(int64_t expert, int64_t ranks, int64_t trial) {
   return all;
 }
 
-void expect_travel(const Ranks& me, int64_t ranks, int64_t each, int64_t trial) {
-  const int64_t rank = me.split.expert_rank, experts = ranks * each;
+void expect_travel(const Exchanges& me, int64_t ranks, int64_t each, int64_t trial) {
+  const int64_t rank = me.mesh.coordinate(Axis::expert), experts = ranks * each;
   std::vector<int64_t> begin{0};
   std::vector<double> sent;
   for (int64_t e = 0; e < experts; e++) {
@@ -90,7 +90,7 @@ TEST(ExpertTravel, RowsComeToTheirExpertsInTheOrderOfTheRanksAndGoBack) {
     for (int64_t each : {1, 2, 5})
       for (int64_t trial = 0; trial < 6; trial++)
         for (int64_t worth : {1, 3, 1000})
-          run_ranks(1, 1, ContextForm::ring, [&](const Ranks& me) {
+          run_ranks(1, 1, ContextForm::ring, [&](const Exchanges& me) {
             if (me.expert) static_cast<ThreadExchange*>(me.expert)->worth = worth;
             expect_travel(me, ranks, each, trial);
           }, ranks);
@@ -98,8 +98,8 @@ TEST(ExpertTravel, RowsComeToTheirExpertsInTheOrderOfTheRanksAndGoBack) {
 
 // No padding: what a rank sends is what its tokens want of others.
 TEST(ExpertTravel, SendsExactlyWhatGoesElsewhere) {
-  run_ranks(1, 1, ContextForm::ring, [&](const Ranks& me) {
-    const int64_t rank = me.split.expert_rank;
+  run_ranks(1, 1, ContextForm::ring, [&](const Exchanges& me) {
+    const int64_t rank = me.mesh.coordinate(Axis::expert);
     const std::vector<int64_t> begin{0, 3 + rank, 3 + rank, 10, 14};  // of four experts, two a rank
     auto* exchange = static_cast<ThreadExchange*>(me.expert);
     exchange->worth = 1000;

@@ -2,8 +2,9 @@
 #include <atomic>
 
 #include "base/error.h"
-#include "families/split_check.h"
+#include "families/layout_check.h"
 #include "families/facts.h"
+#include "layout/cuts.h"
 #include "model/split_runs.h"
 
 namespace megalith {
@@ -13,9 +14,9 @@ using namespace testing_support;
 TEST(SplitParameters, RunsOfAPartAreThePartWhereverItIsCutAgain) {
   for (const Family* family : {&gpt2_family, &llama_family, &bert_family})
     for (bool tied : {true, false})
-      for (int64_t rank = 0; rank < 3; rank++) {
+      for (int rank = 0; rank < 3; rank++) {
         const ModelShape shape = shape_of({.name = "", .family = family, .tied = tied});
-        for (const BlockSpec& block : list_blocks(shape, {.tensor = 3, .tensor_rank = rank}))
+        for (const BlockSpec& block : list_blocks(shape, Mesh({.tensor = 3}, rank)))
           for (const ParameterSpec& p : block.parameters) {
             // By hand: element by element over (before, cut dimension, after).
             std::vector<int64_t> wanted;
@@ -48,7 +49,7 @@ TEST(SplitParameters, AreCutExactlyWhereRanksDifferAndPartsAddUp) {
   const ModelShape shape = shape_of({.name = "", .family = &bert_family, .tied = false});
   const auto whole = list_blocks(shape);
   std::vector<std::vector<BlockSpec>> ranks;
-  for (int64_t rank = 0; rank < 4; rank++) ranks.push_back(list_blocks(shape, {.tensor = 4, .tensor_rank = rank}));
+  for (int rank = 0; rank < 4; rank++) ranks.push_back(list_blocks(shape, Mesh({.tensor = 4}, rank)));
   for (size_t b = 0; b < whole.size(); b++)
     for (size_t i = 0; i < whole[b].parameters.size(); i++) {
       const ParameterSpec& p = whole[b].parameters[i];
@@ -90,7 +91,7 @@ TEST(SplitContext, RanksHoldEveryPositionOnceAndSeeEquallyMuch) {
 TEST(SplitFacts, SayWhatIsSentAndKept) {
   struct Try {
     Model model;
-    Layout layout;
+    SplitOver layout;
   };
   const std::vector<Try> tries{
       {{.name = "gpt2"}, {3}},
@@ -111,9 +112,9 @@ TEST(SplitFacts, SayWhatIsSentAndKept) {
     if (model.kept) micro.dropping_layers = {1};
     // Kept rows lie about unevenly: what each rank sends of them is known of all ranks together.
     std::atomic<int64_t> tensor_bytes_off = 0, context_bytes_off = 0;
-    run_ranks(layout.tensor, layout.context, layout.form, [&](const Ranks& ranks) {
-      const RankResult result = run_rank(model, ranks, at::kFloat);
-      const auto facts = block_facts(shape, micro, Precision::fp32, Packing::fp32, ranks.split);
+    run_ranks(layout.tensor, layout.context, layout.form, [&](const Exchanges& exchanges) {
+      const RankResult result = run_rank(model, exchanges, at::kFloat);
+      const auto facts = block_facts(shape, micro, Precision::fp32, Packing::fp32, exchanges.mesh);
       ExchangeFacts tensor, context;
       auto add = [](ExchangeFacts& sum, const ExchangeFacts& x) {
         sum = {sum.calls + kMicros * x.calls, sum.bytes + kMicros * x.bytes};
@@ -136,8 +137,8 @@ TEST(SplitFacts, SayWhatIsSentAndKept) {
         EXPECT_EQ(result.context.bytes, context.bytes);
       }
       // What the layers leave on their tapes, besides the input that the block before gave them.
-      auto blocks = make_blocks(shape, ranks);
-      const Pass pass = share_of(whole_pass(model, shape.vocab, 0), ranks.split);
+      auto blocks = make_blocks(shape, exchanges);
+      const Pass pass = share_of(whole_pass(model, shape.vocab, 0), exchanges.mesh);
       for (size_t b = 1; b + 1 < blocks.size(); b++) {
         const at::Tensor flat = at::zeros({blocks[b]->spec().flat_size}, at::kFloat);
         blocks[b]->bind(flat, {});
@@ -154,9 +155,9 @@ TEST(SplitFacts, SayWhatIsSentAndKept) {
   }
 }
 
-std::string complaint(const ModelShape& shape, const Split& split) {
+std::string complaint(const ModelShape& shape, const Layout& layout) {
   try {
-    check_split(shape, split);
+    check_layout(shape, layout);
   } catch (const UserError& error) {
     return error.what();
   }
@@ -173,16 +174,16 @@ TEST(SplitChecks, NameWhatDoesNotDivideAndWhatDoes) {
   shape.ffn = 30;
   EXPECT_EQ(complaint(shape, {.tensor = 4}), "parallel.tensor: expected a divisor of model.ffn (30), got 4; use 1 or 2");
   EXPECT_EQ(complaint(shape, {.context = 3}), "no error");
-  EXPECT_EQ(complaint(shape, {.context = 3, .form = kUlysses}),
+  EXPECT_EQ(complaint(shape, {.context = 3, .context_form = kUlysses}),
             "parallel.context: expected a divisor of model.heads (8), got 3; use 1, 2 or 4");
-  EXPECT_EQ(complaint(shape, {.tensor = 2, .context = 4, .form = kUlysses}),
+  EXPECT_EQ(complaint(shape, {.tensor = 2, .context = 4, .context_form = kUlysses}),
             "parallel.context: expected a divisor of model.kv_heads / parallel.tensor (2), got 4; use 1 or 2");
-  EXPECT_THROW(list_blocks(shape, {.tensor = 3}), UserError);
-  EXPECT_EQ(complaint(shape, {.expert = 2}),
+  EXPECT_THROW(list_blocks(shape, Mesh({.tensor = 3})), UserError);
+  EXPECT_EQ(complaint(shape, {.data = 2, .expert = 2}),
             "parallel.expert: expected 1, as the model has no experts, got 2; remove it, or set model.experts.count");
   shape.experts = experts_of(Router::softmax, 6);
-  EXPECT_EQ(complaint(shape, {.expert = 3}), "no error");
-  EXPECT_EQ(complaint(shape, {.expert = 4}),
+  EXPECT_EQ(complaint(shape, {.data = 3, .expert = 3}), "no error");
+  EXPECT_EQ(complaint(shape, {.data = 4, .expert = 4}),
             "parallel.expert: expected a divisor of model.experts.count (6), got 4; use 1, 2, 3 or 6");
   shape.experts = {};
   shape.vocab = 1;

@@ -11,6 +11,7 @@
 #include "families/facts.h"
 #include "model/share.h"
 #include "model/support.h"
+#include "model/thread_ranks.h"
 
 namespace megalith {
 namespace {
@@ -81,8 +82,10 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
   shape.experts = c.experts;
   fill_defaults(shape);
   NobodyThere tensor(c.tensor, 1 % c.tensor), context(c.context, 1 % c.context), expert(c.expert, 0);
-  const Ranks ranks{{c.tensor, tensor.rank(), c.context, context.rank(), c.form, c.expert, 0},
-                    c.tensor > 1 ? &tensor : nullptr, c.context > 1 ? &context : nullptr, c.expert > 1 ? &expert : nullptr};
+  const auto rank = static_cast<int>(tensor.rank() + c.tensor * context.rank());
+  const Exchanges exchanges{Mesh(layout_of(c.tensor, c.context, c.form, c.expert), rank),
+                            c.tensor > 1 ? &tensor : nullptr, c.context > 1 ? &context : nullptr,
+                            c.expert > 1 ? &expert : nullptr};
   const auto type = c.precision == Precision::bf16 ? at::kBFloat16 : at::kFloat;
   MicroBatchShape micro{4, 512, 1.0, 1, c.kept, {}};
   Pass whole;
@@ -96,9 +99,9 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
     micro.dropping_layers = {1};
     whole.dropping = {c.kept, {1}, {}};
   }
-  const Pass pass = share_of(whole, ranks.split);
-  const auto facts = block_facts(shape, micro, c.precision, Packing::fp32, ranks.split);
-  auto blocks = make_blocks(shape, ranks);
+  const Pass pass = share_of(whole, exchanges.mesh);
+  const auto facts = block_facts(shape, micro, c.precision, Packing::fp32, exchanges.mesh);
+  auto blocks = make_blocks(shape, exchanges);
   std::vector<at::Tensor> buffers;
   for (auto& block : blocks) {
     buffers.push_back(normal({block->spec().flat_size}, 3, type).mul_(0.02));

@@ -98,9 +98,9 @@ struct RankResult {
 };
 
 // Ranks of the expert axis have micro-batches of their own.
-inline RankResult run_rank(const Model& m, const Ranks& ranks, at::ScalarType type, int64_t micros = kMicros) {
+inline RankResult run_rank(const Model& m, const Exchanges& exchanges, at::ScalarType type, int64_t micros = kMicros) {
   const ModelShape shape = shape_of(m);
-  auto blocks = make_blocks(shape, ranks);
+  auto blocks = make_blocks(shape, exchanges);
   const auto gradient_type = c10::promoteTypes(type, at::kFloat);
   RankResult result;
   std::vector<at::Tensor> values;
@@ -132,8 +132,8 @@ inline RankResult run_rank(const Model& m, const Ranks& ranks, at::ScalarType ty
     LossSums sums;
   } last;
   for (int64_t i = 0; i < micros; i++) {
-    const int64_t micro = ranks.split.expert_rank * micros + i;
-    const Pass pass = share_of(whole_pass(m, shape.vocab, micro), ranks.split);
+    const int64_t micro = exchanges.mesh.coordinate(Axis::expert) * micros + i;
+    const Pass pass = share_of(whole_pass(m, shape.vocab, micro), exchanges.mesh);
     std::vector<Tape> tapes(blocks.size());
     at::Tensor x, g;
     for (size_t b = 0; b + 1 < blocks.size(); b++) {
@@ -145,8 +145,8 @@ inline RankResult run_rank(const Model& m, const Ranks& ranks, at::ScalarType ty
       g = blocks[b]->backward(g, pass, tapes[b]);
       EXPECT_TRUE(tapes[b].empty());
     }
-    result.tensor = sent(ranks.tensor);
-    result.context = sent(ranks.context);
+    result.tensor = sent(exchanges.tensor);
+    result.context = sent(exchanges.context);
     result.sums.loss += sums.loss;
     result.sums.targets += sums.targets;
     last = {x, pass, sums};
@@ -165,10 +165,10 @@ inline RankResult run_rank(const Model& m, const Ranks& ranks, at::ScalarType ty
 inline Result run(const Model& m, int64_t tensor, int64_t context, ContextForm form, at::ScalarType type, int64_t expert = 1,
            int64_t micros = kMicros) {
   std::vector<RankResult> by_rank(static_cast<size_t>(tensor * context * expert));
-  run_ranks(tensor, context, form, [&](const Ranks& ranks) {
-    const Split& s = ranks.split;
-    const int64_t place = (s.expert_rank * context + s.context_rank) * tensor + s.tensor_rank;
-    by_rank[static_cast<size_t>(place)] = run_rank(m, ranks, type, micros);
+  run_ranks(tensor, context, form, [&](const Exchanges& exchanges) {
+    const Mesh& s = exchanges.mesh;
+    const int64_t place = s.rank();
+    by_rank[static_cast<size_t>(place)] = run_rank(m, exchanges, type, micros);
   }, expert);
   Result result;
   for (int64_t c = 0; c < context * expert; c++)
@@ -233,7 +233,7 @@ inline void expect_same(const Result& got, const Result& wanted, double loss_tol
   std::printf("    loss %.1e, worst gradient %.1e\n", std::abs(got.loss / wanted.loss - 1), worst);
 }
 
-struct Layout {
+struct SplitOver {
   int64_t tensor = 1, context = 1;
   ContextForm form = ContextForm::ring;
 };

@@ -8,7 +8,7 @@ using namespace testing_support;
 
 struct Case {
   Model model;
-  std::vector<Layout> layouts;
+  std::vector<SplitOver> layouts;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.model.name; }
 
@@ -18,7 +18,7 @@ TEST_P(SplitModels, GiveTheLossAndGradientsOfTheWholeOne) {
   const auto& [model, layouts] = GetParam();
   const Result exact = run(model, 1, 1, ContextForm::ring, at::kDouble),
                whole = run(model, 1, 1, ContextForm::ring, at::kFloat);
-  for (const Layout& layout : layouts) {
+  for (const SplitOver& layout : layouts) {
     SCOPED_TRACE(testing::Message() << "tensor " << layout.tensor << ", context " << layout.context
                                     << (layout.form == ContextForm::ulysses ? ", ulysses" : ""));
     std::printf("  %s: tensor %d, context %d%s\n", model.name.c_str(), static_cast<int>(layout.tensor),
@@ -28,10 +28,10 @@ TEST_P(SplitModels, GiveTheLossAndGradientsOfTheWholeOne) {
   }
 }
 
-const std::vector<Layout> kTensor{{2}, {3}, {4}};
-const std::vector<Layout> kContext{{1, 2}, {1, 4}, {1, 2, kUlysses}, {1, 4, kUlysses}};
-const std::vector<Layout> kBoth{{2, 2}, {3, 2, kUlysses}, {2, 3}};
-const std::vector<Layout> kAll{{2},              {3},              {4},    {1, 2},           {1, 4},
+const std::vector<SplitOver> kTensor{{2}, {3}, {4}};
+const std::vector<SplitOver> kContext{{1, 2}, {1, 4}, {1, 2, kUlysses}, {1, 4, kUlysses}};
+const std::vector<SplitOver> kBoth{{2, 2}, {3, 2, kUlysses}, {2, 3}};
+const std::vector<SplitOver> kAll{{2},              {3},              {4},    {1, 2},           {1, 4},
                                {1, 2, kUlysses}, {1, 4, kUlysses}, {2, 2}, {3, 2, kUlysses}, {2, 3}};
 
 INSTANTIATE_TEST_SUITE_P(
@@ -77,7 +77,7 @@ TEST(SplitModels, ComputeInSixteenBitsToo) {
   for (const Family* family : {&gpt2_family, &llama_family, &bert_family}) {
     const Model model{.name = "", .family = family, .tied = false};
     const Result whole = run(model, 1, 1, kRing, at::kBFloat16);
-    for (const Layout& layout : {Layout{2}, Layout{1, 2}, Layout{1, 2, kUlysses}, Layout{2, 2}})
+    for (const SplitOver& layout : {SplitOver{2}, SplitOver{1, 2}, SplitOver{1, 2, kUlysses}, SplitOver{2, 2}})
       expect_same(run(model, layout.tensor, layout.context, layout.form, at::kBFloat16), whole, 2e-3, 0.1);
   }
 }

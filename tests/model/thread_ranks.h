@@ -168,8 +168,14 @@ class ThreadExchange : public Exchange {
   std::vector<at::Tensor> scrap_;
 };
 
-// Runs work(ranks of this rank) on a thread for every rank of a split. The first exception comes out.
-inline void run_ranks(int64_t tensor, int64_t context, ContextForm form, const std::function<void(const Ranks&)>& work,
+inline Layout layout_of(int64_t tensor, int64_t context, ContextForm form, int64_t expert = 1) {
+  const auto ranks = [](int64_t n) { return static_cast<int32_t>(n); };
+  return {.data = ranks(expert), .context = ranks(context), .tensor = ranks(tensor), .expert = ranks(expert),
+          .context_form = form};
+}
+
+// Runs work(exchanges of this rank) on a thread for every rank of a layout. Rethrows the first exception.
+inline void run_ranks(int64_t tensor, int64_t context, ContextForm form, const std::function<void(const Exchanges&)>& work,
                       int64_t expert = 1) {
   const int64_t all = tensor * context * expert;
   std::vector<std::unique_ptr<Rendezvous>> by_tensor, by_context,
@@ -190,10 +196,11 @@ inline void run_ranks(int64_t tensor, int64_t context, ContextForm form, const s
       ThreadExchange along_tensor(*by_tensor[static_cast<size_t>(rank - t)], tensor, t);
       ThreadExchange along_context(*by_context[static_cast<size_t>(rank - c * tensor)], context, c);
       ThreadExchange along_expert(*by_expert[static_cast<size_t>(rank - e * tensor * context)], expert, e);
-      Ranks ranks{{tensor, t, context, c, form, expert, e}, tensor > 1 ? &along_tensor : nullptr,
-                  context > 1 ? &along_context : nullptr, expert > 1 ? &along_expert : nullptr};
+      const Exchanges exchanges{Mesh(layout_of(tensor, context, form, expert), static_cast<int>(rank)),
+                                tensor > 1 ? &along_tensor : nullptr, context > 1 ? &along_context : nullptr,
+                                expert > 1 ? &along_expert : nullptr};
       try {
-        work(ranks);
+        work(exchanges);
       } catch (...) {
         {
           std::lock_guard lock(mutex);

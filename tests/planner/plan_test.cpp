@@ -60,7 +60,7 @@ TEST_F(Planner, APipelinesStepCountsWhatStagesWaitForEachOther) {
   config.train.micro_batch = 1;
   config.parallel.pipeline = 4;
   const auto with = [&](const std::string& schedule) {
-    config.parallel.schedule = schedule;
+    config.parallel.schedule = *value_of<PipelineOrder>(schedule);
     return make_plan(config);
   };
   const Plan plan = with("1f1b"), filled = with("zero_bubble");

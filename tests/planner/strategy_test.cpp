@@ -67,7 +67,7 @@ StrategyLimits with_device(int64_t host, int64_t device) {  // bytes
   limits.memory.spill = "disk";
   limits.room = host;
   limits.device = device;
-  limits.division.device = true;
+  limits.layout.device = true;
   return limits;
 }
 

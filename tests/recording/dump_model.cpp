@@ -105,20 +105,20 @@ const char* const kOptimizers[] = {"adamw", "adamw, optimizer_state: bf16", "ada
 // Facts of every rank of a small split: plans use the first rank's only, engines their own.
 void print_rank_facts(const NamedModel& model) {
   const ModelShape shape = read_run(model).model.shape;
-  for (int64_t tensor : {1, 2})
-    for (int64_t context : {1, 2})
-      for (int64_t rank = 0; rank < tensor * context; rank++)
+  for (int32_t tensor : {1, 2})
+    for (int32_t context : {1, 2})
+      for (int32_t rank = 0; rank < tensor * context; rank++)
         for (int64_t length : {63, 64}) {
-          const Split split{.tensor = tensor, .tensor_rank = rank % tensor, .context = context, .context_rank = rank / tensor};
+          const Mesh mesh({.context = context, .tensor = tensor}, rank);
           print_facts(fmt::format("{} | tensor {}, context {}, rank {}, {} tokens", model.name, tensor, context, rank, length),
                       block_facts(shape, {.sequences = 2, .length = length, .micros = 4}, Precision::fp32, Packing::fp32,
-                                  split));
+                                  mesh));
         }
 }
 
-void print_blocks(const ModelShape& shape, const Split& split) {
+void print_blocks(const ModelShape& shape, const Mesh& mesh) {
   int64_t number = 0;  // of the parameter in the model: random numbers are keyed by it
-  for (const BlockSpec& block : list_blocks(shape, split)) {
+  for (const BlockSpec& block : list_blocks(shape, mesh)) {
     fmt::print("{}: kind {}, layer {}, {} elements\n", block.name, static_cast<int>(block.kind), block.layer,
                block.flat_size);
     for (const FlatPart& part : block.parts)
@@ -182,12 +182,11 @@ void dump_parameters() {
   for (const NamedModel& model : small_models()) {
     const ModelShape shape = read_run(model).model.shape;
     fmt::print("== {}: {} parameters\n", model.name, parameter_count(shape));
-    for (int64_t tensor : {1, 2, 4})
-      for (int64_t expert : {1, 2})
-        for (int64_t rank = 0; rank < tensor * expert && (expert == 1 || shape.experts.any()); rank++) {
+    for (int32_t tensor : {1, 2, 4})
+      for (int32_t expert : {1, 2})
+        for (int32_t rank = 0; rank < tensor * expert && (expert == 1 || shape.experts.any()); rank++) {
           fmt::print("== {} | tensor {}, expert {}, rank {}\n", model.name, tensor, expert, rank);
-          print_blocks(shape,
-                       {.tensor = tensor, .tensor_rank = rank % tensor, .expert = expert, .expert_rank = rank / tensor});
+          print_blocks(shape, Mesh({.data = expert, .tensor = tensor, .expert = expert}, rank));
         }
   }
 }

@@ -68,10 +68,10 @@ void print_ops(const Schedule& s) {
   fmt::print("{} blocks, {} micro-batches, training {}, puts off {}\n", s.blocks.size(), s.micros, s.training,
              s.defers_weight_gradients);
   fmt::print("placement{}; keep{}; parks {}; stages {}\n", words(s.placement, kPlacements), words(s.keep, kKeeps),
-             digits(s.offloads), s.division.stages.of);
-  const Division& d = s.division;
-  fmt::print("ranks {}, tensor {}, replicas {}, zero {}, expert {}, stage {}, device {}\n", d.ranks, d.tensor,
-             d.sharding.replicas, d.sharding.zero, d.sharding.expert, d.stages.here, d.device);
+             digits(s.offloads), s.layout.stages.of);
+  const RankLayout& d = s.layout;
+  fmt::print("ranks {}, tensor {}, replicas {}, zero {}, expert {}, stage {}, device {}\n", d.sizes().ranks(),
+             d.sizes().tensor, d.sizes().replicas(), d.sizes().zero, d.sizes().expert, d.stage(), d.device);
   for (size_t i = 0; i < s.ops.size(); i++) {
     const Op& op = s.ops[i];
     fmt::print("{} {} b{} m{} {} <{}>\n", i, op_name(op.kind), op.block, op.micro, name(op.lane), fmt::join(op.after, ","));
@@ -168,7 +168,7 @@ void show_random(const View& view) {
   for (int i = 0; i < 80; i++) {
     const auto blocks = make_blocks(pick(random, 3, 7), pick(random, 0, 1) == 1);
     const int32_t micros = pick(random, 1, 5);
-    const RankLayout layout = random_layout(random, blocks);
+    const RandomLayout layout = random_layout(random, blocks);
     std::vector<Schedule> stages;
     for (int32_t stage = 0; stage < layout.stages; stage++) {
       stages.push_back(of_stage(blocks, micros, layout, stage));
@@ -252,7 +252,7 @@ void try_rooms(StagePlans plans) {
       return least + std::max<int64_t>(0, most(plain, tier) - least) * fifths / 5;
     };
     limits.room = between(Tier::host);
-    if (limits.division.device) limits.device = between(Tier::device);
+    if (limits.layout.device) limits.device = between(Tier::device);
     plans.found(limits.room, fitting_strategies(plans.blocks, plans.micros, limits));
   }
 }
@@ -293,10 +293,10 @@ void show_planned(const View& view) {
   };
   for_each_stage(show_stage, [&](const std::string& title, const std::vector<Schedule>& stages) {
     std::vector<RankSchedule> ranks;
-    for (int32_t column = 0; column < std::min(2, stages.front().division.sharding.replicas); column++)
+    for (int32_t column = 0; column < std::min(2, stages.front().layout.sizes().replicas()); column++)
       for (const Schedule& stage : stages) ranks.push_back({&stage, column});
     fmt::print("== {} together\n", title);
-    if (view.together && stages.front().division.ranks > 1) view.together(ranks);
+    if (view.together && stages.front().layout.sizes().ranks() > 1) view.together(ranks);
   });
 }
 

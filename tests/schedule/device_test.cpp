@@ -14,10 +14,10 @@ namespace {
 
 constexpr Placement M = Placement::in_memory, O = Placement::optimizer_on_disk, A = Placement::on_disk;
 
-Division on_device() {
-  Division division;
-  division.device = true;
-  return division;
+RankLayout on_device() {
+  RankLayout layout;
+  layout.device = true;
+  return layout;
 }
 
 Schedule step_on_device(int32_t blocks, std::vector<Placement> placement, int32_t window, int32_t ahead = 0,
@@ -140,7 +140,7 @@ TEST(Device, EverySingleDeletionIsCaught) {
 
 TEST(Device, ADeviceAndSeveralRanksAreNotMixed) {
   Schedule step = step_on_device(4, {}, 1);
-  step.division.ranks = 2;
+  step.layout.mesh = Mesh({.data = 2});
   EXPECT_FALSE(check(step).empty());
 }
 

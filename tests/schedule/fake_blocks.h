@@ -133,7 +133,7 @@ class FakeBlocks {
       case ops::offload_gradient: {
         const Buffer gradient = whole_gradient(*block);
         w.set(block->stowed, hash(75, {&block->stowed, &gradient}));
-        if (!schedule_.slices() && !schedule_.division.device) clear_gradient();
+        if (!schedule_.slices() && !schedule_.layout.device) clear_gradient();
         w.clear(block->sum);
         break;
       }
@@ -192,7 +192,7 @@ class FakeBlocks {
         break;
       }
       case ops::gradient_norm: w.set(block->norm, whole_gradient(*block)); break;
-      case ops::prepare_update: w.set(scale_, schedule_.division.ranks > 1 ? totals_ : losses_and_norms()); break;
+      case ops::prepare_update: w.set(scale_, schedule_.layout.sizes().ranks() > 1 ? totals_ : losses_and_norms()); break;
       case ops::optimizer_step: {
         const Buffer gradient = whole_gradient(*block);
         Buffer updated = hash(70, {home, &gradient, &block->optimizer, &scale_});
@@ -286,7 +286,7 @@ class FakeBlocks {
 
   // What updates change.
   Buffer& home_of(Block& block) const {
-    return schedule_.slices() || schedule_.division.device ? block.slice : block.parameters;
+    return schedule_.slices() || schedule_.layout.device ? block.slice : block.parameters;
   }
   // Of a block whose moments are away: where the gradient waits for its update.
   Buffer& pending_of(BlockId id) {
@@ -295,7 +295,7 @@ class FakeBlocks {
     return schedule_.gradient_stays(id) ? block.gradient : block.sum;
   }
   Buffer whole_gradient(const Block& block) const {
-    return schedule_.reduces() || schedule_.division.device ? hash(50, {&block.sum})
+    return schedule_.reduces() || schedule_.layout.device ? hash(50, {&block.sum})
                                                             : hash(50, {&block.gradient, &block.table, &block.products});
   }
   Buffer losses_and_norms() const {

@@ -91,10 +91,10 @@ class FakeRanks {
       case ops::reduce_gradient: {
         // Of ranks that share the inside of blocks each gathers its share; in sums all take part.
         const bool all = op.kind == ops::reduce_gradient;
-        const int32_t stage = schedule.division.stages.here, share = ranks_[rank].tensor_rank;
-        Rendezvous it{{all && schedule.division.tensor > 1 ? Channel::shares : Channel::replicas, stage, all ? 0 : share, 0}};
+        const int32_t stage = schedule.layout.stage(), share = ranks_[rank].tensor_rank;
+        Rendezvous it{{all && schedule.layout.sizes().tensor > 1 ? Channel::shares : Channel::replicas, stage, all ? 0 : share, 0}};
         for (size_t r = 0; r < ranks_.size(); r++) {
-          if (ranks_[r].schedule->division.stages.here != stage || (!all && ranks_[r].tensor_rank != share)) continue;
+          if (ranks_[r].schedule->layout.stage() != stage || (!all && ranks_[r].tensor_rank != share)) continue;
           it.side += r < rank;
           it.sides++;
         }
@@ -103,14 +103,14 @@ class FakeRanks {
       case ops::forward:
       case ops::recompute:
       case ops::backward: {
-        if (schedule.division.sharding.expert == 1 || schedule.blocks[op.block].expert_forward.calls == 0)
+        if (schedule.layout.sizes().expert == 1 || schedule.blocks[op.block].expert_forward.calls == 0)
           return std::nullopt;
         const RankSchedule& me = ranks_[rank];
-        const int32_t stage = schedule.division.stages.here;
+        const int32_t stage = schedule.layout.stage();
         Rendezvous it{{Channel::experts, stage, me.tensor_rank, me.experts}};
         for (size_t r = 0; r < ranks_.size(); r++) {
           const RankSchedule& other = ranks_[r];
-          if (other.schedule->division.stages.here != stage || other.tensor_rank != me.tensor_rank || other.experts != me.experts)
+          if (other.schedule->layout.stage() != stage || other.tensor_rank != me.tensor_rank || other.experts != me.experts)
             continue;
           it.side += r < rank;
           it.sides++;

@@ -146,7 +146,7 @@ TEST(Mutation, AThousandDamagedSchedulesOfSeveralRanksAreCaughtOrHarmless) {
     auto blocks = make_blocks(pick(random, 3, 6), pick(random, 0, 1) == 1);
     if (pick(random, 0, 3) == 0)
       for (size_t b = 1; b + 1 < blocks.size(); b++) blocks[b].packs_input = true;
-    const RankLayout layout = random_layout(random, blocks);
+    const RandomLayout layout = random_layout(random, blocks);
     const int32_t count = layout.ranks(), micros = pick(random, 1, 3);
     if (count == 1 || count > 6) continue;
     std::vector<Schedule> stages;

@@ -15,7 +15,7 @@
 
 namespace megalith {
 
-struct RankLayout {
+struct RandomLayout {
   int32_t stages = 1, pieces = 1, replicas = 1, zero = 0, tensor = 1, expert = 1;
   PipelineOrder order = PipelineOrder::one_f_one_b;
   int32_t window = 1;
@@ -29,31 +29,34 @@ struct RankLayout {
   }
 };
 
-inline Schedule of_stage(std::vector<BlockFacts> blocks, int32_t micros, const RankLayout& layout, int32_t stage) {
-  Division division{.ranks = layout.ranks(),
-                    .tensor = layout.tensor,
-                    .sharding = {layout.replicas, layout.zero, layout.expert},
-                    .stages = {}};
-  for (size_t b = 1; b + 1 < blocks.size() && layout.expert > 1; b++)
+inline Schedule of_stage(std::vector<BlockFacts> blocks, int32_t micros, const RandomLayout& random, int32_t stage) {
+  for (size_t b = 1; b + 1 < blocks.size() && random.expert > 1; b++)
     if (b % 2 == 1) blocks[b].expert_forward.calls = 1;  // every other layer has experts
-  if (layout.stages > 1) division.stages = {balanced_stages(blocks, layout.stages, layout.pieces), stage};
-  const bool comes_and_goes = !layout.placement.empty() || layout.zero == 3;
+  RankLayout layout{Mesh::of_stage({.data = random.replicas,
+                                    .pipeline = random.stages,
+                                    .tensor = random.tensor,
+                                    .expert = random.expert,
+                                    .zero = random.zero},
+                                   stage),
+                    {}};
+  if (random.stages > 1) layout.stages = {balanced_stages(blocks, random.stages, random.pieces)};
+  const bool comes_and_goes = !random.placement.empty() || random.zero == 3;
   Schedule step;
-  if (!layout.training)
-    step = evaluation_step(blocks, micros, comes_and_goes ? ComputeOrder::by_block : ComputeOrder::by_micro, division);
-  else if (layout.stages > 1)
+  if (!random.training)
+    step = evaluation_step(blocks, micros, comes_and_goes ? ComputeOrder::by_block : ComputeOrder::by_micro, layout);
+  else if (random.stages > 1)
     step =
-        pipeline_step(blocks, micros, comes_and_goes ? PipelineOrder::breadth_first : layout.order, layout.keep, division);
+        pipeline_step(blocks, micros, comes_and_goes ? PipelineOrder::breadth_first : random.order, random.keep, layout);
   else
-    step = training_step(blocks, micros, comes_and_goes ? ComputeOrder::by_block : ComputeOrder::by_micro, layout.keep,
-                         division);
-  step = with_residency(std::move(step), layout.placement, layout.window);
-  return layout.saves ? with_save(std::move(step)) : step;
+    step = training_step(blocks, micros, comes_and_goes ? ComputeOrder::by_block : ComputeOrder::by_micro, random.keep,
+                         layout);
+  step = with_residency(std::move(step), random.placement, random.window);
+  return random.saves ? with_save(std::move(step)) : step;
 }
 
-inline RankLayout random_layout(Random& random, const std::vector<BlockFacts>& blocks) {
+inline RandomLayout random_layout(Random& random, const std::vector<BlockFacts>& blocks) {
   const auto count = static_cast<int32_t>(blocks.size());
-  RankLayout layout;
+  RandomLayout layout;
   layout.stages = pick(random, 1, std::min(4, count));
   layout.pieces = layout.stages > 1 ? pick(random, 1, std::min(3, count / layout.stages)) : 1;
   layout.order = static_cast<PipelineOrder>(pick(random, 0, 4));
@@ -92,7 +95,7 @@ inline void spread_work(Schedule& schedule, Random& random) {
 }
 
 // The schedules of all ranks: a row of stages for every share of every replica. Borrows `stages`.
-inline std::vector<RankSchedule> ranks_of(const std::vector<Schedule>& stages, const RankLayout& layout) {
+inline std::vector<RankSchedule> ranks_of(const std::vector<Schedule>& stages, const RandomLayout& layout) {
   std::vector<RankSchedule> ranks;
   for (int32_t column = 0; column < layout.replicas * layout.tensor; column++)
     for (const Schedule& stage : stages)

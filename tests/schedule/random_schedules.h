@@ -75,10 +75,10 @@ inline std::vector<Keep> random_keep(Random& random, const std::vector<BlockFact
   return keep;
 }
 
-inline Schedule random_step(Random& random, std::vector<BlockFacts> blocks, int32_t micros, Division division = {}) {
+inline Schedule random_step(Random& random, std::vector<BlockFacts> blocks, int32_t micros, RankLayout layout = {}) {
   auto keep = pick(random, 0, 1) == 1 ? random_keep(random, blocks) : std::vector<Keep>();
   return training_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1)), std::move(keep),
-                       std::move(division));
+                       std::move(layout));
 }
 
 // The step with the inputs of some of the layers that keep nothing else on disk; half of the time none.
@@ -109,19 +109,19 @@ inline Schedule random_spilled(Random& random, std::vector<BlockFacts> blocks, i
 inline Schedule random_on_device(Random& random, std::vector<BlockFacts> blocks, int32_t micros) {
   const auto placement = pick(random, 0, 1) == 1 ? random_placement(random, blocks.size()) : std::vector<Placement>();
   const int32_t window = pick(random, 1, 4), ahead = pick(random, 0, 3);
-  Division division;
-  division.device = true;
+  RankLayout layout;
+  layout.device = true;
   switch (pick(random, 0, 5)) {
-    case 0: return with_save(apply_pending_only(std::move(blocks), placement, division));
+    case 0: return with_save(apply_pending_only(std::move(blocks), placement, layout));
     case 1:
       return with_residency(
-          evaluation_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1)), division), placement,
+          evaluation_step(std::move(blocks), micros, static_cast<ComputeOrder>(pick(random, 0, 1)), layout), placement,
           window, ahead);
     case 2:
-      return with_save(with_residency(some_parked(random, random_step(random, std::move(blocks), micros, division)),
+      return with_save(with_residency(some_parked(random, random_step(random, std::move(blocks), micros, layout)),
                                       placement, window, ahead));
     default:
-      return with_residency(some_parked(random, random_step(random, std::move(blocks), micros, division)), placement, window,
+      return with_residency(some_parked(random, random_step(random, std::move(blocks), micros, layout)), placement, window,
                             ahead);
   }
 }

@@ -18,7 +18,7 @@ namespace megalith {
 namespace {
 
 // Every rank's own check, and all together; the first problem or nothing.
-std::string problem(const std::vector<BlockFacts>& blocks, int32_t micros, const RankLayout& layout) {
+std::string problem(const std::vector<BlockFacts>& blocks, int32_t micros, const RandomLayout& layout) {
   std::vector<Schedule> stages;
   for (int32_t stage = 0; stage < layout.stages; stage++) {
     stages.push_back(of_stage(blocks, micros, layout, stage));
@@ -35,7 +35,7 @@ TEST(Ranks, RandomLayoutsPassAndMeet) {
   for (int i = 0; i < 600; i++) {
     const auto blocks = make_blocks(pick(random, 3, 9), pick(random, 0, 1) == 1);
     const int32_t micros = pick(random, 1, 9);
-    const RankLayout layout = random_layout(random, blocks);
+    const RandomLayout layout = random_layout(random, blocks);
     ASSERT_EQ(problem(blocks, micros, layout), "") << i << ": " << blocks.size() << " blocks, " << micros
                                                    << " micro-batches, " << layout.name();
     seen.insert(layout.name());
@@ -51,7 +51,7 @@ int count(const Schedule& schedule, OpKind kind) {
 TEST(Ranks, AStageThatDoesNotStayGathersEachBlockOnceADirection) {
   // ZeRO 3 over a pipeline, four micro-batches: embedding and head once, layers twice, whatever the number.
   const auto blocks = make_blocks(8, false);
-  const RankLayout layout{.stages = 2, .replicas = 2, .zero = 3, .window = 1};
+  const RandomLayout layout{.stages = 2, .replicas = 2, .zero = 3, .window = 1};
   int gathers = 0, reduces = 0;
   for (int32_t stage = 0; stage < 2; stage++) {
     const Schedule step = of_stage(blocks, 4, layout, stage);
@@ -70,7 +70,7 @@ TEST(Ranks, OneForwardOneBackwardKeepsAsManyAsThereAreStagesBehind) {
     const Schedule step = of_stage(blocks, 8, {.stages = 4}, stage);
     int now = 0, most = 0;
     const BlockId block = static_cast<BlockId>(
-        std::find(step.division.stages.of.begin(), step.division.stages.of.end(), stage) - step.division.stages.of.begin());
+        std::find(step.layout.stages.of.begin(), step.layout.stages.of.end(), stage) - step.layout.stages.of.begin());
     for (const Op& op : step.ops) {
       if (op.block != block) continue;
       if (op.kind == ops::forward) most = std::max(most, ++now);
@@ -102,7 +102,7 @@ TEST(Ranks, ZeroBubbleKeepsNoMoreThanTheFirstStageOfOneForwardOneBackward) {
 }
 
 // The step's seconds and what its stages wait for each other, by an order.
-std::pair<double, double> step_and_waits(const std::vector<BlockFacts>& blocks, int32_t micros, const RankLayout& layout) {
+std::pair<double, double> step_and_waits(const std::vector<BlockFacts>& blocks, int32_t micros, const RandomLayout& layout) {
   const MachineSpeeds speeds{.flops = 1e9, .memory_bandwidth = 1e15};
   std::vector<Schedule> stages;
   std::vector<std::vector<Cost>> costs;
@@ -144,7 +144,7 @@ TEST(Ranks, RandomLayoutsAreSimulatedToTheirEnd) {
   Random random(19);
   for (int i = 0; i < 200; i++) {
     const auto blocks = make_blocks(pick(random, 3, 9), pick(random, 0, 1) == 1);
-    const RankLayout layout = random_layout(random, blocks);
+    const RandomLayout layout = random_layout(random, blocks);
     std::vector<Schedule> stages;
     std::vector<std::vector<Cost>> costs;
     for (int32_t stage = 0; stage < layout.stages; stage++) stages.push_back(of_stage(blocks, 4, layout, stage));
@@ -196,7 +196,7 @@ TEST(Ranks, ExpertsAreSlicedOverTheRanksThatHaveTheSame) {
 // Rows travel while a layer runs: ranks that have its experts between them run it at the same time.
 TEST(Ranks, LayersWithExpertsRunTogetherOrAreFound) {
   const auto blocks = make_blocks(5, false);
-  const RankLayout layout{.replicas = 4, .expert = 2};
+  const RandomLayout layout{.replicas = 4, .expert = 2};
   const Schedule step = of_stage(blocks, 2, layout, 0);
   const std::vector<Schedule> stages{step};
   const std::vector<RankSchedule> ranks = ranks_of(stages, layout);
@@ -209,7 +209,7 @@ TEST(Ranks, LayersWithExpertsRunTogetherOrAreFound) {
   };
   EXPECT_EQ(problem_with(step, 1), "none");
   // One rank recomputes a layer that the others keep.
-  RankLayout again = layout;
+  RandomLayout again = layout;
   again.keep.assign(blocks.size(), Keep::all);
   again.keep[1] = Keep::input;
   const Schedule recomputes = of_stage(blocks, 2, again, 0);
@@ -228,7 +228,7 @@ TEST(Ranks, LayersWithExpertsRunTogetherOrAreFound) {
 
 TEST(Ranks, WhatGoesTheSameWayHasItsTurn) {
   const auto blocks = make_blocks(4, false);
-  const RankLayout layout{.stages = 2};
+  const RandomLayout layout{.stages = 2};
   std::vector<Schedule> stages{of_stage(blocks, 2, layout, 0), of_stage(blocks, 2, layout, 1)};
   stages[0].ops[find(stages[0], ops::send_activation, 1, 1)].lane = Lane::write;  // free to overtake
   EXPECT_TRUE(check(stages[0]).empty());
@@ -245,7 +245,7 @@ TEST(Ranks, LostExchangesAreFound) {
   int found = 0, tried = 0;
   while (tried < 300) {
     const auto blocks = make_blocks(pick(random, 4, 8), pick(random, 0, 1) == 1);
-    const RankLayout layout = random_layout(random, blocks);
+    const RandomLayout layout = random_layout(random, blocks);
     if (layout.ranks() == 1 || !layout.training) continue;
     std::vector<Schedule> stages;
     for (int32_t stage = 0; stage < layout.stages; stage++) stages.push_back(of_stage(blocks, 4, layout, stage));

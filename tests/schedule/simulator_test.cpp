@@ -141,8 +141,8 @@ TEST(Simulator, TimeLiesBetweenItsBoundsAndMemoryWithinTheCheckersBound) {
     const MemoryBound bound = memory_bound(schedule, HappensBefore(schedule));
     EXPECT_LE(s.peak_bytes, bound.bytes);
     EXPECT_LE(s.on_device.total(), memory_bound(schedule, HappensBefore(schedule), Tier::device).bytes);
-    EXPECT_EQ(s.on_device.total() > 0, schedule.division.device && schedule.micros > 0);
-    if (schedule.division.device) continue;
+    EXPECT_EQ(s.on_device.total() > 0, schedule.layout.device && schedule.micros > 0);
+    if (schedule.layout.device) continue;
     if (i % 2 == 1 && schedule.placement.empty() && schedule.offloads.empty() && find(schedule, ops::commit) == kNoOp) {
       EXPECT_EQ(s.peak_bytes, bound.bytes);  // one lane holds all of the memory: nothing to be unsure of
     }

@@ -99,7 +99,7 @@ TEST(BasePass, NoDependencyFollowsFromTheOthers) {
   for (int i = 0; i < 60; i++) {
     const Schedule schedule = random_schedule(random);
     // with_residency and with_input_offload name what lanes give anyway, and make room.
-    if (!schedule.placement.empty() || !schedule.offloads.empty() || schedule.division.device) continue;
+    if (!schedule.placement.empty() || !schedule.offloads.empty() || schedule.layout.device) continue;
     for (size_t op = 0; op < schedule.ops.size(); op++) {
       for (OpId after : schedule.ops[op].after) {
         EXPECT_LT(after, static_cast<OpId>(op)) << "only earlier ops are named";

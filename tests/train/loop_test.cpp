@@ -58,7 +58,7 @@ struct FailingRun : OwnCache {
     const StepShapes shapes(config);
     const Plan plan = make_plan(config, Measuring::forbidden);
     Engine engine(config.model.shape, config.train, 1, /*training=*/true,
-                  {plan.strategy.placement, "", {}, plan.micros, plan.staging, nullptr}, nullptr, plan.strategy.division);
+                  {plan.strategy.placement, "", {}, plan.micros, plan.staging, nullptr});
     engine.state().initialise(1);
     launch::StatusPage page;
     const RunDirectory directory(dir.path());

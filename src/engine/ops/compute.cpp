@@ -81,7 +81,7 @@ void prepare_update(StepState& step, const Op&) {
   const double scale = step.counters.loss_scale.scale, norm = std::sqrt(squares) / scale;
   double loss = step.outcome.loss;  // of all ranks, if there are several
   for (const MicroState& micro : step.micros)
-    if (!step.team) loss += micro.sums.loss;
+    if (!step.groups) loss += micro.sums.loss;
   step.outcome.gradient_norm = norm;
   step.outcome.loss_scale = scale;
   step.outcome.skipped = !std::isfinite(norm) || !std::isfinite(loss);

@@ -31,22 +31,22 @@ at::Tensor& gradient(StepState& step, const Op& op) { return step.micro(op).grad
 std::span<const OpHandler> pipeline_handlers() {
   static constexpr OpHandler all[] = {
       {ops::send_activation,
-       [](StepState& step, const Op& op) { send(step, activation(step, op), step.team->forward_way(), op.block + 1); }},
+       [](StepState& step, const Op& op) { send(step, activation(step, op), step.groups->pipeline_forward(), op.block + 1); }},
       {ops::receive_activation,
-       [](StepState& step, const Op& op) { activation(step, op) = receive(step, op, step.team->forward_way(), op.block); }},
+       [](StepState& step, const Op& op) { activation(step, op) = receive(step, op, step.groups->pipeline_forward(), op.block); }},
       {ops::send_output_gradient,
-       [](StepState& step, const Op& op) { send(step, gradient(step, op), step.team->backward_way(), op.block); }},
+       [](StepState& step, const Op& op) { send(step, gradient(step, op), step.groups->pipeline_backward(), op.block); }},
       {ops::receive_output_gradient,
        [](StepState& step, const Op& op) {
-         gradient(step, op) = receive(step, op, step.team->backward_way(), op.block + 1);
+         gradient(step, op) = receive(step, op, step.groups->pipeline_backward(), op.block + 1);
        }},
       {ops::sync_tied_table,
        [](StepState& step, const Op& op) {
-         sync_tied_table(step.model, op.block, step.team->table_way(), table_peer(step, op));
+         sync_tied_table(step.model, op.block, step.groups->pipeline_table(), table_peer(step, op));
        }},
       {ops::sync_tied_gradient,
        [](StepState& step, const Op& op) {
-         sync_tied_gradient(step.model, op.block, step.team->table_way(), table_peer(step, op));
+         sync_tied_gradient(step.model, op.block, step.groups->pipeline_table(), table_peer(step, op));
        }},
   };
   return all;

@@ -7,8 +7,8 @@ namespace megalith {
 namespace {
 
 void all_reduce_totals(StepState& step, const Op&) {
-  Team& team = *step.team;
-  const bool counts = team.counts_losses() && (!step.input.same_for_all || team.mesh().first(Axis::data));
+  ProcessGroups& groups = *step.groups;
+  const bool counts = groups.counts_losses() && (!step.input.same_for_all || groups.mesh().first(Axis::data));
   // Loss, targets, squares of the gradient, number of ranks that were asked to stop.
   std::vector<double> sums{0, 0, 0, step.input.stop_requested && step.input.stop_requested() ? 1.0 : 0.0};
   for (const MicroState& micro : step.micros) {
@@ -18,9 +18,9 @@ void all_reduce_totals(StepState& step, const Op&) {
   for (double s : step.squares) sums[2] += s;
   const size_t plain = sums.size();
   // Ranks that share sequences or the inside of blocks know the same about their routers.
-  const bool routes = team.mesh().first(Axis::tensor) && team.mesh().first(Axis::context);
+  const bool routes = groups.mesh().first(Axis::tensor) && groups.mesh().first(Axis::context);
   for (double number : routing_numbers(step)) sums.push_back(routes ? number : 0);
-  team.everyone().all_reduce(std::span<double>(sums));
+  groups.everyone().all_reduce(std::span<double>(sums));
   step.outcome.routing =
       record_of({sums.begin() + static_cast<std::ptrdiff_t>(plain), sums.end()}, step.model.shape().experts.count);
   step.outcome.loss = sums[0];
@@ -34,10 +34,10 @@ void all_reduce_totals(StepState& step, const Op&) {
 std::span<const OpHandler> ranks_handlers() {
   static constexpr OpHandler all[] = {
       {ops::gather_parameters,
-       [](StepState& step, const Op& op) { gather_parameters(step.model, op.block, step.team->replicas_net()); }},
+       [](StepState& step, const Op& op) { gather_parameters(step.model, op.block, step.groups->replicas()); }},
       {ops::reduce_gradient,
        [](StepState& step, const Op& op) {
-         reduce_gradient(step.model, op.block, step.team->replicas_net(), step.team->tensor_net());
+         reduce_gradient(step.model, op.block, step.groups->replicas(), step.groups->tensor_gradients());
        }},
       {ops::all_reduce_totals, all_reduce_totals},
   };

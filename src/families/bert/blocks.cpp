@@ -47,7 +47,7 @@ class BertEmbedding : public EmbeddingBlock {
     types_ = weight("token_type_embeddings.weight");
     norm_ = {weight("LayerNorm.weight"), weight("LayerNorm.bias"), shape_.norm_eps};
   }
-  TokenTable words_{shape_, ranks_};
+  TokenTable words_{shape_, exchanges_};
   Weight positions_, types_;
   LayerNorm norm_;
   DropPlace dropout_{shape_.dropout.embedding, RandomUse::embedding_dropout};
@@ -123,12 +123,12 @@ class BertLayer : public Block {
     norm2_ = {weight(out + "LayerNorm.weight"), weight(out + "LayerNorm.bias"), shape_.norm_eps};
   }
 
-  RowShares shares_{ranks_.tensor};
+  RowShares shares_{exchanges_.tensor};
   Linear to_qkv_;
   DeepLinear from_heads_;
   LayerNorm norm1_, norm2_;
   GeluFeedForward feed_forward_;
-  Attention attention_ = attention_of(shape_, ranks_, spec_.layer);
+  Attention attention_ = attention_of(shape_, exchanges_, spec_.layer);
   DropPlace drop1_{shape_.dropout.residual, RandomUse::residual_dropout, spec_.layer, 0};
   DropPlace drop2_{shape_.dropout.residual, RandomUse::residual_dropout, spec_.layer, 1};
 };
@@ -140,7 +140,7 @@ class BertHead : public HeadBlock {
   void tie(const Weight& table) override { output_.table = table; }
 
   LossSums loss_and_gradient(const at::Tensor& x_NC, const Pass& pass, at::Tensor& gx_NC) override {
-    TargetRows rows = target_rows(pass.targets_N, ranks_.tensor);
+    TargetRows rows = target_rows(pass.targets_N, exchanges_.tensor);
     at::Tensor x_RC = rows.select(x_NC), h_RC = dense_.forward(x_RC), a_RC = kernels::gelu(h_RC, kernels::GeluForm::erf);
     Normed normed = norm_.forward(a_RC);
     at::Tensor n_RC = rows.gather(normed.y_NC), gn_RC = at::empty_like(n_RC);
@@ -153,7 +153,7 @@ class BertHead : public HeadBlock {
   }
 
   LossSums loss(const at::Tensor& x_NC, const Pass& pass, at::Tensor* each_N) override {
-    return target_rows(pass.targets_N, ranks_.tensor).loss(output_, x_NC, each_N, [&](const at::Tensor& x_RC) {
+    return target_rows(pass.targets_N, exchanges_.tensor).loss(output_, x_NC, each_N, [&](const at::Tensor& x_RC) {
       return transform(x_RC);
     });
   }
@@ -172,18 +172,18 @@ class BertHead : public HeadBlock {
   }
   Linear dense_;
   LayerNorm norm_;
-  VocabularyLoss output_ = vocabulary_loss_of(shape_, ranks_);
+  VocabularyLoss output_ = vocabulary_loss_of(shape_, exchanges_);
 };
 
 }  // namespace
 
-std::unique_ptr<Block> make_block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks) {
+std::unique_ptr<Block> make_block(const ModelShape& shape, BlockSpec spec, const Exchanges& exchanges) {
   switch (spec.kind) {
-    case BlockKind::embedding: return std::make_unique<BertEmbedding>(shape, std::move(spec), ranks);
-    case BlockKind::layer: return std::make_unique<Dropping<BertLayer>>(shape, std::move(spec), ranks);
+    case BlockKind::embedding: return std::make_unique<BertEmbedding>(shape, std::move(spec), exchanges);
+    case BlockKind::layer: return std::make_unique<Dropping<BertLayer>>(shape, std::move(spec), exchanges);
     case BlockKind::head: break;
   }
-  return std::make_unique<BertHead>(shape, std::move(spec), ranks);
+  return std::make_unique<BertHead>(shape, std::move(spec), exchanges);
 }
 
 }  // namespace megalith::bert

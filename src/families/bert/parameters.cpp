@@ -5,8 +5,8 @@
 
 namespace megalith::bert {
 
-std::vector<BlockSpec> parameters(const ModelShape& s, const Split& split) {
-  const Cutter own(split);
+std::vector<BlockSpec> parameters(const ModelShape& s, const Mesh& mesh) {
+  const Cutter own(mesh);
   const int64_t C = s.hidden, F = s.ffn;
   std::vector<BlockSpec> blocks;
   const std::string e = "bert.embeddings.";

@@ -35,7 +35,7 @@ class Gpt2Embedding : public EmbeddingBlock {
     tokens_.weight = weight("wte.weight");
     positions_ = weight("wpe.weight");
   }
-  TokenTable tokens_{shape_, ranks_};
+  TokenTable tokens_{shape_, exchanges_};
   Weight positions_;
   DropPlace dropout_{shape_.dropout.embedding, RandomUse::embedding_dropout};
 };
@@ -67,13 +67,13 @@ class Gpt2Head : public DecoderHead<LayerNorm> {
 
 }  // namespace
 
-std::unique_ptr<Block> make_block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks) {
+std::unique_ptr<Block> make_block(const ModelShape& shape, BlockSpec spec, const Exchanges& exchanges) {
   switch (spec.kind) {
-    case BlockKind::embedding: return std::make_unique<Gpt2Embedding>(shape, std::move(spec), ranks);
-    case BlockKind::layer: return std::make_unique<Dropping<Gpt2Layer>>(shape, std::move(spec), ranks);
+    case BlockKind::embedding: return std::make_unique<Gpt2Embedding>(shape, std::move(spec), exchanges);
+    case BlockKind::layer: return std::make_unique<Dropping<Gpt2Layer>>(shape, std::move(spec), exchanges);
     case BlockKind::head: break;
   }
-  return std::make_unique<Gpt2Head>(shape, std::move(spec), ranks);
+  return std::make_unique<Gpt2Head>(shape, std::move(spec), exchanges);
 }
 
 }  // namespace megalith::gpt2

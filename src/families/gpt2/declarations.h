@@ -4,7 +4,7 @@
 
 namespace megalith::gpt2 {
 
-std::vector<BlockSpec> parameters(const ModelShape& shape, const Split& split);            // parameters.cpp
+std::vector<BlockSpec> parameters(const ModelShape& shape, const Mesh& mesh);            // parameters.cpp
 BlockFacts facts(const BlockSpec& block, const RankSizes& sizes);                          // facts.cpp
 HfNames hf_names();                                                                        // hugging_face.cpp
 void read_config(const HfFields& fields, ModelShape& shape);

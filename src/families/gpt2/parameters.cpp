@@ -7,8 +7,8 @@
 
 namespace megalith::gpt2 {
 
-std::vector<BlockSpec> parameters(const ModelShape& s, const Split& split) {
-  const Cutter own(split);
+std::vector<BlockSpec> parameters(const ModelShape& s, const Mesh& mesh) {
+  const Cutter own(mesh);
   const int64_t C = s.hidden, F = s.ffn;
   // What feeds the residual stream begins smaller by 1/sqrt(2 layers).
   const double residual_std = kInitialStd / std::sqrt(2.0 * static_cast<double>(s.layers));

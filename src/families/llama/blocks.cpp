@@ -4,6 +4,7 @@
 
 #include "families/blocks.h"
 #include "families/llama/declarations.h"
+#include "layout/cuts.h"
 #include "model/decoder_head.h"
 #include "model/decoder_layer.h"
 #include "model/layers/experts.h"
@@ -34,7 +35,7 @@ class LlamaEmbedding : public EmbeddingBlock {
 
  private:
   void bind_weights() override { tokens_.weight = weight("embed_tokens.weight"); }
-  TokenTable tokens_{shape_, ranks_};
+  TokenTable tokens_{shape_, exchanges_};
   DropPlace dropout_{shape_.dropout.embedding, RandomUse::embedding_dropout};
 };
 
@@ -62,7 +63,7 @@ class LlamaLayer : public DecoderLayer<RmsNorm, FeedForward> {
   }
 
   void wire(ExpertFeedForward& sparse) {
-    sparse.ranks = this->ranks_;
+    sparse.exchanges = this->exchanges_;
     sparse.experts = this->shape_.experts;
     sparse.layer = this->spec_.layer;
     const Experts& x = sparse.experts;
@@ -76,9 +77,9 @@ class LlamaLayer : public DecoderLayer<RmsNorm, FeedForward> {
     sparse.gate_up.weights.clear();
     sparse.down.weights.clear();
     const bool mixtral = is_mixtral(this->shape_);
-    const Split& split = this->ranks_.split;
-    for (int64_t e = cut_point(x.count, split.expert, split.expert_rank);
-         e < cut_point(x.count, split.expert, split.expert_rank + 1); e++) {
+    const Mesh& mesh = this->exchanges_.mesh;
+    for (int64_t e = cut_point(x.count, mesh.size(Axis::expert), mesh.coordinate(Axis::expert));
+         e < cut_point(x.count, mesh.size(Axis::expert), mesh.coordinate(Axis::expert) + 1); e++) {
       const std::string p = fmt::format("experts.{}.", e);
       sparse.gate_up.weights.push_back(this->joined(p + (mixtral ? "w1.weight" : "gate_proj.weight"),
                                                     p + (mixtral ? "w3.weight" : "up_proj.weight")));
@@ -97,16 +98,16 @@ class LlamaHead : public DecoderHead<RmsNorm> {
 
 }  // namespace
 
-std::unique_ptr<Block> make_block(const ModelShape& shape, BlockSpec spec, const Ranks& ranks) {
+std::unique_ptr<Block> make_block(const ModelShape& shape, BlockSpec spec, const Exchanges& exchanges) {
   switch (spec.kind) {
-    case BlockKind::embedding: return std::make_unique<LlamaEmbedding>(shape, std::move(spec), ranks);
+    case BlockKind::embedding: return std::make_unique<LlamaEmbedding>(shape, std::move(spec), exchanges);
     case BlockKind::layer:
       if (shape.experts.in_layer(spec.layer))
-        return std::make_unique<Dropping<LlamaLayer<ExpertFeedForward>>>(shape, std::move(spec), ranks);
-      return std::make_unique<Dropping<LlamaLayer<SwigluFeedForward>>>(shape, std::move(spec), ranks);
+        return std::make_unique<Dropping<LlamaLayer<ExpertFeedForward>>>(shape, std::move(spec), exchanges);
+      return std::make_unique<Dropping<LlamaLayer<SwigluFeedForward>>>(shape, std::move(spec), exchanges);
     case BlockKind::head: break;
   }
-  return std::make_unique<LlamaHead>(shape, std::move(spec), ranks);
+  return std::make_unique<LlamaHead>(shape, std::move(spec), exchanges);
 }
 
 }  // namespace megalith::llama

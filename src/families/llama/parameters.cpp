@@ -5,13 +5,14 @@
 
 #include "families/llama/declarations.h"
 #include "families/parameter_list.h"
+#include "layout/cuts.h"
 
 namespace megalith::llama {
 namespace {
 
 // Experts come last, one after the other, each a contiguous part: gate, up, down. Of those that other ranks of the expert
 // axis have, nothing is here but the name: parameters have the same numbers on all ranks.
-void add_experts(const ModelShape& s, const Split& split, const Cutter& own, const std::string& layer,
+void add_experts(const ModelShape& s, const Mesh& mesh, const Cutter& own, const std::string& layer,
                  std::vector<ParameterSpec>& to) {
   const Experts& x = s.experts;
   const int64_t C = s.hidden, F = x.ffn;
@@ -38,8 +39,8 @@ void add_experts(const ModelShape& s, const Split& split, const Cutter& own, con
     to.push_back(matrix(p + "shared_expert_gate.weight", {1, C}));
     add(p + "shared_expert.", "gate_proj", "up_proj", "down_proj", x.shared);
   }
-  const int64_t first = cut_point(x.count, split.expert, split.expert_rank);
-  const int64_t last = cut_point(x.count, split.expert, split.expert_rank + 1);
+  const int64_t first = cut_point(x.count, mesh.size(Axis::expert), mesh.coordinate(Axis::expert));
+  const int64_t last = cut_point(x.count, mesh.size(Axis::expert), mesh.coordinate(Axis::expert) + 1);
   for (int64_t e = 0; e < x.count; e++) {
     const std::string expert = fmt::format("{}experts.{}.", p, e);
     if (mixtral) add(expert, "w1", "w3", "w2", F);
@@ -56,8 +57,8 @@ void add_experts(const ModelShape& s, const Split& split, const Cutter& own, con
 
 }  // namespace
 
-std::vector<BlockSpec> parameters(const ModelShape& s, const Split& split) {
-  const Cutter own(split);
+std::vector<BlockSpec> parameters(const ModelShape& s, const Mesh& mesh) {
+  const Cutter own(mesh);
   const int64_t C = s.hidden, F = s.ffn, Q = s.attention_width(), KV = s.kv_heads * s.head_dim();
   std::vector<BlockSpec> blocks;
   blocks.push_back(embedding_block({own.rows(matrix("model.embed_tokens.weight", {s.vocab, C}))}));
@@ -82,7 +83,7 @@ std::vector<BlockSpec> parameters(const ModelShape& s, const Split& split) {
     if (s.output_bias) add(zeros(p + "self_attn.o_proj.bias", C));
     add(ones(p + "post_attention_layernorm.weight", C));
     if (s.experts.in_layer(i)) {
-      add_experts(s, split, own, p, list);
+      add_experts(s, mesh, own, p, list);
     } else {
       add(own.rows(matrix(p + "mlp.gate_proj.weight", {F, C})));
       add(joined(own.rows(matrix(p + "mlp.up_proj.weight", {F, C}))));

@@ -47,17 +47,17 @@ kernels::Sight sight_of(const Pass& pass) {
   return sight;
 }
 
-Attention attention_of(const ModelShape& shape, const Ranks& ranks, int64_t layer) {
-  const int64_t tensor = ranks.split.tensor, heads = shape.heads / tensor;
+Attention attention_of(const ModelShape& shape, const Exchanges& exchanges, int64_t layer) {
+  const int64_t tensor = exchanges.mesh.size(Axis::tensor), heads = shape.heads / tensor;
   return {.heads = heads,
           .kv_heads = shape.kv_heads / tensor,
           .head_dim = shape.head_dim(),
           .dropout = shape.dropout.attention,
           .layer = layer,
           .all_heads = shape.heads,
-          .first_head = ranks.split.tensor_rank * heads,
-          .context = ranks.context,
-          .form = ranks.split.form};
+          .first_head = exchanges.mesh.coordinate(Axis::tensor) * heads,
+          .context = exchanges.context,
+          .form = exchanges.mesh.layout().context_form};
 }
 
 kernels::ScoreDropout Attention::dropout_of(const Pass& pass) const {

@@ -43,7 +43,7 @@ struct Attention {
 };
 
 // The attention of a layer on one rank.
-Attention attention_of(const ModelShape& shape, const Ranks& ranks, int64_t layer);
+Attention attention_of(const ModelShape& shape, const Exchanges& exchanges, int64_t layer);
 
 // Which keys of their whole sequence the queries of whole sequences see.
 kernels::Sight sight_of(const Pass& pass);

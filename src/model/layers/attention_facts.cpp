@@ -1,6 +1,7 @@
 #include "model/layers/attention_facts.h"
 
 #include "families/family.h"
+#include "layout/cuts.h"
 
 namespace megalith {
 
@@ -13,12 +14,12 @@ int64_t scored_bytes(const RankSizes& r) {
   if (r.kept.packs()) return r.N * r.kept.row(r.X) + 4 * r.N * r.H;
   const int64_t row = r.e * r.X + 4 * r.H;
   // Ulysses' form has some heads of all rows.
-  return r.split.form == ContextForm::ulysses ? r.m.tokens() * row / r.split.context : r.N * row;
+  return r.mesh.layout().context_form == ContextForm::ulysses ? r.m.tokens() * row / r.mesh.size(Axis::context) : r.N * row;
 }
 
 int64_t context_workspace(const RankSizes& r) {
-  if (r.split.context == 1) return 0;
-  if (r.split.form == ContextForm::ulysses)  // heads of gradient and output; then q, k, v's gradient on its way
+  if (r.mesh.size(Axis::context) == 1) return 0;
+  if (r.mesh.layout().context_form == ContextForm::ulysses)  // heads of gradient and output; then q, k, v's gradient on its way
     return r.e * r.N * (2 * r.A + r.X);
   return 4 * r.N * 2 * r.KV * 3;  // keys and values here and coming, and their gradients
 }
@@ -26,9 +27,9 @@ int64_t context_workspace(const RankSizes& r) {
 // Of the ring, keys and values go round once forward, and backward with their gradients, those one turn longer. Of
 // Ulysses' form, q, k, v and the output are exchanged forward; gradient and output, and q, k, v's gradient backward.
 void add_context_exchanges(BlockFacts& f, const RankSizes& r, int64_t forward_bytes) {
-  const int64_t n = r.split.context, more_calls = forward_bytes > 0 ? 1 : 0;
+  const int64_t n = r.mesh.size(Axis::context), more_calls = forward_bytes > 0 ? 1 : 0;
   if (n == 1) return;
-  if (r.split.form == ContextForm::ulysses) {
+  if (r.mesh.layout().context_form == ContextForm::ulysses) {
     // To heads: of each other rank's heads, the rows here; back: of the heads here, each other rank's rows.
     const int64_t here = r.N, others = r.m.tokens() - r.N;
     const int64_t out_qkv = r.e * here * r.X / n * (n - 1), out_o = r.e * here * r.A / n * (n - 1);
@@ -39,7 +40,7 @@ void add_context_exchanges(BlockFacts& f, const RankSizes& r, int64_t forward_by
   }
   int64_t turned = 0, all = 0;  // rows that pass here on their way, all but the last rank's, and all
   for (int64_t turn = 0; turn < n; turn++) {
-    const int64_t source = ((r.split.context_rank - turn) % n + n) % n;
+    const int64_t source = ((r.mesh.coordinate(Axis::context) - turn) % n + n) % n;
     const int64_t rows = r.m.sequences * context_length(r.m.length, n, source);
     all += rows;
     if (turn + 1 < n) turned += rows;

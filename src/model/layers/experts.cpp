@@ -110,7 +110,7 @@ at::Tensor ExpertFeedForward::router_input(const at::Tensor& x_NC, const Pass& p
 }
 
 at::Tensor ExpertFeedForward::logits(const at::Tensor& x_NC, const Pass& pass) const {
-  const Ranks by_context{.split = ranks.split, .context = ranks.context};
+  const Exchanges by_context{.mesh = exchanges.mesh, .context = exchanges.context};
   return gather_whole(wide_router(x_NC).forward(router_input(x_NC, pass)), pass, by_context);
 }
 
@@ -134,11 +134,11 @@ ExpertFeedForward::Decision ExpertFeedForward::decide(const at::Tensor& logits_W
 at::Tensor ExpertFeedForward::forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape,
                                       const at::Tensor& onto_SC) const {
   // Of ranks that add results up, each adds what comes from before to its share of the sum.
-  const RowShares shares{ranks.tensor};
+  const RowShares shares{exchanges.tensor};
   const at::Tensor onto_NC = shares.ranks ? at::Tensor() : onto_SC;
   at::Tensor logits_WE = logits(x_NC, pass);
   const Decision d = decide(logits_WE, pass);
-  const ExpertTravel way(ranks.expert, d.begin);
+  const ExpertTravel way(exchanges.expert, d.begin);
   if (pass.experts) pass.experts->load_experts(layer, way.wanted());
   at::Tensor start_NC = onto_NC;
   ExpertTravel::Meanwhile meanwhile;
@@ -156,7 +156,7 @@ at::Tensor ExpertFeedForward::forward(const at::Tensor& x_NC, const Pass& pass, 
 void ExpertFeedForward::recompute(const at::Tensor& x_NC, const Pass& pass, Tape& tape) const {
   at::Tensor logits_WE = logits(x_NC, pass);
   const Decision d = decide(logits_WE, pass);
-  const ExpertTravel way(ranks.expert, d.begin);
+  const ExpertTravel way(exchanges.expert, d.begin);
   if (pass.experts) pass.experts->load_experts(layer, way.wanted());
   ExpertTravel::Meanwhile meanwhile;
   if (shared) meanwhile = [&] { shared.recompute(x_NC, tape); };
@@ -168,7 +168,7 @@ at::Tensor ExpertFeedForward::backward(const at::Tensor& g_NC, const at::Tensor&
   const at::Tensor logits_WE = tape.take().view({pass.sequences * pass.length, -1});
   at::Tensor gate_up_H2F = tape.take();
   const Decision d = decide(logits_WE, pass);
-  const ExpertTravel way(ranks.expert, d.begin);
+  const ExpertTravel way(exchanges.expert, d.begin);
   if (pass.experts) pass.experts->load_experts(layer, way.wanted());
   at::Tensor g_gate_R;
   {
@@ -209,7 +209,7 @@ at::Tensor ExpertFeedForward::router_backward(const at::Tensor& g_gate_R, const 
       g_gate = of_all;
     }
     // Of all tokens of the step that pass this layer; of ranks that add up, one adds it.
-    const double each = ranks.split.tensor_rank == 0 ? pass.balance_scale / static_cast<double>(pass.length) : 0;
+    const double each = exchanges.mesh.coordinate(Axis::tensor) == 0 ? pass.balance_scale / static_cast<double>(pass.length) : 0;
     const at::Tensor g_logits_WE =
         to_tensor(route_backward(router_input_of<Real>(experts, logits_WE, bias.value, layer, pass), r, g_gate, each),
                   logits_WE.sizes(), logits_WE);

@@ -36,7 +36,7 @@ struct ExpertFeedForward {
   int64_t layer = 0;
   Linear router;        // noisy: twice the experts, the second half for the noise
   Weight bias;          // sigmoid
-  Ranks ranks;                   // that share the layer
+  Exchanges exchanges;                   // that share the layer
   GroupedLinear gate_up, down;   // of the experts that are here
   SharedExpert shared;  // none where its weights are undefined
 
@@ -54,7 +54,7 @@ struct ExpertFeedForward {
   at::Tensor router_backward(const at::Tensor& g_gate_R, const at::Tensor& logits_WE, const Decision& decision,
                              const at::Tensor& x_NC, const Pass& pass) const;
   // Of what all ranks of the tensor and context axes know, one counts.
-  bool counts() const { return ranks.split.tensor_rank == 0 && ranks.split.context_rank == 0; }
+  bool counts() const { return exchanges.mesh.coordinate(Axis::tensor) == 0 && exchanges.mesh.coordinate(Axis::context) == 0; }
   at::Tensor router_input(const at::Tensor& x_NC, const Pass& pass) const;
   Linear wide_router(const at::Tensor& like) const;
 };

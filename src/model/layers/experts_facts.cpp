@@ -16,7 +16,7 @@ struct ExpertRows {
 
 ExpertRows rows_of(const RankSizes& r) {
   const Experts& x = r.s.experts;
-  const int64_t ranks = r.split.expert, sequences = r.m.sequences, length = r.m.length;
+  const int64_t ranks = r.mesh.size(Axis::expert), sequences = r.m.sequences, length = r.m.length;
   // Of the rows of whole sequences, those of the tokens here; at most all that a token can have.
   const auto here = [&](int64_t rows, int64_t most) { return std::min(rows, r.N * most); };
   const int64_t a_token = x.router == Router::expert_choice ? x.count : x.top_k;
@@ -28,8 +28,8 @@ ExpertRows rows_of(const RankSizes& r) {
 void add_workspace(HalfFacts& f, const RankSizes& r, const ExpertRows& rows_here, int64_t logits) {
   const Experts& x = r.s.experts;
   const auto [R, H] = rows_here;
-  const int64_t e = r.e, N = r.N, C = r.C, ranks = r.split.expert;
-  const int64_t F = x.ffn / r.split.tensor, S = x.shared / r.split.tensor, W = r.m.tokens();
+  const int64_t e = r.e, N = r.N, C = r.C, ranks = r.mesh.size(Axis::expert);
+  const int64_t F = x.ffn / r.mesh.size(Axis::tensor), S = x.shared / r.mesh.size(Axis::tensor), W = r.m.tokens();
   // A 16-bit product of a weight's gradient, and the terms of the activation's ATen form.
   const bool narrow = e < 4;
   const int64_t gradient = narrow ? 6 * F * 2 * C : 0, terms = narrow ? e * H * 9 * F : 0, wide = narrow ? 4 * N * C : 0;
@@ -55,8 +55,8 @@ HalfFacts experts_facts(const RankSizes& r) {
   const Experts& x = r.s.experts;
   const ExpertRows rows = rows_of(r);
   const auto [R, H] = rows;
-  const int64_t e = r.e, N = r.N, C = r.C, ranks = r.split.expert, W = r.m.tokens();  // W: tokens of whole sequences
-  const int64_t F = x.ffn / r.split.tensor, S = x.shared / r.split.tensor, width = router_width(x);
+  const int64_t e = r.e, N = r.N, C = r.C, ranks = r.mesh.size(Axis::expert), W = r.m.tokens();  // W: tokens of whole sequences
+  const int64_t F = x.ffn / r.mesh.size(Axis::tensor), S = x.shared / r.mesh.size(Axis::tensor), width = router_width(x);
   const auto product = [](int64_t n, int64_t in, int64_t out) { return 2.0 * static_cast<double>(n * in * out); };
   HalfFacts f;
   f.routes = true;
@@ -69,7 +69,7 @@ HalfFacts experts_facts(const RankSizes& r) {
   add_workspace(f, r, rows, logits);
   // The rows' inputs and gradients of both products; the shared expert's.
   f.deferred_bytes = f.left_bytes = e * (H * (3 * F + 2 * C) + (S > 0 ? N * (3 * S + 2 * C) : 0));
-  f.weight_rows = 2 * (std::max(x.ffn, x.shared) / r.split.tensor);
+  f.weight_rows = 2 * (std::max(x.ffn, x.shared) / r.mesh.size(Axis::tensor));
   // Rows there and back, the activation; what the router reads.
   f.touched_bytes = e * (R * (4 * C + 4 * F) + N * (3 * C + 4 * S)) + 6 * logits;
   if (ranks > 1) {
@@ -79,7 +79,7 @@ HalfFacts experts_facts(const RankSizes& r) {
   }
   f.output = {output_flop, f.touched_bytes / 2};
   // Logits come together along the context axis.
-  f.context_bytes = r.split.context > 1 ? 4 * N * width * (r.split.context - 1) : 0;
+  f.context_bytes = r.mesh.size(Axis::context) > 1 ? 4 * N * width * (r.mesh.size(Axis::context) - 1) : 0;
   return f;
 }
 

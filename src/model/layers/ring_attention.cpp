@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "model/kernels/rope.h"
+#include "layout/cuts.h"
 #include "model/layers/attention.h"
 #include "model/positions.h"
 
@@ -17,7 +18,7 @@ namespace {
 // A matrix of rows of some positions of each sequence, one head beside the other.
 struct Rows {
   const at::Tensor& x_NX;
-  const std::vector<PositionRun>& runs;  // those positions
+  const std::vector<PositionRange>& runs;  // those positions
   int64_t sequences, head_dim;
 
   // Some heads of one run, as [B, heads, T, D], a view.
@@ -35,7 +36,7 @@ struct Rows {
 };
 
 // The part of a whole sight that queries of one run have on keys of another, counted from its first; whether any sees.
-bool sight_between(const kernels::Sight& whole, const Pass& pass, PositionRun queries, PositionRun keys,
+bool sight_between(const kernels::Sight& whole, const Pass& pass, PositionRange queries, PositionRange keys,
                    kernels::Sight& out) {
   out = {};
   bool any = false;
@@ -52,7 +53,7 @@ bool sight_between(const kernels::Sight& whole, const Pass& pass, PositionRun qu
 // Every pair of a run of queries of this rank and a run of keys that have come, where any sees any:
 // work(number of the one, of the other, sight between them, dropout between them).
 template <class Work>
-void for_each_pair(const kernels::Sight& whole, const Pass& pass, const std::vector<PositionRun>& key_runs,
+void for_each_pair(const kernels::Sight& whole, const Pass& pass, const std::vector<PositionRange>& key_runs,
                    const kernels::ScoreDropout& dropout, const Work& work) {
   kernels::Sight sight;
   for (size_t i = 0; i < pass.runs.size(); i++)
@@ -78,13 +79,13 @@ struct Turn {
   Exchange& ring;
   const Pass& pass;
 
-  std::vector<PositionRun> runs(int64_t turn) const {
+  std::vector<PositionRange> runs(int64_t turn) const {
     const int64_t n = ring.size();
-    return context_runs(pass.length, n, ((ring.rank() - turn) % n + n) % n);
+    return context_ranges(pass.length, n, ((ring.rank() - turn) % n + n) % n);
   }
   int64_t rows(int64_t turn) const {
     int64_t sum = 0;
-    for (const PositionRun& run : runs(turn)) sum += run.size();
+    for (const PositionRange& run : runs(turn)) sum += run.size();
     return pass.sequences * sum;
   }
   // The keys and values of the turn after `turn` begin to come, unless it is the last.
@@ -112,7 +113,7 @@ at::Tensor Attention::forward_ring(at::Tensor qkv_NX, const Pass& pass, Tape* ta
   at::Tensor kv = qkv_NX.narrow(1, heads * head_dim, 2 * kv_heads * head_dim).contiguous(), next;
   for (int64_t t = 0; t < context->size(); t++) {
     const bool more = turn.start_next(t, kv, next);
-    const std::vector<PositionRun> key_runs = turn.runs(t);
+    const std::vector<PositionRange> key_runs = turn.runs(t);
     const at::Tensor kv_wide = kv.to(type);
     const Rows keys{kv_wide, key_runs, pass.sequences, head_dim};
     for_each_pair(sight, pass, key_runs, dropout_of(pass),
@@ -148,7 +149,7 @@ at::Tensor Attention::backward_ring(const at::Tensor& g_NC, const at::Tensor& ou
   at::Tensor g_kv = at::zeros(kv.sizes(), lse.options());
   for (int64_t t = 0; t < context->size(); t++) {
     const bool more = turn.start_next(t, kv, next);
-    const std::vector<PositionRun> key_runs = turn.runs(t);
+    const std::vector<PositionRange> key_runs = turn.runs(t);
     {
       const at::Tensor kv_wide = kv.to(type);
       const Rows keys{kv_wide, key_runs, B, head_dim}, g_keys{g_kv, key_runs, B, head_dim};

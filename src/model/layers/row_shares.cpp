@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 
 #include "base/error.h"
+#include "layout/cuts.h"
 
 namespace megalith {
 namespace {

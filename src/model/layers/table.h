@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 
+#include "layout/cuts.h"
 #include "model/layers/linear.h"
 #include "model/layers/row_shares.h"
 #include "model/pass.h"
@@ -28,9 +29,9 @@ class TableGradient {
 // Tokens to rows. Along the tensor axis each rank has some ids: every row comes from the one rank that has its id.
 class TokenTable {
  public:
-  TokenTable(const ModelShape& shape, const Ranks& ranks)
-      : shares_{ranks.tensor},
-        first_id_(cut_point(shape.vocab, ranks.split.tensor, ranks.split.tensor_rank)),
+  TokenTable(const ModelShape& shape, const Exchanges& exchanges)
+      : shares_{exchanges.tensor},
+        first_id_(cut_point(shape.vocab, exchanges.mesh.size(Axis::tensor), exchanges.mesh.coordinate(Axis::tensor))),
         gradient_(shape.tied) {}
 
   at::Tensor forward(const Pass& pass) const;  // [pass.rows(), C]

@@ -9,9 +9,9 @@ namespace {
 // rows of the gradient, and those of the ids here.
 int64_t workspace(const RankSizes& r, const EmbeddingForm& form) {
   const int64_t copies = (r.s.dropout.embedding > 0 ? 1 : 0) + (form.norm ? 2 : 0);
-  const int64_t gathered = r.shares_rows() ? r.e * (r.N + (r.N + r.split.tensor - 1) / r.split.tensor) * r.C : 0;
-  const int64_t positions = r.split.any() && form.learned_positions ? r.e * r.S * r.C : 0;  // looked up one by one
-  return std::max(positions, r.e * r.S * copies * r.C + (r.e < 4 ? 4 * r.N * r.C / r.split.tensor : 0) + gathered);
+  const int64_t gathered = r.shares_rows() ? r.e * (r.N + (r.N + r.mesh.size(Axis::tensor) - 1) / r.mesh.size(Axis::tensor)) * r.C : 0;
+  const int64_t positions = r.mesh.divides_rows() && form.learned_positions ? r.e * r.S * r.C : 0;  // looked up one by one
+  return std::max(positions, r.e * r.S * copies * r.C + (r.e < 4 ? 4 * r.N * r.C / r.mesh.size(Axis::tensor) : 0) + gathered);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include "model/layers/attention.h"
 
+#include "layout/cuts.h"
+
 namespace megalith {
 namespace {
 
@@ -80,7 +82,7 @@ class Turning {
   template <class Work>
   void for_runs_of(int64_t r, const at::Tensor& whole, const Work& work) const {
     int64_t first = 0;
-    for (const PositionRun& run : context_runs(pass_.length, ranks_.size(), r)) {
+    for (const PositionRange& run : context_ranges(pass_.length, ranks_.size(), r)) {
       work(whole.narrow(1, run.begin, run.size()), first, run.size());
       first += run.size();
     }

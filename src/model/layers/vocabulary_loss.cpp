@@ -10,16 +10,17 @@
 #include <algorithm>
 
 #include "data/batch.h"
+#include "layout/cuts.h"
 #include "model/kernels/cross_entropy.h"
 #include "model/kernels/product.h"
 #include "model/layers/vocabulary_loss_facts.h"
 
 namespace megalith {
 
-VocabularyLoss vocabulary_loss_of(const ModelShape& shape, const Ranks& ranks) {
-  return {.ranks = ranks.tensor,
+VocabularyLoss vocabulary_loss_of(const ModelShape& shape, const Exchanges& exchanges) {
+  return {.ranks = exchanges.tensor,
           .vocab = shape.vocab,
-          .first_id = cut_point(shape.vocab, ranks.split.tensor, ranks.split.tensor_rank)};
+          .first_id = cut_point(shape.vocab, exchanges.mesh.size(Axis::tensor), exchanges.mesh.coordinate(Axis::tensor))};
 }
 
 at::Tensor VocabularyLoss::logits(const at::Tensor& x_RC) const {

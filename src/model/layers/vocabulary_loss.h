@@ -25,7 +25,7 @@ struct VocabularyLoss {
                   double scale) const;
 };
 
-VocabularyLoss vocabulary_loss_of(const ModelShape& shape, const Ranks& ranks);
+VocabularyLoss vocabulary_loss_of(const ModelShape& shape, const Exchanges& exchanges);
 
 // The rows that have a target, and the way between them and all rows. Ranks that share the rows have their own of them;
 // all rows with a target meet for the vocabulary.

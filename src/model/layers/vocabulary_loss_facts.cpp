@@ -34,7 +34,7 @@ BlockFacts head_facts(const RankSizes& r, const HeadForm& form) {
   const int64_t at_end = e * (gathered + (around + (form.transform ? 3 : 1)) * mine) * C;
   f.workspace_bytes = std::max(at_logits, at_end) + 4 * chunk;
   if (!r.shares_rows()) return f;
-  const int64_t chunks = (rows + chunk - 1) / chunk, sums = rows * 3 * 8 * (r.split.tensor - 1);
+  const int64_t chunks = (rows + chunk - 1) / chunk, sums = rows * 3 * 8 * (r.mesh.size(Axis::tensor) - 1);
   f.tensor_forward = {1 + chunks, r.gather_bytes(rows) + sums};
   f.tensor_backward = {1, r.sum_bytes(rows)};
   return f;

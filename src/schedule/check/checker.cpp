@@ -102,11 +102,11 @@ class Checker {
     for (size_t block = 0; problems_.empty() && block < schedule_.offloads.size(); block++)
       if (schedule_.offloads[block] && schedule_.keeps(static_cast<BlockId>(block)) != Keep::input)
         report(kNoOp, "{} keeps no input to offload", schedule_.blocks[block].name);
-    const std::vector<int32_t>& stages = schedule_.division.stages.of;
+    const std::vector<int32_t>& stages = schedule_.layout.stages.of;
     if (!stages.empty() && stages.size() != count)
       report(kNoOp, "{} blocks have a stage, the model has {}", stages.size(), count);
-    if (schedule_.division.device && schedule_.division.ranks > 1)
-      report(kNoOp, "blocks on a device are not divided among {} ranks", schedule_.division.ranks);
+    if (schedule_.layout.device && schedule_.layout.sizes().ranks() > 1)
+      report(kNoOp, "blocks on a device are not divided among {} ranks", schedule_.layout.sizes().ranks());
     if (schedule_.micros < 0) report(kNoOp, "a step over {} micro-batches cannot be", schedule_.micros);
     if (schedule_.training && schedule_.micros == 0)
       report(kNoOp, "a step over 0 micro-batches trains nothing");

@@ -49,7 +49,7 @@ class RankChecker {
   size_t expected(const Rendezvous& it) const {
     if (it.pair) return 2;
     return static_cast<size_t>(std::count_if(ranks_.begin(), ranks_.end(), [&](const RankSchedule& rank) {
-      return (it.stage < 0 || rank.schedule->division.stages.here == it.stage) &&
+      return (it.stage < 0 || rank.schedule->layout.stage() == it.stage) &&
              (it.tensor_rank < 0 || rank.tensor_rank == it.tensor_rank) && (it.experts < 0 || rank.experts == it.experts);
     }));
   }

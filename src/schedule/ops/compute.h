@@ -98,7 +98,7 @@ inline void read_results(const Schedule& s, Effects& out) {
 }
 
 inline void prepare_update_effects(const Schedule& s, const Op&, Effects& out) {
-  if (s.division.ranks > 1) out.read(Value::totals);
+  if (s.layout.sizes().ranks() > 1) out.read(Value::totals);
   else read_results(s, out);
   out.create(Value::update_decision);
 }
@@ -195,8 +195,8 @@ inline int64_t weight_gradient_workspace(const Schedule& s, const Op& op) {
 // Rows travel to their experts and back while the layer runs.
 inline std::optional<Encounter> meets_experts(const RankSchedule& rank, const Op& op) {
   const Schedule& s = *rank.schedule;
-  if (s.division.sharding.expert == 1 || s.blocks[op.block].expert_forward.calls == 0) return std::nullopt;
-  const int32_t stage = s.division.stages.here;
+  if (s.layout.sizes().expert == 1 || s.blocks[op.block].expert_forward.calls == 0) return std::nullopt;
+  const int32_t stage = s.layout.stage();
   return Encounter{{.kind = op.kind, .stage = stage, .tensor_rank = rank.tensor_rank, .experts = rank.experts,
                     .block = op.block, .micro = op.micro},
                    {{forward, -1, stage, rank.tensor_rank, rank.experts}}};  // one route, whatever the layer does

@@ -20,16 +20,16 @@ inline void download_effects(const Schedule& s, const Op& op, Effects& out) {
   out.create(Value::reduced_gradient, op.block);
 }
 
-inline Due on_device(const Schedule& s, BlockId, MicroId) { return s.division.device ? Due::any : Due::never; }
+inline Due on_device(const Schedule& s, BlockId, MicroId) { return s.layout.device ? Due::any : Due::never; }
 inline Due on_device_in_training(const Schedule& s, BlockId b, MicroId) {
-  return s.holds(b) && s.training && s.division.device ? Due::once : Due::never;
+  return s.holds(b) && s.training && s.layout.device ? Due::once : Due::never;
 }
 
 inline Traffic upload_traffic(const Schedule& s, const Op& op) {
-  return {.copied = s.division.device ? computing_bytes(s.blocks[op.block]) : 0};
+  return {.copied = s.layout.device ? computing_bytes(s.blocks[op.block]) : 0};
 }
 inline Traffic download_traffic(const Schedule& s, const Op& op) {
-  return {.copied = s.division.device ? kFloatBytes * s.blocks[op.block].parameters : 0};
+  return {.copied = s.layout.device ? kFloatBytes * s.blocks[op.block].parameters : 0};
 }
 inline Cost device_copy_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
   return copy_cost(speeds, static_cast<double>(traffic_of(s, op).copied));

@@ -31,16 +31,16 @@ inline Due gradient_is_summed(const Schedule& s, BlockId b, MicroId) {
   return s.holds(b) && s.training && s.reduces() ? Due::once : Due::never;
 }
 inline Due with_several_ranks(const Schedule& s, BlockId, MicroId) {
-  return s.division.ranks > 1 && s.micros > 0 ? Due::once : Due::never;
+  return s.layout.sizes().ranks() > 1 && s.micros > 0 ? Due::once : Due::never;
 }
 
 // Bytes exchanged for parameters or their gradients. Experts are exchanged among fewer ranks. `each`: bytes by size and
 // ranks.
 template <class Each>
 double among_replicas(const Schedule& s, BlockId b, const Each& each) {
-  const Sharding& sharding = s.division.sharding;
+  const Layout& layout = s.layout.sizes();
   const double experts = static_cast<double>(kFloatBytes) * static_cast<double>(s.blocks[b].expert_parameters);
-  return each(whole_bytes(s, b) - experts, sharding.replicas) + each(experts, sharding.expert_replicas());
+  return each(whole_bytes(s, b) - experts, layout.replicas()) + each(experts, layout.expert_replicas());
 }
 // Each rank adds up its part of all gradients and, if they stay whole, writes the sum to all.
 inline Cost reduce_gradient_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
@@ -55,13 +55,13 @@ inline Cost gather_parameters_cost(const Schedule& s, const Op& op, const Machin
 }
 
 inline std::optional<Encounter> gather_meets(const RankSchedule& rank, const Op& op) {
-  const int32_t stage = rank.schedule->division.stages.here;
+  const int32_t stage = rank.schedule->layout.stage();
   return Encounter{{.kind = op.kind, .stage = stage, .tensor_rank = rank.tensor_rank, .block = op.block, .micro = op.micro},
                    {{gather_parameters, -1, stage, rank.tensor_rank}}};
 }
 // Parameters that all tensor ranks hold are summed over them too. Gather and reduce use one channel.
 inline std::optional<Encounter> reduce_meets(const RankSchedule& rank, const Op& op) {
-  const int32_t stage = rank.schedule->division.stages.here;
+  const int32_t stage = rank.schedule->layout.stage();
   return Encounter{{.kind = op.kind, .stage = stage, .block = op.block, .micro = op.micro},
                    {{gather_parameters, -1, stage, rank.tensor_rank}, {reduce_gradient, -1, stage}}};
 }

@@ -91,11 +91,11 @@ inline Traffic offload_gradient_traffic(const Schedule& s, const Op& op) {
 // With a device, inputs wait in host memory.
 inline Traffic offload_input_traffic(const Schedule& s, const Op& op) {
   const int64_t bytes = s.blocks[op.block - 1].output_bytes;
-  return s.division.device ? Traffic{.copied = bytes} : Traffic{.written = bytes};
+  return s.layout.device ? Traffic{.copied = bytes} : Traffic{.written = bytes};
 }
 inline Traffic reload_input_traffic(const Schedule& s, const Op& op) {
   const int64_t bytes = s.blocks[op.block - 1].output_bytes;
-  return s.division.device ? Traffic{.copied = bytes} : Traffic{.read = bytes};
+  return s.layout.device ? Traffic{.copied = bytes} : Traffic{.read = bytes};
 }
 
 inline Cost load_updated_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
@@ -112,7 +112,7 @@ inline Cost offload_gradient_cost(const Schedule& s, const Op& op, const Machine
 // Copied to or from staging.
 inline Cost input_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
   const Traffic traffic = traffic_of(s, op);
-  if (s.division.device) return copy_cost(speeds, static_cast<double>(traffic.copied));
+  if (s.layout.device) return copy_cost(speeds, static_cast<double>(traffic.copied));
   return spill_cost(speeds, traffic, 2.0 * static_cast<double>(traffic.read + traffic.written), Worker::lane);
 }
 inline Cost zero_gradient_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
@@ -122,7 +122,7 @@ inline Cost zero_gradient_cost(const Schedule& s, const Op& op, const MachineSpe
 inline int64_t load_updated_workspace(const Schedule& s, const Op& op) { return s.blocks[op.block].stream_bytes; }
 inline int64_t load_workspace(const Schedule& s, const Op& op) { return s.blocks[op.block].load_bytes; }
 inline int64_t input_workspace(const Schedule& s, const Op& op) {
-  return s.division.device ? 0 : s.blocks[op.block].input_offload_bytes;
+  return s.layout.device ? 0 : s.blocks[op.block].input_offload_bytes;
 }
 
 inline constexpr OpType kTypes[] = {

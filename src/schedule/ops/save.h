@@ -42,7 +42,7 @@ inline int64_t save_workspace(const Schedule& s, const Op& op) {
 }
 // The files of a checkpoint are complete when all ranks have written.
 inline std::optional<Encounter> commit_meets(const RankSchedule& rank, const Op& op) {
-  if (rank.schedule->division.ranks == 1) return std::nullopt;
+  if (rank.schedule->layout.sizes().ranks() == 1) return std::nullopt;
   return Encounter{{.kind = op.kind}, {{op.kind}}};
 }
 

@@ -65,14 +65,14 @@ class InputOffload {
     offloads_.push_back(add({.kind = ops::offload_input,
                           .block = block,
                           .micro = micro,
-                          .lane = step_.division.device ? Lane::download : Lane::write,
+                          .lane = step_.layout.device ? Lane::download : Lane::write,
                           .after = {place_.back()}}));
     offloaded_[{block, micro}] = offloads_.back();
   }
 
   void reload(const Key& key, OpId after) {
     reloaded_[key] = add({.kind = ops::reload_input, .block = key.first, .micro = key.second,
-                      .lane = step_.division.device ? Lane::upload : Lane::read,
+                      .lane = step_.layout.device ? Lane::upload : Lane::read,
                       .after = {offloaded_.at(key), after}});
   }
 
@@ -86,7 +86,7 @@ class InputOffload {
 }  // namespace
 
 std::vector<int64_t> offloaded_input_bytes(const Schedule& step) {
-  std::vector<int64_t> bytes(step.division.device ? 0 : step.offloads.size());
+  std::vector<int64_t> bytes(step.layout.device ? 0 : step.offloads.size());
   for (size_t block = 1; block < bytes.size(); block++)
     if (step.offloads[block]) bytes[block] = step.blocks[block - 1].output_bytes;
   return bytes;

@@ -218,14 +218,14 @@ std::vector<int32_t> balanced_stages(const std::vector<BlockFacts>& blocks, int3
 }
 
 Schedule pipeline_step(std::vector<BlockFacts> blocks, int32_t micros, PipelineOrder order, std::vector<Keep> keep,
-                       Division division) {
+                       RankLayout layout) {
   if (order == PipelineOrder::breadth_first)
-    return training_step(std::move(blocks), micros, ComputeOrder::by_block, std::move(keep), std::move(division));
-  const int32_t here = division.stages.here;
-  Schedule empty = empty_step(std::move(blocks), micros, true, std::move(keep), std::move(division));
+    return training_step(std::move(blocks), micros, ComputeOrder::by_block, std::move(keep), std::move(layout));
+  const int32_t here = layout.stage();
+  Schedule empty = empty_step(std::move(blocks), micros, true, std::move(keep), std::move(layout));
   empty.defers_weight_gradients = order == PipelineOrder::zero_bubble;
   const std::vector<ModelChunk> pieces = chunks_of(empty);
-  const int32_t stages = 1 + *std::max_element(empty.division.stages.of.begin(), empty.division.stages.of.end());
+  const int32_t stages = 1 + *std::max_element(empty.layout.stages.of.begin(), empty.layout.stages.of.end());
   StepWriter step(std::move(empty));
   const std::vector<std::vector<Task>> tasks = ListScheduler(pieces, stages, micros, order).run();
   std::map<std::tuple<BlockId, MicroId, Work>, double> starts;  // by a task's first block (back: its last)

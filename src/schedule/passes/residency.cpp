@@ -138,7 +138,7 @@ class Resident {
     const bool first = interval.before < 0, away = step_.placed(interval.block) == Placement::on_disk;
     if (master_loaded_[s] != kNoOp || !(first ? step_.placed(interval.block) != Placement::in_memory : away)) return;
     std::vector<OpId> room = room_after(after);
-    if (!first && step_.division.device)
+    if (!first && step_.layout.device)
       room.push_back(loaded_[static_cast<size_t>(interval.before)]);  // the host's copy went there
     else if (last_evict_[interval.block] != kNoOp) room.push_back(last_evict_[interval.block]);
     master_loaded_[s] = loaded_[s] = add(
@@ -152,13 +152,13 @@ class Resident {
     if (!step_.separate_master()) return;
     std::vector<OpId> room = master_loaded_[s] == kNoOp ? room_after(after) : std::vector<OpId>{master_loaded_[s]};
     // (Where what came home came for this alone, its own wait will do.)
-    if (step_.division.device && master_loaded_[s] != kNoOp && after != kNoOp) room.push_back(last_on_compute_);
-    if (last_evict_[interval.block] != kNoOp && (master_loaded_[s] == kNoOp || step_.division.device))
+    if (step_.layout.device && master_loaded_[s] != kNoOp && after != kNoOp) room.push_back(last_on_compute_);
+    if (last_evict_[interval.block] != kNoOp && (master_loaded_[s] == kNoOp || step_.layout.device))
       room.push_back(last_evict_[interval.block]);
-    const OpKind kind = step_.division.device ? ops::upload : ops::gather_parameters;
+    const OpKind kind = step_.layout.device ? ops::upload : ops::gather_parameters;
     loaded_[s] = add({.kind = kind,
                     .block = interval.block,
-                    .lane = step_.division.device ? Lane::upload : Lane::net,
+                    .lane = step_.layout.device ? Lane::upload : Lane::net,
                     .after = std::move(room)});
   }
 
@@ -249,7 +249,7 @@ class Resident {
 }  // namespace
 
 Schedule with_residency(Schedule step, std::vector<Placement> placement, int32_t window, int32_t ahead) {
-  MEGALITH_ASSERT(window >= 1 && step.placement.empty() && (ahead == 0 || step.division.device));
+  MEGALITH_ASSERT(window >= 1 && step.placement.empty() && (ahead == 0 || step.layout.device));
   MEGALITH_ASSERT(placement.empty() || placement.size() == step.blocks.size());
   for (const Op& op : step.ops)
     MEGALITH_ASSERT(op.kind != ops::save, "saves are placed after spilling: they follow load_updated");
@@ -259,11 +259,11 @@ Schedule with_residency(Schedule step, std::vector<Placement> placement, int32_t
   return Resident(std::move(step), window, ahead).run();
 }
 
-Schedule apply_pending_only(std::vector<BlockFacts> blocks, std::vector<Placement> placement, Division division) {
+Schedule apply_pending_only(std::vector<BlockFacts> blocks, std::vector<Placement> placement, RankLayout layout) {
   Schedule step;
   step.blocks = std::move(blocks);
   step.placement = std::move(placement);
-  step.division = std::move(division);
+  step.layout = std::move(layout);
   step.micros = 0;
   step.training = false;
   for (BlockId block = 0; block < static_cast<BlockId>(step.blocks.size()); block++) {

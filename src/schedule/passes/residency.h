@@ -20,6 +20,6 @@ namespace megalith {
 Schedule with_residency(Schedule step, std::vector<Placement> placement, int32_t window, int32_t ahead = 0);
 
 // Returns a step that only applies the pending updates of spilled blocks: what a save without a step needs first.
-Schedule apply_pending_only(std::vector<BlockFacts> blocks, std::vector<Placement> placement, Division division = {});
+Schedule apply_pending_only(std::vector<BlockFacts> blocks, std::vector<Placement> placement, RankLayout layout = {});
 
 }  // namespace megalith

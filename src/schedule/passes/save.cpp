@@ -53,10 +53,10 @@ Schedule with_save(Schedule step) {
   return step;
 }
 
-Schedule save_only(std::vector<BlockFacts> blocks, Division division) {
+Schedule save_only(std::vector<BlockFacts> blocks, RankLayout layout) {
   Schedule nothing;
   nothing.blocks = std::move(blocks);
-  nothing.division = std::move(division);
+  nothing.layout = std::move(layout);
   nothing.micros = 0;
   nothing.training = false;
   return with_save(std::move(nothing));

@@ -12,6 +12,6 @@ Schedule with_save(Schedule step);
 
 // Nothing but a save: at the end of a run or on a signal. Its `micros` is 0. With spilled blocks:
 // with_save(apply_pending_only(...)).
-Schedule save_only(std::vector<BlockFacts> blocks, Division division = {});
+Schedule save_only(std::vector<BlockFacts> blocks, RankLayout layout = {});
 
 }  // namespace megalith

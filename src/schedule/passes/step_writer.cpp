@@ -142,7 +142,7 @@ void StepWriter::gradient_norm(BlockId block) {
     lane = Lane::net;
     added_[block] = add({.kind = ops::reduce_gradient, .block = block, .lane = lane, .after = {added_[block]}});
   }
-  if (step_.division.device) {
+  if (step_.layout.device) {
     lane = Lane::download;
     added_[block] = add({.kind = ops::download, .block = block, .lane = lane, .after = {added_[block]}});
   }
@@ -191,7 +191,7 @@ Schedule StepWriter::finish() {
     if (step_.training) add({.kind = ops::sync_tied_gradient, .block = step_.tied_table(), .lane = Lane::send, .after = {scored_}});
     else add({.kind = ops::evict, .block = step_.tied_table(), .after = {scored_}});
   }
-  if (step_.division.ranks > 1) sums = {add({.kind = ops::all_reduce_totals, .after = std::move(sums)})};
+  if (step_.layout.sizes().ranks() > 1) sums = {add({.kind = ops::all_reduce_totals, .after = std::move(sums)})};
   if (!step_.training) return std::move(step_);
   const OpId clip = add({.kind = ops::prepare_update, .after = std::move(sums)});
   // On the compute lane: nothing else has work by now, and a second thread that computes in parallel regions makes
@@ -203,7 +203,7 @@ Schedule StepWriter::finish() {
 }
 
 Schedule empty_step(std::vector<BlockFacts> blocks, int32_t micros, bool training, std::vector<Keep> keep,
-                    Division division) {
+                    RankLayout layout) {
   MEGALITH_ASSERT(blocks.size() >= 2, "an embedding and a head at least, got {} blocks", blocks.size());
   MEGALITH_ASSERT(micros >= 1, "got {} micro-batches", micros);
   Schedule step;
@@ -211,9 +211,9 @@ Schedule empty_step(std::vector<BlockFacts> blocks, int32_t micros, bool trainin
   step.keep = std::move(keep);
   step.micros = micros;
   step.training = training;
-  step.division = std::move(division);
+  step.layout = std::move(layout);
   const BlockId head = step.head();
-  MEGALITH_ASSERT(step.division.stages.of.empty() || step.division.stages.of.size() == step.blocks.size());
+  MEGALITH_ASSERT(step.layout.stages.of.empty() || step.layout.stages.of.size() == step.blocks.size());
   for (BlockId block = 0; block <= head; block++) {
     const BlockId tied_to = step.blocks[block].tied_to;
     MEGALITH_ASSERT(tied_to == kNoBlock || (block == head && tied_to == 0),

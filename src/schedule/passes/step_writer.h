@@ -69,6 +69,6 @@ class StepWriter {
 
 // A step without ops; asserts that blocks, what they keep and how they are divided fit each other.
 Schedule empty_step(std::vector<BlockFacts> blocks, int32_t micros, bool training, std::vector<Keep> keep,
-                    Division division);
+                    RankLayout layout);
 
 }  // namespace megalith

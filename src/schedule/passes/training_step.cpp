@@ -7,9 +7,9 @@
 namespace megalith {
 
 Schedule training_step(std::vector<BlockFacts> blocks, int32_t micros, ComputeOrder order, std::vector<Keep> keep,
-                       Division division) {
+                       RankLayout layout) {
   const BlockId head = static_cast<BlockId>(blocks.size()) - 1;
-  Schedule empty = empty_step(std::move(blocks), micros, true, std::move(keep), std::move(division));
+  Schedule empty = empty_step(std::move(blocks), micros, true, std::move(keep), std::move(layout));
   // A chain of blocks is made forward again when the last of them is due: where a block's chain begins.
   std::vector<BlockId> chain(static_cast<size_t>(head) + 1, kNoBlock);
   for (BlockId block = 0; block < head; block++)
@@ -43,9 +43,9 @@ Schedule training_step(std::vector<BlockFacts> blocks, int32_t micros, ComputeOr
   return step.finish();
 }
 
-Schedule evaluation_step(std::vector<BlockFacts> blocks, int32_t micros, ComputeOrder order, Division division) {
+Schedule evaluation_step(std::vector<BlockFacts> blocks, int32_t micros, ComputeOrder order, RankLayout layout) {
   const BlockId head = static_cast<BlockId>(blocks.size()) - 1;
-  StepWriter step(empty_step(std::move(blocks), micros, false, {}, std::move(division)));
+  StepWriter step(empty_step(std::move(blocks), micros, false, {}, std::move(layout)));
   const auto forward = [&](BlockId block, MicroId micro) {
     if (step.step().holds(block)) step.forward(block, micro);
   };

@@ -16,10 +16,10 @@ enum class ComputeOrder : uint8_t {
 // the head, whose forward and backward are one op (`loss`). `keep`: by block, what it keeps for backward; empty:
 // all. Whatever the order, gradients add up in the order of the micro-batches: the numbers are the same.
 Schedule training_step(std::vector<BlockFacts> blocks, int32_t micros, ComputeOrder order = ComputeOrder::by_micro,
-                       std::vector<Keep> keep = {}, Division division = {});
+                       std::vector<Keep> keep = {}, RankLayout layout = {});
 
 // Forward passes only; `forward` of the head gives the loss.
 Schedule evaluation_step(std::vector<BlockFacts> blocks, int32_t micros,
-                         ComputeOrder order = ComputeOrder::by_micro, Division division = {});
+                         ComputeOrder order = ComputeOrder::by_micro, RankLayout layout = {});
 
 }  // namespace megalith

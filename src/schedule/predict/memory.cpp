@@ -26,7 +26,7 @@ bool on_host(Value value) {
 }
 
 Tier tier_of(const Schedule& schedule, Value value) {
-  return schedule.division.device && !on_host(value) ? Tier::device : Tier::host;
+  return schedule.layout.device && !on_host(value) ? Tier::device : Tier::host;
 }
 
 // What a value occupies while it exists; nothing for what is resident or too small to count.
@@ -54,7 +54,7 @@ Amount amount(const Schedule& schedule, const Effect& effect, Tier tier) {
       return {MemoryKind::gradients, kFloatBytes * schedule.slice_elements(effect.block)};
     case Value::deferred_inputs: return {MemoryKind::saved, schedule.blocks[effect.block].deferred_bytes};
     case Value::offloaded_input:  // on disk without a device
-      if (!schedule.division.device) return {};
+      if (!schedule.layout.device) return {};
       return {MemoryKind::activations, schedule.blocks[effect.block - 1].output_bytes};
     case Value::sparse_gradient: return {MemoryKind::aside, schedule.blocks[effect.block].sparse_gradient_bytes};
     default: return {};
@@ -63,7 +63,7 @@ Amount amount(const Schedule& schedule, const Effect& effect, Tier tier) {
 
 int64_t workspace(const Schedule& schedule, const Op& op, Tier tier) {
   const OpType& type = type_of(op.kind);
-  const Tier runs_in = schedule.division.device && type.computes ? Tier::device : Tier::host;
+  const Tier runs_in = schedule.layout.device && type.computes ? Tier::device : Tier::host;
   return runs_in == tier ? type.workspace(schedule, op) : 0;
 }
 

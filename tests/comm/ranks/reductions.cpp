@@ -2,6 +2,8 @@
 // the cuts and the hosts.
 #include "ranks/support.h"
 
+#include "layout/cuts.h"
+
 namespace megalith::testing_ranks {
 namespace {
 

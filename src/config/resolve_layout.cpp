@@ -1,9 +1,9 @@
-#include "train/layout.h"
+#include "config/resolve_layout.h"
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "families/split_check.h"
+#include "families/layout_check.h"
 #include "families/block_spec.h"
 
 namespace megalith {
@@ -25,16 +25,30 @@ std::string possible(int ranks) {
 
 }  // namespace
 
-Layout resolve_layout(Config& config, int ranks) {
-  ParallelSettings& p = config.parallel;
+Layout layout_of(const Config& config) {
+  const ParallelSettings& p = config.parallel;
+  const auto number = [](int64_t n) { return static_cast<int32_t>(n); };
+  return {.data = number(std::max<int64_t>(1, p.data)),
+          .pipeline = number(p.pipeline),
+          .context = number(p.context),
+          .tensor = number(p.tensor),
+          .expert = number(p.expert),
+          .zero = number(p.zero),
+          .context_form = p.context_form,
+          .order = p.schedule,
+          .chunks = p.schedule == PipelineOrder::interleaved ? number(p.interleave) : 1};
+}
+
+Layout resolve_layout(const Config& config, int ranks) {
+  const ParallelSettings& p = config.parallel;
+  Layout layout = layout_of(config);
   const int64_t others = p.tensor * p.pipeline * p.context;
-  if (p.data == 0 && ranks % others == 0) p.data = ranks / others;
-  const Layout layout{static_cast<int32_t>(std::max<int64_t>(1, p.data)), static_cast<int32_t>(p.pipeline),
-                      static_cast<int32_t>(p.context), static_cast<int32_t>(p.tensor), static_cast<int32_t>(p.expert)};
-  if (layout.ranks() != ranks || p.data == 0)
+  const bool open = p.data == 0 && ranks % others != 0;  // no number of copies makes that many ranks
+  if (p.data == 0 && !open) layout.data = static_cast<int32_t>(ranks / others);
+  if (layout.ranks() != ranks || open)
     refuse("parallel", ranks == 1 ? "a layout of 1 rank" : fmt::format("a layout of {} ranks: {}", ranks, possible(ranks)),
-           p.data == 0 ? fmt::format("{} to a copy of the model", show(layout))
-                       : fmt::format("{} ({} ranks)", show(layout), layout.ranks()),
+           open ? fmt::format("{} to a copy of the model", show(layout))
+                : fmt::format("{} ({} ranks)", show(layout), layout.ranks()),
            ranks == 1 ? fmt::format("start it with --ranks {}", layout.ranks()) : "");
   if (layout.data % layout.expert != 0)
     refuse("parallel.expert", fmt::format("a divisor of parallel.data ({})", layout.data), std::to_string(layout.expert),
@@ -46,7 +60,7 @@ Layout resolve_layout(Config& config, int ranks) {
   if (config.train.micro_batch > 0 && batch / layout.data % config.train.micro_batch != 0)
     refuse("train.micro_batch", fmt::format("a divisor of the {} sequences that a rank takes", batch / layout.data),
            std::to_string(config.train.micro_batch), "");
-  if (p.schedule == "interleaved" && layout.pipeline > 1 && p.interleave < 2)
+  if (layout.order == PipelineOrder::interleaved && layout.pipeline > 1 && layout.chunks < 2)
     refuse("parallel.interleave", "at least 2, as parallel.schedule is interleaved", std::to_string(p.interleave), "");
   if (config.memory.device && config.memory.device_bandwidth == 0)
     refuse("memory.device", "memory.simulated_device.bandwidth beside it", show(*config.memory.device),
@@ -55,7 +69,7 @@ Layout resolve_layout(Config& config, int ranks) {
   if (config.memory.device && ranks > 1)
     refuse("memory.device", "a run of one rank", fmt::format("{} with {} ranks", show(*config.memory.device), ranks),
            "devices of several ranks are not built in");
-  const bool divided = p.divides_parameters();
+  const bool divided = layout.divides_parameters();
   if (const OptimizerRow& optimizer = row_of(config.train.optimizer); !optimizer.elementwise && divided)
     refuse("train.optimizer",
            optimizer_words([](const OptimizerRow& row) { return row.elementwise; }) +
@@ -68,14 +82,10 @@ Layout resolve_layout(Config& config, int ranks) {
 }
 
 void check_layout(const Config& config, const Layout& layout) {
-  check_split(config.model.shape, {.tensor = layout.tensor,
-                                   .context = layout.context,
-                                   .form = config.parallel.context_form,
-                                   .expert = layout.expert});
+  check_layout(config.model.shape, layout);
   const auto blocks = static_cast<int64_t>(list_blocks(config.model.shape).size());
-  const int64_t pieces = config.parallel.schedule == "interleaved" ? config.parallel.interleave : 1;
-  if (layout.pipeline > 1 && layout.pipeline * pieces > blocks)
-    refuse("parallel.pipeline", fmt::format("at most {}: the model has {} blocks", blocks / pieces, blocks),
+  if (layout.pipeline > 1 && int64_t{layout.pipeline} * layout.chunks > blocks)
+    refuse("parallel.pipeline", fmt::format("at most {}: the model has {} blocks", blocks / layout.chunks, blocks),
            std::to_string(layout.pipeline), "embedding, layers and head are dealt out to the stages");
 }
 

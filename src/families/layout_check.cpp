@@ -1,4 +1,4 @@
-#include "families/split_check.h"
+#include "families/layout_check.h"
 
 #include <fmt/ranges.h>
 
@@ -19,7 +19,7 @@ std::string divisors(int64_t number) {
 
 }  // namespace
 
-void check_split(const ModelShape& shape, const Split& split, const WhereOf& where) {
+void check_layout(const ModelShape& shape, const Layout& layout, const WhereOf& where) {
   struct Divided {
     const char* key;
     int64_t number;
@@ -32,11 +32,11 @@ void check_split(const ModelShape& shape, const Split& split, const WhereOf& whe
         throw UserError({where ? where(key) : "", key, fmt::format("a divisor of {}{} ({})", d.key, of, d.number),
                          fmt::format("{}", ranks), divisors(common)});
   };
-  if (split.expert > 1 && !shape.experts.any())
+  if (layout.expert > 1 && !shape.experts.any())
     throw UserError({where ? where("parallel.expert") : "", "parallel.expert", "1, as the model has no experts",
-                     fmt::format("{}", split.expert), "remove it, or set model.experts.count"});
-  if (split.expert > 1) require("parallel.expert", split.expert, {{"model.experts.count", shape.experts.count}}, "");
-  const int64_t t = split.tensor;
+                     fmt::format("{}", layout.expert), "remove it, or set model.experts.count"});
+  if (layout.expert > 1) require("parallel.expert", layout.expert, {{"model.experts.count", shape.experts.count}}, "");
+  const int64_t t = layout.tensor;
   require("parallel.tensor", t,
           {{"model.heads", shape.heads}, {"model.kv_heads", shape.kv_heads}, {"model.ffn", shape.ffn}}, "");
   if (shape.experts.any()) require("parallel.tensor", t, {{"model.experts.ffn", shape.experts.ffn}}, "");
@@ -44,8 +44,8 @@ void check_split(const ModelShape& shape, const Split& split, const WhereOf& whe
   if (shape.vocab > 0 && t > shape.vocab)
     throw UserError({where ? where("parallel.tensor") : "", "parallel.tensor",
                      fmt::format("at most model.vocab ({})", shape.vocab), fmt::format("{}", t), ""});
-  if (split.form != ContextForm::ulysses) return;
-  require("parallel.context", split.context, {{"model.heads", shape.heads / t}, {"model.kv_heads", shape.kv_heads / t}},
+  if (layout.context_form != ContextForm::ulysses) return;
+  require("parallel.context", layout.context, {{"model.heads", shape.heads / t}, {"model.kv_heads", shape.kv_heads / t}},
           t > 1 ? " / parallel.tensor" : "");
 }
 
