@@ -192,8 +192,8 @@ TEST_F(ToyFamily, RefusesWhatOnlyOtherFamiliesHave) {
 TEST_F(ToyFamily, ListsItsParametersForEveryRank) {
   EXPECT_EQ(parameter_count(shape_), 61 * 32 + 2 * (2 * 32 + 4 * 32 * 32 + 2 * 32 * 64) + 32);
   int64_t cut = 0, whole = 0;
-  for (int64_t rank = 0; rank < 2; rank++)
-    for (const BlockSpec& block : list_blocks(shape_, {.tensor = 2, .tensor_rank = rank}))
+  for (int rank = 0; rank < 2; rank++)
+    for (const BlockSpec& block : list_blocks(shape_, Mesh({.tensor = 2}, rank)))
       for (const ParameterSpec& p : block.parameters) (p.is_cut() ? cut : whole) += p.size();
   EXPECT_EQ(cut + whole / 2, parameter_count(shape_));
 }

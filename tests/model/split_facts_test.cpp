@@ -176,7 +176,7 @@ TEST(SplitChecks, NameWhatDoesNotDivideAndWhatDoes) {
   EXPECT_EQ(complaint(shape, {.context = 3}), "no error");
   EXPECT_EQ(complaint(shape, {.context = 3, .context_form = kUlysses}),
             "parallel.context: expected a divisor of model.heads (8), got 3; use 1, 2 or 4");
-  EXPECT_EQ(complaint(shape, {.tensor = 2, .context = 4, .context_form = kUlysses}),
+  EXPECT_EQ(complaint(shape, {.context = 4, .tensor = 2, .context_form = kUlysses}),
             "parallel.context: expected a divisor of model.kv_heads / parallel.tensor (2), got 4; use 1 or 2");
   EXPECT_THROW(list_blocks(shape, Mesh({.tensor = 3})), UserError);
   EXPECT_EQ(complaint(shape, {.data = 2, .expert = 2}),

@@ -84,8 +84,8 @@ TEST(SpreadExperts, RunTwiceGiveTheSameBits) {
 TEST(SpreadExperts, ArePartsOfTheirOwnThatBeginPages) {
   const ModelShape shape = shape_of(sparse("", experts_of(Router::softmax)));
   std::map<std::string, int> holders;
-  for (int64_t rank = 0; rank < 2; rank++) {
-    const auto blocks = list_blocks(shape, {.expert = 2, .expert_rank = rank}), whole = list_blocks(shape);
+  for (int rank = 0; rank < 2; rank++) {
+    const auto blocks = list_blocks(shape, Mesh({.data = 2, .expert = 2}, rank)), whole = list_blocks(shape);
     for (size_t b = 0; b < blocks.size(); b++) {
       const BlockSpec& spec = blocks[b];
       const bool layer = spec.kind == BlockKind::layer;

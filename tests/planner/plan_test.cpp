@@ -59,11 +59,11 @@ TEST_F(Planner, APipelinesStepCountsWhatStagesWaitForEachOther) {
   config.train.batch = 8;
   config.train.micro_batch = 1;
   config.parallel.pipeline = 4;
-  const auto with = [&](const std::string& schedule) {
-    config.parallel.schedule = *value_of<PipelineOrder>(schedule);
+  const auto with = [&](PipelineOrder schedule) {
+    config.parallel.schedule = schedule;
     return make_plan(config);
   };
-  const Plan plan = with("1f1b"), filled = with("zero_bubble");
+  const Plan plan = with(PipelineOrder::one_f_one_b), filled = with(PipelineOrder::zero_bubble);
   ASSERT_EQ(plan.predicted_stages.size(), 4u);
   for (const Simulation& stage : plan.predicted_stages) {
     EXPECT_EQ(stage.seconds, plan.predicted.seconds);
