@@ -166,8 +166,8 @@ def targets_section(document):
         aim("a save's delay, of 200 steps", "1% at most", f"{s['share_of_200_steps']:.2%}", s["share_of_200_steps"] <= 0.01)
     return (
         "## Targets\n" + table(["what", "target", "this run", "reached"], rows)
-        + "\n\nWhere a step's time goes is in [the roadmap](ROADMAP.md): matrix products and the packing of their operands are "
-        "nine tenths of it.\n"
+        + "\n\n[Notes on speed](notes/speed.md) show where the time of a step goes: nine tenths are matrix products and the packing "
+        "of their operands.\n"
     )
 
 

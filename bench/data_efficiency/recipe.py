@@ -12,7 +12,7 @@ BATCH = 8
 PEAK_RATE = 0.002  # the best of 0.001, 0.002 and 0.003 for the baseline, by the losses of one seed after two thirds of the run
 # Short for long, then quickly longer (the limit grows with progress to the power of 4). As in DeepSpeed's recipe a step has
 # as many sequences all the time, so that at first it has few tokens, and the same tokens make more steps. Powers, starts and
-# shares were chosen by validation losses of seed 1 (docs/ROADMAP.md).
+# shares were chosen by validation losses of seed 1 (docs/notes/data_efficiency.md).
 CURRICULUM = ("{{metric: length, apply: truncate, from: {shortest}, to: 1024, step: 128, over: {over} tokens, "
               "pacing: root 0.25, hold: sequences}}")
 # Beside it, common words first: the pair of metrics that the reference found best.
