@@ -29,7 +29,7 @@ if(ORACLE_PYTHON)
            COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/text/file_agreement.py --program $<TARGET_FILE:encode_main>
                    --strings 100000 --everything --seed 12)
   set_tests_properties(text.hugging_face_agreement_long text.file_agreement_long PROPERTIES
-                       LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77)
+                       LABELS "long;text" TIMEOUT 7200 SKIP_RETURN_CODE 77)
   add_test(NAME cli.examples
            COMMAND ${ORACLE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/cli/examples.py $<TARGET_FILE:megalith>)
   set_tests_properties(text.hugging_face_agreement text.file_agreement text.megatron_agreement cli.examples PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77)

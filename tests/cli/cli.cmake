@@ -37,8 +37,9 @@ foreach(guide ${guides})
   cli_test(guides.${name} guides 600 ${guide})
 endforeach()
 
-# Campaigns: `ctest -L long`; `make test` leaves them out.
+# Long tests; `make test` leaves them out.
 cli_test(resume_long resume 3600 --long)
 cli_test(prediction_long prediction 7200 --long)
-set_tests_properties(cli.resume_long cli.prediction_long PROPERTIES LABELS long)
+set_tests_properties(cli.resume_long PROPERTIES LABELS "long;kills")
+set_tests_properties(cli.prediction_long PROPERTIES LABELS "long;prediction")
 set_tests_properties(cli.prediction cli.prediction_long PROPERTIES RUN_SERIAL TRUE)  # they take times

@@ -16,8 +16,9 @@ endfunction()
 launch_test(faults faults $<TARGET_FILE:fake_run>)
 launch_test(training training $<TARGET_FILE:megalith>)
 
-# Campaigns, and what needs more than this process may have: network namespaces, Slurm's daemons.
+# Long tests. Two of them need more rights than most machines give: network namespaces, Slurm's daemons.
 launch_test(hosts hosts $<TARGET_FILE:fake_run> $<TARGET_FILE:megalith>)
 launch_test(slurm slurm $<TARGET_FILE:fake_run> $<TARGET_FILE:megalith>)
 launch_test(training_long training $<TARGET_FILE:megalith> --long)
-set_tests_properties(launch.hosts launch.slurm launch.training_long PROPERTIES LABELS long TIMEOUT 3600)
+set_tests_properties(launch.hosts launch.slurm PROPERTIES LABELS "long;hosts" TIMEOUT 3600)
+set_tests_properties(launch.training_long PROPERTIES LABELS "long;kills" TIMEOUT 3600)

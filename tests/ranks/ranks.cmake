@@ -13,4 +13,4 @@ add_test(NAME ranks.layouts_long COMMAND ${RANKS_PYTHON} ${CMAKE_SOURCE_DIR}/tes
 add_test(NAME ranks.resume_long COMMAND ${RANKS_PYTHON} ${CMAKE_SOURCE_DIR}/tests/ranks/resume.py $<TARGET_FILE:megalith> --all)
 add_test(NAME ranks.memory_long COMMAND ${RANKS_PYTHON} ${CMAKE_SOURCE_DIR}/tests/ranks/memory.py $<TARGET_FILE:megalith>
          --table ${CMAKE_SOURCE_DIR}/docs/memory_of_ranks.md)
-set_tests_properties(ranks.layouts_long ranks.resume_long ranks.memory_long PROPERTIES LABELS long TIMEOUT 3600)
+set_tests_properties(ranks.layouts_long ranks.resume_long ranks.memory_long PROPERTIES LABELS "long;ranks" TIMEOUT 3600)
