@@ -73,6 +73,10 @@ bool exists_on_entry(const Schedule& schedule, const Effect& effect) {
   }
 }
 
+bool belongs_to_pending_update(const Effect& effect) {
+  return effect.value == Value::reduced_gradient || effect.value == Value::offloaded_gradient;
+}
+
 bool may_exist_on_exit(const Schedule& schedule, const Effect& effect) {
   switch (effect.value) {
     case Value::target_count:
@@ -88,7 +92,7 @@ bool may_exist_on_exit(const Schedule& schedule, const Effect& effect) {
     case Value::weight_gradient:
     case Value::tied_gradient: return schedule.gradient_stays(effect.block);
     case Value::master_parameters: return schedule.placed(effect.block) != Placement::on_disk;
-    case Value::reduced_gradient:  // moments away: it waits for the next renew
+    case Value::reduced_gradient:  // optimizer state on disk: it waits for the next load_updated
       return schedule.placed(effect.block) == Placement::optimizer_on_disk;
     default: return false;
   }

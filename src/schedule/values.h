@@ -81,6 +81,8 @@ Value master_of(const Schedule& schedule);
 // Whether the value exists before the step begins. The state of a spilled block counts as existing once it is up to date in
 // this step: load_updated creates it.
 bool exists_on_entry(const Schedule& schedule, const Effect& effect);
+// Whether a value that existed on entry belongs to a pending update. Only the op that applies the update may use it.
+bool belongs_to_pending_update(const Effect& effect);
 // Whether the value may exist when the step has ended: the state of the model and the results of the step.
 bool may_exist_on_exit(const Schedule& schedule, const Effect& effect);
 // Number of contributions that make it complete; 0 for values that no op accumulates.

@@ -65,6 +65,24 @@ TEST(Device, TheWindowBoundsTheDevicesMemoryAndTheHostsIsWhatItWas) {
   EXPECT_LT(bound(step_on_device(12, {}, 1, 0, 1), Tier::device).bytes, 6 * parameters + 12 * (701 + 101) + 1000);
 }
 
+// The optimizer state of a block is on disk, so its gradient waits on the host until load_updated applies the update.
+TEST(Device, ANormOfTheGradientThatWaitsForAnUpdateIsCaught) {
+  Schedule step = step_on_device(4, {M, O, M, M}, 2);
+  ASSERT_TRUE(check(step).empty());
+  // The norm comes first, and the update waits for it.
+  const auto norm = std::ranges::find_if(step.ops, [](const Op& op) { return op.kind == ops::gradient_norm && op.block == 1; });
+  const auto at = static_cast<OpId>(norm - step.ops.begin());
+  std::rotate(step.ops.begin(), norm, norm + 1);
+  for (Op& op : step.ops)
+    for (OpId& after : op.after) after = after == at ? 0 : after < at ? after + 1 : after;
+  step.ops.front().after.clear();
+  for (Op& op : step.ops)
+    if (op.kind == ops::load_updated) op.after.push_back(0);
+  const auto problems = check(step);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems.front().reason, "gradient norm of layer 0 uses the reduced gradient of layer 0 of the step before");
+}
+
 TEST(Device, TheCheckerHoldsTheDeviceToItsBudget) {
   const Schedule step = step_on_device(6, {A, A, O, M, A, A}, 2, 1);
   const int64_t bytes = bound(step, Tier::device).bytes;

@@ -56,7 +56,7 @@ class Checker {
         State& state = states_[value_index(schedule_, effect)];
         if (!std::exchange(state.seen, true)) {
           state.effect = effect;
-          state.present = exists_on_entry(schedule_, effect);
+          state.present = state.old = exists_on_entry(schedule_, effect);
         }
         check_presence(op, effect, state);
         check_race(op, effect, state, order);
@@ -73,6 +73,7 @@ class Checker {
     Effect effect{};              // the first that touched it, for its name
     bool seen = false;
     bool present = false;
+    bool old = false;             // as the step before left it
     bool changed = false;
     int32_t added = 0;            // contributions so far
     OpId writer = kNoOp;          // last op that wrote it
@@ -165,9 +166,12 @@ class Checker {
     if (effect.access == Access::create) {
       if (state.present) report(op, "creates the {} a second time", value());
       state.present = true;
+      state.old = false;
       return;
     }
     if (!state.present) return report(op, "has no {}", value());
+    if (state.old && belongs_to_pending_update(effect) && effect.access != Access::consume)
+      return report(op, "uses the {} of the step before", value());
     if (state.changed) return report(op, "comes after the {} changed for the next step", value());
     if (effect.access == Access::accumulate) {
       const int32_t expected = effect.micro == kNoMicro ? whole - 1 : effect.micro;
