@@ -123,7 +123,7 @@ def check(arch, label, model, length, probe, micros, kept, form):
     assert {"grad." + n for n in gradients} == {n for n in tensors if n.startswith("grad.")}, "other parameter names"
     for name, g in gradients.items():
         error = (tensors["grad." + name].double() - g).norm().item()
-        # BERT's key biases have no gradient but rounding: see docs/architecture.md.
+        # BERT's key biases have no gradient but rounding: see docs/architecture/exactness.md.
         allowed = 1e-4 * max(g.norm().item(), (1e-6 if g.norm().item() > 1e-9 * total else 1e-2) * total)
         worst = max(worst, error / allowed)
         assert error <= allowed, f"{arch} {label}: gradient of {name} differs by {error}, allowed {allowed}"

@@ -1,5 +1,5 @@
 """The same weights in Megalith and in Hugging Face transformers: logits, every gradient, the losses of 20 AdamW
-steps. The bounds are those of the exactness contract (docs/architecture.md)."""
+steps. The bounds are those of the exactness contract (docs/architecture/exactness.md)."""
 import copy
 import json
 import os

@@ -294,7 +294,7 @@ def differences(one, several):
     worst = 0.0
     for name in g:
         norm = np.linalg.norm(g[name].astype(np.float64))
-        # BERT's key biases have a gradient of zero but for rounding (docs/architecture.md, Exactness).
+        # BERT's key biases have a gradient of zero but for rounding (docs/architecture/exactness.md).
         if name.endswith("attention.self.key.bias"):
             assert np.linalg.norm(h[name]) <= 1e-5 * whole, name
             continue
