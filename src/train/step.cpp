@@ -1,3 +1,5 @@
+// The phases of a step are ops. schedule/passes/training_step.cpp writes forward, backward and norms,
+// StepWriter::finish in step_writer.cpp totals, clipping and the optimizer step, schedule/passes/save.cpp the checkpoint.
 #include "train/step.h"
 
 namespace megalith {
