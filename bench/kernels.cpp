@@ -88,8 +88,8 @@ void AttentionBackward(benchmark::State& state) {
   Heads x;
   at::Tensor lse = kernels::attention(x.part(x.qkv, 0), x.part(x.qkv, 1), x.part(x.qkv, 2), x.sight, {}, x.o);
   for (auto _ : state)
-    kernels::attention_backward(x.g, x.part(x.qkv, 0), x.part(x.qkv, 1), x.part(x.qkv, 2), x.o, lse, x.sight, {},
-                                x.part(x.g_qkv, 0), x.part(x.g_qkv, 1), x.part(x.g_qkv, 2));
+    kernels::attention_backward(x.g, {x.part(x.qkv, 0), x.part(x.qkv, 1), x.part(x.qkv, 2)}, {x.o, lse}, x.sight, {},
+                                {x.part(x.g_qkv, 0), x.part(x.g_qkv, 1), x.part(x.g_qkv, 2)});
   flop(state, 5.0 * N * T * C);
 }
 

@@ -133,7 +133,7 @@ struct Computed {
 Computed compute(const Case& c, const Inputs& in) {
   Computed out{at::empty_like(in.q), {}, at::empty_like(in.q), at::empty_like(in.k), at::empty_like(in.v)};
   out.lse = attention(in.q, in.k, in.v, sight_of(c), dropout_of(c), out.o);
-  attention_backward(in.g, in.q, in.k, in.v, out.o, out.lse, sight_of(c), dropout_of(c), out.gq, out.gk, out.gv);
+  attention_backward(in.g, {in.q, in.k, in.v}, {out.o, out.lse}, sight_of(c), dropout_of(c), {out.gq, out.gk, out.gv});
   return out;
 }
 
@@ -205,8 +205,8 @@ Computed compute_in_pieces(const Case& c, const Inputs& in) {
         attention_onto(of_q(in.q), of_k(in.k), of_k(in.v), sight, dropout, of_q(out.o), lse);
       });
       for_each_piece([&](const auto& of_k, const Sight& sight, const ScoreDropout& dropout) {
-        attention_backward_onto(of_q(in.g), of_q(in.q), of_k(in.k), of_k(in.v), of_q(out.o), lse, sight, dropout,
-                                of_q(out.gq), of_k(out.gk), of_k(out.gv));
+        attention_backward_onto(of_q(in.g), {of_q(in.q), of_k(in.k), of_k(in.v)}, {of_q(out.o), lse}, sight, dropout,
+                                {of_q(out.gq), of_k(out.gk), of_k(out.gv)});
       });
       of_q(out.lse.unsqueeze(-1)).squeeze(-1).copy_(lse);
     }
@@ -231,7 +231,7 @@ TEST(AttentionKernelSight, QueriesThatSeeNothingHaveNoOutputAndNoGradient) {
     if (blind(i)) sight.begin[static_cast<size_t>(i)] = sight.end[static_cast<size_t>(i)] = 40;
   at::Tensor o = at::full_like(in.q, 7), gq = at::full_like(in.q, 7), gk = at::full_like(in.k, 7), gv = gk.clone();
   at::Tensor lse = attention(in.q, in.k, in.v, sight, {}, o);
-  attention_backward(in.g, in.q, in.k, in.v, o, lse, sight, {}, gq, gk, gv);
+  attention_backward(in.g, {in.q, in.k, in.v}, {o, lse}, sight, {}, {gq, gk, gv});
   auto all_zero = [](const at::Tensor& x) { return testing_support::dot(x, x) == 0; };
   for (int64_t b = 0; b < 2; b++)
     for (int64_t i = 0; i < 130; i++) {
@@ -293,7 +293,7 @@ TEST(AttentionKernelLayout, ReadsAndWritesHeadsThatLieSideBySide) {
   auto [q, k, v] = parts(qkv);
   auto [gq, gk, gv] = parts(g_qkv);
   at::Tensor lse = attention(q, k, v, sight_of(c), {}, o);
-  attention_backward(g, q, k, v, o, lse, sight_of(c), {}, gq, gk, gv);
+  attention_backward(g, {q, k, v}, {o, lse}, sight_of(c), {}, {gq, gk, gv});
   Computed apart = compute(c, {q.contiguous(), k.contiguous(), v.contiguous(), g});
   EXPECT_TRUE(o.equal(apart.o));
   EXPECT_TRUE(gq.equal(apart.gq));

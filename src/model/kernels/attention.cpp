@@ -33,7 +33,7 @@ Heads<const Scalar> reading(const at::Tensor& x) {
   return {x.const_data_ptr<Scalar>(), x.stride(0), x.stride(1), x.stride(2)};
 }
 template <class Scalar>
-Heads<Scalar> writing(at::Tensor& x) {
+Heads<Scalar> writing(const at::Tensor& x) {
   return {x.mutable_data_ptr<Scalar>(), x.stride(0), x.stride(1), x.stride(2)};
 }
 
@@ -166,7 +166,7 @@ void forward(const at::Tensor& q4, const at::Tensor& k4, const at::Tensor& v4, c
       bool begun = onto;  // `out` holds something to add to
       for (int64_t key = tile.first_key; key < tile.last_key; key += kKeys) {
         const int64_t keys = std::min(kKeys, tile.last_key - key);
-        multiply(tile.rows, keys, size.D, q.at(b, h, tile.begin), Transpose::no, k.at(b, kv, key), Transpose::yes,
+        multiply(tile.rows, keys, size.D, Factor<Scalar>{q.at(b, h, tile.begin)}, {k.at(b, kv, key), Transpose::yes},
                  {scores.data(), keys}, false);
         for (int64_t r = 0; r < tile.rows; r++) {
           Scalar* row = scores.data() + r * keys;
@@ -185,7 +185,7 @@ void forward(const at::Tensor& q4, const at::Tensor& k4, const at::Tensor& v4, c
             multiply_by(row + seen.begin, keep.data(), seen.size());
           }
         }
-        multiply(tile.rows, size.D, keys, {scores.data(), keys}, Transpose::no, v.at(b, kv, key), Transpose::no, out,
+        multiply(tile.rows, size.D, keys, Factor<Scalar>{{scores.data(), keys}}, {v.at(b, kv, key)}, out,
                  begun);
         begun = true;
       }
@@ -201,14 +201,13 @@ void forward(const at::Tensor& q4, const at::Tensor& k4, const at::Tensor& v4, c
 // A sequence's keys and values of one key head, with all the queries that read them, belong to one thread: sums have
 // one order. Fewer of those than threads leaves threads idle.
 template <class Scalar>
-void backward(const at::Tensor& g4, const at::Tensor& q4, const at::Tensor& k4, const at::Tensor& v4,
-              const at::Tensor& o4, const at::Tensor& lse_BHT, const Sight& sight, const ScoreDropout& dropout,
-              bool onto, at::Tensor& gq4, at::Tensor& gk4, at::Tensor& gv4) {
-  const Sizes<Scalar> size(q4, k4);
-  const auto q = reading<Scalar>(q4), k = reading<Scalar>(k4), v = reading<Scalar>(v4), g = reading<Scalar>(g4),
-             o = reading<Scalar>(o4);
-  const auto gq = writing<Scalar>(gq4), gk = writing<Scalar>(gk4), gv = writing<Scalar>(gv4);
-  const Scalar* lse = lse_BHT.const_data_ptr<Scalar>();
+void backward(const at::Tensor& g4, const QueryKeyValue& in, const AttentionOutput& out, const Sight& sight,
+              const ScoreDropout& dropout, bool onto, const QueryKeyValue& gradients) {
+  const Sizes<Scalar> size(in.q, in.k);
+  const auto q = reading<Scalar>(in.q), k = reading<Scalar>(in.k), v = reading<Scalar>(in.v), g = reading<Scalar>(g4),
+             o = reading<Scalar>(out.o);
+  const auto gq = writing<Scalar>(gradients.q), gk = writing<Scalar>(gradients.k), gv = writing<Scalar>(gradients.v);
+  const Scalar* lse = out.lse_BHT.const_data_ptr<Scalar>();
   const std::vector<QueryTile> all_tiles = query_tiles(sight, size.B, size.Tq);
   const int64_t per_sequence = static_cast<int64_t>(all_tiles.size()) / size.B;
   at::parallel_for(0, size.B * size.KV, 1, [&](int64_t first, int64_t last) {
@@ -240,8 +239,8 @@ void backward(const at::Tensor& g4, const at::Tensor& q4, const at::Tensor& k4, 
             const Matrix<const Scalar> k_tile = k.at(b, kv, from), v_tile = v.at(b, kv, from);
             const Matrix<Scalar> p{scores.data(), keys}, ds{slopes.data(), keys};
             const Matrix<const Scalar> p_done{p.data, keys}, ds_done{ds.data, keys};
-            multiply(tile.rows, keys, size.D, q_tile, Transpose::no, k_tile, Transpose::yes, p, false);
-            multiply(tile.rows, keys, size.D, g_tile, Transpose::no, v_tile, Transpose::yes, ds, false);
+            multiply(tile.rows, keys, size.D, Factor<Scalar>{q_tile}, {k_tile, Transpose::yes}, p, false);
+            multiply(tile.rows, keys, size.D, Factor<Scalar>{g_tile}, {v_tile, Transpose::yes}, ds, false);
             for (int64_t r = 0; r < tile.rows; r++) {
               const int64_t query = tile.begin + r;
               const Range seen = visible(sight, b * size.Tq + query, from, keys);
@@ -257,10 +256,10 @@ void backward(const at::Tensor& g4, const at::Tensor& q4, const at::Tensor& k4, 
               hide(p.data + r * keys, seen, keys);
               hide(ds.data + r * keys, seen, keys);
             }
-            multiply(keys, size.D, tile.rows, p_done, Transpose::yes, g_tile, Transpose::no, gv.at(b, kv, from), true);
-            multiply(keys, size.D, tile.rows, ds_done, Transpose::yes, q_tile, Transpose::no, gk.at(b, kv, from), true);
+            multiply(keys, size.D, tile.rows, Factor<Scalar>{p_done, Transpose::yes}, {g_tile}, gv.at(b, kv, from), true);
+            multiply(keys, size.D, tile.rows, Factor<Scalar>{ds_done, Transpose::yes}, {q_tile}, gk.at(b, kv, from), true);
             char& has_begun = begun[static_cast<size_t>(i * per_sequence + n)];
-            multiply(tile.rows, size.D, keys, ds_done, Transpose::no, k_tile, Transpose::no, gq.at(b, h, tile.begin),
+            multiply(tile.rows, size.D, keys, Factor<Scalar>{ds_done}, {k_tile}, gq.at(b, h, tile.begin),
                      has_begun);
             has_begun = 1;
           }
@@ -287,14 +286,13 @@ void forward_wide(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
     forward<double>(q, k, v, sight, dropout, onto, o, lse_BHT);
 }
 
-void backward_wide(const at::Tensor& g, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                   const at::Tensor& o, const at::Tensor& lse_BHT, const Sight& sight, const ScoreDropout& dropout,
-                   bool onto, at::Tensor& gq, at::Tensor& gk, at::Tensor& gv) {
-  MEGALITH_ASSERT(is_wide(q));
-  if (q.scalar_type() == at::kFloat)
-    backward<float>(g, q, k, v, o, lse_BHT, sight, dropout, onto, gq, gk, gv);
+void backward_wide(const at::Tensor& g, const QueryKeyValue& in, const AttentionOutput& out, const Sight& sight,
+                   const ScoreDropout& dropout, bool onto, const QueryKeyValue& gradients) {
+  MEGALITH_ASSERT(is_wide(in.q));
+  if (in.q.scalar_type() == at::kFloat)
+    backward<float>(g, in, out, sight, dropout, onto, gradients);
   else
-    backward<double>(g, q, k, v, o, lse_BHT, sight, dropout, onto, gq, gk, gv);
+    backward<double>(g, in, out, sight, dropout, onto, gradients);
 }
 
 at::Tensor widened(const at::Tensor& x) { return x.to(at::kFloat); }
@@ -319,24 +317,20 @@ void attention_onto(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
   forward_wide(q, k, v, sight, dropout, true, o, lse_BHT);
 }
 
-void attention_backward(const at::Tensor& g, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                        const at::Tensor& o, const at::Tensor& lse_BHT, const Sight& sight,
-                        const ScoreDropout& dropout, at::Tensor gq, at::Tensor gk, at::Tensor gv) {
-  if (!is_wide(q)) {
-    at::Tensor wq = wide_like(gq), wk = wide_like(gk), wv = wide_like(gv);
-    attention_backward(widened(g), widened(q), widened(k), widened(v), widened(o), lse_BHT, sight, dropout, wq, wk, wv);
-    gq.copy_(wq);
-    gk.copy_(wk);
-    gv.copy_(wv);
-  } else {
-    backward_wide(g, q, k, v, o, lse_BHT, sight, dropout, false, gq, gk, gv);
-  }
+void attention_backward(const at::Tensor& g, const QueryKeyValue& in, const AttentionOutput& out, const Sight& sight,
+                        const ScoreDropout& dropout, const QueryKeyValue& gradients) {
+  if (is_wide(in.q)) return backward_wide(g, in, out, sight, dropout, false, gradients);
+  const QueryKeyValue wide{wide_like(gradients.q), wide_like(gradients.k), wide_like(gradients.v)};
+  attention_backward(widened(g), {widened(in.q), widened(in.k), widened(in.v)}, {widened(out.o), out.lse_BHT}, sight,
+                     dropout, wide);
+  gradients.q.copy_(wide.q);
+  gradients.k.copy_(wide.k);
+  gradients.v.copy_(wide.v);
 }
 
-void attention_backward_onto(const at::Tensor& g, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                             const at::Tensor& o, const at::Tensor& lse_BHT, const Sight& sight,
-                             const ScoreDropout& dropout, at::Tensor gq, at::Tensor gk, at::Tensor gv) {
-  backward_wide(g, q, k, v, o, lse_BHT, sight, dropout, true, gq, gk, gv);
+void attention_backward_onto(const at::Tensor& g, const QueryKeyValue& in, const AttentionOutput& out, const Sight& sight,
+                             const ScoreDropout& dropout, const QueryKeyValue& gradients) {
+  backward_wide(g, in, out, sight, dropout, true, gradients);
 }
 
 }  // namespace megalith::kernels

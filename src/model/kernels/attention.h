@@ -34,14 +34,18 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 // More keys for queries that have seen others: o and lse_BHT become those of all. Not for 16 bits.
 void attention_onto(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Sight& sight,
                     const ScoreDropout& dropout, at::Tensor o, at::Tensor lse_BHT);
-// Writes gq, gk, gv, of the shapes of q, k, v.
-void attention_backward(const at::Tensor& g, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                        const at::Tensor& o, const at::Tensor& lse_BHT, const Sight& sight,
-                        const ScoreDropout& dropout, at::Tensor gq, at::Tensor gk, at::Tensor gv);
-// The same for some of the keys that o and lse_BHT are of: adds to gq, gk, gv. Not for 16 bits.
-void attention_backward_onto(const at::Tensor& g, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                             const at::Tensor& o, const at::Tensor& lse_BHT, const Sight& sight,
-                             const ScoreDropout& dropout, at::Tensor gq, at::Tensor gk, at::Tensor gv);
+struct QueryKeyValue {
+  at::Tensor q, k, v;
+};
+struct AttentionOutput {
+  at::Tensor o, lse_BHT;
+};
+// Writes `gradients`, which have the shapes of `in`.
+void attention_backward(const at::Tensor& g, const QueryKeyValue& in, const AttentionOutput& out, const Sight& sight,
+                        const ScoreDropout& dropout, const QueryKeyValue& gradients);
+// The same for some of the keys that `out` was computed from: adds to `gradients`. Not for 16 bits.
+void attention_backward_onto(const at::Tensor& g, const QueryKeyValue& in, const AttentionOutput& out, const Sight& sight,
+                             const ScoreDropout& dropout, const QueryKeyValue& gradients);
 
 // The same in plain ATen, all scores at once: the kernel's oracle, and what other devices run. No dropout.
 std::tuple<at::Tensor, at::Tensor> attention_aten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

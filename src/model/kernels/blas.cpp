@@ -22,27 +22,28 @@ namespace {
 
 // BLAS counts columns first: our c = a b is its cᵀ = bᵀ aᵀ. Tiles are small, so its 32-bit sizes suffice; strides
 // are rows of activations.
-template <class Scalar, class Gemm>
-void call(Gemm gemm, int64_t m, int64_t n, int64_t k, Matrix<const Scalar> a, Transpose turn_a,
-          Matrix<const Scalar> b, Transpose turn_b, Matrix<Scalar> c, bool add) {
+template <class Scalar>
+using Gemm = void (*)(const char*, const char*, const int*, const int*, const int*, const Scalar*, const Scalar*, const int*,
+                      const Scalar*, const int*, const Scalar*, Scalar*, const int*);
+
+template <class Scalar, Gemm<Scalar> gemm>
+void call(int64_t m, int64_t n, int64_t k, Factor<Scalar> a, Factor<Scalar> b, Matrix<Scalar> c, bool add) {
   const int rows = static_cast<int>(n), columns = static_cast<int>(m), depth = static_cast<int>(k);
-  const int a_stride = static_cast<int>(a.stride), b_stride = static_cast<int>(b.stride);
+  const int a_stride = static_cast<int>(a.matrix.stride), b_stride = static_cast<int>(b.matrix.stride);
   const int c_stride = static_cast<int>(c.stride);
   const Scalar one = 1, keep = add ? 1 : 0;
-  gemm(turn_b == Transpose::yes ? "T" : "N", turn_a == Transpose::yes ? "T" : "N", &rows, &columns, &depth, &one,
-       b.data, &b_stride, a.data, &a_stride, &keep, c.data, &c_stride);
+  gemm(b.turn == Transpose::yes ? "T" : "N", a.turn == Transpose::yes ? "T" : "N", &rows, &columns, &depth, &one,
+       b.matrix.data, &b_stride, a.matrix.data, &a_stride, &keep, c.data, &c_stride);
 }
 
 }  // namespace
 
-void multiply(int64_t m, int64_t n, int64_t k, Matrix<const float> a, Transpose turn_a, Matrix<const float> b,
-              Transpose turn_b, Matrix<float> c, bool add) {
-  call<float>(sgemm_, m, n, k, a, turn_a, b, turn_b, c, add);
+void multiply(int64_t m, int64_t n, int64_t k, Factor<float> a, Factor<float> b, Matrix<float> c, bool add) {
+  call<float, sgemm_>(m, n, k, a, b, c, add);
 }
 
-void multiply(int64_t m, int64_t n, int64_t k, Matrix<const double> a, Transpose turn_a, Matrix<const double> b,
-              Transpose turn_b, Matrix<double> c, bool add) {
-  call<double>(dgemm_, m, n, k, a, turn_a, b, turn_b, c, add);
+void multiply(int64_t m, int64_t n, int64_t k, Factor<double> a, Factor<double> b, Matrix<double> c, bool add) {
+  call<double, dgemm_>(m, n, k, a, b, c, add);
 }
 
 void free_library_buffers() {

@@ -14,11 +14,15 @@ struct Matrix {
 
 enum class Transpose : bool { no, yes };
 
-// c[m, n] = a b (+ c, where `add`); a is [m, k], or [k, m] to be transposed; b is [k, n], or [n, k].
-void multiply(int64_t m, int64_t n, int64_t k, Matrix<const float> a, Transpose turn_a, Matrix<const float> b,
-              Transpose turn_b, Matrix<float> c, bool add);
-void multiply(int64_t m, int64_t n, int64_t k, Matrix<const double> a, Transpose turn_a, Matrix<const double> b,
-              Transpose turn_b, Matrix<double> c, bool add);
+template <class Scalar>
+struct Factor {
+  Matrix<const Scalar> matrix;
+  Transpose turn = Transpose::no;
+};
+
+// c[m, n] = a b, plus c if `add`. a is [m, k], or [k, m] to be transposed; b is [k, n], or [n, k].
+void multiply(int64_t m, int64_t n, int64_t k, Factor<float> a, Factor<float> b, Matrix<float> c, bool add);
+void multiply(int64_t m, int64_t n, int64_t k, Factor<double> a, Factor<double> b, Matrix<double> c, bool add);
 
 // Gives back what the library keeps for products to come. Not while any runs.
 void free_library_buffers();

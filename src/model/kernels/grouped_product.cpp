@@ -73,7 +73,7 @@ at::Tensor grouped_product(const at::Tensor& a_RK, std::span<const int64_t> begi
   run(cut_groups(begin, width, kTile, threads_for(rows, width, depth)), [&](const GroupCut& cut) {
     const auto g = static_cast<size_t>(cut.group);
     const Operand b = operand(b_KN[g]);
-    multiply(begin[g + 1] - begin[g], cut.last - cut.first, depth, a.from(begin[g], 0), a.turn, b.from(0, cut.first), b.turn,
+    multiply(begin[g + 1] - begin[g], cut.last - cut.first, depth, {a.from(begin[g], 0), a.turn}, {b.from(0, cut.first), b.turn},
              {c.data + begin[g] * width + cut.first, width}, false);
   });
   return c_RN;
@@ -94,8 +94,8 @@ void grouped_product_added(const at::Tensor& a_RM, const at::Tensor& b_RN, std::
   run(cut_groups(begin, height, kTile, threads_for(rows, width, height)), [&](const GroupCut& cut) {
     const auto g = static_cast<size_t>(cut.group);
     // The rows of c are columns of a, which is turned.
-    multiply(cut.last - cut.first, width, begin[g + 1] - begin[g], a.from(begin[g], cut.first), Transpose::yes,
-             b.from(begin[g], 0), b.turn,
+    multiply(cut.last - cut.first, width, begin[g + 1] - begin[g], {a.from(begin[g], cut.first), Transpose::yes},
+             {b.from(begin[g], 0), b.turn},
              {c_MN[g].mutable_data_ptr<float>() + cut.first * c_MN[g].stride(0), c_MN[g].stride(0)}, true);
   });
 }

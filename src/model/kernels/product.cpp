@@ -49,7 +49,7 @@ void run(const at::Tensor& a_MK, const at::Tensor& b_KN, const at::Tensor& c_MN,
       else
         std::memcpy(out, other ? other : start.row + column, static_cast<size_t>(columns) * sizeof(float));
     }
-    multiply(rows, columns, k, a.from(row, 0), a.turn, b.from(0, column), b.turn, to,
+    multiply(rows, columns, k, {a.from(row, 0), a.turn}, {b.from(0, column), b.turn}, to,
              start.itself || start.row || start.other.data);
   };
   const int64_t blocks = grid.rows * grid.columns;

@@ -100,8 +100,8 @@ at::Tensor Attention::backward(const at::Tensor& g_NC, const at::Tensor& output_
   auto [q, k, v] = split(*this, qkv_NX, pass);
   at::Tensor g_qkv_NX = at::empty(qkv_NX.sizes(), qkv_NX.options());
   auto [gq, gk, gv] = split(*this, g_qkv_NX, pass);
-  kernels::attention_backward(by_head(g_NC, pass), q, k, v, by_head(output_NC, pass), lse, sight_of(pass),
-                              dropout_of(pass), gq, gk, gv);
+  kernels::attention_backward(by_head(g_NC, pass), {q, k, v}, {by_head(output_NC, pass), lse}, sight_of(pass),
+                              dropout_of(pass), {gq, gk, gv});
   if (rope.theta > 0)
     kernels::rope_in_place(g_qkv_NX, heads + kv_heads, head_dim, positions_of(pass), rope, true);
   return g_qkv_NX;

@@ -156,9 +156,10 @@ at::Tensor Attention::backward_ring(const at::Tensor& g_NC, const at::Tensor& ou
       for_each_pair(sight, pass, key_runs, dropout_of(pass),
                     [&](size_t i, size_t j, const kernels::Sight& between, const kernels::ScoreDropout& drop) {
                       kernels::attention_backward_onto(
-                          g.part(i, 0, heads), q.part(i, 0, heads), keys.part(j, 0, kv_heads),
-                          keys.part(j, kv_heads, kv_heads), o.part(i, 0, heads), lse_of(lse, pass, heads, i), between,
-                          drop, gq.part(i, 0, heads), g_keys.part(j, 0, kv_heads), g_keys.part(j, kv_heads, kv_heads));
+                          g.part(i, 0, heads),
+                          {q.part(i, 0, heads), keys.part(j, 0, kv_heads), keys.part(j, kv_heads, kv_heads)},
+                          {o.part(i, 0, heads), lse_of(lse, pass, heads, i)}, between, drop,
+                          {gq.part(i, 0, heads), g_keys.part(j, 0, kv_heads), g_keys.part(j, kv_heads, kv_heads)});
                     });
     }
     if (more) context->finish();
