@@ -150,6 +150,9 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
   Parts& p = *parts_;
   for (const Op& op : schedule.ops)
     MEGALITH_ASSERT(p.handlers[static_cast<size_t>(op.kind)], "no handler for {}", describe(schedule, op));
+  for (BlockId block = 0; block < static_cast<BlockId>(p.model.size()); block++)
+    MEGALITH_ASSERT(schedule.home(block) == p.model.at(block).home, "{} is not where the schedule expects it",
+                    schedule.blocks[static_cast<size_t>(block)].name);
   StepState step{p.settings, p.seed, p.model, p.residency, p.device, p.pieces, p.optimizer.get(), p.groups, p.counters,
                  schedule, input, p.own_batch(input), {}, std::vector<double>(schedule.blocks.size(), 0)};
   // What is saved is complete, and so is what a step leaves that only applies pending updates.

@@ -39,7 +39,6 @@ struct Schedule {
   bool gradient_stays(BlockId block) const { return home(block).gradient_stays; }
   // ZeRO: the state of every block is sliced over the ranks that hold it, each of which updates its slice.
   bool slices() const { return layout.sizes().slices(); }
-  bool reduces() const { return layout.sizes().reduces(); }
   bool separate_master() const { return home(0).separate_master; }
   bool separate_gradient() const { return home(0).separate_gradient; }
   // What this rank has of a block's parameters (elements, without the gaps) and optimizer state; at most: slices differ

@@ -295,7 +295,7 @@ class FakeBlocks {
     return schedule_.gradient_stays(id) ? block.gradient : block.sum;
   }
   Buffer whole_gradient(const Block& block) const {
-    return schedule_.reduces() || schedule_.layout.device ? hash(50, {&block.sum})
+    return schedule_.layout.sizes().reduces() || schedule_.layout.device ? hash(50, {&block.sum})
                                                             : hash(50, {&block.gradient, &block.table, &block.products});
   }
   Buffer losses_and_norms() const {

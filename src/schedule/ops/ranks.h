@@ -28,7 +28,7 @@ inline void all_reduce_totals_effects(const Schedule& s, const Op&, Effects& out
 
 inline Due sliced(const Schedule& s, BlockId b, MicroId) { return s.holds(b) && s.slices() ? Due::any : Due::never; }
 inline Due gradient_is_summed(const Schedule& s, BlockId b, MicroId) {
-  return s.holds(b) && s.training && s.reduces() ? Due::once : Due::never;
+  return s.holds(b) && s.training && s.layout.sizes().reduces() ? Due::once : Due::never;
 }
 inline Due with_several_ranks(const Schedule& s, BlockId, MicroId) {
   return s.layout.sizes().ranks() > 1 && s.micros > 0 ? Due::once : Due::never;

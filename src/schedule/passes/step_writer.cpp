@@ -138,7 +138,7 @@ void StepWriter::gradient_norm(BlockId block) {
   // Summed over the ranks, or brought from the device, as soon as it is whole, while others are still computed; its norm
   // there, too, so that computing does not wait.
   Lane lane = Lane::compute;
-  if (step_.reduces()) {
+  if (step_.layout.sizes().reduces()) {
     lane = Lane::net;
     added_[block] = add({.kind = ops::reduce_gradient, .block = block, .lane = lane, .after = {added_[block]}});
   }
