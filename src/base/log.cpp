@@ -1,11 +1,40 @@
 #include "base/log.h"
 
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 
 #include <memory>
+#include <mutex>
+#include <utility>
 
 namespace megalith::log {
+namespace {
+
+spdlog::level::level_enum spdlog_level(Level level) {
+  switch (level) {
+    case Level::info: return spdlog::level::info;
+    case Level::warn: return spdlog::level::warn;
+    case Level::error: return spdlog::level::err;
+  }
+  return spdlog::level::err;
+}
+
+// Stands before the terminal's sink.
+class CallsBefore : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit CallsBefore(std::function<void()> call) : call_(std::move(call)) {}
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg&) override { call_(); }
+  void flush_() override {}
+
+ private:
+  std::function<void()> call_;
+};
+
+}  // namespace
 
 void start(bool quiet) {
   auto terminal = std::make_shared<spdlog::sinks::stderr_sink_mt>();
@@ -21,6 +50,18 @@ void to_file(const std::string& path) {
   auto file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
   file->set_pattern("%Y-%m-%d %H:%M:%S %l %v");
   spdlog::default_logger()->sinks().push_back(file);
+}
+
+void before_terminal_lines(std::function<void()> call) {
+  auto& sinks = spdlog::default_logger()->sinks();
+  auto calls = std::make_shared<CallsBefore>(std::move(call));
+  // Messages for the file only do not reach the terminal.
+  if (!sinks.empty()) calls->set_level(sinks.front()->level());
+  sinks.insert(sinks.begin(), calls);
+}
+
+void write(Level level, fmt::string_view format, fmt::format_args values) {
+  if (spdlog::should_log(spdlog_level(level))) spdlog::log(spdlog_level(level), fmt::vformat(format, values));
 }
 
 }  // namespace megalith::log

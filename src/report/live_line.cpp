@@ -1,7 +1,6 @@
 #include "report/live_line.h"
 
 #include <fmt/format.h>
-#include <spdlog/sinks/base_sink.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -108,40 +107,19 @@ struct LiveLine::Screen {
   }
 };
 
-namespace {
-
-// Stands before the log's terminal sink and takes the line away for its message.
-template <class Screen>
-class ClearsLine : public spdlog::sinks::base_sink<std::mutex> {
- public:
-  explicit ClearsLine(std::weak_ptr<Screen> screen) : screen_(std::move(screen)) {}
-
- protected:
-  void sink_it_(const spdlog::details::log_msg&) override {
-    auto screen = screen_.lock();
-    if (!screen) return;
-    std::lock_guard lock(screen->mutex);
-    screen->clear_locked();
-  }
-  void flush_() override {}
-
- private:
-  std::weak_ptr<Screen> screen_;
-};
-
-}  // namespace
-
 LiveLine::LiveLine(std::FILE* out, std::optional<bool> terminal) : screen_(std::make_shared<Screen>()) {
   screen_->out = out;
   screen_->terminal = terminal.value_or(::isatty(::fileno(out)) && environment("TERM") != "dumb");
   screen_->style.colour = environment("NO_COLOR").empty();  // no-color.org: any value but an empty one
   screen_->style.utf8 = speaks_utf8();
   if (!screen_->terminal) return;
-  auto& sinks = spdlog::default_logger()->sinks();
-  auto clears = std::make_shared<ClearsLine<Screen>>(screen_);
-  // Messages for the file only leave the line alone.
-  if (!sinks.empty()) clears->set_level(sinks.front()->level());
-  sinks.insert(sinks.begin(), clears);
+  // A message takes the line away and is written in its place.
+  log::before_terminal_lines([weak = std::weak_ptr<Screen>(screen_)] {
+    auto screen = weak.lock();
+    if (!screen) return;
+    std::lock_guard lock(screen->mutex);
+    screen->clear_locked();
+  });
 }
 
 LiveLine::~LiveLine() {
