@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/join.h"
 #include "base/json.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/weight_names.h"
@@ -36,9 +37,7 @@ std::vector<std::string> files_of_index(const fs::path& path) {
 // "a, b, c and 4 more"
 std::string some_of(const std::vector<std::string>& names) {
   constexpr size_t shown = 8;
-  std::string text = fmt::format(
-      "{}",
-      fmt::join(names.begin(), names.begin() + static_cast<int64_t>(std::min(names.size(), shown)), ", "));
+  std::string text = join(std::span(names).first(std::min(names.size(), shown)), ", ");
   return names.size() > shown ? fmt::format("{} and {} more", text, names.size() - shown) : text;
 }
 
@@ -159,7 +158,7 @@ void WeightSource::check_matches(const std::vector<TensorSpec>& expected) {
   if (!misshapen.empty()) got.push_back(some_of(misshapen));
   if (!extra.empty()) got.push_back("besides them " + some_of(extra));
   throw UserError({dir_.string(), "", fmt::format("the {} tensors of the model", expected.size()),
-                   fmt::format("{}", fmt::join(got, "; ")), "these weights belong to another model"});
+                   join(got, "; "), "these weights belong to another model"});
 }
 
 const std::string& WeightSource::stored_name(const std::string& name) const {

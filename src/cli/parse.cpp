@@ -1,13 +1,13 @@
 #include "cli/parse.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <limits>
 
+#include "base/join.h"
 #include "config/nearest.h"
 
 namespace megalith {
@@ -58,7 +58,7 @@ void add_command(CLI::App& parent, const Command& command, const Command*& chose
     if (!app->get_subcommands().empty()) return;  // the deepest one is meant
     const auto given = [&](const std::string& name) { return app->get_option(name)->count() > 0; };
     if (!command.one_required.empty() && std::ranges::none_of(command.one_required, given))
-      throw CLI::RequiredError(fmt::format("{}", fmt::join(command.one_required, " or ")));
+      throw CLI::RequiredError(join(command.one_required, " or "));
     chosen = &command;
   });
 }

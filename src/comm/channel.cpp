@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/join.h"
 #include "comm/channel_state.h"
 #include "layout/cuts.h"
 
@@ -48,7 +49,7 @@ Channel::State::State(World::State& world_, std::vector<int> members_, std::stri
   if (size() == 1) return;
   MEGALITH_ASSERT(std::ssize(members) * 8 < kRounding, "channel {} of {} members", name, size());
 
-  const std::string meaning = fmt::format("{} {}", name, fmt::join(members, ","));
+  const std::string meaning = fmt::format("{} {}", name, join(members, ","));
   const Introduction own{XXH3_64bits(meaning.data(), meaning.size()),
                          world.take_from_arena(Block::bytes(static_cast<int>(local().size()))), world.next_channel};
   std::vector<Introduction> all(size(), own);

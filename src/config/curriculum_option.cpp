@@ -1,12 +1,13 @@
 #include "config/curriculum_option.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <set>
 
 #include "base/error.h"
+#include "base/join.h"
 #include "config/nearest.h"
 #include "config/pacing_text.h"
 
@@ -53,7 +54,7 @@ class Reader {
     constexpr auto names = names_of(Enum{});
     for (size_t i = 0; i < names.size(); i++)
       if (value.kind == Yaml::Kind::scalar && value.text == names[i]) return void(into = static_cast<Enum>(i));
-    refuse(key, fmt::format("{}", fmt::join(names, ", ")));
+    refuse(key, join(names, ", "));
   }
   void number(const std::string& key, const Yaml& value, double& into, const Range& range) const {
     auto read = read_number(value, range);
@@ -181,7 +182,7 @@ std::vector<OptionPiece> written(const CurriculumSettings& entry) {
 std::string write(const CurriculumSettings& entry) {
   std::vector<std::string> keys;
   for (const OptionPiece& piece : written(entry)) keys.push_back(fmt::format("{}: {}", piece.key, piece.value));
-  return fmt::format("{{{}}}", fmt::join(keys, ", "));
+  return fmt::format("{{{}}}", join(keys, ", "));
 }
 
 }  // namespace
@@ -207,7 +208,7 @@ Entry curriculum_option() {
   e.get = [](const Config& c) {
     std::vector<std::string> entries;
     for (const CurriculumSettings& entry : c.curriculum) entries.push_back(write(entry));
-    return fmt::format("[{}]", fmt::join(entries, ", "));
+    return fmt::format("[{}]", join(entries, ", "));
   };
   e.pieces = [](const Config& c) {
     std::vector<OptionPiece> all;

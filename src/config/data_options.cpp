@@ -1,10 +1,11 @@
 #include "config/data_options.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/join.h"
 #include "config/option_types.h"
 
 namespace megalith {
@@ -81,7 +82,7 @@ Entry training_data() {
     for (size_t i = 0; i < c.data.train.size(); i++)
       entries.push_back(fmt::format("{{path: {}, weight: {}}}", quote_yaml(c.data.train[i]),
                                     write_number(c.data.weights[i])));
-    return fmt::format("[{}]", fmt::join(entries, ", "));
+    return fmt::format("[{}]", join(entries, ", "));
   };
   return e;
 }

@@ -1,6 +1,6 @@
 #include "config/from_deepspeed.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/join.h"
 #include "base/json.h"
 #include "config/json_object.h"
 #include "config/option_types.h"
@@ -48,11 +49,11 @@ class Translator {
     if (root_.has("data_efficiency")) efficiency(root_.object("data_efficiency"));
     if (root_.has("curriculum_learning")) legacy(root_.object("curriculum_learning"));
     if (const auto other = root_.unread(); !other.empty())
-      note("left out, as it is not about data efficiency: {}", fmt::join(other, ", "));
+      note("left out, as it is not about data efficiency: {}", join(other, ", "));
     settle_dropping();
     if (longest_ > 0) note("data.sequence must be {} or more", longest_);
     if (seed_) out_.yaml += fmt::format("run: {{seed: {}}}\n", *seed_);
-    if (!curriculum_.empty()) out_.yaml += fmt::format("curriculum:\n{}", fmt::join(curriculum_, ""));
+    if (!curriculum_.empty()) out_.yaml += fmt::format("curriculum:\n{}", join(curriculum_, ""));
     out_.yaml += dropping_ + train_;
     if (out_.yaml.empty()) note("nothing is enabled: nothing to translate");
     else check();
@@ -252,7 +253,7 @@ class Translator {
     }
     compare_ends(tree, values, scale);
     if (scale.whole) longest_ = std::max(longest_, static_cast<int64_t>(values.back()));
-    return fmt::format("over: steps, pacing: [{}]", fmt::join(points, ", "));
+    return fmt::format("over: steps, pacing: [{}]", join(points, ", "));
   }
 
   // Beside a table DeepSpeed has a beginning and an end too: it does not go on once a difficulty reaches the end.
@@ -371,7 +372,7 @@ class Translator {
       note("{}: {}, but {} are listed: the list is taken", tree.path(number), *said, list.size());
     else if (said) note("{}: the list of layers says it", tree.path(number));
     last_layer_ = static_cast<int64_t>(list.back());
-    return fmt::format(", layers: [{}]", fmt::join(list, ", "));
+    return fmt::format(", layers: [{}]", join(std::vector<int64_t>(list.begin(), list.end()), ", "));
   }
 
   // Theirs counts a token once a layer that it goes through, ours as the share of the layers.

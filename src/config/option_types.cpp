@@ -1,6 +1,8 @@
 #include "config/option_types.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
+
+#include "base/join.h"
 
 namespace megalith {
 
@@ -50,7 +52,7 @@ std::string write_number(double value) {
 std::string write_texts(const std::vector<std::string>& texts) {
   std::vector<std::string> quoted;
   for (const std::string& text : texts) quoted.push_back(quote_yaml(text));
-  return fmt::format("[{}]", fmt::join(quoted, ", "));
+  return fmt::format("[{}]", join(quoted, ", "));
 }
 
 std::string write_bytes(Bytes size) {

@@ -1,12 +1,13 @@
 #include "config/options.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/either.h"
 #include "base/error.h"
+#include "base/join.h"
 #include "base/units.h"
 #include "config/curriculum_option.h"
 #include "config/nearest.h"
@@ -146,7 +147,7 @@ void unknown_key(std::string_view name, const std::string& where) {
       !near.empty() ? fmt::format("did you mean {}?", near)
       : siblings.empty() || section.empty()
           ? fmt::format("the sections are {}", either(section_names()))
-          : fmt::format("{} has {}", section.substr(0, section.size() - 1), fmt::join(siblings, ", "));
+          : fmt::format("{} has {}", section.substr(0, section.size() - 1), join(siblings, ", "));
   Yaml shown;
   shown.kind = Yaml::Kind::scalar;
   shown.text = name;

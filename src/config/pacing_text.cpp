@@ -1,7 +1,8 @@
 #include "config/pacing_text.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
+#include "base/join.h"
 #include "config/option_types.h"
 
 namespace megalith {
@@ -81,7 +82,7 @@ std::string write_pacing(const PacingSettings& pacing) {
   if (pacing.table.empty()) return pacing.root == 1 ? "linear" : fmt::format("root {}", write_number(pacing.root));
   std::vector<std::string> points;
   for (const auto& [begin, value] : pacing.table) points.push_back(fmt::format("[{}, {}]", begin, write_number(value)));
-  return fmt::format("[{}]", fmt::join(points, ", "));
+  return fmt::format("[{}]", join(points, ", "));
 }
 
 }  // namespace megalith

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/join.h"
 #include "config/nearest.h"
 #include "families/registry.h"
 
@@ -23,7 +24,7 @@ Preset find_preset(std::string_view name, const std::string& where) {
   }
   std::string_view near = nearest(name, names);
   throw UserError({where, "model.preset",
-                   near.empty() ? fmt::format("one of {}", fmt::join(names, ", ")) : "a known model",
+                   near.empty() ? fmt::format("one of {}", join(names, ", ")) : "a known model",
                    std::string(name), near.empty() ? "" : fmt::format("did you mean {}?", near)});
 }
 

@@ -1,6 +1,6 @@
 #include "config/reference.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,10 +1,11 @@
 #include "config/token_dropping_options.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "base/join.h"
 #include "config/option_types.h"
 #include "config/pacing_text.h"
 
@@ -44,7 +45,7 @@ Entry layers() {
     return true;
   };
   e.get = [](const Config& c) {
-    return c.token_dropping.middle ? std::string("middle") : fmt::format("[{}]", fmt::join(c.token_dropping.layers, ", "));
+    return c.token_dropping.middle ? std::string("middle") : fmt::format("[{}]", join(c.token_dropping.layers, ", "));
   };
   return e;
 }

@@ -1,11 +1,12 @@
 #include "data/curriculum.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
 #include "base/error.h"
+#include "base/join.h"
 
 namespace megalith {
 namespace {
@@ -80,7 +81,7 @@ void raise(std::vector<int64_t>& steps, const Filter& filter, int64_t begin, con
   for (const Filter& filter : filters)
     limits.push_back(fmt::format("{} from: {}", filter.settings.metric, filter.settings.pacing.from));
   throw UserError({where, "curriculum", "samples that the first step admits by every metric",
-                   fmt::format("none of {}: {} have none in common", count, fmt::join(limits, " and ")),
+                   fmt::format("none of {}: {} have none in common", count, join(limits, " and ")),
                    "raise the from of one of them"});
 }
 

@@ -1,18 +1,20 @@
 #include "families/hf_fields.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/join.h"
+#include "base/json.h"
 
 namespace megalith {
 
 using nlohmann::json;
 
 void HfFields::refuse(const std::string& key, const std::string& expected, const std::string& hint) const {
-  std::string got = has(key) ? at(key).dump(-1, ' ', true, json::error_handler_t::replace) : "nothing";
+  std::string got = has(key) ? print_ascii_json(at(key)) : "nothing";
   if (got.size() > 100) got = got.substr(0, 100) + "...";
   throw UserError({where_, path_ + key, expected, got, hint});
 }
@@ -61,14 +63,14 @@ bool HfFields::flag_or(const std::string& key, bool otherwise) const {
 }
 
 void HfFields::must_be(const std::string& key, const json& only, const std::string& why) const {
-  if (has(key) && at(key) != only) refuse(key, only.dump(), why);
+  if (has(key) && at(key) != only) refuse(key, print_json(only), why);
 }
 
 void HfFields::must_be_one_of(const std::string& key, std::initializer_list<const char*> names) const {
   if (!has(key)) return;
   for (const char* name : names)
     if (at(key) == name) return;
-  refuse(key, fmt::format("{}", fmt::join(names, " or ")), "other activations are not built in");
+  refuse(key, join(std::vector<std::string_view>(names.begin(), names.end()), " or "), "other activations are not built in");
 }
 
 void HfFields::must_be_absent(const std::string& key, const std::string& why) const {

@@ -1,10 +1,11 @@
 #include "families/layout_check.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <numeric>
 
 #include "base/error.h"
+#include "base/join.h"
 
 namespace megalith {
 namespace {
@@ -14,7 +15,7 @@ std::string divisors(int64_t number) {
   for (int64_t d = 1; d <= number; d++)
     if (number % d == 0) all.push_back(d);
   if (all.size() == 1) return "use 1";
-  return fmt::format("use {} or {}", fmt::join(all.begin(), all.end() - 1, ", "), all.back());
+  return fmt::format("use {} or {}", join(std::span(all).first(all.size() - 1), ", "), all.back());
 }
 
 }  // namespace

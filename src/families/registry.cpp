@@ -1,7 +1,8 @@
 #include "families/registry.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
+#include "base/join.h"
 #include "families/list.h"
 
 namespace megalith {
@@ -30,7 +31,7 @@ std::vector<std::string_view> family_names() {
 
 std::string next_token_models() {
   return fmt::format("a model that predicts the next token ({})",
-                     fmt::join(family_names([](const Family& family) { return !family.bidirectional; }), ", "));
+                     join(family_names([](const Family& family) { return !family.bidirectional; }), ", "));
 }
 
 ExtraFamily::ExtraFamily(const Family& family) : family_(family) { registered().push_back(&family); }

@@ -1,6 +1,6 @@
 #include "families/shape_check.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +8,7 @@
 
 #include "base/either.h"
 #include "base/error.h"
+#include "base/join.h"
 #include "families/registry.h"
 
 namespace megalith {
@@ -81,7 +82,7 @@ std::string nearby_divisors(int64_t number, int64_t wanted) {
   if (divisors.size() > kShown) divisors.resize(kShown);
   std::sort(divisors.begin(), divisors.end());
   if (divisors.size() == 1) return fmt::format("use {}", divisors[0]);
-  return fmt::format("use {} or {}", fmt::join(divisors.begin(), divisors.end() - 1, ", "), divisors.back());
+  return fmt::format("use {} or {}", join(std::span(divisors).first(divisors.size() - 1), ", "), divisors.back());
 }
 
 }  // namespace megalith

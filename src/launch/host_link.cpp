@@ -11,10 +11,11 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/join.h"
 #include "base/json.h"
 #include "launch/environment.h"
 
@@ -94,7 +95,7 @@ int connect_to_supervisor(const SupervisorAddress& supervisor) {
     if (socket >= 0) ::close(socket);
   }
   throw Fault(fmt::format("host {} cannot reach the supervisor on port {}: tried {}", host_name(), supervisor.port,
-                          fmt::join(tried, ", ")));
+                          join(tried, ", ")));
 }
 
 }  // namespace megalith::launch

@@ -1,10 +1,11 @@
 #include "launch/rank_view.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/join.h"
 #include "launch/environment.h"
 #include "launch/process.h"
 
@@ -101,7 +102,7 @@ std::string list_ranks(const std::vector<int>& ranks) {
   if (ranks.size() > 2 && ranks.back() - ranks.front() == static_cast<int>(ranks.size()) - 1 &&
       std::is_sorted(ranks.begin(), ranks.end()))
     return fmt::format("ranks {} to {}", ranks.front(), ranks.back());
-  return fmt::format("ranks {} and {}", fmt::join(ranks.begin(), ranks.end() - 1, ", "), ranks.back());
+  return fmt::format("ranks {} and {}", join(std::span(ranks).first(ranks.size() - 1), ", "), ranks.back());
 }
 
 std::string describe(const LaneView& lane) {

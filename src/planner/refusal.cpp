@@ -3,6 +3,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "base/join.h"
 #include "config/options.h"
 #include "config/resolve_layout.h"
 #include "planner/budget.h"
@@ -63,7 +64,7 @@ std::string table_of(const MemoryUse& use, Bytes process, Bytes all) {
 UserError::Parts with_ways(UserError::Parts what, const std::vector<Way>& ways) {
   std::vector<std::string> settings;
   for (const Way& way : ways) settings.push_back(fmt::format("{} ({})", way.setting, show(way.bytes)));
-  if (!settings.empty()) what.hint = fmt::format("what would make it fit: {}", fmt::join(settings, "; "));
+  if (!settings.empty()) what.hint = fmt::format("what would make it fit: {}", join(settings, "; "));
   return what;
 }
 

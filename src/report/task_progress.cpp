@@ -1,7 +1,6 @@
 #include "report/task_progress.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -1,11 +1,12 @@
 #include "train/difficulties.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 #include <xxhash.h>
 
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/join.h"
 #include "base/log.h"
 #include "config/nearest.h"
 #include "data/deepspeed_index.h"
@@ -42,7 +43,7 @@ void check_request(const DifficultyRequest& request, const std::string& key) {
   names.push_back(kLossMetric);
   if (std::ranges::find(names, request.metric) == names.end()) {
     const std::string_view near = nearest(request.metric, names);
-    throw UserError({"", key, fmt::format("one of {}, or any name with file: beside it", fmt::join(names, ", ")),
+    throw UserError({"", key, fmt::format("one of {}, or any name with file: beside it", join(names, ", ")),
                      request.metric,
                      near.empty() ? "give your own values with file:" : fmt::format("did you mean {}?", near)});
   }

@@ -1,12 +1,13 @@
 // LlamaForCausalLM with its kin MistralForCausalLM and Qwen2ForCausalLM, and their sparse kin MixtralForCausalLM and
 // Qwen2MoeForCausalLM. Keys and defaults are those of transformers' classes (5.22; the older spelling rope_theta is for
 // 4.x).
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "base/join.h"
 #include "families/hf_fields.h"
 #include "families/llama/declarations.h"
 
@@ -74,7 +75,7 @@ void read_window(const HfFields& f, ModelShape& s, std::string_view type) {
 void read_training(const HfFields& f, Experts& x) {
   constexpr auto routers = names_of(Router{});
   const auto found = std::find(routers.begin(), routers.end(), f.text("router"));
-  if (found == routers.end()) f.refuse("router", fmt::format("{}", fmt::join(routers, ", ")));
+  if (found == routers.end()) f.refuse("router", join(routers, ", "));
   x.router = static_cast<Router>(found - routers.begin());
   x.normalise = f.flag_or("normalise", true);
   x.capacity = f.number_or("capacity", 0, 0, 1e9);
