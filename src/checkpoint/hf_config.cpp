@@ -5,6 +5,7 @@
 #include "base/either.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "families/hf_fields.h"
 #include "families/registry.h"
 
@@ -51,11 +52,11 @@ std::string hf_config(const ModelShape& shape, const SpecialIds& ids, DType dtyp
   config["use_cache"] = true;
   config["torch_dtype"] = torch_name(dtype);
   config["dtype"] = torch_name(dtype);
-  return config.dump(2) + "\n";
+  return print_json(config, 2) + "\n";
 }
 
 ModelShape parse_hf_config(std::string_view text, const std::string& where) {
-  json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json object = try_parse_json(text);
   if (!object.is_object())
     throw UserError({where, "", "a JSON object", "something else", "is it a model's config.json?"});
   HfFields f(object, where);
@@ -75,7 +76,7 @@ ModelShape parse_hf_config(std::string_view text, const std::string& where) {
 }
 
 SpecialIds read_hf_special_ids(const std::filesystem::path& dir) {
-  json object = json::parse(read_file(dir / "config.json"), nullptr, /*allow_exceptions=*/false);
+  json object = try_parse_json(read_file(dir / "config.json"));
   auto id = [&](const char* key) -> std::optional<int64_t> {
     json value = object.is_object() ? object.value(key, json()) : json();
     if (value.is_array() && !value.empty()) value = value.front();

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "checkpoint/support.h"
 #include "families/family.h"
 #include "families/list.h"
@@ -61,7 +62,7 @@ TEST(HfConfig, ExpertsReadBackAsTheyWere) {
                      .bias_rate = 0.5};
         if (shared > 0) s.experts.every = 2, s.experts.dense_first = 1, s.experts.normalise = false;
         EXPECT_EQ(parse_hf_config(hf_config(s), "config.json"), s) << static_cast<int>(router) << " " << shared;
-        const json text = json::parse(hf_config(s));
+        const json text = parse_json(hf_config(s));
         const bool ours = router == Router::expert_choice || router == Router::sigmoid;
         EXPECT_EQ(text.at("model_type"), ours                                                         ? "megalith_experts"
                                          : shared == 0 && !biased && router != Router::switch_ ? "mixtral"
@@ -98,9 +99,9 @@ TEST(HfConfig, TheirExpertsMeanWhatTheirClassesCompute) {
 }
 
 TEST(HfConfig, UnknownIdsAreNullInsteadOfAnotherVocabularysDefaults) {
-  json none = json::parse(hf_config(shape_of(&llama_family)));
+  json none = parse_json(hf_config(shape_of(&llama_family)));
   EXPECT_TRUE(none.at("bos_token_id").is_null() && none.at("eos_token_id").is_null());
-  json some = json::parse(hf_config(shape_of(&llama_family), {.begin = 5, .end = 6}, DType::bf16));
+  json some = parse_json(hf_config(shape_of(&llama_family), {.begin = 5, .end = 6}, DType::bf16));
   EXPECT_EQ(some.at("bos_token_id"), 5);
   EXPECT_EQ(some.at("eos_token_id"), 6);
   EXPECT_EQ(some.at("dtype"), "bfloat16");
@@ -125,34 +126,34 @@ TEST(HfConfig, MinimalOldFilesMeanTheirClassesDefaults) {
 }
 
 TEST(HfConfig, RopeThetaIsReadInOldAndNewSpelling) {
-  json c = json::parse(hf_config(shape_of(&llama_family)));
+  json c = parse_json(hf_config(shape_of(&llama_family)));
   json old_style = c, new_style = c, torn = c;
   old_style.erase("rope_parameters");
   new_style.erase("rope_theta");
   torn["rope_theta"] = 10000;
-  EXPECT_EQ(parse_hf_config(old_style.dump(), "c").rope_theta, 500000);
-  EXPECT_EQ(parse_hf_config(new_style.dump(), "c").rope_theta, 500000);
-  EXPECT_CONTAINS(user_error([&] { parse_hf_config(torn.dump(), "c"); }), "rope_parameters.rope_theta");
+  EXPECT_EQ(parse_hf_config(print_json(old_style), "c").rope_theta, 500000);
+  EXPECT_EQ(parse_hf_config(print_json(new_style), "c").rope_theta, 500000);
+  EXPECT_CONTAINS(user_error([&] { parse_hf_config(print_json(torn), "c"); }), "rope_parameters.rope_theta");
 }
 
 // Llama's kin, each as its class in transformers has it.
 TEST(HfConfig, BiasesHeadWidthsAndScaledPositionsComeBack) {
   ModelShape qwen2 = shape_of(&llama_family);
   qwen2.qkv_bias = true;
-  EXPECT_EQ(json::parse(hf_config(qwen2)).at("model_type"), "qwen2");
+  EXPECT_EQ(parse_json(hf_config(qwen2)).at("model_type"), "qwen2");
   ModelShape mistral = shape_of(&llama_family);
   mistral.mistral = true;
-  EXPECT_EQ(json::parse(hf_config(mistral)).at("architectures").at(0), "MistralForCausalLM");
+  EXPECT_EQ(parse_json(hf_config(mistral)).at("architectures").at(0), "MistralForCausalLM");
   ModelShape windowed = mistral;
   windowed.window = 16;
   ModelShape biased = shape_of(&llama_family);
   biased.qkv_bias = biased.output_bias = true;
-  EXPECT_EQ(json::parse(hf_config(biased)).at("model_type"), "llama");
+  EXPECT_EQ(parse_json(hf_config(biased)).at("model_type"), "llama");
   ModelShape wide = shape_of(&llama_family);
   wide.head_size = 16;
   ModelShape narrow = shape_of(&llama_family);
   narrow.hidden = 42, narrow.head_size = 4;  // 42 is no multiple of 10 heads, which transformers' Llama refuses
-  EXPECT_EQ(json::parse(hf_config(narrow)).at("model_type"), "mistral");
+  EXPECT_EQ(parse_json(hf_config(narrow)).at("model_type"), "mistral");
   narrow.mistral = true;
   ModelShape stretched = shape_of(&llama_family);
   stretched.rope_scaling = {8, 1, 4, 16};
@@ -163,7 +164,7 @@ TEST(HfConfig, BiasesHeadWidthsAndScaledPositionsComeBack) {
 TEST(HfConfig, AScaledRopeIsReadInOldAndNewSpelling) {
   ModelShape s = shape_of(&llama_family);
   s.rope_scaling = {8, 1, 4, 16};
-  json old_style = json::parse(hf_config(s)), new_style = old_style, torn = old_style, oldest = old_style;
+  json old_style = parse_json(hf_config(s)), new_style = old_style, torn = old_style, oldest = old_style;
   old_style.erase("rope_parameters");
   new_style.erase("rope_scaling");
   new_style.erase("rope_theta");
@@ -171,31 +172,31 @@ TEST(HfConfig, AScaledRopeIsReadInOldAndNewSpelling) {
   oldest["rope_scaling"].erase("rope_type");
   oldest["rope_scaling"]["type"] = "llama3";
   torn["rope_scaling"]["factor"] = 4;
-  for (const json& config : {old_style, new_style, oldest}) EXPECT_EQ(parse_hf_config(config.dump(), "c"), s);
-  EXPECT_CONTAINS(user_error([&] { parse_hf_config(torn.dump(), "c"); }), "rope_parameters");
+  for (const json& config : {old_style, new_style, oldest}) EXPECT_EQ(parse_hf_config(print_json(config), "c"), s);
+  EXPECT_CONTAINS(user_error([&] { parse_hf_config(print_json(torn), "c"); }), "rope_parameters");
   json upside_down = new_style;
   upside_down["rope_parameters"]["high_freq_factor"] = 0.5;
-  EXPECT_CONTAINS(user_error([&] { parse_hf_config(upside_down.dump(), "c"); }), "high_freq_factor");
+  EXPECT_CONTAINS(user_error([&] { parse_hf_config(print_json(upside_down), "c"); }), "high_freq_factor");
 }
 
 TEST(HfConfig, AMistralFileThatSaysNothingOfItsWindowHasTheClassesDefault) {
   ModelShape s = shape_of(&llama_family);
   s.mistral = true;
-  json config = json::parse(hf_config(s));
-  EXPECT_EQ(parse_hf_config(config.dump(), "c").window, 0);  // null: none
+  json config = parse_json(hf_config(s));
+  EXPECT_EQ(parse_hf_config(print_json(config), "c").window, 0);  // null: none
   config.erase("sliding_window");
-  EXPECT_EQ(parse_hf_config(config.dump(), "c").window, 4096);
-  EXPECT_EQ(parse_hf_config(config.dump(), "c").longest_sequence(), 37);
+  EXPECT_EQ(parse_hf_config(print_json(config), "c").window, 4096);
+  EXPECT_EQ(parse_hf_config(print_json(config), "c").longest_sequence(), 37);
 }
 
 TEST(HfConfig, AQwen2WindowIsRefusedOnlyWhereItIsUsed) {
   ModelShape s = shape_of(&llama_family);
   s.qkv_bias = true;
-  json config = json::parse(hf_config(s));
+  json config = parse_json(hf_config(s));
   config["sliding_window"] = 16;
-  EXPECT_EQ(parse_hf_config(config.dump(), "c"), s);
+  EXPECT_EQ(parse_hf_config(print_json(config), "c"), s);
   config["use_sliding_window"] = true;
-  EXPECT_CONTAINS(user_error([&] { parse_hf_config(config.dump(), "c"); }), "sliding_window");
+  EXPECT_CONTAINS(user_error([&] { parse_hf_config(print_json(config), "c"); }), "sliding_window");
 }
 
 struct Variation {
@@ -237,9 +238,9 @@ TEST(HfConfig, OtherModelsAreRefusedByTheKeyThatMakesThemOther) {
       {&bert_family, "is_decoder", true},
   };
   for (const Variation& v : variations) {
-    json config = json::parse(hf_config(shape_of(v.family)));
+    json config = parse_json(hf_config(shape_of(v.family)));
     config[v.key] = v.value;
-    std::string message = user_error([&] { parse_hf_config(config.dump(), "dir/config.json"); });
+    std::string message = user_error([&] { parse_hf_config(print_json(config), "dir/config.json"); });
     EXPECT_CONTAINS(message, std::string("dir/config.json: ") + v.key);
     EXPECT_CONTAINS(message, "expected ");
   }

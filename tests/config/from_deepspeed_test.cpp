@@ -7,6 +7,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "config/errors.h"
 #include "config/parse.h"
 
@@ -41,7 +42,7 @@ constexpr std::string_view kOlder = R"({"curriculum_learning": {"enabled": true,
   "schedule_config": {"total_curriculum_step": 15000, "difficulty_step": 8}}})";
 
 FromDeepSpeed translate(const Json& tree) {
-  return from_deepspeed(tree.dump(), "ds.json");
+  return from_deepspeed(print_json(tree), "ds.json");
 }
 
 std::string said(const Json& tree) {
@@ -335,7 +336,7 @@ TEST(FromDeepSpeed, AnyValueAnywhereIsTranslatedOrRefusedByName) {
       for (const Json& value : values) {
         Json changed = whole;
         changed[at] = value;
-        const std::string path = path_of(whole, at), what = path + " = " + value.dump();
+        const std::string path = path_of(whole, at), what = path + " = " + print_json(value);
         try {
           const FromDeepSpeed ours = translate(changed);
           parse_translated(ours);
@@ -373,11 +374,11 @@ TEST(FromDeepSpeed, KeptTokensMayStayTheSameWhereSequencesAreLonger) {
   const Json constant = {{"random_ltd_schedule", {{"min_value", 256}, {"max_value", 256}}}};
   Json root = dropping(constant);
   root["data_efficiency"]["data_sampling"]["enabled"] = false;
-  const FromDeepSpeed ours = from_deepspeed(root.dump(), "ds.json");
+  const FromDeepSpeed ours = from_deepspeed(print_json(root), "ds.json");
   EXPECT_NE(ours.yaml.find("token_dropping: {from: 256, to: 256,"), std::string::npos) << ours.yaml;
   EXPECT_TRUE(notes_say(ours, "data.sequence must be 257 or more"));
   // Where the curriculum's longest sequences have no more, nothing would ever be dropped.
-  const FromDeepSpeed none = from_deepspeed(dropping(constant).dump(), "ds.json");
+  const FromDeepSpeed none = from_deepspeed(print_json(dropping(constant)), "ds.json");
   EXPECT_EQ(none.yaml.find("token_dropping"), std::string::npos) << none.yaml;
   EXPECT_TRUE(notes_say(none, "256 tokens or more are kept, and no sequence has more than 256"));
 }

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "config/errors.h"
 #include "config/nearest.h"
 #include "config/reference.h"
@@ -80,7 +81,7 @@ TEST(Options, NearestIsLevenshteinWithinReason) {
 }
 
 TEST(Reference, SchemaDescribesEveryOption) {
-  nlohmann::json schema = nlohmann::json::parse(reference_schema());
+  nlohmann::json schema = parse_json(reference_schema());
   for (const Option& option : options()) {
     const nlohmann::json* node = &schema;
     std::stringstream path{std::string(option.name)};

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "data/dataset.h"
 
 namespace megalith {
@@ -198,9 +199,9 @@ TEST(Curriculum, DifficultiesOtherThanThoseOfTheCheckpointAreRefused) {
   // Each step admits more; what a checkpoint carries is 16 digits a set, whatever the step.
   for (int64_t step = 0; step < 3000; step += 500) {
     data->train_batch(step, 6);
-    EXPECT_EQ(data->admissions().dump().size(), 2 * 16 + std::string(R"(["",""])").size());
+    EXPECT_EQ(print_json(data->admissions()).size(), 2 * 16 + std::string(R"(["",""])").size());
   }
-  EXPECT_NO_THROW(with(values)->check_admissions(nlohmann::json::parse(saved.dump())));
+  EXPECT_NO_THROW(with(values)->check_admissions(parse_json(print_json(saved))));
   std::ranges::reverse(values);
   EXPECT_THROW(with(values)->check_admissions(saved), UserError);
   auto all = counting();

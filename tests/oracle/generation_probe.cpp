@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/json.h"
 #include "memory/allocator.h"
 #include "text/tokenizer.h"
 #include "train/load_model.h"
@@ -76,8 +77,8 @@ int main() {
   std::string line;
   // A job a line, so that a bench can interleave us with others.
   while (std::getline(std::cin, line)) {
-    json job = json::parse(line);
-    std::cout << (job.contains("distribution") ? distribution(job["distribution"]) : greedy(job["greedy"])).dump()
+    json job = parse_json(line);
+    std::cout << print_json(job.contains("distribution") ? distribution(job["distribution"]) : greedy(job["greedy"]))
               << std::endl;
   }
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "checkpoint/hf_config.h"
 #include "checkpoint/writer.h"
 #include "engine/engine.h"
@@ -42,7 +43,7 @@ int main(int argc, char** argv) {
   install_allocator();
   at::set_num_threads(2);
   const std::string folder = argv[1];
-  nlohmann::json job = nlohmann::json::parse(read_file(argv[2]));
+  nlohmann::json job = parse_json(read_file(argv[2]));
   ModelShape shape = read_hf_config(folder);
   TrainSettings settings;
   settings.lr = job.value("lr", 1e-3);
@@ -104,5 +105,5 @@ int main(int argc, char** argv) {
     out["losses"].push_back(o.loss);
     out["norms"].push_back(o.gradient_norm);
   }
-  std::printf("%s\n", out.dump().c_str());
+  std::printf("%s\n", print_json(out).c_str());
 }

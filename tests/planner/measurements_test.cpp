@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "planner/own_cache.h"
 
 namespace megalith {
@@ -23,11 +24,11 @@ struct Cache : OwnCache {
   }
   // As if more than ten minutes were over.
   void let_time_pass() {
-    auto all = nlohmann::json::parse(read_file(calibration_file()));
+    auto all = parse_json(read_file(calibration_file()));
     for (auto& machine : all)
       for (auto& entry : machine)
         if (entry.is_object()) entry["until"] = entry["until"].get<int64_t>() - 601;
-    write_file_atomically(calibration_file(), all.dump());
+    write_file_atomically(calibration_file(), print_json(all));
   }
 };
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "report/metrics.h"
 #include "report/series.h"
 #include "report/trace_data.h"
@@ -36,7 +37,7 @@ size_t times(const std::string& text, const std::string& piece) {
 json embedded_data(const std::string& page) {
   const std::string open = R"(<script type="application/json" id="data">)";
   size_t from = page.find(open) + open.size();
-  return json::parse(page.substr(from, page.find("</script>", from) - from));
+  return parse_json(page.substr(from, page.find("</script>", from) - from));
 }
 
 TEST(Report, AnEmptyRunDirectoryStillHasAPageThatNamesWhatIsMissing) {

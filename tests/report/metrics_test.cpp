@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "temp_dir.h"
 
 namespace megalith {
@@ -56,7 +57,7 @@ TEST(Metrics, EveryFieldComesBackBitForBit) {
 }
 
 TEST(Metrics, ALineIsPlainJsonWithTheDocumentedNames) {
-  auto record = nlohmann::json::parse(to_json_line(at_step(2)));
+  auto record = parse_json(to_json_line(at_step(2)));
   for (const char* key :
        {"step", "loss", "lr", "grad_norm", "tokens", "step_s", "tokens_per_s", "mem_peak_bytes"})
     EXPECT_TRUE(record.contains(key)) << key;
@@ -100,17 +101,17 @@ TEST(Metrics, ALineIsTheSameByteForByte) {
 TEST(Metrics, OneDataSetHasAnEpochSeveralAList) {
   StepMetrics m = at_step(1);
   m.epochs = {1.5};
-  EXPECT_EQ(nlohmann::json::parse(to_json_line(m))["epoch"], 1.5);
+  EXPECT_EQ(parse_json(to_json_line(m))["epoch"], 1.5);
   EXPECT_EQ(parse_metrics_line(to_json_line(m))->epochs, m.epochs);
   m.epochs = {0.5, 3};
-  EXPECT_EQ(nlohmann::json::parse(to_json_line(m))["epochs"], (nlohmann::json{0.5, 3.0}));
+  EXPECT_EQ(parse_json(to_json_line(m))["epochs"], (nlohmann::json{0.5, 3.0}));
 }
 
 TEST(Metrics, ExpertsComeBackFromTheirLine) {
   StepMetrics m = at_step(1);
   m[MetricId::expert_load] = 1.75;
   m.expert_layers = {{3, {0.5, 1.5}, 0.25, 0.625}};
-  EXPECT_EQ(nlohmann::json::parse(to_json_line(m))["experts"]["load"], 1.75);
+  EXPECT_EQ(parse_json(to_json_line(m))["experts"]["load"], 1.75);
   EXPECT_EQ(parse_metrics_line(to_json_line(m))->values, m.values);
   EXPECT_EQ(parse_metrics_line(to_json_line(m))->expert_layers, m.expert_layers);
 }
@@ -120,7 +121,7 @@ TEST(Metrics, NonFiniteNumbersAreNullBesideTheirName) {
   m[MetricId::loss] = std::nan("");
   m[MetricId::grad_norm] = std::numeric_limits<double>::infinity();
   m[MetricId::valid_loss] = -std::numeric_limits<double>::infinity();
-  auto record = nlohmann::json::parse(to_json_line(m));
+  auto record = parse_json(to_json_line(m));
   EXPECT_TRUE(record["loss"].is_null());
   EXPECT_EQ(record["loss_nonfinite"], "nan");
   EXPECT_EQ(record["grad_norm_nonfinite"], "inf");

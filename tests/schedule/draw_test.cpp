@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/json.h"
 #include "schedule/random_schedules.h"
 #include "schedule/ops/all.h"
 
@@ -57,7 +58,7 @@ TEST(Trace, PredictedAndMeasuredAreTwoProcessesInMicroseconds) {
   const Schedule schedule = drawn();
   const std::vector<Span> predicted{{0, 0.5}, {0.5, 1.5}, {0, 0.75}, {1.5, 2}},
       measured{{0, 0.6}, {0.6, 1}, {0, 1}, {}};
-  const auto trace = nlohmann::json::parse(trace_json({{"predicted", &schedule, predicted},
+  const auto trace = parse_json(trace_json({{"predicted", &schedule, predicted},
                                                        {"measured \"quoted\"", &schedule, measured},
                                                        {"predicted", &schedule, predicted, 10}}));
   std::map<int, std::string> processes;

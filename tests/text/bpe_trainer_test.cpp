@@ -3,6 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "text/byte_alphabet.h"
 #include "text/gpt2_split.h"
 #include "text/word_counts.h"
@@ -58,7 +59,7 @@ TEST(BpeTrainer, LearnsWhatTheDefinitionSays) {
   Folder folder;
   for (uint64_t seed : {1, 2, 3}) {
     std::string text = made_up_text(1500, seed) + std::string(40, 'a') + std::string(31, '=');
-    json learnt = json::parse(train_bpe({folder.write("t.txt", text)}, 400));
+    json learnt = parse_json(train_bpe({folder.write("t.txt", text)}, 400));
     ASSERT_EQ(learnt["model"]["merges"].size(), 400u - 257u);
     EXPECT_EQ(learnt["model"]["merges"], naive_merges(text, learnt["model"]["vocab"], 400 - 257));
   }

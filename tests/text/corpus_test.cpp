@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "text/safe_cut.h"
 #include "text_testing.h"
 
@@ -116,7 +117,7 @@ TEST(Corpus, ReadingGoesOnFromEveryPlace) {
   for (uint64_t i = 0; i < 12; i++) {
     std::string document = made_up_text(20 + 90 * (i % 4), i);
     text += document + "\n***\n";
-    json += nlohmann::json{{"text", document}}.dump() + "\n\n";
+    json += print_json(nlohmann::json{{"text", document}}) + "\n\n";
   }
   std::vector<std::filesystem::path> files{
       folder.write("a.txt", "\xEF\xBB\xBF" + text), folder.write("b.txt.gz", gzip("\xEF\xBB\xBF" + text)),
@@ -154,7 +155,7 @@ TEST(Corpus, JsonLinesAreADocumentALine) {
   std::vector<std::string> expected;
   for (uint64_t i = 0; i < 200; i++) {
     expected.push_back(made_up_text(100 + i * 10, i));
-    lines += nlohmann::json{{"content", expected.back()}, {"n", i}}.dump() + "\n" + (i % 3 ? "" : "\n");
+    lines += print_json(nlohmann::json{{"content", expected.back()}, {"n", i}}) + "\n" + (i % 3 ? "" : "\n");
   }
   lines += R"({"content": ""})";  // an empty document is left out
   CorpusOptions options;

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "text/stream_decoder.h"
 #include "text_testing.h"
 
@@ -31,7 +32,7 @@ std::string small_file() {
 TEST(Llama2c, StoriesTokenizerGivesTheGoldenTextAndIds) {
   SKIP_WITHOUT_SHARED("stories260K_tok512.bin");
   SKIP_WITHOUT_SHARED("stories260K_golden.json");
-  auto golden = nlohmann::json::parse(read_file(shared_corpus("stories260K_golden.json")));
+  auto golden = parse_json(read_file(shared_corpus("stories260K_golden.json")));
   auto tokenizer = parse_tokenizer_json(
       tokenizer_from_llama2c(read_file(shared_corpus("stories260K_tok512.bin")), 512), "tok512");
   auto ids = golden["greedy_tokens"].get<Ids>();

@@ -2,6 +2,7 @@
 // the libraries' in file_agreement.py.
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "text/base64.h"
 #include "text/byte_alphabet.h"
 #include "text/unigram_model.h"
@@ -54,7 +55,7 @@ TEST(Gpt2Files, AFolderWithThePairIsATokenizer) {
   for (auto [first, second] :
        {std::pair("vocab.json", "merges.txt"), std::pair("encoder.json", "vocab.bpe")}) {
     Folder folder;
-    folder.write(first, vocab.dump());
+    folder.write(first, print_json(vocab));
     EXPECT_SAYS(user_error([&] { load_tokenizer(folder / first); }), "merges");
     folder.write(second, "#version: 0.2\na b\n");
     auto tokenizer = load_tokenizer((folder / first).parent_path());

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "text/shards.h"
 #include "text_testing.h"
 
@@ -54,7 +55,7 @@ std::vector<std::filesystem::path> mixed_files(const Folder& folder) {
   for (uint64_t i = 0; i < 60; i++) {
     std::string text = made_up_text(i % 9 == 0 ? 3000 : 30, i);
     separated += text + "\n***\n";
-    lines += nlohmann::json{{"text", text}}.dump() + "\n";
+    lines += print_json(nlohmann::json{{"text", text}}) + "\n";
   }
   std::string no_place;  // to cut at
   while (no_place.size() < 70000) no_place += "\u65e5\u672c\u8a9e";

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/json.h"
 #include "text_testing.h"
 
 namespace megalith {
@@ -25,7 +26,7 @@ json tiny_bpe() {
 
 std::unique_ptr<Tokenizer> with_model(json model, json parts = json::object()) {
   parts["model"] = std::move(model);
-  return parse_tokenizer_json(parts.dump(), "t.json");
+  return parse_tokenizer_json(print_json(parts), "t.json");
 }
 
 TEST(Tokenizer, Gpt2GivesTheKnownIds) {

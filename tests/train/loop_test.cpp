@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "config/parse.h"
 #include "memory/allocator.h"
 #include "planner/own_cache.h"
@@ -66,7 +67,7 @@ struct FailingRun : OwnCache {
     return TrainingLoop(config, plan, directory, engine, data, shapes, nullptr, page).run({});
   }
 
-  nlohmann::json summary() const { return nlohmann::json::parse(read_file(dir / "summary.json")); }
+  nlohmann::json summary() const { return parse_json(read_file(dir / "summary.json")); }
 
   TempDir dir;
   Config config;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "checkpoint/hf_config.h"
 #include "checkpoint/llama2c.h"
 #include "checkpoint/reader.h"
@@ -73,7 +74,7 @@ void dump(const std::string& dir) {
       }
     out[spec.name] = {torch_name(spec.dtype), spec.shape, bits};
   }
-  fmt::print("{}\n", out.dump());
+  fmt::print("{}\n", print_json(out));
 }
 
 void rewrite(const std::string& from, const std::string& to, int64_t limit, DType dtype) {

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "config/parse.h"
 #include "data/deepspeed_index.h"
 #include "data/metric_file.h"
@@ -16,7 +17,7 @@ using namespace megalith;
 int main(int argc, char** argv) {
   const std::string what = argc > 3 ? argv[1] : "";
   if (what == "values") {
-    std::puts(nlohmann::json(read_metric(argv[2], {"", std::atoll(argv[3]), ""})).dump().c_str());
+    std::puts(print_json(nlohmann::json(read_metric(argv[2], {"", std::atoll(argv[3]), ""}))).c_str());
   } else if (what == "index") {
     write_deepspeed_index(argv[2], argv[3], nlohmann::json::parse(std::cin).get<std::vector<double>>());
   } else if (what == "pacing") {
@@ -29,7 +30,7 @@ int main(int argc, char** argv) {
       };
       for (const CurriculumSettings& entry : config.curriculum) add(entry.pacing);
       if (config.token_dropping.on()) add(config.token_dropping.pacing);
-      std::puts(limits.dump().c_str());
+      std::puts(print_json(limits).c_str());
     }
   } else {
     return 2;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "text/shards.h"
 
 namespace {
@@ -24,7 +25,7 @@ void read(const char* prefix) {
   }
   nlohmann::json all{{"type", shard.width() == TokenWidth::uint16 ? "uint16" : "int32"},
                      {"documents", documents}};
-  std::cout << all.dump() << '\n';
+  std::cout << print_json(all) << '\n';
 }
 
 void write(const char* prefix, const std::string& type) {
