@@ -1,9 +1,7 @@
 // How the loops over elements are compiled and spread over threads.
 #pragma once
-#include <ATen/Parallel.h>
-
-#include <algorithm>
 #include <cstdint>
+#include <functional>
 
 // Put before a free function whose loops should vectorise: compiled once for each level of x86-64, the best
 // one is taken at run time. No fused multiply-add where the source has none, so every level, and every
@@ -21,12 +19,7 @@
 namespace megalith {
 
 // Calls body(begin, end) for fixed chunks of [0, n), on LibTorch's threads.
-template <class Body>
-void for_chunks(int64_t n, int64_t chunk, const Body& body) {
-  at::parallel_for(0, (n + chunk - 1) / chunk, 1, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; i++) body(i * chunk, std::min(n, (i + 1) * chunk));
-  });
-}
+void for_chunks(int64_t n, int64_t chunk, const std::function<void(int64_t begin, int64_t end)>& body);
 
 // Elements a thread takes at once: 64 KiB a stream, long against a thread's start, small against caches.
 inline constexpr int64_t kElementChunk = 16384;
