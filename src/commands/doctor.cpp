@@ -1,9 +1,8 @@
-#include <ATen/Parallel.h>
-
 #include <nlohmann/json.hpp>
 
 #include "commands/commands.h"
 #include "config/presets.h"
+#include "engine/threads.h"
 #include "memory/disk_way.h"
 #include "memory/machine.h"
 #include "planner/calibration.h"
@@ -14,7 +13,7 @@ namespace megalith {
 CommandResult run_doctor(const CommandContext& context, const DoctorArguments& arguments) {
   const std::string& spill = arguments.spill;
   const int64_t cores = usable_cores();
-  at::set_num_threads(static_cast<int>(cores));
+  set_threads(cores);
   ModelShape shape = find_preset("gpt2-124m").shape;
   fill_defaults(shape);
   if (!spill.empty() && !std::filesystem::is_directory(spill))

@@ -13,7 +13,7 @@
 #include "base/stopwatch.h"
 #include "engine/block_store.h"
 #include "engine/chunk_stream.h"
-#include "engine/one_thread.h"
+#include "engine/threads.h"
 #include "memory/disk_speed.h"
 #include "optim/optimizer.h"
 

@@ -1,17 +1,18 @@
 #include "train/analyze.h"
 
-#include <ATen/Parallel.h>
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/join.h"
 #include "base/log.h"
 #include "checkpoint/store.h"
 #include "config/check.h"
 #include "data/deepspeed_index.h"
 #include "data/sample_metrics.h"
+#include "engine/threads.h"
 #include "memory/machine.h"
 #include "text/utf8.h"
 #include "train/difficulties.h"
@@ -41,7 +42,7 @@ void add_texts(std::vector<MetricExample>& examples, const Dataset& data, const 
       example.text = one_line(tokenizer->decode(std::vector<TokenId>(ids.begin(), ids.end())));
     else
       example.text =
-          fmt::format("tokens {} …", fmt::join(ids.begin(), ids.begin() + std::min<ptrdiff_t>(12, std::ssize(ids)), " "));
+          fmt::format("tokens {} …", join(std::span(ids).first(std::min<size_t>(12, ids.size())), " "));
   }
 }
 
@@ -93,7 +94,7 @@ Analysis analyze(Config config, const AnalysisOptions& options) {
   auto tokenizer = prepare_tokenizer(config, run, say);
   complete_shape(config, checkpoints.empty() ? folder_to_start_from(config, say) : checkpoints.front().dir,
                  tokenizer ? tokenizer->vocab_size() : 0);
-  at::set_num_threads(static_cast<int>(config.train.threads > 0 ? config.train.threads : usable_cores()));
+  set_threads(config.train.threads > 0 ? config.train.threads : usable_cores());
   auto data = prepare_data(config, run, tokenizer.get(), say);
   Difficulties difficulties(config, run, *data);
   auto summarised = [&](const std::string& name, const std::vector<double>& values) {

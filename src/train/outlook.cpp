@@ -1,12 +1,11 @@
 #include "train/outlook.h"
 
-#include <ATen/Parallel.h>
-
 #include "base/error.h"
 #include "base/files.h"
 #include "checkpoint/hf_config.h"
 #include "checkpoint/store.h"
 #include "config/check.h"
+#include "engine/threads.h"
 #include "memory/machine.h"
 #include "memory/spill_folder.h"
 #include "planner/refusal.h"
@@ -71,7 +70,7 @@ void complete_shape(Config& config, const std::filesystem::path& folder, int64_t
 
 Plan plan_run(Config& config, Measuring measuring, const Seat& seat, Begun begun) {
   if (config.train.threads == 0) config.train.threads = std::max<int64_t>(1, usable_cores() / seat.host_ranks);
-  at::set_num_threads(static_cast<int>(config.train.threads));
+  set_threads(config.train.threads);
   try {
     Plan plan = make_plan(config, measuring, seat);
     config.train.micro_batch = plan.micro_batch;

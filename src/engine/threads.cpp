@@ -1,4 +1,4 @@
-#include "engine/one_thread.h"
+#include "engine/threads.h"
 
 #include <ATen/Parallel.h>
 #include <omp.h>
@@ -6,6 +6,8 @@
 #include <utility>
 
 namespace megalith {
+
+void set_threads(int64_t threads) { at::set_num_threads(static_cast<int>(threads)); }
 
 void keep_to_one_thread() {
   thread_local bool done = false;
