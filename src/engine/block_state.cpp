@@ -1,8 +1,6 @@
 #include "engine/block_state.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 
 #include <cstring>
 
@@ -11,6 +9,7 @@
 #include "layout/cuts.h"
 #include "memory/allocator.h"
 #include "model/computing_buffer.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 
@@ -24,7 +23,7 @@ at::ScalarType compute_type(Precision precision) {
 }
 
 at::Tensor flat_buffer(int64_t elements, at::ScalarType type) {
-  return type == at::kFloat ? disk_buffer(elements) : at::empty({elements}, at::TensorOptions().dtype(type));
+  return type == at::kFloat ? disk_buffer(elements) : tensor::empty({elements}, at::TensorOptions().dtype(type));
 }
 
 void zero(const at::Tensor& flat) {
@@ -142,28 +141,28 @@ void BlockStates::allocate(BlockState& state) {
   if (!home.here) return;
   const auto type = at::TensorOptions().dtype(at::kFloat);
   const auto own_of = [&](const SegmentState& segment, const at::Tensor& whole, bool within) {
-    return within ? whole.narrow(0, segment.own.begin, segment.own.size()) : at::zeros({segment.own.size()}, type);
+    return within ? whole.narrow(0, segment.own.begin, segment.own.size()) : tensor::zeros({segment.own.size()}, type);
   };
   if (home.placement != Placement::on_disk) {
     MemoryScope scope(AllocationKind::parameters);
     if (home.parameters_stay)
-      state.computing = at::zeros({computing_elements(state.spec(), format_.compute_type)}, type.dtype(format_.compute_type));
+      state.computing = tensor::zeros({computing_elements(state.spec(), format_.compute_type)}, type.dtype(format_.compute_type));
     for (SegmentState& segment : state.segments)
       segment.values = own_of(segment, state.computing, home.parameters_stay && format_.wide());
   }
   if (!format_.training) return;
   if (home.placement != Placement::on_disk) {
     MemoryScope scope(AllocationKind::gradients);
-    if (home.gradient_stays) state.gradients = at::zeros({state.spec().flat_size}, type);
+    if (home.gradient_stays) state.gradients = tensor::zeros({state.spec().flat_size}, type);
     for (SegmentState& segment : state.segments) segment.gradient = own_of(segment, state.gradients, home.gradient_stays);
   }
   if (home.placement == Placement::in_memory || !format_.elementwise()) {
     MemoryScope scope(AllocationKind::optimizer);
     for (SegmentState& segment : state.segments) {
-      if (!format_.elementwise()) segment.optimizer = at::zeros({segment.optimizer_size}, type);
+      if (!format_.elementwise()) segment.optimizer = tensor::zeros({segment.optimizer_size}, type);
       else if (format_.packs())
-        segment.optimizer = at::zeros({format_.slot_arrays * segment.format->slot_bytes()}, type.dtype(at::kByte));
-      else segment.optimizer = at::zeros({format_.slot_arrays * segment.own.size()}, type);
+        segment.optimizer = tensor::zeros({format_.slot_arrays * segment.format->slot_bytes()}, type.dtype(at::kByte));
+      else segment.optimizer = tensor::zeros({format_.slot_arrays * segment.own.size()}, type);
     }
   }
 }

@@ -1,7 +1,5 @@
 #include "engine/block_store.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 
 #include "base/chores.h"
@@ -9,6 +7,7 @@
 #include "engine/chunk_stream.h"
 #include "memory/allocator.h"
 #include "memory/disk_speed.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -40,7 +39,7 @@ std::vector<SpillPiece> units_of(std::span<const BlockStore::Whole> all) {
 }  // namespace
 
 at::Tensor disk_buffer(int64_t elements) {
-  at::Tensor whole = at::empty({padded(elements) + kDiskAlign / kFloatBytes}, at::kFloat);
+  at::Tensor whole = tensor::empty({padded(elements) + kDiskAlign / kFloatBytes}, at::kFloat);
   const auto address = reinterpret_cast<uintptr_t>(whole.mutable_data_ptr<float>());
   const int64_t skip = round_up(static_cast<int64_t>(address), kDiskAlign) - static_cast<int64_t>(address);
   return whole.narrow(0, skip / kFloatBytes, elements);

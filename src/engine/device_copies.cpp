@@ -1,10 +1,9 @@
 #include "engine/device_copies.h"
 
-#include <ATen/ops/empty.h>
-
 #include "base/error.h"
 #include "memory/allocator.h"
 #include "model/computing_buffer.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 
@@ -37,7 +36,7 @@ void DeviceCopies::download(BlockId id) {
 at::Tensor DeviceCopies::download_input(const at::Tensor& input) {
   MEGALITH_ASSERT(input.is_contiguous());
   MemoryScope scope(AllocationKind::activations);
-  at::Tensor copy = at::empty(input.sizes(), input.options().device(at::kCPU));
+  at::Tensor copy = tensor::empty(input.sizes(), input.options().device(at::kCPU));
   device_->download(input, copy);
   return copy;
 }

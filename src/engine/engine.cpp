@@ -1,6 +1,5 @@
 #include "engine/engine.h"
 
-#include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "families/family.h"
 #include "memory/allocator.h"
 #include "model/share.h"
+#include "model/tensor_ops.h"
 #include "optim/sign_steps.h"
 #include "schedule/lanes.h"
 #include "schedule/op_type.h"
@@ -25,7 +25,7 @@ namespace megalith {
 namespace {
 
 at::Tensor to_tensor(const std::vector<int64_t>& values) {
-  at::Tensor out = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
+  at::Tensor out = tensor::empty({static_cast<int64_t>(values.size())}, at::kLong);
   std::copy(values.begin(), values.end(), out.mutable_data_ptr<int64_t>());
   return out;
 }

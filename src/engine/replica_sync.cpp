@@ -1,12 +1,11 @@
 #include "engine/replica_sync.h"
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
-
+#include "engine/block_state.h"
 #include "engine/exchange_buffer.h"
 #include "layout/cuts.h"
 #include "memory/allocator.h"
 #include "model/computing_buffer.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -31,7 +30,7 @@ void gather_parameters(BlockStates& model, BlockId id, const Replicas& replicas)
   if (!state.computing.defined()) {
     MemoryScope scope(AllocationKind::parameters);
     const int64_t elements = computing_elements(state.spec(), type);
-    model.rebind(state, [&] { state.computing = at::empty({elements}, at::TensorOptions().dtype(type)); });
+    model.rebind(state, [&] { state.computing = tensor::empty({elements}, at::TensorOptions().dtype(type)); });
   }
   for (SegmentState& segment : state.segments) {
     if (!within) model.copy_to_computing(state, segment);
@@ -72,7 +71,7 @@ void sync_tied_table(BlockStates& model, BlockId id, Channel& pair, int peer) {
   if (state.home.here) return pair.send(bytes_of(state.computing), peer);
   MemoryScope scope(AllocationKind::parameters);
   const auto type = at::TensorOptions().dtype(model.format().compute_type);
-  model.rebind(state, [&] { state.computing = at::empty({state.spec().flat_size}, type); });
+  model.rebind(state, [&] { state.computing = tensor::empty({state.spec().flat_size}, type); });
   pair.receive(bytes_of(state.computing), peer);
 }
 
@@ -82,7 +81,7 @@ void sync_tied_gradient(BlockStates& model, BlockId id, Channel& pair, int peer)
     pair.send(bytes_of(state.gradients), peer);
     return model.rebind(state, [&] { state.gradients.reset(); });
   }
-  at::Tensor theirs = at::empty_like(state.gradients);
+  at::Tensor theirs = tensor::empty_like(state.gradients);
   pair.receive(bytes_of(theirs), peer);
   state.gradients.add_(theirs);
 }

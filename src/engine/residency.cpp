@@ -1,7 +1,5 @@
 #include "engine/residency.h"
 
-#include <ATen/ops/from_blob.h>
-
 #include <algorithm>
 #include <ranges>
 
@@ -9,6 +7,7 @@
 #include "engine/block_update.h"
 #include "memory/allocator.h"
 #include "model/computing_buffer.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -101,7 +100,7 @@ void Residency::fill_computing(BlockState& state, const SegmentState& segment, i
                                std::span<const float> values) {
   if (model_.format().wide() || state.home.separate_master) return;  // else gather or upload converts
   const auto count = static_cast<int64_t>(values.size());
-  const at::Tensor from = at::from_blob(const_cast<float*>(values.data()), {count}, at::kFloat);
+  const at::Tensor from = tensor::from_blob(const_cast<float*>(values.data()), {count}, at::kFloat);
   write_computing(state.spec(), state.computing, segment.own.begin + begin, from);
 }
 

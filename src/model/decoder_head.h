@@ -1,10 +1,10 @@
 // The head of GPT-2 and Llama: a final norm, then the vocabulary. The norm is the only difference.
 #pragma once
-#include <ATen/ops/empty_like.h>
 
 #include "model/block.h"
 #include "model/layers/norm.h"
 #include "model/layers/vocabulary_loss.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 
@@ -18,7 +18,7 @@ class DecoderHead : public HeadBlock {
     TargetRows rows = target_rows(pass.targets_N, exchanges_.tensor);
     at::Tensor x_RC = rows.select(x_NC);
     Normed normed = norm_.forward(x_RC);
-    at::Tensor n_RC = rows.gather(normed.y_NC), gn_RC = at::empty_like(n_RC);
+    at::Tensor n_RC = rows.gather(normed.y_NC), gn_RC = tensor::empty_like(n_RC);
     LossSums sums = output_.run(n_RC, rows.targets, pass.gradient_scale, &gn_RC, nullptr);
     gx_NC = rows.scatter(norm_.backward(rows.sum(gn_RC), x_RC, normed), x_NC);
     return sums;

@@ -1,11 +1,10 @@
 #include "model/key_value_cache.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 #include <numeric>
 
 #include "base/error.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 
@@ -28,7 +27,7 @@ void KeyValueCache::prepare(const ModelShape& shape, at::ScalarType type, int64_
                                 std::max(needed, shape.context));
   for (Layer& layer : layers)
     for (at::Tensor* tensor : {&layer.keys, &layer.values}) {
-      at::Tensor grown = at::empty({std::max(slots, old_slots), shape.kv_heads, room, shape.head_dim()}, type);
+      at::Tensor grown = tensor::empty({std::max(slots, old_slots), shape.kv_heads, room, shape.head_dim()}, type);
       if (tensor->defined() && kept > 0)
         grown.narrow(0, 0, old_slots).narrow(2, 0, kept).copy_(tensor->narrow(2, 0, kept));
       *tensor = grown;

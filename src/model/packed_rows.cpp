@@ -1,13 +1,13 @@
 #include "model/packed_rows.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <bit>
 
 #include "base/error.h"
 #include "model/kernels/simd.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -53,8 +53,8 @@ PackedRows pack_rows(const at::Tensor& x_NC, Packing packing) {
   MEGALITH_ASSERT(can_pack(x_NC) && packing != Packing::fp32);
   if (packing == Packing::bf16) return {x_NC.to(at::kBFloat16), {}};
   const int64_t rows = x_NC.size(0), width = x_NC.size(1);
-  PackedRows packed{at::empty({rows, width}, x_NC.options().dtype(at::kChar)),
-                    at::empty({rows, scales_of(width)}, x_NC.options())};
+  PackedRows packed{tensor::empty({rows, width}, x_NC.options().dtype(at::kChar)),
+                    tensor::empty({rows, scales_of(width)}, x_NC.options())};
   const float* from = x_NC.const_data_ptr<float>();
   auto* to = packed.numbers.mutable_data_ptr<int8_t>();
   auto* scales = packed.scales_NS.mutable_data_ptr<float>();
@@ -69,7 +69,7 @@ PackedRows pack_rows(const at::Tensor& x_NC, Packing packing) {
 at::Tensor unpack_rows(const PackedRows& packed) {
   if (!packed.scales_NS.defined()) return packed.numbers.to(at::kFloat);
   const int64_t rows = packed.numbers.size(0), width = packed.numbers.size(1);
-  at::Tensor x_NC = at::empty({rows, width}, packed.scales_NS.options());
+  at::Tensor x_NC = tensor::empty({rows, width}, packed.scales_NS.options());
   const auto* from = packed.numbers.const_data_ptr<int8_t>();
   const auto* scales = packed.scales_NS.const_data_ptr<float>();
   auto* to = x_NC.mutable_data_ptr<float>();

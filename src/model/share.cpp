@@ -1,11 +1,8 @@
 #include "model/share.h"
 
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/index_select.h>
-#include <ATen/ops/tensor.h>
-
 #include "layout/cuts.h"
 #include "model/layers/row_shares.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -51,9 +48,9 @@ Pass share_of(Pass whole, const Mesh& mesh) {
   Pass pass = std::move(whole);
   hold_share(pass, mesh);
   if (pass.runs.empty()) return pass;
-  const at::Tensor here = at::tensor(rows_of_sequences(pass), at::kLong);
-  pass.ids_N = at::index_select(pass.ids_N, 0, here);
-  if (pass.targets_N.defined()) pass.targets_N = at::index_select(pass.targets_N, 0, here);
+  const at::Tensor here = tensor::from_values(rows_of_sequences(pass));
+  pass.ids_N = pass.ids_N.index_select(0, here);
+  if (pass.targets_N.defined()) pass.targets_N = pass.targets_N.index_select(0, here);
   return pass;
 }
 
@@ -66,7 +63,7 @@ at::Tensor gather_whole(const at::Tensor& x_SC, const Pass& pass, const Exchange
     cuts.push_back(static_cast<int64_t>(rows.size()));
   }
   const at::Tensor by_rank = gather_rows(exchanges.context, x_NC, cuts);
-  return at::empty_like(by_rank).index_copy_(0, at::tensor(rows, at::kLong), by_rank);
+  return tensor::empty_like(by_rank).index_copy_(0, tensor::from_values(rows), by_rank);
 }
 
 }  // namespace megalith

@@ -1,7 +1,5 @@
 #include "model/token_dropping.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 
 #include "base/error.h"
@@ -10,6 +8,7 @@
 #include "model/kernels/row_copies.h"
 #include "model/layers/row_shares.h"
 #include "model/positions.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 
@@ -63,7 +62,7 @@ Pass pass_of_rows(const Pass& pass, std::span<const int64_t> rows_K) {
     kept.prefix_B[static_cast<size_t>(b)] = before(b, pass.prefix_B[static_cast<size_t>(b)]);
   if (!pass.document_begin_N.defined()) return kept;
   const auto* begin = pass.document_begin_N.const_data_ptr<int64_t>();
-  kept.document_begin_N = at::empty({B * K}, at::kLong);
+  kept.document_begin_N = tensor::empty({B * K}, at::kLong);
   for (int64_t k = 0; k < B * K; k++)
     kept.document_begin_N.mutable_data_ptr<int64_t>()[k] = before(k / K, begin[rows[k]]);
   return kept;

@@ -1,10 +1,5 @@
 #include "planner/calibration.h"
 
-#include <ATen/ops/add.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/mm.h>
-#include <ATen/ops/ones.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -24,6 +19,7 @@
 #include "memory/disk_speed.h"
 #include "memory/machine.h"
 #include "model/kernels/blas.h"
+#include "model/tensor_ops.h"
 #include "planner/measurements.h"
 
 namespace megalith {
@@ -69,12 +65,12 @@ class Sample {
     pass_.prefix_B.assign(static_cast<size_t>(work.micro.sequences), work.micro.length / 2);
     pass_.dropout = work.shape.dropout.any();
     const auto targets = static_cast<int64_t>(static_cast<double>(N) * work.micro.target_fraction);
-    pass_.targets_N = at::full({N}, kNoTarget, at::kLong);
+    pass_.targets_N = tensor::full({N}, kNoTarget, at::kLong);
     pass_.targets_N.narrow(0, 0, std::max<int64_t>(1, targets)).zero_();
-    x_NC_ = at::ones({N, work.shape.hidden}, compute);
+    x_NC_ = tensor::ones({N, work.shape.hidden}, compute);
     x_NC_.select(1, 0).fill_(2);  // a row of equal values would have no variance to normalise
     if (one.experts.any()) x_NC_.normal_();  // tokens for every expert
-    flushed_ = at::ones({int64_t{16} << 20});
+    flushed_ = tensor::ones({int64_t{16} << 20});
   }
 
   double layer_seconds() {
@@ -94,8 +90,8 @@ class Sample {
     bind(head);
     at::Tensor values, gradients;
     if (work_.shape.tied) {
-      values = at::full({work_.shape.vocab, work_.shape.hidden}, 0.01, x_NC_.options());
-      gradients = at::zeros({work_.shape.vocab, work_.shape.hidden}, at::kFloat);
+      values = tensor::full({work_.shape.vocab, work_.shape.hidden}, 0.01, x_NC_.options());
+      gradients = tensor::zeros({work_.shape.vocab, work_.shape.hidden}, at::kFloat);
       head.tie({values, gradients});
     }
     at::Tensor gx_NC;
@@ -104,9 +100,9 @@ class Sample {
 
  private:
   void bind(Block& block) {
-    values_ = at::full({block.spec().flat_size}, 0.01, x_NC_.options());
+    values_ = tensor::full({block.spec().flat_size}, 0.01, x_NC_.options());
     if (work_.shape.experts.any()) values_.normal_(0, 0.02);
-    gradients_ = at::zeros({block.spec().flat_size}, at::kFloat);
+    gradients_ = tensor::zeros({block.spec().flat_size}, at::kFloat);
     block.bind(values_, gradients_);
   }
   // In a step every block finds caches full of the others' data.
@@ -131,8 +127,8 @@ std::string describe(const Workload& w) {
 
 double memory_speed() {
   const int64_t n = int64_t{16} << 20;
-  at::Tensor a = at::ones({n}), b = at::ones({n}), c = at::ones({n});
-  double s = typical_seconds([&] { at::add_out(c, a, b); }, 0.2);
+  at::Tensor a = tensor::ones({n}), b = tensor::ones({n}), c = tensor::ones({n});
+  double s = typical_seconds([&] { tensor::add_out(c, a, b); }, 0.2);
   return 3.0 * 4.0 * static_cast<double>(n) / s;
 }
 
@@ -280,8 +276,8 @@ void start_matrix_library() {
   kernels::free_library_buffers();
   {
     c10::InferenceMode no_graph;
-    const at::Tensor a = at::ones({512, 512});
-    at::mm(a, a);
+    const at::Tensor a = tensor::ones({512, 512});
+    a.mm(a);
   }
   release_cached_memory();
 }

@@ -1,9 +1,9 @@
 #include "model/kernels/cached_attention.h"
 
-#include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
 #include "model/support.h"
+#include "model/tensor_ops.h"
 
 namespace megalith::kernels {
 namespace {
@@ -46,7 +46,7 @@ TEST_P(CachedAttention, AgreesWithTheDefinitionAndWithItsAtenForm) {
     // Room behind the keys, as a cache has.
     at::Tensor k = normal({c.kv_heads, c.first + c.queries + 5, c.dim}, 2, type).narrow(1, 0, c.first + c.queries);
     at::Tensor v = normal({c.kv_heads, c.first + c.queries + 5, c.dim}, 3, type).narrow(1, 0, c.first + c.queries);
-    at::Tensor out = at::empty({c.heads, c.queries, c.dim}, type), plain = at::empty({c.heads, c.queries, c.dim}, type);
+    at::Tensor out = tensor::empty({c.heads, c.queries, c.dim}, type), plain = tensor::empty({c.heads, c.queries, c.dim}, type);
     cached_attention(q, k, v, c.first, out);
     cached_attention_plain(q, k, v, c.first, plain);
     std::vector<double> wanted = reference(q, k, v, c);

@@ -33,7 +33,7 @@ Result reference(const at::Tensor& logits_RV, const at::Tensor& targets_R, doubl
 using Kernel = void (*)(at::Tensor&, const at::Tensor&, at::Tensor&, bool, double);
 
 Result run(Kernel kernel, const at::Tensor& logits_RV, const at::Tensor& targets_R, double scale) {
-  at::Tensor work = logits_RV.clone(), loss = at::empty({logits_RV.size(0)}, logits_RV.options());
+  at::Tensor work = logits_RV.clone(), loss = tensor::empty({logits_RV.size(0)}, logits_RV.options());
   kernel(work, targets_R, loss, true, scale);
   return {doubles(loss), doubles(work)};
 }
@@ -96,7 +96,7 @@ TEST(CrossEntropy, EachRowOfTheGradientSumsToZero) {
 
 TEST(CrossEntropy, WithoutGradientTheLogitsStayAndTheLossIsTheSame) {
   at::Tensor logits = normal({4, 5000}, 1, at::kFloat), work = logits.clone(), targets = ids(4, 5000, 2);
-  at::Tensor loss = at::empty({4}, logits.options());
+  at::Tensor loss = tensor::empty({4}, logits.options());
   cross_entropy(work, targets, loss, false, 1.0);
   EXPECT_TRUE(work.equal(logits));
   EXPECT_EQ(doubles(loss), run(cross_entropy, logits, targets, 1.0).loss);

@@ -1,10 +1,10 @@
 #include "model/kernels/dropout.h"
 
-#include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
 #include "model/layers/dropout.h"
 #include "model/support.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -104,11 +104,11 @@ TEST(Dropout, ForwardAndBackwardShareTheirMask) {
   pass.dropout = true;
   pass.step = 11;
   pass.first_sequence = 3;
-  at::Tensor x = at::ones({10, 7}, at::kFloat), g = at::ones({10, 7}, at::kFloat);
+  at::Tensor x = tensor::ones({10, 7}, at::kFloat), g = tensor::ones({10, 7}, at::kFloat);
   at::Tensor back = place.backward(g, pass);
   place.drop(x, pass);
   EXPECT_TRUE(x.equal(back));
-  EXPECT_TRUE(g.equal(at::ones({10, 7}, at::kFloat)));  // the gradient itself is left alone: others still use it
+  EXPECT_TRUE(g.equal(tensor::ones({10, 7}, at::kFloat)));  // the gradient itself is left alone: others still use it
 }
 
 TEST(Dropout, ASequenceFallsTheSameInAnyMicroBatch) {
@@ -117,7 +117,7 @@ TEST(Dropout, ASequenceFallsTheSameInAnyMicroBatch) {
   pass.sequences = 4;
   pass.length = 5;
   pass.dropout = true;
-  at::Tensor whole = at::ones({20, 7}, at::kFloat), part = at::ones({10, 7}, at::kFloat);
+  at::Tensor whole = tensor::ones({20, 7}, at::kFloat), part = tensor::ones({10, 7}, at::kFloat);
   place.drop(whole, pass);
   pass.sequences = 2;
   pass.first_sequence = 2;
@@ -129,9 +129,9 @@ TEST(Dropout, IsOffOutsideOfTraining) {
   DropPlace place{0.4, RandomUse::residual_dropout, 0, 0};
   Pass pass;
   pass.sequences = pass.length = 3;
-  at::Tensor x = at::ones({9, 7}, at::kFloat);
+  at::Tensor x = tensor::ones({9, 7}, at::kFloat);
   place.drop(x, pass);
-  EXPECT_TRUE(x.equal(at::ones({9, 7}, at::kFloat)));
+  EXPECT_TRUE(x.equal(tensor::ones({9, 7}, at::kFloat)));
 }
 
 TEST(Dropout, ThePlacesOfALayerAndOfItsNeighbourDiffer) {
@@ -142,7 +142,7 @@ TEST(Dropout, ThePlacesOfALayerAndOfItsNeighbourDiffer) {
   std::vector<at::Tensor> masks;
   for (int64_t layer = 0; layer < 3; layer++)
     for (int64_t place = 0; place < 2; place++) {
-      masks.push_back(at::ones({64, 8}, at::kFloat));
+      masks.push_back(tensor::ones({64, 8}, at::kFloat));
       DropPlace{0.5, RandomUse::residual_dropout, layer, place}.drop(masks.back(), pass);
     }
   for (size_t i = 0; i < masks.size(); i++)

@@ -1,8 +1,5 @@
 // Products of sorted rows, and the rows' ways, against float64 and their ATen forms.
 #include <ATen/Parallel.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/mm.h>
-#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include "model/kernels/expert_rows.h"
@@ -34,7 +31,7 @@ TEST(GroupedProduct, IsEachGroupsOwn) {
         for (size_t g = 0; g + 1 < begin.size(); g++) {
           const int64_t own = begin[g + 1] - begin[g];
           if (own == 0) continue;
-          const at::Tensor wanted = at::mm(a.narrow(0, begin[g], own).to(at::kDouble), b[g].to(at::kDouble));
+          const at::Tensor wanted = a.narrow(0, begin[g], own).to(at::kDouble).mm(b[g].to(at::kDouble));
           EXPECT_LT(distance(c.narrow(0, begin[g], own), wanted), 1e-5) << g << " with " << threads << " threads";
         }
       }
@@ -55,8 +52,7 @@ TEST(GroupedProduct, AddsToEachGroupsGradient) {
       grouped_product_added(a, b, begin, c);
       for (size_t g = 0; g + 1 < begin.size(); g++) {
         const int64_t own = begin[g + 1] - begin[g];
-        const at::Tensor wanted = before[g] + at::mm(a.narrow(0, begin[g], own).t().to(at::kDouble),
-                                                     b.narrow(0, begin[g], own).to(at::kDouble));
+        const at::Tensor wanted = before[g].add(a.narrow(0, begin[g], own).t().to(at::kDouble).mm(b.narrow(0, begin[g], own).to(at::kDouble)));
         EXPECT_LT(distance(c[g], wanted), 1e-5) << g << " with " << threads << " threads";
       }
     }

@@ -1,9 +1,9 @@
 // Rows on their way to the ranks that have their experts, and back.
-#include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
 #include "base/philox.h"
 #include "model/layers/expert_travel.h"
+#include "model/tensor_ops.h"
 #include "model/thread_ranks.h"
 
 namespace megalith {
@@ -42,7 +42,7 @@ void expect_travel(const Exchanges& me, int64_t ranks, int64_t each, int64_t tri
   }
   // A token a row, in another order.
   const int64_t R = begin.back();
-  at::Tensor x_NC = at::empty({R, kWidth}, at::kDouble), numbers = at::empty({R}, at::kDouble);
+  at::Tensor x_NC = tensor::empty({R, kWidth}, at::kDouble), numbers = tensor::empty({R}, at::kDouble);
   std::vector<int64_t> token, token_begin, token_rows;
   for (int64_t r = 0; r <= R; r++) token_begin.push_back(r);
   for (int64_t r = 0; r < R; r++) {
@@ -106,7 +106,7 @@ TEST(ExpertTravel, SendsExactlyWhatGoesElsewhere) {
     const ExpertTravel way(me.expert, begin);
     EXPECT_EQ(exchange->bytes, 4 * 8);  // how many rows for every expert
     exchange->bytes = 0;
-    way.there(at::empty({14, kWidth}, at::kFloat), std::vector<int64_t>(14, 0));
+    way.there(tensor::empty({14, kWidth}, at::kFloat), std::vector<int64_t>(14, 0));
     EXPECT_EQ(exchange->bytes, 4 * kWidth * (rank == 0 ? 14 - 3 : 4));
   }, 2);
 }

@@ -1,9 +1,6 @@
 // What a layer with experts must equal: a dense one where all experts are the same, itself without capacities where they
 // are large enough, and itself whatever the threads.
 #include <ATen/Parallel.h>
-#include <ATen/ops/count_nonzero.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +10,7 @@
 #include "config/presets.h"
 #include "families/blocks.h"
 #include "model/support.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -38,8 +36,8 @@ ModelShape shape_with(const Experts& experts) {
 struct Layer {
   Layer(const Experts& experts, at::ScalarType type) : shape(shape_with(experts)), blocks(make_blocks(shape)) {
     const int64_t size = layer().spec().flat_size;
-    values = at::zeros({size}, type);
-    gradients = at::zeros({size}, type == at::kDouble ? at::kDouble : at::kFloat);
+    values = tensor::zeros({size}, type);
+    gradients = tensor::zeros({size}, type == at::kDouble ? at::kDouble : at::kFloat);
     layer().bind(values, gradients);
     pass.sequences = kSequences;
     pass.length = kLength;
@@ -103,7 +101,7 @@ void expect_dense(const Experts& experts) {
                                                    {"mlp.up_proj.weight", ".w3.weight"},
                                                    {"mlp.down_proj.weight", ".w2.weight"}};
     for (const ParameterSpec& p : dense.layer().spec().parameters) {
-      at::Tensor wanted = dense.part(dense.gradients, p), sum = at::zeros_like(wanted);
+      at::Tensor wanted = dense.part(dense.gradients, p), sum = tensor::zeros_like(wanted);
       for (const ParameterSpec& q : sparse.layer().spec().parameters) {
         bool same = q.name == p.name;
         for (const auto& [whole, each] : names) same = same || (p.name.ends_with(whole) && q.name.ends_with(each));

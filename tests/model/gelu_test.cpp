@@ -1,9 +1,9 @@
 #include "model/kernels/gelu.h"
 
-#include <ATen/ops/ones_like.h>
 #include <gtest/gtest.h>
 
 #include "model/support.h"
+#include "model/tensor_ops.h"
 
 namespace megalith::kernels {
 namespace {
@@ -51,7 +51,7 @@ TEST_P(Gelu, AgreesWithTheDefinitionInFloat64AndWithItsAtenForm) {
 }
 
 TEST_P(Gelu, EveryValueIsWithinAFewRoundings) {
-  at::Tensor h = normal({1, 4096}, 1, at::kFloat).mul_(20), g = at::ones_like(h);
+  at::Tensor h = normal({1, 4096}, 1, at::kFloat).mul_(20), g = tensor::ones(h.sizes(), h.options());
   Reference wanted = reference(h, g, GetParam());
   gelu_backward(h, g, GetParam());
   std::vector<double> y = doubles(h), slope = doubles(g);

@@ -1,8 +1,6 @@
 // Whole models in double against central finite differences: the loss of every architecture along a direction of
 // every parameter tensor. Dropout is a function of (seed, step), so it stays fixed while weights move.
 #include <ATen/Parallel.h>
-#include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +10,7 @@
 #include "data/batch.h"
 #include "families/blocks.h"
 #include "model/support.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -58,8 +57,8 @@ struct Model {
     uint64_t item = 100;
     for (auto& block : blocks) {
       const BlockSpec& spec = block->spec();
-      values.push_back(at::zeros({spec.flat_size}, at::kDouble));
-      gradients.push_back(at::zeros({spec.flat_size}, at::kDouble));
+      values.push_back(tensor::zeros({spec.flat_size}, at::kDouble));
+      gradients.push_back(tensor::zeros({spec.flat_size}, at::kDouble));
       // Far from their usual small values, so that every nonlinearity bends.
       for (const ParameterSpec& p : spec.parameters) {
         at::Tensor start = normal({p.size()}, item++).mul_(p.shape.size() == 2 ? 0.3 : 0.2).add_(p.initial);
@@ -80,7 +79,7 @@ struct Model {
       pass.visibility = c.family == &bert_family ? Visibility::all : c.prefix ? Visibility::prefix : Visibility::causal;
       if (c.prefix) pass.prefix_B = {3 + m, 8};
       if (c.documents)
-        pass.document_begin_N = at::tensor(
+        pass.document_begin_N = tensor::from_values(
             std::vector<int64_t>{0, 0, 2, 2, 2, 2, 2, 7, 8, 8, 8, 0, 0, 0, 0, 0, 5, 5, 5, 5, 5, 5});
       pass.dropout = c.dropout.any();
       pass.seed = 17;

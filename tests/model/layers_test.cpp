@@ -1,10 +1,5 @@
 // Each layer's backward against finite differences of its forward, in double, for its input and every weight.
 #include <ATen/Parallel.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 
@@ -19,6 +14,7 @@
 #include "model/layers/vocabulary_loss.h"
 #include "model/layers/vocabulary_loss_facts.h"
 #include "model/support.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -26,7 +22,7 @@ using namespace testing_support;
 
 Weight random_weight(std::vector<int64_t> shape, uint64_t item, double spread = 0.5) {
   at::Tensor value = normal(std::move(shape), item).mul_(spread);
-  return {value, at::zeros_like(value)};
+  return {value, tensor::zeros_like(value)};
 }
 
 struct Variable {
@@ -85,7 +81,7 @@ TEST_F(Layers, LinearAddsToTheGradientThatIsThere) {
 TEST_F(Layers, SixteenBitLinearAccumulatesInFloat32) {
   // Many small additions to a large gradient: in bfloat16 they would be lost.
   at::Tensor value = normal({3, 4}, 1, at::kBFloat16);
-  Weight weight{value, at::zeros({3, 4}, at::kFloat).add_(256)};
+  Weight weight{value, tensor::zeros({3, 4}, at::kFloat).add_(256)};
   Linear linear{weight, {}};
   at::Tensor x = normal({1, 4}, 2, at::kBFloat16).fill_(0.5), g = normal({1, 3}, 3, at::kBFloat16).fill_(0.5);
   for (int i = 0; i < 8; i++) linear.add_gradients(x, g);
@@ -155,7 +151,7 @@ TEST_F(Layers, AttentionWithEveryGroupingPositionAndVisibility) {
           pass.visibility = visibility;
           if (visibility == Visibility::prefix) pass.prefix_B = {2, 6};
           if (documents)
-            pass.document_begin_N = at::tensor(std::vector<int64_t>{0, 0, 0, 3, 3, 3, 3, 3, 8, 0, 1, 1, 1, 1, 1, 6, 6, 6});
+            pass.document_begin_N = tensor::from_values(std::vector<int64_t>{0, 0, 0, 3, 3, 3, 3, 3, 8, 0, 1, 1, 1, 1, 1, 6, 6, 6});
           pass.dropout = dropout > 0;
           pass.step = 3;
           at::Tensor qkv = normal({18, attention.qkv_width()}, 1), g = normal({18, 24}, 2);
@@ -186,7 +182,7 @@ TEST_F(Layers, DocumentsInOneSequenceDoNotSeeEachOther) {
       packed.sequences = 1;
       packed.length = 17;
       packed.visibility = visibility;
-      packed.document_begin_N = at::empty({17}, at::kLong);
+      packed.document_begin_N = tensor::empty({17}, at::kLong);
       at::Tensor qkv = normal({17, attention.qkv_width()}, 1), g = normal({17, 24}, 2);
       std::vector<at::Tensor> outputs, gradients;
       int64_t begin = 0;
@@ -203,13 +199,13 @@ TEST_F(Layers, DocumentsInOneSequenceDoNotSeeEachOther) {
       }
       Tape tape;
       at::Tensor output = attention.forward(qkv.clone(), packed, &tape);
-      EXPECT_LT(distance(output, at::cat(outputs)), 1e-14);
-      EXPECT_LT(distance(attention.backward(g, tape.take(), packed, tape), at::cat(gradients)), 1e-13);
+      EXPECT_LT(distance(output, tensor::cat(outputs)), 1e-14);
+      EXPECT_LT(distance(attention.backward(g, tape.take(), packed, tape), tensor::cat(gradients)), 1e-13);
     }
 }
 
 TEST_F(Layers, TableGradientKeptAsideEqualsTheOneAddedStraightAway) {
-  Weight aside = random_weight({13, 4}, 1), straight{aside.value, at::zeros_like(aside.value)};
+  Weight aside = random_weight({13, 4}, 1), straight{aside.value, tensor::zeros_like(aside.value)};
   TableGradient keeps(true), adds(false);
   std::vector<double> wanted(13 * 4, 0.0);
   for (uint64_t micro = 0; micro < 5; micro++) {
@@ -233,13 +229,13 @@ TEST_F(Layers, VocabularyLossInChunksIsTheLossInOneGo) {
   // Three chunks of rows, the last one short, against one row at a time.
   const int64_t vocab = 5, rows = 2 * vocabulary_chunk_rows(vocab, 7) + 17;
   VocabularyLoss output{random_weight({vocab, 3}, 1, 2), random_weight({vocab}, 2)};
-  at::Tensor x = normal({rows, 3}, 3), targets = ids(rows, vocab, 4), gx = at::zeros_like(x), each;
+  at::Tensor x = normal({rows, 3}, 3), targets = ids(rows, vocab, 4), gx = tensor::zeros_like(x), each;
   LossSums sums = output.run(x, targets, 0.5, &gx, &each);
   at::Tensor table_gradient = output.table.grad.clone(), bias_gradient = output.bias.grad.clone();
   output.table.grad.zero_();
   output.bias.grad.zero_();
   double loss = 0;
-  at::Tensor gx_single = at::zeros_like(x);
+  at::Tensor gx_single = tensor::zeros_like(x);
   for (int64_t r = 0; r < rows; r++) {
     at::Tensor g = gx_single.narrow(0, r, 1);
     double one = output.run(x.narrow(0, r, 1), targets.narrow(0, r, 1), 0.5, &g, nullptr).loss;
@@ -271,7 +267,7 @@ TEST_F(Layers, RowsWithoutTargetAreLeftOutAndComeBackAsZeros) {
   ASSERT_EQ(picked.size(0), 4);
   for (int64_t n = 0; n < 6; n++) {
     bool has = n != 1 && n != 4;
-    EXPECT_TRUE(back[n].equal(has ? x[n] : at::zeros_like(x[n]))) << n;
+    EXPECT_TRUE(back[n].equal(has ? x[n] : tensor::zeros_like(x[n]))) << n;
   }
 }
 

@@ -1,18 +1,19 @@
 #include "model/packed_rows.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/randn.h>
-#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "model/support.h"
+
 namespace megalith {
 namespace {
+using namespace testing_support;
 
 // Rows whose numbers differ by orders of magnitude from one group to the next, as a stream with outliers has them.
 at::Tensor uneven_rows(int64_t rows, int64_t width) {
-  at::Tensor x_NC = at::randn({rows, width});
+  at::Tensor x_NC = normal({rows, width}, 1, at::kFloat);
   auto* x = x_NC.mutable_data_ptr<float>();
   for (int64_t i = 0; i < x_NC.numel(); i++) x[i] *= std::ldexp(1.0f, static_cast<int>(i / 100 % 23) - 11);
   return x_NC;
@@ -58,20 +59,20 @@ TEST(PackedRows, ARowIsPackedAlikeAloneAndInCompany) {
 }
 
 TEST(PackedRows, ZerosStayZerosAndBytesAreAsCounted) {
-  EXPECT_TRUE(unpack_rows(pack_rows(at::zeros({3, 150}), Packing::int8)).equal(at::zeros({3, 150})));
+  EXPECT_TRUE(unpack_rows(pack_rows(tensor::zeros({3, 150}), Packing::int8)).equal(tensor::zeros({3, 150})));
   for (Packing packing : {Packing::bf16, Packing::int8})
     for (int64_t width : {64, 128, 300}) {
-      const PackedRows packed = pack_rows(at::randn({5, width}), packing);
+      const PackedRows packed = pack_rows(normal({5, width}, 2, at::kFloat), packing);
       const int64_t scales = packed.scales_NS.defined() ? static_cast<int64_t>(packed.scales_NS.nbytes()) : 0;
       EXPECT_EQ(static_cast<int64_t>(packed.numbers.nbytes()) + scales, 5 * packed_row_bytes(packing, width));
     }
 }
 
 TEST(PackedRows, OnlyMatricesOfFloat32ArePacked) {
-  EXPECT_TRUE(can_pack(at::zeros({2, 3})));
-  EXPECT_FALSE(can_pack(at::zeros({2, 3, 4})));
-  EXPECT_FALSE(can_pack(at::zeros({2, 3}, at::kBFloat16)));
-  EXPECT_FALSE(can_pack(at::zeros({4, 6}).t()));
+  EXPECT_TRUE(can_pack(tensor::zeros({2, 3})));
+  EXPECT_FALSE(can_pack(tensor::zeros({2, 3, 4})));
+  EXPECT_FALSE(can_pack(tensor::zeros({2, 3}, at::kBFloat16)));
+  EXPECT_FALSE(can_pack(tensor::zeros({4, 6}).t()));
 }
 
 }  // namespace

@@ -140,10 +140,10 @@ TEST(SplitFacts, SayWhatIsSentAndKept) {
       auto blocks = make_blocks(shape, exchanges);
       const Pass pass = share_of(whole_pass(model, shape.vocab, 0), exchanges.mesh);
       for (size_t b = 1; b + 1 < blocks.size(); b++) {
-        const at::Tensor flat = at::zeros({blocks[b]->spec().flat_size}, at::kFloat);
+        const at::Tensor flat = tensor::zeros({blocks[b]->spec().flat_size}, at::kFloat);
         blocks[b]->bind(flat, {});
         Tape tape;
-        at::Tensor x = at::zeros({pass.rows(), shape.hidden}, at::kFloat);
+        at::Tensor x = tensor::zeros({pass.rows(), shape.hidden}, at::kFloat);
         EXPECT_EQ(static_cast<int64_t>(blocks[b]->forward(x, pass, &tape).nbytes()), facts[b].output_bytes);
         int64_t kept = -static_cast<int64_t>(x.nbytes());
         while (!tape.empty()) kept += static_cast<int64_t>(tape.take().storage().nbytes());

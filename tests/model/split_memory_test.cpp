@@ -1,7 +1,6 @@
 // What a split block is said to need against what the allocator saw, for one rank that runs alone: what it would receive
 // is zeros, which need as much room as anything else.
 #include <ATen/Parallel.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +10,7 @@
 #include "families/facts.h"
 #include "model/share.h"
 #include "model/support.h"
+#include "model/tensor_ops.h"
 #include "model/thread_ranks.h"
 
 namespace megalith {
@@ -105,7 +105,7 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
   std::vector<at::Tensor> buffers;
   for (auto& block : blocks) {
     buffers.push_back(normal({block->spec().flat_size}, 3, type).mul_(0.02));
-    buffers.push_back(at::zeros({block->spec().flat_size}, at::kFloat));
+    buffers.push_back(tensor::zeros({block->spec().flat_size}, at::kFloat));
     block->bind(buffers[buffers.size() - 2], buffers.back());
   }
   auto& head = static_cast<HeadBlock&>(*blocks.back());

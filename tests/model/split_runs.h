@@ -1,8 +1,6 @@
 // Models split over ranks that are threads, and the same model on one: losses, and gradients put together from the parts
 // that the ranks hold.
 #pragma once
-#include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros.h>
 
 #include <map>
 
@@ -10,6 +8,7 @@
 #include "families/blocks.h"
 #include "model/share.h"
 #include "model/support.h"
+#include "model/tensor_ops.h"
 #include "model/thread_ranks.h"
 
 namespace megalith::testing_support {
@@ -61,7 +60,7 @@ inline Pass whole_pass(const Model& m, int64_t vocab, int64_t micro) {
   pass.visibility = m.family == &bert_family ? Visibility::all : m.prefix ? Visibility::prefix : Visibility::causal;
   if (m.prefix) pass.prefix_B = {3 + micro % 2, 8, 1};
   if (m.documents)
-    pass.document_begin_N = at::tensor(std::vector<int64_t>{0, 0, 2, 2, 2, 2, 2, 7, 8, 8, 8, 0, 0, 0, 0, 0, 5,
+    pass.document_begin_N = tensor::from_values(std::vector<int64_t>{0, 0, 2, 2, 2, 2, 2, 7, 8, 8, 8, 0, 0, 0, 0, 0, 5,
                                                             5, 5, 5, 5, 5, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 10});
   if (m.kept > 0) {
     pass.dropping = {m.kept, {1}, std::vector<uint8_t>(kTokens, 0)};
@@ -107,7 +106,7 @@ inline RankResult run_rank(const Model& m, const Exchanges& exchanges, at::Scala
   uint64_t number = 0;
   for (auto& block : blocks) {
     const BlockSpec& spec = block->spec();
-    at::Tensor flat = at::zeros({spec.flat_size}, at::kDouble);
+    at::Tensor flat = tensor::zeros({spec.flat_size}, at::kDouble);
     for (const ParameterSpec& p : spec.parameters) {
       const at::Tensor whole = whole_values(p, number++);
       for_each_contiguous(p, 0, p.size(), [&](int64_t from, int64_t to, int64_t count) {
@@ -115,7 +114,7 @@ inline RankResult run_rank(const Model& m, const Exchanges& exchanges, at::Scala
       });
     }
     values.push_back(flat.to(type));
-    result.gradients.push_back(at::zeros({spec.flat_size}, gradient_type));
+    result.gradients.push_back(tensor::zeros({spec.flat_size}, gradient_type));
     result.specs.push_back(spec);
     block->bind(values.back(), result.gradients.back());
   }

@@ -1,19 +1,19 @@
 // Numbers to test with, and distances between results.
 #pragma once
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "base/normals.h"
+#include "model/tensor_ops.h"
 
 namespace megalith::testing_support {
 
 // Standard normals, the same on every machine; `item` tells tensors of one test apart.
 inline at::Tensor normal(std::vector<int64_t> shape, uint64_t item, at::ScalarType type = at::kDouble) {
-  at::Tensor out = at::empty(shape, at::kDouble);
+  at::Tensor out = tensor::empty(shape, at::kDouble);
   Philox random(7, RandomUse::test, item);
   std::vector<float> values(static_cast<size_t>(out.numel()));
   fill_normals(random, 0, values);
@@ -23,7 +23,7 @@ inline at::Tensor normal(std::vector<int64_t> shape, uint64_t item, at::ScalarTy
 
 // Ids below `n`.
 inline at::Tensor ids(int64_t count, int64_t n, uint64_t item) {
-  at::Tensor out = at::empty({count}, at::kLong);
+  at::Tensor out = tensor::empty({count}, at::kLong);
   Philox random(8, RandomUse::test, item);
   for (int64_t i = 0; i < count; i++)
     out.mutable_data_ptr<int64_t>()[i] =

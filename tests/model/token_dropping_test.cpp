@@ -1,7 +1,5 @@
 #include "model/token_dropping.h"
 
-#include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <set>
 
 #include "model/positions.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -20,7 +19,7 @@ Pass pass_of(int64_t sequences, int64_t length, int64_t kept) {
   pass.length = length;
   pass.seed = 5;
   pass.step = 11;
-  pass.ids_N = at::zeros({sequences * length}, at::kLong);
+  pass.ids_N = tensor::zeros({sequences * length}, at::kLong);
   pass.dropping = {kept, {1, 2}, {}};
   return pass;
 }
@@ -98,7 +97,7 @@ TEST(TokenDropping, OfTooManyProtectedTokensARandomChoiceStays) {
 TEST(TokenDropping, KeptTokensKeepPositionsDocumentsAndPrefixes) {
   Pass pass = pass_of(2, 12, 6);
   const std::vector<int64_t> begin{0, 0, 0, 3, 3, 3, 3, 7, 7, 9, 9, 9, 0, 0, 0, 0, 0, 5, 5, 5, 5, 5, 10, 10};
-  pass.document_begin_N = at::tensor(begin, at::kLong);
+  pass.document_begin_N = tensor::from_values(begin);
   pass.visibility = Visibility::prefix;
   pass.prefix_B = {4, 12};
   const Pass kept = pass_of_rows(pass, kept_rows(pass, 1));

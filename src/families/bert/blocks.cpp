@@ -1,5 +1,4 @@
 // BERT: learned positions and token types, LayerNorm after each half, GELU (erf form), masked-language head.
-#include <ATen/ops/empty_like.h>
 
 #include "families/blocks.h"
 #include "model/kernels/gelu.h"
@@ -9,6 +8,7 @@
 #include "model/layers/norm.h"
 #include "model/layers/table.h"
 #include "model/layers/vocabulary_loss.h"
+#include "model/tensor_ops.h"
 #include "model/token_dropping.h"
 
 namespace megalith::bert {
@@ -143,7 +143,7 @@ class BertHead : public HeadBlock {
     TargetRows rows = target_rows(pass.targets_N, exchanges_.tensor);
     at::Tensor x_RC = rows.select(x_NC), h_RC = dense_.forward(x_RC), a_RC = kernels::gelu(h_RC, kernels::GeluForm::erf);
     Normed normed = norm_.forward(a_RC);
-    at::Tensor n_RC = rows.gather(normed.y_NC), gn_RC = at::empty_like(n_RC);
+    at::Tensor n_RC = rows.gather(normed.y_NC), gn_RC = tensor::empty_like(n_RC);
     LossSums sums = output_.run(n_RC, rows.targets, pass.gradient_scale, &gn_RC, nullptr);
     at::Tensor g_RC = norm_.backward(rows.sum(gn_RC), a_RC, normed);
     kernels::gelu_backward(h_RC, g_RC, kernels::GeluForm::erf);

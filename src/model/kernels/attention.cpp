@@ -1,7 +1,6 @@
 #include "model/kernels/attention.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +10,7 @@
 #include "model/kernels/blas.h"
 #include "model/kernels/rows.h"
 #include "model/kernels/simd.h"
+#include "model/tensor_ops.h"
 
 namespace megalith::kernels {
 namespace {
@@ -296,7 +296,7 @@ void backward_wide(const at::Tensor& g, const QueryKeyValue& in, const Attention
 }
 
 at::Tensor widened(const at::Tensor& x) { return x.to(at::kFloat); }
-at::Tensor wide_like(const at::Tensor& x) { return at::empty(x.sizes(), x.options().dtype(at::kFloat)); }
+at::Tensor wide_like(const at::Tensor& x) { return tensor::empty(x.sizes(), x.options().dtype(at::kFloat)); }
 
 }  // namespace
 
@@ -307,7 +307,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
     o.copy_(wide);
     return lse;
   }
-  at::Tensor lse_BHT = at::empty({q.size(0), q.size(1), q.size(2)}, q.options());
+  at::Tensor lse_BHT = tensor::empty({q.size(0), q.size(1), q.size(2)}, q.options());
   forward_wide(q, k, v, sight, dropout, false, o, lse_BHT);
   return lse_BHT;
 }

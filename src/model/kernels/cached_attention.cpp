@@ -1,10 +1,6 @@
 #include "model/kernels/cached_attention.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/softmax.h>
 
 #include <cmath>
 #include <limits>
@@ -68,18 +64,6 @@ void cached_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor
              scale, scores.data(), const_cast<float*>(row(out, h, t)));
     }
   });
-}
-
-void cached_attention_plain(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t first, at::Tensor out) {
-  const int64_t heads = q.size(0), queries = q.size(1), keys = k.size(1), group = heads / k.size(0);
-  const auto wide = c10::promoteTypes(q.scalar_type(), at::kFloat);
-  auto by_query_head = [&](const at::Tensor& x) {
-    return x.to(wide).unsqueeze(1).expand({x.size(0), group, keys, x.size(2)}).reshape({heads, keys, x.size(2)});
-  };
-  at::Tensor scores = at::matmul(q.to(wide), by_query_head(k).transpose(1, 2)) / std::sqrt(static_cast<double>(q.size(2)));
-  at::Tensor hidden = at::arange(keys, at::kLong).unsqueeze(0).gt((at::arange(queries, at::kLong) + first).unsqueeze(1));
-  scores.masked_fill_(hidden, -std::numeric_limits<double>::infinity());
-  out.copy_(at::matmul(at::softmax(scores, -1), by_query_head(v)));
 }
 
 }  // namespace megalith::kernels

@@ -1,13 +1,6 @@
 #include "model/kernels/cross_entropy.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/exp.h>
-#include <ATen/ops/gather.h>
-#include <ATen/ops/log_softmax.h>
-#include <ATen/ops/scatter_add.h>
-#include <ATen/ops/full_like.h>
 
 #include <cmath>
 
@@ -127,15 +120,6 @@ void cross_entropy_end(at::Tensor& logits_RV, const at::Tensor& targets_R, const
     end_rows<float>(logits_RV, targets_R, sums_KR3, rank, loss_R, gradient, scale);
   else
     end_rows<double>(logits_RV, targets_R, sums_KR3, rank, loss_R, gradient, scale);
-}
-
-void cross_entropy_aten(at::Tensor& logits_RV, const at::Tensor& targets_R, at::Tensor& loss_R, bool gradient,
-                        double scale) {
-  at::Tensor log_p = at::log_softmax(logits_RV, -1), targets_R1 = targets_R.unsqueeze(-1);
-  loss_R.copy_(at::gather(log_p, -1, targets_R1).squeeze(-1).neg());
-  if (!gradient) return;
-  at::Tensor p = at::exp(log_p).mul_(scale);
-  logits_RV.copy_(at::scatter_add(p, -1, targets_R1, at::full_like(targets_R1, -scale, p.options())));
 }
 
 }  // namespace megalith::kernels

@@ -2,15 +2,13 @@
 
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/sum.h>
 
 #include <cstring>
 
 #include "model/kernels/plain_float.h"
 #include "model/kernels/simd.h"
 #include "model/kernels/swiglu.h"
+#include "model/tensor_ops.h"
 
 namespace megalith::kernels {
 namespace {
@@ -52,7 +50,7 @@ float row_backward(float* gate, float* up, float weight, float* g, int64_t n) {
 at::Tensor sum_rows(const at::Tensor& y_RC, std::span<const int64_t> begin, std::span<const int64_t> rows,
                     const at::Tensor& onto_NC) {
   const int64_t tokens = std::ssize(begin) - 1, C = y_RC.size(1);
-  at::Tensor out_NC = at::empty({tokens, C}, y_RC.options());
+  at::Tensor out_NC = tensor::empty({tokens, C}, y_RC.options());
   const at::Tensor onto = onto_NC.defined() ? onto_NC.contiguous() : onto_NC;
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, y_RC.scalar_type(), "sum_rows", [&] {
     const auto* y = y_RC.const_data_ptr<scalar_t>();
@@ -75,7 +73,7 @@ at::Tensor sum_rows(const at::Tensor& y_RC, std::span<const int64_t> begin, std:
 at::Tensor weighted_swiglu(const at::Tensor& gate_up_R2F, const at::Tensor& weight_R) {
   if (!is_plain_float(gate_up_R2F) || !is_plain_float(weight_R)) return weighted_swiglu_aten(gate_up_R2F, weight_R);
   const int64_t rows = gate_up_R2F.size(0), n = gate_up_R2F.size(1) / 2;
-  at::Tensor h_RF = at::empty({rows, n}, gate_up_R2F.options());
+  at::Tensor h_RF = tensor::empty({rows, n}, gate_up_R2F.options());
   const float *in = gate_up_R2F.const_data_ptr<float>(), *weight = weight_R.const_data_ptr<float>();
   float* out = h_RF.mutable_data_ptr<float>();
   at::parallel_for(0, rows, 8, [&](int64_t begin, int64_t end) {
@@ -88,7 +86,7 @@ at::Tensor weighted_swiglu_backward(at::Tensor& gate_up_R2F, at::Tensor& g_RF, c
   if (!is_plain_float(gate_up_R2F) || !is_plain_float(g_RF) || !is_plain_float(weight_R))
     return weighted_swiglu_backward_aten(gate_up_R2F, g_RF, weight_R);
   const int64_t rows = gate_up_R2F.size(0), n = gate_up_R2F.size(1) / 2;
-  at::Tensor g_weight_R = at::empty({rows}, weight_R.options());
+  at::Tensor g_weight_R = tensor::empty({rows}, weight_R.options());
   float *both = gate_up_R2F.mutable_data_ptr<float>(), *g = g_RF.mutable_data_ptr<float>();
   const float* weight = weight_R.const_data_ptr<float>();
   float* g_weight = g_weight_R.mutable_data_ptr<float>();
@@ -96,20 +94,6 @@ at::Tensor weighted_swiglu_backward(at::Tensor& gate_up_R2F, at::Tensor& g_RF, c
     for (int64_t r = begin; r < end; r++)
       g_weight[r] = row_backward(both + 2 * r * n, both + (2 * r + 1) * n, weight[r], g + r * n, n);
   });
-  return g_weight_R;
-}
-
-at::Tensor weighted_swiglu_aten(const at::Tensor& gate_up_R2F, const at::Tensor& weight_R) {
-  return swiglu_aten(gate_up_R2F).mul_(weight_R.to(gate_up_R2F.scalar_type()).unsqueeze(1));
-}
-
-at::Tensor weighted_swiglu_backward_aten(at::Tensor& gate_up_R2F, at::Tensor& g_RF, const at::Tensor& weight_R) {
-  const at::Tensor weight = weight_R.to(g_RF.scalar_type()).unsqueeze(1);
-  const at::Tensor g = g_RF.clone();
-  g_RF.mul_(weight);
-  swiglu_backward_aten(gate_up_R2F, g_RF);  // g_RF is h without its weight now
-  at::Tensor g_weight_R = at::sum(g.to(weight_R.scalar_type()) * g_RF.to(weight_R.scalar_type()), {1});
-  g_RF.mul_(weight);
   return g_weight_R;
 }
 

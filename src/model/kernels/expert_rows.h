@@ -18,7 +18,10 @@ at::Tensor weighted_swiglu(const at::Tensor& gate_up_R2F, const at::Tensor& weig
 // In place and in one pass: gate_up becomes its gradient, g, the gradient of h, becomes h. The weights' gradient.
 at::Tensor weighted_swiglu_backward(at::Tensor& gate_up_R2F, at::Tensor& g_RF, const at::Tensor& weight_R);
 
-// The same through ATen: other types, and the kernels' oracle.
+// g through s = sigmoid(x).
+at::Tensor sigmoid_gradient(const at::Tensor& g, const at::Tensor& s);
+
+// The first two through ATen: other types, and the kernels' oracle.
 at::Tensor weighted_swiglu_aten(const at::Tensor& gate_up_R2F, const at::Tensor& weight_R);
 at::Tensor weighted_swiglu_backward_aten(at::Tensor& gate_up_R2F, at::Tensor& g_RF, const at::Tensor& weight_R);
 

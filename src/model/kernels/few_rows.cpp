@@ -1,13 +1,13 @@
 #include "model/kernels/few_rows.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "model/kernels/simd.h"
+#include "model/tensor_ops.h"
 
 namespace megalith::kernels {
 namespace {
@@ -129,7 +129,7 @@ bool takes_few_rows(const at::Tensor& x_RI, const at::Tensor& weight) {
 
 at::Tensor few_rows_product(const at::Tensor& x_RI, const at::Tensor& weight, MatrixOrder order, const at::Tensor& bias) {
   const bool out_in = order == MatrixOrder::out_in;
-  at::Tensor y_RO = at::empty({x_RI.size(0), weight.size(out_in ? 0 : 1)}, x_RI.options());
+  at::Tensor y_RO = tensor::empty({x_RI.size(0), weight.size(out_in ? 0 : 1)}, x_RI.options());
   Product p{x_RI.const_data_ptr<float>(), weight.const_data_ptr<float>(),
             bias.defined() ? bias.const_data_ptr<float>() : nullptr, y_RO.mutable_data_ptr<float>(),
             x_RI.size(0), x_RI.size(1), y_RO.size(1)};

@@ -1,15 +1,12 @@
 #include "model/kernels/gelu.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/gelu.h>
-#include <ATen/ops/gelu_backward.h>
 
 #include <cmath>
-#include <string_view>
 
 #include "model/kernels/plain_float.h"
 #include "model/kernels/simd.h"
+#include "model/tensor_ops.h"
 
 namespace megalith::kernels {
 namespace {
@@ -74,13 +71,11 @@ void backward_erf(float* h, float* g, int64_t n) {
 
 constexpr int64_t kGrain = 16384;  // elements a thread takes at least
 
-std::string_view aten_name(GeluForm form) { return form == GeluForm::tanh ? "tanh" : "none"; }
-
 }  // namespace
 
 at::Tensor gelu(const at::Tensor& h_NF, GeluForm form) {
   if (!is_plain_float(h_NF)) return gelu_aten(h_NF, form);
-  at::Tensor y_NF = at::empty_like(h_NF);
+  at::Tensor y_NF = tensor::empty_like(h_NF);
   const float* h = h_NF.const_data_ptr<float>();
   float* y = y_NF.mutable_data_ptr<float>();
   at::parallel_for(0, h_NF.numel(), kGrain, [&](int64_t begin, int64_t end) {
@@ -95,13 +90,6 @@ void gelu_backward(at::Tensor& h_NF, at::Tensor& g_NF, GeluForm form) {
   at::parallel_for(0, h_NF.numel(), kGrain, [&](int64_t begin, int64_t end) {
     (form == GeluForm::tanh ? backward_tanh : backward_erf)(h + begin, g + begin, end - begin);
   });
-}
-
-at::Tensor gelu_aten(const at::Tensor& h_NF, GeluForm form) { return at::gelu(h_NF, aten_name(form)); }
-
-void gelu_backward_aten(at::Tensor& h_NF, at::Tensor& g_NF, GeluForm form) {
-  at::gelu_backward_out(g_NF, g_NF, h_NF, aten_name(form));
-  at::gelu_out(h_NF, h_NF, aten_name(form));
 }
 
 }  // namespace megalith::kernels

@@ -1,13 +1,12 @@
 #include "model/kernels/grouped_product.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 
 #include <algorithm>
 
 #include "base/chores.h"
 #include "model/kernels/operand.h"
+#include "model/tensor_ops.h"
 
 namespace megalith::kernels {
 namespace {
@@ -58,13 +57,13 @@ std::vector<std::vector<GroupCut>> cut_groups(std::span<const int64_t> begin, in
 
 at::Tensor grouped_product(const at::Tensor& a_RK, std::span<const int64_t> begin, const std::vector<at::Tensor>& b_KN) {
   const int64_t rows = a_RK.size(0), depth = a_RK.size(1), width = b_KN[0].size(1);
-  at::Tensor c_RN = at::empty({rows, width}, a_RK.options());
+  at::Tensor c_RN = tensor::empty({rows, width}, a_RK.options());
   if (rows == 0) return c_RN;
   if (!takes(a_RK) || !take(b_KN)) {
     for (size_t g = 0; g + 1 < begin.size(); g++)
       if (begin[g + 1] > begin[g]) {
         at::Tensor to = c_RN.narrow(0, begin[g], begin[g + 1] - begin[g]);
-        at::mm_out(to, a_RK.narrow(0, begin[g], begin[g + 1] - begin[g]), b_KN[g]);
+        tensor::mm_out(to, a_RK.narrow(0, begin[g], begin[g + 1] - begin[g]), b_KN[g]);
       }
     return c_RN;
   }
@@ -86,7 +85,7 @@ void grouped_product_added(const at::Tensor& a_RM, const at::Tensor& b_RN, std::
   if (!takes(a_RM) || !takes(b_RN) || !take(c_MN)) {
     for (size_t g = 0; g + 1 < begin.size(); g++) {
       const int64_t own = begin[g + 1] - begin[g];
-      if (own > 0) c_MN[g].add_(at::mm(a_RM.narrow(0, begin[g], own).t(), b_RN.narrow(0, begin[g], own)));
+      if (own > 0) c_MN[g].add_(a_RM.narrow(0, begin[g], own).t().mm(b_RN.narrow(0, begin[g], own)));
     }
     return;
   }

@@ -1,20 +1,13 @@
 #include "model/kernels/layer_norm.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/native_layer_norm.h>
-#include <ATen/ops/native_layer_norm_backward.h>
-#include <ATen/ops/sum.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #include "model/kernels/plain_float.h"
 #include "model/kernels/simd.h"
+#include "model/tensor_ops.h"
 
 namespace megalith::kernels {
 namespace {
@@ -71,7 +64,7 @@ constexpr int64_t kRowsAChunk = 64;  // partial sums of weight gradients are add
 LayerNormed layer_norm(const at::Tensor& x_NC, const at::Tensor& w_C, const at::Tensor& b_C, double eps) {
   if (!is_plain_float(x_NC) || !is_plain_float(w_C) || !is_plain_float(b_C)) return layer_norm_aten(x_NC, w_C, b_C, eps);
   const int64_t rows = x_NC.size(0), n = x_NC.size(1);
-  LayerNormed out{at::empty_like(x_NC), at::empty({rows}, x_NC.options()), at::empty({rows}, x_NC.options())};
+  LayerNormed out{tensor::empty_like(x_NC), tensor::empty({rows}, x_NC.options()), tensor::empty({rows}, x_NC.options())};
   const float *x = x_NC.const_data_ptr<float>(), *w = w_C.const_data_ptr<float>(), *b = b_C.const_data_ptr<float>();
   float* y = out.y_NC.mutable_data_ptr<float>();
   float *mean = out.mean_N.mutable_data_ptr<float>(), *rstd = out.rstd_N.mutable_data_ptr<float>();
@@ -91,7 +84,7 @@ LayerNormGradients layer_norm_backward(const at::Tensor& g_NC, const at::Tensor&
       (onto_NC.defined() && !is_plain_float(onto_NC)))
     return layer_norm_backward_aten(g_NC, x_NC, mean_N, rstd_N, w_C, onto_NC);
   const int64_t rows = x_NC.size(0), n = x_NC.size(1), chunks = (rows + kRowsAChunk - 1) / kRowsAChunk;
-  at::Tensor gx_NC = at::empty_like(x_NC), partial = at::zeros({chunks, 2, n}, x_NC.options());
+  at::Tensor gx_NC = tensor::empty_like(x_NC), partial = tensor::zeros({chunks, 2, n}, x_NC.options());
   const float *g = g_NC.const_data_ptr<float>(), *x = x_NC.const_data_ptr<float>(), *w = w_C.const_data_ptr<float>();
   const float *mean = mean_N.const_data_ptr<float>(), *rstd = rstd_N.const_data_ptr<float>();
   const float* onto = onto_NC.defined() ? onto_NC.const_data_ptr<float>() : nullptr;
@@ -103,23 +96,8 @@ LayerNormGradients layer_norm_backward(const at::Tensor& g_NC, const at::Tensor&
         if (onto) row_add(gx + r * n, onto + r * n, n);
       }
   });
-  at::Tensor whole = at::sum(partial, {0});
+  at::Tensor whole = partial.sum({0});
   return {gx_NC, whole[0], whole[1]};
-}
-
-LayerNormed layer_norm_aten(const at::Tensor& x_NC, const at::Tensor& w_C, const at::Tensor& b_C, double eps) {
-  LayerNormed out;
-  std::tie(out.y_NC, out.mean_N, out.rstd_N) = at::native_layer_norm(x_NC, {x_NC.size(-1)}, w_C, b_C, eps);
-  return out;
-}
-
-LayerNormGradients layer_norm_backward_aten(const at::Tensor& g_NC, const at::Tensor& x_NC, const at::Tensor& mean_N,
-                                            const at::Tensor& rstd_N, const at::Tensor& w_C, const at::Tensor& onto_NC) {
-  LayerNormGradients out;
-  std::tie(out.gx_NC, out.gw_C, out.gb_C) = at::native_layer_norm_backward(
-      g_NC, x_NC, {x_NC.size(-1)}, mean_N, rstd_N, w_C, at::zeros_like(w_C), {true, true, true});
-  if (onto_NC.defined()) out.gx_NC.add_(onto_NC);
-  return out;
 }
 
 }  // namespace megalith::kernels

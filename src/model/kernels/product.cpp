@@ -1,9 +1,6 @@
 #include "model/kernels/product.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/addmm.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,6 +8,7 @@
 #include "base/chores.h"
 #include "model/kernels/operand.h"
 #include "model/kernels/simd.h"
+#include "model/tensor_ops.h"
 
 namespace megalith::kernels {
 namespace {
@@ -90,14 +88,14 @@ Grid cut(int64_t m, int64_t n, int64_t k, int64_t threads) {
 at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN, const at::Tensor& row_N, const at::Tensor& onto_MN) {
   if (takes(a_MK) && takes(b_KN) && (!row_N.defined() || row_N.is_contiguous()) &&
       (!onto_MN.defined() || (plain(onto_MN) && by_rows(onto_MN)))) {
-    at::Tensor c_MN = at::empty({a_MK.size(0), b_KN.size(1)}, a_MK.options());
+    at::Tensor c_MN = tensor::empty({a_MK.size(0), b_KN.size(1)}, a_MK.options());
     Start start;
     if (row_N.defined()) start.row = row_N.const_data_ptr<float>();
     if (onto_MN.defined()) start.other = {onto_MN.const_data_ptr<float>(), onto_MN.stride(0)};
     run(a_MK, b_KN, c_MN, start);
     return c_MN;
   }
-  at::Tensor c_MN = row_N.defined() ? at::addmm(row_N, a_MK, b_KN) : at::mm(a_MK, b_KN);
+  at::Tensor c_MN = row_N.defined() ? row_N.addmm(a_MK, b_KN) : a_MK.mm(b_KN);
   return onto_MN.defined() ? c_MN.add_(onto_MN) : c_MN;
 }
 
@@ -107,9 +105,9 @@ void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, at::Tensor& c_
     if (row_N.defined()) start.row = row_N.const_data_ptr<float>();
     run(a_MK, b_KN, c_MN, start);
   } else if (row_N.defined()) {
-    at::addmm_out(c_MN, row_N, a_MK, b_KN);
+    tensor::addmm_out(c_MN, row_N, a_MK, b_KN);
   } else {
-    at::mm_out(c_MN, a_MK, b_KN);
+    tensor::mm_out(c_MN, a_MK, b_KN);
   }
 }
 

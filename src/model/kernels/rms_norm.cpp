@@ -1,18 +1,12 @@
 #include "model/kernels/rms_norm.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/mean.h>
-#include <ATen/ops/rsqrt.h>
-#include <ATen/ops/sum.h>
-#include <ATen/ops/zeros.h>
 
 #include <cmath>
 
 #include "model/kernels/plain_float.h"
 #include "model/kernels/simd.h"
+#include "model/tensor_ops.h"
 
 namespace megalith::kernels {
 namespace {
@@ -55,7 +49,7 @@ constexpr int64_t kRowsAChunk = 64;  // weight-gradient partial sums are added i
 std::tuple<at::Tensor, at::Tensor> rms_norm(const at::Tensor& x_NC, const at::Tensor& w_C, double eps) {
   if (!is_plain_float(x_NC) || !is_plain_float(w_C)) return rms_norm_aten(x_NC, w_C, eps);
   int64_t rows = x_NC.size(0), n = x_NC.size(1);
-  at::Tensor y_NC = at::empty_like(x_NC), rstd_N = at::empty({rows}, x_NC.options());
+  at::Tensor y_NC = tensor::empty_like(x_NC), rstd_N = tensor::empty({rows}, x_NC.options());
   const float *x = x_NC.const_data_ptr<float>(), *w = w_C.const_data_ptr<float>();
   float *y = y_NC.mutable_data_ptr<float>(), *rstd = rstd_N.mutable_data_ptr<float>();
   at::parallel_for(0, rows, 16, [&](int64_t begin, int64_t end) {
@@ -73,7 +67,7 @@ std::tuple<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& g_NC, con
     return {onto_NC.defined() ? gx_NC.add_(onto_NC) : gx_NC, gw_C};
   }
   int64_t rows = x_NC.size(0), n = x_NC.size(1), chunks = (rows + kRowsAChunk - 1) / kRowsAChunk;
-  at::Tensor gx_NC = at::empty_like(x_NC), partial = at::zeros({chunks, n}, x_NC.options());
+  at::Tensor gx_NC = tensor::empty_like(x_NC), partial = tensor::zeros({chunks, n}, x_NC.options());
   const float *g = g_NC.const_data_ptr<float>(), *x = x_NC.const_data_ptr<float>();
   const float *w = w_C.const_data_ptr<float>(), *rstd = rstd_N.const_data_ptr<float>();
   const float* onto = onto_NC.defined() ? onto_NC.const_data_ptr<float>() : nullptr;
@@ -85,21 +79,7 @@ std::tuple<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& g_NC, con
         if (onto) row_add(gx + r * n, onto + r * n, n);
       }
   });
-  return {gx_NC, at::sum(partial, {0})};
-}
-
-std::tuple<at::Tensor, at::Tensor> rms_norm_aten(const at::Tensor& x_NC, const at::Tensor& w_C, double eps) {
-  at::Tensor wide = x_NC.to(c10::promoteTypes(x_NC.scalar_type(), at::kFloat));
-  at::Tensor rstd_N1 = at::rsqrt(at::mean(wide * wide, {-1}, true) + eps);
-  return {(wide * rstd_N1).to(x_NC.scalar_type()) * w_C, rstd_N1.squeeze(-1)};
-}
-
-std::tuple<at::Tensor, at::Tensor> rms_norm_backward_aten(const at::Tensor& g_NC, const at::Tensor& x_NC,
-                                                          const at::Tensor& rstd_N, const at::Tensor& w_C) {
-  auto type = c10::promoteTypes(x_NC.scalar_type(), at::kFloat);
-  at::Tensor g = g_NC.to(type), rstd_N1 = rstd_N.unsqueeze(-1), hat = x_NC.to(type) * rstd_N1, gw = g * w_C.to(type);
-  at::Tensor gx = rstd_N1 * (gw - hat * at::mean(gw * hat, {-1}, true));
-  return {gx.to(x_NC.scalar_type()), at::sum(g * hat, {0})};
+  return {gx_NC, partial.sum({0})};
 }
 
 }  // namespace megalith::kernels

@@ -1,14 +1,13 @@
 #include "model/kernels/row_copies.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 
 #include "base/error.h"
+#include "model/tensor_ops.h"
 
 namespace megalith::kernels {
 namespace {
@@ -22,7 +21,7 @@ const std::byte* bytes_of(const at::Tensor& x_NC) { return static_cast<const std
 
 at::Tensor gather_rows(const at::Tensor& x_NC, std::span<const int64_t> from) {
   const at::Tensor x = x_NC.contiguous();
-  at::Tensor out_RC = at::empty({std::ssize(from), x.size(1)}, x.options());
+  at::Tensor out_RC = tensor::empty({std::ssize(from), x.size(1)}, x.options());
   const int64_t row = row_bytes(x);
   const std::byte* source = bytes_of(x);
   auto* out = static_cast<std::byte*>(out_RC.mutable_data_ptr());
@@ -37,7 +36,7 @@ at::Tensor replace_rows(const at::Tensor& x_NC, std::span<const int64_t> at, con
   MEGALITH_ASSERT(y_KC.size(0) == std::ssize(at) && y_KC.size(1) == x_NC.size(1) && y_KC.scalar_type() == x_NC.scalar_type(),
                   "{} rows for {} places", y_KC.size(0), at.size());
   const at::Tensor x = x_NC.contiguous(), y = y_KC.contiguous();
-  at::Tensor out_NC = at::empty_like(x);
+  at::Tensor out_NC = tensor::empty_like(x);
   const int64_t row = row_bytes(x);
   const std::byte *kept = bytes_of(x), *placed = bytes_of(y);
   auto* out = static_cast<std::byte*>(out_NC.mutable_data_ptr());

@@ -1,12 +1,10 @@
 #include "model/kernels/swiglu.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/sigmoid.h>
 
 #include "model/kernels/plain_float.h"
 #include "model/kernels/simd.h"
+#include "model/tensor_ops.h"
 
 namespace megalith::kernels {
 namespace {
@@ -35,7 +33,7 @@ void row_backward(float* gate, float* up, float* g, int64_t n) {
 at::Tensor swiglu(const at::Tensor& gate_up_N2F) {
   if (!is_plain_float(gate_up_N2F)) return swiglu_aten(gate_up_N2F);
   int64_t rows = gate_up_N2F.size(0), n = gate_up_N2F.size(1) / 2;
-  at::Tensor h_NF = at::empty({rows, n}, gate_up_N2F.options());
+  at::Tensor h_NF = tensor::empty({rows, n}, gate_up_N2F.options());
   const float* in = gate_up_N2F.const_data_ptr<float>();
   float* out = h_NF.mutable_data_ptr<float>();
   at::parallel_for(0, rows, 8, [&](int64_t begin, int64_t end) {
@@ -51,21 +49,6 @@ void swiglu_backward(at::Tensor& gate_up_N2F, at::Tensor& g_NF) {
   at::parallel_for(0, rows, 8, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; r++) row_backward(both + 2 * r * n, both + (2 * r + 1) * n, g + r * n, n);
   });
-}
-
-at::Tensor swiglu_aten(const at::Tensor& gate_up_N2F) {
-  int64_t n = gate_up_N2F.size(1) / 2;
-  at::Tensor gate = gate_up_N2F.narrow(1, 0, n);
-  return gate * at::sigmoid(gate) * gate_up_N2F.narrow(1, n, n);
-}
-
-void swiglu_backward_aten(at::Tensor& gate_up_N2F, at::Tensor& g_NF) {
-  int64_t n = gate_up_N2F.size(1) / 2;
-  at::Tensor gate = gate_up_N2F.narrow(1, 0, n), up = gate_up_N2F.narrow(1, n, n);
-  at::Tensor s = at::sigmoid(gate), silu = gate * s, h = silu * up;
-  gate.copy_(g_NF * up * (s + silu * (1 - s)));
-  up.copy_(g_NF * silu);
-  g_NF.copy_(h);
 }
 
 }  // namespace megalith::kernels

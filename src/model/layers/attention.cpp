@@ -1,12 +1,11 @@
 #include "model/layers/attention.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 
 #include "model/kernels/attention.h"
 #include "model/kernels/rope.h"
 #include "model/positions.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -83,7 +82,7 @@ at::Tensor Attention::forward(at::Tensor qkv_NX, const Pass& pass, Tape* tape) c
   if (rope.theta > 0)
     kernels::rope_in_place(qkv_NX, heads + kv_heads, head_dim, positions_of(pass), rope, false);
   auto [q, k, v] = split(*this, qkv_NX, pass);
-  at::Tensor output_NC = at::empty({pass.tokens(), heads * head_dim}, qkv_NX.options());
+  at::Tensor output_NC = tensor::empty({pass.tokens(), heads * head_dim}, qkv_NX.options());
   at::Tensor lse = kernels::attention(q, k, v, sight_of(pass), dropout_of(pass), by_head(output_NC, pass));
   if (tape) {
     tape->keep(std::move(qkv_NX));
@@ -98,7 +97,7 @@ at::Tensor Attention::backward(const at::Tensor& g_NC, const at::Tensor& output_
   if (context) return backward_ring(g_NC, output_NC, pass, tape);
   at::Tensor lse = tape.take(), qkv_NX = tape.take();
   auto [q, k, v] = split(*this, qkv_NX, pass);
-  at::Tensor g_qkv_NX = at::empty(qkv_NX.sizes(), qkv_NX.options());
+  at::Tensor g_qkv_NX = tensor::empty(qkv_NX.sizes(), qkv_NX.options());
   auto [gq, gk, gv] = split(*this, g_qkv_NX, pass);
   kernels::attention_backward(by_head(g_NC, pass), {q, k, v}, {by_head(output_NC, pass), lse}, sight_of(pass),
                               dropout_of(pass), {gq, gk, gv});

@@ -1,6 +1,5 @@
 // Attention of new tokens over a cache of earlier ones: generation. A sequence's numbers do not depend on the others of
 // its batch.
-#include <ATen/ops/empty.h>
 
 #include "base/error.h"
 #include "model/kernels/attention.h"
@@ -8,6 +7,7 @@
 #include "model/kernels/rope.h"
 #include "model/layers/attention.h"
 #include "model/positions.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -27,7 +27,7 @@ at::Tensor Attention::forward_cached(at::Tensor qkv_NX, const Pass& pass) const 
   MEGALITH_ASSERT(!context && (all_heads == 0 || all_heads == heads), "generation has whole layers");
   KeyValueCache::Layer& past = pass.cache->layers.at(static_cast<size_t>(layer));
   const int64_t T = pass.length;
-  at::Tensor output_NC = at::empty({pass.tokens(), heads * head_dim}, qkv_NX.options());
+  at::Tensor output_NC = tensor::empty({pass.tokens(), heads * head_dim}, qkv_NX.options());
   if (rope.theta > 0)
     kernels::rope_in_place(qkv_NX, heads + kv_heads, head_dim, positions_of(pass), rope, false);
   for (int64_t b = 0; b < pass.sequences; b++) {

@@ -1,13 +1,12 @@
 #include "model/layers/expert_travel.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 #include <numeric>
 
 #include "base/error.h"
 #include "model/kernels/expert_rows.h"
 #include "model/kernels/row_copies.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -20,7 +19,7 @@ at::Tensor ordered(const at::Tensor& rows, std::span<const int64_t> order) {
 at::Tensor empty_rows(const at::Tensor& like, int64_t rows) {
   std::vector<int64_t> shape = like.sizes().vec();
   shape[0] = rows;
-  return at::empty(shape, like.options());
+  return tensor::empty(shape, like.options());
 }
 
 std::vector<int64_t> composed(std::span<const int64_t> outer, std::span<const int64_t> inner) {
@@ -41,12 +40,12 @@ class Counts {
  public:
   Counts(Exchange& ranks, std::span<const int64_t> begin) : experts_(std::ssize(begin) - 1) {
     const int64_t size = ranks.size();
-    at::Tensor own = at::empty({size, experts_}, at::kLong);  // once for every rank
+    at::Tensor own = tensor::empty({size, experts_}, at::kLong);  // once for every rank
     for (int64_t i = 0; i < own.numel(); i++) {
       const auto e = static_cast<size_t>(i % experts_);
       own.mutable_data_ptr<int64_t>()[i] = begin[e + 1] - begin[e];
     }
-    all_ = at::empty({size, experts_}, at::kLong);
+    all_ = tensor::empty({size, experts_}, at::kLong);
     std::vector<int64_t> cuts(static_cast<size_t>(size) + 1);
     std::iota(cuts.begin(), cuts.end(), 0);
     ranks.all_to_all(own, cuts, all_, cuts);

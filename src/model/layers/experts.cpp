@@ -1,9 +1,5 @@
 #include "model/layers/experts.h"
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/sigmoid.h>
-
 #include <utility>
 
 #include "base/error.h"
@@ -14,6 +10,7 @@
 #include "model/layers/row_shares.h"
 #include "model/routing/router.h"
 #include "model/share.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -27,7 +24,7 @@ decltype(auto) in_its_type(const at::Tensor& x, const Work& work) {
 
 template <class Real>
 at::Tensor to_tensor(const std::vector<Real>& values, at::IntArrayRef shape, const at::Tensor& like) {
-  at::Tensor out = at::empty(shape, like.options());
+  at::Tensor out = tensor::empty(shape, like.options());
   std::copy(values.begin(), values.end(), out.mutable_data_ptr<Real>());
   return out;
 }
@@ -78,7 +75,7 @@ struct ExpertFeedForward::Decision {
 };
 
 at::Tensor SharedExpert::weights(const at::Tensor& x_NC) const {
-  return at::sigmoid(weight.forward(x_NC).view(-1).to(wide_type(x_NC.scalar_type())));
+  return weight.forward(x_NC).view(-1).to(wide_type(x_NC.scalar_type())).sigmoid();
 }
 
 at::Tensor SharedExpert::forward(const at::Tensor& x_NC, Tape* tape, const at::Tensor& onto_NC) const {
@@ -95,7 +92,7 @@ at::Tensor SharedExpert::backward(const at::Tensor& g_NC, const at::Tensor& x_NC
   g_NF.reset();
   tape.weight_gradient([this, x_NC, gate_up_N2F] { gate_up.add_gradients(x_NC, gate_up_N2F); });
   at::Tensor gx_NC = gate_up.input_gradient(gate_up_N2F);
-  const at::Tensor g_N1 = (g_weight_N * weight_N * (1 - weight_N)).to(x_NC.scalar_type()).unsqueeze(1);
+  const at::Tensor g_N1 = kernels::sigmoid_gradient(g_weight_N, weight_N).to(x_NC.scalar_type()).unsqueeze(1);
   weight.add_gradients(x_NC, g_N1);
   return gx_NC.add_(weight.input_gradient(g_N1));
 }
@@ -217,7 +214,7 @@ at::Tensor ExpertFeedForward::router_backward(const at::Tensor& g_gate_R, const 
   });
   if (bias.grad.defined() && counts()) {
     // Above 0 where more came than to the others on average; whole numbers, so that no order of adding up changes it.
-    at::Tensor more = at::empty({experts.count}, at::kFloat);
+    at::Tensor more = tensor::empty({experts.count}, at::kFloat);
     auto* counted = more.mutable_data_ptr<float>();
     for (int64_t e = 0; e < experts.count; e++)
       counted[e] = static_cast<float>(d.load[static_cast<size_t>(e)] * experts.count - logits_WE.size(0) * experts.top_k);

@@ -1,9 +1,8 @@
 #include "model/layers/grouped_linear.h"
 
-#include <ATen/ops/empty.h>
-
 #include "model/kernels/few_rows.h"
 #include "model/kernels/grouped_product.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -22,7 +21,7 @@ at::Tensor GroupedLinear::forward(const at::Tensor& x_RI, std::span<const int64_
   if (!kernels::takes_few_rows(x_RI, weights[0].value))
     return kernels::grouped_product(x_RI, begin, views(weights, [](const Weight& w) { return w.value.t(); }));
   // Generation: a row's numbers must not depend on its company.
-  at::Tensor y_RO = at::empty({x_RI.size(0), weights[0].value.size(0)}, x_RI.options());
+  at::Tensor y_RO = tensor::empty({x_RI.size(0), weights[0].value.size(0)}, x_RI.options());
   for (size_t e = 0; e < weights.size(); e++) {
     const int64_t rows = begin[e + 1] - begin[e];
     if (rows > 0)

@@ -1,9 +1,8 @@
 #include "model/layers/lent_linear.h"
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
-
 #include <algorithm>
+
+#include "model/tensor_ops.h"
 
 namespace megalith {
 
@@ -38,8 +37,8 @@ at::Tensor LentLinear::moved(const at::Tensor& given, int64_t from, int64_t to, 
     return all;
   };
   const int64_t size = c10::multiply_integers(shape);
-  const at::Tensor send = me == from ? given.reshape({1, size}) : at::empty({0, size}, type);
-  at::Tensor receive = at::empty({me == to ? 1 : 0, size}, type);
+  const at::Tensor send = me == from ? given.reshape({1, size}) : tensor::empty({0, size}, type);
+  at::Tensor receive = tensor::empty({me == to ? 1 : 0, size}, type);
   ranks.all_to_all(send, cuts(me == from, to), receive, cuts(me == to, from));
   return me == to ? receive.view(shape) : at::Tensor();
 }
@@ -52,7 +51,7 @@ std::function<void()> LentLinear::gradients(at::Tensor x_HI, at::Tensor g_HO) co
     at::Tensor made;
     if (loan.taker == way_.ranks()->rank()) {
       const size_t group = group_of(loan.expert);
-      made = at::zeros(like.grad.sizes(), like.grad.options());
+      made = tensor::zeros(like.grad.sizes(), like.grad.options());
       GroupedLinear{{{here_.weights[group].value, made}}}.add_gradients(x_HI, g_HO, begin.subspan(group, 2));
     }
     const at::Tensor came = moved(made, loan.taker, loan.owner, like.grad.sizes(), like.grad.scalar_type());

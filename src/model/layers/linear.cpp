@@ -1,8 +1,5 @@
 #include "model/layers/linear.h"
 
-#include <ATen/ops/mm.h>
-#include <ATen/ops/sum.h>
-
 #include "model/kernels/few_rows.h"
 #include "model/kernels/product.h"
 
@@ -31,8 +28,8 @@ void Linear::add_gradients(const at::Tensor& x_NI, const at::Tensor& g_NO) const
   if (weight.grad.scalar_type() == g_NO.scalar_type())
     kernels::product_added(left, right, weight.grad);
   else  // 16-bit products, accumulated in float32
-    weight.grad.add_(at::mm(left, right));
-  if (bias.grad.defined()) bias.grad.add_(at::sum(g_NO, {0}, false, bias.grad.scalar_type()));
+    weight.grad.add_(left.mm(right));
+  if (bias.grad.defined()) bias.grad.add_(g_NO.sum({0}, false, bias.grad.scalar_type()));
 }
 
 at::Tensor DeepLinear::forward(const at::Tensor& x_NI, const at::Tensor& onto_SO) const {
@@ -45,7 +42,7 @@ at::Tensor DeepLinear::forward(const at::Tensor& x_NI, const at::Tensor& onto_SO
 void DeepLinear::add_gradients(const at::Tensor& x_NI, const at::Tensor& g_NO) const {
   if (!shares.ranks || !weight.grad.defined()) return Linear::add_gradients(x_NI, g_NO);
   Linear{weight, {}, order}.add_gradients(x_NI, g_NO);
-  if (bias.grad.defined()) bias.grad.add_(at::sum(shares.mine(g_NO), {0}, false, bias.grad.scalar_type()));
+  if (bias.grad.defined()) bias.grad.add_(shares.mine(g_NO).sum({0}, false, bias.grad.scalar_type()));
 }
 
 }  // namespace megalith

@@ -1,8 +1,5 @@
 // Attention over sequences that are cut: keys and values go round the ring of ranks, and each rank's queries look at
 // those that have come while the next ones travel. On the way back their gradients go round with them.
-#include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <limits>
@@ -11,6 +8,7 @@
 #include "layout/cuts.h"
 #include "model/layers/attention.h"
 #include "model/positions.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -91,7 +89,7 @@ struct Turn {
   // The keys and values of the turn after `turn` begin to come, unless it is the last.
   bool start_next(int64_t turn, const at::Tensor& kv, at::Tensor& next) const {
     if (turn + 1 == ring.size()) return false;
-    next = at::empty({rows(turn + 1), kv.size(1)}, kv.options());
+    next = tensor::empty({rows(turn + 1), kv.size(1)}, kv.options());
     ring.start_shift(kv, next);
     return true;
   }
@@ -104,8 +102,8 @@ at::Tensor Attention::forward_ring(at::Tensor qkv_NX, const Pass& pass, Tape* ta
     kernels::rope_in_place(qkv_NX, heads + kv_heads, head_dim, positions_of(pass), rope, false);
   const auto type = c10::promoteTypes(qkv_NX.scalar_type(), at::kFloat);
   const at::TensorOptions wide = qkv_NX.options().dtype(type);
-  at::Tensor output_NC = at::zeros({pass.tokens(), heads * head_dim}, wide);
-  at::Tensor lse = at::full({pass.tokens() * heads}, -std::numeric_limits<double>::infinity(), wide);
+  at::Tensor output_NC = tensor::zeros({pass.tokens(), heads * head_dim}, wide);
+  at::Tensor lse = tensor::full({pass.tokens() * heads}, -std::numeric_limits<double>::infinity(), wide);
   const at::Tensor qkv_wide = qkv_NX.to(type);
   const Rows q{qkv_wide, pass.runs, pass.sequences, head_dim}, o{output_NC, pass.runs, pass.sequences, head_dim};
   const kernels::Sight sight = sight_of(pass);
@@ -139,14 +137,14 @@ at::Tensor Attention::backward_ring(const at::Tensor& g_NC, const at::Tensor& ou
   at::Tensor lse = tape.take(), qkv_NX = tape.take();
   const auto type = lse.scalar_type();
   const at::Tensor qkv_wide = qkv_NX.to(type), g_wide = g_NC.to(type), o_wide = output_NC.to(type);
-  at::Tensor g_qkv_NX = at::zeros(qkv_NX.sizes(), lse.options());
+  at::Tensor g_qkv_NX = tensor::zeros(qkv_NX.sizes(), lse.options());
   const int64_t B = pass.sequences;
   const Rows q{qkv_wide, pass.runs, B, head_dim}, g{g_wide, pass.runs, B, head_dim}, o{o_wide, pass.runs, B, head_dim},
       gq{g_qkv_NX, pass.runs, B, head_dim};
   const kernels::Sight sight = sight_of(pass);
   const Turn turn{*context, pass};
   at::Tensor kv = qkv_NX.narrow(1, heads * head_dim, 2 * kv_heads * head_dim).contiguous(), next;
-  at::Tensor g_kv = at::zeros(kv.sizes(), lse.options());
+  at::Tensor g_kv = tensor::zeros(kv.sizes(), lse.options());
   for (int64_t t = 0; t < context->size(); t++) {
     const bool more = turn.start_next(t, kv, next);
     const std::vector<PositionRange> key_runs = turn.runs(t);
@@ -165,7 +163,7 @@ at::Tensor Attention::backward_ring(const at::Tensor& g_NC, const at::Tensor& ou
     if (more) context->finish();
     kv = std::move(next);
     // After the last turn the gradients are one rank short of home.
-    at::Tensor arriving = at::empty({turn.rows(t + 1), g_kv.size(1)}, g_kv.options());
+    at::Tensor arriving = tensor::empty({turn.rows(t + 1), g_kv.size(1)}, g_kv.options());
     context->start_shift(g_kv, arriving);
     context->finish();
     g_kv = std::move(arriving);

@@ -2,12 +2,12 @@
 
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
-#include <ATen/ops/empty_like.h>
 
 #include "base/error.h"
 #include "base/normals.h"
 #include "base/philox.h"
 #include "model/share.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -61,7 +61,7 @@ RouterInput<Real> router_input_of(const Experts& experts, const at::Tensor& logi
 
 at::Tensor jittered(const at::Tensor& x_NC, double jitter, int64_t layer, const Pass& pass) {
   const at::Tensor x = x_NC.contiguous();
-  at::Tensor out = at::empty_like(x);
+  at::Tensor out = tensor::empty_like(x);
   const Philox random = stream(pass, RandomUse::router_jitter, layer);
   const auto C = static_cast<uint64_t>(x.size(1));
   Pass all = pass;  // rows of ranks that share them by tensor, too

@@ -1,9 +1,8 @@
 #include "model/layers/row_shares.h"
 
-#include <ATen/ops/empty.h>
-
 #include "base/error.h"
 #include "layout/cuts.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -17,7 +16,7 @@ at::Tensor slice_of(const Exchange& ranks, const at::Tensor& whole, std::span<co
 
 at::Tensor gather_rows(Exchange* ranks, const at::Tensor& mine_SC, std::span<const int64_t> cuts) {
   if (!ranks) return mine_SC;
-  at::Tensor whole_NC = at::empty({cuts.back(), mine_SC.size(1)}, mine_SC.options());
+  at::Tensor whole_NC = tensor::empty({cuts.back(), mine_SC.size(1)}, mine_SC.options());
   slice_of(*ranks, whole_NC, cuts).copy_(mine_SC);
   ranks->all_gather(whole_NC, cuts);
   return whole_NC;

@@ -2,16 +2,11 @@
 
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/embedding.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/index_select.h>
-#include <ATen/ops/nonzero.h>
-#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 
 #include "model/positions.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -54,7 +49,7 @@ void TableGradient::add(const Weight& table, const at::Tensor& ids_N, const at::
   const auto wanted = static_cast<int64_t>(ids_.size());
   if (!rows_.defined() || rows_.size(0) < wanted) {
     int64_t capacity = std::min(table.grad.size(0), std::max(wanted, 2 * before));
-    at::Tensor grown = at::empty({capacity, width}, table.grad.options());
+    at::Tensor grown = tensor::empty({capacity, width}, table.grad.options());
     if (before > 0) grown.narrow(0, 0, before).copy_(rows_.narrow(0, 0, before));
     rows_ = grown;
   }
@@ -71,24 +66,24 @@ void TableGradient::fold(const Weight& table) {
 }
 
 at::Tensor TokenTable::forward(const Pass& pass) const {
-  if (!shares_.ranks) return at::embedding(weight.value, pass.ids_N);
-  const at::Tensor ids_N = pass.ids_N - first_id_, inside_N = ids_N.clamp(0, weight.value.size(0) - 1);
-  at::Tensor x_NC = at::embedding(weight.value, inside_N);
+  if (!shares_.ranks) return tensor::embedding(weight.value, pass.ids_N);
+  const at::Tensor ids_N = pass.ids_N.sub(first_id_), inside_N = ids_N.clamp(0, weight.value.size(0) - 1);
+  at::Tensor x_NC = tensor::embedding(weight.value, inside_N);
   x_NC.masked_fill_(ids_N.ne(inside_N).unsqueeze(-1), 0);
   return shares_.sum(std::move(x_NC));
 }
 
 void TokenTable::backward(const at::Tensor& g_SC, const Pass& pass) {
   if (!shares_.ranks) return gradient_.add(weight, pass.ids_N, g_SC);
-  const at::Tensor ids_N = pass.ids_N - first_id_;
-  const at::Tensor mine = at::nonzero(ids_N.ge(0).logical_and(ids_N.lt(weight.grad.size(0)))).squeeze(-1);
+  const at::Tensor ids_N = pass.ids_N.sub(first_id_);
+  const at::Tensor mine = ids_N.ge(0).logical_and(ids_N.lt(weight.grad.size(0))).nonzero().squeeze(-1);
   const at::Tensor g_NC = shares_.gather(g_SC, pass.tokens());
-  gradient_.add(weight, at::index_select(ids_N, 0, mine), at::index_select(g_NC, 0, mine));
+  gradient_.add(weight, ids_N.index_select(0, mine), g_NC.index_select(0, mine));
 }
 
 void add_positions(const Weight& positions, at::Tensor& x_NC, const Pass& pass) {
   if (!all_in_order(pass)) {
-    x_NC.add_(at::embedding(positions.value, at::tensor(positions_of(pass)).narrow(0, pass.first_row, pass.rows())));
+    x_NC.add_(tensor::embedding(positions.value, tensor::from_values(positions_of(pass)).narrow(0, pass.first_row, pass.rows())));
   } else {  // the same rows for every sequence
     x_NC.view({pass.sequences, pass.length, x_NC.size(1)})
         .add_(positions.value.narrow(0, 0, pass.length));

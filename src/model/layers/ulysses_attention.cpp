@@ -1,10 +1,10 @@
 // Attention over sequences that are cut, by turning the cut: all ranks send each other heads for positions, so that each
 // has some heads of whole sequences, and back.
-#include <ATen/ops/empty.h>
 
 #include "model/layers/attention.h"
 
 #include "layout/cuts.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -27,15 +27,15 @@ class Turning {
 
   at::Tensor to_heads(const at::Tensor& x_NX) const {
     const at::Tensor x = x_NX.view({pass_.sequences, pass_.length_here(), all_heads_, head_dim_});
-    at::Tensor send = at::empty({cuts_here_.back()}, x.options());
-    at::Tensor receive = at::empty({cuts_whole_.back()}, x.options());
+    at::Tensor send = tensor::empty({cuts_here_.back()}, x.options());
+    at::Tensor receive = tensor::empty({cuts_whole_.back()}, x.options());
     for (int64_t r = 0; r < ranks_.size(); r++)
       for_heads_of(r, x, [&](const at::Tensor& there, int64_t first, int64_t heads) {
         piece(send, cuts_here_, r, pass_.length_here()).narrow(2, first, heads).copy_(there);
       });
     ranks_.all_to_all(send, cuts_here_, receive, cuts_whole_);
     send.reset();
-    at::Tensor whole = at::empty({pass_.sequences, pass_.length, heads_, head_dim_}, x.options());
+    at::Tensor whole = tensor::empty({pass_.sequences, pass_.length, heads_, head_dim_}, x.options());
     for (int64_t r = 0; r < ranks_.size(); r++)
       for_runs_of(r, whole, [&](at::Tensor rows, int64_t first, int64_t count) {
         rows.copy_(piece(receive, cuts_whole_, r, lengths_[static_cast<size_t>(r)]).narrow(1, first, count));
@@ -45,15 +45,15 @@ class Turning {
 
   at::Tensor to_rows(const at::Tensor& y_MX) const {
     const at::Tensor whole = y_MX.view({pass_.sequences, pass_.length, heads_, head_dim_});
-    at::Tensor send = at::empty({cuts_whole_.back()}, whole.options());
-    at::Tensor receive = at::empty({cuts_here_.back()}, whole.options());
+    at::Tensor send = tensor::empty({cuts_whole_.back()}, whole.options());
+    at::Tensor receive = tensor::empty({cuts_here_.back()}, whole.options());
     for (int64_t r = 0; r < ranks_.size(); r++)
       for_runs_of(r, whole, [&](const at::Tensor& rows, int64_t first, int64_t count) {
         piece(send, cuts_whole_, r, lengths_[static_cast<size_t>(r)]).narrow(1, first, count).copy_(rows);
       });
     ranks_.all_to_all(send, cuts_whole_, receive, cuts_here_);
     send.reset();
-    at::Tensor x = at::empty({pass_.sequences, pass_.length_here(), all_heads_, head_dim_}, whole.options());
+    at::Tensor x = tensor::empty({pass_.sequences, pass_.length_here(), all_heads_, head_dim_}, whole.options());
     for (int64_t r = 0; r < ranks_.size(); r++)
       for_heads_of(r, x, [&](at::Tensor there, int64_t first, int64_t heads) {
         there.copy_(piece(receive, cuts_here_, r, pass_.length_here()).narrow(2, first, heads));

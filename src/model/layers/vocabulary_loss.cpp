@@ -1,12 +1,5 @@
 #include "model/layers/vocabulary_loss.h"
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/index_select.h>
-#include <ATen/ops/nonzero.h>
-#include <ATen/ops/sum.h>
-#include <ATen/ops/zeros.h>
-
 #include <algorithm>
 
 #include "data/batch.h"
@@ -14,6 +7,7 @@
 #include "model/kernels/cross_entropy.h"
 #include "model/kernels/product.h"
 #include "model/layers/vocabulary_loss_facts.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 
@@ -31,8 +25,8 @@ at::Tensor VocabularyLoss::logits(const at::Tensor& x_RC) const {
 void VocabularyLoss::chunk_loss(at::Tensor& logits_nV, const at::Tensor& targets_n, at::Tensor& loss_n, bool gradient,
                                 double scale) const {
   if (!ranks) return kernels::cross_entropy(logits_nV, targets_n, loss_n, gradient, scale);
-  at::Tensor sums_Kn3 = at::empty({ranks->size(), logits_nV.size(0), 3}, at::kDouble);
-  const at::Tensor here_n = targets_n - first_id;
+  at::Tensor sums_Kn3 = tensor::empty({ranks->size(), logits_nV.size(0), 3}, at::kDouble);
+  const at::Tensor here_n = targets_n.sub(first_id);
   kernels::cross_entropy_begin(logits_nV, here_n, gradient, sums_Kn3[ranks->rank()]);
   ranks->all_gather(sums_Kn3, cut_points(ranks->size(), ranks->size()));
   kernels::cross_entropy_end(logits_nV, here_n, sums_Kn3, ranks->rank(), loss_n, gradient, scale);
@@ -44,9 +38,9 @@ LossSums VocabularyLoss::run(const at::Tensor& x_RC, const at::Tensor& targets_R
   const int64_t chunk = std::min(rows, vocabulary_chunk_rows(all_ids, x_RC.size(1)));
   const auto loss_type = c10::promoteTypes(x_RC.scalar_type(), at::kFloat);
   const bool wide = x_RC.scalar_type() == loss_type;  // else logits are computed in 16 bits, losses in 32
-  at::Tensor buffer = at::empty({chunk, table.value.size(0)}, x_RC.options());
-  at::Tensor losses = at::empty({chunk}, x_RC.options().dtype(loss_type));
-  if (each_R) *each_R = at::empty({rows}, losses.options());
+  at::Tensor buffer = tensor::empty({chunk, table.value.size(0)}, x_RC.options());
+  at::Tensor losses = tensor::empty({chunk}, x_RC.options().dtype(loss_type));
+  if (each_R) *each_R = tensor::empty({rows}, losses.options());
   LossSums sums;
   for (int64_t r = 0; r < rows; r += chunk) {
     const int64_t n = std::min(chunk, rows - r);
@@ -55,7 +49,7 @@ LossSums VocabularyLoss::run(const at::Tensor& x_RC, const at::Tensor& targets_R
     at::Tensor scores = wide ? logits_nV : logits_nV.to(loss_type);
     chunk_loss(scores, targets_R.narrow(0, r, n), loss_n, gx_RC != nullptr, scale);
     if (each_R) each_R->narrow(0, r, n).copy_(loss_n);
-    sums.loss += at::sum(loss_n, at::kDouble).item<double>();
+    sums.loss += loss_n.sum(at::kDouble).item<double>();
     sums.targets += n;
     if (!gx_RC) continue;
     if (!wide) logits_nV.copy_(scores);
@@ -68,13 +62,13 @@ LossSums VocabularyLoss::run(const at::Tensor& x_RC, const at::Tensor& targets_R
 
 TargetRows target_rows(const at::Tensor& targets_N, Exchange* ranks) {
   const int64_t all = targets_N.numel();
-  const at::Tensor index = at::nonzero(targets_N.ne(kNoTarget)).squeeze(-1);
+  const at::Tensor index = targets_N.ne(kNoTarget).nonzero().squeeze(-1);
   TargetRows rows;
   rows.targets = targets_N;
   rows.all_rows = all;
   rows.ranks = ranks;
   if (index.numel() < all) {
-    rows.targets = at::index_select(targets_N, 0, index);
+    rows.targets = targets_N.index_select(0, index);
     rows.index = rows.all_index = index;
   }
   if (!ranks) return rows;
@@ -83,23 +77,23 @@ TargetRows target_rows(const at::Tensor& targets_N, Exchange* ranks) {
     rows.cuts.push_back(std::lower_bound(begin, begin + index.numel(), row) - begin);
   if (!rows.index.defined()) return rows;
   const auto rank = static_cast<size_t>(ranks->rank());
-  rows.index = index.narrow(0, rows.cuts[rank], rows.cuts[rank + 1] - rows.cuts[rank]) -
-               cut_point(all, ranks->size(), ranks->rank());
+  rows.index = index.narrow(0, rows.cuts[rank], rows.cuts[rank + 1] - rows.cuts[rank])
+                   .sub(cut_point(all, ranks->size(), ranks->rank()));
   return rows;
 }
 
 at::Tensor TargetRows::scatter(const at::Tensor& g_RC, const at::Tensor& like_NC) const {
   if (!index.defined()) return g_RC;
-  return at::zeros({like_NC.size(0), g_RC.size(1)}, g_RC.options()).index_copy_(0, index, g_RC);
+  return tensor::zeros({like_NC.size(0), g_RC.size(1)}, g_RC.options()).index_copy_(0, index, g_RC);
 }
 
 at::Tensor TargetRows::spread(const at::Tensor& each_R) const {
   if (!all_index.defined()) return each_R;
-  return at::zeros({all_rows}, each_R.options()).index_copy_(0, all_index, each_R);
+  return tensor::zeros({all_rows}, each_R.options()).index_copy_(0, all_index, each_R);
 }
 
 at::Tensor TargetRows::select(const at::Tensor& x_NC) const {
-  return index.defined() ? at::index_select(x_NC, 0, index) : x_NC;
+  return index.defined() ? x_NC.index_select(0, index) : x_NC;
 }
 
 }  // namespace megalith
