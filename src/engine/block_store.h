@@ -1,7 +1,5 @@
 // The state of spilled blocks on disk: one file a kind, each block's elements in an extent of its own.
 #pragma once
-#include <ATen/core/Tensor.h>
-
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -16,6 +14,10 @@
 #include "memory/spill_file.h"
 #include "memory/spill_folder.h"
 #include "schedule/schedule.h"
+
+namespace at {
+class Tensor;
+}
 
 namespace megalith {
 

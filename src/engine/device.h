@@ -1,5 +1,5 @@
 // Where blocks are computed when that is not the host's memory: bounded memory, reached by copies. The engine knows this
-// interface alone; SimulatedDevice is the one there is.
+// interface alone; simulated_device.h has the one there is.
 #pragma once
 #include <ATen/core/Tensor.h>
 

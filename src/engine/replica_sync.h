@@ -2,9 +2,11 @@
 // what the ops of the ranks and pipeline families do with parameters and gradients.
 #pragma once
 #include "comm/channel.h"
-#include "engine/block_state.h"
+#include "schedule/op.h"
 
 namespace megalith {
+
+class BlockStates;
 
 // The ranks that hold the same blocks, and of these the ones that have the same experts: all if experts are not spread.
 struct Replicas {

@@ -1,20 +1,38 @@
 #include "engine/simulated_device.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 #include <chrono>
 #include <thread>
 
 #include "base/error.h"
+#include "engine/device.h"
 #include "memory/allocator.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
 
 constexpr int64_t kPiece = int64_t{1} << 20;  // elements: the pace is kept piece by piece
 
-}  // namespace
+class SimulatedDevice final : public Device {
+ public:
+  SimulatedDevice(Bytes memory, double bandwidth);
+  ~SimulatedDevice() override;
+  SimulatedDevice(const SimulatedDevice&) = delete;
+  SimulatedDevice& operator=(const SimulatedDevice&) = delete;
+
+  at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type) override;
+  void upload(const at::Tensor& from, const at::Tensor& to) override;
+  void download(const at::Tensor& from, const at::Tensor& to) override;
+  Bytes memory() const override { return memory_; }
+
+ private:
+  // `bytes`: that travel.
+  void copy(const at::Tensor& from, const at::Tensor& to, size_t bytes) const;
+
+  Bytes memory_;
+  double bandwidth_;
+};
 
 SimulatedDevice::SimulatedDevice(Bytes memory, double bandwidth) : memory_(memory), bandwidth_(bandwidth) {
   MEGALITH_ASSERT(memory.value > 0 && bandwidth > 0);
@@ -25,7 +43,7 @@ SimulatedDevice::~SimulatedDevice() { set_allocation_budget(Bytes(0), Tier::devi
 
 at::Tensor SimulatedDevice::empty(at::IntArrayRef sizes, at::ScalarType type) {
   TierScope here(Tier::device);
-  return at::empty(sizes, at::TensorOptions().dtype(type));
+  return tensor::empty(sizes, at::TensorOptions().dtype(type));
 }
 
 void SimulatedDevice::upload(const at::Tensor& from, const at::Tensor& to) { copy(from, to, to.nbytes()); }
@@ -44,6 +62,12 @@ void SimulatedDevice::copy(const at::Tensor& from, const at::Tensor& to, size_t 
     const std::chrono::duration<double> due(part * static_cast<double>(bytes) / bandwidth_);
     std::this_thread::sleep_until(began + std::chrono::duration_cast<std::chrono::steady_clock::duration>(due));
   }
+}
+
+}  // namespace
+
+std::shared_ptr<Device> simulated_device(Bytes memory, double bandwidth) {
+  return std::make_shared<SimulatedDevice>(memory, bandwidth);
 }
 
 }  // namespace megalith

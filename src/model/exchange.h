@@ -1,12 +1,14 @@
 // What ranks that share the work of a block send each other while it computes. The block says what and when; how it
 // travels is whoever implements this (the tests: threads of one process).
 #pragma once
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <span>
 
 #include "layout/mesh.h"
+
+namespace at {
+class Tensor;
+}
 
 namespace megalith {
 

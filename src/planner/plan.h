@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "config/config.h"
-#include "engine/block_store.h"
+#include "engine/stored_array.h"
 #include "planner/strategy.h"
 #include "schedule/predict/costs.h"
 #include "schedule/schedule.h"

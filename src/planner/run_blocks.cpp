@@ -6,6 +6,7 @@
 #include "config/resolve_layout.h"
 #include "data/objectives.h"
 #include "data/step_shapes.h"
+#include "engine/block_store.h"
 #include "families/facts.h"
 #include "optim/optimizer.h"
 

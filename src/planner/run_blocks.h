@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "config/config.h"
-#include "engine/block_store.h"
+#include "engine/stored_array.h"
 #include "planner/calibration.h"
 #include "schedule/schedule.h"
 

@@ -5,8 +5,12 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "model/key_value_cache.h"
 
 namespace megalith {
+
+TokenStream::TokenStream(Engine& engine) : engine_(engine), cache_(std::make_unique<KeyValueCache>()) {}
+TokenStream::~TokenStream() = default;
 
 int64_t TokenStream::begin(std::vector<int64_t> ids) {
   MEGALITH_ASSERT(!ids.empty() && std::ssize(histories_) < kMostSequences);
@@ -27,9 +31,9 @@ void TokenStream::read(int64_t sequence) {
     ids.assign(history.end() - std::max<int64_t>(1, most / 2), history.end());
     slid_ = true;
   }
-  if (sequence < std::ssize(cache_.positions)) cache_.forget(sequence);
-  cache_.active = {sequence};
-  keep_logits({sequence}, engine_.logits(ids, 1, &cache_, /*last_only=*/true));
+  if (sequence < std::ssize(cache_->positions)) cache_->forget(sequence);
+  cache_->active = {sequence};
+  keep_logits({sequence}, engine_.logits(ids, 1, cache_.get(), /*last_only=*/true));
 }
 
 void TokenStream::grow(const std::vector<int64_t>& sequences, const std::vector<int64_t>& ids) {
@@ -38,7 +42,7 @@ void TokenStream::grow(const std::vector<int64_t>& sequences, const std::vector<
   for (size_t i = 0; i < sequences.size(); i++) {
     const auto s = static_cast<size_t>(sequences[i]);
     histories_[s].push_back(ids[i]);
-    if (cache_.positions[s] >= most) {
+    if (cache_->positions[s] >= most) {
       read(sequences[i]);
     } else {
       together.push_back(sequences[i]);
@@ -46,8 +50,8 @@ void TokenStream::grow(const std::vector<int64_t>& sequences, const std::vector<
     }
   }
   if (together.empty()) return;
-  cache_.active = together;
-  keep_logits(together, engine_.logits(next, std::ssize(next), &cache_, /*last_only=*/true));
+  cache_->active = together;
+  keep_logits(together, engine_.logits(next, std::ssize(next), cache_.get(), /*last_only=*/true));
 }
 
 void TokenStream::keep_logits(const std::vector<int64_t>& sequences, const at::Tensor& logits_BV) {

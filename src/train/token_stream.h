@@ -1,19 +1,26 @@
 // Sequences of ids that grow token by token in a cache: what generation is made of, below text.
 #pragma once
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "engine/engine.h"
-#include "model/key_value_cache.h"
+
+namespace at {
+class Tensor;
+}
 
 namespace megalith {
+
+struct KeyValueCache;
 
 // Sequences that grow together. Their numbers are those each has alone: prompts are read one by one, and the products of
 // single tokens treat every row by itself (model/kernels/few_rows.h).
 class TokenStream {
  public:
-  explicit TokenStream(Engine& engine) : engine_(engine) {}
+  explicit TokenStream(Engine& engine);
+  ~TokenStream();
 
   static constexpr int64_t kMostSequences = 32;
 
@@ -32,7 +39,7 @@ class TokenStream {
   void keep_logits(const std::vector<int64_t>& sequences, const at::Tensor& logits_BV);
 
   Engine& engine_;  // borrowed
-  KeyValueCache cache_;
+  std::unique_ptr<KeyValueCache> cache_;
   std::vector<std::vector<int64_t>> histories_;
   std::vector<std::vector<float>> logits_;
   bool slid_ = false;

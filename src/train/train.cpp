@@ -142,15 +142,15 @@ TrainResult train(Config config, World* world, launch::StatusPage& page) {
   set_allocation_budget(Bytes(plan.budget.value - plan.process.value));
   for (const std::string& change : plan.adapted) say(change);
 
-  std::optional<SimulatedDevice> device;  // outlives the engine
+  std::shared_ptr<Device> device;  // outlives the engine
   if (config.memory.device) {
-    device.emplace(*config.memory.device, static_cast<double>(config.memory.device_bandwidth));
+    device = simulated_device(*config.memory.device, static_cast<double>(config.memory.device_bandwidth));
     say(fmt::format("blocks are computed on a simulated device: {}, {} a second each way", show(*config.memory.device),
                     show(Bytes(config.memory.device_bandwidth))));
   }
   Engine engine(config.model.shape, config.train, config.run.seed, /*training=*/true,
                 {plan.strategy.placement, spill_folder(config, groups), offloaded_input_bytes(plan.step), plan.micros, plan.staging,
-                 device ? &*device : nullptr},
+                 device.get()},
                 groups, plan.strategy.layout.stages);
   if (const BlockStore* store = engine.store())
     say(fmt::format("{} of state in {} ({})", show(Bytes(store->bytes())), config.memory.spill, describe(store->way())));

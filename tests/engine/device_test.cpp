@@ -1,6 +1,5 @@
 // Blocks computed on a (simulated) device, from a window of its memory: every number is the one of a run in memory, and
 // the device never holds more than it has.
-#include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -8,8 +7,10 @@
 
 #include "base/error.h"
 #include "engine/elsewhere.h"
+#include "engine/device.h"
 #include "engine/simulated_device.h"
 #include "memory/allocator.h"
+#include "model/tensor_ops.h"
 #include "schedule/check/checker.h"
 #include "schedule/predict/memory.h"
 #include "schedule/passes/input_offload.h"
@@ -95,8 +96,8 @@ TEST_F(OnDevice, EveryModeGivesTheLossesAndTheStateOfARunInMemory) {
         const Schedule step = step_of(blocks, micros, mode, layout_);
         const auto problems = check(step);
         ASSERT_TRUE(problems.empty()) << problems.front().reason;
-        SimulatedDevice device(Bytes(64 * kMiB), kFast);
-        auto engine = engine_with(shape, settings, mode.placement, &device);
+        const std::shared_ptr<Device> device = simulated_device(Bytes(64 * kMiB), kFast);
+        auto engine = engine_with(shape, settings, mode.placement, device.get());
         EXPECT_EQ(memorise(*engine, batch, step, 5, 0.01), wanted);
         EXPECT_EQ(allocated_memory(Tier::device).live, 0) << "nothing rests on the device";
         const Tensors state = all_state(*engine, blocks, mode.placement, layout_);
@@ -132,8 +133,8 @@ TEST_F(OnDevice, ItsMemoryIsWhatTheScheduleSaysAndNoMore) {
     const int64_t room = bound + bound / 50 + kMiB;  // alignment, and tables that no schedule counts
     reset_memory_peak();
     {
-      SimulatedDevice device(Bytes(room), kFast);
-      auto engine = engine_with(shape, settings_with(), mode.placement, &device);
+      const std::shared_ptr<Device> device = simulated_device(Bytes(room), kFast);
+      auto engine = engine_with(shape, settings_with(), mode.placement, device.get());
       memorise(*engine, batch, step, 3, 0.01);
     }
     const int64_t peak = allocated_memory(Tier::device).peak;
@@ -142,21 +143,21 @@ TEST_F(OnDevice, ItsMemoryIsWhatTheScheduleSaysAndNoMore) {
     EXPECT_GT(peak, before);
     before = peak;
     // The promise is hard: what would break it is refused.
-    SimulatedDevice small(Bytes(bound / 2), kFast);
-    auto engine = engine_with(shape, settings_with(), mode.placement, &small);
+    const std::shared_ptr<Device> small = simulated_device(Bytes(bound / 2), kFast);
+    auto engine = engine_with(shape, settings_with(), mode.placement, small.get());
     EXPECT_THROW(engine->run(step, {&batch, 0, 0.01, nullptr}), BudgetExceeded);
   }
 }
 
 TEST_F(OnDevice, CopiesTakeTheTimeThatTheirBandwidthSays) {
-  SimulatedDevice device(Bytes(64 * kMiB), 100e6);
-  const at::Tensor here = at::empty({4 * kMiB}, at::kFloat), there = device.empty({4 * kMiB}, at::kFloat);
+  const std::shared_ptr<Device> device = simulated_device(Bytes(64 * kMiB), 100e6);
+  const at::Tensor here = tensor::empty({4 * kMiB}, at::kFloat), there = device->empty({4 * kMiB}, at::kFloat);
   const auto began = std::chrono::steady_clock::now();
-  device.upload(here, there);
-  device.download(there, here);
+  device->upload(here, there);
+  device->download(there, here);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   EXPECT_GE(took.count(), 2 * 16.0 * 1.048576 / 100);
-  EXPECT_THROW(device.empty({16 * kMiB}, at::kFloat), BudgetExceeded);
+  EXPECT_THROW(device->empty({16 * kMiB}, at::kFloat), BudgetExceeded);
 }
 
 TEST_F(OnDevice, ValidationAndGenerationInBetweenChangeNothingAndSeeTheUpdatedModel) {
@@ -164,9 +165,9 @@ TEST_F(OnDevice, ValidationAndGenerationInBetweenChangeNothingAndSeeTheUpdatedMo
   const Batch batch = random_batch(shape, 4, 16), other = random_batch(shape, 4, 16, 9);
   const auto blocks = facts_of(shape, batch, 2);
   for (const std::vector<Placement>& placement : {std::vector<Placement>{}, std::vector<Placement>{A, A, O, A, M}}) {
-    SimulatedDevice device(Bytes(64 * kMiB), kFast);
+    const std::shared_ptr<Device> device = simulated_device(Bytes(64 * kMiB), kFast);
     auto memory = engine_with(shape, settings_with(), {}, nullptr),
-         there = engine_with(shape, settings_with(), placement, &device);
+         there = engine_with(shape, settings_with(), placement, device.get());
     const Schedule plain = training_step(blocks, 2);
     const Schedule step = step_of(blocks, 2, {"", placement, ComputeOrder::by_block, 2, 1, 0}, layout_);
     const Schedule evaluation =
@@ -184,8 +185,8 @@ TEST_F(OnDevice, ASkippedStepLeavesNothingPending) {
   TrainSettings settings = settings_with();
   settings.precision = Precision::fp16;
   const std::vector<Placement> placement{A, O, M, O, A};
-  SimulatedDevice device(Bytes(64 * kMiB), kFast);
-  auto memory = engine_with(shape, settings, {}, nullptr), there = engine_with(shape, settings, placement, &device);
+  const std::shared_ptr<Device> device = simulated_device(Bytes(64 * kMiB), kFast);
+  auto memory = engine_with(shape, settings, {}, nullptr), there = engine_with(shape, settings, placement, device.get());
   const Schedule step = step_of(blocks, 1, {"", placement, ComputeOrder::by_block, 2, 1, 0}, layout_);
   const Schedule plain = training_step(blocks, 1);
   expect_the_same_steps_skipped({*memory, plain}, {*there, step}, batch);
@@ -196,9 +197,9 @@ TEST_F(OnDevice, ASaveWritesTheStateThatTheStepBeforeLeft) {
   const Batch batch = random_batch(shape, 4, 16);
   const auto blocks = facts_of(shape, batch, 2);
   for (const std::vector<Placement>& placement : {std::vector<Placement>{}, std::vector<Placement>{A, A, M, O, A}}) {
-    SimulatedDevice device(Bytes(64 * kMiB), kFast);
+    const std::shared_ptr<Device> device = simulated_device(Bytes(64 * kMiB), kFast);
     auto memory = engine_with(shape, settings_with(), {}, nullptr),
-         there = engine_with(shape, settings_with(), placement, &device);
+         there = engine_with(shape, settings_with(), placement, device.get());
     const Schedule plain = training_step(blocks, 2);
     const Schedule step = step_of(blocks, 2, {"", placement, ComputeOrder::by_block, 2, 1, 1, true}, layout_);
     expect_the_same_saves({*memory, plain}, save_only(blocks), {*there, step},

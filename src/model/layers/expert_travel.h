@@ -1,6 +1,8 @@
 // Rows sorted by expert on their way to the ranks that compute them (expert_shares.h), and back: exactly as many as there
 // are. Without ranks every row stays where it is.
 #pragma once
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <functional>
 #include <span>
