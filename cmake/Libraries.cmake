@@ -82,13 +82,18 @@ target_link_libraries(megalith_test_main PUBLIC GTest::gtest)
 
 # tests/<folder>/*_test.cpp become one program, test_<folder>. ctest runs it as SHARDS processes that take every
 # SHARDS-th test each (default 1): loading LibTorch takes longer than most tests. Choose SHARDS so that none takes more
-# than about two minutes. tests/test_main.cpp names each failure.
+# than about two minutes. tests/test_main.cpp names each failure. FOLDERS: the tests of several folders in one program,
+# because each program is linked anew (default: NAME alone).
 function(megalith_tests name)
-  cmake_parse_arguments(ARG "" "SHARDS" "USES;WITHOUT" ${ARGN})
+  cmake_parse_arguments(ARG "" "SHARDS" "FOLDERS;USES;WITHOUT" ${ARGN})
   if(NOT ARG_SHARDS)
     set(ARG_SHARDS 1)
   endif()
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*_test.cpp)
+  if(NOT ARG_FOLDERS)
+    set(ARG_FOLDERS ${name})
+  endif()
+  list(TRANSFORM ARG_FOLDERS REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/tests/\\1/*_test.cpp" OUTPUT_VARIABLE patterns)
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   foreach(file ${ARG_WITHOUT})
     list(REMOVE_ITEM sources ${CMAKE_SOURCE_DIR}/tests/${name}/${file})
   endforeach()

@@ -14,7 +14,7 @@
 #include "families/blocks.h"
 #include "memory/allocator.h"
 #include "memory/machine.h"
-#include "train/prepare_data.h"
+#include "run/prepare_data.h"
 
 namespace megalith {
 namespace {

@@ -29,6 +29,8 @@ struct FileSpec {
   std::vector<TensorSpec> tensors;  // in the order of their bytes
 };
 
+inline constexpr int64_t kShardLimit = int64_t{5} << 30;  // bytes a file of weights, as Hugging Face splits
+
 enum class Numbering { when_split, always };
 
 // Tensors in order into files of at most `shard_limit` bytes (a larger tensor gets a file of its own):

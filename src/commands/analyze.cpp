@@ -1,4 +1,4 @@
-#include "train/analyze.h"
+#include "analysis/analyze.h"
 
 #include <nlohmann/json.hpp>
 

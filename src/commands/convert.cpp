@@ -4,12 +4,12 @@
 #include <optional>
 
 #include "base/files.h"
-#include "checkpoint/llama2c.h"
 #include "commands/commands.h"
 #include "commands/loaded_model.h"
 #include "text/llama2c.h"
-#include "train/export_model.h"
-#include "train/upcycle.h"
+#include "tools/export_model.h"
+#include "tools/import_llama2c.h"
+#include "tools/upcycle.h"
 
 namespace megalith {
 namespace {

@@ -2,8 +2,8 @@
 
 #include "commands/commands.h"
 #include "commands/loaded_model.h"
-#include "train/evaluate.h"
-#include "train/multiple_choice.h"
+#include "inference/evaluate.h"
+#include "inference/multiple_choice.h"
 
 namespace megalith {
 namespace {

@@ -7,8 +7,8 @@
 #include "base/json.h"
 #include "commands/commands.h"
 #include "commands/loaded_model.h"
+#include "inference/generate.h"
 #include "text/corpus.h"
-#include "train/generate.h"
 
 namespace megalith {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 #include <string>
 
+#include "inference/load_model.h"
 #include "text/tokenizer.h"
-#include "train/load_model.h"
 
 namespace megalith {
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 
+#include "base/stop_signals.h"
 #include "data/dataset.h"
 #include "engine/engine.h"
 #include "launch/status_page.h"
@@ -10,11 +11,10 @@
 #include "report/metrics.h"
 #include "report/progress.h"
 #include "report/tensorboard.h"
+#include "run/run_directory.h"
 #include "text/tokenizer.h"
 #include "train/expert_watch.h"
-#include "train/run_directory.h"
 #include "train/saver.h"
-#include "base/stop_signals.h"
 #include "train/step_times.h"
 #include "train/train.h"
 

@@ -14,9 +14,6 @@
 
 namespace megalith {
 
-inline constexpr int64_t kShardLimit = int64_t{5} << 30;  // bytes a file of weights, as Hugging Face splits
-
-
 // One checkpoint being written. A fault of the disk ends it with a warning; the run goes on and the checkpoints
 // before it stay as they are.
 class Save final : public CheckpointSink {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "analysis/filters.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -11,27 +12,27 @@
 #include "checkpoint/store.h"
 #include "config/check.h"
 #include "config/names.h"
+#include "config/resolve_layout.h"
 #include "engine/block_store.h"
+#include "engine/process_groups.h"
 #include "engine/simulated_device.h"
 #include "engine/state_pieces.h"
-#include "engine/process_groups.h"
 #include "families/family.h"
+#include "inference/load_model.h"
 #include "memory/allocator.h"
 #include "memory/spill_folder.h"
 #include "planner/plan_json.h"
 #include "planner/shape_forecast.h"
 #include "planner/shape_plans.h"
 #include "report/html.h"
+#include "run/loss_record.h"
+#include "run/outlook.h"
+#include "run/prepare_data.h"
+#include "run/run_directory.h"
 #include "schedule/passes/input_offload.h"
 #include "train/agreement.h"
 #include "train/far_hosts.h"
-#include "config/resolve_layout.h"
-#include "train/load_model.h"
 #include "train/loop.h"
-#include "train/outlook.h"
-#include "train/prepare_curriculum.h"
-#include "train/prepare_data.h"
-#include "train/run_directory.h"
 
 namespace megalith {
 namespace {

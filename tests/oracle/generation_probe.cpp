@@ -10,11 +10,11 @@
 #include <optional>
 
 #include "base/json.h"
+#include "inference/load_model.h"
+#include "inference/sampling.h"
+#include "inference/token_stream.h"
 #include "memory/allocator.h"
 #include "text/tokenizer.h"
-#include "train/load_model.h"
-#include "train/sampling.h"
-#include "train/token_stream.h"
 
 using namespace megalith;
 using nlohmann::json;

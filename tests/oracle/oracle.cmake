@@ -1,8 +1,8 @@
 # Comparisons with Hugging Face transformers and PyTorch; they need the references that `make test` installs.
 add_executable(probe tests/oracle/probe.cpp)
-target_link_libraries(probe PRIVATE megalith_train)
+target_link_libraries(probe PRIVATE megalith_inference)
 add_executable(generation_probe tests/oracle/generation_probe.cpp)
-target_link_libraries(generation_probe PRIVATE megalith_train)
+target_link_libraries(generation_probe PRIVATE megalith_inference)
 find_program(ORACLE_PYTHON python PATHS ${CMAKE_SOURCE_DIR}/.venv/bin NO_DEFAULT_PATH)
 if(ORACLE_PYTHON)
   foreach(arch gpt2 llama kin experts bert)

@@ -12,12 +12,12 @@
 #include "checkpoint/writer.h"
 #include "engine/engine.h"
 #include "engine/state_pieces.h"
-#include "memory/allocator.h"
 #include "families/facts.h"
+#include "inference/load_model.h"
+#include "memory/allocator.h"
 #include "model/token_dropping.h"
-#include "schedule/passes/training_step.h"
 #include "schedule/ops/all.h"
-#include "train/load_model.h"
+#include "schedule/passes/training_step.h"
 
 using namespace megalith;
 

@@ -13,9 +13,9 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "checkpoint/hf_config.h"
-#include "checkpoint/llama2c.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
+#include "tools/import_llama2c.h"
 
 using namespace megalith;
 

@@ -1,0 +1,46 @@
+// The difficulty of every training sample by a metric: computed once, kept in the run directory.
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/config.h"
+#include "data/dataset.h"
+#include "data/difficulty_request.h"
+#include "data/metric_file.h"
+#include "run/run_directory.h"
+
+namespace megalith {
+
+struct MetricValues {
+  std::filesystem::path path;
+  std::vector<double> values;  // one a training sample
+};
+
+class Difficulties {
+ public:
+  // Borrows all.
+  Difficulties(const Config& config, const RunDirectory& run, const Dataset& data);
+
+  // A metric's values, computed first unless they are there for exactly these data and this model. Shows progress; an
+  // interruption keeps what is done and throws Interrupted.
+  MetricValues of(const DifficultyRequest& request);
+  // Whether they are there already, for a metric of tokens.
+  bool known(std::string_view metric) const;
+
+ private:
+  MetricSubject subject_of(std::string_view metric) const;
+  std::filesystem::path path_of(const MetricSubject& subject) const;
+  void compute(const DifficultyRequest& request, const std::filesystem::path& path, const MetricSubject& subject);
+
+  const Config& config_;
+  const RunDirectory& run_;
+  const Dataset& data_;
+  int64_t threads_;
+  std::string fingerprint_;                          // of the data
+  std::optional<std::vector<double>> token_costs_;  // counted when a metric first needs them
+};
+
+}  // namespace megalith
