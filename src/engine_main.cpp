@@ -12,8 +12,6 @@ int main(int argc, char** argv) {
                                 .analyze = run_analyze,
                                 .generate = run_generate,
                                 .eval = run_eval,
-                                .import_model = run_import,
-                                .export_model = run_export,
                                 .doctor = run_doctor};
   return run_command_line(argc, argv, &commands);
 }

@@ -61,6 +61,8 @@ struct Command {
   std::shared_ptr<const void> arguments = nullptr;  // what the options point to, where `run` is empty
 };
 
+inline constexpr const char* kModelPath = "a run, a checkpoint or a Hugging Face folder";  // what CKPT may name
+
 // Prints text for people: on stdout, or on stderr where stdout is JSON's.
 void print(const CommandContext& context, const std::string& text);
 

@@ -21,7 +21,6 @@ Command run_by(const EngineCommands* engine,
   return command;
 }
 
-constexpr const char* kModelPath = "a run, a checkpoint or a Hugging Face folder";
 constexpr const char* kOutlookRanks = "as if started with so many on this host; else as many as parallel asks for";
 
 }  // namespace
@@ -101,31 +100,6 @@ Command eval_command(const EngineCommands* engine) {
                              {"--joint", &a->joint, "between context and choice where neither has white space",
                               {.shows_default = true}}},
                  .one_required = {"--data", "--choices"}});
-}
-
-Command import_command(const EngineCommands* engine) {
-  auto a = std::make_shared<ImportArguments>();
-  return run_by(engine, &EngineCommands::import_model, a,
-                {"import", "a Hugging Face folder or a llama2.c file, checked, as a folder of ours",
-                 {{"SRC", &a->source, "a Hugging Face folder, or model.bin of llama2.c, version 0", {.required = true}},
-                  {"--out", &a->out, "folder to make", {.required = true}},
-                  {"--tokenizer", &a->tokenizer, "of a llama2.c file: its .bin or a tokenizer.json"},
-                  {"--dtype", &a->dtype, "of a folder's weights: stored, fp32, bf16 or fp16",
-                   {.shows_default = true, .words = {"stored", "fp32", "bf16", "fp16"}}},
-                  {"--upcycle", &a->experts,
-                   "make a model with so many experts, each a copy of the dense feed-forward layer"},
-                  {"--top-k", &a->top_k, "experts that a token passes, with --upcycle",
-                   {.shows_default = true, .needs = "--upcycle"}}}});
-}
-
-Command export_command(const EngineCommands* engine) {
-  auto a = std::make_shared<ExportArguments>();
-  return run_by(engine, &EngineCommands::export_model, a,
-                {"export", "weights and tokenizer of a checkpoint as a Hugging Face folder",
-                 {{"CKPT", &a->path, kModelPath, {.required = true}},
-                  {"--out", &a->out, "folder to make", {.required = true}},
-                  {"--dtype", &a->dtype, "fp32, bf16, fp16, or as stored",
-                   {.shows_default = true, .words = {"fp32", "bf16", "fp16", "stored"}}}}});
 }
 
 Command doctor_command(const EngineCommands* engine) {

@@ -2,7 +2,6 @@
 // MPI, runs them. The program `megalith` calls it for them.
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,16 +46,6 @@ struct EvalArguments {
   int64_t window = 0, stride = 0;
 };
 
-struct ImportArguments {
-  std::string source, out, tokenizer, dtype = "stored";
-  std::optional<int64_t> experts;  // --upcycle
-  int64_t top_k = 2;
-};
-
-struct ExportArguments {
-  std::string path, out, dtype = "fp32";
-};
-
 struct DoctorArguments {
   std::string spill;
 };
@@ -69,8 +58,6 @@ struct EngineCommands {
   CommandResult (*analyze)(const CommandContext&, const AnalyzeArguments&);
   CommandResult (*generate)(const CommandContext&, const GenerateArguments&);
   CommandResult (*eval)(const CommandContext&, const EvalArguments&);
-  CommandResult (*import_model)(const CommandContext&, const ImportArguments&);
-  CommandResult (*export_model)(const CommandContext&, const ExportArguments&);
   CommandResult (*doctor)(const CommandContext&, const DoctorArguments&);
 };
 
@@ -81,8 +68,6 @@ Command simulate_command(const EngineCommands* engine);
 Command analyze_command(const EngineCommands* engine);
 Command generate_command(const EngineCommands* engine);
 Command eval_command(const EngineCommands* engine);
-Command import_command(const EngineCommands* engine);
-Command export_command(const EngineCommands* engine);
 Command doctor_command(const EngineCommands* engine);
 
 }  // namespace megalith

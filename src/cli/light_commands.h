@@ -9,6 +9,8 @@ Command submit_command();
 Command tokenize_command();
 Command shards_command();
 Command tokenizer_command();   // tokenizer train
+Command import_command();
+Command export_command();
 Command checkpoint_command();  // checkpoint verify
 Command config_command();      // config, config from-deepspeed
 Command presets_command();

@@ -10,8 +10,6 @@ CommandResult run_simulate(const CommandContext& context, const OutlookArguments
 CommandResult run_analyze(const CommandContext& context, const AnalyzeArguments& arguments);
 CommandResult run_generate(const CommandContext& context, const GenerateArguments& arguments);
 CommandResult run_eval(const CommandContext& context, const EvalArguments& arguments);
-CommandResult run_import(const CommandContext& context, const ImportArguments& arguments);
-CommandResult run_export(const CommandContext& context, const ExportArguments& arguments);
 CommandResult run_doctor(const CommandContext& context, const DoctorArguments& arguments);
 
 }  // namespace megalith

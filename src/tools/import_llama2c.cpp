@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -12,6 +13,7 @@
 #include "checkpoint/hf_config.h"
 #include "checkpoint/writer.h"
 #include "families/list.h"
+#include "text/llama2c.h"
 
 namespace megalith {
 namespace {
@@ -105,6 +107,15 @@ struct LayerArray {
   int64_t rotary_heads = 0;  // > 0: rows to reorder
 };
 
+// Number of pieces that a model file speaks of: the sixth number of its header, negative when untied.
+int64_t vocab_of(const std::filesystem::path& bin) {
+  MappedFile file(bin);
+  if (file.bytes().size() < 28) return 0;  // import_llama2c says what is wrong with it
+  int32_t vocab = 0;
+  std::memcpy(&vocab, file.bytes().data() + 20, sizeof vocab);
+  return std::abs(static_cast<int64_t>(vocab));
+}
+
 }  // namespace
 
 void import_llama2c(const std::filesystem::path& bin, const std::string& tokenizer_json,
@@ -153,6 +164,12 @@ void import_llama2c(const std::filesystem::path& bin, const std::string& tokeniz
   in.next(s.context * s.head_dim());  // cosines and sines of RoPE, which follow from theta
   if (!s.tied) writer.write(model, "lm_head.weight", 0, in.next(s.vocab * d));
   writer.commit(nullptr);
+}
+
+std::string llama2c_tokenizer(const std::filesystem::path& bin, const std::string& tokenizer) {
+  if (tokenizer.empty()) return "";
+  const std::string text = read_file(tokenizer);
+  return tokenizer.ends_with(".json") ? text : tokenizer_from_llama2c(text, vocab_of(bin), tokenizer);
 }
 
 }  // namespace megalith

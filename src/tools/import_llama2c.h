@@ -11,4 +11,8 @@ namespace megalith {
 void import_llama2c(const std::filesystem::path& bin, const std::string& tokenizer_json,
                     const std::filesystem::path& out_dir);
 
+// The text of tokenizer.json for that model: from llama2.c's tokenizer.bin, or a tokenizer.json as it is. Empty for an
+// empty name.
+std::string llama2c_tokenizer(const std::filesystem::path& bin, const std::string& tokenizer);
+
 }  // namespace megalith

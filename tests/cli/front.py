@@ -2,6 +2,7 @@
 the rest.  front.py BINARY"""
 
 import shutil
+import struct
 import subprocess
 
 from support import BINARY, run_cases
@@ -30,6 +31,18 @@ def light_commands_need_no_engine(space):
     assert f"'{space / 'alone/megalith'}' 'train'" in script, script
 
 
+def models_are_converted_without_an_engine(space):
+    dim, ffn, layers, heads, words, length = 8, 12, 2, 2, 5, 6
+    floats = words * dim + layers * (2 * dim + 4 * dim * dim + 3 * dim * ffn) + dim + length * dim // heads
+    header = struct.pack("7i", dim, ffn, layers, heads, heads, words, length)
+    (space / "llama2c.bin").write_bytes(header + bytes(4 * floats))
+    for arguments in (["import", "llama2c.bin", "--out", "imported"],
+                      ["export", "imported", "--out", "exported", "--dtype", "bf16"]):
+        done = alone(space, *arguments)
+        assert done.returncode == 0, (arguments, done)
+    assert (space / "exported/model.safetensors").exists()
+
+
 def without_an_engine_it_says_so(space):
     space.yaml("small")
     done = alone(space, "train", "small.yaml")
@@ -45,5 +58,5 @@ def mistakes_are_told_without_the_engine(space):
         assert done.returncode == 2 and said in done.stderr, (arguments, done)
 
 
-run_cases([it_loads_neither_libtorch_nor_mpi, light_commands_need_no_engine, without_an_engine_it_says_so,
-           mistakes_are_told_without_the_engine])
+run_cases([it_loads_neither_libtorch_nor_mpi, light_commands_need_no_engine,
+           models_are_converted_without_an_engine, without_an_engine_it_says_so, mistakes_are_told_without_the_engine])
