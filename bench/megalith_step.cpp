@@ -66,7 +66,7 @@ int serve(char** argument) {
   if (shape.family->bidirectional) config.objective.kind = Objective::masked;
   config.run.dir = ".";
   at::set_num_threads(static_cast<int>(config.train.threads));
-  const Plan plan = make_plan(config);
+  const Plan plan = make_plan(plan_input(config, shape, Layout(), StepShapes(config, shape.layers)));
   Engine engine(shape, config.train, 1, true);
   engine.state().initialise(1);
   const Batch batch = make_batch(shape, config.train.batch, config.data.sequence);

@@ -35,8 +35,11 @@ at::Tensor initial_values(const Block& block, uint64_t seed, uint64_t& number) {
 }
 
 double first_loss(const Config& config, int64_t each) {
-  RunDirectory run(config.run.dir);
-  auto data = prepare_data(config, run, nullptr, [](const std::string&) {});
+  const RunDirectory directory(config.run.dir);
+  const auto silent = [](const std::string&) {};
+  KeptTokenizer tokenizer(directory, silent);
+  const Run run = prepare_run(config, {.tokenizer = tokenizer});
+  auto data = prepare_data(run, directory, tokenizer.tokenizer(), silent);
   const Batch batch = data->train_batch(0, config.train.batch);
   std::vector<Pass> passes;
   for (int64_t begin = 0; begin < batch.sequences; begin += each) {

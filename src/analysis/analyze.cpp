@@ -81,26 +81,25 @@ std::string name_among(const std::vector<MetricSummary>& others, const std::stri
 
 }  // namespace
 
-Analysis analyze(Config config, const AnalysisOptions& options) {
+Analysis analyze(const Config& config, const AnalysisOptions& options) {
   check_for_training(config);
   const std::vector<DifficultyRequest> requests = wanted(config, options);
   for (const DifficultyRequest& request : requests) check_request(request, "metric " + request.metric);
   if (!options.deepspeed.empty()) make_deepspeed_folder(options.deepspeed);
-  RunDirectory run(config.run.dir);
+  const RunDirectory directory(config.run.dir);
   auto say = [](const std::string& line) { log::info("{}", line); };
   // As training does: where nothing was saved, what is there may be of other text or another vocabulary.
-  const auto checkpoints = list_checkpoints(run.checkpoints());
-  if (checkpoints.empty()) std::filesystem::remove(run.file("tokenizer.json"));
-  auto tokenizer = prepare_tokenizer(config, run, say);
-  complete_shape(config, checkpoints.empty() ? folder_to_start_from(config, say) : checkpoints.front().dir,
-                 tokenizer ? tokenizer->vocab_size() : 0);
-  set_threads(config.train.threads > 0 ? config.train.threads : usable_cores());
-  auto data = prepare_data(config, run, tokenizer.get(), say);
-  Difficulties difficulties(config, run, *data);
+  const std::optional<Found> checkpoint = newest_checkpoint(directory.checkpoints());
+  if (!checkpoint) std::filesystem::remove(directory.file("tokenizer.json"));
+  KeptTokenizer tokenizer(directory, say);
+  const Run run = prepare_run(config, {.resume = checkpoint, .tokenizer = tokenizer, .say = say});
+  set_threads(run.threads);
+  auto data = prepare_data(run, directory, tokenizer.tokenizer(), say);
+  Difficulties difficulties(run, directory, *data);
   auto summarised = [&](const std::string& name, const std::vector<double>& values) {
     MetricSummary summary = summarise_metric(name, values, options.examples);
-    add_texts(summary.easiest, *data, tokenizer.get());
-    add_texts(summary.hardest, *data, tokenizer.get());
+    add_texts(summary.easiest, *data, tokenizer.tokenizer());
+    add_texts(summary.hardest, *data, tokenizer.tokenizer());
     return summary;
   };
   Analysis analysis;
@@ -118,9 +117,9 @@ Analysis analyze(Config config, const AnalysisOptions& options) {
     if (const DifficultyRequest other{std::string(metric), "", ""};
         std::ranges::find(requests, other) == requests.end() && difficulties.known(metric))
       shown.push_back(summarised(name_among(shown, other.metric), difficulties.of(other).values));
-  analysis.page = run.file("analysis") / "analysis.html";
+  analysis.page = directory.file("analysis") / "analysis.html";
   std::filesystem::create_directories(analysis.page.parent_path());
-  write_file_atomically(analysis.page, analysis_page(shown, run.path().filename().string()));
+  write_file_atomically(analysis.page, analysis_page(shown, directory.path().filename().string()));
   return analysis;
 }
 

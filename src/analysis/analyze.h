@@ -22,6 +22,6 @@ struct Analysis {
   std::filesystem::path page;
 };
 
-Analysis analyze(Config config, const AnalysisOptions& options);
+Analysis analyze(const Config& config, const AnalysisOptions& options);
 
 }  // namespace megalith

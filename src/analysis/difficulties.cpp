@@ -26,11 +26,11 @@ std::string file_name(const MetricSubject& subject) {
 
 }  // namespace
 
-Difficulties::Difficulties(const Config& config, const RunDirectory& run, const Dataset& data)
-    : config_(config),
-      run_(run),
+Difficulties::Difficulties(const Run& run, const RunDirectory& directory, const Dataset& data)
+    : run_(run),
+      directory_(directory),
       data_(data),
-      threads_(config.train.threads > 0 ? config.train.threads : usable_cores()),
+      threads_(run.config.train.threads > 0 ? run.config.train.threads : usable_cores()),
       fingerprint_(data.fingerprint()) {}
 
 MetricSubject Difficulties::subject_of(std::string_view metric) const {
@@ -38,7 +38,7 @@ MetricSubject Difficulties::subject_of(std::string_view metric) const {
 }
 
 std::filesystem::path Difficulties::path_of(const MetricSubject& subject) const {
-  return run_.file("analysis") / file_name(subject);
+  return directory_.file("analysis") / file_name(subject);
 }
 
 bool Difficulties::known(std::string_view metric) const {
@@ -50,7 +50,7 @@ MetricValues Difficulties::of(const DifficultyRequest& request) {
   MetricSubject subject = subject_of(request.metric);
   for (const std::string& given : {request.file, request.kept})
     if (!given.empty()) return {given, read_metric(given, subject)};
-  if (request.of_model()) subject.model = loss_named(request.checkpoint, config_);
+  if (request.of_model()) subject.model = loss_named(request.checkpoint, run_.config);
   const std::filesystem::path path = path_of(subject);
   if (!has_metric(path, subject)) compute(request, path, subject);
   return {path, read_metric(path, subject)};
@@ -69,14 +69,14 @@ void Difficulties::compute(const DifficultyRequest& request, const std::filesyst
     const int64_t sample_bytes = data_.sequence() * 2;
     line.update(done * sample_bytes, data_.samples() * sample_bytes, fmt::format("{} samples", show_count(done)));
   };
-  const int64_t vocab = std::max<int64_t>(data_.vocab_size(), config_.model.shape.vocab);
+  const int64_t vocab = std::max<int64_t>(data_.vocab_size(), run_.shape.vocab);
   auto costs = [&]() -> std::span<const double> {
     auto show_counted = [&](int64_t done) { show(counting, done); };
     if (!token_costs_) token_costs_ = token_costs(data_, vocab, threads_, show_counted, stop);
     if (!token_costs_) throw Interrupted("stopped while tokens were counted; the same command counts them anew");
     return *token_costs_;
   };
-  const auto metric = request.of_model() ? make_loss_metric(request.checkpoint, config_, run_, data_)
+  const auto metric = request.of_model() ? make_loss_metric(request.checkpoint, run_.config, directory_, data_)
                                          : make_token_metric(request.metric, data_, vocab, costs);
   SampleWalk walk = walk_of(data_, writer.done(), metric->threaded() ? threads_ : 1, metric->tokens_at_once());
   walk.stop = stop;

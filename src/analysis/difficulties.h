@@ -6,11 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "config/config.h"
 #include "data/dataset.h"
 #include "data/difficulty_request.h"
 #include "data/metric_file.h"
-#include "run/run_directory.h"
+#include "run/run.h"
 
 namespace megalith {
 
@@ -22,7 +21,7 @@ struct MetricValues {
 class Difficulties {
  public:
   // Borrows all.
-  Difficulties(const Config& config, const RunDirectory& run, const Dataset& data);
+  Difficulties(const Run& run, const RunDirectory& directory, const Dataset& data);
 
   // A metric's values, computed first unless they are there for exactly these data and this model. Shows progress; an
   // interruption keeps what is done and throws Interrupted.
@@ -35,8 +34,8 @@ class Difficulties {
   std::filesystem::path path_of(const MetricSubject& subject) const;
   void compute(const DifficultyRequest& request, const std::filesystem::path& path, const MetricSubject& subject);
 
-  const Config& config_;
-  const RunDirectory& run_;
+  const Run& run_;
+  const RunDirectory& directory_;
   const Dataset& data_;
   int64_t threads_;
   std::string fingerprint_;                          // of the data

@@ -77,6 +77,11 @@ std::vector<Found> list_checkpoints(const fs::path& checkpoints) {
   return found;
 }
 
+std::optional<Found> newest_checkpoint(const fs::path& checkpoints) {
+  const std::vector<Found> all = list_checkpoints(checkpoints);
+  return all.empty() ? std::nullopt : std::optional(all.front());
+}
+
 std::optional<Found> latest_valid(const fs::path& checkpoints,
                                   const std::function<void(const std::string&)>& report) {
   std::vector<std::string> damaged;

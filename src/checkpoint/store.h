@@ -21,6 +21,8 @@ struct Found {
 // Newest first; a missing directory has none. Nothing is opened.
 std::vector<Found> list_checkpoints(const std::filesystem::path& checkpoints);
 
+std::optional<Found> newest_checkpoint(const std::filesystem::path& checkpoints);  // empty: there is none
+
 // The newest checkpoint whose every byte is as written (see verify.h). `report` gets one message for each
 // newer one that is damaged: which file, why, and which checkpoint is used instead. Changes nothing on disk.
 std::optional<Found> latest_valid(const std::filesystem::path& checkpoints,

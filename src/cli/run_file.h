@@ -23,9 +23,9 @@ void make_run_directory(const std::string& dir);
 // Does `work(config)`. What is found out only then (data, folders, memory) is still a mistake in a file: say in which.
 template <class Work>
 auto from_run_file(const std::string& path, const std::vector<std::string>& overrides, const Work& work) {
-  Config config = load_config(path, overrides);
+  const Config config = load_config(path, overrides);
   try {
-    return work(std::move(config));
+    return work(config);
   } catch (const UserError& error) {
     if (!error.parts.where.empty() || !(find_option(error.parts.key) || is_section(error.parts.key))) throw;
     UserError::Parts parts = error.parts;

@@ -1,10 +1,12 @@
 // memory and simulate: what a run needs and what its step looks like; nothing is trained, nothing left behind.
+#include <ATen/Parallel.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "checkpoint/store.h"
 #include "cli/run_file.h"
 #include "commands/commands.h"
 #include "config/resolve_layout.h"
@@ -12,7 +14,9 @@
 #include "planner/memory_table.h"
 #include "planner/plan_json.h"
 #include "planner/shape_forecast.h"
-#include "run/outlook.h"
+#include "run/loss_record.h"
+#include "run/resume.h"
+#include "run/run.h"
 #include "schedule/op_type.h"
 #include "schedule/passes/residency.h"
 #include "schedule/predict/memory_curve.h"
@@ -24,13 +28,13 @@
 namespace megalith {
 namespace {
 
-std::string model_line(const Config& config) {
-  return fmt::format("{}, {} parameters", config.model.shape.family->name, show_count(parameter_count(config.model.shape)));
+std::string model_line(const Run& run) {
+  return fmt::format("{}, {} parameters", run.shape.family->name, show_count(parameter_count(run.shape)));
 }
 
-std::string step_line(const Config& config, int64_t micro_batch) {
-  const int64_t micros = config.train.batch / std::max<int64_t>(1, config.parallel.data) / micro_batch;
-  return fmt::format("{} tokens a step in {}", config.train.batch * config.data.sequence,
+std::string step_line(const PlanInput& input, int64_t micro_batch) {
+  const int32_t micros = input.micros_of(micro_batch);
+  return fmt::format("{} tokens a step in {}", input.batch * input.sequence,
                      micros == 1 ? "one micro-batch" : fmt::format("{} micro-batches", micros));
 }
 
@@ -48,44 +52,50 @@ std::string shown(std::span<const ShapeForecast> shapes, bool with_seconds) {
 }
 
 // A run of so many ranks on this host, as its first one sees it; 0: as many as the axes make, with one copy of the model where
-// parallel.data is auto.
-struct Outlook {
-  Prospect prospect;
-  Seat seat;
+// parallel.data is auto. The tokenizer stays loaded, as in training: the plan counts what the process takes.
+struct Foreseen {
+  std::unique_ptr<TokenizerSource> tokenizer;
+  Run run;
+  PlanInput input;
 };
-Outlook outlook(Config config, int ranks) {
-  const ParallelSettings& p = config.parallel;
-  if (ranks == 0) ranks = static_cast<int>(std::max<int64_t>(1, p.data) * p.tensor * p.pipeline * p.context);
-  const Layout layout = resolve_layout(config, ranks);
-  config.parallel.data = layout.data;
-  Outlook out{look_ahead(std::move(config)), {.stage = 0, .host_ranks = ranks, .agree = {}}};
-  check_layout(out.prospect.config, layout);
-  return out;
+
+Foreseen foresee(const Config& config, int ranks) {
+  const Layout layout = check_run(config, ranks > 0 ? ranks : layout_of(config).ranks());
+  check_curriculum(config);
+  const std::filesystem::path directory = config.run.dir;
+  const std::optional<Found> checkpoint = newest_checkpoint(directory / "checkpoints");
+  auto tokenizer = std::make_unique<ForeseenTokenizer>(checkpoint.has_value());
+  Run run = prepare_run(checkpoint ? resume_config(directory, config, layout) : config,
+                        {.mesh = Mesh(layout), .host_ranks = layout.ranks(), .resume = checkpoint, .tokenizer = *tokenizer});
+  at::set_num_threads(static_cast<int>(run.threads));
+  PlanInput input = plan_input(run);
+  return {std::move(tokenizer), std::move(run), std::move(input)};
 }
 
-CommandResult memory(const CommandContext& context, Config config, int ranks) {
-  auto [prospect, seat] = outlook(std::move(config), ranks);
+CommandResult memory(const CommandContext& context, const Config& config, int ranks) {
+  const Foreseen foreseen = foresee(config, ranks);
+  const auto& [tokenizer, run, input] = foreseen;
+  std::vector<std::string> notes = run.notes;
   MemoryTable table;
   std::vector<ShapeForecast> shapes;
   int64_t micro_batch = 1;
   try {
-    const Plan plan = plan_run(prospect.config, Measuring::forbidden, seat, prospect.begun);
+    const Plan plan = make_plan(input, Measuring::forbidden);
     micro_batch = plan.micro_batch;
     table = memory_table(plan);
-    shapes = forecast_shapes(prospect.config, plan);
+    shapes = forecast_shapes(input, plan, run.shapes, run.steps);
     if (!plan.measured && !table.strategy.empty())
-      prospect.notes.push_back(
-          "chosen by the speeds of an ordinary machine: this one has not been measured yet (simulate does)");
+      notes.push_back("chosen by the speeds of an ordinary machine: this one has not been measured yet (simulate does)");
   } catch (const DoesNotFit& error) {
     micro_batch = error.shortfall.micro_batch;
     table = memory_table(error.shortfall);
   }
-  print(context, fmt::format("{}, {}\n{}\n{}{}", model_line(prospect.config), step_line(prospect.config, micro_batch),
-                             show(table), shown(shapes, false), lines(prospect.notes)));
+  print(context, fmt::format("{}, {}\n{}\n{}{}", model_line(run), step_line(input, micro_batch), show(table),
+                             shown(shapes, false), lines(notes)));
   nlohmann::json json = to_json(table);
   json["shapes"] = to_json(shapes);
   json["micro_batch"] = micro_batch;
-  json["notes"] = prospect.notes;
+  json["notes"] = notes;
   return {table.fits ? ExitCode::done : ExitCode::user, std::move(json)};
 }
 
@@ -101,10 +111,10 @@ double peak_moment(const Plan& plan) {
   return 0;
 }
 
-std::string figures(const Plan& plan, const Config& config) {
+std::string figures(const Plan& plan, const PlanInput& input) {
   const Simulation& step = plan.predicted;
   const auto useful = useful_seconds(plan.step, plan.speeds);
-  const double tokens = static_cast<double>(config.train.batch * config.data.sequence);
+  const double tokens = static_cast<double>(input.batch * input.sequence);
   std::string text = fmt::format("step time    {}, {:.0f} tokens/s\n", show_seconds(step.seconds), tokens / step.seconds);
   const Resource bound = binding(useful);
   text += fmt::format("bound by     {}, at {:.0f}% of the limit", name(bound),
@@ -145,15 +155,16 @@ std::string figures(const Plan& plan, const Config& config) {
   return text;
 }
 
-CommandResult simulate_run(const CommandContext& context, Config config, const OutlookArguments& a) {
-  auto [prospect, seat] = outlook(std::move(config), a.ranks);
-  const Plan plan = plan_run(prospect.config, Measuring::allowed, seat, prospect.begun);
-  const std::string what = fmt::format("{}, {}", model_line(prospect.config), step_line(prospect.config, plan.micro_batch));
+CommandResult simulate_run(const CommandContext& context, const Config& config, const OutlookArguments& a) {
+  const Foreseen foreseen = foresee(config, a.ranks);
+  const auto& [tokenizer, run, input] = foreseen;
+  const Plan plan = make_plan(input);
+  const std::string what = fmt::format("{}, {}", model_line(run), step_line(input, plan.micro_batch));
   const std::string how = describe(plan.strategy);
-  const std::vector<ShapeForecast> shapes = forecast_shapes(prospect.config, plan);
-  print(context, fmt::format("{}\n{}{}\n{}\n{}{}", what, lines(prospect.notes), lines(plan.adapted),
+  const std::vector<ShapeForecast> shapes = forecast_shapes(input, plan, run.shapes, run.steps);
+  print(context, fmt::format("{}\n{}{}\n{}\n{}{}", what, lines(run.notes), lines(plan.adapted),
                              draw_timeline(plan.step, plan.predicted.spans, terminal_columns()),
-                             figures(plan, prospect.config), shown(shapes, true)));
+                             figures(plan, input), shown(shapes, true)));
   if (!a.svg.empty()) {
     const std::string subtitle = fmt::format("one step, predicted: {}{}{}", show_seconds(plan.predicted.seconds),
                                              how.empty() ? "" : "; ", how);
@@ -165,22 +176,22 @@ CommandResult simulate_run(const CommandContext& context, Config config, const O
     write_file_atomically(a.trace, trace_json({{"predicted", &plan.step, plan.predicted.spans}}));
     print(context, fmt::format("trace        {}\n", a.trace));
   }
-  nlohmann::json json = to_json(plan, prospect.config);
+  nlohmann::json json = to_json(plan, input);
   json["shapes"] = to_json(shapes);
   json["predicted"]["peak_at_s"] = peak_moment(plan);
   json["ops"] = ops_json(plan.step, op_seconds(plan.predicted.spans));
-  json["notes"] = prospect.notes;
+  json["notes"] = run.notes;
   return {ExitCode::done, std::move(json)};
 }
 
 }  // namespace
 
 CommandResult run_memory(const CommandContext& context, const OutlookArguments& a) {
-  return from_run_file(a.path, a.overrides, [&](Config config) { return memory(context, std::move(config), a.ranks); });
+  return from_run_file(a.path, a.overrides, [&](const Config& config) { return memory(context, config, a.ranks); });
 }
 
 CommandResult run_simulate(const CommandContext& context, const OutlookArguments& a) {
-  return from_run_file(a.path, a.overrides, [&](Config config) { return simulate_run(context, std::move(config), a); });
+  return from_run_file(a.path, a.overrides, [&](const Config& config) { return simulate_run(context, config, a); });
 }
 
 }  // namespace megalith

@@ -2,9 +2,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/run_file.h"
+#include "comm/world.h"
 #include "commands/commands.h"
 #include "commands/supervise.h"
-#include "comm/world.h"
 #include "train/train.h"
 
 namespace megalith {
@@ -41,10 +41,10 @@ CommandResult run_train(const CommandContext& context, const TrainArguments& a) 
       return supervise_training(config, a.ranks, a.hosts, context.command);
     });
   std::unique_ptr<World> world;
-  TrainResult result = from_run_file(a.path, a.overrides, [&](Config config) {
+  TrainResult result = from_run_file(a.path, a.overrides, [&](const Config& config) {
     context.rank->begin(config.run);
     if (started.several()) world = World::join();
-    return train(std::move(config), world.get(), context.rank->page());
+    return train(config, world.get(), context.rank->page());
   });
   if (world && (result.code == ExitCode::done || result.code == ExitCode::interrupted)) world->leave();
   const nlohmann::json& s = result.summary;

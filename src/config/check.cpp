@@ -69,9 +69,8 @@ void check_token_dropping(const Config& config, const ShapeCheck& check) {
 }
 
 // What needs to know how many layers there are.
-void check_dropping_layers(const Config& config, const ShapeCheck& check) {
+void check_dropping_layers(const Config& config, int64_t layers, const ShapeCheck& check) {
   if (!config.token_dropping.on()) return;
-  const int64_t layers = config.model.shape.layers;
   const std::vector<int64_t> dropping = config.token_dropping.layers_of(layers);
   check.require(!dropping.empty(), "token_dropping.layers", "a model of at least 3 layers for middle",
                 fmt::format("{}", layers), "list the layers");
@@ -81,18 +80,18 @@ void check_dropping_layers(const Config& config, const ShapeCheck& check) {
 
 // Tokens, times the layers that they go through, are counted in 63 bits, and short steps may make a run many times as long.
 // Fifty times what the largest models were trained with.
-void check_length(const Config& config, const ShapeCheck& check) {
+void check_length(const Config& config, int64_t layers, const ShapeCheck& check) {
   constexpr double kMost = 1e17;
   const double a_step = static_cast<double>(config.train.batch) * static_cast<double>(config.data.sequence) *
-                        static_cast<double>(config.model.shape.layers);
+                        static_cast<double>(layers);
   check.require(static_cast<double>(config.train.steps) * a_step <= kMost, "train.steps",
                 fmt::format("at most {:.0f} of {} tokens, as a run is", std::max(1.0, std::floor(kMost / a_step)),
                             config.train.batch * config.data.sequence),
                 show(config.train.steps), "shorten the run");
 }
 
-void check_objective(const Config& config, const ShapeCheck& check) {
-  const Family& family = *config.model.shape.family;
+void check_objective(const Config& config, const ModelShape& shape, const ShapeCheck& check) {
+  const Family& family = *shape.family;
   const bool masked = config.objective.kind == Objective::masked;
   const std::string objective(name_of(config.objective.kind));
   auto names = [](bool bidirectional) {
@@ -133,19 +132,18 @@ void check_settings(const Config& config, const WhereOf& where) {
                   nearby_divisors(train.batch, train.micro_batch));
 }
 
-void check_model(const Config& config, const WhereOf& where) {
+void check_model(const Config& config, const ModelShape& s, const WhereOf& where) {
   const ShapeCheck check = checker(where);
-  const ModelShape& s = config.model.shape;
   check.at_least_1(s.layers, "model.layers");
   check.at_least_1(s.hidden, "model.hidden");
   check.at_least_1(s.heads, "model.heads");
   check.at_least_1(s.ffn, "model.ffn");
   check.at_least_1(s.context, "model.context");
   check_shape(s, check);
-  check_experts(config, where);
-  check_objective(config, check);
-  check_dropping_layers(config, check);
-  check_length(config, check);
+  check_experts(config, s, where);
+  check_objective(config, s, check);
+  check_dropping_layers(config, s.layers, check);
+  check_length(config, s.layers, check);
   check.require(config.data.sequence <= s.context, "data.sequence",
                 fmt::format("at most model.context ({})", s.context), show(config.data.sequence),
                 "shorten it, or raise model.context");

@@ -10,9 +10,8 @@ namespace megalith {
 void check_settings(const Config& config, const WhereOf& where = {});
 
 // What needs the shape: heads divide hidden, sequence <= context, objective fits architecture, ...
-// parse_config() calls it where the shape is known; whoever reads the shape from the folder model.from names
-// calls it afterwards.
-void check_model(const Config& config, const WhereOf& where = {});
+// parse_config() calls it where the shape is known; prepare_run() for the shape that is complete.
+void check_model(const Config& config, const ModelShape& shape, const WhereOf& where = {});
 
 // What only training needs: data.train. Whether the files are there and readable is for whoever opens them.
 void check_for_training(const Config& config, const WhereOf& where = {});

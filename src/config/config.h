@@ -26,8 +26,8 @@ struct RunSettings {
 struct ModelSettings {
   std::string preset;     // as written; empty when given by fields or folder
   std::string from;       // Hugging Face folder or checkpoint to start from; empty = from scratch
-  // The resolved shape. vocab is 0 until the tokenizer is known when neither preset nor field gives it (the
-  // train command fills it, once, before anything is built); everything else is final.
+  // The shape as far as the settings give it. With `from`, only dropout: the rest comes from the folder. `vocab` is 0 if
+  // neither preset nor field gives it: it follows from the tokenizer. run/run.h has the complete shape.
   ModelShape shape;
   bool operator==(const ModelSettings&) const = default;
 };

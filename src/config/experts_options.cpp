@@ -96,8 +96,7 @@ std::vector<Option> experts_options() {
 
 #undef FIELD
 
-void check_experts(const Config& config, const WhereOf& where) {
-  const ModelShape& s = config.model.shape;
+void check_experts(const Config& config, const ModelShape& s, const WhereOf& where) {
   const Experts& x = s.experts;
   auto require = [&](bool holds, std::string_view key, std::string expected, std::string got, std::string hint = "") {
     if (!holds)

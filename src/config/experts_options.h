@@ -10,6 +10,6 @@ namespace megalith {
 std::vector<Option> experts_options();
 
 // Refuses experts that cannot be, with the key that says so.
-void check_experts(const Config& config, const WhereOf& where);
+void check_experts(const Config& config, const ModelShape& shape, const WhereOf& where);
 
 }  // namespace megalith

@@ -229,7 +229,7 @@ Config parse_config(std::string_view yaml_text, const std::string& where, const 
   auto where_of = [&](std::string_view key) { return written.where(key); };
   check_written(config, written);
   check_settings(config, where_of);
-  if (config.model.from.empty()) check_model(config, where_of);
+  if (config.model.from.empty()) check_model(config, config.model.shape, where_of);
   return config;
 }
 

@@ -81,9 +81,9 @@ Layout resolve_layout(const Config& config, int ranks) {
   return layout;
 }
 
-void check_layout(const Config& config, const Layout& layout) {
-  check_layout(config.model.shape, layout);
-  const auto blocks = static_cast<int64_t>(list_blocks(config.model.shape).size());
+void check_model_layout(const ModelShape& shape, const Layout& layout) {
+  check_layout(shape, layout);
+  const auto blocks = static_cast<int64_t>(list_blocks(shape).size());
   if (layout.pipeline > 1 && int64_t{layout.pipeline} * layout.chunks > blocks)
     refuse("parallel.pipeline", fmt::format("at most {}: the model has {} blocks", blocks / layout.chunks, blocks),
            std::to_string(layout.pipeline), "embedding, layers and head are dealt out to the stages");

@@ -11,7 +11,7 @@ Layout layout_of(const Config& config);
 // if the axes do not multiply to `ranks`, and one that names the key for anything that the layout cannot divide.
 Layout resolve_layout(const Config& config, int ranks);
 
-// Checks what needs the complete shape of the model: heads, widths and blocks that the axes divide.
-void check_layout(const Config& config, const Layout& layout);
+// Checks what needs the complete shape of the model: heads, widths and the number of blocks that the axes divide.
+void check_model_layout(const ModelShape& shape, const Layout& layout);
 
 }  // namespace megalith

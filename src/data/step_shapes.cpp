@@ -11,8 +11,8 @@ StepShapes::StepShapes(int64_t batch, int64_t sequence) : batch_(batch), sequenc
   lay_out();
 }
 
-StepShapes::StepShapes(const Config& config)
-    : batch_(config.train.batch), sequence_(config.data.sequence), layers_(config.model.shape.layers) {
+StepShapes::StepShapes(const Config& config, int64_t layers)
+    : batch_(config.train.batch), sequence_(config.data.sequence), layers_(layers) {
   for (const CurriculumSettings& entry : config.curriculum) {
     if (!entry.changes_length()) continue;
     apply_ = entry.apply;

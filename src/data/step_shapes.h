@@ -32,8 +32,8 @@ class StepShapes {
  public:
   // The same shape at every step.
   StepShapes(int64_t batch, int64_t sequence);
-  // As the curriculum shapes it.
-  explicit StepShapes(const Config& config);
+  // As the curriculum shapes it and as a model of so many layers drops tokens.
+  StepShapes(const Config& config, int64_t layers);
 
   StepShape shape(int64_t step) const;         // from 0
   // What the first `steps` steps compute, each with the step that it begins at: the next one has another number of

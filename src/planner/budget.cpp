@@ -17,11 +17,11 @@ Bytes uncounted(int64_t tensors) { return Bytes(static_cast<int64_t>(static_cast
 
 }  // namespace
 
-Bytes device_of(const Config& config) { return config.memory.device.value_or(Bytes(0)); }
+Bytes device_of(const MemorySettings& memory) { return memory.device.value_or(Bytes(0)); }
 
-Bytes host_budget(const Config& config) {
-  if (config.memory.ram) return *config.memory.ram;
-  return usable_memory() - device_of(config);  // a simulated device has its memory from the same machine
+Bytes host_budget(const MemorySettings& memory) {
+  if (memory.ram) return *memory.ram;
+  return usable_memory() - device_of(memory);  // a simulated device has its memory from the same machine
 }
 
 int64_t room_for_tensors(Bytes budget, Bytes process) { return counted(budget - process - Bytes(kUncounted)); }

@@ -5,8 +5,8 @@
 
 namespace megalith {
 
-Bytes host_budget(const Config& config);  // memory.ram, or what the machine has
-Bytes device_of(const Config& config);    // memory.device; 0: the host computes
+Bytes host_budget(const MemorySettings& memory);  // memory.ram, or what the machine has
+Bytes device_of(const MemorySettings& memory);    // memory.device; 0: the host computes
 
 // For tensors, of a budget: of the whole process, of a device.
 int64_t room_for_tensors(Bytes budget, Bytes process);

@@ -2,25 +2,23 @@
 #pragma once
 #include <vector>
 
-#include "config/config.h"
+#include "planner/plan_input.h"
 #include "planner/strategy.h"
 #include "schedule/predict/memory.h"
 
 namespace megalith {
 
-int32_t stages_of(const Config& config);  // of the pipeline
-
 // What the ranks of a stage may choose from, with `room` bytes for tensors.
-StrategyLimits limits_of(const Config& config, const std::vector<BlockFacts>& blocks, int32_t stage, int64_t room);
+StrategyLimits limits_of(const PlanInput& input, const std::vector<BlockFacts>& blocks, int32_t stage, int64_t room);
 
 // Bytes of tensors by the strategy that needs least, of the stage that needs most.
-int64_t least_memory(const Config& config, int64_t micro_batch, Tier tier = Tier::host);
-bool fits_tightly(const Config& config, int64_t micro_batch, int64_t room);
+int64_t least_memory(const PlanInput& input, int64_t micro_batch, Tier tier = Tier::host);
+bool fits_tightly(const PlanInput& input, int64_t micro_batch, int64_t room);
 
 // UserError where a step would have more micro-batches than can be planned.
-void check_micro_batches(const Config& config);
+void check_micro_batches(const PlanInput& input);
 // Sequences: the largest that needs neither recomputation nor the disk, unless it has so few tokens that products get
 // slow; then the largest that fits with all of both.
-int64_t choose_micro_batch(const Config& config, int64_t room);
+int64_t choose_micro_batch(const PlanInput& input, int64_t room);
 
 }  // namespace megalith

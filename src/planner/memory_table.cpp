@@ -53,7 +53,7 @@ MemoryTable memory_table(const Shortfall& why) {
   table.most = why.least;
   table.fits = false;
   table.strategy = describe(why.tightest);
-  table.ways = why.ways;
+  table.suggestions = why.suggestions;
   if (why.device_budget.value == 0) return table;
   table.device = memory_in_order(why.step, Tier::device);
   table.device_budget = why.device_budget;
@@ -89,7 +89,8 @@ std::string show(const MemoryTable& t) {
   if (t.most > t.budget) text += fmt::format("does not fit: {} short{}\n", show(t.most - t.budget), even);
   if (t.device_most > t.device_budget)
     text += fmt::format("does not fit the device: {} short{}\n", show(t.device_most - t.device_budget), even);
-  for (const Way& way : t.ways) text += fmt::format("  {:<32} would fit, with {}\n", way.setting, show(way.bytes));
+  for (const Suggestion& each : t.suggestions)
+    text += fmt::format("  {:<32} would fit, with {}\n", each.setting, show(each.bytes));
   std::string both;
   if (t.most > t.budget) both += fmt::format("memory.ram={}MiB ", t.host_ranks * ((t.most.value >> 20) + 1));
   if (t.device_most > t.device_budget) both += fmt::format("memory.device={}MiB ", (t.device_most.value >> 20) + 1);
@@ -106,7 +107,8 @@ nlohmann::json to_json(const MemoryTable& t) {
     return all;
   };
   nlohmann::json ways = nlohmann::json::array();
-  for (const Way& way : t.ways) ways.push_back({{"setting", way.setting}, {"bytes", way.bytes.value}});
+  for (const Suggestion& each : t.suggestions)
+    ways.push_back({{"setting", each.setting}, {"bytes", each.bytes.value}});
   return {{"fits", t.fits},
           {"budget_bytes", t.budget.value},
           {"host_ranks", t.host_ranks},

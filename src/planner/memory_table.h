@@ -23,7 +23,7 @@ struct MemoryTable {
   Bytes most;          // of the whole process, saves included, whatever runs at once
   bool fits = true;
   std::string strategy;         // what was adapted, as a line
-  std::vector<Way> ways;        // single settings that would make it fit
+  std::vector<Suggestion> suggestions;        // single settings that would make it fit
 };
 
 MemoryTable memory_table(const Plan& plan);

@@ -72,8 +72,8 @@ void must_meet(const Plan& plan, Schedule (*write)(const std::vector<BlockFacts>
   MEGALITH_ASSERT(problems.empty(), "{}", problems.front().reason);
 }
 
-void lay_out(Plan& plan, const Config& config) {
-  plan.blocks = facts_for(config, plan.micro_batch, plan.staging);
+void write_schedules(Plan& plan, const PlanInput& input) {
+  plan.blocks = facts_for(input, plan.micro_batch, plan.staging);
   plan.step = training_schedule(plan.blocks, plan.micros, plan.strategy);
   plan.step_with_save = with_save(plan.step);
   plan.evaluation = evaluation_schedule(plan.blocks, plan.micros, plan.strategy);
@@ -89,7 +89,7 @@ void lay_out(Plan& plan, const Config& config) {
 }
 
 // One strategy a stage, all of them in one order of computing; empty where some stage does not fit.
-std::vector<Strategy> choose_for_stages(const Plan& plan, const Config& config, int64_t room) {
+std::vector<Strategy> choose_for_stages(const Plan& plan, const PlanInput& input, int64_t room) {
   std::vector<Strategy> chosen;
   std::vector<std::vector<Strategy>> fitting;  // by stage
   const auto alone = [&](const Strategy& strategy) { return simulate_stages(plan, {strategy}).front().seconds; };
@@ -97,8 +97,8 @@ std::vector<Strategy> choose_for_stages(const Plan& plan, const Config& config, 
   for (int32_t pass = 0; pass < 2; pass++) {
     chosen.clear();
     fitting.clear();
-    for (int32_t stage = 0; stage < stages_of(config); stage++) {
-      StrategyLimits limits = limits_of(config, plan.blocks, stage, room);
+    for (int32_t stage = 0; stage < input.layout.pipeline; stage++) {
+      StrategyLimits limits = limits_of(input, plan.blocks, stage, room);
       limits.by_block = by_block;
       fitting.push_back(fitting_strategies(plan.blocks, plan.micros, limits));
       if (fitting.back().empty()) return {};
@@ -128,18 +128,19 @@ bool fits(const Plan& plan, const std::vector<BlockFacts>& blocks, const Strateg
 
 // What streams has ample staging where the strategies leave room for it. (Fewer blocks in memory for more of it is faster
 // in simulation only.)
-Staging choose_staging(const Plan& plan, const Config& config) {
+Staging choose_staging(const Plan& plan, const PlanInput& input) {
   if (std::ranges::none_of(plan.stages, &Strategy::spills)) return Staging::scarce;
-  const auto blocks = facts_for(config, plan.micro_batch, Staging::ample);
+  const auto blocks = facts_for(input, plan.micro_batch, Staging::ample);
   const bool all = std::ranges::all_of(plan.stages, [&](const Strategy& stage) { return fits(plan, blocks, stage); });
   return all ? Staging::ample : Staging::scarce;
 }
 
 }  // namespace
 
-Plan with_shape(Plan plan, const Config& config) {
-  plan.micro_batch = rank_batch(config) / plan.micros;
-  lay_out(plan, config);
+Plan with_shape(Plan plan, const PlanInput& input, const StepShape& shape) {
+  const PlanInput shaped = input.for_shape(shape);
+  plan.micro_batch = shaped.rank_batch() / plan.micros;
+  write_schedules(plan, shaped);
   predict(plan);
   return plan;
 }
@@ -173,58 +174,59 @@ int32_t window_by_measurement(const Plan& plan, const Plan& ran, std::span<const
   return plan.strategy.window;
 }
 
-Plan with_window(Plan plan, const Config& config, int32_t window) {
+Plan with_window(Plan plan, const PlanInput& input, int32_t window) {
   plan.strategy.window = plan.stages[static_cast<size_t>(plan.stage)].window = window;
-  lay_out(plan, config);
+  write_schedules(plan, input);
   predict(plan);
   return plan;
 }
 
-Plan make_plan(const Config& config, Measuring measuring, const Seat& seat) {
-  check_micro_batches(config);
+Plan make_plan(const PlanInput& input, Measuring measuring, const Agree& agree) {
+  MEGALITH_ASSERT(input.threads > 0 && !input.shapes.empty());
+  check_micro_batches(input);
   Plan plan;
-  plan.stage = seat.stage;
-  plan.host_ranks = seat.host_ranks;
-  plan.device_budget = device_of(config);
-  plan.threads = config.train.threads > 0 ? config.train.threads : std::max<int64_t>(1, usable_cores() / seat.host_ranks);
+  plan.stage = input.stage;
+  plan.host_ranks = input.host_ranks;
+  plan.device_budget = device_of(input.memory);
+  plan.threads = input.threads;
   start_matrix_library();
-  Agreed agreed{.speeds = {}, .process = resident_memory(), .budget = host_budget(config)};
-  agreed.budget = Bytes(agreed.budget.value / seat.host_ranks);
+  Agreed agreed{.speeds = {}, .process = resident_memory(), .budget = host_budget(input.memory)};
+  agreed.budget = Bytes(agreed.budget.value / input.host_ranks);
   const Bytes started = agreed.process;
-  const auto agree = [&] {
-    if (seat.agree) seat.agree(agreed);
+  const auto settle = [&] {
+    if (agree) agree(agreed);
     plan.speeds = agreed.speeds;
-    plan.speeds.device_bandwidth = static_cast<double>(config.memory.device_bandwidth);
+    plan.speeds.device_bandwidth = static_cast<double>(input.memory.device_bandwidth);
     plan.process = agreed.process;
     plan.budget = agreed.budget;
   };
-  agree();
-  plan.micro_batch = config.train.micro_batch > 0
-                         ? config.train.micro_batch
-                         : choose_micro_batch(config, room_for_tensors(plan.budget, plan.process));
-  plan.micros = micros_of(config, plan.micro_batch);
-  plan.blocks = facts_for(config, plan.micro_batch);
-  if (!fits_tightly(config, plan.micro_batch, room_for_tensors(plan.budget, plan.process))) refuse(plan, config);
-  const Workload work = workload(config, plan.micro_batch);
+  settle();
+  plan.micro_batch = input.micro_batch > 0
+                         ? input.micro_batch
+                         : choose_micro_batch(input, room_for_tensors(plan.budget, plan.process));
+  plan.micros = input.micros_of(plan.micro_batch);
+  plan.blocks = facts_for(input, plan.micro_batch);
+  if (!fits_tightly(input, plan.micro_batch, room_for_tensors(plan.budget, plan.process))) refuse(plan, input);
+  const Workload work = workload(input, plan.micro_batch);
   if (measuring == Measuring::allowed) {
-    agreed.speeds = calibrate(work, plan.threads, config.run.dir, config.memory.spill);
+    agreed.speeds = calibrate(work, plan.threads, input.disk, input.memory.spill);
   } else {
-    const auto known = known_speeds(work, plan.threads, config.run.dir, config.memory.spill);
+    const auto known = known_speeds(work, plan.threads, input.disk, input.memory.spill);
     plan.measured = known.has_value();
     agreed.speeds = known.value_or(typical_speeds(plan.threads));
   }
   // With the buffers that the matrix library keeps, whether it has them by now or will have them: they are the process's
   // own, too.
   agreed.process = std::max(started + library_buffers(work, plan.threads), resident_memory());
-  agree();
-  plan.stages = choose_for_stages(plan, config, room_for_tensors(plan.budget, plan.process));
-  if (plan.stages.empty()) refuse(plan, config);
+  settle();
+  plan.stages = choose_for_stages(plan, input, room_for_tensors(plan.budget, plan.process));
+  if (plan.stages.empty()) refuse(plan, input);
   plan.strategy = plan.stages[static_cast<size_t>(plan.stage)];
-  plan.staging = choose_staging(plan, config);
-  lay_out(plan, config);
+  plan.staging = choose_staging(plan, input);
+  write_schedules(plan, input);
   predict(plan);
   if (const std::string how = describe(plan.strategy); !how.empty()) {
-    const std::string device = config.memory.device ? fmt::format(" and the device's {}", show(plan.device_budget)) : "";
+    const std::string device = input.memory.device ? fmt::format(" and the device's {}", show(plan.device_budget)) : "";
     plan.adapted.push_back(fmt::format("to stay within {}{}: {}", show(plan.budget), device, how));
   }
   return plan;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "config/config.h"
 #include "engine/stored_array.h"
+#include "planner/plan_input.h"
 #include "planner/strategy.h"
 #include "schedule/predict/costs.h"
 #include "schedule/schedule.h"
@@ -48,28 +48,22 @@ struct Agreed {
   Bytes budget;   // of a rank
 };
 
-// Which of several ranks plans.
-struct Seat {
-  int32_t stage = 0;       // of the pipeline
-  int32_t host_ranks = 1;  // that share the host's memory and cores
-  std::function<void(Agreed&)> agree;  // makes the figures of all ranks the same; empty: there are no others
-};
+// Makes the figures of all ranks the same; empty: there are no others.
+using Agree = std::function<void(Agreed&)>;
 
-// Chooses what is `auto` in the config. What changes the numbers (the micro-batch) follows from shapes and budget
+// Chooses what the settings leave open. What changes the numbers (the micro-batch) follows from shapes and budget
 // alone; what does not (recomputation, spilling, the window) is the fastest by simulation of what fits. Checks the
 // schedules and simulates the step. DoesNotFit, with a breakdown and the settings that would help, when nothing fits.
 // Forbidden to measure, it takes typical speeds where a measurement is missing, and says so in `measured`.
-// The layout in config.parallel is complete: `data` is a number.
-Plan make_plan(const Config& config, Measuring measuring = Measuring::allowed, const Seat& seat = {});
+Plan make_plan(const PlanInput& input, Measuring measuring = Measuring::allowed, const Agree& agree = {});
 
-// The same plan, cut into as many micro-batches, for steps of another shape: `config` is the plan's own but for
-// data.sequence, train.batch, curriculum and token_dropping.
-Plan with_shape(Plan plan, const Config& config);
+// The same plan, cut into as many micro-batches, for steps of another shape. `input` is that of `plan`.
+Plan with_shape(Plan plan, const PlanInput& input, const StepShape& shape);
 
 // Of a plan that spills: the smallest window that fits and is as fast as any, judged by how long each lane's ops took
 // in a step that ran (`measured`, of ran.step, which may be of another shape) instead of by calibration. The window changes
 // no number.
 int32_t window_by_measurement(const Plan& plan, const Plan& ran, std::span<const Span> measured);
-Plan with_window(Plan plan, const Config& config, int32_t window);
+Plan with_window(Plan plan, const PlanInput& input, int32_t window);
 
 }  // namespace megalith

@@ -35,8 +35,8 @@ nlohmann::json memory_by_kind(const MemoryUse& use, Bytes process) {
           {"process", process.value}};
 }
 
-nlohmann::json to_json(const Plan& plan, const Config& config) {
-  const ModelShape& s = config.model.shape;
+nlohmann::json to_json(const Plan& plan, const PlanInput& input) {
+  const ModelShape& s = input.shape;
   return {{"model",
            {{"arch", s.family->name},
             {"layers", s.layers},
@@ -45,7 +45,7 @@ nlohmann::json to_json(const Plan& plan, const Config& config) {
             {"vocab", s.vocab},
             {"context", s.context},
             {"parameters", parameter_count(s)}}},
-          {"tokens_per_step", config.train.batch * config.data.sequence},
+          {"tokens_per_step", input.batch * input.sequence},
           {"micro_batch", plan.micro_batch},
           {"micro_batches", plan.micros},
           {"threads", plan.threads},

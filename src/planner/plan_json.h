@@ -6,7 +6,7 @@
 
 namespace megalith {
 
-nlohmann::json to_json(const Plan& plan, const Config& config);  // plan.json
+nlohmann::json to_json(const Plan& plan, const PlanInput& input);  // plan.json
 
 // Bytes by the kinds that reports show.
 nlohmann::json memory_by_kind(const MemoryUse& use, Bytes process);

@@ -5,7 +5,6 @@
 
 #include "base/join.h"
 #include "config/options.h"
-#include "config/resolve_layout.h"
 #include "planner/budget.h"
 #include "planner/fitting.h"
 #include "planner/plan.h"
@@ -16,35 +15,39 @@
 namespace megalith {
 namespace {
 
+// Whether a run that has a checkpoint may change the setting, "key=value".
+bool may_change(const std::string& setting) { return find_option(setting.substr(0, setting.find('=')))->may_change; }
+
 // Single settings that would make it fit, with what the process would then take.
-std::vector<Way> ways_to_fit(const Config& config, Bytes process, Bytes budget) {
-  std::vector<Way> ways;
-  const bool divided = layout_of(config).divides_parameters();
-  const OptimizerRow& optimizer = row_of(config.train.optimizer);
-  const auto try_with = [&](const std::string& say, const std::function<void(Config&)>& change) {
-    Config changed = config;
+std::vector<Suggestion> suggestions_for(const PlanInput& input, Bytes process, Bytes budget) {
+  std::vector<Suggestion> suggestions;
+  const bool divided = input.layout.divides_parameters();
+  const OptimizerRow& optimizer = row_of(input.optimizer);
+  const auto try_with = [&](const std::string& say, const std::function<void(PlanInput&)>& change) {
+    if (input.resumed && !may_change(say)) return;
+    PlanInput changed = input;
     change(changed);
-    const int64_t micro = changed.train.micro_batch > 0 ? changed.train.micro_batch : 1;
+    const int64_t micro = changed.micro_batch > 0 ? changed.micro_batch : 1;
     const int64_t bytes = least_memory(changed, micro);
     const Bytes all = process_with(bytes, process);
-    if (config.memory.device && least_memory(changed, micro, Tier::device) > room_on_device(device_of(config))) return;
-    if (all <= budget) ways.push_back({say, all});
+    if (input.memory.device && least_memory(changed, micro, Tier::device) > room_on_device(device_of(input.memory))) return;
+    if (all <= budget) suggestions.push_back({say, all});
   };
-  if (config.train.micro_batch > 1) try_with("train.micro_batch=auto", [](Config& c) { c.train.micro_batch = 0; });
-  if (config.memory.recompute != Recompute::automatic)
-    try_with("memory.recompute=auto", [](Config& c) { c.memory.recompute = Recompute::automatic; });
-  if (config.memory.spill.empty() && !config.memory.device)
-    try_with("memory.spill=DIRECTORY", [](Config& c) { c.memory.spill = std::string("."); });
-  if (config.memory.window > 1) try_with("memory.window=1", [](Config& c) { c.memory.window = 1; });
-  if (config.train.optimizer_state == Packing::fp32 && optimizer.elementwise && !divided)
-    try_with("train.optimizer_state=int8", [](Config& c) { c.train.optimizer_state = Packing::int8; });
-  if (config.train.activations == Packing::fp32 && config.train.precision == Precision::fp32 &&
-      config.memory.recompute != Recompute::selective)
-    try_with("memory.activations=int8", [](Config& c) { c.train.activations = Packing::int8; });
+  if (input.micro_batch > 1) try_with("train.micro_batch=auto", [](PlanInput& i) { i.micro_batch = 0; });
+  if (input.memory.recompute != Recompute::automatic)
+    try_with("memory.recompute=auto", [](PlanInput& i) { i.memory.recompute = Recompute::automatic; });
+  if (input.memory.spill.empty() && !input.memory.device)
+    try_with("memory.spill=DIRECTORY", [](PlanInput& i) { i.memory.spill = std::string("."); });
+  if (input.memory.window > 1) try_with("memory.window=1", [](PlanInput& i) { i.memory.window = 1; });
+  if (input.optimizer_state == Packing::fp32 && optimizer.elementwise && !divided)
+    try_with("train.optimizer_state=int8", [](PlanInput& i) { i.optimizer_state = Packing::int8; });
+  if (input.activations == Packing::fp32 && input.precision == Precision::fp32 &&
+      input.memory.recompute != Recompute::selective)
+    try_with("memory.activations=int8", [](PlanInput& i) { i.activations = Packing::int8; });
   for (const OptimizerRow& other : kOptimizers)
     if (optimizer.state_floats > 1 && other.state_floats == 0 && !divided)
-      try_with(fmt::format("train.optimizer={}", other.word), [&](Config& c) { c.train.optimizer = other.kind; });
-  return ways;
+      try_with(fmt::format("train.optimizer={}", other.word), [&](PlanInput& i) { i.optimizer = other.kind; });
+  return suggestions;
 }
 
 // What a rank takes by kind; `all` has what is not counted and what a save takes, too.
@@ -61,9 +64,9 @@ std::string table_of(const MemoryUse& use, Bytes process, Bytes all) {
 }
 
 // Its hint is for where no single setting helps.
-UserError::Parts with_ways(UserError::Parts what, const std::vector<Way>& ways) {
+UserError::Parts with_suggestions(UserError::Parts what, const std::vector<Suggestion>& suggestions) {
   std::vector<std::string> settings;
-  for (const Way& way : ways) settings.push_back(fmt::format("{} ({})", way.setting, show(way.bytes)));
+  for (const Suggestion& each : suggestions) settings.push_back(fmt::format("{} ({})", each.setting, show(each.bytes)));
   if (!settings.empty()) what.hint = fmt::format("what would make it fit: {}", join(settings, "; "));
   return what;
 }
@@ -71,31 +74,21 @@ UserError::Parts with_ways(UserError::Parts what, const std::vector<Way>& ways) 
 }  // namespace
 
 DoesNotFit::DoesNotFit(Parts what, Shortfall why)
-    : UserError(with_ways(std::move(what), why.ways)), shortfall(std::move(why)) {}
+    : UserError(with_suggestions(std::move(what), why.suggestions)), shortfall(std::move(why)) {}
 
-DoesNotFit once_begun(const DoesNotFit& refusal) {
-  Shortfall why = refusal.shortfall;
-  std::erase_if(why.ways, [](const Way& way) {
-    return !find_option(way.setting.substr(0, way.setting.find('=')))->may_change;
-  });
-  UserError::Parts what = refusal.parts;
-  what.hint = "give it more memory, or begin anew with other settings";
-  return {std::move(what), std::move(why)};
-}
-
-void refuse(const Plan& plan, const Config& config) {
+void refuse(const Plan& plan, const PlanInput& input) {
   Shortfall why{.micro_batch = plan.micro_batch,
                 .budget = plan.budget,
                 .process = plan.process,
                 .host_ranks = plan.host_ranks,
-                .ways = ways_to_fit(config, plan.process, plan.budget)};
-  const auto blocks = facts_for(config, plan.micro_batch);
-  why.tightest = tightest_strategy(blocks, plan.micros, limits_of(config, blocks, plan.stage, 0));
+                .suggestions = suggestions_for(input, plan.process, plan.budget)};
+  const auto blocks = facts_for(input, plan.micro_batch);
+  why.tightest = tightest_strategy(blocks, plan.micros, limits_of(input, blocks, plan.stage, 0));
   why.step = training_schedule(blocks, plan.micros, why.tightest);
   why.least = process_with(most_memory(blocks, plan.micros, why.tightest), plan.process);
-  why.device_budget = device_of(config);
-  const int64_t on_device = config.memory.device ? most_memory(blocks, plan.micros, why.tightest, Tier::device) : 0;
-  if (config.memory.device) why.device_least = device_with(on_device);
+  why.device_budget = device_of(input.memory);
+  const int64_t on_device = input.memory.device ? most_memory(blocks, plan.micros, why.tightest, Tier::device) : 0;
+  if (input.memory.device) why.device_least = device_with(on_device);
   const bool device_short = why.device_least > why.device_budget;
   const std::string how = describe(why.tightest);
   const MemoryUse use = memory_in_order(why.step, device_short ? Tier::device : Tier::host);
@@ -107,7 +100,8 @@ void refuse(const Plan& plan, const Config& config) {
                                     how.empty() ? "" : " with " + how,
                                     table_of(use, device_short ? Bytes(0) : plan.process, least)),
                         show(device_short ? why.device_budget : Bytes(ranks * plan.budget.value)),
-                        "use a smaller model or data.sequence, or more memory"};
+                        input.resumed ? "give it more memory, or begin anew with other settings"
+                                      : "use a smaller model or data.sequence, or more memory"};
   throw DoesNotFit(std::move(what), std::move(why));
 }
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "config/config.h"
+#include "planner/plan_input.h"
 #include "planner/strategy.h"
 #include "schedule/schedule.h"
 
@@ -12,7 +12,7 @@ namespace megalith {
 struct Plan;
 
 // A single setting that would make a run fit, and what the process would then take.
-struct Way {
+struct Suggestion {
   std::string setting;  // key=value
   Bytes bytes;
 };
@@ -26,18 +26,15 @@ struct Shortfall {
   Strategy tightest;
   Schedule step;             // by that strategy
   Bytes device_budget, device_least;  // of the device that computes; 0: the host does
-  std::vector<Way> ways;
+  std::vector<Suggestion> suggestions;
 };
 
 struct DoesNotFit : UserError {
-  DoesNotFit(Parts what, Shortfall why);  // the hint is replaced by the ways, if there are any
+  DoesNotFit(Parts what, Shortfall why);  // the hint is replaced by the suggestions, if there are any
   Shortfall shortfall;
 };
 
-// The same for a run that has begun: it offers only settings that such a run may change.
-DoesNotFit once_begun(const DoesNotFit& refusal);
-
 // Throws DoesNotFit for a plan whose micro-batch, budget and process are known.
-[[noreturn]] void refuse(const Plan& plan, const Config& config);
+[[noreturn]] void refuse(const Plan& plan, const PlanInput& input);
 
 }  // namespace megalith

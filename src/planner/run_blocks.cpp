@@ -1,11 +1,8 @@
 #include "planner/run_blocks.h"
 
 #include <algorithm>
-#include <limits>
 
-#include "config/resolve_layout.h"
 #include "data/objectives.h"
-#include "data/step_shapes.h"
 #include "engine/block_store.h"
 #include "families/facts.h"
 #include "optim/optimizer.h"
@@ -13,57 +10,36 @@
 namespace megalith {
 namespace {
 
-using Shapes = std::vector<StepShape>;  // that come in a run
-
-Shapes shapes_of(const Config& config) {
-  Shapes shapes;
-  for (const auto& [_, shape] : StepShapes(config).changes(std::numeric_limits<int64_t>::max())) shapes.push_back(shape);
-  return shapes;
-}
-
 // Targets of a step, at the most, by the tokens of a full one: many short sequences have more than few long ones, as each
 // has at least one.
-double target_fraction(const Config& config, const Shapes& shapes) {
+double target_fraction(const PlanInput& input) {
   int64_t most = 0;
-  for (const StepShape& shape : shapes)
-    most = std::max(most, shape.sequences() * most_targets(config.objective, shape.length));
-  return static_cast<double>(most) / static_cast<double>(config.train.batch * config.data.sequence);
+  for (const StepShape& shape : input.shapes)
+    most = std::max(most, shape.sequences() * most_targets(input.objective, shape.length));
+  return static_cast<double>(most) / static_cast<double>(input.batch * input.sequence);
 }
 
-MicroBatchShape micro_shape(const Config& config, const Shapes& shapes, int64_t sequences, int64_t kept) {
+MicroBatchShape micro_shape(const PlanInput& input, int64_t sequences, int64_t kept) {
   return {.sequences = sequences,
-          .length = config.data.sequence,
-          .target_fraction = config.objective.kind == Objective::masked ? target_fraction(config, shapes) : 1,
-          .micros = rank_batch(config) / sequences,
+          .length = input.sequence,
+          .target_fraction = input.objective.kind == Objective::masked ? target_fraction(input) : 1,
+          .micros = input.rank_batch() / sequences,
           .kept = kept,
-          .dropping_layers = kept > 0 ? config.token_dropping.layers_of(config.model.shape.layers) : std::vector<int64_t>{}};
+          .dropping_layers = kept > 0 ? input.dropping_layers : std::vector<int64_t>{}};
 }
 
 // A full one's `micro`, as steps of another shape have it: as many micro-batches.
-MicroBatchShape reshaped(MicroBatchShape micro, const Config& config, const StepShape& shape) {
-  micro.sequences = micro.sequences * shape.sequences() / config.train.batch;
+MicroBatchShape reshaped(MicroBatchShape micro, const PlanInput& input, const StepShape& shape) {
+  micro.sequences = micro.sequences * shape.sequences() / input.batch;
   micro.length = shape.length;
   micro.kept = shape.kept();
-  if (micro.kept > 0) micro.dropping_layers = config.token_dropping.layers_of(config.model.shape.layers);
+  if (micro.kept > 0) micro.dropping_layers = input.dropping_layers;
   else micro.dropping_layers.clear();
   return micro;
 }
 
-LargestKept largest_kept(const Config& config, const Shapes& shapes) {
-  if (!config.token_dropping.on()) return {};
-  int64_t most = 0, dropping = 0;  // rows of a step
-  for (const StepShape& shape : shapes) {
-    const int64_t rows = shape.sequences() * shape.processed();
-    most = std::max(most, rows);
-    if (shape.kept() > 0) dropping = std::max(dropping, rows);
-  }
-  auto of_a_sequence = [&](int64_t rows) { return (rows + config.train.batch - 1) / config.train.batch; };
-  const int64_t kept = of_a_sequence(most), all = config.data.sequence;
-  return {kept < all ? kept : 0, std::min(of_a_sequence(dropping), all - 1)};
-}
-
-Workload work_keeping(const Config& config, const Shapes& shapes, int64_t micro_batch, int64_t kept) {
-  return {config.model.shape, micro_shape(config, shapes, micro_batch, kept), config.train.precision, config.objective.kind};
+Workload work_keeping(const PlanInput& input, int64_t micro_batch, int64_t kept) {
+  return {input.shape, micro_shape(input, micro_batch, kept), input.precision, input.objective.kind};
 }
 
 // Memory for steps of both kinds.
@@ -112,36 +88,39 @@ void describe_whole(BlockFacts& f, const BlockSpec& spec, const Optimizer& optim
 
 }  // namespace
 
-LargestKept largest_kept(const Config& config) { return largest_kept(config, shapes_of(config)); }
-
-int64_t rank_batch(const Config& config) { return config.train.batch / std::max<int64_t>(1, config.parallel.data); }
-
-int32_t micros_of(const Config& config, int64_t micro_batch) {
-  return static_cast<int32_t>(rank_batch(config) / micro_batch);
+LargestKept largest_kept(const PlanInput& input) {
+  if (input.dropping_layers.empty()) return {};
+  int64_t most = 0, dropping = 0;  // rows of a step
+  for (const StepShape& shape : input.shapes) {
+    const int64_t rows = shape.sequences() * shape.processed();
+    most = std::max(most, rows);
+    if (shape.kept() > 0) dropping = std::max(dropping, rows);
+  }
+  auto of_a_sequence = [&](int64_t rows) { return (rows + input.batch - 1) / input.batch; };
+  const int64_t kept = of_a_sequence(most), all = input.sequence;
+  return {kept < all ? kept : 0, std::min(of_a_sequence(dropping), all - 1)};
 }
 
-Workload workload(const Config& config, int64_t micro_batch) {
-  const Shapes shapes = shapes_of(config);
-  return work_keeping(config, shapes, micro_batch, largest_kept(config, shapes).most);
+Workload workload(const PlanInput& input, int64_t micro_batch) {
+  return work_keeping(input, micro_batch, largest_kept(input).most);
 }
 
-std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch, Staging staging) {
-  const Shapes shapes = shapes_of(config);
-  const LargestKept largest = largest_kept(config, shapes);
-  const Workload work = work_keeping(config, shapes, micro_batch, largest.most);
+std::vector<BlockFacts> facts_for(const PlanInput& input, int64_t micro_batch, Staging staging) {
+  const LargestKept largest = largest_kept(input);
+  const Workload work = work_keeping(input, micro_batch, largest.most);
   // Ranks that share blocks have equal parts, but for a row or a token here and there.
-  const Mesh first(layout_of(config));
+  const Mesh first(input.layout);
   auto facts_of = [&](const MicroBatchShape& micro) {
-    return block_facts(work.shape, micro, work.precision, config.train.activations, first);
+    return block_facts(work.shape, micro, work.precision, input.activations, first);
   };
   auto facts = facts_of(work.micro);
   // Layers that drop hold more beside what they keep than those that do not.
-  if (largest.dropping > 0 && largest.most == 0) cover(facts, facts_of(micro_shape(config, shapes, micro_batch, largest.dropping)));
+  if (largest.dropping > 0 && largest.most == 0) cover(facts, facts_of(micro_shape(input, micro_batch, largest.dropping)));
   // An expert has room for one row at least of every group of tokens: short sequences make more groups.
-  if (config.model.shape.experts.any())
-    for (const StepShape& shape : shapes) cover(facts, facts_of(reshaped(work.micro, config, shape)));
-  const auto optimizer = make_optimizer(config.train);
-  const auto specs = list_blocks(config.model.shape, first);
+  if (input.shape.experts.any())
+    for (const StepShape& shape : input.shapes) cover(facts, facts_of(reshaped(work.micro, input, shape)));
+  const auto optimizer = make_optimizer({.optimizer = input.optimizer, .momentum = input.momentum});
+  const auto specs = list_blocks(input.shape, first);
   const auto slots = static_cast<int64_t>(optimizer->slots({"any", {1, 1}, true}).size());
   const bool narrow = work.precision != Precision::fp32;
   for (size_t b = 0; b < facts.size(); b++) {
@@ -151,7 +130,7 @@ std::vector<BlockFacts> facts_for(const Config& config, int64_t micro_batch, Sta
       facts[b].load_bytes = staging_bytes({values}, staging);
     }
     if (optimizer->statistics_rounds() > 0) describe_whole(facts[b], specs[b], *optimizer, narrow);
-    else describe_streaming(facts[b], specs[b], slots, config.train.optimizer_state, narrow, staging);
+    else describe_streaming(facts[b], specs[b], slots, input.optimizer_state, narrow, staging);
     if (b > 0) facts[b].input_offload_bytes = staging_bytes({{{(facts[b - 1].output_bytes + 3) / 4}}}, staging);
   }
   return facts;

@@ -14,10 +14,9 @@ constexpr size_t kShown = 6;  // at most: a plan each, which of large models tak
 
 }  // namespace
 
-std::vector<ShapeForecast> forecast_shapes(const Config& config, const Plan& plan) {
-  const StepShapes shapes(config);
-  const auto changes = shapes.changes(shapes.steps_for(config.train.steps, config.train.schedule_by));
-  ShapePlans plans(config, plan);
+std::vector<ShapeForecast> forecast_shapes(const PlanInput& input, const Plan& plan, const StepShapes& shapes, int64_t steps) {
+  const auto changes = shapes.changes(steps);
+  ShapePlans plans(input, plan);
   if (changes.size() == 1 && &plans.at(changes.front().second) == &plan) return {};
   std::vector<ShapeForecast> forecast;
   const size_t shown = std::min(kShown, changes.size());

@@ -11,7 +11,7 @@ namespace megalith {
 class ShapePlans {
  public:
   // `whole` is the run's plan, for full batches that drop least: no step needs more. Borrows both.
-  ShapePlans(const Config& config, const Plan& whole);
+  ShapePlans(const PlanInput& input, const Plan& whole);
 
   // Made when another shape is asked for, until the next one is: shapes do not come back.
   const Plan& at(const StepShape& shape);
@@ -23,7 +23,7 @@ class ShapePlans {
     Key key;
     Plan plan;
   };
-  const Config& config_;
+  const PlanInput& input_;
   const Plan& whole_;
   const Key key_of_whole_;
   std::optional<Made> last_;

@@ -38,7 +38,7 @@ Schedule final_save_schedule(const std::vector<BlockFacts>& blocks, const Strate
 // Largest bytes that the step with its save, a validation and the last save may have in memory.
 int64_t most_memory(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy, Tier tier = Tier::host);
 
-// What may be chosen: everything that the config leaves open.
+// What may be chosen: everything that the settings leave open.
 struct StrategyLimits {
   MemorySettings memory;
   int64_t room = 0;  // bytes for tensors

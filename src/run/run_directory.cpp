@@ -6,13 +6,8 @@
 
 #include <cerrno>
 #include <cstring>
-#include <vector>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/log.h"
-#include "config/parse.h"
-#include "config/resolved.h"
 
 namespace megalith {
 
@@ -36,30 +31,6 @@ RunDirectory::RunDirectory(const std::filesystem::path& path, bool leads) : path
 
 RunDirectory::~RunDirectory() {
   if (lock_ >= 0) ::close(lock_);
-}
-
-std::optional<Config> saved_config(const std::filesystem::path& run_dir) {
-  const std::filesystem::path file = run_dir / "config.yaml";
-  if (!std::filesystem::exists(file)) return std::nullopt;
-  return parse_config(read_file(file), file.string(), run_dir.filename().string());
-}
-
-void RunDirectory::save_config(const Config& config) const { write_file_atomically(file("config.yaml"), to_yaml(config)); }
-
-Config continue_config(const Config& saved, const Config& now) {
-  Config next = keep_decisions(saved, now);
-  std::string fixed;
-  std::vector<std::string> harmless;
-  for (const Difference& d : differences(saved, next)) {
-    std::string change = fmt::format("{} from {} to {}", d.key, d.before, d.after);
-    if (d.may_change) harmless.push_back(std::move(change));
-    else fixed += (fixed.empty() ? "" : ", ") + change;
-  }
-  if (!fixed.empty())
-    throw UserError({next.run.dir, "", "the settings that this run began with", fixed,
-                     "set them back, or give another run.dir to begin anew"});
-  for (const std::string& change : harmless) log::info("continues with {}", change);
-  return next;
 }
 
 }  // namespace megalith

@@ -40,22 +40,19 @@ double save_delay(const Schedule& schedule, const std::vector<Span>& spans) {
 
 }  // namespace
 
-TrainingLoop::TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine,
-                           const Dataset& data, const StepShapes& shapes, const Tokenizer* tokenizer,
-                           launch::StatusPage& page, ProcessGroups* groups, FarHosts* far)
-    : config_(config), plan_(plan), run_(run), engine_(engine), data_(data), shapes_(shapes),
-      tokenizer_(tokenizer), page_(page), groups_(groups), leads_(!groups || groups->first()), sees_run_dir_(!far || !far->far()),
-      plans_(config_, plan_),
-      steps_(shapes.steps_for(config.train.steps, config.train.schedule_by)),
-      saver_(run.checkpoints(), engine.state(), tokenizer, config.checkpoint.keep, groups, far) {}
+TrainingLoop::TrainingLoop(const LoopParts& p)
+    : run_(p.run), config_(p.run.config), input_(p.input), plan_(p.plan), directory_(p.directory), engine_(p.engine),
+      data_(p.data), tokenizer_(p.tokenizer), page_(p.page), groups_(p.groups), leads_(!p.groups || p.groups->first()),
+      sees_run_dir_(!p.far || !p.far->far()), plans_(input_, plan_), experts_(p.run.steps),
+      saver_(p.directory.checkpoints(), p.engine.state(), p.tokenizer, p.run.config.checkpoint.keep, p.groups, p.far) {}
 
 TrainResult TrainingLoop::run(LoopState state) {
   if (state.step > 0) {
-    last_checkpoint_ = (run_.checkpoints() / checkpoint_name(state.step)).string();
+    last_checkpoint_ = (directory_.checkpoints() / checkpoint_name(state.step)).string();
     page_.checkpoint(state.step);
   }
-  if (state.step >= steps_) {
-    log::info("all {} steps are done already; raise train.steps to go on", steps_);
+  if (state.step >= run_.steps) {
+    log::info("all {} steps are done already; raise train.steps to go on", run_.steps);
     return {ExitCode::done, summary_before(state)};
   }
   reset_memory_peak();
@@ -90,16 +87,16 @@ TrainResult TrainingLoop::run(LoopState state) {
 void TrainingLoop::begin(const LoopState& state) {
   if (leads_) {
     // They describe the last process of this run, so they would be wrong if this one is killed.
-    for (const char* name : {"summary.json", "trace.json"}) std::filesystem::remove(run_.file(name));
+    for (const char* name : {"summary.json", "trace.json"}) std::filesystem::remove(directory_.file(name));
   }
   if (groups_) groups_->world().barrier();  // before another rank can fail and write its own
   if (!leads_) return;
-  log_ = std::make_unique<MetricsLog>(run_.file("metrics.jsonl"), state.step);
-  board_ = std::make_unique<TensorBoardLog>(run_.file("tensorboard"), state.step);
+  log_ = std::make_unique<MetricsLog>(directory_.file("metrics.jsonl"), state.step);
+  board_ = std::make_unique<TensorBoardLog>(directory_.file("tensorboard"), state.step);
   progress_ = std::make_unique<Progress>(
-      Progress::Options{.steps = steps_, .first_step = state.step, .log_every = config_.train.log_every,
+      Progress::Options{.steps = run_.steps, .first_step = state.step, .log_every = config_.train.log_every,
                         .budget_bytes = plan_.budget.value,
-                        .work_before = [this](int64_t step) { return shapes_.layer_tokens_before(step); }});
+                        .work_before = [this](int64_t step) { return run_.shapes.layer_tokens_before(step); }});
 }
 
 void TrainingLoop::steps(LoopState& state) {
@@ -107,12 +104,12 @@ void TrainingLoop::steps(LoopState& state) {
   const bool speaks = leads_ && launch::environment().role != launch::Role::supervised;
   StopSignals signals(speaks ? "\nstopping after this step and saving; once more stops at once\n" : "");
   page_.state(launch::RankState::training);
-  while (state.step < steps_ && !interrupted_) {
+  while (state.step < run_.steps && !interrupted_) {
     StepMetrics metrics = one_step(state, signals);
-    const bool last = state.step == steps_;
+    const bool last = state.step == run_.steps;
     interrupted_ = !last && stop_requested_;
     if (!last && !interrupted_) choose_window();
-    if (last || validates(state)) look(metrics, last);  // interrupted or not: metrics stay exact
+    if (last || validates(state)) validate_and_sample(metrics, last);  // interrupted or not: metrics stay exact
     if (leads_) {
       log_->append(metrics);
       board_->append(metrics);
@@ -134,7 +131,7 @@ bool TrainingLoop::validates(const LoopState& state) const {
   if (config_.train.eval_every == 0) return false;
   const auto every = static_cast<double>(config_.train.eval_every);
   auto done = [&](int64_t step) {
-    return std::floor(shapes_.full_steps_before(step, config_.train.schedule_by) / every);
+    return std::floor(run_.shapes.full_steps_before(step, config_.train.schedule_by) / every);
   };
   return done(state.step) > done(state.step - 1);
 }
@@ -147,7 +144,7 @@ void TrainingLoop::choose_window() {
   const int32_t window = window_by_measurement(plan_, plans_.at(times_.shape()), times_.typical());
   if (window == plan_.strategy.window) return;
   log::info("window {} instead of {}: that is what the first steps' times say", window, plan_.strategy.window);
-  plan_ = with_window(std::move(plan_), config_, window);
+  plan_ = with_window(std::move(plan_), input_, window);
   plans_.forget();
   times_.clear();
 }
@@ -156,12 +153,12 @@ StepMetrics TrainingLoop::one_step(LoopState& state, const StopSignals& signals)
   const Stopwatch watch;
   page_.step(state.step, plan_.predicted.seconds);
   StepMetrics metrics;
-  const double lr = learning_rate(config_.train, shapes_.full_steps_before(state.step, config_.train.schedule_by));
+  const double lr = learning_rate(config_.train, run_.shapes.full_steps_before(state.step, config_.train.schedule_by));
   const StepOutcome outcome = train_step(engine_, plans_, data_, config_.train, state.step, lr, pending_.get(),
                                          [&] { return signals.stop_requested(); });
   stop_requested_ = outcome.stop;
   const double step_s = watch.seconds();
-  const StepShape shape = shapes_.shape(state.step);
+  const StepShape shape = run_.shapes.shape(state.step);
   if (!pending_) times_.add(shape, step_s, outcome.spans);
   measure_process(state.step);
   describe_shape(metrics, state.step);
@@ -205,15 +202,15 @@ StepMetrics TrainingLoop::one_step(LoopState& state, const StopSignals& signals)
 }
 
 void TrainingLoop::describe_shape(StepMetrics& metrics, int64_t step) const {
-  const StepShape shape = shapes_.shape(step);
+  const StepShape shape = run_.shapes.shape(step);
   for (const CurriculumSettings& entry : config_.curriculum) {
-    const double limit = Pacing(entry.pacing).at(shapes_.before(step, entry.pacing.unit));
+    const double limit = Pacing(entry.pacing).at(run_.shapes.before(step, entry.pacing.unit));
     metrics.difficulty.emplace_back(limit_name(config_.curriculum, entry), limit);
     if (entry.changes_length()) metrics[MetricId::length] = shape.length;
   }
   if (config_.token_dropping.on()) metrics[MetricId::kept] = shape.processed();
   if (config_.token_dropping.on() || !config_.curriculum.empty())
-    metrics[MetricId::layer_tokens] = shapes_.layer_tokens_before(step + 1);
+    metrics[MetricId::layer_tokens] = run_.shapes.layer_tokens_before(step + 1);
 }
 
 void TrainingLoop::measure_process(int64_t step) {
@@ -223,7 +220,7 @@ void TrainingLoop::measure_process(int64_t step) {
       std::max(process_bytes_, resident_memory().value - now.live - now.cached - allocated_memory(Tier::device).live);
 }
 
-void TrainingLoop::look(StepMetrics& metrics, bool last) {
+void TrainingLoop::validate_and_sample(StepMetrics& metrics, bool last) {
   if (data_.valid_sequences() > 0) {
     last_valid_loss_ = validate(engine_, plan_, data_, last ? 0 : config_.train.eval_batches,
                                 groups_ ? groups_->mesh().size(Axis::data) : 1);
@@ -234,7 +231,7 @@ void TrainingLoop::look(StepMetrics& metrics, bool last) {
   }
   // Every rank with a copy of the model makes the same one; a model that is divided makes none.
   const bool whole = !groups_ || (groups_->mesh().layout().data == groups_->ranks() && groups_->mesh().layout().expert == 1);
-  if (config_.train.sample_tokens > 0 && tokenizer_ && !config_.model.shape.family->bidirectional && whole) {
+  if (config_.train.sample_tokens > 0 && tokenizer_ && !run_.shape.family->bidirectional && whole) {
     const std::string& prompt = config_.train.sample_prompt;
     GenerateSettings settings{config_.train.sample_tokens, {0.8, 40, 0.95}, {}, config_.run.seed};
     metrics.sample = prompt + generate(engine_, *tokenizer_, {prompt}, settings).front().text;
@@ -292,7 +289,7 @@ nlohmann::json TrainingLoop::measured() {
 }
 
 nlohmann::json TrainingLoop::summary_before(const LoopState& state) {
-  if (const auto path = run_.file("summary.json"); std::filesystem::exists(path)) {
+  if (const auto path = directory_.file("summary.json"); std::filesystem::exists(path)) {
     nlohmann::json before = try_parse_json(read_file(path));
     if (before.is_object() && before.value("steps", int64_t{-1}) == state.step && before.value("state", "") == "finished")
       return before;
@@ -309,7 +306,7 @@ nlohmann::json TrainingLoop::summary(const LoopState& state, const std::string& 
                          {"seconds", seconds},
                          {"skipped_steps", state.skipped},
                          {"checkpoint", last_checkpoint_},
-                         {"report", run_.file("report.html").string()}};
+                         {"report", directory_.file("report.html").string()}};
   if (last_loss_) summary["loss"] = *last_loss_;
   if (last_valid_loss_ >= 0) summary["valid_loss"] = last_valid_loss_;
   return summary;
@@ -327,11 +324,11 @@ void TrainingLoop::write_summary(nlohmann::json& summary) {
                               {"limits", limits_json(plan.step, plan.speeds)}};
     if (!ranks_.empty()) summary["ranks"] = ranks_;
     summary["ops"] = ops_json(plan.step, op_seconds(plan.predicted.spans), times_.mean_ops());
-    write_file_atomically(run_.file("trace.json"), trace_json({{"predicted", &plan.step, plan.predicted.spans},
+    write_file_atomically(directory_.file("trace.json"), trace_json({{"predicted", &plan.step, plan.predicted.spans},
                                                                {"measured", &plan.step, times_.typical()}}));
   }
-  write_file_atomically(run_.file("summary.json"), print_any_json(summary, 1));
-  write_report(run_.path());
+  write_file_atomically(directory_.file("summary.json"), print_any_json(summary, 1));
+  write_report(directory_.path());
 }
 
 nlohmann::json TrainingLoop::leave_failure(const LoopState& state, const std::string& error, double seconds) {
@@ -342,7 +339,7 @@ nlohmann::json TrainingLoop::leave_failure(const LoopState& state, const std::st
   try {
     if (leads_) write_summary(failed);
     // The first rank may never learn of it: it waits for this one until it is ended.
-    else if (sees_run_dir_ && write_file_if_absent(run_.file("summary.json"), print_any_json(failed, 1))) write_report(run_.path());
+    else if (sees_run_dir_ && write_file_if_absent(directory_.file("summary.json"), print_any_json(failed, 1))) write_report(directory_.path());
   } catch (const std::exception& also) {  // the run's own error counts
     log::warn("cannot record how the run ended: {}", also.what());
   }

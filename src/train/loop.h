@@ -11,6 +11,7 @@
 #include "report/metrics.h"
 #include "report/progress.h"
 #include "report/tensorboard.h"
+#include "run/run.h"
 #include "run/run_directory.h"
 #include "text/tokenizer.h"
 #include "train/expert_watch.h"
@@ -28,19 +29,31 @@ struct LoopState {
   int64_t skipped_in_a_row = 0;
 };
 
+// What a training loop works with, all borrowed. `tokenizer` may be null; `groups` and `far` are if there is one rank.
+struct LoopParts {
+  const Run& run;
+  const PlanInput& input;
+  const Plan& plan;
+  const RunDirectory& directory;
+  Engine& engine;
+  const Dataset& data;
+  const Tokenizer* tokenizer;
+  launch::StatusPage& page;
+  ProcessGroups* groups = nullptr;
+  FarHosts* far = nullptr;
+};
+
 class TrainingLoop {
  public:
-  // Borrows everything; `tokenizer` may be null, and `groups` where there is one rank. Rank 0 alone writes and speaks.
-  TrainingLoop(const Config& config, const Plan& plan, const RunDirectory& run, Engine& engine, const Dataset& data,
-               const StepShapes& shapes, const Tokenizer* tokenizer, launch::StatusPage& page, ProcessGroups* groups = nullptr,
-               FarHosts* far = nullptr);
+  // Rank 0 alone writes and speaks.
+  explicit TrainingLoop(const LoopParts& parts);
   TrainResult run(LoopState state);
 
  private:
   void begin(const LoopState& state);                  // opens the logs, removes the last process's summary
   void steps(LoopState& state);
   StepMetrics one_step(LoopState& state, const StopSignals& signals);
-  void look(StepMetrics& metrics, bool last);          // validation and sample
+  void validate_and_sample(StepMetrics& metrics, bool last);
   void save_now(const LoopState& state);               // with nothing else going on
   nlohmann::json state_json(const LoopState& state) const;
   void compare_ranks();  // memory of each, predicted and measured; all ranks at the same time
@@ -58,20 +71,20 @@ class TrainingLoop {
   // Counted as the run's length is: the many short steps of a curriculum have no more validations than few long ones.
   bool validates(const LoopState& state) const;
 
+  const Run& run_;
   const Config& config_;
+  const PlanInput& input_;
   Plan plan_;                             // its window may be chosen again
-  const RunDirectory& run_;
+  const RunDirectory& directory_;
   Engine& engine_;
   const Dataset& data_;
-  const StepShapes& shapes_;
   const Tokenizer* tokenizer_;
   launch::StatusPage& page_;
   ProcessGroups* groups_;
   const bool leads_;
   const bool sees_run_dir_;
   ShapePlans plans_;
-  int64_t steps_;                         // of the run
-  ExpertWatch experts_{steps_};
+  ExpertWatch experts_;
   Saver saver_;
   std::unique_ptr<Save> pending_;         // goes out with the next step
   int64_t pending_step_ = 0;

@@ -1,5 +1,7 @@
 #include "train/train.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,188 +12,197 @@
 #include "base/log.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
-#include "config/check.h"
 #include "config/names.h"
-#include "config/resolve_layout.h"
 #include "engine/block_store.h"
-#include "engine/process_groups.h"
 #include "engine/simulated_device.h"
 #include "engine/state_pieces.h"
 #include "families/family.h"
 #include "inference/load_model.h"
 #include "memory/allocator.h"
-#include "memory/spill_folder.h"
 #include "planner/plan_json.h"
 #include "planner/shape_forecast.h"
 #include "planner/shape_plans.h"
-#include "report/html.h"
 #include "run/loss_record.h"
-#include "run/outlook.h"
 #include "run/prepare_data.h"
+#include "run/resume.h"
+#include "run/run.h"
 #include "run/run_directory.h"
 #include "schedule/passes/input_offload.h"
-#include "train/agreement.h"
-#include "train/far_hosts.h"
 #include "train/loop.h"
+#include "train/rank_setup.h"
 
 namespace megalith {
 namespace {
 
 void say(const std::string& line) { log::info("{}", line); }
 
-void restore(Engine& engine, Dataset& data, LoopState& state, const Found& checkpoint) {
-  load_parameters(engine.state(), checkpoint.dir);
-  load_optimizer(engine.state(), checkpoint.dir);
-  nlohmann::json saved = read_state(checkpoint.dir);
-  state.step = saved.at("step").get<int64_t>();
-  state.tokens = saved.at("tokens").get<int64_t>();
-  state.skipped = saved.at("skipped").get<int64_t>();
-  state.skipped_in_a_row = saved.at("skipped_in_a_row").get<int64_t>();
-  data.check_admissions(saved.value("admissions", nlohmann::json()));
-  engine.restore({saved.at("updates").get<int64_t>(),
-                  {saved.at("loss_scale").get<double>(), saved.at("loss_scale_good_steps").get<int64_t>()}});
-}
-
-std::optional<Found> find_checkpoint(const RunDirectory& run) {
-  log::to_file(run.file("log.txt").string());
-  remove_stale(run.checkpoints());
-  auto found = latest_valid(run.checkpoints(), [](const std::string& message) { log::warn("{}", message); });
-  if (!found && !list_checkpoints(run.checkpoints()).empty())
-    log::warn("no checkpoint in {} is valid: the run begins again from step 0", run.checkpoints().string());
-  if (!found) std::filesystem::remove(run.file("tokenizer.json"));  // of a run that never saved
+std::optional<Found> find_checkpoint(const RunDirectory& directory) {
+  log::to_file(directory.file("log.txt").string());
+  remove_stale(directory.checkpoints());
+  auto found = latest_valid(directory.checkpoints(), [](const std::string& message) { log::warn("{}", message); });
+  if (!found && !list_checkpoints(directory.checkpoints()).empty())
+    log::warn("no checkpoint in {} is valid: the run begins again from step 0", directory.checkpoints().string());
+  if (!found) std::filesystem::remove(directory.file("tokenizer.json"));  // of a run that never saved
   return found;
 }
 
+// Opens the run directory, which rank 0 locks, and returns the checkpoint to resume from.
+std::optional<Found> open_directory(const Config& config, RankSetup& ranks, std::optional<RunDirectory>& directory) {
+  std::optional<Found> found;
+  ranks.leader_first([&] {
+    directory.emplace(config.run.dir, ranks.leads());
+    if (ranks.leads()) found = find_checkpoint(*directory);
+  });
+  found = ranks.broadcast_checkpoint(found);
+  ranks.find_far_hosts(directory->path());
+  if (FarHosts* far = ranks.far()) {
+    say("hosts that do not see run.dir send their parts of checkpoints to rank 0");
+    far->bring(directory->file("config.yaml"));
+    if (found) far->bring(found->dir);
+  }
+  return found;
+}
+
+struct Prepared {
+  Run run;
+  std::unique_ptr<Dataset> data;
+};
+
+Prepared prepare(const Config& config, const std::optional<Found>& checkpoint, RankSetup& ranks,
+                 const RunDirectory& directory, TokenizerSource& tokenizer) {
+  std::optional<Prepared> prepared;
+  ranks.leader_first(
+      [&] {
+        if (ranks.leads()) check_curriculum(config);  // other hosts need no checkpoint whose losses come to them
+        prepared.emplace(prepare_run(config, {.mesh = ranks.mesh(),
+                                              .host_ranks = ranks.host_ranks(),
+                                              .resume = checkpoint,
+                                              .tokenizer = tokenizer,
+                                              .say = say}));
+        prepared->data = prepare_data(prepared->run, directory, tokenizer.tokenizer(), say);
+      },
+      [&](FarHosts& far) { far.bring(directory.file("tokenizer.json")); });
+  auto& [run, data] = *prepared;
+  if (config.token_dropping.on())
+    data->drop_tokens(config.token_dropping.layers_of(run.shape.layers), config.token_dropping.keep_special);
+  ranks.leader_first(  // analyses leave files, too
+      [&] { data->follow(run.shapes, prepare_filters(run, directory, *data, checkpoint.has_value() || !ranks.leads())); },
+      [&](FarHosts& far) { far.bring(directory.file("analysis")); });
+  ranks.check_same_admissions(print_json(data->admissions()));
+  if (const int64_t never = data->never_admitted(); never > 0)
+    log::warn("{} of {} training samples are above a limit of the curriculum to its end, and are never trained on", never,
+              data->samples());
+  return std::move(*prepared);
+}
+
+LoopState restore(Engine& engine, const Dataset& data, const std::filesystem::path& checkpoint) {
+  load_parameters(engine.state(), checkpoint);
+  load_optimizer(engine.state(), checkpoint);
+  const nlohmann::json saved = read_state(checkpoint);
+  data.check_admissions(saved.value("admissions", nlohmann::json()));
+  engine.restore({saved.at("updates").get<int64_t>(),
+                  {saved.at("loss_scale").get<double>(), saved.at("loss_scale_good_steps").get<int64_t>()}});
+  return {.step = saved.at("step").get<int64_t>(),
+          .tokens = saved.at("tokens").get<int64_t>(),
+          .skipped = saved.at("skipped").get<int64_t>(),
+          .skipped_in_a_row = saved.at("skipped_in_a_row").get<int64_t>()};
+}
+
+// Fills the model with what the run begins or goes on with.
+LoopState fill(Engine& engine, const Run& run, const Dataset& data) {
+  if (run.resume) return restore(engine, data, run.weights);
+  if (run.weights.empty()) engine.state().initialise(run.config.run.seed);
+  else start_from(engine.state(), run.weights);
+  return {};
+}
+
+// What was decided, for people and for the next start: nothing refuses the run any more.
+void write_decisions(const Run& run, const PlanInput& input, const Plan& plan, const RunDirectory& directory) {
+  write_file_atomically(directory.file("config.yaml"), resolved_yaml(run, plan));
+  nlohmann::json json = to_json(plan, input);
+  json["shapes"] = to_json(forecast_shapes(input, plan, run.shapes, run.steps));
+  write_file_atomically(directory.file("plan.json"), print_json(json, 1));
+}
+
 // A run that ends on short sequences, or still drops tokens, is rarely what was meant.
-void tell_unfinished(const Config& config, const StepShapes& shapes, int64_t steps) {
+void tell_unfinished(const Run& run) {
   auto tell = [&](const std::string& key, const PacingSettings& pacing) {
-    const int64_t done = shapes.before(std::max<int64_t>(0, steps - 1), pacing.unit);  // what the last step goes by
+    const int64_t last = std::max<int64_t>(0, run.steps - 1);
+    const int64_t done = run.shapes.before(last, pacing.unit);  // what the last step goes by
     if (done < pacing.over)
       log::warn("the run ends before {} has reached {}: its last step begins after {} of {} {}, with {}", key, pacing.to, done,
                 pacing.over, name_of(pacing.unit), Pacing(pacing).at(done));
   };
-  for (size_t i = 0; i < config.curriculum.size(); i++) tell(fmt::format("curriculum[{}]", i), config.curriculum[i].pacing);
-  if (config.token_dropping.on()) tell("token_dropping", config.token_dropping.pacing);
+  const std::vector<CurriculumSettings>& curriculum = run.config.curriculum;
+  for (size_t i = 0; i < curriculum.size(); i++) tell(fmt::format("curriculum[{}]", i), curriculum[i].pacing);
+  if (run.config.token_dropping.on()) tell("token_dropping", run.config.token_dropping.pacing);
+}
+
+// What is trained, how, and what a step should take.
+std::string first_line(const Run& run, const PlanInput& input, const Plan& plan, int64_t step) {
+  const auto changes = run.shapes.changes(run.steps);
+  auto by_work = [](const auto& a, const auto& b) { return a.second.work() < b.second.work(); };
+  const StepShape smallest = std::ranges::min_element(changes, by_work)->second;
+  const StepShape largest = std::ranges::max_element(changes, by_work)->second;
+  const Layout& layout = run.mesh.layout();
+  return fmt::format(
+      "{} {}: {} parameters, {} tokens a step in {}{}, {}; predicted {} {}, {} of {}",
+      step > 0 ? fmt::format("resuming at step {},", step) : "training", run.shape.family->name,
+      show_count(parameter_count(run.shape)),
+      smallest.tokens() < largest.tokens() ? fmt::format("{} to {}", smallest.tokens(), largest.tokens())
+                                           : fmt::to_string(largest.tokens()),
+      plan.micros == 1 ? "one micro-batch" : fmt::format("{} micro-batches", plan.micros),
+      layout.ranks() > 1
+          ? fmt::format(" on {}{}", show(layout), layout.zero > 0 ? fmt::format(", ZeRO {}", layout.zero) : "")
+          : "",
+      plan.threads == 1 ? "one thread" : fmt::format("{} threads", plan.threads),
+      show_seconds(ShapePlans(input, plan).at(largest).predicted.seconds), changes.size() > 1 ? "for the largest" : "a step",
+      show(plan.predicted_peak()), show(plan.budget));
 }
 
 }  // namespace
 
-TrainResult train(Config config, World* world, launch::StatusPage& page) {
-  check_for_training(config);
-  if (!config.memory.spill.empty()) check_spill_folder(config.memory.spill);
-  const Layout layout = resolve_layout(config, world ? world->size() : 1);
-  config.parallel.data = layout.data;
-  std::optional<ProcessGroups> joined;
-  if (world) {
-    share_with_neighbours(*world);
-    joined.emplace(*world, layout);
-  }
-  ProcessGroups* const groups = joined ? &*joined : nullptr;
-  const bool leads = !groups || groups->first();
-  // What leaves files behind is the leader's to do first; the others find them.
-  std::optional<FarHosts> far;
-  const auto leader_first = [&](const auto& work, const std::function<void()>& brought = [] {}) {
-    if (leads) work();
-    if (groups) world->barrier();
-    const bool second = far && far->far() && far->leads_host();
-    if (far) brought();
-    if (second) work();
-    if (far) world->barrier();
-    if (!leads && !second) work();
-  };
+TrainResult train(const Config& config, World* world, launch::StatusPage& page) {
+  const Layout layout = check_run(config, world ? world->size() : 1);
+  RankSetup ranks(world, layout);
+  std::optional<RunDirectory> opened;
+  const std::optional<Found> checkpoint = open_directory(config, ranks, opened);
+  const RunDirectory& directory = *opened;
+  const Config settings = checkpoint ? resume_config(directory.path(), config, layout) : config;
+  KeptTokenizer tokenizer(directory, say);
+  const auto [run, data] = prepare(settings, checkpoint, ranks, directory, tokenizer);
 
-  std::optional<RunDirectory> held;
-  std::optional<Found> checkpoint;
-  leader_first([&] {
-    held.emplace(config.run.dir, leads);
-    if (leads) checkpoint = find_checkpoint(*held);
-  });
-  const RunDirectory& run = *held;
-  if (groups) share(*world, checkpoint);
-  if (groups && world->hosts() > 1) far.emplace(*world, run.path());
-  if (far && !far->any()) far.reset();
-  if (far) {
-    say("hosts that do not see run.dir send their parts of checkpoints to rank 0");
-    far->bring(run.file("config.yaml"));
-    if (checkpoint) far->bring(checkpoint->dir);
-  }
-  if (checkpoint)
-    if (auto saved = saved_config(run.path())) config = go_on_with(*saved, config);
-
-  const std::filesystem::path folder = checkpoint ? checkpoint->dir : folder_to_start_from(config, say);
-  std::unique_ptr<Tokenizer> tokenizer;
-  std::unique_ptr<Dataset> data;
-  leader_first([&] {
-    if (leads) check_curriculum(config);  // other hosts need no checkpoint whose losses come to them
-    tokenizer = prepare_tokenizer(config, run, say);
-    complete_shape(config, folder, tokenizer ? tokenizer->vocab_size() : 0);
-    check_layout(config, layout);
-    data = prepare_data(config, run, tokenizer.get(), say);
-  }, [&] { far->bring(run.file("tokenizer.json")); });
-  const StepShapes shapes(config);
-  if (config.token_dropping.on())
-    data->drop_tokens(config.token_dropping.layers_of(config.model.shape.layers), config.token_dropping.keep_special);
-  leader_first([&] {  // analyses leave files, too
-    data->follow(shapes, prepare_filters(config, run, *data, checkpoint.has_value() || !leads));
-  }, [&] { far->bring(run.file("analysis")); });
-  if (groups) check_same_admissions(*world, print_json(data->admissions()));
-  if (const int64_t never = data->never_admitted(); never > 0)
-    log::warn("{} of {} training samples are above a limit of the curriculum to its end, and are never trained on", never,
-              data->samples());
-
-  const Plan plan = plan_run(config, Measuring::allowed, seat_of(groups), checkpoint ? Begun::yes : Begun::no);
+  at::set_num_threads(static_cast<int>(run.threads));
+  const PlanInput input = plan_input(run);
+  const Plan plan = make_plan(input, Measuring::allowed, ranks.agree());
   set_allocation_budget(Bytes(plan.budget.value - plan.process.value));
   for (const std::string& change : plan.adapted) say(change);
 
+  const MemorySettings& memory = settings.memory;
   std::shared_ptr<Device> device;  // outlives the engine
-  if (config.memory.device) {
-    device = simulated_device(*config.memory.device, static_cast<double>(config.memory.device_bandwidth));
-    say(fmt::format("blocks are computed on a simulated device: {}, {} a second each way", show(*config.memory.device),
-                    show(Bytes(config.memory.device_bandwidth))));
+  if (memory.device) {
+    device = simulated_device(*memory.device, static_cast<double>(memory.device_bandwidth));
+    say(fmt::format("blocks are computed on a simulated device: {}, {} a second each way", show(*memory.device),
+                    show(Bytes(memory.device_bandwidth))));
   }
-  Engine engine(config.model.shape, config.train, config.run.seed, /*training=*/true,
-                {plan.strategy.placement, spill_folder(config, groups), offloaded_input_bytes(plan.step), plan.micros, plan.staging,
-                 device.get()},
-                groups, plan.strategy.layout.stages);
+  Engine engine(run.shape, settings.train, settings.run.seed, /*training=*/true,
+                {plan.strategy.placement, ranks.spill_folder(memory.spill), offloaded_input_bytes(plan.step), plan.micros,
+                 plan.staging, device.get()},
+                ranks.groups(), plan.strategy.layout.stages);
   if (const BlockStore* store = engine.store())
-    say(fmt::format("{} of state in {} ({})", show(Bytes(store->bytes())), config.memory.spill, describe(store->way())));
+    say(fmt::format("{} of state in {} ({})", show(Bytes(store->bytes())), memory.spill, describe(store->way())));
   StatusObserver observer(page);
   engine.observe(&observer);
   const Observed observed(world, observer);
-  LoopState state;
-  if (checkpoint) restore(engine, *data, state, *checkpoint);
-  else if (!folder.empty()) start_from(engine.state(), folder);
-  else engine.state().initialise(config.run.seed);
-  if (far && checkpoint) far->forget(checkpoint->dir);
-  if (leads) {  // nothing refuses the run any more
-    run.save_config(config);
-    nlohmann::json json = to_json(plan, config);
-    json["shapes"] = to_json(forecast_shapes(config, plan));
-    write_file_atomically(run.file("plan.json"), print_json(json, 1));
-  }
+  const LoopState state = fill(engine, run, *data);
+  if (ranks.far() && checkpoint) ranks.far()->forget(checkpoint->dir);
+  if (ranks.leads()) write_decisions(run, input, plan, directory);
   settle_shared_state();
-
-  const int64_t steps = shapes.steps_for(config.train.steps, config.train.schedule_by);
-  if (leads) tell_unfinished(config, shapes, steps);
-  const auto changes = shapes.changes(steps);
-  auto by_work = [](const auto& a, const auto& b) { return a.second.work() < b.second.work(); };
-  const StepShape smallest = std::ranges::min_element(changes, by_work)->second;
-  const StepShape largest = std::ranges::max_element(changes, by_work)->second;
-  say(fmt::format("{} {}: {} parameters, {} tokens a step in {}{}, {}; predicted {} {}, {} of {}",
-                  state.step > 0 ? fmt::format("resuming at step {},", state.step) : "training",
-                  config.model.shape.family->name, show_count(parameter_count(config.model.shape)),
-                  smallest.tokens() < largest.tokens() ? fmt::format("{} to {}", smallest.tokens(), largest.tokens())
-                                                       : fmt::to_string(largest.tokens()),
-                  plan.micros == 1 ? "one micro-batch" : fmt::format("{} micro-batches", plan.micros),
-                  groups ? fmt::format(" on {}{}", show(layout),
-                                     config.parallel.zero > 0 ? fmt::format(", ZeRO {}", config.parallel.zero) : "")
-                       : "",
-                  plan.threads == 1 ? "one thread" : fmt::format("{} threads", plan.threads),
-                  show_seconds(ShapePlans(config, plan).at(largest).predicted.seconds),
-                  changes.size() > 1 ? "for the largest" : "a step", show(plan.predicted_peak()), show(plan.budget)));
-  TrainResult result = TrainingLoop(config, plan, run, engine, *data, shapes, tokenizer.get(), page, groups,
-                                    far ? &*far : nullptr)
-                           .run(state);
+  if (ranks.leads()) tell_unfinished(run);
+  say(first_line(run, input, plan, state.step));
+  TrainResult result =
+      TrainingLoop({run, input, plan, directory, engine, *data, tokenizer.tokenizer(), page, ranks.groups(), ranks.far()})
+          .run(state);
   set_allocation_budget(Bytes(0));
   return result;
 }

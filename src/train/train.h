@@ -19,6 +19,6 @@ struct TrainResult {
 // user must change; faults end with a code that says whether there is a checkpoint to go on from. `world`: the ranks of
 // this run, all of which call this (borrowed; null: this process is alone). Rank 0 writes what the run leaves.
 // `page` is kept up to date.
-TrainResult train(Config config, World* world, launch::StatusPage& page);
+TrainResult train(const Config& config, World* world, launch::StatusPage& page);
 
 }  // namespace megalith

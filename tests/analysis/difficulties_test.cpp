@@ -33,24 +33,25 @@ class WatchedSource final : public TokenSource {
 class DifficultiesTest : public testing::Test {
  protected:
   DifficultiesTest() {
-    config_.train.threads = 1;
-    config_.data.sequence = kSequence;
-    config_.data.valid_fraction = 0;
+    Config& config = run_.config;
+    config.train.threads = 1;
+    config.data.sequence = kSequence;
+    config.data.valid_fraction = 0;
     TokenSources sources;
     sources.push_back(std::make_unique<WatchedSource>(read_, stop_at_));
     VocabularyFacts vocabulary;
     vocabulary.vocab_size = 10;
-    data_ = std::make_unique<Dataset>(std::move(sources), TokenSources{}, config_.data, config_.objective, vocabulary, 1, 1);
+    data_ = std::make_unique<Dataset>(std::move(sources), TokenSources{}, config.data, config.objective, vocabulary, 1, 1);
   }
   const TempDir folder_;
-  const RunDirectory run_{folder_.path() / "run"};
-  Config config_;
+  const RunDirectory directory_{folder_.path() / "run"};
+  Run run_{.shapes = StepShapes(1, kSequence)};
   int64_t read_ = 0, stop_at_ = 0;
   std::unique_ptr<Dataset> data_;
 };
 
 TEST_F(DifficultiesTest, CountTokensOnceForAllMetrics) {
-  Difficulties difficulties(config_, run_, *data_);
+  Difficulties difficulties(run_, directory_, *data_);
   auto read_for = [&](const char* metric) {
     const int64_t before = read_;
     EXPECT_EQ(std::ssize(difficulties.of({metric, "", ""}).values), kSamples);
@@ -65,7 +66,7 @@ TEST_F(DifficultiesTest, StopWhileTokensAreCountedAndWhileValuesAreComputed) {
   const std::pair<double, const char*> stops[] = {{0.3, "stopped while tokens were counted"},
                                                   {1.3, "stopped after 1536 of 5000"}};
   for (const auto& [after, said] : stops) {
-    Difficulties difficulties(config_, run_, *data_);
+    Difficulties difficulties(run_, directory_, *data_);
     const int64_t before = read_;
     stop_at_ = before + static_cast<int64_t>(after * static_cast<double>(kTokens));
     try {
@@ -76,7 +77,7 @@ TEST_F(DifficultiesTest, StopWhileTokensAreCountedAndWhileValuesAreComputed) {
     }
     EXPECT_LT(read_ - stop_at_, 512 * kSequence) << "no more than the chunk at work";
   }
-  Difficulties again(config_, run_, *data_);
+  Difficulties again(run_, directory_, *data_);
   const int64_t before = read_;
   again.of({"rarity", "", ""});
   EXPECT_EQ(read_ - before, kTokens + (kSamples - 1536) * kSequence) << "counts anew, then goes on";

@@ -40,9 +40,9 @@ TEST(Check, HeadsOfTheirOwnWidthNeedNoDivisor) {
 TEST(Check, SequencesFitTheSlidingWindowOfAFolder) {
   Config config = parse("model: {preset: llama-10m}\ndata: {sequence: 128}");
   config.model.shape.window = 128;
-  EXPECT_EQ(complaint([&] { check_model(config); }), "no error");
+  EXPECT_EQ(complaint([&] { check_model(config, config.model.shape); }), "no error");
   config.model.shape.window = 127;
-  EXPECT_NE(complaint([&] { check_model(config); }).find("sliding_window (127), got 128"), std::string::npos);
+  EXPECT_NE(complaint([&] { check_model(config, config.model.shape); }).find("sliding_window (127), got 128"), std::string::npos);
 }
 
 TEST(Check, SequencesFitTheContext) {
@@ -112,11 +112,11 @@ TEST(Check, TrainingNeedsData) {
 
 TEST(Check, AShapeReadLaterIsCheckedAlike) {
   Config config = parse("model: {from: folder}");
-  EXPECT_NE(complaint([&] { check_model(config); }).find("model.layers: expected"), std::string::npos);
+  EXPECT_NE(complaint([&] { check_model(config, config.model.shape); }).find("model.layers: expected"), std::string::npos);
   config.model.shape = parse("model: {preset: gpt2-124m}").model.shape;
-  EXPECT_EQ(complaint([&] { check_model(config); }), "no error");
+  EXPECT_EQ(complaint([&] { check_model(config, config.model.shape); }), "no error");
   config.objective.kind = Objective::masked;
-  EXPECT_NE(complaint([&] { check_model(config); }).find("causal or prefix as model.arch is gpt2"),
+  EXPECT_NE(complaint([&] { check_model(config, config.model.shape); }).find("causal or prefix as model.arch is gpt2"),
             std::string::npos);
 }
 

@@ -30,14 +30,16 @@ std::unique_ptr<Dataset> counting(uint64_t seed = 1, size_t sets = 1, ObjectiveS
   return std::make_unique<Dataset>(std::move(train), TokenSources{}, settings, objective, vocabulary, seed, 6);
 }
 
+constexpr int64_t kLayers = 2;
+
 Config settings_of(std::vector<CurriculumSettings> entries) {
   Config config;
   config.data.sequence = 20;
   config.train.batch = 6;
-  config.model.shape.layers = 2;
   config.curriculum = std::move(entries);
   return config;
 }
+StepShapes shapes_of(std::vector<CurriculumSettings> entries) { return {settings_of(std::move(entries)), kLayers}; }
 CurriculumSettings length(CurriculumApply apply, Hold hold) {
   return {.metric = "length", .apply = apply, .hold = hold, .pacing = {.from = 3, .to = 20, .step = 1, .over = 40}};
 }
@@ -49,7 +51,7 @@ CurriculumSettings filter(const std::string& name, DifficultyUnit unit, double f
 TEST(Curriculum, TruncatedSequencesAreTheBeginningsOfSamplesInTheFirstEpoch) {
   for (Hold hold : {Hold::sequences, Hold::tokens}) {
     auto data = counting();
-    const StepShapes progress(settings_of({length(CurriculumApply::truncate, hold)}));
+    const StepShapes progress = shapes_of({length(CurriculumApply::truncate, hold)});
     data->follow(progress, {});
     for (int64_t step : {0, 1, 20, 39, 40, 41}) {
       const Batch batch = data->train_batch(step, 6);
@@ -76,7 +78,7 @@ TEST(Curriculum, TruncatedSequencesAreTheBeginningsOfSamplesInTheFirstEpoch) {
 
 TEST(Curriculum, ReshapedSamplesKeepTheirTokens) {
   auto data = counting();
-  const StepShapes progress(settings_of({length(CurriculumApply::reshape, Hold::tokens)}));
+  const StepShapes progress = shapes_of({length(CurriculumApply::reshape, Hold::tokens)});
   data->follow(progress, {});
   for (int64_t step = 0; step < 45; step++) {
     const Batch batch = data->train_batch(step, 6);
@@ -99,7 +101,7 @@ TEST(Curriculum, PiecesOfASampleAreMaskedEachInItsOwnWay) {
   auto data = counting(1, 1, {.kind = Objective::masked, .mask_fraction = 0.5});
   CurriculumSettings entry = length(CurriculumApply::reshape, Hold::tokens);
   entry.pacing.from = 10;
-  data->follow(StepShapes(settings_of({entry})), {});
+  data->follow(shapes_of({entry}), {});
   const Batch batch = data->train_batch(0, 6);
   int different = 0;
   for (int64_t row = 0; row < batch.sequences; row += 2)
@@ -122,7 +124,7 @@ TEST(Curriculum, SamplesAreAdmittedWhenAllMetricsAdmitThem) {
     CurriculumSettings by_tokens = filter("b", DifficultyUnit::percentile, 50, 100, 4000, 2);
     by_tokens.pacing.unit = Counted::tokens;
     const std::vector<Filter> filters{{filter("a", DifficultyUnit::value, 20, 90, 60), a}, {by_tokens, b}};
-    const StepShapes progress(settings_of({length(CurriculumApply::truncate, Hold::sequences)}));
+    const StepShapes progress = shapes_of({length(CurriculumApply::truncate, Hold::sequences)});
     data->follow(progress, filters);
     std::set<int64_t> seen;
     for (int64_t step = 0; step < 300; step++) {
@@ -154,7 +156,7 @@ TEST(Curriculum, RanksReadPartsOfOneBatchWhereverTheyWereResumed) {
   const std::vector<Filter> filters{{filter("v", DifficultyUnit::percentile, 10, 100, 50), values}};
   Config settings = settings_of({length(CurriculumApply::truncate, Hold::tokens)});
   settings.train.batch = 12;
-  const StepShapes progress(settings);
+  const StepShapes progress(settings, kLayers);
   auto read_by = [&] {
     auto data = counting(1, 2);  // blended
     data->follow(progress, filters);
@@ -188,7 +190,7 @@ TEST(Curriculum, RanksReadPartsOfOneBatchWhereverTheyWereResumed) {
 TEST(Curriculum, DifficultiesOtherThanThoseOfTheCheckpointAreRefused) {
   std::vector<double> values(600);
   for (size_t i = 0; i < values.size(); i++) values[i] = static_cast<double>(i * 7 % 601);
-  const StepShapes progress(settings_of({}));
+  const StepShapes progress = shapes_of({});
   auto with = [&](const std::vector<double>& of) {
     auto data = counting(1, 2);
     data->follow(progress, std::vector<Filter>{{filter("v", DifficultyUnit::value, 10, 600, 3000), of}});
@@ -214,7 +216,7 @@ TEST(Curriculum, WhatIsLeftOutOfASampleChangesWithTheEpoch) {
     auto data = counting();
     CurriculumSettings entry = length(apply, apply == CurriculumApply::reshape ? Hold::tokens : Hold::sequences);
     entry.pacing.from = entry.pacing.to = 12;  // of 20 tokens
-    data->follow(StepShapes(settings_of({entry})), {});
+    data->follow(shapes_of({entry}), {});
     std::set<int64_t> first, later;
     for (int64_t step = 0; step < 150; step++) {  // three epochs
       const Batch batch = data->train_batch(step, 6);
@@ -228,7 +230,7 @@ TEST(Curriculum, WhatIsLeftOutOfASampleChangesWithTheEpoch) {
 
 std::string refused(const std::vector<Filter>& filters, size_t sets = 1) {
   try {
-    counting(1, sets)->follow(StepShapes(settings_of({})), filters);
+    counting(1, sets)->follow(shapes_of({}), filters);
   } catch (const UserError& error) {
     return error.what();
   }

@@ -47,7 +47,7 @@ Config config_with(CurriculumApply apply, Hold hold, PacingSettings pacing) {
 
 // Step after step, with no cleverness.
 void expect_as_counted(const Config& config) {
-  const StepShapes progress(config);
+  const StepShapes progress(config, config.model.shape.layers);
   const CurriculumSettings& entry = config.curriculum[0];
   int64_t samples = 0, tokens = 0, visits = 0;
   for (int64_t step = 0; step < 400; step++) {
@@ -85,10 +85,10 @@ TEST(StepShapes, CountsWhatStepsTakeForEveryWayToShortenThem) {
                                {CurriculumApply::truncate, Hold::tokens},
                                {CurriculumApply::reshape, Hold::tokens}}) {
       Config config = config_with(apply, hold, pacing);
-      expect_as_counted(config);
+      expect_as_counted(config, config.model.shape.layers);
       for (const PacingSettings& kept : {formula(6, 80, 2, 200), by_tokens, table}) {
         config.token_dropping.pacing = kept;
-        expect_as_counted(config);
+        expect_as_counted(config, config.model.shape.layers);
       }
     }
 }
@@ -101,7 +101,7 @@ TEST(StepShapes, APacingMayGoOverMoreThanCanBeCounted) {
     Config config = config_with(CurriculumApply::truncate, Hold::sequences, slow);
     config.train.batch = 1'000'000;
     config.model.shape.layers = 100;
-    const StepShapes shapes(config);
+    const StepShapes shapes(config, config.model.shape.layers);
     EXPECT_EQ(shapes.shape(0).length, 8);
     EXPECT_EQ(shapes.shape(1'000'000).length, 8);
     EXPECT_EQ(shapes.tokens_before(1'000'000), 8'000'000'000'000);
@@ -110,7 +110,7 @@ TEST(StepShapes, APacingMayGoOverMoreThanCanBeCounted) {
 
 TEST(StepShapes, AMillionStepsAreAsNearAsTheFirst) {
   Config config = config_with(CurriculumApply::truncate, Hold::sequences, formula(1, 100, 1, 1'000'000'000'000));
-  const StepShapes progress(config);
+  const StepShapes progress(config, config.model.shape.layers);
   EXPECT_EQ(progress.shape(500'000'000'000).length, 50);
   EXPECT_EQ(progress.shape(2'000'000'000'000).length, 100);
   const StepShapes plain(6, 100);

@@ -41,9 +41,8 @@ StepShapes keeping(int64_t from, int64_t to) {
   Config config;
   config.data.sequence = 16;
   config.train.batch = 10;
-  config.model.shape.layers = 4;
   config.token_dropping.pacing = {.from = static_cast<double>(from), .to = static_cast<double>(to), .step = 1, .over = 20};
-  return StepShapes(config);
+  return StepShapes(config, /*layers=*/4);
 }
 
 // A masked word is no special token, whatever masking put in its place: the mask, or a random id that may be special.

@@ -13,6 +13,7 @@
 #include "memory/allocator.h"
 #include "memory/spill_file.h"
 #include "planner/budget.h"
+#include "planner/input.h"
 #include "planner/measurements.h"
 #include "planner/own_cache.h"
 #include "schedule/passes/input_offload.h"
@@ -34,7 +35,7 @@ struct Table : OwnCache {
   }
 
   // What is nowhere measured yet is not measured for a table.
-  Plan plan() const { return make_plan(config, Measuring::forbidden); }
+  Plan plan() const { return make_plan(input_of(config), Measuring::forbidden); }
   // A budget between what must be there and all of it.
   void budget(double share) {
     const Plan whole = plan();
@@ -95,12 +96,12 @@ TEST_F(Table, AShortfallNamesSettingsEachOfWhichFits) {
     const MemoryTable table = memory_table(error.shortfall);
     EXPECT_FALSE(table.fits);
     EXPECT_GT(table.most, table.budget);
-    EXPECT_FALSE(table.ways.empty());
-    for (const Way& way : table.ways) {
-      EXPECT_LE(way.bytes, table.budget) << way.setting;
-      EXPECT_NE(show(table).find(way.setting), std::string::npos);
+    EXPECT_FALSE(table.suggestions.empty());
+    for (const Suggestion& each : table.suggestions) {
+      EXPECT_LE(each.bytes, table.budget) << each.setting;
+      EXPECT_NE(show(table).find(each.setting), std::string::npos);
     }
-    EXPECT_EQ(to_json(table).at("ways").size(), table.ways.size());
+    EXPECT_EQ(to_json(table).at("ways").size(), table.suggestions.size());
   }
 }
 

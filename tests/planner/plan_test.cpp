@@ -11,6 +11,7 @@
 #include "families/list.h"
 #include "memory/allocator.h"
 #include "planner/calibration.h"
+#include "planner/input.h"
 #include "planner/measurements.h"
 #include "planner/own_cache.h"
 #include "planner/plan_json.h"
@@ -35,7 +36,7 @@ struct Planner : OwnCache {
 };
 
 TEST_F(Planner, ALargeBudgetTakesTheLargestMicroBatchThatPays) {
-  Plan plan = make_plan(config);
+  Plan plan = make_plan(input_of(config));
   EXPECT_EQ(plan.micro_batch, 64);  // 4,096 tokens at once
   EXPECT_EQ(plan.micros, 1);
   EXPECT_GT(plan.predicted.seconds, 0);
@@ -43,10 +44,10 @@ TEST_F(Planner, ALargeBudgetTakesTheLargestMicroBatchThatPays) {
 }
 
 TEST_F(Planner, ASmallerBudgetTakesASmallerMicroBatchThatFits) {
-  make_plan(config);  // what is measured first brings buffers of libraries that stay: the process grows by them
-  Plan whole = make_plan(config);
+  make_plan(input_of(config));  // what is measured first brings buffers of libraries that stay: the process grows by them
+  Plan whole = make_plan(input_of(config));
   config.memory.ram = Bytes(whole.predicted_peak().value - whole.predicted.peak_bytes / 4);
-  Plan plan = make_plan(config);
+  Plan plan = make_plan(input_of(config));
   EXPECT_LT(plan.micro_batch, whole.micro_batch);
   EXPECT_EQ(plan.micro_batch * plan.micros, config.train.batch);
   EXPECT_LE(plan.predicted_peak(), plan.budget);
@@ -61,7 +62,7 @@ TEST_F(Planner, APipelinesStepCountsWhatStagesWaitForEachOther) {
   config.parallel.pipeline = 4;
   const auto with = [&](PipelineOrder schedule) {
     config.parallel.schedule = schedule;
-    return make_plan(config);
+    return make_plan(input_of(config));
   };
   const Plan plan = with(PipelineOrder::one_f_one_b), filled = with(PipelineOrder::zero_bubble);
   ASSERT_EQ(plan.predicted_stages.size(), 4u);
@@ -70,13 +71,13 @@ TEST_F(Planner, APipelinesStepCountsWhatStagesWaitForEachOther) {
     EXPECT_GT(stage.waited_for_ranks, 0);
   }
   EXPECT_LT(filled.predicted.seconds, plan.predicted.seconds);
-  EXPECT_EQ(to_json(plan, config)["predicted"]["stages"].size(), 4u);
+  EXPECT_EQ(to_json(plan, input_of(config))["predicted"]["stages"].size(), 4u);
 }
 
 TEST_F(Planner, WhatCannotFitIsRefusedWithItsBreakdown) {
   config.memory.ram = Bytes(1 << 20);
   try {
-    make_plan(config);
+    make_plan(input_of(config));
     FAIL() << "a megabyte was enough";
   } catch (const UserError& error) {
     EXPECT_EQ(error.parts.key, "memory.ram");
@@ -133,7 +134,7 @@ TEST_F(Planner, StagingIsAmpleWhereWhatStreamsLeavesRoomForIt) {
   const auto plan_within = [&](int64_t ram) -> std::optional<Plan> {
     config.memory.ram = Bytes(ram);
     try {
-      return make_plan(config, Measuring::forbidden);
+      return make_plan(input_of(config), Measuring::forbidden);
     } catch (const UserError&) {
       return std::nullopt;
     }
@@ -167,7 +168,7 @@ TEST_F(Planner, MoreMicroBatchesThanCanBePlannedAreRefusedByName) {
   for (int64_t micro_batch : {0, 1}) {
     config.train.micro_batch = micro_batch;
     try {
-      make_plan(config, Measuring::forbidden);
+      make_plan(input_of(config), Measuring::forbidden);
       FAIL();
     } catch (const UserError& error) {
       EXPECT_NE(std::string(error.what()).find("train.batch: expected at most"), std::string::npos) << error.what();
@@ -184,8 +185,9 @@ TEST_F(Planner, ADamagedCacheIsMeasuredAgain) {
 TEST_F(Planner, ShorterStepsAndDroppedTokensArePlannedAsTheyAre) {
   config.model.shape.layers = 4;
   config.train.micro_batch = 16;
-  const Plan whole = make_plan(config);
-  ShapePlans plans(config, whole);
+  const Plan whole = make_plan(input_of(config));
+  const PlanInput plans_input = input_of(config);
+  ShapePlans plans(plans_input, whole);
   EXPECT_EQ(&plans.at({64, 1, 64, 0}), &whole);
   const Plan half = plans.at({64, 1, 32, 0});
   EXPECT_EQ(half.micros, whole.micros);
@@ -196,16 +198,17 @@ TEST_F(Planner, ShorterStepsAndDroppedTokensArePlannedAsTheyAre) {
   EXPECT_EQ(cut.blocks[1].output_bytes, whole.blocks[1].output_bytes);
 
   config.token_dropping.pacing = {.from = 8, .to = 64, .step = 8, .over = 100};
-  const Plan also_whole = make_plan(config);  // in the end nothing is dropped
+  const Plan also_whole = make_plan(input_of(config));  // in the end nothing is dropped
   EXPECT_EQ(also_whole.predicted.peak_bytes, whole.predicted.peak_bytes);
-  ShapePlans dropping(config, also_whole);
+  const PlanInput dropping_input = input_of(config);
+  ShapePlans dropping(dropping_input, also_whole);
   EXPECT_EQ(&dropping.at({64, 1, 64, 64}), &also_whole);
   const Plan& few = dropping.at({64, 1, 64, 16});
   EXPECT_LT(few.blocks[2].forward_flop, 0.3 * whole.blocks[2].forward_flop);
   EXPECT_EQ(few.blocks[1].forward_flop, whole.blocks[1].forward_flop);  // the first layer sees all
   EXPECT_LT(few.predicted.peak_bytes, whole.predicted.peak_bytes);
   config.token_dropping.pacing.to = 32;
-  const Plan always = make_plan(config);  // the saved memory is in the plan
+  const Plan always = make_plan(input_of(config));  // the saved memory is in the plan
   EXPECT_LT(always.predicted.peak_bytes, whole.predicted.peak_bytes);
 }
 
@@ -219,9 +222,10 @@ TEST_F(Planner, NoStepOfACurriculumNeedsMoreThanThePlanSays) {
         config.curriculum = {{.metric = "length", .apply = CurriculumApply::truncate, .hold = hold,
                               .pacing = {.from = from, .to = 64, .step = 1, .over = 100}}};
         config.token_dropping.pacing = {.from = 4, .to = kept, .step = 4, .over = 50};
-        const Plan plan = make_plan(config);
-        ShapePlans plans(config, plan);
-        for (const auto& [step, shape] : StepShapes(config).changes(200))
+        const Plan plan = make_plan(input_of(config));
+        const PlanInput plans_input = input_of(config);
+  ShapePlans plans(plans_input, plan);
+        for (const auto& [step, shape] : StepShapes(config, config.model.shape.layers).changes(200))
           EXPECT_LE(plans.at(shape).predicted.peak_bytes, plan.predicted.peak_bytes)
               << "step " << step << ": " << shape.sequences() << " of " << shape.length << ", kept " << shape.kept();
       }

@@ -10,6 +10,7 @@
 #include "config/resolved.h"
 #include "families/block_spec.h"
 #include "families/facts.h"
+#include "planner/input.h"
 #include "planner/run_blocks.h"
 #include "recording/dump.h"
 
@@ -80,7 +81,7 @@ void print_facts_of(const NamedModel& model, const std::string& more) {
   std::replace(title.begin(), title.end(), '\n', ';');
   try {
     const Config config = read_run(model, more);
-    print_facts(title, facts_for(config, config.train.micro_batch));
+    print_facts(title, facts_for(input_of(config), config.train.micro_batch));
   } catch (const UserError&) {
     fmt::print("== {}\nrefused\n", title);
   }
@@ -169,7 +170,7 @@ void dump_facts() {
   for (const NamedModel& model : small_models()) {
     print_rank_facts(model);
     const Config config = read_run(model, "parallel: {data: 1}\n");
-    print_facts(model.name + " | ample staging", facts_for(config, config.train.micro_batch, Staging::ample));
+    print_facts(model.name + " | ample staging", facts_for(input_of(config), config.train.micro_batch, Staging::ample));
   }
 }
 

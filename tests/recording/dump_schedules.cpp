@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "planner/fitting.h"
+#include "planner/input.h"
 #include "planner/run_blocks.h"
 #include "planner/strategy.h"
 #include "recording/dump.h"
@@ -261,13 +262,14 @@ void for_each_stage(const std::function<void(StagePlans)>& use,
                     const std::function<void(const std::string&, std::vector<Schedule>)>& plain = {}) {
   for (const Case& it : kCases) {
     const Config config = read_run(model_named(it.model), it.yaml);
-    const auto blocks = facts_for(config, config.train.micro_batch);
-    const int32_t micros = micros_of(config, config.train.micro_batch);
+    const PlanInput input = input_of(config);
+    const auto blocks = facts_for(input, config.train.micro_batch);
+    const int32_t micros = input.micros_of(config.train.micro_batch);
     std::vector<Schedule> steps;
     std::string title = fmt::format("{} | {}", it.model, it.yaml);
     std::replace(title.begin(), title.end(), '\n', ';');
-    for (int32_t stage = 0; stage < stages_of(config); stage++) {
-      const StrategyLimits limits = limits_of(config, blocks, stage, 0);
+    for (int32_t stage = 0; stage < input.layout.pipeline; stage++) {
+      const StrategyLimits limits = limits_of(input, blocks, stage, 0);
       use({fmt::format("{} stage {}", title, stage), blocks, micros, limits, {}});
       steps.push_back(training_schedule(blocks, micros, limits.plain()));
     }

@@ -15,7 +15,6 @@
 #include "memory/allocator.h"
 #include "planner/own_cache.h"
 #include "temp_dir.h"
-#include "train/agreement.h"
 
 namespace megalith {
 namespace {
@@ -47,7 +46,6 @@ struct FailingRun : OwnCache {
                                       "run: {{dir: {}}}\n",
                                       kVocabulary, dir.path().string()),
                           "test.yaml", "test");
-    config.parallel.data = 1;
   }
 
   // Runs to the end. Returns the result, or throws what the loop throws.
@@ -56,15 +54,17 @@ struct FailingRun : OwnCache {
     TokenSources sources;
     sources.push_back(std::make_unique<FailingSource>(armed, fail));
     const Dataset data(std::move(sources), {}, config.data, config.objective, {.vocab_size = kVocabulary}, 1, 2);
-    const StepShapes shapes(config);
-    const Plan plan = make_plan(config, Measuring::forbidden);
-    Engine engine(config.model.shape, config.train, 1, /*training=*/true,
+    ForeseenTokenizer tokenizer(/*begun=*/false);
+    const Run prepared = prepare_run(config, {.tokenizer = tokenizer});
+    const PlanInput input = plan_input(prepared);
+    const Plan plan = make_plan(input, Measuring::forbidden);
+    Engine engine(prepared.shape, config.train, 1, /*training=*/true,
                   {plan.strategy.placement, "", {}, plan.micros, plan.staging, nullptr});
     engine.state().initialise(1);
     launch::StatusPage page;
     const RunDirectory directory(dir.path());
     armed = fail != nullptr;
-    return TrainingLoop(config, plan, directory, engine, data, shapes, nullptr, page).run({});
+    return TrainingLoop({prepared, input, plan, directory, engine, data, nullptr, page}).run({});
   }
 
   nlohmann::json summary() const { return parse_json(read_file(dir / "summary.json")); }

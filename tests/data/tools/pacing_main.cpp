@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
     write_deepspeed_index(argv[2], argv[3], nlohmann::json::parse(std::cin).get<std::vector<double>>());
   } else if (what == "pacing") {
     const Config config = load_config(argv[2], {});
-    const StepShapes shapes(config);
+    const StepShapes shapes(config, config.model.shape.layers);
     for (int64_t step = 0; step < std::atoll(argv[3]); step++) {
       nlohmann::json limits = nlohmann::json::array();
       auto add = [&](const PacingSettings& pacing) {

@@ -1,0 +1,67 @@
+#include "run/tokenizer_source.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "run/data_files.h"
+#include "text/bpe_trainer.h"
+
+namespace megalith {
+namespace {
+
+std::string train_tokenizer(const Config& config, const std::function<void(const std::string&)>& say) {
+  auto files = expand_files(text_entries(config.data.train));
+  if (files.empty())
+    throw UserError({"", "data.tokenizer", "text in data.train to train a tokenizer on", "token shards only",
+                     "give the tokenizer that made the shards"});
+  say(fmt::format("training a tokenizer of {} tokens", config.data.tokenizer.train_vocab));
+  std::vector<std::string> special{"<|endoftext|>"};
+  if (config.objective.kind == Objective::masked) special.push_back("<|mask|>");
+  BpeTrainerOptions options;
+  options.corpus = corpus_options(config.data);
+  return train_bpe(files, config.data.tokenizer.train_vocab, special, {}, options);
+}
+
+}  // namespace
+
+int64_t KeptTokenizer::vocabulary(const Config& config, std::vector<std::string>&) {
+  const std::filesystem::path kept = directory_.file("tokenizer.json");
+  if (std::filesystem::exists(kept)) {
+    tokenizer_ = load_tokenizer(kept);
+    return tokenizer_->vocab_size();
+  }
+  if (!config.data.tokenizer.path.empty())
+    tokenizer_ = load_tokenizer(config.data.tokenizer.path);
+  else if (config.data.tokenizer.train_vocab > 0)
+    tokenizer_ = parse_tokenizer_json(train_tokenizer(config, say_), kept.string());
+  else if (!config.model.from.empty())
+    tokenizer_ = tokenizer_of_folder(config.model.from);
+  if (!tokenizer_) return 0;
+  for (const auto& [name, content] : tokenizer_->files()) write_file_atomically(directory_.file(name), content);
+  return tokenizer_->vocab_size();
+}
+
+int64_t ForeseenTokenizer::vocabulary(const Config& config, std::vector<std::string>& notes) {
+  const auto take = [&](std::unique_ptr<Tokenizer> tokenizer, const std::string& from) -> int64_t {
+    tokenizer_ = std::move(tokenizer);
+    if (!tokenizer_) return 0;
+    notes.push_back(fmt::format("vocabulary of {} tokens from {}", tokenizer_->vocab_size(), from));
+    return tokenizer_->vocab_size();
+  };
+  const TokenizerSettings& wanted = config.data.tokenizer;
+  const std::filesystem::path kept = std::filesystem::path(config.run.dir) / "tokenizer.json";
+  if (begun_ && std::filesystem::exists(kept)) return take(load_tokenizer(kept), kept.string());
+  if (!wanted.path.empty()) return take(load_tokenizer(wanted.path), wanted.path);
+  if (wanted.train_vocab > 0) {
+    if (config.model.shape.vocab == 0)
+      notes.push_back(
+          fmt::format("vocabulary of {} tokens as data.tokenizer asks for: the tokenizer is trained when the run begins",
+                      wanted.train_vocab));
+    return wanted.train_vocab;
+  }
+  if (!config.model.from.empty()) return take(tokenizer_of_folder(config.model.from), config.model.from);
+  return 0;
+}
+
+}  // namespace megalith

@@ -1,0 +1,91 @@
+#include "train/rank_setup.h"
+
+#include <cstring>
+#include <type_traits>
+
+#include "base/error.h"
+#include "memory/allocator.h"
+
+namespace megalith {
+namespace {
+
+void share_memory_on_host(World& world) {
+  const auto ranks = std::ssize(world.neighbours());
+  const SharedState state = ranks > 1 ? share_state(ranks) : SharedState{};
+  world.share({state.fd, state.base, state.bytes});
+}
+
+void agree_on_all(World& world, Agreed& agreed) {
+  static_assert(std::is_trivially_copyable_v<Agreed>);
+  const std::string_view mine(reinterpret_cast<const char*>(&agreed), sizeof(agreed));
+  const std::vector<std::string> all = world.all_gather(mine);
+  for (size_t rank = 0; rank < all.size(); rank++) {
+    Agreed theirs;
+    std::memcpy(&theirs, all[rank].data(), sizeof(theirs));
+    if (rank == 0) agreed.speeds = theirs.speeds;
+    agreed.process = std::max(agreed.process, theirs.process);
+    agreed.budget = std::min(agreed.budget, theirs.budget);
+  }
+}
+
+}  // namespace
+
+RankSetup::RankSetup(World* world, const Layout& layout) : world_(world) {
+  if (!world_) return;
+  share_memory_on_host(*world_);
+  groups_.emplace(*world_, layout);
+}
+
+void RankSetup::leader_first(const std::function<void()>& work, const std::function<void(FarHosts&)>& bring) {
+  if (leads()) work();
+  if (world_) world_->barrier();
+  const bool second = far_ && far_->far() && far_->leads_host();
+  if (far_) bring(*far_);
+  if (second) work();
+  if (far_) world_->barrier();
+  if (!leads() && !second) work();
+}
+
+std::optional<Found> RankSetup::broadcast_checkpoint(const std::optional<Found>& found) {
+  if (!world_) return found;
+  const std::string text = world_->broadcast(found ? fmt::format("{} {}", found->step, found->dir.string()) : "", 0);
+  const size_t space = text.find(' ');
+  if (space == std::string::npos) return std::nullopt;
+  return Found{std::stoll(text.substr(0, space)), text.substr(space + 1)};
+}
+
+void RankSetup::find_far_hosts(const std::filesystem::path& run_dir) {
+  if (!world_ || world_->hosts() == 1) return;
+  far_.emplace(*world_, run_dir);
+  if (!far_->any()) far_.reset();
+}
+
+void RankSetup::check_same_admissions(const std::string& admissions) {
+  if (!world_) return;
+  const std::vector<std::string> all = world_->all_gather(admissions);
+  for (size_t rank = 1; rank < all.size(); rank++)
+    if (all[rank] != all[0])
+      throw UserError({"", "curriculum", "the same difficulties on all ranks",
+                       fmt::format("others on rank {} than on rank 0", rank),
+                       "a metric's file or the data are not the same on its host: copy those of rank 0's"});
+}
+
+Agree RankSetup::agree() {
+  if (!world_) return {};
+  return [this](Agreed& agreed) { agree_on_all(*world_, agreed); };
+}
+
+std::filesystem::path RankSetup::spill_folder(const std::string& spill) const {
+  if (!groups_ || spill.empty()) return spill;
+  return std::filesystem::path(spill) / fmt::format("rank-{}", groups_->mesh().rank());
+}
+
+Observed::Observed(World* world, StatusObserver& observer) : world_(world) {
+  if (world_) world_->observe(&observer);
+}
+
+Observed::~Observed() {
+  if (world_) world_->observe(nullptr);
+}
+
+}  // namespace megalith
