@@ -14,8 +14,6 @@
 #include "data/deepspeed_index.h"
 #include "data/sample_metrics.h"
 #include "engine/threads.h"
-#include "memory/machine.h"
-#include "run/outlook.h"
 #include "run/prepare_data.h"
 #include "text/utf8.h"
 

@@ -1,5 +1,4 @@
 // memory and simulate: what a run needs and what its step looks like; nothing is trained, nothing left behind.
-#include <ATen/Parallel.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include "cli/run_file.h"
 #include "commands/commands.h"
 #include "config/resolve_layout.h"
+#include "engine/threads.h"
 #include "families/family.h"
 #include "planner/memory_table.h"
 #include "planner/plan_json.h"
@@ -67,7 +67,7 @@ Foreseen foresee(const Config& config, int ranks) {
   auto tokenizer = std::make_unique<ForeseenTokenizer>(checkpoint.has_value());
   Run run = prepare_run(checkpoint ? resume_config(directory, config, layout) : config,
                         {.mesh = Mesh(layout), .host_ranks = layout.ranks(), .resume = checkpoint, .tokenizer = *tokenizer});
-  at::set_num_threads(static_cast<int>(run.threads));
+  set_threads(run.threads);
   PlanInput input = plan_input(run);
   return {std::move(tokenizer), std::move(run), std::move(input)};
 }

@@ -1,6 +1,5 @@
 #include "train/train.h"
 
-#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -16,6 +15,7 @@
 #include "engine/block_store.h"
 #include "engine/simulated_device.h"
 #include "engine/state_pieces.h"
+#include "engine/threads.h"
 #include "families/family.h"
 #include "inference/load_model.h"
 #include "memory/allocator.h"
@@ -172,7 +172,7 @@ TrainResult train(const Config& config, World* world, launch::StatusPage& page) 
   KeptTokenizer tokenizer(directory, say);
   const auto [run, data] = prepare(settings, checkpoint, ranks, directory, tokenizer);
 
-  at::set_num_threads(static_cast<int>(run.threads));
+  set_threads(run.threads);
   const PlanInput input = plan_input(run);
   const Plan plan = make_plan(input, Measuring::allowed, ranks.agree());
   set_allocation_budget(Bytes(plan.budget.value - plan.process.value));
