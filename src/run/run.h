@@ -21,7 +21,7 @@ struct Plan;
 struct Run {
   Config config;                   // as written; of a resumed run, merged with the settings that it began with
   ModelShape shape;                // complete, with the vocabulary
-  Mesh mesh;                       // of the rank that asks
+  Mesh mesh = Mesh();              // of the rank that asks
   int32_t host_ranks = 1;          // that share the host's memory and cores
   int64_t threads = 1;             // of a rank
   std::optional<Found> resume;     // the checkpoint to resume from; empty: the run begins

@@ -45,7 +45,7 @@ class DifficultiesTest : public testing::Test {
   }
   const TempDir folder_;
   const RunDirectory directory_{folder_.path() / "run"};
-  Run run_{.shapes = StepShapes(1, kSequence)};
+  megalith::Run run_{.shapes = StepShapes(1, kSequence)};
   int64_t read_ = 0, stop_at_ = 0;
   std::unique_ptr<Dataset> data_;
 };

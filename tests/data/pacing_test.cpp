@@ -85,10 +85,10 @@ TEST(StepShapes, CountsWhatStepsTakeForEveryWayToShortenThem) {
                                {CurriculumApply::truncate, Hold::tokens},
                                {CurriculumApply::reshape, Hold::tokens}}) {
       Config config = config_with(apply, hold, pacing);
-      expect_as_counted(config, config.model.shape.layers);
+      expect_as_counted(config);
       for (const PacingSettings& kept : {formula(6, 80, 2, 200), by_tokens, table}) {
         config.token_dropping.pacing = kept;
-        expect_as_counted(config, config.model.shape.layers);
+        expect_as_counted(config);
       }
     }
 }

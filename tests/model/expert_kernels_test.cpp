@@ -93,9 +93,9 @@ TEST(ExpertRows, GoThereAndComeBack) {
     const at::Tensor sums = sum_rows(gathered, begin, rows), more = sum_rows(gathered, begin, rows, onto);
     const double counts[] = {1, 1, 0, 2, 1};
     for (int64_t t = 0; t < 5; t++) {
-      EXPECT_LT((sums.select(0, t).to(at::kDouble) - counts[t] * x.select(0, t).to(at::kDouble)).abs().max().item<double>(),
+      EXPECT_LT(sums.select(0, t).to(at::kDouble).sub(x.select(0, t).to(at::kDouble).mul(counts[t])).abs().max().item<double>(),
                 0.02);
-      EXPECT_LT((more.select(0, t).to(at::kDouble) - sums.select(0, t).to(at::kDouble) - onto.select(0, t).to(at::kDouble))
+      EXPECT_LT(more.select(0, t).to(at::kDouble).sub(sums.select(0, t).to(at::kDouble)).sub(onto.select(0, t).to(at::kDouble))
                     .abs()
                     .max()
                     .item<double>(),

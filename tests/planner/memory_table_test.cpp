@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "engine/block_store.h"
 #include "engine/engine.h"
 #include "engine/state_pieces.h"
 #include "families/family.h"

@@ -55,7 +55,7 @@ struct FailingRun : OwnCache {
     sources.push_back(std::make_unique<FailingSource>(armed, fail));
     const Dataset data(std::move(sources), {}, config.data, config.objective, {.vocab_size = kVocabulary}, 1, 2);
     ForeseenTokenizer tokenizer(/*begun=*/false);
-    const Run prepared = prepare_run(config, {.tokenizer = tokenizer});
+    const megalith::Run prepared = prepare_run(config, {.tokenizer = tokenizer});
     const PlanInput input = plan_input(prepared);
     const Plan plan = make_plan(input, Measuring::forbidden);
     Engine engine(prepared.shape, config.train, 1, /*training=*/true,

@@ -38,15 +38,15 @@ int main(int argc, char** argv) try {
     auto begin = std::chrono::steady_clock::now();
     auto counts = megalith::tokenize_corpus(files, {}, *tokenizer, argv[3], {.threads = 2});
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    std::cout << print_json(json{took.count(), counts.text_bytes, counts.tokens}) << '\n';
+    std::cout << megalith::print_json(json{took.count(), counts.text_bytes, counts.tokens}) << '\n';
     return 0;
   }
   for (std::string line; std::getline(std::cin, line);) {
-    json in = parse_json(line);
+    json in = megalith::parse_json(line);
     json out = mode == "file"     ? json(tokenizer->files().front().second)
                : mode == "decode" ? json(tokenizer->decode(in.get<std::vector<megalith::TokenId>>()))
                                   : json(tokenizer->encode(in.get<std::string>(), mode == "encode_special"));
-    std::cout << print_any_json(out) << '\n';
+    std::cout << megalith::print_any_json(out) << '\n';
   }
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());

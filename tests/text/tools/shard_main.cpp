@@ -25,7 +25,7 @@ void read(const char* prefix) {
   }
   nlohmann::json all{{"type", shard.width() == TokenWidth::uint16 ? "uint16" : "int32"},
                      {"documents", documents}};
-  std::cout << print_json(all) << '\n';
+  std::cout << megalith::print_json(all) << '\n';
 }
 
 void write(const char* prefix, const std::string& type) {
