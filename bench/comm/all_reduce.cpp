@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
     world = World::join();
     rank = world->rank();
     ranks = world->size();
-    if (kind == "shared") world->share({fd, static_cast<std::byte*>(memory), largest});
+    if (kind == "shared") world->share_memory({fd, static_cast<std::byte*>(memory), largest});
     std::vector<int> members;
     for (int r = 0; r < ranks; r++) members.push_back(r);
     channel = std::make_unique<Channel>(world->channel(members, "bench"));

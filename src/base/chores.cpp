@@ -76,10 +76,10 @@ void Chores::do_all() {
   }
 }
 
-void Chores::wait(Chore& chore, Patience patience) {
+void Chores::wait(Chore& chore, Backoff patience) {
   std::unique_lock lock(mutex_);
   while (chore.state != State::done) {
-    if (chore.state == State::waits && (patience == Patience::none || !somebody_comes())) {
+    if (chore.state == State::waits && (patience == Backoff::none || !somebody_comes())) {
       std::erase_if(queue_, [&](const auto& other) { return other.get() == &chore; });
       waiting_.fetch_sub(1);
       take(lock, chore);
@@ -109,11 +109,11 @@ void HandedOver::add(std::function<void()> work) { chores_.push_back(Chores::of_
 bool HandedOver::done(int64_t number) const { return Chores::of_process().done(*chores_[static_cast<size_t>(number)]); }
 
 void HandedOver::wait(int64_t number) {
-  Chores::of_process().wait(*chores_[static_cast<size_t>(number)], Chores::Patience::some);
+  Chores::of_process().wait(*chores_[static_cast<size_t>(number)], Chores::Backoff::some);
 }
 
 void HandedOver::finish(int64_t number) {
-  Chores::of_process().wait(*chores_[static_cast<size_t>(number)], Chores::Patience::none);
+  Chores::of_process().wait(*chores_[static_cast<size_t>(number)], Chores::Backoff::none);
 }
 
 void HandedOver::wait_all() {

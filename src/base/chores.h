@@ -50,8 +50,8 @@ class Chores {
   static int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
   bool somebody_comes() const;
   std::shared_ptr<Chore> post(std::function<void()> work);
-  enum class Patience : uint8_t { some, none };
-  void wait(Chore& chore, Patience patience);
+  enum class Backoff : uint8_t { some, none };
+  void wait(Chore& chore, Backoff patience);
   bool done(const Chore& chore);
   void do_all();
   void take(std::unique_lock<std::mutex>& lock, Chore& chore);

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/aside_file.h"
+#include "base/atomic_file.h"
 #include "base/error.h"
 
 namespace megalith {
@@ -46,7 +46,7 @@ std::string read_file(const std::filesystem::path& path) {
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
-  AsideFile file(path);
+  AtomicFile file(path);
   file.put(content);
   file.end();
   file.give_name();
@@ -54,7 +54,7 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 }
 
 bool write_file_if_absent(const std::filesystem::path& path, std::string_view content) {
-  AsideFile file(path);
+  AtomicFile file(path);
   file.put(content);
   file.end();
   const bool written = file.give_name_if_free();

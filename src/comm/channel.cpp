@@ -86,7 +86,7 @@ void Channel::State::meet() {
       continue;
     }
     if (theirs.reached(step)) continue;
-    Patience patience(world.waits, doing, name, rank);
+    Backoff patience(world.waits, doing, name, rank);
     while (!theirs.reached(step)) {
       world.mpi->progress();  // what this rank sends to other hosts may be what its neighbour waits for
       if (!patience.looks_again()) patience.nap();

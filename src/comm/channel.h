@@ -4,7 +4,7 @@
 // Every member makes the same calls in the same order. Sums are taken in the order of the members, element by
 // element, whatever the timing, the sizes, the kind of memory or the hosts: a rerun gives the same bits.
 //
-// On one host, buffers inside shared regions (World::share) are worked on where they lie; others pass through
+// On one host, buffers inside shared regions (World::share_memory) are worked on where they lie; others pass through
 // bounded windows. Between hosts partial sums and results travel in pieces through MPI.
 #pragma once
 #include <cstddef>

@@ -101,7 +101,7 @@ DescriptorPost::Letter DescriptorPost::receive_if_any() const {
 
 DescriptorPost::Letter DescriptorPost::receive(const WaitControl& control) const {
   static const std::string channel = "start";
-  Patience patience(control, "shared memory", channel, -1);
+  Backoff patience(control, "shared memory", channel, -1);
   while (true) {
     Letter letter = receive_if_any();
     if (letter.rank >= 0) return letter;

@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "comm/patience.h"
+#include "comm/backoff.h"
 #include "comm/shared_memory.h"
 
 namespace megalith {

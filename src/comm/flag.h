@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "comm/patience.h"
+#include "comm/backoff.h"
 
 namespace megalith {
 
@@ -25,7 +25,7 @@ static_assert(std::atomic<uint32_t>::is_always_lock_free);
 inline void await(Flag& flag, uint32_t target, const WaitControl& control, const char* what,
                   const std::string& channel, int peer) {
   if (flag.reached(target)) return;
-  Patience patience(control, what, channel, peer);
+  Backoff patience(control, what, channel, peer);
   while (!flag.reached(target)) {
     if (!patience.looks_again()) flag.sleep(target);
   }

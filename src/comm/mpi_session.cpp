@@ -123,7 +123,7 @@ void MpiSession::finalize() {
 
 void MpiSession::wait(MPI_Request& request, const WaitControl& control, const char* what) {
   if (done(request)) return;
-  Patience patience(control, what, kStart, -1);
+  Backoff patience(control, what, kStart, -1);
   while (!done(request)) {
     if (!patience.looks_again()) patience.nap();
   }
@@ -156,7 +156,7 @@ void Transfers::receive(std::span<std::byte> data, int from, int tag) {
 void Transfers::wait(const WaitControl& control, const char* what, const std::string& channel, int peer) {
   session_.drop_done(under_way_);
   if (under_way_.empty()) return;
-  Patience patience(control, what, channel, peer);
+  Backoff patience(control, what, channel, peer);
   while (!under_way_.empty()) {
     if (session_.drop_done(under_way_)) {
       patience.start_over();

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/patience.h"
+#include "comm/backoff.h"
 
 namespace megalith {
 

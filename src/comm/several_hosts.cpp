@@ -37,7 +37,7 @@ class BetweenHosts {
 
  private:
   // What a task works with on its way: a partial sum, and the form in which it travels where that is another.
-  struct Part {
+  struct SliceTask {
     std::byte* sum = nullptr;
     std::byte* packed = nullptr;
     MPI_Request coming = MPI_REQUEST_NULL, going = MPI_REQUEST_NULL;
@@ -48,10 +48,10 @@ class BetweenHosts {
   void list_tasks(int64_t round);
   void list_result(size_t slice, int64_t round);
   bool packs() const { return wire_ == Wire::bf16 && whole_.element == Element::float32; }
-  static void pack(Part& part, int64_t n) {
+  static void pack(SliceTask& part, int64_t n) {
     pack_bf16(reinterpret_cast<uint16_t*>(part.packed), reinterpret_cast<const float*>(part.sum), n);
   }
-  static void unpack(Part& part, int64_t n) {
+  static void unpack(SliceTask& part, int64_t n) {
     unpack_bf16(reinterpret_cast<float*>(part.sum), reinterpret_cast<const uint16_t*>(part.packed), n);
   }
   int64_t count(const Task& task) const { return rounds_[static_cast<size_t>(task.round)].count[task.slice]; }
@@ -59,10 +59,10 @@ class BetweenHosts {
   std::byte* at(const Task& task, int member) const;
 
   void ask_ahead();
-  void add(const Task& task, Part& part);
-  void hand_on(const Task& task, Part& part);
+  void add(const Task& task, SliceTask& part);
+  void emit_pieces(const Task& task, SliceTask& part);
   void spread(const Task& task, const void* values);
-  void send(const Task& task, Part& part, const void* data, int64_t bytes);
+  void send(const Task& task, SliceTask& part, const void* data, int64_t bytes);
   void wait(MPI_Request& request, int peer);
   void lay_out(int64_t round);
   void fetch(int64_t round);
@@ -79,7 +79,7 @@ class BetweenHosts {
   std::vector<Round> rounds_;
   std::vector<Task> tasks_;
   std::vector<size_t> end_of_round_;        // in tasks_
-  std::vector<Part> parts_;                 // task i uses parts_[i % size]
+  std::vector<SliceTask> parts_;                 // task i uses parts_[i % size]
   size_t done_ = 0, asked_ = 0;             // tasks
 };
 
@@ -119,7 +119,7 @@ BetweenHosts::BetweenHosts(Channel::State& channel, Collective kind, Buffer whol
 }
 
 BetweenHosts::~BetweenHosts() {
-  for (Part& part : parts_) {
+  for (SliceTask& part : parts_) {
     c_.world.mpi->forget(part.coming);
     c_.world.mpi->forget(part.going);
   }
@@ -200,17 +200,17 @@ void BetweenHosts::work() {
     for (; done_ < end_of_round_[static_cast<size_t>(round)]; done_++) {
       ask_ahead();
       const Task& task = tasks_[done_];
-      Part& part = parts_[done_ % parts_.size()];
+      SliceTask& part = parts_[done_ % parts_.size()];
       if (task.from >= 0) wait(part.coming, task.from);
       wait(part.going, -1);
-      task.sums ? add(task, part) : hand_on(task, part);
+      task.sums ? add(task, part) : emit_pieces(task, part);
     }
     if (buffers_.empty()) {
       c_.meet();
       if (round >= lag_) fetch(round - lag_);
     }
   }
-  for (Part& part : parts_) wait(part.going, -1);
+  for (SliceTask& part : parts_) wait(part.going, -1);
   if (buffers_.empty()) c_.turn += static_cast<uint32_t>(rounds_.size());
 }
 
@@ -218,7 +218,7 @@ void BetweenHosts::work() {
 void BetweenHosts::ask_ahead() {
   for (; asked_ < std::min(tasks_.size(), done_ + 4); asked_++) {
     const Task& task = tasks_[asked_];
-    Part& part = parts_[asked_ % parts_.size()];
+    SliceTask& part = parts_[asked_ % parts_.size()];
     if (task.from < 0) continue;
     if (asked_ == done_) wait(part.going, -1);
     if (!c_.world.mpi->done(part.going)) return;
@@ -228,7 +228,7 @@ void BetweenHosts::ask_ahead() {
   }
 }
 
-void BetweenHosts::add(const Task& task, Part& part) {
+void BetweenHosts::add(const Task& task, SliceTask& part) {
   const int64_t n = count(task);
   if (packs() && task.from >= 0) unpack(part, n);
   for (int p = runs_[task.run].first; p < runs_[task.run].end; p++) {
@@ -255,7 +255,7 @@ void BetweenHosts::add(const Task& task, Part& part) {
   if (task.to >= 0) packs() ? send(task, part, part.packed, n * 2) : send(task, part, values, n * width_);
 }
 
-void BetweenHosts::hand_on(const Task& task, Part& part) {
+void BetweenHosts::emit_pieces(const Task& task, SliceTask& part) {
   const int64_t n = count(task);
   if (task.from < 0) {  // this member's own slice of an all-gather
     const std::byte* own = whole_.data + rounds_[static_cast<size_t>(task.round)].in_whole[task.slice] * width_;
@@ -276,14 +276,14 @@ void BetweenHosts::spread(const Task& task, const void* values) {
   }
 }
 
-void BetweenHosts::send(const Task& task, Part& part, const void* data, int64_t bytes) {
+void BetweenHosts::send(const Task& task, SliceTask& part, const void* data, int64_t bytes) {
   const int tag = task.sums && task.run + 1 < runs_.size() ? c_.tag : c_.tag + 1;
   part.going = c_.world.mpi->send(data, bytes, c_.members[static_cast<size_t>(task.to)], tag);
 }
 
 void BetweenHosts::wait(MPI_Request& request, int peer) {
   if (c_.world.mpi->done(request)) return;
-  Patience patience(c_.world.waits, c_.doing, c_.name, peer < 0 ? -1 : c_.members[static_cast<size_t>(peer)]);
+  Backoff patience(c_.world.waits, c_.doing, c_.name, peer < 0 ? -1 : c_.members[static_cast<size_t>(peer)]);
   while (!c_.world.mpi->done(request)) {
     if (!patience.looks_again()) patience.nap();
   }

@@ -122,7 +122,7 @@ int World::hosts() const { return state_->hosts; }
 int World::host_of(int rank) const { return state_->host_of.at(static_cast<size_t>(rank)); }
 const std::vector<int>& World::neighbours() const { return state_->neighbours; }
 
-void World::share(const Region& region) {
+void World::share_memory(const Region& region) {
   MEGALITH_ASSERT(!state_->shared, "a rank shares one region");
   state_->shared = true;
   state_->region = region;

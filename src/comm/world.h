@@ -43,7 +43,7 @@ class World {
   // Collective over all ranks, at most once, before the channels that are to profit: buffers inside the region
   // are exchanged without copies. A rank with nothing to share passes an empty region. Region and mapping stay
   // until the world ends.
-  void share(const Region& region);
+  void share_memory(const Region& region);
 
   // Collective over `members` (ranks in the order of their places; this one among them): every rank makes the
   // channels it belongs to in one order that all agree on. The channel must not outlive the world.

@@ -7,7 +7,7 @@
 
 #include "comm/descriptor_post.h"
 #include "comm/mpi_session.h"
-#include "comm/patience.h"
+#include "comm/backoff.h"
 #include "comm/shared_memory.h"
 #include "comm/world.h"
 
@@ -30,7 +30,7 @@ struct World::State {
   std::vector<Mapping> arenas;
   int64_t arena_used = 0;
 
-  // What World::share announced: this rank's own, and the others' by rank.
+  // What World::share_memory announced: this rank's own, and the others' by rank.
   bool shared = false;
   Region region;
   std::vector<Mapping> regions;

@@ -3,7 +3,7 @@
 #include "commands/commands.h"
 #include "config/presets.h"
 #include "engine/threads.h"
-#include "memory/disk_way.h"
+#include "memory/io_method.h"
 #include "memory/machine.h"
 #include "planner/calibration.h"
 #include "planner/measurements.h"
@@ -31,7 +31,7 @@ CommandResult run_doctor(const CommandContext& context, const DoctorArguments& a
                         {"memory_bandwidth", speeds.memory_bandwidth},
                         {"disk_write", speeds.disk_write}};
   if (!spill.empty()) {
-    const std::string way = describe(choose_disk_way(spill));
+    const std::string way = describe(choose_io_method(spill));
     text += fmt::format("spilling by       {}\nspill read        {:.2f} GB/s\nspill write       {:.2f} GB/s\n"
                         "spill both        {:.2f} GB/s together\n",
                         way, speeds.spill_read / 1e9, speeds.spill_write / 1e9, speeds.spill_mixed / 1e9);

@@ -68,7 +68,7 @@ Dataset::Dataset(std::vector<TrainingSet> train, TokenSources valid, const DataS
       too_little(valid_, "data.valid", fmt::format("one sequence (data.sequence {})", sequence_),
                  sequence_ + 1, "use a smaller data.sequence, more text, or data.valid_fraction instead");
   }
-  for (const Part& part : parts_) check_some(part.stream);
+  for (const TrainingStream& part : streams_) check_some(part.stream);
   check_some(valid_);
 }
 
@@ -92,7 +92,7 @@ void Dataset::divide(TokenSources sources, double fraction, int64_t needed, cons
                enough * sequence_ + 1 + boundary, "use a smaller data.sequence or train.batch, or more text");
   }
   const int64_t trained = samples - held;
-  parts_.push_back({std::move(stream), SampleOrder(trained, seed_, parts_.size()), samples_, held,
+  streams_.push_back({std::move(stream), SampleOrder(trained, seed_, streams_.size()), samples_, held,
                     trained * sequence_ + boundary});
   samples_ += trained;
   valid_samples_ += held;
@@ -182,8 +182,8 @@ void Dataset::drop_tokens(std::vector<int64_t> layers, bool keep_special) {
 
 void Dataset::follow(StepShapes shapes, std::span<const Filter> filters) {
   shapes_ = std::move(shapes);
-  for (size_t set = 0; set < parts_.size() && !filters.empty(); set++) {
-    Part& part = parts_[set];
+  for (size_t set = 0; set < streams_.size() && !filters.empty(); set++) {
+    TrainingStream& part = streams_[set];
     auto draws_before = [this, set](int64_t step) {
       const int64_t samples = shapes_->samples_before(step);
       return blend_ ? blend_->drawn(set, samples) : samples;
@@ -200,14 +200,14 @@ int64_t Dataset::samples_before(int64_t step, int64_t batch) const {
 
 std::vector<Dataset::Drawn> Dataset::draw(int64_t step, int64_t batch) const {
   std::vector<std::vector<EpochSample>> admitted;  // by part
-  for (const Part& part : parts_)
+  for (const TrainingStream& part : streams_)
     admitted.push_back(part.admitted ? part.admitted->draw(step) : std::vector<EpochSample>{});
   std::vector<Drawn> drawn;
-  std::vector<size_t> used(parts_.size());
+  std::vector<size_t> used(streams_.size());
   const int64_t end = samples_before(step + 1, batch);
   for (int64_t position = samples_before(step, batch); position < end; position++) {
     const Blend::Place place = blend_ ? blend_->at(position) : Blend::Place{0, position};
-    const Part& part = parts_[place.set];
+    const TrainingStream& part = streams_[place.set];
     drawn.push_back({part, part.admitted ? admitted[place.set][used[place.set]++] : part.order.at(place.index)});
   }
   return drawn;
@@ -238,7 +238,7 @@ Batch Dataset::train_batch(int64_t step, int64_t batch) const {
 Dataset::Source Dataset::valid_source(int64_t sample) const {
   if (!valid_.sources().empty()) return {valid_, sample * sequence_};
   if (valid_order_) sample = static_cast<int64_t>((*valid_order_)(static_cast<uint64_t>(sample)));
-  auto part = parts_.begin();
+  auto part = streams_.begin();
   for (; sample >= part->held_out; part++) sample -= part->held_out;
   return {part->stream, part->held_begin + sample * sequence_};
 }
@@ -258,17 +258,17 @@ Batch Dataset::valid_batch(int64_t index, int64_t batch) const {
 std::vector<double> Dataset::epochs_after(int64_t steps, int64_t batch) const {
   const int64_t drawn_of_all = samples_before(steps, batch);
   std::vector<double> epochs;
-  for (size_t i = 0; i < parts_.size(); i++) {
+  for (size_t i = 0; i < streams_.size(); i++) {
     const int64_t drawn = blend_ ? blend_->drawn(i, drawn_of_all) : drawn_of_all;
-    epochs.push_back(parts_[i].admitted ? parts_[i].admitted->passes(steps)
-                                        : static_cast<double>(drawn) / static_cast<double>(parts_[i].order.samples()));
+    epochs.push_back(streams_[i].admitted ? streams_[i].admitted->passes(steps)
+                                        : static_cast<double>(drawn) / static_cast<double>(streams_[i].order.samples()));
   }
   return epochs;
 }
 
 nlohmann::json Dataset::admissions() const {
   nlohmann::json marks;
-  for (const Part& part : parts_)
+  for (const TrainingStream& part : streams_)
     if (part.admitted) marks.push_back(part.admitted->fingerprint());
   return marks;
 }

@@ -88,7 +88,7 @@ class Dataset {
   void check_admissions(const nlohmann::json& saved) const;
 
  private:
-  struct Part {  // a training set
+  struct TrainingStream {  // a training set
     ConcatenatedSource stream;
     SampleOrder order;
     int64_t first_sample;  // number of its first sample, counted through all sets: keys random numbers
@@ -104,12 +104,12 @@ class Dataset {
   void divide(TokenSources sources, double valid_fraction, int64_t needed, const std::string& purpose);
   Source valid_source(int64_t sample) const;
   struct Drawn {  // a sample of a training step
-    const Part& part;
+    const TrainingStream& part;
     EpochSample at;
   };
   int64_t samples_before(int64_t step, int64_t batch) const;  // that the steps before it took
   std::vector<Drawn> draw(int64_t step, int64_t batch) const;
-  const Part& part_of(int64_t sample) const;
+  const TrainingStream& stream_of(int64_t sample) const;
   Batch empty_batch(int64_t sequences, int64_t length) const;
   // One row, as long as the batch says, from the source's beginning on.
   void write(const Source& source, const SampleKey& key, Batch& batch, int64_t row) const;
@@ -118,7 +118,7 @@ class Dataset {
   void check_some(const ConcatenatedSource& stream) const;
   void check(const ConcatenatedSource& stream, int64_t begin, std::span<const int64_t> ids) const;
 
-  std::vector<Part> parts_;
+  std::vector<TrainingStream> streams_;
   std::optional<Blend> blend_;  // of several parts
   ConcatenatedSource valid_;    // empty: validation reads the ends of the parts
   int64_t sequence_;

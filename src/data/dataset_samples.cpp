@@ -8,13 +8,13 @@
 
 namespace megalith {
 
-const Dataset::Part& Dataset::part_of(int64_t sample) const {
-  auto after = std::ranges::upper_bound(parts_, sample, {}, &Part::first_sample);
+const Dataset::TrainingStream& Dataset::stream_of(int64_t sample) const {
+  auto after = std::ranges::upper_bound(streams_, sample, {}, &TrainingStream::first_sample);
   return *std::prev(after);
 }
 
 void Dataset::sample_tokens(int64_t sample, std::span<int64_t> out) const {
-  const Part& part = part_of(sample);
+  const TrainingStream& part = stream_of(sample);
   const int64_t begin = (sample - part.first_sample) * sequence_;
   part.stream.copy(begin, out);
   check(part.stream, begin, out);
@@ -23,7 +23,7 @@ void Dataset::sample_tokens(int64_t sample, std::span<int64_t> out) const {
 Batch Dataset::sample_batch(int64_t first, int64_t count) const {
   Batch result = empty_batch(count, sequence_);
   for (int64_t sample = first; sample < first + count; sample++) {
-    const Part& part = part_of(sample);
+    const TrainingStream& part = stream_of(sample);
     write({part.stream, (sample - part.first_sample) * sequence_},
           {seed_, static_cast<uint64_t>(sample), SampleKey::kValidation}, result, sample - first);
   }
@@ -31,7 +31,7 @@ Batch Dataset::sample_batch(int64_t first, int64_t count) const {
 }
 
 int64_t Dataset::longest_document(int64_t sample) const {
-  const Part& part = part_of(sample);
+  const TrainingStream& part = stream_of(sample);
   const int64_t begin = (sample - part.first_sample) * sequence_;
   int64_t longest = 0;
   for (int64_t p = begin; p < begin + sequence_;) {
@@ -47,7 +47,7 @@ int64_t Dataset::longest_document(int64_t sample) const {
 std::string Dataset::fingerprint() const {
   constexpr int64_t kPlaces = 1024, kTokens = 64;
   std::vector<int64_t> facts{sequence_, samples_};
-  for (const Part& part : parts_) {
+  for (const TrainingStream& part : streams_) {
     const int64_t tokens = part.order.samples() * sequence_, places = std::min(kPlaces, (tokens + kTokens - 1) / kTokens);
     facts.push_back(part.order.samples());
     for (int64_t i = 0; i < places; i++) {
@@ -64,7 +64,7 @@ std::string Dataset::fingerprint() const {
 
 int64_t Dataset::never_admitted() const {
   int64_t never = 0;
-  for (const Part& part : parts_)
+  for (const TrainingStream& part : streams_)
     if (part.admitted) never += part.admitted->samples() - part.admitted->admitted(kNever - 1);
   return never;
 }

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "base/aside_file.h"
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -51,7 +51,7 @@ class Lists {
   }
 
  private:
-  AsideFile numbers_, index_;
+  AtomicFile numbers_, index_;
 };
 
 // What values are multiplied by, so that they can be written as whole numbers: a million for reals, less where that would be

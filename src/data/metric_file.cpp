@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/aside_file.h"
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"

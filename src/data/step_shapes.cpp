@@ -46,16 +46,16 @@ int64_t StepShapes::visits_of(const StepShape& shape) const {
 }
 
 // So many tokens through so many layers that no run gets there (config/check.cpp sees to it), and that still can be counted.
-int64_t StepShapes::unreachable_from(const Segment& now) const {
+int64_t StepShapes::unreachable_from(const ShapeInterval& now) const {
   constexpr int64_t kVisits = 8'000'000'000'000'000'000;
   return now.first_step + (kVisits / std::max<int64_t>(1, layers_) - now.tokens_before) / now.shape.tokens();
 }
 
 // From one change of shape to the next: lengths never fall, so the step of a change is found by halving.
 void StepShapes::lay_out() {
-  segments_.push_back({0, shape_at(0, 0), 0, 0, 0});
+  intervals_.push_back({0, shape_at(0, 0), 0, 0, 0});
   for (;;) {
-    const Segment now = segments_.back();
+    const ShapeInterval now = intervals_.back();
     auto tokens_at = [&](int64_t step) { return now.tokens_before + (step - now.first_step) * now.shape.tokens(); };
     auto differs = [&](int64_t step) { return shape_at(step, tokens_at(step)) != now.shape; };
     auto settled = [&](const std::optional<Pacing>& pacing, int64_t step) {
@@ -75,41 +75,41 @@ void StepShapes::lay_out() {
       (differs(middle) ? other : same) = middle;
     }
     const int64_t steps = other - now.first_step;
-    segments_.push_back({other, shape_at(other, tokens_at(other)), now.samples_before + steps * now.shape.samples,
+    intervals_.push_back({other, shape_at(other, tokens_at(other)), now.samples_before + steps * now.shape.samples,
                          tokens_at(other), now.visits_before + steps * visits_of(now.shape)});
   }
 }
 
-const StepShapes::Segment& StepShapes::segment(int64_t step) const {
+const StepShapes::ShapeInterval& StepShapes::interval(int64_t step) const {
   MEGALITH_ASSERT(step >= 0, "step {}", step);
-  return *std::prev(std::ranges::upper_bound(segments_, step, {}, &Segment::first_step));
+  return *std::prev(std::ranges::upper_bound(intervals_, step, {}, &ShapeInterval::first_step));
 }
 
 StepShape StepShapes::shape(int64_t step) const {
-  return segment(step).shape;
+  return interval(step).shape;
 }
 
 std::vector<std::pair<int64_t, StepShape>> StepShapes::changes(int64_t steps) const {
   auto computed = [](const StepShape& shape) { return std::tuple(shape.sequences(), shape.length, shape.kept()); };
   std::vector<std::pair<int64_t, StepShape>> found;
-  for (const Segment& s : segments_)
+  for (const ShapeInterval& s : intervals_)
     if (s.first_step < steps && (found.empty() || computed(found.back().second) != computed(s.shape)))
       found.emplace_back(s.first_step, s.shape);
   return found;
 }
 
 int64_t StepShapes::samples_before(int64_t step) const {
-  const Segment& s = segment(step);
+  const ShapeInterval& s = interval(step);
   return s.samples_before + (step - s.first_step) * s.shape.samples;
 }
 
 int64_t StepShapes::tokens_before(int64_t step) const {
-  const Segment& s = segment(step);
+  const ShapeInterval& s = interval(step);
   return s.tokens_before + (step - s.first_step) * s.shape.tokens();
 }
 
 double StepShapes::layer_tokens_before(int64_t step) const {
-  const Segment& s = segment(step);
+  const ShapeInterval& s = interval(step);
   return static_cast<double>(s.visits_before + (step - s.first_step) * visits_of(s.shape)) /
          static_cast<double>(layers_);
 }

@@ -52,16 +52,16 @@ class StepShapes {
   int64_t steps_for(int64_t full_steps, Counted by) const;
 
  private:
-  struct Segment {  // steps of one shape
+  struct ShapeInterval {  // steps of one shape
     int64_t first_step;
     StepShape shape;
     int64_t samples_before, tokens_before;
     int64_t visits_before;  // tokens that went through a layer, summed over the layers
   };
-  const Segment& segment(int64_t step) const;
+  const ShapeInterval& interval(int64_t step) const;
   StepShape shape_at(int64_t steps, int64_t tokens) const;
   int64_t visits_of(const StepShape& shape) const;
-  int64_t unreachable_from(const Segment& now) const;  // the step
+  int64_t unreachable_from(const ShapeInterval& now) const;  // the step
   void lay_out();
 
   int64_t batch_, sequence_;
@@ -69,7 +69,7 @@ class StepShapes {
   Hold hold_ = Hold::sequences;
   std::optional<Pacing> length_, kept_;
   int64_t layers_ = 1, dropping_layers_ = 0;
-  std::vector<Segment> segments_;  // never empty; the last one never ends
+  std::vector<ShapeInterval> intervals_;  // never empty; the last one never ends
 };
 
 }  // namespace megalith

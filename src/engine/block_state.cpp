@@ -90,8 +90,8 @@ BlockStates::BlockStates(const ModelShape& shape, Precision precision, const Opt
 void BlockStates::divide(BlockState& state) {
   const Home& home = state.home;
   // What is gathered, sliced or uploaded is loaded whole.
-  const std::vector<FlatPart>& parts = state.spec().parts;
-  for (const FlatPart& spec : home.separate_master ? by_ranks(parts) : parts) {
+  const std::vector<Segment>& parts = state.spec().segments;
+  for (const Segment& spec : home.separate_master ? by_ranks(parts) : parts) {
     SegmentState& segment = state.segments.emplace_back();
     segment.flat = spec.range;
     segment.spread = spec.spread;

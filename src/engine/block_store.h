@@ -80,7 +80,7 @@ class BlockStore {
   using TileWork = std::function<void(const Tile& tile, std::span<std::byte* const> arrays)>;
   void stream(Lane lane, const std::vector<std::vector<Array>>& parts, const TileWork& work);
 
-  const DiskWay& way() const { return folder_.way(); }
+  const IoMethod& way() const { return folder_.way(); }
   int64_t bytes() const { return bytes_; }  // on disk
   int64_t bytes_read() const;               // so far, on all lanes
   int64_t bytes_written() const;

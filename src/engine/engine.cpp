@@ -14,7 +14,7 @@
 #include "engine/threads.h"
 #include "families/family.h"
 #include "memory/allocator.h"
-#include "model/share.h"
+#include "model/local_rows.h"
 #include "model/tensor_ops.h"
 #include "optim/sign_steps.h"
 #include "schedule/lanes.h"
@@ -93,7 +93,7 @@ Pass Engine::Parts::pass_for(const Batch& batch, int64_t step, bool training) {
   pass.step = step;
   pass.first_sequence = batch.first_sequence;
   const Mesh& mesh = model.layout().mesh;
-  return mesh.divides_rows() ? share_of(std::move(pass), mesh) : pass;
+  return mesh.divides_rows() ? local_pass(std::move(pass), mesh) : pass;
 }
 
 Batch Engine::Parts::own_batch(const StepInput& input) const {

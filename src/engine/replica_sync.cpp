@@ -48,7 +48,7 @@ void reduce_gradient(BlockStates& model, BlockId id, const Replicas& replicas, C
   if (tensor)
     for (const ParameterSpec& p : state.spec().parameters)
       if (!p.is_cut()) tensor->all_reduce(buffer_of(state.gradients, p.offset, p.size()));
-  for (const FlatPart& part : by_ranks(state.spec().parts)) {
+  for (const Segment& part : by_ranks(state.spec().segments)) {
     Channel& channel = part.spread ? replicas.of_experts : replicas.all;
     if (channel.size() == 1) continue;
     const Buffer gradient = buffer_of(state.gradients, part.range.begin, part.range.size());

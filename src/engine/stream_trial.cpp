@@ -39,7 +39,7 @@ TransferSpeed try_transfer(int64_t arrays, const std::function<void(int64_t chun
   return {.wait_s = std::max(1e-6, few - bytes(kFew) / rate), .bytes_per_s = rate};
 }
 
-StreamSpeeds try_here(const std::filesystem::path& folder, const DiskWay& way) {
+StreamSpeeds try_here(const std::filesystem::path& folder, const IoMethod& way) {
   static std::atomic<int> number{0};
   enum : int64_t { mean, square, value, gradient, kinds };
   SpillFile file(folder / fmt::format("trial-{}-{}{}", ::getpid(), number++, kSpillSuffix), kinds * kMany * kSpillChunk,
@@ -82,7 +82,7 @@ StreamSpeeds try_here(const std::filesystem::path& folder, const DiskWay& way) {
 
 }  // namespace
 
-StreamSpeeds try_streams(const std::filesystem::path& folder, const DiskWay& way) {
+StreamSpeeds try_streams(const std::filesystem::path& folder, const IoMethod& way) {
   return std::async(std::launch::async, [&] {  // as a lane
            c10::InferenceMode no_graph;
            keep_to_one_thread();

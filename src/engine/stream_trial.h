@@ -2,7 +2,7 @@
 #pragma once
 #include <filesystem>
 
-#include "memory/disk_way.h"
+#include "memory/io_method.h"
 #include "schedule/cost_model.h"
 
 namespace megalith {
@@ -14,6 +14,6 @@ struct StreamSpeeds {
 };
 
 // Writes a file of some 100 MB, a second or two. UserError (memory.spill) as SpillFile.
-StreamSpeeds try_streams(const std::filesystem::path& folder, const DiskWay& way);
+StreamSpeeds try_streams(const std::filesystem::path& folder, const IoMethod& way);
 
 }  // namespace megalith

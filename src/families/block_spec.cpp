@@ -13,27 +13,27 @@ namespace {
 void lay_out(BlockSpec& block, const Mesh& mesh) {
   int64_t end = 0;
   const auto align = [&](int64_t to) { end = (end + to - 1) / to * to; };
-  block.parts = {{}};
+  block.segments = {{}};
   for (ParameterSpec& parameter : block.parameters) {
     if (!parameter.joins_previous) align(kFlatAlign);
     if (parameter.begins_expert && parameter.size() > 0) {
-      const int64_t expert = block.parts.back().expert + 1;
-      block.parts.back().range.end = end;
+      const int64_t expert = block.segments.back().expert + 1;
+      block.segments.back().range.end = end;
       align(kPartAlign);
-      block.parts.push_back({{end, end}, mesh.size(Axis::expert) > 1, expert});
+      block.segments.push_back({{end, end}, mesh.size(Axis::expert) > 1, expert});
     }
     parameter.offset = end;
     end += parameter.size();
   }
   align(kFlatAlign);
-  block.flat_size = block.parts.back().range.end = end;
+  block.flat_size = block.segments.back().range.end = end;
 }
 
 }  // namespace
 
-std::vector<FlatPart> by_ranks(const std::vector<FlatPart>& parts) {
-  std::vector<FlatPart> joined;
-  for (const FlatPart& part : parts) {
+std::vector<Segment> by_ranks(const std::vector<Segment>& parts) {
+  std::vector<Segment> joined;
+  for (const Segment& part : parts) {
     if (joined.empty() || joined.back().spread != part.spread) joined.push_back(part);
     else joined.back() = {{joined.back().range.begin, part.range.end}, part.spread};
   }

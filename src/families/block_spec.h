@@ -59,13 +59,13 @@ struct FlatRange {
 };
 
 // A range that can come from a disk and go there by itself: one expert, or what comes before them all.
-struct FlatPart {
+struct Segment {
   FlatRange range;
   bool spread = false;   // experts that are spread over ranks: fewer have the same ones than have the same rest
   int64_t expert = -1;   // which of the experts that are here; -1: none, or several
 };
 // Neighbours that the same ranks have, as one.
-std::vector<FlatPart> by_ranks(const std::vector<FlatPart>& parts);
+std::vector<Segment> by_ranks(const std::vector<Segment>& parts);
 
 struct BlockSpec {
   std::string name;            // "embedding", "layer 3", "head"
@@ -73,7 +73,7 @@ struct BlockSpec {
   int64_t layer = -1;          // number of the transformer layer; -1 for the others
   std::vector<ParameterSpec> parameters;
   int64_t flat_size = 0;       // elements of the flat buffer, alignment gaps included
-  std::vector<FlatPart> parts; // of it, one after the other; every parameter is in one
+  std::vector<Segment> segments; // of it, one after the other; every parameter is in one
   // Elements of wide parameters that begin before element `flat` of the buffer, or of those it is in, before it.
   int64_t wide_before(int64_t flat) const;
   const ParameterSpec& parameter(const std::string& suffix) const;  // the one whose name ends so

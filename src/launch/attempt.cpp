@@ -21,8 +21,8 @@
 #include "launch/environment.h"
 #include "launch/process.h"
 #include "launch/rank_table.h"
-#include "launch/verdict.h"
-#include "launch/warden.h"
+#include "launch/diagnosis.h"
+#include "launch/host_monitor.h"
 
 namespace megalith::launch {
 namespace {
@@ -67,7 +67,7 @@ void Attempt::start() {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0 || ::pipe2(words, O_CLOEXEC) != 0)
     throw Fault(fmt::format("no socket for the ranks' supervisor: {}", std::strerror(errno)));
   std::fflush(nullptr);
-  warden_ = fork_warden(pair[1], *folder_, WardenPlace::beside_supervisor);
+  warden_ = fork_host_monitor(pair[1], *folder_, MonitorPlace::beside_supervisor);
   ::close(pair[1]);
   hosts_.push_back({host_name(), MessageLine(pair[0]), {}, 0, false});
   if (settings_.several_hosts) listener_.emplace();

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "launch/process.h"
 #include "launch/rank_table.h"
-#include "launch/verdict.h"
+#include "launch/diagnosis.h"
 #include "launch/watchdog.h"
 
 namespace megalith::launch {

@@ -14,7 +14,7 @@
 #include "launch/host_watch.h"
 #include "launch/process.h"
 #include "launch/rank_view.h"
-#include "launch/warden.h"
+#include "launch/host_monitor.h"
 
 namespace megalith::launch {
 namespace {
@@ -42,7 +42,7 @@ void RankProcess::join_supervisor() {
   const bool away = supervisor.host != host_identity();
   if (away && environment_.local_rank == 0) {
     HostFolder made(supervisor.token);
-    fork_warden(connect_to_supervisor(supervisor), made, WardenPlace::away);
+    fork_host_monitor(connect_to_supervisor(supervisor), made, MonitorPlace::away);
   }
   share_page(folder);
   for (const char* name : {"OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_osc_sm_backing_directory",

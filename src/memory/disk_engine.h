@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "memory/disk_way.h"
+#include "memory/io_method.h"
 
 namespace megalith {
 

@@ -151,7 +151,7 @@ void DiskQueue::wait_all() {
   if (!first.empty()) throw Fault(first);
 }
 
-std::unique_ptr<DiskQueue> make_disk_queue(const DiskWay& way, int depth) {
+std::unique_ptr<DiskQueue> make_disk_queue(const IoMethod& way, int depth) {
   return std::make_unique<DiskQueue>(way.uring ? make_uring_engine(depth) : make_thread_engine(depth), depth);
 }
 

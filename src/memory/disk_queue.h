@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "memory/disk_engine.h"
-#include "memory/disk_way.h"
+#include "memory/io_method.h"
 #include "memory/spill_file.h"
 
 namespace megalith {
@@ -79,6 +79,6 @@ class DiskQueue {
   std::array<std::atomic<int64_t>, 2> moved_{};  // read, written
 };
 
-std::unique_ptr<DiskQueue> make_disk_queue(const DiskWay& way, int depth);
+std::unique_ptr<DiskQueue> make_disk_queue(const IoMethod& way, int depth);
 
 }  // namespace megalith

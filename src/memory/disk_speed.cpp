@@ -67,7 +67,7 @@ class Buffers {
 
 // Goes over [begin, end) of the file again and again, an extent in advance, until the time is over or, if
 // `once`, the end is reached. Returns the bytes moved.
-int64_t go_over(SpillFile& file, const DiskWay& way, int64_t begin, int64_t end, bool write, double seconds,
+int64_t go_over(SpillFile& file, const IoMethod& way, int64_t begin, int64_t end, bool write, double seconds,
                 bool once = false) {
   auto queue = make_disk_queue(way, kSpillDepth);
   Buffers buffers;
@@ -99,7 +99,7 @@ int64_t size_to_measure(const std::filesystem::path& folder) {
 
 }  // namespace
 
-DiskSpeed measure_disk(const std::filesystem::path& folder, const DiskWay& way, double seconds) {
+DiskSpeed measure_disk(const std::filesystem::path& folder, const IoMethod& way, double seconds) {
   static std::atomic<int> number{0};
   SpillFile file(folder / fmt::format("speed-{}-{}{}", ::getpid(), number++, kSpillSuffix),
                  size_to_measure(folder), way);

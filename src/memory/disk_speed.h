@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "memory/disk_way.h"
+#include "memory/io_method.h"
 
 namespace megalith {
 
@@ -23,7 +23,7 @@ struct DiskSpeed {
 // Writes a file of up to 2 GiB (on a small or slow disk less), then reads it, writes it again, and does both
 // at the same time on two queues. About `seconds` for each of the four. UserError (memory.spill) as
 // SpillFile.
-DiskSpeed measure_disk(const std::filesystem::path& folder, const DiskWay& way, double seconds = 1);
+DiskSpeed measure_disk(const std::filesystem::path& folder, const IoMethod& way, double seconds = 1);
 
 // A name for the file system under a folder, the same in every run: what its speed is remembered by.
 std::string disk_identity(const std::filesystem::path& folder);

@@ -35,7 +35,7 @@ int take_space(int descriptor, int64_t bytes, int64_t free) {
 
 }  // namespace
 
-SpillFile::SpillFile(std::filesystem::path path, int64_t bytes, const DiskWay& way, int64_t unit)
+SpillFile::SpillFile(std::filesystem::path path, int64_t bytes, const IoMethod& way, int64_t unit)
     : path_(std::move(path)), bytes_((bytes + kDiskAlign - 1) / kDiskAlign * kDiskAlign), unit_(unit) {
   MEGALITH_ASSERT(bytes > 0 && unit > 0 && unit % kDiskAlign == 0);
   const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | (way.direct ? O_DIRECT : 0);

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "memory/disk_way.h"
+#include "memory/io_method.h"
 
 namespace megalith {
 
@@ -26,7 +26,7 @@ class SpillFile {
   // Takes the space of `bytes` now, rounded up to kDiskAlign. UserError (memory.spill) when the disk has no
   // room for it or the folder cannot be written, Fault when the disk fails. `unit`: bytes of a chunk, a multiple
   // of kDiskAlign.
-  SpillFile(std::filesystem::path path, int64_t bytes, const DiskWay& way, int64_t unit = kSpillChunk);
+  SpillFile(std::filesystem::path path, int64_t bytes, const IoMethod& way, int64_t unit = kSpillChunk);
   ~SpillFile();
   SpillFile(const SpillFile&) = delete;
   SpillFile& operator=(const SpillFile&) = delete;

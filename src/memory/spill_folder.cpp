@@ -58,7 +58,7 @@ SpillFolder::SpillFolder(std::filesystem::path folder, DiskWays allowed)
   lock();
   try {
     remove_leftovers();
-    way_ = choose_disk_way(folder_, allowed);
+    way_ = choose_io_method(folder_, allowed);
   } catch (...) {
     ::close(lock_);
     throw;

@@ -27,7 +27,7 @@ class SpillFolder {
   SpillFolder& operator=(const SpillFolder&) = delete;
 
   const std::filesystem::path& path() const { return folder_; }
-  const DiskWay& way() const { return way_; }
+  const IoMethod& way() const { return way_; }
   // To be asked before anything is made: UserError that says how much is needed and how much is free.
   void require(int64_t bytes) const;
   // A file of this name's own; see SpillFile for what it throws. The files do not need the folder any more.
@@ -39,7 +39,7 @@ class SpillFolder {
   std::filesystem::path folder_;
   bool made_ = false;
   int lock_ = -1;
-  DiskWay way_;
+  IoMethod way_;
 };
 
 }  // namespace megalith

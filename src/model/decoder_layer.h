@@ -40,7 +40,7 @@ class DecoderLayer : public Block {
       Normed normed = norm2_.forward(mid_NC);
       const at::Tensor n_NC = all_rows(normed.y_NC, pass);
       const at::Tensor g_all_NC = all_rows(drop2_.backward(g_NC, pass), pass);
-      at::Tensor gn_NC = shares_.sum(feed_forward_.backward(g_all_NC, n_NC, pass, tape));
+      at::Tensor gn_NC = shares_.reduce_scatter(feed_forward_.backward(g_all_NC, n_NC, pass, tape));
       g_mid_NC = norm2_.backward(gn_NC, mid_NC, normed, g_NC);
     }
     at::Tensor o_NC = tape.take(), g_out_NC = all_rows(drop1_.backward(g_mid_NC, pass), pass);
@@ -49,7 +49,7 @@ class DecoderLayer : public Block {
     at::Tensor x_NC = tape.take();
     Normed normed = norm1_.forward(x_NC);
     tape.weight_gradient([this, n_NC = all_rows(normed.y_NC, pass), g_qkv_NX] { to_qkv_.add_gradients(n_NC, g_qkv_NX); });
-    return norm1_.backward(shares_.sum(to_qkv_.input_gradient(g_qkv_NX)), x_NC, normed, g_mid_NC);
+    return norm1_.backward(shares_.reduce_scatter(to_qkv_.input_gradient(g_qkv_NX)), x_NC, normed, g_mid_NC);
   }
 
  protected:
@@ -61,9 +61,9 @@ class DecoderLayer : public Block {
     return o_NC;
   }
 
-  at::Tensor all_rows(const at::Tensor& mine, const Pass& pass) const { return shares_.gather(mine, pass.tokens()); }
+  at::Tensor all_rows(const at::Tensor& mine, const Pass& pass) const { return shares_.all_gather(mine, pass.tokens()); }
 
-  RowShares shares_{exchanges_.tensor};
+  SequenceParallel shares_{exchanges_.tensor};
   Norm norm1_, norm2_;
   Linear to_qkv_;
   DeepLinear from_heads_;

@@ -1,7 +1,7 @@
 // What a block needs to know of the micro-batch that goes through it, besides the activation.
 //
 // Where blocks are split over ranks, a pass still speaks of whole sequences; `runs`, `first_row` and `last_row` say what
-// is here (model/share.h). N are the rows that a rank of the context axis holds, B * length_here; between the products
+// is here (model/local_rows.h). N are the rows that a rank of the context axis holds, B * length_here; between the products
 // of a layer, a rank of the tensor axis holds rows [first_row, last_row) of those.
 #pragma once
 #include <ATen/core/Tensor.h>

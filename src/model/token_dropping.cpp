@@ -6,7 +6,7 @@
 #include "base/philox.h"
 #include "layout/cuts.h"
 #include "model/kernels/row_copies.h"
-#include "model/layers/row_shares.h"
+#include "model/layers/sequence_parallel.h"
 #include "model/positions.h"
 #include "model/tensor_ops.h"
 
@@ -72,7 +72,7 @@ KeptRows::KeptRows(const Pass& pass, int64_t layer, const Exchanges& exchanges) 
   std::vector<int64_t> rows_K = kept_rows(pass, layer);
   kept_ = pass_of_rows(pass, rows_K);
   const Mesh& mesh = exchanges.mesh;
-  hold_share(kept_, mesh);
+  set_local_rows(kept_, mesh);
   if (!mesh.divides_rows()) {
     here_ = std::move(rows_K);
     return;
@@ -119,7 +119,7 @@ at::Tensor KeptRows::take(const at::Tensor& x_SC) const {
 
 at::Tensor KeptRows::put(const at::Tensor& x_SC, at::Tensor y) const {
   if (!exchanges_.mesh.divides_rows()) return kernels::replace_rows(x_SC, here_, y);
-  y = RowShares{exchanges_.tensor}.gather(y, kept_.tokens());
+  y = SequenceParallel{exchanges_.tensor}.all_gather(y, kept_.tokens());
   y = gather_rows(exchanges_.context, y, processed_cuts_);
   y = kernels::gather_rows(y, mine_);
   return kernels::replace_rows(x_SC, here_, y);

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "model/share.h"
+#include "model/local_rows.h"
 #include "model/tape.h"
 
 namespace megalith {

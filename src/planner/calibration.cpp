@@ -161,7 +161,7 @@ std::filesystem::path existing_part(std::filesystem::path path) {
 
 void add_spill_speeds(MachineSpeeds& speeds, const std::filesystem::path& spill, Measurements& known) {
   const auto folder = existing_part(spill);
-  const DiskWay way = choose_disk_way(folder);
+  const IoMethod way = choose_io_method(folder);
   const auto remembered = [&](const std::string& what, const std::function<double()>& measure) {
     return known.get(fmt::format("spill {}, disk {}, {} {}", what, disk_identity(folder), way.uring ? "ring" : "threads",
                                  way.direct ? "direct" : "buffered"),

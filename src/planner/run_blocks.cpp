@@ -56,7 +56,7 @@ void describe_streaming(BlockFacts& f, const BlockSpec& spec, int64_t slots, Pac
                         Staging staging) {
   // The optimizer's, then the gradient; 16 bits: and the master. By kind and part: one stream takes all.
   std::vector<std::vector<StoredArray>> staged(static_cast<size_t>(slots) + (narrow ? 2 : 1));
-  for (const FlatPart& part : spec.parts) {
+  for (const Segment& part : spec.segments) {
     const SlotFormat layout(spec, packing, part.range);
     const StoredArray slot = stored_slot(layout), values{part.range.size()};
     for (size_t kind = 0; kind < staged.size(); kind++)
@@ -68,7 +68,7 @@ void describe_streaming(BlockFacts& f, const BlockSpec& spec, int64_t slots, Pac
   }
   f.stream_bytes = staging_bytes(staged, staging);
   f.streams_amply = f.stream_bytes == staging_bytes(staged, Staging::ample);
-  if (spec.parts.size() == 1) return;
+  if (spec.segments.size() == 1) return;
   for (std::vector<StoredArray>& kind : staged) kind.erase(kind.begin());  // experts alone
   f.call_bytes = staging_bytes(staged, staging);
 }
@@ -126,7 +126,7 @@ std::vector<BlockFacts> facts_for(const PlanInput& input, int64_t micro_batch, S
   for (size_t b = 0; b < facts.size(); b++) {
     if (narrow) {  // they come as float32 and are narrowed on the way
       std::vector<StoredArray> values;
-      for (const FlatPart& part : specs[b].parts) values.push_back({part.range.size()});
+      for (const Segment& part : specs[b].segments) values.push_back({part.range.size()});
       facts[b].load_bytes = staging_bytes({values}, staging);
     }
     if (optimizer->statistics_rounds() > 0) describe_whole(facts[b], specs[b], *optimizer, narrow);

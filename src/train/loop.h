@@ -40,7 +40,7 @@ struct LoopParts {
   const Tokenizer* tokenizer;
   launch::StatusPage& page;
   ProcessGroups* groups = nullptr;
-  FarHosts* far = nullptr;
+  RemoteHosts* far = nullptr;
 };
 
 class TrainingLoop {

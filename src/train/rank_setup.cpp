@@ -12,7 +12,7 @@ namespace {
 void share_memory_on_host(World& world) {
   const auto ranks = std::ssize(world.neighbours());
   const SharedState state = ranks > 1 ? share_state(ranks) : SharedState{};
-  world.share({state.fd, state.base, state.bytes});
+  world.share_memory({state.fd, state.base, state.bytes});
 }
 
 void agree_on_all(World& world, Agreed& agreed) {
@@ -36,7 +36,7 @@ RankSetup::RankSetup(World* world, const Layout& layout) : world_(world) {
   groups_.emplace(*world_, layout);
 }
 
-void RankSetup::leader_first(const std::function<void()>& work, const std::function<void(FarHosts&)>& bring) {
+void RankSetup::leader_first(const std::function<void()>& work, const std::function<void(RemoteHosts&)>& bring) {
   if (leads()) work();
   if (world_) world_->barrier();
   const bool second = far_ && far_->far() && far_->leads_host();
@@ -54,7 +54,7 @@ std::optional<Found> RankSetup::broadcast_checkpoint(const std::optional<Found>&
   return Found{std::stoll(text.substr(0, space)), text.substr(space + 1)};
 }
 
-void RankSetup::find_far_hosts(const std::filesystem::path& run_dir) {
+void RankSetup::find_remote_hosts(const std::filesystem::path& run_dir) {
   if (!world_ || world_->hosts() == 1) return;
   far_.emplace(*world_, run_dir);
   if (!far_->any()) far_.reset();

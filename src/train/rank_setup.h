@@ -7,7 +7,7 @@
 #include "checkpoint/store.h"
 #include "engine/process_groups.h"
 #include "planner/plan.h"
-#include "train/far_hosts.h"
+#include "train/remote_hosts.h"
 #include "train/status_observer.h"
 
 namespace megalith {
@@ -20,19 +20,19 @@ class RankSetup {
   RankSetup(World* world, const Layout& layout);
 
   ProcessGroups* groups() { return groups_ ? &*groups_ : nullptr; }  // null: alone
-  FarHosts* far() { return far_ ? &*far_ : nullptr; }                // null: all hosts see the run directory
+  RemoteHosts* far() { return far_ ? &*far_ : nullptr; }                // null: all hosts see the run directory
   bool leads() const { return !groups_ || groups_->first(); }
   Mesh mesh() const { return groups_ ? groups_->mesh() : Mesh(); }
   int32_t host_ranks() const { return world_ ? static_cast<int32_t>(world_->neighbours().size()) : 1; }
 
   // Work that leaves files behind: rank 0 does it first, the others find the files. `bring` gets the files to hosts that do
   // not see them, before those do the work.
-  void leader_first(const std::function<void()>& work, const std::function<void(FarHosts&)>& bring = [](FarHosts&) {});
+  void leader_first(const std::function<void()>& work, const std::function<void(RemoteHosts&)>& bring = [](RemoteHosts&) {});
 
   // The checkpoint that rank 0 has found and verified, for all.
   std::optional<Found> broadcast_checkpoint(const std::optional<Found>& found);
   // Finds out which hosts do not see the run directory, which is on rank 0's host.
-  void find_far_hosts(const std::filesystem::path& run_dir);
+  void find_remote_hosts(const std::filesystem::path& run_dir);
   // UserError on all ranks if one would draw other samples than rank 0: `admissions` is Dataset's.
   void check_same_admissions(const std::string& admissions);
   // All ranks plan with rank 0's speeds, the smallest budget and the largest process. Empty: alone.
@@ -43,7 +43,7 @@ class RankSetup {
  private:
   World* world_;
   std::optional<ProcessGroups> groups_;
-  std::optional<FarHosts> far_;
+  std::optional<RemoteHosts> far_;
 };
 
 // A world that tells its waits as long as this exists.

@@ -25,7 +25,7 @@ std::vector<TensorSpec> specs(StatePieces& model, const PartsOf& parts_of) {
 }  // namespace
 
 Save::Save(std::filesystem::path dir, std::vector<FileSpec> files,
-           std::vector<std::pair<std::string, std::string>> small_files, const nlohmann::json& state, ProcessGroups* groups, FarHosts* far)
+           std::vector<std::pair<std::string, std::string>> small_files, const nlohmann::json& state, ProcessGroups* groups, RemoteHosts* far)
     : dir_(std::move(dir)), state_(std::make_unique<nlohmann::json>(state)), groups_(groups), far_(far) {
   for (const FileSpec& file : files)
     for (const TensorSpec& tensor : file.tensors) file_of_.emplace_back(tensor.name, file.file);
@@ -141,7 +141,7 @@ void Save::commit() {
 }
 
 Saver::Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokenizer* tokenizer, int64_t keep, ProcessGroups* groups,
-             FarHosts* far)
+             RemoteHosts* far)
     : checkpoints_(std::move(checkpoints)), keep_(keep), groups_(groups), far_(far) {
   std::vector<FileSpec> model_files = plan_files(specs(model, [&](BlockId b) { return model.parameters(b); }), kShardLimit);
   small_files_ = index_file(model_files);

@@ -10,7 +10,7 @@
 #include "checkpoint/writer.h"
 #include "engine/engine.h"
 #include "text/tokenizer.h"
-#include "train/far_hosts.h"
+#include "train/remote_hosts.h"
 
 namespace megalith {
 
@@ -21,7 +21,7 @@ class Save final : public CheckpointSink {
   // Of several ranks all make theirs at the same time: rank 0 begins the files, the others write their parts of them, or,
   // where they do not see them, send their parts to rank 0. Both pointers are borrowed; `far` null: all see them.
   Save(std::filesystem::path dir, std::vector<FileSpec> files, std::vector<std::pair<std::string, std::string>> small_files,
-       const nlohmann::json& state, ProcessGroups* groups, FarHosts* far);
+       const nlohmann::json& state, ProcessGroups* groups, RemoteHosts* far);
   ~Save() override;
   void write(Kind kind, const TensorPiece& part) override;
   void commit() override;
@@ -37,7 +37,7 @@ class Save final : public CheckpointSink {
   std::vector<std::pair<std::string, std::string>> file_of_;  // tensor name -> file, sorted
   std::unique_ptr<const nlohmann::json> state_;
   ProcessGroups* groups_;
-  FarHosts* far_;
+  RemoteHosts* far_;
   std::string fault_;  // why this rank gave up
   bool sends_ = false;  // a far rank: rank 0 takes its parts
   std::mutex writing_;  // parts from far hosts come on threads of their own
@@ -49,7 +49,7 @@ class Saver {
  public:
   // `tokenizer` may be null. Borrows the model.
   Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokenizer* tokenizer, int64_t keep, ProcessGroups* groups = nullptr,
-        FarHosts* far = nullptr);
+        RemoteHosts* far = nullptr);
   // The state after `step` steps; hand it to the next schedule that saves. `state` becomes state.json.
   std::unique_ptr<Save> begin(int64_t step, const nlohmann::json& state);
   // After that schedule ran: removes old checkpoints; true when it is there.
@@ -61,7 +61,7 @@ class Saver {
   std::vector<std::pair<std::string, std::string>> small_files_;
   int64_t keep_;
   ProcessGroups* groups_;
-  FarHosts* far_;
+  RemoteHosts* far_;
 };
 
 }  // namespace megalith

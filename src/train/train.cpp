@@ -54,8 +54,8 @@ std::optional<Found> open_directory(const Config& config, RankSetup& ranks, std:
     if (ranks.leads()) found = find_checkpoint(*directory);
   });
   found = ranks.broadcast_checkpoint(found);
-  ranks.find_far_hosts(directory->path());
-  if (FarHosts* far = ranks.far()) {
+  ranks.find_remote_hosts(directory->path());
+  if (RemoteHosts* far = ranks.far()) {
     say("hosts that do not see run.dir send their parts of checkpoints to rank 0");
     far->bring(directory->file("config.yaml"));
     if (found) far->bring(found->dir);
@@ -81,13 +81,13 @@ Prepared prepare(const Config& config, const std::optional<Found>& checkpoint, R
                                               .say = say}));
         prepared->data = prepare_data(prepared->run, directory, tokenizer.tokenizer(), say);
       },
-      [&](FarHosts& far) { far.bring(directory.file("tokenizer.json")); });
+      [&](RemoteHosts& far) { far.bring(directory.file("tokenizer.json")); });
   auto& [run, data] = *prepared;
   if (config.token_dropping.on())
     data->drop_tokens(config.token_dropping.layers_of(run.shape.layers), config.token_dropping.keep_special);
   ranks.leader_first(  // analyses leave files, too
       [&] { data->follow(run.shapes, prepare_filters(run, directory, *data, checkpoint.has_value() || !ranks.leads())); },
-      [&](FarHosts& far) { far.bring(directory.file("analysis")); });
+      [&](RemoteHosts& far) { far.bring(directory.file("analysis")); });
   ranks.check_same_admissions(print_json(data->admissions()));
   if (const int64_t never = data->never_admitted(); never > 0)
     log::warn("{} of {} training samples are above a limit of the curriculum to its end, and are never trained on", never,

@@ -55,7 +55,7 @@ class Mounted {
   bool mounted_ = false;
 };
 
-class DiskFaults : public testing::TestWithParam<DiskWay> {};
+class DiskFaults : public testing::TestWithParam<IoMethod> {};
 
 TEST_P(DiskFaults, AFullDiskIsNamed) {
   ScratchFolder folder;
@@ -84,7 +84,7 @@ TEST_P(DiskFaults, AFailingDiskIsSaid) {
   Mounted mounted;
   const auto image = images.path() / "image";
   if (std::string why = mounted.loop(folder.path(), image, 64 * kMiB); !why.empty()) GTEST_SKIP() << why;
-  const DiskWay& way = GetParam();
+  const IoMethod& way = GetParam();
   if (!way.direct) GTEST_SKIP() << "the page cache hides the disk";
   if (std::string why = obstacle(folder.path(), way); !why.empty()) GTEST_SKIP() << why;
   SpillFile file(folder.path() / "moments", 8 * kMiB, way);

@@ -32,7 +32,7 @@ int threads_running() {
 }
 
 struct Place {
-  DiskWay way;
+  IoMethod way;
   const char* under;  // nullptr: the disk that the tests run on
 };
 
@@ -44,7 +44,7 @@ class DiskQueues : public testing::TestWithParam<Place> {
     folder_ = under ? std::make_unique<ScratchFolder>(under) : std::make_unique<ScratchFolder>();
     if (std::string why = obstacle(folder_->path(), way); !why.empty()) GTEST_SKIP() << why;
   }
-  const DiskWay& way() const { return GetParam().way; }
+  const IoMethod& way() const { return GetParam().way; }
   std::unique_ptr<SpillFile> file(int64_t bytes, const std::string& name = "test") {
     return std::make_unique<SpillFile>(folder_->path() / name, bytes, way());
   }
@@ -239,7 +239,7 @@ TEST_P(DiskQueues, LeaveNoDescriptorsAndNoThreads) {
 
 std::vector<Place> places() {
   std::vector<Place> all;
-  for (const DiskWay& way : all_ways())
+  for (const IoMethod& way : all_ways())
     for (const char* under : {static_cast<const char*>(nullptr), "/dev/shm"}) all.push_back({way, under});
   return all;
 }

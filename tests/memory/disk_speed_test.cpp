@@ -7,7 +7,7 @@ namespace {
 
 TEST(DiskSpeed, IsMeasuredAndLeavesNothing) {
   ScratchFolder folder;
-  const DiskSpeed speed = measure_disk(folder.path(), choose_disk_way(folder.path()), 0.05);
+  const DiskSpeed speed = measure_disk(folder.path(), choose_io_method(folder.path()), 0.05);
   EXPECT_GT(speed.read, 0);
   EXPECT_GT(speed.write, 0);
   EXPECT_GT(speed.mixed, 0);

@@ -67,18 +67,18 @@ class DiskBuffer {
   size_t bytes_;
 };
 
-inline std::string way_name(const DiskWay& way) {
+inline std::string way_name(const IoMethod& way) {
   return std::string(way.uring ? "Uring" : "Threads") + (way.direct ? "Direct" : "Buffered");
 }
 
-inline std::vector<DiskWay> all_ways() {
+inline std::vector<IoMethod> all_ways() {
   return {{true, true, ""}, {true, false, ""}, {false, true, ""}, {false, false, ""}};
 }
 
 // Why this way cannot be had in this folder; empty when it can. The self-test of exactly this way.
-inline std::string obstacle(const std::filesystem::path& folder, const DiskWay& way) {
+inline std::string obstacle(const std::filesystem::path& folder, const IoMethod& way) {
   try {
-    DiskWay found = choose_disk_way(folder, {way.uring, way.direct});
+    IoMethod found = choose_io_method(folder, {way.uring, way.direct});
     // Of the ways allowed, a faster kind was found first, or the one asked for.
     if (found.uring == way.uring && found.direct == way.direct) return "";
     if (way.uring && !way.direct) {  // threads come first through the page cache: try the ring itself

@@ -118,13 +118,13 @@ TEST(SpillFolder, AFileIsNoFolder) {
             "memory.spill");
 }
 
-TEST(DiskWay, IsTheFastestThatWorksAndSaysWhyNotAFaster) {
+TEST(IoMethod, IsTheFastestThatWorksAndSaysWhyNotAFaster) {
   ScratchFolder scratch;
-  DiskWay best = choose_disk_way(scratch.path());
+  IoMethod best = choose_io_method(scratch.path());
   EXPECT_EQ(best.why.empty(), best.uring && best.direct) << best.why;
-  DiskWay threads = choose_disk_way(scratch.path(), {.uring = false});
+  IoMethod threads = choose_io_method(scratch.path(), {.uring = false});
   EXPECT_FALSE(threads.uring);
-  DiskWay buffered = choose_disk_way(scratch.path(), {.uring = false, .direct = false});
+  IoMethod buffered = choose_io_method(scratch.path(), {.uring = false, .direct = false});
   EXPECT_EQ(describe(buffered), "threads, through the page cache");
   EXPECT_TRUE(names_in(scratch.path()).empty());
 }
@@ -143,12 +143,12 @@ void forbid_io_uring() {
     ::_exit(2);
 }
 
-TEST(DiskWay, IsThreadsWhereIoUringIsForbidden) {
+TEST(IoMethod, IsThreadsWhereIoUringIsForbidden) {
   ScratchFolder scratch;
   pid_t child = ::fork();
   if (child == 0) {
     forbid_io_uring();
-    DiskWay way = choose_disk_way(scratch.path());
+    IoMethod way = choose_io_method(scratch.path());
     const bool said = way.why.find("io_uring: Operation not permitted") != std::string::npos;
     ::_exit(!way.uring && said ? 0 : 1);
   }
@@ -159,8 +159,8 @@ TEST(DiskWay, IsThreadsWhereIoUringIsForbidden) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-TEST(DiskWay, AFolderThatCannotBeWrittenIsTheUsersMistake) {
-  UserError error = refusal([&] { choose_disk_way("/proc/self"); });
+TEST(IoMethod, AFolderThatCannotBeWrittenIsTheUsersMistake) {
+  UserError error = refusal([&] { choose_io_method("/proc/self"); });
   EXPECT_EQ(error.parts.key, "memory.spill");
   EXPECT_NE(std::string(error.what()).find("/proc/self"), std::string::npos) << error.what();
 }

@@ -138,7 +138,7 @@ TEST(SplitFacts, SayWhatIsSentAndKept) {
       }
       // What the layers leave on their tapes, besides the input that the block before gave them.
       auto blocks = make_blocks(shape, exchanges);
-      const Pass pass = share_of(whole_pass(model, shape.vocab, 0), exchanges.mesh);
+      const Pass pass = local_pass(whole_pass(model, shape.vocab, 0), exchanges.mesh);
       for (size_t b = 1; b + 1 < blocks.size(); b++) {
         const at::Tensor flat = tensor::zeros({blocks[b]->spec().flat_size}, at::kFloat);
         blocks[b]->bind(flat, {});

@@ -8,7 +8,7 @@
 #include "families/blocks.h"
 #include "memory/allocator.h"
 #include "families/facts.h"
-#include "model/share.h"
+#include "model/local_rows.h"
 #include "model/support.h"
 #include "model/tensor_ops.h"
 #include "model/thread_ranks.h"
@@ -99,7 +99,7 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
     micro.dropping_layers = {1};
     whole.dropping = {c.kept, {1}, {}};
   }
-  const Pass pass = share_of(whole, exchanges.mesh);
+  const Pass pass = local_pass(whole, exchanges.mesh);
   const auto facts = block_facts(shape, micro, c.precision, Packing::fp32, exchanges.mesh);
   auto blocks = make_blocks(shape, exchanges);
   std::vector<at::Tensor> buffers;

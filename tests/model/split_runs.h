@@ -6,7 +6,7 @@
 
 #include "config/presets.h"
 #include "families/blocks.h"
-#include "model/share.h"
+#include "model/local_rows.h"
 #include "model/support.h"
 #include "model/tensor_ops.h"
 #include "model/thread_ranks.h"
@@ -132,7 +132,7 @@ inline RankResult run_rank(const Model& m, const Exchanges& exchanges, at::Scala
   } last;
   for (int64_t i = 0; i < micros; i++) {
     const int64_t micro = exchanges.mesh.coordinate(Axis::expert) * micros + i;
-    const Pass pass = share_of(whole_pass(m, shape.vocab, micro), exchanges.mesh);
+    const Pass pass = local_pass(whole_pass(m, shape.vocab, micro), exchanges.mesh);
     std::vector<Tape> tapes(blocks.size());
     at::Tensor x, g;
     for (size_t b = 0; b + 1 < blocks.size(); b++) {

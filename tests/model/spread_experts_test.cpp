@@ -90,19 +90,19 @@ TEST(SpreadExperts, ArePartsOfTheirOwnThatBeginPages) {
       const BlockSpec& spec = blocks[b];
       const bool layer = spec.kind == BlockKind::layer;
       const auto count = static_cast<size_t>(layer ? shape.experts.count : 0);
-      ASSERT_EQ(whole[b].parts.size(), 1 + count);
-      ASSERT_EQ(spec.parts.size(), 1 + count / 2);
-      EXPECT_EQ(by_ranks(whole[b].parts).size(), 1u);
-      EXPECT_EQ(by_ranks(spec.parts).size(), layer ? 2u : 1u);
-      EXPECT_EQ(by_ranks(spec.parts).back().range.end, spec.flat_size);
-      EXPECT_EQ(spec.parts.back().range.end, spec.flat_size);
-      for (size_t part = 0; part < spec.parts.size(); part++) {
-        EXPECT_EQ(spec.parts[part].expert, static_cast<int64_t>(part) - 1);
-        EXPECT_EQ(spec.parts[part].spread, part > 0);
-        EXPECT_EQ(whole[b].parts[part].spread, false);
-        EXPECT_EQ(spec.parts[part].range.begin % kPartAlign, 0);
+      ASSERT_EQ(whole[b].segments.size(), 1 + count);
+      ASSERT_EQ(spec.segments.size(), 1 + count / 2);
+      EXPECT_EQ(by_ranks(whole[b].segments).size(), 1u);
+      EXPECT_EQ(by_ranks(spec.segments).size(), layer ? 2u : 1u);
+      EXPECT_EQ(by_ranks(spec.segments).back().range.end, spec.flat_size);
+      EXPECT_EQ(spec.segments.back().range.end, spec.flat_size);
+      for (size_t part = 0; part < spec.segments.size(); part++) {
+        EXPECT_EQ(spec.segments[part].expert, static_cast<int64_t>(part) - 1);
+        EXPECT_EQ(spec.segments[part].spread, part > 0);
+        EXPECT_EQ(whole[b].segments[part].spread, false);
+        EXPECT_EQ(spec.segments[part].range.begin % kPartAlign, 0);
         if (part > 0) {
-          EXPECT_LE(spec.parts[part - 1].range.end, spec.parts[part].range.begin);
+          EXPECT_LE(spec.segments[part - 1].range.end, spec.segments[part].range.begin);
         }
       }
       size_t part = 0;  // that the parameters are in
@@ -114,8 +114,8 @@ TEST(SpreadExperts, ArePartsOfTheirOwnThatBeginPages) {
         holders[p.name] += p.size() > 0;
         if (p.size() == 0) continue;  // another rank's
         part += p.name.ends_with("w1.weight");
-        EXPECT_GE(p.offset, spec.parts[part].range.begin);
-        EXPECT_LE(p.offset + p.size(), spec.parts[part].range.end);
+        EXPECT_GE(p.offset, spec.segments[part].range.begin);
+        EXPECT_LE(p.offset + p.size(), spec.segments[part].range.end);
       }
     }
   }

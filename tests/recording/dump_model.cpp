@@ -122,7 +122,7 @@ void print_blocks(const ModelShape& shape, const Mesh& mesh) {
   for (const BlockSpec& block : list_blocks(shape, mesh)) {
     fmt::print("{}: kind {}, layer {}, {} elements\n", block.name, static_cast<int>(block.kind), block.layer,
                block.flat_size);
-    for (const FlatPart& part : block.parts)
+    for (const Segment& part : block.segments)
       fmt::print("  part {} to {}, spread {}, expert {}\n", part.range.begin, part.range.end, part.spread, part.expert);
     for (const ParameterSpec& p : block.parameters) {
       fmt::print("  {} {} {} of {} at {}, std {:a}, initial {:a}, sign {:a}, flags {:d}{:d}{:d}{:d}{:d}", number++, p.name,

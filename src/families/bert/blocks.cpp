@@ -76,7 +76,7 @@ class BertLayer : public Block {
     at::Tensor g_mid_NC;
     {
       const at::Tensor mid_NC = all_rows(mid.y_NC, pass);
-      g_mid_NC = shares_.sum(feed_forward_.backward(all_rows(drop2_.backward(g_sum2_NC, pass), pass), mid_NC, pass, tape));
+      g_mid_NC = shares_.reduce_scatter(feed_forward_.backward(all_rows(drop2_.backward(g_sum2_NC, pass), pass), mid_NC, pass, tape));
     }
     g_mid_NC.add_(g_sum2_NC);
     at::Tensor g_sum1_NC = norm1_.backward(g_mid_NC, sum1_NC, mid);
@@ -84,7 +84,7 @@ class BertLayer : public Block {
     tape.weight_gradient([this, o_NC, g_out_NC] { from_heads_.add_gradients(o_NC, g_out_NC); });
     at::Tensor g_qkv_NX = attention_.backward(from_heads_.input_gradient(g_out_NC), o_NC, pass, tape);
     tape.weight_gradient([this, x_NC = all_rows(tape.take(), pass), g_qkv_NX] { to_qkv_.add_gradients(x_NC, g_qkv_NX); });
-    return shares_.sum(to_qkv_.input_gradient(g_qkv_NX)).add_(g_sum1_NC);
+    return shares_.reduce_scatter(to_qkv_.input_gradient(g_qkv_NX)).add_(g_sum1_NC);
   }
 
  private:
@@ -110,7 +110,7 @@ class BertLayer : public Block {
     }
     return sum2_NC;
   }
-  at::Tensor all_rows(const at::Tensor& mine, const Pass& pass) const { return shares_.gather(mine, pass.tokens()); }
+  at::Tensor all_rows(const at::Tensor& mine, const Pass& pass) const { return shares_.all_gather(mine, pass.tokens()); }
 
   void bind_weights() override {
     to_qkv_ = {joined("self.query.weight", "self.value.weight"), joined("self.query.bias", "self.value.bias")};
@@ -123,7 +123,7 @@ class BertLayer : public Block {
     norm2_ = {weight(out + "LayerNorm.weight"), weight(out + "LayerNorm.bias"), shape_.norm_eps};
   }
 
-  RowShares shares_{exchanges_.tensor};
+  SequenceParallel shares_{exchanges_.tensor};
   Linear to_qkv_;
   DeepLinear from_heads_;
   LayerNorm norm1_, norm2_;

@@ -1,7 +1,7 @@
 // The places of a model that drop, numbered so that no two share random numbers.
 #pragma once
 #include "model/kernels/dropout.h"
-#include "model/share.h"
+#include "model/local_rows.h"
 
 namespace megalith {
 

@@ -5,11 +5,11 @@
 #include "base/error.h"
 #include "model/kernels/expert_rows.h"
 #include "model/kernels/row_copies.h"
-#include "model/layers/lent_linear.h"
+#include "model/layers/shadow_linear.h"
 #include "model/layers/router_input.h"
-#include "model/layers/row_shares.h"
+#include "model/layers/sequence_parallel.h"
 #include "model/routing/router.h"
-#include "model/share.h"
+#include "model/local_rows.h"
 #include "model/tensor_ops.h"
 
 namespace megalith {
@@ -131,33 +131,33 @@ ExpertFeedForward::Decision ExpertFeedForward::decide(const at::Tensor& logits_W
 at::Tensor ExpertFeedForward::forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape,
                                       const at::Tensor& onto_SC) const {
   // Of ranks that add results up, each adds what comes from before to its share of the sum.
-  const RowShares shares{exchanges.tensor};
+  const SequenceParallel shares{exchanges.tensor};
   const at::Tensor onto_NC = shares.ranks ? at::Tensor() : onto_SC;
   at::Tensor logits_WE = logits(x_NC, pass);
   const Decision d = decide(logits_WE, pass);
-  const ExpertTravel way(exchanges.expert, d.begin);
+  const TokenDispatch way(exchanges.expert, d.begin);
   if (pass.experts) pass.experts->load_experts(layer, way.wanted());
   at::Tensor start_NC = onto_NC;
-  ExpertTravel::Meanwhile meanwhile;
+  TokenDispatch::Meanwhile meanwhile;
   if (shared) meanwhile = [&] { start_NC = shared.forward(x_NC, tape, onto_NC); };
-  at::Tensor gate_up_H2F = LentLinear(way, gate_up).forward(way.there(x_NC, d.token, meanwhile));
-  at::Tensor y_HC = LentLinear(way, down).forward(kernels::weighted_swiglu(gate_up_H2F, way.there(d.gate_R)));
+  at::Tensor gate_up_H2F = ShadowLinear(way, gate_up).forward(way.dispatch(x_NC, d.token, meanwhile));
+  at::Tensor y_HC = ShadowLinear(way, down).forward(kernels::weighted_swiglu(gate_up_H2F, way.dispatch(d.gate_R)));
   if (tape) {
     tape->keep(std::move(gate_up_H2F));
     tape->keep(logits_WE.view(-1));  // in one row: never packed
   }
-  at::Tensor y_SC = shares.sum(way.back(std::move(y_HC), d.token_begin, d.token_rows, start_NC));
+  at::Tensor y_SC = shares.reduce_scatter(way.combine(std::move(y_HC), d.token_begin, d.token_rows, start_NC));
   return shares.ranks && onto_SC.defined() ? y_SC.add_(onto_SC) : y_SC;
 }
 
 void ExpertFeedForward::recompute(const at::Tensor& x_NC, const Pass& pass, Tape& tape) const {
   at::Tensor logits_WE = logits(x_NC, pass);
   const Decision d = decide(logits_WE, pass);
-  const ExpertTravel way(exchanges.expert, d.begin);
+  const TokenDispatch way(exchanges.expert, d.begin);
   if (pass.experts) pass.experts->load_experts(layer, way.wanted());
-  ExpertTravel::Meanwhile meanwhile;
+  TokenDispatch::Meanwhile meanwhile;
   if (shared) meanwhile = [&] { shared.recompute(x_NC, tape); };
-  tape.keep(LentLinear(way, gate_up).forward(way.there(x_NC, d.token, meanwhile)));
+  tape.keep(ShadowLinear(way, gate_up).forward(way.dispatch(x_NC, d.token, meanwhile)));
   tape.keep(logits_WE.view(-1));
 }
 
@@ -165,20 +165,20 @@ at::Tensor ExpertFeedForward::backward(const at::Tensor& g_NC, const at::Tensor&
   const at::Tensor logits_WE = tape.take().view({pass.sequences * pass.length, -1});
   at::Tensor gate_up_H2F = tape.take();
   const Decision d = decide(logits_WE, pass);
-  const ExpertTravel way(exchanges.expert, d.begin);
+  const TokenDispatch way(exchanges.expert, d.begin);
   if (pass.experts) pass.experts->load_experts(layer, way.wanted());
   at::Tensor g_gate_R;
   {
-    const at::Tensor g_HC = way.there(g_NC, d.token);
-    const LentLinear from(way, down);
+    const at::Tensor g_HC = way.dispatch(g_NC, d.token);
+    const ShadowLinear from(way, down);
     at::Tensor g_HF = from.input_gradient(g_HC);
-    g_gate_R = way.back(kernels::weighted_swiglu_backward(gate_up_H2F, g_HF, way.there(d.gate_R)));
+    g_gate_R = way.combine(kernels::weighted_swiglu_backward(gate_up_H2F, g_HF, way.dispatch(d.gate_R)));
     tape.weight_gradient(from.gradients(g_HF, g_HC));
   }
   at::Tensor gx_HC;
   {
-    const LentLinear to(way, gate_up);
-    tape.weight_gradient(to.gradients(way.there(x_NC, d.token), gate_up_H2F));
+    const ShadowLinear to(way, gate_up);
+    tape.weight_gradient(to.gradients(way.dispatch(x_NC, d.token), gate_up_H2F));
     gx_HC = to.input_gradient(gate_up_H2F);
   }
   gate_up_H2F.reset();
@@ -187,7 +187,7 @@ at::Tensor ExpertFeedForward::backward(const at::Tensor& g_NC, const at::Tensor&
     others_NC = router_backward(g_gate_R, logits_WE, d, x_NC, pass);
     if (shared) others_NC.add_(shared.backward(g_NC, x_NC, tape));
   };
-  return way.back(std::move(gx_HC), d.token_begin, d.token_rows, {}, others).add_(others_NC);
+  return way.combine(std::move(gx_HC), d.token_begin, d.token_rows, {}, others).add_(others_NC);
 }
 
 at::Tensor ExpertFeedForward::router_backward(const at::Tensor& g_gate_R, const at::Tensor& logits_WE, const Decision& d,

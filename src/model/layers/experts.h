@@ -2,7 +2,7 @@
 // weighted results add up. Rows are sorted by expert once; there is no padding. The router computes in float32 (double in
 // double), from float32 weights, whatever the rest computes in.
 //
-// Ranks of the expert axis route their own tokens, whose rows travel to the experts (expert_travel.h). Those of the context
+// Ranks of the expert axis route their own tokens, whose rows travel to the experts (token_dispatch.h). Those of the context
 // axis put their logits together, route all tokens of their sequences alike, and send their own. Those of the tensor axis
 // have some of every expert's width: all do the same with all rows, and results add up. What they go back with is linear in
 // what each has, so that gradients add up, too.

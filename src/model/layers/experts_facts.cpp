@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/layers/expert_shares.h"
+#include "model/layers/expert_balance.h"
 #include "model/routing/groups.h"
 
 namespace megalith {
@@ -43,7 +43,7 @@ void add_workspace(HalfFacts& f, const RankSizes& r, const ExpertRows& rows_here
   // On the way: rows as they leave and as they come, or as they came and in the experts' order.
   const int64_t travel = ranks > 1 ? e * (H + std::max(R, H)) * C : 0;
   // Experts that are borrowed, with their gradients, and one's that comes back.
-  const int64_t loans = ranks > 1 ? 2 * C * F * (std::min(kMostLoans, x.count - x.count / ranks) * (e + 4) + 4) : 0;
+  const int64_t loans = ranks > 1 ? 2 * C * F * (std::min(kMostShadows, x.count - x.count / ranks) * (e + 4) + 4) : 0;
   f.workspace_bytes = std::max({rows, back - e * H * 2 * F, e * R * C, travel}) + loans + W * x.count * 32;
   f.activation_bytes = f.workspace_bytes;
   f.deferring_bytes = e * H * (F + 2 * C) + std::max({terms, back, travel}) + loans + W * x.count * 32;

@@ -34,7 +34,7 @@ void Linear::add_gradients(const at::Tensor& x_NI, const at::Tensor& g_NO) const
 
 at::Tensor DeepLinear::forward(const at::Tensor& x_NI, const at::Tensor& onto_SO) const {
   if (!shares.ranks) return Linear::forward(x_NI, onto_SO);
-  at::Tensor y_SO = shares.sum(Linear{weight, {}, order}.forward(x_NI));
+  at::Tensor y_SO = shares.reduce_scatter(Linear{weight, {}, order}.forward(x_NI));
   if (bias.value.defined()) y_SO.add_(bias.value);
   return onto_SO.defined() ? y_SO.add_(onto_SO) : y_SO;
 }
@@ -42,7 +42,7 @@ at::Tensor DeepLinear::forward(const at::Tensor& x_NI, const at::Tensor& onto_SO
 void DeepLinear::add_gradients(const at::Tensor& x_NI, const at::Tensor& g_NO) const {
   if (!shares.ranks || !weight.grad.defined()) return Linear::add_gradients(x_NI, g_NO);
   Linear{weight, {}, order}.add_gradients(x_NI, g_NO);
-  if (bias.grad.defined()) bias.grad.add_(shares.mine(g_NO).sum({0}, false, bias.grad.scalar_type()));
+  if (bias.grad.defined()) bias.grad.add_(shares.own_rows(g_NO).sum({0}, false, bias.grad.scalar_type()));
 }
 
 }  // namespace megalith

@@ -3,7 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "model/layers/matrix_order.h"
-#include "model/layers/row_shares.h"
+#include "model/layers/sequence_parallel.h"
 
 namespace megalith {
 
@@ -30,7 +30,7 @@ struct Linear {
 // A Linear whose input, and so the depth of its product, may be cut over the ranks of the tensor axis. The output is my
 // share of the rows; bias and residual are added to that. (One whose output is cut is a plain Linear on all rows.)
 struct DeepLinear : Linear {
-  RowShares shares;
+  SequenceParallel shares;
 
   at::Tensor forward(const at::Tensor& x_NI, const at::Tensor& onto_SO = {}) const;
   // Gradients of all rows' output; the bias's gradient is that of my share.

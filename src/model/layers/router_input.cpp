@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/normals.h"
 #include "base/philox.h"
-#include "model/share.h"
+#include "model/local_rows.h"
 #include "model/tensor_ops.h"
 
 namespace megalith {

@@ -70,14 +70,14 @@ at::Tensor TokenTable::forward(const Pass& pass) const {
   const at::Tensor ids_N = pass.ids_N.sub(first_id_), inside_N = ids_N.clamp(0, weight.value.size(0) - 1);
   at::Tensor x_NC = tensor::embedding(weight.value, inside_N);
   x_NC.masked_fill_(ids_N.ne(inside_N).unsqueeze(-1), 0);
-  return shares_.sum(std::move(x_NC));
+  return shares_.reduce_scatter(std::move(x_NC));
 }
 
 void TokenTable::backward(const at::Tensor& g_SC, const Pass& pass) {
   if (!shares_.ranks) return gradient_.add(weight, pass.ids_N, g_SC);
   const at::Tensor ids_N = pass.ids_N.sub(first_id_);
   const at::Tensor mine = ids_N.ge(0).logical_and(ids_N.lt(weight.grad.size(0))).nonzero().squeeze(-1);
-  const at::Tensor g_NC = shares_.gather(g_SC, pass.tokens());
+  const at::Tensor g_NC = shares_.all_gather(g_SC, pass.tokens());
   gradient_.add(weight, ids_N.index_select(0, mine), g_NC.index_select(0, mine));
 }
 

@@ -4,7 +4,7 @@
 
 #include "layout/cuts.h"
 #include "model/layers/linear.h"
-#include "model/layers/row_shares.h"
+#include "model/layers/sequence_parallel.h"
 #include "model/pass.h"
 
 namespace megalith {
@@ -41,7 +41,7 @@ class TokenTable {
   Weight weight;  // of the ids that are here
 
  private:
-  RowShares shares_;
+  SequenceParallel shares_;
   int64_t first_id_;
   TableGradient gradient_;
 };

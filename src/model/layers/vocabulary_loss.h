@@ -2,7 +2,7 @@
 // tensor axis each rank has some columns of the logits; per row they exchange three numbers.
 #pragma once
 #include "model/block.h"
-#include "model/layers/row_shares.h"
+#include "model/layers/sequence_parallel.h"
 
 namespace megalith {
 

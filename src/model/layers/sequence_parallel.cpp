@@ -1,4 +1,4 @@
-#include "model/layers/row_shares.h"
+#include "model/layers/sequence_parallel.h"
 
 #include "base/error.h"
 #include "layout/cuts.h"
@@ -28,17 +28,17 @@ at::Tensor sum_rows(Exchange* ranks, at::Tensor partial_NC, std::span<const int6
   return slice_of(*ranks, partial_NC, cuts).clone();  // a view would keep all rows in memory
 }
 
-at::Tensor RowShares::gather(const at::Tensor& mine_SC, int64_t rows) const {
+at::Tensor SequenceParallel::all_gather(const at::Tensor& mine_SC, int64_t rows) const {
   return ranks ? gather_rows(ranks, mine_SC, cut_points(rows, ranks->size())) : mine_SC;
 }
 
-at::Tensor RowShares::sum(at::Tensor partial_NC) const {
+at::Tensor SequenceParallel::reduce_scatter(at::Tensor partial_NC) const {
   if (!ranks) return partial_NC;
   const auto cuts = cut_points(partial_NC.size(0), ranks->size());
   return sum_rows(ranks, std::move(partial_NC), cuts);
 }
 
-at::Tensor RowShares::mine(const at::Tensor& whole_NC) const {
+at::Tensor SequenceParallel::own_rows(const at::Tensor& whole_NC) const {
   return ranks ? slice_of(*ranks, whole_NC, cut_points(whole_NC.size(0), ranks->size())) : whole_NC;
 }
 

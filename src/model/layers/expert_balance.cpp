@@ -1,11 +1,11 @@
-#include "model/layers/expert_shares.h"
+#include "model/layers/expert_balance.h"
 
 #include <algorithm>
 #include <numeric>
 
 namespace megalith {
 
-ExpertShares share_out(std::span<const int64_t> rows, int64_t ranks, int64_t least) {
+ExpertBalance balance_experts(std::span<const int64_t> rows, int64_t ranks, int64_t least) {
   const int64_t experts = std::ssize(rows), here = experts / ranks;
   const auto at = [](int64_t i) { return static_cast<size_t>(i); };
   std::vector<std::vector<int64_t>> part(at(experts), std::vector<int64_t>(at(ranks), 0));  // [expert][rank]
@@ -15,13 +15,13 @@ ExpertShares share_out(std::span<const int64_t> rows, int64_t ranks, int64_t lea
     load[at(e / here)] += rows[at(e)];
   }
   const int64_t mean = (std::accumulate(rows.begin(), rows.end(), int64_t{0}) + ranks - 1) / ranks;
-  ExpertShares out;
+  ExpertBalance out;
   for (;;) {
     // From who has most to who has least, of the expert that has most; of equals the first.
     const int64_t owner = std::max_element(load.begin(), load.end()) - load.begin();
     int64_t taker = -1, expert = owner * here;
     for (int64_t r = 0; r < ranks; r++)
-      if (borrowed[at(r)] < kMostLoans && (taker < 0 || load[at(r)] < load[at(taker)])) taker = r;
+      if (borrowed[at(r)] < kMostShadows && (taker < 0 || load[at(r)] < load[at(taker)])) taker = r;
     if (taker < 0) break;
     for (int64_t e = expert; e < (owner + 1) * here; e++)
       if (part[at(e)][at(owner)] > part[at(expert)][at(owner)]) expert = e;
@@ -32,7 +32,7 @@ ExpertShares share_out(std::span<const int64_t> rows, int64_t ranks, int64_t lea
     borrowed[at(taker)]++;
     part[at(expert)][at(owner)] -= moved;
     part[at(expert)][at(taker)] += moved;
-    out.loans.push_back({expert, owner, taker});
+    out.shadows.push_back({expert, owner, taker});
   }
   for (const std::vector<int64_t>& by_rank : part) {
     std::vector<int64_t>& cuts = out.cuts.emplace_back(1, 0);

@@ -14,10 +14,10 @@
 
 namespace megalith {
 
-class FarHosts {
+class RemoteHosts {
  public:
   // Collective: whether every host sees what rank 0 writes into `folder`. `world` is borrowed.
-  FarHosts(World& world, const std::filesystem::path& folder);
+  RemoteHosts(World& world, const std::filesystem::path& folder);
 
   bool any() const { return !far_ranks_.empty(); }
   bool far() const { return channel_to_first_ >= 0; }  // this rank's host does not see the folder

@@ -1,4 +1,4 @@
-#include "train/far_hosts.h"
+#include "train/remote_hosts.h"
 
 #include <unistd.h>
 
@@ -47,7 +47,7 @@ nlohmann::json files_of(const std::filesystem::path& path) {
 
 }  // namespace
 
-FarHosts::FarHosts(World& world, const std::filesystem::path& folder) : world_(world) {
+RemoteHosts::RemoteHosts(World& world, const std::filesystem::path& folder) : world_(world) {
   const std::filesystem::path token = folder / fmt::format(".seen-{}", world.broadcast(fmt::format("{}", ::getpid()), 0));
   if (world.rank() == 0) write_file_atomically(token, "");
   world.barrier();
@@ -62,7 +62,7 @@ FarHosts::FarHosts(World& world, const std::filesystem::path& folder) : world_(w
   }
 }
 
-void FarHosts::bring(const std::filesystem::path& path) {
+void RemoteHosts::bring(const std::filesystem::path& path) {
   const bool writes = far() && leads_host();
   const auto files = parse_json(world_.broadcast(world_.rank() == 0 ? print_json(files_of(path)) : "", 0));
   if (files.empty()) return;
@@ -90,12 +90,12 @@ void FarHosts::bring(const std::filesystem::path& path) {
   world_.barrier();  // it is whole before anybody reads it
 }
 
-void FarHosts::forget(const std::filesystem::path& path) {
+void RemoteHosts::forget(const std::filesystem::path& path) {
   world_.barrier();
   if (far() && leads_host()) std::filesystem::remove_all(path);
 }
 
-void FarHosts::begin_receiving(Write write) {
+void RemoteHosts::begin_receiving(Write write) {
   if (world_.rank() != 0) return;
   for (size_t far = 0; far < channels_.size(); far++)
     receiving_.emplace_back([this, far, write] {
@@ -106,7 +106,7 @@ void FarHosts::begin_receiving(Write write) {
     });
 }
 
-void FarHosts::receive_from(size_t far, const Write& write) {
+void RemoteHosts::receive_from(size_t far, const Write& write) {
   Channel& channel = channels_[far];
   std::vector<std::byte> piece;
   while (true) {
@@ -118,18 +118,18 @@ void FarHosts::receive_from(size_t far, const Write& write) {
   }
 }
 
-void FarHosts::finish_receiving() {
+void RemoteHosts::finish_receiving() {
   for (std::thread& thread : receiving_) thread.join();
   receiving_.clear();
 }
 
-void FarHosts::stop_receiving() {
+void RemoteHosts::stop_receiving() {
   if (receiving_.empty()) return;
   world_.stop();
   finish_receiving();
 }
 
-void FarHosts::send(const std::string& file, const std::string& tensor, int64_t element, int64_t element_bytes,
+void RemoteHosts::send(const std::string& file, const std::string& tensor, int64_t element, int64_t element_bytes,
                     std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const auto piece = bytes.first(std::min<size_t>(bytes.size(), kMessageBytes));
@@ -140,6 +140,6 @@ void FarHosts::send(const std::string& file, const std::string& tensor, int64_t 
   }
 }
 
-void FarHosts::send_end() { send_text(channels_.front(), header_of("", "", 0, 0)); }
+void RemoteHosts::send_end() { send_text(channels_.front(), header_of("", "", 0, 0)); }
 
 }  // namespace megalith

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/philox.h"
-#include "model/layers/expert_travel.h"
+#include "model/layers/token_dispatch.h"
 #include "model/tensor_ops.h"
 #include "model/thread_ranks.h"
 
@@ -53,15 +53,15 @@ void expect_travel(const Exchanges& me, int64_t ranks, int64_t each, int64_t tri
       x_NC.mutable_data_ptr<double>()[(R - 1 - r) * kWidth + c] =
           sent[static_cast<size_t>(r)] + 0.1 * static_cast<double>(c);
   }
-  const ExpertTravel way(me.expert, begin);
+  const TokenDispatch way(me.expert, begin);
   std::vector<double> wanted;
   std::vector<int64_t> wanted_begin{0}, wanted_experts;
   for (int64_t e = 0; e < experts; e++) {
     const std::vector<double> all = rows_of(e, ranks, trial);
     int64_t first = 0, last = e / each == rank ? std::ssize(all) : 0;
     if (me.expert) {
-      first = way.shares().cuts[static_cast<size_t>(e)][static_cast<size_t>(rank)];
-      last = way.shares().cuts[static_cast<size_t>(e)][static_cast<size_t>(rank) + 1];
+      first = way.balance().cuts[static_cast<size_t>(e)][static_cast<size_t>(rank)];
+      last = way.balance().cuts[static_cast<size_t>(e)][static_cast<size_t>(rank) + 1];
     }
     if (first == last && e / each != rank) continue;
     wanted.insert(wanted.end(), all.begin() + first, all.begin() + last);
@@ -73,7 +73,7 @@ void expect_travel(const Exchanges& me, int64_t ranks, int64_t each, int64_t tri
   std::vector<int64_t> all{0};
   for (int64_t e = rank * each; e < (rank + 1) * each; e++) all.push_back(all.back() + std::ssize(rows_of(e, ranks, trial)));
   EXPECT_EQ(std::vector<int64_t>(way.wanted().begin(), way.wanted().end()), all);
-  const at::Tensor arrived = way.there(x_NC, token), few = way.there(numbers);
+  const at::Tensor arrived = way.dispatch(x_NC, token), few = way.dispatch(numbers);
   ASSERT_EQ(arrived.size(0), std::ssize(wanted));
   ASSERT_EQ(arrived.size(1), kWidth);
   ASSERT_EQ(few.dim(), 1);
@@ -81,11 +81,11 @@ void expect_travel(const Exchanges& me, int64_t ranks, int64_t each, int64_t tri
     EXPECT_EQ(few.const_data_ptr<double>()[r], wanted[static_cast<size_t>(r)]);
     EXPECT_EQ(arrived.const_data_ptr<double>()[r * kWidth + 2], wanted[static_cast<size_t>(r)] + 0.2);
   }
-  EXPECT_TRUE(way.back(arrived, token_begin, token_rows).equal(x_NC));
-  EXPECT_TRUE(way.back(few).equal(numbers));
+  EXPECT_TRUE(way.combine(arrived, token_begin, token_rows).equal(x_NC));
+  EXPECT_TRUE(way.combine(few).equal(numbers));
 }
 
-TEST(ExpertTravel, RowsComeToTheirExpertsInTheOrderOfTheRanksAndGoBack) {
+TEST(TokenDispatch, RowsComeToTheirExpertsInTheOrderOfTheRanksAndGoBack) {
   for (int64_t ranks : {1, 2, 3, 4})
     for (int64_t each : {1, 2, 5})
       for (int64_t trial = 0; trial < 6; trial++)
@@ -97,24 +97,24 @@ TEST(ExpertTravel, RowsComeToTheirExpertsInTheOrderOfTheRanksAndGoBack) {
 }
 
 // No padding: what a rank sends is what its tokens want of others.
-TEST(ExpertTravel, SendsExactlyWhatGoesElsewhere) {
+TEST(TokenDispatch, SendsExactlyWhatGoesElsewhere) {
   run_ranks(1, 1, ContextForm::ring, [&](const Exchanges& me) {
     const int64_t rank = me.mesh.coordinate(Axis::expert);
     const std::vector<int64_t> begin{0, 3 + rank, 3 + rank, 10, 14};  // of four experts, two a rank
     auto* exchange = static_cast<ThreadExchange*>(me.expert);
     exchange->worth = 1000;
-    const ExpertTravel way(me.expert, begin);
+    const TokenDispatch way(me.expert, begin);
     EXPECT_EQ(exchange->bytes, 4 * 8);  // how many rows for every expert
     exchange->bytes = 0;
-    way.there(tensor::empty({14, kWidth}, at::kFloat), std::vector<int64_t>(14, 0));
+    way.dispatch(tensor::empty({14, kWidth}, at::kFloat), std::vector<int64_t>(14, 0));
     EXPECT_EQ(exchange->bytes, 4 * kWidth * (rank == 0 ? 14 - 3 : 4));
   }, 2);
 }
 
-TEST(ExpertShares, LeaveEveryRankWithAsManyRows) {
+TEST(ExpertBalance, LeaveEveryRankWithAsManyRows) {
   for (const std::vector<int64_t>& rows : std::vector<std::vector<int64_t>>{
            {100, 0, 0, 0}, {0, 0, 37, 64}, {7, 7, 7, 8}, {0, 0, 0, 0}, {1, 90, 5, 4}, {50, 50, 0, 1}}) {
-    const ExpertShares shares = share_out(rows, 2, 1);
+    const ExpertBalance balance = balance_experts(rows, 2, 1);
     int64_t all = 0, first = 0;
     for (size_t e = 0; e < rows.size(); e++) {
       EXPECT_EQ(shares.cuts[e].back(), rows[e]);
@@ -125,15 +125,15 @@ TEST(ExpertShares, LeaveEveryRankWithAsManyRows) {
   }
 }
 
-TEST(ExpertShares, AreNotWorthAFewRowsAndBoundWhatARankBorrows) {
-  EXPECT_TRUE(share_out(std::vector<int64_t>{60, 60, 50, 50}, 2, 11).loans.empty());
-  EXPECT_EQ(share_out(std::vector<int64_t>{60, 60, 50, 50}, 2, 10).loans.size(), 1u);
+TEST(ExpertBalance, AreNotWorthAFewRowsAndBoundWhatARankBorrows) {
+  EXPECT_TRUE(balance_experts(std::vector<int64_t>{60, 60, 50, 50}, 2, 11).shadows.empty());
+  EXPECT_EQ(balance_experts(std::vector<int64_t>{60, 60, 50, 50}, 2, 10).shadows.size(), 1u);
   // Eight experts that all tokens want on one rank of four: nobody takes more than two.
   std::vector<int64_t> rows(32, 0), borrowed(4, 0);
   std::fill(rows.begin(), rows.begin() + 8, 10);
-  for (const ExpertShares::Loan& loan : share_out(rows, 4, 1).loans) {
-    EXPECT_EQ(loan.owner, 0);
-    borrowed[static_cast<size_t>(loan.taker)]++;
+  for (const ExpertBalance::ShadowExpert& shadow : balance_experts(rows, 4, 1).shadows) {
+    EXPECT_EQ(shadow.owner, 0);
+    borrowed[static_cast<size_t>(shadow.taker)]++;
   }
   EXPECT_EQ(borrowed, (std::vector<int64_t>{0, 2, 2, 2}));
 }

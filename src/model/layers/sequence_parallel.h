@@ -6,15 +6,15 @@
 
 namespace megalith {
 
-struct RowShares {
+struct SequenceParallel {
   Exchange* ranks = nullptr;
 
   // All rows, of which mine_SC are mine.
-  at::Tensor gather(const at::Tensor& mine_SC, int64_t rows) const;
+  at::Tensor all_gather(const at::Tensor& mine_SC, int64_t rows) const;
   // My rows of the sum over the ranks. Takes `partial_NC` as its workspace.
-  at::Tensor sum(at::Tensor partial_NC) const;
+  at::Tensor reduce_scatter(at::Tensor partial_NC) const;
   // My rows of what all ranks have, a view.
-  at::Tensor mine(const at::Tensor& whole_NC) const;
+  at::Tensor own_rows(const at::Tensor& whole_NC) const;
 };
 
 // The same for any cuts of the rows.

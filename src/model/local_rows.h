@@ -9,9 +9,9 @@
 namespace megalith {
 
 // The pass of a rank, from that of whole sequences: ids and targets of the positions that are here.
-Pass share_of(Pass whole, const Mesh& mesh);
+Pass local_pass(Pass whole, const Mesh& mesh);
 // The same for a pass without ids and targets: says what is here.
-void hold_share(Pass& pass, const Mesh& mesh);
+void set_local_rows(Pass& pass, const Mesh& mesh);
 
 // The rows between products that are here, as runs that follow each other in the step's batch, too:
 // run(first row here, its row in a batch of whole sequences, rows). Sequence s of the batch has rows

@@ -7,11 +7,11 @@
 
 namespace megalith::launch {
 
-struct Verdict {
+struct Diagnosis {
   std::vector<int> ranks;  // the culprits; several where they wait for each other; empty: nobody stands out
   std::string reason;      // "rank 1 on host a is stopped (SIGSTOP), in backward of block 2; ..."
 };
 
-Verdict find_culprit(const std::vector<RankView>& ranks);
+Diagnosis find_culprit(const std::vector<RankView>& ranks);
 
 }  // namespace megalith::launch

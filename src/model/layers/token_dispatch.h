@@ -1,4 +1,4 @@
-// Rows sorted by expert on their way to the ranks that compute them (expert_shares.h), and back: exactly as many as there
+// Rows sorted by expert on their way to the ranks that compute them (expert_balance.h), and back: exactly as many as there
 // are. Without ranks every row stays where it is.
 #pragma once
 #include <ATen/core/Tensor.h>
@@ -9,18 +9,18 @@
 #include <vector>
 
 #include "model/exchange.h"
-#include "model/layers/expert_shares.h"
+#include "model/layers/expert_balance.h"
 
 namespace megalith {
 
-class ExpertTravel {
+class TokenDispatch {
  public:
   // `begin`: of the rows here, by expert of all ranks, and the end. Ranks tell each other how many they have; like every
   // other call, all of them make it.
-  ExpertTravel(Exchange* ranks, std::vector<int64_t> begin);
+  TokenDispatch(Exchange* ranks, std::vector<int64_t> begin);
 
   Exchange* ranks() const { return ranks_; }
-  const ExpertShares& shares() const { return shares_; }
+  const ExpertBalance& balance() const { return balance_; }
   // Experts whose rows are computed here, rising: this rank's own, of which `first_own` is the first, and borrowed ones.
   std::span<const int64_t> experts() const { return experts_; }
   int64_t first_own() const { return first_own_; }
@@ -33,12 +33,12 @@ class ExpertTravel {
   // What the caller has to do that needs none of the rows, and none of the ranks along this axis: done while they travel.
   using Meanwhile = std::function<void()>;
   // The tokens' rows of x to where they are computed; or a number a row.
-  at::Tensor there(const at::Tensor& x_NC, std::span<const int64_t> token, const Meanwhile& meanwhile = {}) const;
-  at::Tensor there(const at::Tensor& numbers_R) const;
+  at::Tensor dispatch(const at::Tensor& x_NC, std::span<const int64_t> token, const Meanwhile& meanwhile = {}) const;
+  at::Tensor dispatch(const at::Tensor& numbers_R) const;
   // What became of them back to where they came from. Rows add up by token, as in kernels::sum_rows.
-  at::Tensor back(at::Tensor rows_HC, std::span<const int64_t> token_begin, std::span<const int64_t> token_rows,
+  at::Tensor combine(at::Tensor rows_HC, std::span<const int64_t> token_begin, std::span<const int64_t> token_rows,
                   const at::Tensor& onto_NC = {}, const Meanwhile& meanwhile = {}) const;
-  at::Tensor back(const at::Tensor& numbers_H) const;
+  at::Tensor combine(const at::Tensor& numbers_H) const;
 
  private:
   void travel(const at::Tensor& send, std::span<const int64_t> send_cuts, at::Tensor& receive,
@@ -48,7 +48,7 @@ class ExpertTravel {
 
   Exchange* ranks_;
   std::vector<int64_t> begin_;
-  ExpertShares shares_;
+  ExpertBalance balance_;
   std::vector<int64_t> experts_;
   int64_t first_own_ = 0;
   std::vector<int64_t> wanted_;

@@ -8,7 +8,7 @@
 
 namespace megalith::launch {
 
-enum class WardenPlace {
+enum class MonitorPlace {
   beside_supervisor,  // a socket pair: only its end counts
   away,               // TCP: silence counts as the end, too
 };
@@ -16,6 +16,6 @@ enum class WardenPlace {
 // Forks one that holds `folder` and `socket` and nothing else of this process; away it is nobody's child. Messages out:
 // {"ranks": [...]} whenever a rank changes, and four times a second. In: {"signal": N} for all ranks, {"launcher": PID}
 // (who to wait for at the end), {} (still there).
-pid_t fork_warden(int socket, const HostFolder& folder, WardenPlace place);
+pid_t fork_host_monitor(int socket, const HostFolder& folder, MonitorPlace place);
 
 }  // namespace megalith::launch

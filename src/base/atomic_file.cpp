@@ -1,4 +1,4 @@
-#include "base/aside_file.h"
+#include "base/atomic_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -25,18 +25,18 @@ void write_whole(int descriptor, std::string_view bytes, const std::filesystem::
   }
 }
 
-AsideFile::AsideFile(std::filesystem::path path) : path_(std::move(path)), aside_(path_) {
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), aside_(path_) {
   aside_ += fmt::format(".{}.tmp", ::getpid());
   fd_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd_ < 0) throw_cannot("write", path_, errno);
 }
 
-AsideFile::~AsideFile() {
+AtomicFile::~AtomicFile() {
   if (fd_ >= 0) ::close(fd_);
   if (!named_) ::unlink(aside_.c_str());
 }
 
-void AsideFile::put(std::string_view bytes) {
+void AtomicFile::put(std::string_view bytes) {
   if (buffer_.size() + bytes.size() > kBufferBytes) {
     write_whole(fd_, buffer_, path_);
     buffer_.clear();
@@ -45,19 +45,19 @@ void AsideFile::put(std::string_view bytes) {
   buffer_ += bytes;
 }
 
-void AsideFile::end() {
+void AtomicFile::end() {
   write_whole(fd_, buffer_, path_);
   std::string().swap(buffer_);
   if (::fsync(fd_) != 0) throw_cannot("write", path_, errno);
   ::close(std::exchange(fd_, -1));
 }
 
-void AsideFile::give_name() {
+void AtomicFile::give_name() {
   if (::rename(aside_.c_str(), path_.c_str()) != 0) throw_cannot("write", path_, errno);
   named_ = true;
 }
 
-bool AsideFile::give_name_if_free() {
+bool AtomicFile::give_name_if_free() {
   if (::link(aside_.c_str(), path_.c_str()) == 0) return true;  // the destructor removes the other name
   if (errno != EEXIST) throw_cannot("write", path_, errno);
   return false;

@@ -1,4 +1,4 @@
-#include "launch/warden.h"
+#include "launch/host_monitor.h"
 
 #include <poll.h>
 #include <unistd.h>
@@ -19,9 +19,9 @@ constexpr double kSupervisorSilence_s = 20;  // of a supervisor far away, until 
 constexpr double kOrderly_s = 4;             // for a launcher to clear up after itself
 constexpr double kStubborn_s = 10;           // then, for what hangs inside the kernel
 
-class Warden {
+class HostMonitor {
  public:
-  Warden(int socket, const HostFolder& folder, WardenPlace place) : line_(socket), folder_(folder), place_(place) {}
+  HostMonitor(int socket, const HostFolder& folder, MonitorPlace place) : line_(socket), folder_(folder), place_(place) {}
 
   void run() {
     double told = 0, heard = monotonic_seconds();
@@ -42,7 +42,7 @@ class Warden {
         heard = monotonic_seconds();
         obey(message);
       }
-      if (place_ == WardenPlace::away && now - heard > kSupervisorSilence_s) break;
+      if (place_ == MonitorPlace::away && now - heard > kSupervisorSilence_s) break;
     }
     clear_up();
   }
@@ -53,7 +53,7 @@ class Warden {
     for (const RankView& rank : ranks_) {
       if (rank.life == Life::dead) continue;
       // The launcher of a host far away is the daemon above its ranks.
-      if (auto stat = process_stat(rank.pid); stat && place_ == WardenPlace::away && process_name(stat->parent) == "orted")
+      if (auto stat = process_stat(rank.pid); stat && place_ == MonitorPlace::away && process_name(stat->parent) == "orted")
         launcher_ = stat->parent;
     }
   }
@@ -81,7 +81,7 @@ class Warden {
   void clear_up() {
     const double until = monotonic_seconds() + kOrderly_s, at_most = until + kStubborn_s;
     // Beside the supervisor the launcher has a death signal, and takes a second one for impatience.
-    if (place_ == WardenPlace::away && launcher_ != 0) ::kill(launcher_, SIGTERM);
+    if (place_ == MonitorPlace::away && launcher_ != 0) ::kill(launcher_, SIGTERM);
     while (!all_gone() && monotonic_seconds() < at_most) {
       for (const RankView& rank : ranks_)
         if (rank.life != Life::dead) ::kill(rank.pid, SIGKILL);
@@ -93,7 +93,7 @@ class Warden {
 
   MessageLine line_;
   const HostFolder& folder_;
-  WardenPlace place_;
+  MonitorPlace place_;
   pid_t launcher_ = 0;
   std::vector<RankView> ranks_;
   std::string changes_;
@@ -101,8 +101,8 @@ class Warden {
 
 }  // namespace
 
-pid_t fork_warden(int socket, const HostFolder& folder, WardenPlace place) {
-  return fork_beside(place == WardenPlace::away, {socket, folder.lock()}, [&] { Warden(socket, folder, place).run(); });
+pid_t fork_host_monitor(int socket, const HostFolder& folder, MonitorPlace place) {
+  return fork_beside(place == MonitorPlace::away, {socket, folder.lock()}, [&] { HostMonitor(socket, folder, place).run(); });
 }
 
 }  // namespace megalith::launch

@@ -1,4 +1,4 @@
-#include "comm/patience.h"
+#include "comm/backoff.h"
 
 #include <sched.h>
 
@@ -23,14 +23,14 @@ void relax() {
 
 }  // namespace
 
-Patience::Patience(const WaitControl& control, const char* what, const std::string& channel, int peer)
+Backoff::Backoff(const WaitControl& control, const char* what, const std::string& channel, int peer)
     : control_(control), wait_{what, &channel, peer, std::chrono::steady_clock::now()}, began_(wait_.since) {}
 
-Patience::~Patience() {
+Backoff::~Backoff() {
   if (told_ != nullptr) told_->wait_ends(wait_);
 }
 
-bool Patience::looks_again() {
+bool Backoff::looks_again() {
   const auto waited = std::chrono::steady_clock::now() - began_;
   if (control_.may_spin && waited < kSpin) {
     relax();
@@ -53,7 +53,7 @@ bool Patience::looks_again() {
   return false;
 }
 
-void Patience::nap() const {
+void Backoff::nap() const {
   const auto waited = std::chrono::steady_clock::now() - began_;
   std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(waited / 8, 1ms));
 }

@@ -1,4 +1,4 @@
-#include "model/layers/lent_linear.h"
+#include "model/layers/shadow_linear.h"
 
 #include <algorithm>
 
@@ -6,8 +6,8 @@
 
 namespace megalith {
 
-LentLinear::LentLinear(const ExpertTravel& way, const GroupedLinear& own) : way_(way), own_(own) {
-  if (way.shares().loans.empty()) {
+ShadowLinear::ShadowLinear(const TokenDispatch& way, const GroupedLinear& own) : way_(way), own_(own) {
+  if (way.balance().shadows.empty()) {
     here_ = own;
     return;
   }
@@ -15,19 +15,19 @@ LentLinear::LentLinear(const ExpertTravel& way, const GroupedLinear& own) : way_
   here_.weights.resize(way.experts().size());
   std::copy(own.weights.begin(), own.weights.end(), here_.weights.begin() + own_begin_);
   const at::Tensor& like = own.weights[0].value;
-  for (const ExpertShares::Loan& loan : way.shares().loans) {
-    const bool lends = loan.owner == way.ranks()->rank();
-    const at::Tensor given = lends ? own.weights[static_cast<size_t>(loan.expert - way.first_own())].value : at::Tensor();
-    const at::Tensor came = moved(given, loan.owner, loan.taker, like.sizes(), like.scalar_type());
-    if (came.defined()) here_.weights[group_of(loan.expert)].value = came;
+  for (const ExpertBalance::ShadowExpert& shadow : way.balance().shadows) {
+    const bool lends = shadow.owner == way.ranks()->rank();
+    const at::Tensor given = lends ? own.weights[static_cast<size_t>(shadow.expert - way.first_own())].value : at::Tensor();
+    const at::Tensor came = moved(given, shadow.owner, shadow.taker, like.sizes(), like.scalar_type());
+    if (came.defined()) here_.weights[group_of(shadow.expert)].value = came;
   }
 }
 
-size_t LentLinear::group_of(int64_t expert) const {
+size_t ShadowLinear::group_of(int64_t expert) const {
   return static_cast<size_t>(std::ranges::lower_bound(way_.experts(), expert) - way_.experts().begin());
 }
 
-at::Tensor LentLinear::moved(const at::Tensor& given, int64_t from, int64_t to, at::IntArrayRef shape,
+at::Tensor ShadowLinear::moved(const at::Tensor& given, int64_t from, int64_t to, at::IntArrayRef shape,
                              at::ScalarType type) const {
   Exchange& ranks = *way_.ranks();
   const int64_t me = ranks.rank();
@@ -43,19 +43,19 @@ at::Tensor LentLinear::moved(const at::Tensor& given, int64_t from, int64_t to, 
   return me == to ? receive.view(shape) : at::Tensor();
 }
 
-std::function<void()> LentLinear::gradients(at::Tensor x_HI, at::Tensor g_HO) const {
+std::function<void()> ShadowLinear::gradients(at::Tensor x_HI, at::Tensor g_HO) const {
   const Weight& like = own_.weights[0];
   if (!like.grad.defined()) return [] {};
   const std::span<const int64_t> begin = way_.begin();
-  for (const ExpertShares::Loan& loan : way_.shares().loans) {
+  for (const ExpertBalance::ShadowExpert& shadow : way_.balance().shadows) {
     at::Tensor made;
-    if (loan.taker == way_.ranks()->rank()) {
-      const size_t group = group_of(loan.expert);
+    if (shadow.taker == way_.ranks()->rank()) {
+      const size_t group = group_of(shadow.expert);
       made = tensor::zeros(like.grad.sizes(), like.grad.options());
       GroupedLinear{{{here_.weights[group].value, made}}}.add_gradients(x_HI, g_HO, begin.subspan(group, 2));
     }
-    const at::Tensor came = moved(made, loan.taker, loan.owner, like.grad.sizes(), like.grad.scalar_type());
-    if (came.defined()) own_.weights[static_cast<size_t>(loan.expert - way_.first_own())].grad.add_(came);
+    const at::Tensor came = moved(made, shadow.taker, shadow.owner, like.grad.sizes(), like.grad.scalar_type());
+    if (came.defined()) own_.weights[static_cast<size_t>(shadow.expert - way_.first_own())].grad.add_(came);
   }
   const auto first = begin.begin() + own_begin_;
   return [own = &own_, x_HI, g_HO, begin = std::vector<int64_t>(first, first + std::ssize(own_.weights) + 1)] {

@@ -1,4 +1,4 @@
-#include "launch/verdict.h"
+#include "launch/diagnosis.h"
 
 #include <algorithm>
 #include <map>
@@ -30,7 +30,7 @@ std::set<int> peers_of(const RankView& rank) {
   return peers;
 }
 
-Verdict one(const RankView& rank, const std::string& how) { return {{rank.rank}, place(rank) + " " + how}; }
+Diagnosis one(const RankView& rank, const std::string& how) { return {{rank.rank}, place(rank) + " " + how}; }
 
 // A circle of ranks that wait for each other, from a rank that waits; empty: there is none.
 std::vector<int> circle(const std::map<int, std::set<int>>& edges) {
@@ -53,7 +53,7 @@ std::vector<int> circle(const std::map<int, std::set<int>>& edges) {
 
 }  // namespace
 
-Verdict find_culprit(const std::vector<RankView>& ranks) {
+Diagnosis find_culprit(const std::vector<RankView>& ranks) {
   for (const RankView& rank : ranks)
     if (rank.crashed()) return one(rank, "is dead: its process ended, " + doing(rank));
   for (const RankView& rank : ranks)

@@ -1,4 +1,4 @@
-#include "base/aside_file.h"
+#include "base/atomic_file.h"
 
 #include <gtest/gtest.h>
 
@@ -13,12 +13,12 @@ int64_t entries(const std::filesystem::path& folder) {
   return std::distance(std::filesystem::directory_iterator(folder), {});
 }
 
-TEST(AsideFile, IsThereWholeOrNotAtAll) {
+TEST(AtomicFile, IsThereWholeOrNotAtAll) {
   TempDir dir;
   write_file_atomically(dir.path() / "f", "old");
   const std::string large(1 << 20, 'x');
   {
-    AsideFile file(dir.path() / "f");
+    AtomicFile file(dir.path() / "f");
     file.put("small");
     file.put(large);
     file.put(uint8_t{65});
@@ -27,12 +27,12 @@ TEST(AsideFile, IsThereWholeOrNotAtAll) {
     file.give_name();
   }
   EXPECT_EQ(read_file(dir.path() / "f"), "small" + large + "A");
-  { AsideFile left(dir.path() / "f"); }
+  { AtomicFile left(dir.path() / "f"); }
   EXPECT_EQ(read_file(dir.path() / "f").size(), large.size() + 6);
   EXPECT_EQ(entries(dir.path()), 1) << "what was not named is gone";
 }
 
-TEST(AsideFile, IsWrittenByOneProcessIfItIsAbsent) {
+TEST(AtomicFile, IsWrittenByOneProcessIfItIsAbsent) {
   TempDir dir;
   EXPECT_TRUE(write_file_if_absent(dir.path() / "f", "first"));
   EXPECT_FALSE(write_file_if_absent(dir.path() / "f", "second"));
@@ -40,10 +40,10 @@ TEST(AsideFile, IsWrittenByOneProcessIfItIsAbsent) {
   EXPECT_EQ(entries(dir.path()), 1) << "what was not named is gone";
 }
 
-TEST(AsideFile, TellsWhyItCannotBeWritten) {
+TEST(AtomicFile, TellsWhyItCannotBeWritten) {
   TempDir dir;
   try {
-    AsideFile file(dir.path() / "none/f");
+    AtomicFile file(dir.path() / "none/f");
     FAIL() << "there is no such folder";
   } catch (const UserError& error) {
     EXPECT_EQ(std::string(error.what()), (dir.path() / "none/f").string() + ": cannot write: No such file or directory");
@@ -53,7 +53,7 @@ TEST(AsideFile, TellsWhyItCannotBeWritten) {
   EXPECT_EQ(entries(dir.path()), 1);
 }
 
-TEST(AsideFile, AFullDiskIsAFault) {
+TEST(AtomicFile, AFullDiskIsAFault) {
   try {
     throw_cannot("write", "f", ENOSPC);
   } catch (const Fault& error) {

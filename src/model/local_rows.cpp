@@ -1,7 +1,7 @@
-#include "model/share.h"
+#include "model/local_rows.h"
 
 #include "layout/cuts.h"
-#include "model/layers/row_shares.h"
+#include "model/layers/sequence_parallel.h"
 #include "model/tensor_ops.h"
 
 namespace megalith {
@@ -16,7 +16,7 @@ void append_rows(const Pass& pass, const std::vector<PositionRange>& runs, std::
 
 }  // namespace
 
-void hold_share(Pass& pass, const Mesh& mesh) {
+void set_local_rows(Pass& pass, const Mesh& mesh) {
   pass.runs.clear();
   if (mesh.size(Axis::context) > 1) pass.runs = context_ranges(pass.length, mesh.size(Axis::context), mesh.coordinate(Axis::context));
   const int64_t rows = pass.tokens();
@@ -44,9 +44,9 @@ std::vector<int64_t> numbers_here(const Pass& pass) {
   return rows;
 }
 
-Pass share_of(Pass whole, const Mesh& mesh) {
+Pass local_pass(Pass whole, const Mesh& mesh) {
   Pass pass = std::move(whole);
-  hold_share(pass, mesh);
+  set_local_rows(pass, mesh);
   if (pass.runs.empty()) return pass;
   const at::Tensor here = tensor::from_values(rows_of_sequences(pass));
   pass.ids_N = pass.ids_N.index_select(0, here);
@@ -55,7 +55,7 @@ Pass share_of(Pass whole, const Mesh& mesh) {
 }
 
 at::Tensor gather_whole(const at::Tensor& x_SC, const Pass& pass, const Exchanges& exchanges) {
-  at::Tensor x_NC = RowShares{exchanges.tensor}.gather(x_SC, pass.tokens());
+  at::Tensor x_NC = SequenceParallel{exchanges.tensor}.all_gather(x_SC, pass.tokens());
   if (!exchanges.context) return x_NC;
   std::vector<int64_t> rows, cuts{0};  // of all ranks, one after the other
   for (int64_t r = 0; r < exchanges.context->size(); r++) {

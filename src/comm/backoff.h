@@ -14,13 +14,13 @@ struct WaitControl {
   bool may_spin = true;  // false where ranks outnumber cores: the one waited for may need this very core
 };
 
-class Patience {
+class Backoff {
  public:
   // Made after the first vain look: a wait that is over before it begins costs nothing.
-  Patience(const WaitControl& control, const char* what, const std::string& channel, int peer);
-  ~Patience();
-  Patience(const Patience&) = delete;
-  Patience& operator=(const Patience&) = delete;
+  Backoff(const WaitControl& control, const char* what, const std::string& channel, int peer);
+  ~Backoff();
+  Backoff(const Backoff&) = delete;
+  Backoff& operator=(const Backoff&) = delete;
 
   // After a vain look. True: look again (it has spun or yielded). False: sleep before looking again. Throws Fault
   // once the world is stopped.

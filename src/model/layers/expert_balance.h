@@ -8,19 +8,19 @@
 
 namespace megalith {
 
-constexpr int64_t kMostLoans = 2;  // experts that a rank borrows at a time: each needs room
+constexpr int64_t kMostShadows = 2;  // experts that a rank borrows at a time: each needs room
 
-struct ExpertShares {
-  struct Loan {
+struct ExpertBalance {
+  struct ShadowExpert {
     int64_t expert, owner, taker;
   };
   // [expert][rank], and the end: of an expert's rows rank r computes [cuts[r], cuts[r + 1]). In the order of the ranks, as
   // the rows are, so that few of those that are lent have to travel.
   std::vector<std::vector<int64_t>> cuts;
-  std::vector<Loan> loans;
+  std::vector<ShadowExpert> shadows;
 };
 
 // `rows`: by expert, of all ranks, which own as many experts each, in order. A loan is of at least `least` rows.
-ExpertShares share_out(std::span<const int64_t> rows, int64_t ranks, int64_t least);
+ExpertBalance balance_experts(std::span<const int64_t> rows, int64_t ranks, int64_t least);
 
 }  // namespace megalith

@@ -1,4 +1,4 @@
-#include "model/layers/expert_travel.h"
+#include "model/layers/token_dispatch.h"
 
 #include <algorithm>
 #include <numeric>
@@ -69,7 +69,7 @@ class Counts {
 
 }  // namespace
 
-ExpertTravel::ExpertTravel(Exchange* ranks, std::vector<int64_t> begin) : ranks_(ranks), begin_(std::move(begin)) {
+TokenDispatch::TokenDispatch(Exchange* ranks, std::vector<int64_t> begin) : ranks_(ranks), begin_(std::move(begin)) {
   const int64_t experts = std::ssize(begin_) - 1;
   experts_.resize(static_cast<size_t>(experts));
   std::iota(experts_.begin(), experts_.end(), 0);
@@ -80,7 +80,7 @@ ExpertTravel::ExpertTravel(Exchange* ranks, std::vector<int64_t> begin) : ranks_
   first_own_ = me * each;
   const Counts counts(*ranks_, begin_);
   const std::vector<int64_t> all = counts.by_expert();
-  shares_ = share_out(all, size, ranks_->rows_worth_weights());
+  balance_ = balance_experts(all, size, ranks_->rows_worth_weights());
   wanted_.assign(1, 0);
   for (int64_t e = first_own_; e < first_own_ + each; e++) wanted_.push_back(wanted_.back() + all[static_cast<size_t>(e)]);
 
@@ -90,7 +90,7 @@ ExpertTravel::ExpertTravel(Exchange* ranks, std::vector<int64_t> begin) : ranks_
     int64_t count() const { return std::max<int64_t>(last - first, 0); }
   };
   const auto between = [&](int64_t from, int64_t expert, int64_t to) {
-    const std::vector<int64_t>& cuts = shares_.cuts[static_cast<size_t>(expert)];
+    const std::vector<int64_t>& cuts = balance_.cuts[static_cast<size_t>(expert)];
     const int64_t first = counts.before(from, expert);
     return Rows{std::max(first, cuts[static_cast<size_t>(to)]),
                 std::min(first + counts.of(from, expert), cuts[static_cast<size_t>(to) + 1])};
@@ -104,11 +104,11 @@ ExpertTravel::ExpertTravel(Exchange* ranks, std::vector<int64_t> begin) : ranks_
     }
   }
   leaving_.push_back(std::ssize(order_));
-  if (shares_.loans.empty()) order_.clear();  // as they are sorted
+  if (balance_.shadows.empty()) order_.clear();  // as they are sorted
   place_ = inverse(order_);
 
   std::erase_if(experts_, [&](int64_t e) {
-    const std::vector<int64_t>& cuts = shares_.cuts[static_cast<size_t>(e)];
+    const std::vector<int64_t>& cuts = balance_.cuts[static_cast<size_t>(e)];
     return e / each != me && cuts[static_cast<size_t>(me)] == cuts[static_cast<size_t>(me) + 1];
   });
   std::vector<std::vector<int64_t>> arrives(static_cast<size_t>(size));  // [rank][expert of those here]: its first row
@@ -132,7 +132,7 @@ ExpertTravel::ExpertTravel(Exchange* ranks, std::vector<int64_t> begin) : ranks_
   by_rank_ = inverse(by_expert_);
 }
 
-void ExpertTravel::travel(const at::Tensor& send, std::span<const int64_t> send_cuts, at::Tensor& receive,
+void TokenDispatch::travel(const at::Tensor& send, std::span<const int64_t> send_cuts, at::Tensor& receive,
                           std::span<const int64_t> receive_cuts, const Meanwhile& meanwhile) const {
   if (!meanwhile) return ranks_->all_to_all(send, send_cuts, receive, receive_cuts);
   ranks_->start_all_to_all(send, send_cuts, receive, receive_cuts);
@@ -140,14 +140,14 @@ void ExpertTravel::travel(const at::Tensor& send, std::span<const int64_t> send_
   ranks_->finish();
 }
 
-at::Tensor ExpertTravel::sent(at::Tensor leaving, const Meanwhile& meanwhile) const {
+at::Tensor TokenDispatch::sent(at::Tensor leaving, const Meanwhile& meanwhile) const {
   at::Tensor arrived = empty_rows(leaving, coming_.back());
   travel(leaving, leaving_, arrived, coming_, meanwhile);
   leaving.reset();
   return ordered(arrived, by_expert_);
 }
 
-at::Tensor ExpertTravel::returned(at::Tensor here, const Meanwhile& meanwhile) const {
+at::Tensor TokenDispatch::returned(at::Tensor here, const Meanwhile& meanwhile) const {
   const at::Tensor leaving = ordered(here, by_rank_);
   here.reset();
   at::Tensor arrived = empty_rows(leaving, leaving_.back());
@@ -155,18 +155,18 @@ at::Tensor ExpertTravel::returned(at::Tensor here, const Meanwhile& meanwhile) c
   return arrived;
 }
 
-at::Tensor ExpertTravel::there(const at::Tensor& x_NC, std::span<const int64_t> token, const Meanwhile& meanwhile) const {
+at::Tensor TokenDispatch::dispatch(const at::Tensor& x_NC, std::span<const int64_t> token, const Meanwhile& meanwhile) const {
   if (ranks_) return sent(kernels::gather_rows(x_NC, order_.empty() ? token : composed(token, order_)), meanwhile);
   if (meanwhile) meanwhile();
   return kernels::gather_rows(x_NC, token);
 }
 
-at::Tensor ExpertTravel::there(const at::Tensor& numbers_R) const {
+at::Tensor TokenDispatch::dispatch(const at::Tensor& numbers_R) const {
   if (!ranks_) return numbers_R;
   return sent(order_.empty() ? numbers_R : ordered(numbers_R, order_));
 }
 
-at::Tensor ExpertTravel::back(at::Tensor rows_HC, std::span<const int64_t> token_begin, std::span<const int64_t> token_rows,
+at::Tensor TokenDispatch::combine(at::Tensor rows_HC, std::span<const int64_t> token_begin, std::span<const int64_t> token_rows,
                               const at::Tensor& onto_NC, const Meanwhile& meanwhile) const {
   at::Tensor rows_RC = ranks_ ? returned(std::move(rows_HC), meanwhile) : std::move(rows_HC);
   at::Tensor y_NC = order_.empty() ? kernels::sum_rows(rows_RC, token_begin, token_rows, onto_NC)
@@ -176,7 +176,7 @@ at::Tensor ExpertTravel::back(at::Tensor rows_HC, std::span<const int64_t> token
   return y_NC;
 }
 
-at::Tensor ExpertTravel::back(const at::Tensor& numbers_H) const {
+at::Tensor TokenDispatch::combine(const at::Tensor& numbers_H) const {
   if (!ranks_) return numbers_H;
   return order_.empty() ? returned(numbers_H) : ordered(returned(numbers_H), place_);
 }

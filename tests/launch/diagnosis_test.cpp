@@ -1,4 +1,4 @@
-#include "launch/verdict.h"
+#include "launch/diagnosis.h"
 
 #include <gtest/gtest.h>
 
@@ -33,47 +33,47 @@ RankView waiting(int number, double for_s, std::vector<int> peers) {
   return view;
 }
 
-TEST(Verdict, NamesTheRankThatWorksWhileOthersWait) {
-  const Verdict v = find_culprit({waiting(0, 60, {1, 2}), working(1, 61), waiting(2, 60, {0, 1})});
+TEST(Diagnosis, NamesTheRankThatWorksWhileOthersWait) {
+  const Diagnosis v = find_culprit({waiting(0, 60, {1, 2}), working(1, 61), waiting(2, 60, {0, 1})});
   EXPECT_EQ(v.ranks, std::vector{1});
   EXPECT_NE(v.reason.find("rank 1 on a (pid 101) makes no progress, in backward of block 3, micro-batch 1, at step 7"),
             std::string::npos)
       << v.reason;
 }
 
-TEST(Verdict, AStoppedRankIsTheCulpritWhereverItWasStopped) {
+TEST(Diagnosis, AStoppedRankIsTheCulpritWhereverItWasStopped) {
   RankView stopped = waiting(2, 60, {0, 1});
   stopped.life = Life::stopped;
   EXPECT_EQ(find_culprit({waiting(0, 60, {1, 2}), working(1, 90), stopped}).ranks, std::vector{2});
 }
 
-TEST(Verdict, ADeadRankBeforeAll) {
+TEST(Diagnosis, ADeadRankBeforeAll) {
   RankView stopped = working(0, 60), dead = waiting(1, 60, {0});
   stopped.life = Life::stopped;
   dead.life = Life::dead;
   EXPECT_EQ(find_culprit({stopped, dead}).ranks, std::vector{1});
 }
 
-TEST(Verdict, AShortOpBesideALongWaitIsNoReason) {
+TEST(Diagnosis, AShortOpBesideALongWaitIsNoReason) {
   RankView busy = waiting(0, 60, {1});
   busy.lanes.push_back({Lane::compute, "forward", 0, 0, 5, 0.1, 0.2, "", {}, 0});
   EXPECT_EQ(find_culprit({busy, rank(1)}).ranks, std::vector{1});  // in no op at all: it never came
 }
 
-TEST(Verdict, WorkThatHangsBesideAnExchangeOfTheSameRank) {
+TEST(Diagnosis, WorkThatHangsBesideAnExchangeOfTheSameRank) {
   RankView both = waiting(1, 58, {0});
   both.lanes.push_back({Lane::compute, "forward", 0, 0, 5, 60, 0.2, "", {}, 0});
   EXPECT_EQ(find_culprit({waiting(0, 60, {1}), both}).ranks, std::vector{1});
 }
 
-TEST(Verdict, ARankThatIsAStepBehind) {
+TEST(Diagnosis, ARankThatIsAStepBehind) {
   RankView behind = waiting(1, 60, {0});
   behind.step = 6;
   EXPECT_EQ(find_culprit({waiting(0, 60, {1}), behind, waiting(2, 60, {0})}).ranks, std::vector{1});
 }
 
-TEST(Verdict, ACircleNamesItsMembersOnly) {
-  const Verdict v = find_culprit({waiting(0, 60, {1}), waiting(1, 60, {2}), waiting(2, 60, {1}), waiting(3, 60, {0})});
+TEST(Diagnosis, ACircleNamesItsMembersOnly) {
+  const Diagnosis v = find_culprit({waiting(0, 60, {1}), waiting(1, 60, {2}), waiting(2, 60, {1}), waiting(3, 60, {0})});
   EXPECT_EQ(v.ranks, (std::vector{1, 2}));
   EXPECT_NE(v.reason.find("ranks 1 and 2 wait for each other"), std::string::npos) << v.reason;
 }

@@ -1,4 +1,4 @@
-#include "memory/disk_way.h"
+#include "memory/io_method.h"
 
 #include <unistd.h>
 
@@ -15,13 +15,13 @@
 namespace megalith {
 namespace {
 
-std::string name_of_way(const DiskWay& way) {
+std::string name_of_way(const IoMethod& way) {
   return fmt::format("{}, {}", way.uring ? "io_uring" : "threads",
                      way.direct ? "direct" : "through the page cache");
 }
 
 // Three requests of two lengths, written, wiped, read back. Throws whatever goes wrong.
-void try_way(const std::filesystem::path& folder, const DiskWay& way) {
+void try_way(const std::filesystem::path& folder, const IoMethod& way) {
   static std::atomic<int> number{0};
   constexpr int64_t kBytes = 2 * kSpillChunk + kDiskAlign;
   SpillFile file(folder / fmt::format("try-{}-{}{}", ::getpid(), number++, kSpillSuffix), kBytes, way);
@@ -37,14 +37,14 @@ void try_way(const std::filesystem::path& folder, const DiskWay& way) {
 
 }  // namespace
 
-std::string describe(const DiskWay& way) {
+std::string describe(const IoMethod& way) {
   return name_of_way(way) + (way.why.empty() ? "" : fmt::format(" ({})", way.why));
 }
 
-DiskWay choose_disk_way(const std::filesystem::path& folder, DiskWays allowed) {
+IoMethod choose_io_method(const std::filesystem::path& folder, DiskWays allowed) {
   std::string failed;
-  for (DiskWay way : {DiskWay{true, true, ""}, DiskWay{false, true, ""}, DiskWay{false, false, ""},
-                      DiskWay{true, false, ""}}) {
+  for (IoMethod way : {IoMethod{true, true, ""}, IoMethod{false, true, ""}, IoMethod{false, false, ""},
+                      IoMethod{true, false, ""}}) {
     if ((way.uring && !allowed.uring) || (way.direct && !allowed.direct)) continue;
     try {
       try_way(folder, way);

@@ -10,13 +10,13 @@ namespace megalith {
 // Writes all bytes where the descriptor of `path` stands. Throws as write_file_atomically does.
 void write_whole(int descriptor, std::string_view bytes, const std::filesystem::path& path);
 
-class AsideFile {
+class AtomicFile {
  public:
   // Throws as write_file_atomically does, here and below.
-  explicit AsideFile(std::filesystem::path path);
-  ~AsideFile();
-  AsideFile(const AsideFile&) = delete;
-  AsideFile& operator=(const AsideFile&) = delete;
+  explicit AtomicFile(std::filesystem::path path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
 
   void put(std::string_view bytes);
   // The bytes of a number, as this machine has them.
