@@ -18,7 +18,7 @@ CommandResult run_doctor(const CommandContext& context, const DoctorArguments& a
   fill_defaults(shape);
   if (!spill.empty() && !std::filesystem::is_directory(spill))
     throw UserError({"command line", "--spill", "a folder", spill, ""});
-  MachineSpeeds speeds = calibrate({shape, {4, 256}}, cores, std::filesystem::current_path(), spill);
+  MachineSpeeds speeds = calibrate({shape, {4, 256}}, {cores, std::filesystem::current_path(), spill});
   std::string text = fmt::format(
       "processor         {}\ncores             {}\nmemory to use     {}\ncompute           {:.0f} GFLOP/s (float32, "
       "layers and head of gpt2-124m)\nmemory bandwidth  {:.1f} GB/s\ndisk write here   {:.2f} GB/s\n",

@@ -155,14 +155,23 @@ std::string figures(const Plan& plan, const PlanInput& input) {
   return text;
 }
 
+std::string about_links(const Links& links) {
+  return fmt::format(
+      "exchanges between ranks were not measured on this machine (train measures them): predicted with {} a second and {} a "
+      "call",
+      show(Bytes(static_cast<int64_t>(links[0].bytes_per_s))), show_seconds(links[0].latency_s));
+}
+
 CommandResult simulate_run(const CommandContext& context, const Config& config, const OutlookArguments& a) {
   const Foreseen foreseen = foresee(config, a.ranks);
   const auto& [tokenizer, run, input] = foreseen;
   const Plan plan = make_plan(input);
+  std::vector<std::string> notes = run.notes;
+  if (!plan.links_measured) notes.push_back(about_links(plan.speeds.links));
   const std::string what = fmt::format("{}, {}", model_line(run), step_line(input, plan.micro_batch));
   const std::string how = describe(plan.strategy);
   const std::vector<ShapeForecast> shapes = forecast_shapes(input, plan, run.shapes, run.steps);
-  print(context, fmt::format("{}\n{}{}\n{}\n{}{}", what, lines(run.notes), lines(plan.adapted),
+  print(context, fmt::format("{}\n{}{}\n{}\n{}{}", what, lines(notes), lines(plan.adapted),
                              draw_timeline(plan.step, plan.predicted.spans, terminal_columns()),
                              figures(plan, input), shown(shapes, true)));
   if (!a.svg.empty()) {
@@ -180,7 +189,7 @@ CommandResult simulate_run(const CommandContext& context, const Config& config, 
   json["shapes"] = to_json(shapes);
   json["predicted"]["peak_at_s"] = peak_moment(plan);
   json["ops"] = ops_json(plan.step, op_seconds(plan.predicted.spans));
-  json["notes"] = run.notes;
+  json["notes"] = notes;
   return {ExitCode::done, std::move(json)};
 }
 

@@ -66,18 +66,29 @@ void add_deferring(BlockFacts& f, const RankSizes& r, const LayerForm& form) {
 
 // Forward gathers rows and adds up rows twice; backward gathers the norm's output and the gradient, and adds up, twice.
 // Along the expert axis rows travel to their experts and back; backward, their gradients do, and the rows once more.
-// Besides, it exchanges how many rows come, their weights, and backward the gradients of those weights.
+// Besides, it exchanges how many rows come, their weights, and backward the gradients of those weights. Along the context
+// axis the router's logits come together after attention's own exchanges.
+// A recomputation ends before the feed-forward half's last product, so it leaves out the exchanges of the result. The
+// second norm of a post-norm layer needs that result.
 void add_exchanges(BlockFacts& f, const RankSizes& r, const LayerForm& form) {
   if (form.half.routes && r.mesh.size(Axis::expert) > 1) {
-    f.expert_forward = {4, 2 * form.half.expert_bytes};
-    f.expert_backward = {6, 3 * form.half.expert_bytes};
+    const int64_t one_way = form.half.expert_bytes;
+    f.forward.exchanges[Axis::expert] = {4, 2 * one_way};
+    f.backward.exchanges[Axis::expert] = {6, 3 * one_way};
+    if (!form.post_norm) f.output.exchanges[Axis::expert] = {2, one_way};  // the weights of rows, and rows on their way back
   }
   if (r.mesh.size(Axis::tensor) > 1) {
     const int64_t gather = r.gather_bytes(r.N), sum = r.sum_bytes(r.N);
-    f.tensor_forward = {4, 2 * gather + 2 * sum};
-    f.tensor_backward = {6, 4 * gather + 2 * sum};
+    f.forward.exchanges[Axis::tensor] = {4, 2 * gather + 2 * sum};
+    f.backward.exchanges[Axis::tensor] = {6, 4 * gather + 2 * sum};
+    f.attention.exchanges[Axis::tensor] = {1, gather};
+    if (!form.post_norm) f.output.exchanges[Axis::tensor] = {1, sum};
   }
-  add_context_exchanges(f, r, form.half.context_bytes);
+  const ContextExchanges context = context_exchanges(r);
+  const int64_t logits = form.half.context_bytes;
+  f.attention.exchanges[Axis::context] = context.forward;
+  f.forward.exchanges[Axis::context] = {context.forward.calls + (logits > 0 ? 1 : 0), context.forward.bytes + logits};
+  f.backward.exchanges[Axis::context] = context.backward;
 }
 
 // Tensors are there unpacked while they are used; in the attention half those that are gone were smaller. Forward
@@ -89,8 +100,8 @@ void add_packing(BlockFacts& f, const RankSizes& r, const LayerForm& form) {
                                 attention_workspace(r, form) + feed_forward + N * (r.kept.more(X) + r.kept.more(A)),
                                 feed_forward + form.half.activation_bytes + e * S * (2 - sums) * C});
   const int64_t packing = 2 * f.saved_bytes + form.half.plain_bytes + e * (N * (X + A) + S * (1 + sums) * C);
-  f.forward_touched_bytes += packing;
-  f.backward_touched_bytes += packing;
+  f.forward.touched_bytes += packing;
+  f.backward.touched_bytes += packing;
 }
 
 }  // namespace
@@ -100,14 +111,14 @@ BlockFacts layer_facts(const RankSizes& r, const LayerForm& form) {
   BlockFacts f;
   const double products = 2.0 * static_cast<double>(N) * static_cast<double>(C * (X + A) + form.half.weights) + form.half.flop;
   const double scores = score_flop(r);
-  f.forward_flop = products + scores;
-  f.backward_flop = 2 * products + 2.5 * scores;
+  f.forward.flop = products + scores;
+  f.backward.flop = 2 * products + 2.5 * scores;
   f.weight_flop = products;
   // Passes over memory besides the products: two norms, two additions, the activation, the heads' layout; all rows
   // gathered and summands added up.
   const int64_t shared = r.shares_rows() ? e * N * C : 0;
-  f.forward_touched_bytes = e * S * 10 * C + e * N * 2 * X + form.half.touched_bytes + 6 * shared;
-  f.backward_touched_bytes = e * S * 20 * C + e * N * 4 * X + 2 * form.half.touched_bytes + 10 * shared;
+  f.forward.touched_bytes = e * S * 10 * C + e * N * 2 * X + form.half.touched_bytes + 6 * shared;
+  f.backward.touched_bytes = e * S * 20 * C + e * N * 4 * X + 2 * form.half.touched_bytes + 10 * shared;
   f.packs_input = r.kept.packs();
   f.attention_saved_bytes = N * r.kept.row(A) + (f.packs_input ? S * r.kept.row(C) : 0) + scored_bytes(r);
   f.saved_bytes = f.attention_saved_bytes + form.half.saved_bytes + S * kept_sums(form) * r.kept.row(C);

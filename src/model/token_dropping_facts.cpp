@@ -16,8 +16,8 @@ BlockFacts token_dropping_facts(const BlockSpec& spec, const RankSizes& r) {
   const int64_t beside = f.saved_bytes + f.output_bytes;
   const int64_t e = r.e, C = r.C, here = e * r.S * C, rows = e * kept.S * C, all = e * fewer.tokens() * C;
   const bool tensor = r.mesh.size(Axis::tensor) > 1, context = r.mesh.size(Axis::context) > 1;
-  f.forward_touched_bytes += 2 * here + 4 * (r.mesh.divides_rows() ? all : rows);
-  f.backward_touched_bytes += 2 * here + 4 * (r.mesh.divides_rows() ? all : rows);
+  f.forward.touched_bytes += 2 * here + 4 * (r.mesh.divides_rows() ? all : rows);
+  f.backward.touched_bytes += 2 * here + 4 * (r.mesh.divides_rows() ? all : rows);
   f.output_bytes = here;
   // The tape has the input's rows in place of the input, which is counted as the block before's until this goes back.
   if (!f.packs_input) {
@@ -35,11 +35,20 @@ BlockFacts token_dropping_facts(const BlockSpec& spec, const RankSizes& r) {
   // Nothing is made again by a backward that defers.
   f.deferring_workspace_bytes += 2 * rows - here + beside - f.saved_bytes - f.output_bytes;
   f.deferring_workspace_bytes = std::max(f.deferring_workspace_bytes, around - f.saved_bytes);
-  auto add = [](ExchangeFacts& to, int64_t bytes) { to = {to.calls + 2, to.bytes + 2 * bytes}; };
-  for (auto* to : {&f.tensor_forward, &f.tensor_backward})
-    if (tensor) add(*to, kept.gather_bytes(kept.N));
-  for (auto* to : {&f.context_forward, &f.context_backward})
-    if (context) add(*to, e * kept.N * C * (r.mesh.size(Axis::context) - 1));
+  // Kept rows come together before the layer and after it. A recomputation takes them again unless the attention half was
+  // kept, and puts nothing back.
+  const auto add = [&f](Axis axis, int64_t bytes) {
+    const auto to = [axis, bytes](BlockWork& work, int64_t times) {
+      ExchangeFacts& it = work.exchanges[axis];
+      it = {it.calls + times, it.bytes + times * bytes};
+    };
+    to(f.forward, 2);
+    to(f.backward, 2);
+    to(f.attention, 1);
+    to(f.output, 1);
+  };
+  if (tensor) add(Axis::tensor, kept.gather_bytes(kept.N));
+  if (context) add(Axis::context, e * kept.N * C * (r.mesh.size(Axis::context) - 1));
   return f;
 }
 

@@ -6,11 +6,13 @@
 
 #include <functional>
 #include <optional>
+#include <thread>
 
 #include "base/stopwatch.h"
 #include "config/names.h"
 #include "data/batch.h"
 #include "engine/block_state.h"
+#include "engine/threads.h"
 #include "engine/state_pieces.h"
 #include "engine/stream_trial.h"
 #include "families/blocks.h"
@@ -20,6 +22,7 @@
 #include "memory/machine.h"
 #include "model/kernels/blas.h"
 #include "model/tensor_ops.h"
+#include "planner/links.h"
 #include "planner/measurements.h"
 
 namespace megalith {
@@ -29,6 +32,7 @@ namespace {
 // median that a moment's disturbance does not move, or until kPatience is over. `between` is not counted.
 constexpr size_t kFew = 3, kEnough = 15, kMany = 50;
 constexpr double kPatience = 3;  // seconds
+constexpr int kStreamed = 4;     // passes over memory in one call, where threads are started for it
 double typical_seconds(const std::function<void()>& work, double budget, const std::function<void()>& between = {}) {
   work();
   std::vector<double> times;
@@ -132,6 +136,26 @@ double memory_speed() {
   return 3.0 * 4.0 * static_cast<double>(n) / s;
 }
 
+// The same by one thread on every core of the host.
+double host_memory_speed() {
+  const auto cores = static_cast<size_t>(usable_cores());
+  const int64_t n = int64_t{16} << 20, each = n / static_cast<int64_t>(cores);
+  const at::Tensor a = at::ones({n}), b = at::ones({n}), c = at::ones({n});
+  const auto stream = [&](size_t core) {
+    c10::InferenceMode no_graph;
+    keep_to_one_thread();
+    const auto part = [&](const at::Tensor& x) { return x.narrow(0, static_cast<int64_t>(core) * each, each); };
+    at::Tensor out = part(c);
+    for (int time = 0; time < kStreamed; time++) at::add_out(out, part(a), part(b));
+  };
+  const double s = typical_seconds([&] {
+    std::vector<std::thread> threads;
+    for (size_t core = 0; core < cores; core++) threads.emplace_back(stream, core);
+    for (std::thread& thread : threads) thread.join();
+  }, 0.4);
+  return 3.0 * 4.0 * static_cast<double>(each) * static_cast<double>(cores) * kStreamed / s;
+}
+
 // Bytes a second written and made durable, over 64 MiB.
 double disk_write_speed(const std::filesystem::path& directory) {
   std::filesystem::path path = directory / fmt::format(".megalith-disk-{}.tmp", ::getpid());
@@ -202,19 +226,24 @@ double settled_bytes() {
   return static_cast<double>(resident_memory().value);
 }
 
-MachineSpeeds gather(const Workload& work, int64_t threads, const std::filesystem::path& disk,
-                     const std::filesystem::path& spill, Measurements& known) {
+MachineSpeeds machine_speeds(const MachineUse& use, Measurements& known) {
   c10::InferenceMode no_graph;
   MachineSpeeds speeds;
-  speeds.cores = static_cast<int32_t>(threads);
+  speeds.cores = static_cast<int32_t>(use.threads);
+  speeds.host_ranks = use.host_ranks;
   speeds.memory_bandwidth = known.get("memory", memory_speed);
-  speeds.disk_write = known.get("disk write " + std::filesystem::absolute(disk).root_path().string(),
-                                [&] { return disk_write_speed(existing_part(disk)); });
+  if (use.host_ranks > 1) speeds.host_bandwidth = known.get("memory of all cores", host_memory_speed);
+  speeds.disk_write = known.get("disk write " + std::filesystem::absolute(use.disk).root_path().string(),
+                                [&] { return disk_write_speed(existing_part(use.disk)); });
   if (speeds.disk_write <= 0) speeds.disk_write = 100e6;  // a directory that cannot be written is found out later
   speeds.disk_read = speeds.disk_write;
-  if (!spill.empty()) add_spill_speeds(speeds, spill, known);
+  if (!use.spill.empty()) add_spill_speeds(speeds, use.spill, known);
   speeds.op_overhead_s = 20e-6;
+  return speeds;
+}
 
+double product_speed(const Workload& work, const MachineSpeeds& machine, bool together, Measurements& known) {
+  c10::InferenceMode no_graph;
   const std::string what = describe(work);
   std::optional<double> layer, head;
   const auto run = [&] {
@@ -226,44 +255,64 @@ MachineSpeeds gather(const Workload& work, int64_t threads, const std::filesyste
     run();
     return std::max(1.0, settled_bytes() - before);
   });
-  const auto seconds_of_sample = [&](const std::optional<double>& seconds) {
-    if (!seconds) run();
-    return *seconds;
+  // Ranks of one host slow each other down. Without them, what they measured once is better than what is measured alone.
+  const std::string beside = fmt::format(", {} ranks", machine.host_ranks);
+  const bool several = machine.host_ranks > 1 && (together || known.find("layer of " + what + beside));
+  const auto seconds_of_sample = [&](const std::string& part, const std::optional<double>& seconds) {
+    return known.get(part + " of " + what + (several ? beside : ""), [&] {
+      if (!seconds) run();
+      return *seconds;
+    });
   };
-  const double layer_s = known.get("layer of " + what, [&] { return seconds_of_sample(layer); });
-  const double head_s = known.get("head of " + what, [&] { return seconds_of_sample(head); });
+  const double layer_s = seconds_of_sample("layer", layer), head_s = seconds_of_sample("head", head);
   MicroBatchShape whole = work.micro;  // a sample drops nothing
   whole.kept = 0;
   const auto facts = block_facts(with_experts_everywhere(work.shape), whole, work.precision);
   // The speed at which the predicted passes over memory and the products together take what was measured.
   double flop = 0, seconds = 0;
   auto count = [&](const BlockFacts& f, double measured, double times) {
-    flop += times * (f.forward_flop + f.backward_flop);
-    double touched = static_cast<double>(f.forward_touched_bytes + f.backward_touched_bytes);
-    seconds += times * std::max(measured / 4, measured - touched / speeds.memory_bandwidth);
+    flop += times * (f.forward.flop + f.backward.flop);
+    double touched = static_cast<double>(f.forward.touched_bytes + f.backward.touched_bytes);
+    seconds += times * std::max(measured / 4, measured - touched / machine.memory_bandwidth);
   };
   count(facts[1], layer_s, static_cast<double>(work.shape.layers));
   count(facts.back(), head_s, 1);
-  speeds.flops = flop / seconds;
-  return speeds;
+  return flop / seconds;
+}
+
+// Keeps what was measured, and leaves nothing of it in memory.
+void settle(Measurements& known) {
+  known.save();
+  release_cached_memory();
+  reset_memory_peak();
 }
 
 }  // namespace
 
-MachineSpeeds calibrate(const Workload& work, int64_t threads, const std::filesystem::path& disk,
-                        const std::filesystem::path& spill) {
-  Measurements known(threads, /*may_measure=*/true);
-  const MachineSpeeds speeds = gather(work, threads, disk, spill, known);
-  known.save();
-  release_cached_memory();
-  reset_memory_peak();
+MachineSpeeds calibrate_machine(const MachineUse& use) {
+  Measurements known(use.threads, /*may_measure=*/true);
+  const MachineSpeeds speeds = machine_speeds(use, known);
+  settle(known);
   return speeds;
 }
 
-std::optional<MachineSpeeds> known_speeds(const Workload& work, int64_t threads, const std::filesystem::path& disk,
-                                          const std::filesystem::path& spill) {
-  Measurements known(threads, /*may_measure=*/false);
-  const MachineSpeeds speeds = gather(work, threads, disk, spill, known);
+double calibrate_products(const Workload& work, const MachineSpeeds& machine, bool together) {
+  Measurements known(machine.cores, /*may_measure=*/true);
+  const double speed = product_speed(work, machine, together, known);
+  settle(known);
+  return speed;
+}
+
+MachineSpeeds calibrate(const Workload& work, const MachineUse& use) {
+  MachineSpeeds speeds = calibrate_machine(use);
+  speeds.flops = calibrate_products(work, speeds, /*together=*/false);
+  return speeds;
+}
+
+std::optional<MachineSpeeds> known_speeds(const Workload& work, const MachineUse& use) {
+  Measurements known(use.threads, /*may_measure=*/false);
+  MachineSpeeds speeds = machine_speeds(use, known);
+  speeds.flops = product_speed(work, speeds, /*together=*/false, known);
   return known.complete() ? std::optional(speeds) : std::nullopt;
 }
 
@@ -295,7 +344,8 @@ MachineSpeeds typical_speeds(int64_t threads) {
           .spill_kernel_s = 0.03e-9,
           .op_overhead_s = 20e-6,
           .commit_s = 0,
-          .cores = static_cast<int32_t>(threads)};
+          .cores = static_cast<int32_t>(threads),
+          .links = typical_links()};
 }
 
 }  // namespace megalith

@@ -19,16 +19,25 @@ struct Workload {
   Objective objective = Objective::causal;
 };
 
-// Speeds for a model's own shapes: one of its layers and its head are run forward and back on a micro-batch, with
-// cold caches as in a real step, and one effective speed is taken from both. Measures what the cache file does not
-// have yet (a second or two). `disk` is where checkpoints will go; `spill` the folder of the disk tier, whose disk is
-// measured (five seconds) unless it is empty. Neither has to exist yet.
-MachineSpeeds calibrate(const Workload& work, int64_t threads, const std::filesystem::path& disk,
-                        const std::filesystem::path& spill = {});
+// What of a machine is measured. Links are measured elsewhere (planner/links.h).
+struct MachineUse {
+  int64_t threads = 1;           // of a rank
+  std::filesystem::path disk;    // where checkpoints will go
+  std::filesystem::path spill;   // the folder of the disk tier; empty: none. Neither has to exist yet
+  int32_t host_ranks = 1;        // that share the machine
+};
 
+// Measures what the cache file does not have yet (a second or two; five for a disk tier).
+MachineSpeeds calibrate(const Workload& work, const MachineUse& use);
 // The same without measuring: empty when the cache file lacks any of them.
-std::optional<MachineSpeeds> known_speeds(const Workload& work, int64_t threads, const std::filesystem::path& disk,
-                                          const std::filesystem::path& spill = {});
+std::optional<MachineSpeeds> known_speeds(const Workload& work, const MachineUse& use);
+
+// The two halves of `calibrate`, for ranks. The first is the machine's memory and disks: one rank of a host measures them
+// while the others are idle. The second is the speed of products for a model's own shapes: one of its layers and its head
+// are run forward and back on a micro-batch, with cold caches as in a real step, and one effective speed is taken from both
+// (flop a second). `together`: all ranks of the host measure it at the same time, as they will compute at the same time.
+MachineSpeeds calibrate_machine(const MachineUse& use);
+double calibrate_products(const Workload& work, const MachineSpeeds& machine, bool together);
 
 // Of ordinary machines with that many cores: enough to compare strategies by, not to promise times.
 MachineSpeeds typical_speeds(int64_t threads);

@@ -57,22 +57,37 @@ Measurements::Measurements(int64_t threads, bool may_measure, std::function<doub
 
 Measurements::~Measurements() = default;
 
+std::optional<double> Measurements::find(const std::string& name) const {
+  const auto mine = all_->find(machine_);
+  if (mine == all_->end() || !mine->is_object() || !mine->contains(name)) return std::nullopt;
+  const nlohmann::json& entry = (*mine)[name];
+  if (value_of(entry) <= 0 || (may_measure_ && is_over(entry))) return std::nullopt;
+  return value_of(entry);
+}
+
 double Measurements::get(const std::string& name, const std::function<double()>& measure) {
-  nlohmann::json& mine = (*all_)[machine_];
-  if (mine.is_object() && mine.contains(name) && value_of(mine[name]) > 0 && !(may_measure_ && is_over(mine[name])))
-    return value_of(mine[name]);
+  if (const auto known = find(name)) return *known;
   if (!may_measure_) {
     complete_ = false;
     return 1;
   }
+  double value = 0;
+  watch([&] { value = measure(); });
+  set(name, value);
+  return value;
+}
+
+void Measurements::watch(const std::function<void()>& measure) {
   const double waited_before = core_waits_();
   const Stopwatch watch;
-  const double value = measure();
+  measure();
   waited_ += std::max(0.0, core_waits_() - waited_before) / static_cast<double>(threads_);
   watched_ += watch.seconds();
-  mine[name] = value;
+}
+
+void Measurements::set(const std::string& name, double value) {
+  (*all_)[machine_][name] = value;
   made_.push_back(name);
-  return value;
 }
 
 void Measurements::save() {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,11 @@ class Measurements {
 
   // The measurement of that name, made now if there is none.
   double get(const std::string& name, const std::function<double()>& measure);
+  // The measurement of that name, if there is one that need not be made again.
+  std::optional<double> find(const std::string& name) const;
+  // Of several numbers from one go: watches how busy the cores are while they are measured, and keeps them one by one.
+  void watch(const std::function<void()>& measure);
+  void set(const std::string& name, double value);
 
   bool complete() const { return complete_; }  // nothing was missing
   // Keeps what was made. What was made while other work held the cores says more about that moment than about the machine:

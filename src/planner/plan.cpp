@@ -6,10 +6,12 @@
 #include <limits>
 
 #include "base/error.h"
+#include "memory/allocator.h"
 #include "memory/machine.h"
 #include "planner/budget.h"
 #include "planner/calibration.h"
 #include "planner/fitting.h"
+#include "planner/links.h"
 #include "planner/refusal.h"
 #include "planner/run_blocks.h"
 #include "schedule/passes/training_step.h"
@@ -24,17 +26,23 @@ namespace {
 // A window is larger than need be when a smaller one costs this little.
 constexpr double kAsGood = 1.01;
 
-// One rank of each stage, side by side. Those of the other axes do the same at the same time.
+// The ranks of all stages, or of some, side by side. One result a stage, of its ranks in the first column.
 std::vector<Simulation> simulate_stages(const Plan& plan, const std::vector<Strategy>& stages) {
   std::vector<Schedule> steps;
-  std::vector<std::vector<Cost>> costs;
-  for (const Strategy& strategy : stages) {
-    steps.push_back(training_schedule(plan.blocks, plan.micros, strategy));
-    costs.push_back(predict_costs(steps.back(), plan.speeds));
-  }
+  for (const Strategy& strategy : stages) steps.push_back(training_schedule(plan.blocks, plan.micros, strategy));
   std::vector<RankSchedule> ranks;
-  for (const Schedule& step : steps) ranks.push_back({&step});
-  return simulate_ranks(ranks, costs);
+  std::vector<std::vector<Cost>> costs;
+  for (size_t column = 0; column < plan.columns.size(); column++)
+    for (const Schedule& step : steps) {
+      const int32_t host = plan.columns[column].host[static_cast<size_t>(step.layout.stage())];
+      const auto number = static_cast<int32_t>(column);
+      ranks.push_back({.schedule = &step, .column = number, .experts = number, .host = host,
+                       .copies = plan.columns[column].copies});
+      costs.push_back(predict_costs(step, plan.speeds));
+    }
+  std::vector<Simulation> simulations = simulate_ranks(ranks, costs);
+  simulations.resize(steps.size());
+  return simulations;
 }
 
 void predict(Plan& plan) {
@@ -135,6 +143,39 @@ Staging choose_staging(const Plan& plan, const PlanInput& input) {
   return all ? Staging::ample : Staging::scarce;
 }
 
+// Measures, or looks up, what times are predicted from, but for links. All ranks call it at the same time.
+struct SpeedQuestion {
+  const PlanInput& input;
+  const Workload& work;
+  Measuring measuring;
+  const PlanPeers& peers;
+};
+void find_speeds(Plan& plan, Agreed& agreed, const SpeedQuestion& ask, const std::function<void()>& settle) {
+  const MachineUse use{plan.threads, ask.input.disk, ask.input.memory.spill, ask.input.host_ranks};
+  if (ask.measuring == Measuring::allowed) {
+    if (ask.peers.leads_host) agreed.speeds = calibrate_machine(use);
+    settle();  // the other ranks of the host are idle meanwhile
+    agreed.speeds.flops = calibrate_products(ask.work, agreed.speeds, /*together=*/static_cast<bool>(ask.peers.agree));
+  } else {
+    const auto known = known_speeds(ask.work, use);
+    plan.measured = known.has_value();
+    agreed.speeds = known.value_or(typical_speeds(plan.threads));
+  }
+}
+
+// The same for links. `known`: what rank 0 had measured before.
+Links find_links(Plan& plan, const LinkPlace& place, const Links& known, Measuring measuring, const PlanPeers& peers) {
+  plan.links_measured =
+      place.layout.ranks() == 1 || std::ranges::any_of(known, [](const LinkSpeed& link) { return link.bytes_per_s > 0; });
+  if (plan.links_measured) return known;
+  if (measuring == Measuring::forbidden || !peers.try_links) return typical_links();
+  plan.links_measured = true;
+  const Links found = measured_links(place, plan.threads, peers.try_links);
+  release_cached_memory();
+  reset_memory_peak();
+  return found;
+}
+
 }  // namespace
 
 Plan with_shape(Plan plan, const PlanInput& input, const StepShape& shape) {
@@ -181,7 +222,7 @@ Plan with_window(Plan plan, const PlanInput& input, int32_t window) {
   return plan;
 }
 
-Plan make_plan(const PlanInput& input, Measuring measuring, const Agree& agree) {
+Plan make_plan(const PlanInput& input, Measuring measuring, const PlanPeers& peers) {
   MEGALITH_ASSERT(input.threads > 0 && !input.shapes.empty());
   check_micro_batches(input);
   Plan plan;
@@ -190,17 +231,21 @@ Plan make_plan(const PlanInput& input, Measuring measuring, const Agree& agree) 
   plan.device_budget = device_of(input.memory);
   plan.threads = input.threads;
   start_matrix_library();
+  plan.columns = columns_of(input.layout.ranks(), input.layout.pipeline, peers.host_of);
+  const LinkPlace place{input.layout, peers.hosts};
   Agreed agreed{.speeds = {}, .process = resident_memory(), .budget = host_budget(input.memory)};
+  agreed.speeds.links = known_links(place, plan.threads, measuring == Measuring::allowed).value_or(Links{});
   agreed.budget = Bytes(agreed.budget.value / input.host_ranks);
   const Bytes started = agreed.process;
   const auto settle = [&] {
-    if (agree) agree(agreed);
+    if (peers.agree) peers.agree(agreed);
     plan.speeds = agreed.speeds;
     plan.speeds.device_bandwidth = static_cast<double>(input.memory.device_bandwidth);
     plan.process = agreed.process;
     plan.budget = agreed.budget;
   };
   settle();
+  const Links links = agreed.speeds.links;
   plan.micro_batch = input.micro_batch > 0
                          ? input.micro_batch
                          : choose_micro_batch(input, room_for_tensors(plan.budget, plan.process));
@@ -208,16 +253,11 @@ Plan make_plan(const PlanInput& input, Measuring measuring, const Agree& agree) 
   plan.blocks = facts_for(input, plan.micro_batch);
   if (!fits_tightly(input, plan.micro_batch, room_for_tensors(plan.budget, plan.process))) refuse(plan, input);
   const Workload work = workload(input, plan.micro_batch);
-  if (measuring == Measuring::allowed) {
-    agreed.speeds = calibrate(work, plan.threads, input.disk, input.memory.spill);
-  } else {
-    const auto known = known_speeds(work, plan.threads, input.disk, input.memory.spill);
-    plan.measured = known.has_value();
-    agreed.speeds = known.value_or(typical_speeds(plan.threads));
-  }
+  find_speeds(plan, agreed, {input, work, measuring, peers}, settle);
   // With the buffers that the matrix library keeps, whether it has them by now or will have them: they are the process's
   // own, too.
   agreed.process = std::max(started + library_buffers(work, plan.threads), resident_memory());
+  agreed.speeds.links = find_links(plan, place, links, measuring, peers);
   settle();
   plan.stages = choose_for_stages(plan, input, room_for_tensors(plan.budget, plan.process));
   if (plan.stages.empty()) refuse(plan, input);

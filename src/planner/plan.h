@@ -6,8 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "config/config.h"
+#include "engine/block_store.h"
 #include "engine/stored_array.h"
 #include "planner/plan_input.h"
+#include "planner/rank_columns.h"
 #include "planner/strategy.h"
 #include "schedule/predict/costs.h"
 #include "schedule/schedule.h"
@@ -31,6 +34,8 @@ struct Plan {
   Schedule step, step_with_save, final_save;
   Schedule evaluation, evaluation_of_one;  // of as many micro-batches as a step has, of one
   bool measured = true;         // the speeds are this machine's; false: typical ones, time is not predicted by them
+  bool links_measured = true;   // those of exchanges between ranks are; false: they are an ordinary host's
+  std::vector<RankColumn> columns;  // of ranks, as simulated
   Simulation predicted;         // of `step`, with what it waits for the other stages
   std::vector<Simulation> predicted_stages;  // by stage, in one clock; this one's among them
   std::vector<std::string> adapted;  // what was changed to make it fit, a line each
@@ -43,19 +48,26 @@ enum class Measuring : uint8_t { allowed, forbidden };
 
 // What all ranks of a run must plan with alike.
 struct Agreed {
-  MachineSpeeds speeds;
+  MachineSpeeds speeds;  // rank 0's
   Bytes process;  // of the rank that has most
   Bytes budget;   // of a rank
 };
 
-// Makes the figures of all ranks the same; empty: there are no others.
-using Agree = std::function<void(Agreed&)>;
+// The other ranks of the run, where several make the same plan.
+struct PlanPeers {
+  bool leads_host = true;  // this rank measures the host for all of its ranks
+  std::vector<int32_t> host_of = {};  // by rank; empty: all are on one host
+  std::string hosts = {};             // which hosts they are, as text; empty: one host
+  // Both are collective; empty: there are no other ranks.
+  std::function<void(Agreed&)> agree = {};  // makes the figures of all ranks the same
+  std::function<Links()> try_links = {};    // how long exchanges take, the same on all ranks
+};
 
 // Chooses what the settings leave open. What changes the numbers (the micro-batch) follows from shapes and budget
 // alone; what does not (recomputation, spilling, the window) is the fastest by simulation of what fits. Checks the
 // schedules and simulates the step. DoesNotFit, with a breakdown and the settings that would help, when nothing fits.
 // Forbidden to measure, it takes typical speeds where a measurement is missing, and says so in `measured`.
-Plan make_plan(const PlanInput& input, Measuring measuring = Measuring::allowed, const Agree& agree = {});
+Plan make_plan(const PlanInput& input, Measuring measuring = Measuring::allowed, const PlanPeers& peers = {});
 
 // The same plan, cut into as many micro-batches, for steps of another shape. `input` is that of `plan`.
 Plan with_shape(Plan plan, const PlanInput& input, const StepShape& shape);

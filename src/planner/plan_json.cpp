@@ -23,6 +23,15 @@ nlohmann::json stages_json(const Plan& plan) {
   return list;
 }
 
+// {axis: {latency_s, bytes_per_s}}, of the axes that have ranks.
+nlohmann::json links_json(const Plan& plan) {
+  nlohmann::json links = nlohmann::json::object();
+  for (size_t axis = 0; axis < kAxes && plan.strategy.layout.sizes().ranks() > 1; axis++)
+    if (const LinkSpeed& link = plan.speeds.links[axis]; link.bytes_per_s > 0)
+      links[name_of(static_cast<Axis>(axis))] = {{"latency_s", link.latency_s}, {"bytes_per_s", link.bytes_per_s}};
+  return links;
+}
+
 }  // namespace
 
 nlohmann::json memory_by_kind(const MemoryUse& use, Bytes process) {
@@ -75,7 +84,7 @@ nlohmann::json to_json(const Plan& plan, const PlanInput& input) {
             {"busy_s", busy_json(plan.step, plan.predicted.busy)}}},
           {"limits", limits_json(plan.step, plan.speeds)},
           {"disk_bytes_by_lane", traffic_json(plan.step)},
-          {"machine", {{"cpu", processor_name()}, {"cores", plan.threads}}}};
+          {"machine", {{"cpu", processor_name()}, {"cores", plan.threads}, {"links", links_json(plan)}}}};
 }
 
 }  // namespace megalith

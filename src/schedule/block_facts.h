@@ -1,8 +1,10 @@
 // What passes, checker and simulator know about a block: sizes in bytes, work in floating-point operations.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
 
+#include "layout/axis.h"
 #include "schedule/op.h"
 
 namespace megalith {
@@ -17,15 +19,27 @@ enum class Keep : uint8_t {
   none,       // not even that: the recomputation of the block before it makes it
 };
 
-struct ForwardCost {
-  double flop = 0;
-  int64_t touched_bytes = 0;
-};
-
-// What a block sends to the ranks that it shares its work with along one axis, a micro-batch.
+// What a block exchanges with the ranks along one axis, a micro-batch.
 struct ExchangeFacts {
   int64_t calls = 0;
   int64_t bytes = 0;  // that this rank sends
+  bool operator==(const ExchangeFacts&) const = default;
+};
+
+// Exchanges along each axis.
+struct AxisExchanges {
+  std::array<ExchangeFacts, kAxes> by_axis{};
+  ExchangeFacts& operator[](Axis axis) { return by_axis[static_cast<size_t>(axis)]; }
+  const ExchangeFacts& operator[](Axis axis) const { return by_axis[static_cast<size_t>(axis)]; }
+};
+
+// The work of forward or backward of a block, or of a part of it, a micro-batch.
+struct BlockWork {
+  double flop = 0;            // in matrix products; multiply and add count as two
+  int64_t touched_bytes = 0;  // memory traffic besides them
+  AxisExchanges exchanges = {};
+  BlockWork& operator+=(const BlockWork& other);
+  BlockWork& operator-=(const BlockWork& other);
 };
 
 // What passes, checker and simulator need to know of a block, in bytes and floating-point operations.
@@ -41,10 +55,7 @@ struct BlockFacts {
   int64_t values_disk_bytes = 0;     // and an array of float32 does, parameters or gradient
   bool optimizer_streams = true;     // it has one number an element, which can be away; else it stays in memory
   // A micro-batch's costs:
-  double forward_flop = 0;           // multiply and add count as two
-  double backward_flop = 0;
-  int64_t forward_touched_bytes = 0; // memory traffic besides the matrix products
-  int64_t backward_touched_bytes = 0;
+  BlockWork forward, backward;
   int64_t saved_bytes = 0;           // what backward needs of forward, its input excluded
   int64_t attention_saved_bytes = 0; // of these: what the attention half leaves
   bool packs_input = false;          // a packed copy of the input is among them, and the input itself goes
@@ -58,9 +69,8 @@ struct BlockFacts {
   int64_t deferring_workspace_bytes = 0;  // of that backward; below 0 where what it leaves was on the tape before
   int64_t weight_gradient_workspace_bytes = 0;
   // Parts of forward that can be left out when it is made again:
-  ForwardCost attention;             // up to the heads' output
-  ForwardCost output;                // what nothing but the output needs
-  ExchangeFacts tensor_forward, tensor_backward, context_forward, context_backward, expert_forward, expert_backward;
+  BlockWork attention;               // up to the heads' output
+  BlockWork output;                  // what nothing but the output needs
   // The block's own:
   int64_t compute_copy_bytes = 0;    // parameters kept a second time, in the precision of the computation
   int64_t save_workspace_bytes = 0;  // staging while its parts go out to a checkpoint
@@ -73,7 +83,7 @@ struct BlockFacts {
 
   bool drops_tokens() const { return validation_bytes > saved_bytes + workspace_bytes; }
   // Of forward made again by a layer that kept so much; `with_output`: the next one's input is wanted, too.
-  ForwardCost again(Keep keep, bool with_output) const;
+  BlockWork again(Keep keep, bool with_output) const;
 };
 
 }  // namespace megalith

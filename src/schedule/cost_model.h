@@ -9,9 +9,11 @@
 
 namespace megalith {
 
-enum class Resource : uint8_t { cores, memory, disk };
-inline constexpr int kResources = 3;
+enum class Resource : uint8_t { cores, memory, disk, network };
+inline constexpr int kResources = 4;
 std::string_view name(Resource resource);
+// Whether the ranks of a host have it together. Cores are divided between them, and links are measured with all of them.
+inline bool is_shared_by_ranks(Resource resource) { return resource == Resource::memory || resource == Resource::disk; }
 
 // Of an op that moves state between memory and the disk tier, alone.
 struct TransferSpeed {
@@ -19,10 +21,19 @@ struct TransferSpeed {
   double bytes_per_s = 0;  // read and written; 0: not tried
 };
 
-// Sustained speeds of the machine with all its cores at work, as calibration finds them.
+// Exchanges between ranks along one axis, measured while all groups of the axis exchange.
+struct LinkSpeed {
+  double latency_s = 0;    // of a call, however little is exchanged
+  double bytes_per_s = 0;  // that a rank sends; 0: not known
+};
+using Links = std::array<LinkSpeed, kAxes>;  // by axis
+constexpr Links on_every_axis(LinkSpeed speed) { return {speed, speed, speed, speed, speed}; }
+
+// Sustained speeds of the machine with all cores of a rank at work, as calibration finds them.
 struct MachineSpeeds {
   double flops = 0;             // floating-point operations a second in matrix products
-  double memory_bandwidth = 0;  // bytes a second
+  double memory_bandwidth = 0;  // bytes a second that a rank alone reads and writes
+  double host_bandwidth = 0;    // and that all cores of the host do together; 0: as much
   double disk_read = 0;         // bytes a second, nothing else on the disk; where checkpoints go
   double disk_write = 0;
   double spill_read = 0;        // of the disk tier, checksums included; 0 where nothing spills
@@ -35,7 +46,9 @@ struct MachineSpeeds {
   double device_bandwidth = 0;  // bytes a second to the device, and as many from it; 0 without one
   double op_overhead_s = 0;     // of starting an op, its work apart
   double commit_s = 0;          // making a checkpoint durable: syncs and renames
-  int32_t cores = 1;
+  int32_t cores = 1;            // of a rank
+  int32_t host_ranks = 1;       // that share the host's memory and disk
+  Links links{};
 };
 
 struct Cost {
@@ -53,8 +66,9 @@ struct Traffic {
 enum class Worker : uint8_t { lane, everyone };
 
 Cost overhead_cost(const MachineSpeeds& speeds);
-// All cores: matrix products, then passes over memory.
-Cost compute_cost(const MachineSpeeds& speeds, double flop, double touched_bytes);
+// All cores: matrix products, then passes over memory, then exchanges, for which one thread works and the others wait.
+Cost compute_cost(const MachineSpeeds& speeds, double flop, double touched_bytes, const AxisExchanges& exchanges = {});
+Cost compute_cost(const MachineSpeeds& speeds, const BlockWork& work);
 // One thread that copies to a staging buffer (a read and a write of memory) and writes that to the checkpoint.
 Cost write_cost(const MachineSpeeds& speeds, double bytes);
 // One thread that moves bytes between memory and the spill disk and touches some memory besides. `measured`: the speed of
@@ -63,7 +77,9 @@ Cost spill_cost(const MachineSpeeds& speeds, const Traffic& traffic, double touc
                 const TransferSpeed& measured = {});
 // One thread that copies bytes to or from the device: a read and a write of memory, at the speed of the link.
 Cost copy_cost(const MachineSpeeds& speeds, double bytes);
-// One thread that exchanges bytes with other ranks through the memory of the host.
-Cost exchange_cost(const MachineSpeeds& speeds, double bytes);
+// One thread that reads bytes.
+Cost read_cost(const MachineSpeeds& speeds, double bytes);
+// One thread that exchanges with other ranks, beside those that compute.
+Cost exchange_cost(const MachineSpeeds& speeds, const AxisExchanges& exchanges);
 
 }  // namespace megalith

@@ -15,6 +15,8 @@ struct RankSchedule {
   int32_t column = 0;
   int32_t tensor_rank = 0;
   int32_t experts = 0;  // ranks with equal stage, tensor_rank and `experts` hold the experts of a layer between them
+  int32_t host = 0;     // ranks of one host share its memory and disk
+  int32_t copies = 1;   // ranks of that host that do the same at the same time; one stands for all of them
 };
 
 // Ops that meet have equal ones: what it is, who takes part, and which of several.

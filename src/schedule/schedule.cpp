@@ -26,15 +26,31 @@ int64_t Schedule::optimizer_slice_bytes(BlockId block) const {
   return slice_of(facts.optimizer_bytes, facts.expert_optimizer_bytes, layout.sizes());
 }
 
-ForwardCost BlockFacts::again(Keep keep, bool with_output) const {
-  ForwardCost cost{forward_flop, forward_touched_bytes};
-  const auto leave_out = [&](const ForwardCost& other) {
-    cost.flop -= other.flop;
-    cost.touched_bytes -= other.touched_bytes;
-  };
-  if (keep == Keep::attention) leave_out(attention);
-  if (!with_output) leave_out(output);
-  return cost;
+BlockWork& BlockWork::operator+=(const BlockWork& other) {
+  flop += other.flop;
+  touched_bytes += other.touched_bytes;
+  for (size_t axis = 0; axis < kAxes; axis++) {
+    exchanges.by_axis[axis].calls += other.exchanges.by_axis[axis].calls;
+    exchanges.by_axis[axis].bytes += other.exchanges.by_axis[axis].bytes;
+  }
+  return *this;
+}
+
+BlockWork& BlockWork::operator-=(const BlockWork& other) {
+  flop -= other.flop;
+  touched_bytes -= other.touched_bytes;
+  for (size_t axis = 0; axis < kAxes; axis++) {
+    exchanges.by_axis[axis].calls -= other.exchanges.by_axis[axis].calls;
+    exchanges.by_axis[axis].bytes -= other.exchanges.by_axis[axis].bytes;
+  }
+  return *this;
+}
+
+BlockWork BlockFacts::again(Keep keep, bool with_output) const {
+  BlockWork work = forward;
+  if (keep == Keep::attention) work -= attention;
+  if (!with_output) work -= output;
+  return work;
 }
 
 std::string_view name(OpKind kind) { return type_of(kind).name; }

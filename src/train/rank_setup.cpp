@@ -4,6 +4,8 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "engine/link_trial.h"
+#include "launch/environment.h"
 #include "memory/allocator.h"
 
 namespace megalith {
@@ -70,9 +72,19 @@ void RankSetup::check_same_admissions(const std::string& admissions) {
                        "a metric's file or the data are not the same on its host: copy those of rank 0's"});
 }
 
-Agree RankSetup::agree() {
+PlanPeers RankSetup::peers() {
   if (!world_) return {};
-  return [this](Agreed& agreed) { agree_on_all(*world_, agreed); };
+  World& world = *world_;
+  PlanPeers peers{.leads_host = world.neighbours().front() == world.rank()};
+  for (int rank = 0; rank < world.size(); rank++) peers.host_of.push_back(world.host_of(rank));
+  if (world.hosts() > 1) {
+    const std::vector<std::string> names = world.all_gather(launch::host_name());
+    for (int rank = 0; rank < world.size(); rank++)
+      peers.hosts += fmt::format("{}{}:{}", rank > 0 ? " " : "", world.host_of(rank), names[static_cast<size_t>(rank)]);
+  }
+  peers.agree = [&world](Agreed& agreed) { agree_on_all(world, agreed); };
+  peers.try_links = [this] { return try_links(*groups_); };
+  return peers;
 }
 
 std::filesystem::path RankSetup::spill_folder(const std::string& spill) const {

@@ -35,8 +35,8 @@ class RankSetup {
   void find_remote_hosts(const std::filesystem::path& run_dir);
   // UserError on all ranks if one would draw other samples than rank 0: `admissions` is Dataset's.
   void check_same_admissions(const std::string& admissions);
-  // All ranks plan with rank 0's speeds, the smallest budget and the largest process. Empty: alone.
-  Agree agree();
+  // All ranks plan with rank 0's speeds, the smallest budget and the largest process.
+  PlanPeers peers();
   // Of memory.spill: a folder holds the files of one rank.
   std::filesystem::path spill_folder(const std::string& spill) const;
 

@@ -174,7 +174,7 @@ TrainResult train(const Config& config, World* world, launch::StatusPage& page) 
 
   set_threads(run.threads);
   const PlanInput input = plan_input(run);
-  const Plan plan = make_plan(input, Measuring::allowed, ranks.agree());
+  const Plan plan = make_plan(input, Measuring::allowed, ranks.peers());
   set_allocation_budget(Bytes(plan.budget.value - plan.process.value));
   for (const std::string& change : plan.adapted) say(change);
 

@@ -209,7 +209,7 @@ TEST_F(ToyFamily, IsWrittenAndReadAsHuggingFacesConfig) {
 TEST_F(ToyFamily, HasFactsOfEveryBlock) {
   const auto facts = block_facts(shape_, {.sequences = 2, .length = 16}, Precision::fp32);
   ASSERT_EQ(facts.size(), 4u);
-  EXPECT_EQ(facts[1].forward_flop, 2.0 * 32 * (4 * 32 * 32 + 2 * 32 * 64) + 4.0 * 32 * 16 * 32 * 0.5);
+  EXPECT_EQ(facts[1].forward.flop, 2.0 * 32 * (4 * 32 * 32 + 2 * 32 * 64) + 4.0 * 32 * 16 * 32 * 0.5);
   EXPECT_EQ(facts[1].parameters, 2 * 32 + 4 * 32 * 32 + 2 * 32 * 64);
   EXPECT_EQ(facts[3].tied_to, 0);
 }

@@ -88,6 +88,24 @@ TEST(SplitContext, RanksHoldEveryPositionOnceAndSeeEquallyMuch) {
     }
 }
 
+// What a layer exchanges when it is recomputed, its input or its attention half kept.
+AxisExchanges recomputed(Block& layer, const at::Tensor& x_SC, const Pass& pass, const Ranks& ranks, Keep keep) {
+  Tape tape;
+  layer.forward(x_SC, pass, &tape);
+  if (keep == Keep::attention) tape.keep_attention();
+  else tape = Tape();
+  AxisExchanges exchanged;
+  const auto now = [&](Axis axis) {
+    return sent(axis == Axis::tensor ? ranks.tensor : axis == Axis::context ? ranks.context : ranks.expert);
+  };
+  constexpr Axis kInside[] = {Axis::tensor, Axis::context, Axis::expert};
+  for (Axis axis : kInside) exchanged[axis] = now(axis);
+  layer.recompute(x_SC, pass, tape);
+  for (Axis axis : kInside)
+    exchanged[axis] = {now(axis).calls - exchanged[axis].calls, now(axis).bytes - exchanged[axis].bytes};
+  return exchanged;
+}
+
 TEST(SplitFacts, SayWhatIsSentAndKept) {
   struct Try {
     Model model;
@@ -120,10 +138,10 @@ TEST(SplitFacts, SayWhatIsSentAndKept) {
         sum = {sum.calls + kMicros * x.calls, sum.bytes + kMicros * x.bytes};
       };
       for (size_t b = 0; b < facts.size(); b++) {
-        add(tensor, facts[b].tensor_forward);
-        add(tensor, facts[b].tensor_backward);
-        add(context, facts[b].context_forward);
-        add(context, facts[b].context_backward);
+        add(tensor, facts[b].forward.exchanges[Axis::tensor]);
+        add(tensor, facts[b].backward.exchanges[Axis::tensor]);
+        add(context, facts[b].forward.exchanges[Axis::context]);
+        add(context, facts[b].backward.exchanges[Axis::context]);
         int64_t parameters = 0;
         for (const ParameterSpec& p : result.specs[b].parameters) parameters += p.size();
         EXPECT_EQ(facts[b].parameters, parameters);
@@ -148,11 +166,44 @@ TEST(SplitFacts, SayWhatIsSentAndKept) {
         int64_t kept = -static_cast<int64_t>(x.nbytes());
         while (!tape.empty()) kept += static_cast<int64_t>(tape.take().storage().nbytes());
         EXPECT_EQ(std::max<int64_t>(kept, 0), facts[b].saved_bytes);
+        for (Keep keep : {Keep::attention, Keep::input}) {
+          const AxisExchanges again = recomputed(*blocks[b], x, pass, ranks, keep);
+          const AxisExchanges expected = facts[b].again(keep, false).exchanges;
+          for (Axis axis : {Axis::tensor, Axis::context}) {
+            EXPECT_EQ(again[axis].calls, expected[axis].calls) << name_of(axis);
+            if (model.kept == 0) EXPECT_EQ(again[axis].bytes, expected[axis].bytes) << name_of(axis);
+          }
+        }
       }
     });
     EXPECT_EQ(tensor_bytes_off, 0);
     EXPECT_EQ(context_bytes_off, 0);
   }
+}
+
+TEST(SplitFacts, SayHowOftenRowsTravelToTheirExperts) {
+  const Model model = sparse("experts", experts_of(Router::softmax));
+  const ModelShape shape = shape_of(model);
+  run_ranks(1, 1, kRing, [&](const Exchanges& exchanges) {
+    static_cast<ThreadExchange*>(exchanges.expert)->worth = 1 << 20;  // no expert is worth lending
+    const auto facts = block_facts(shape, {kSequences, kLength}, Precision::fp32, Packing::fp32, exchanges.mesh);
+    auto blocks = make_blocks(shape, exchanges);
+    const Pass pass = local_pass(whole_pass(model, shape.vocab, exchanges.mesh.coordinate(Axis::expert)), exchanges.mesh);
+    const auto parameters = normal({blocks[1]->spec().flat_size}, 5, at::kFloat);
+    blocks[1]->bind(parameters, at::zeros_like(parameters));
+    const at::Tensor x = normal({pass.rows(), shape.hidden}, 6, at::kFloat);
+    const auto calls = [&](const auto& work) {
+      const int64_t before = sent(exchanges.expert).calls;
+      work();
+      return sent(exchanges.expert).calls - before;
+    };
+    Tape tape;
+    EXPECT_EQ(calls([&] { blocks[1]->forward(x, pass, &tape); }), facts[1].forward.exchanges[Axis::expert].calls);
+    EXPECT_EQ(calls([&] { blocks[1]->backward(x, pass, tape); }), facts[1].backward.exchanges[Axis::expert].calls);
+    for (Keep keep : {Keep::attention, Keep::input})
+      EXPECT_EQ(recomputed(*blocks[1], x, pass, exchanges, keep)[Axis::expert].calls,
+                facts[1].again(keep, false).exchanges[Axis::expert].calls);
+  }, 2);
 }
 
 std::string complaint(const ModelShape& shape, const Layout& layout) {

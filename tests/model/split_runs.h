@@ -96,6 +96,12 @@ struct RankResult {
   ExchangeFacts tensor, context;  // what it sent, all micro-batches
 };
 
+// What a rank has sent along an axis so far.
+inline ExchangeFacts sent(const Exchange* exchange) {
+  const auto* it = static_cast<const ThreadExchange*>(exchange);
+  return it ? ExchangeFacts{it->calls, it->bytes} : ExchangeFacts{};
+}
+
 // Ranks of the expert axis have micro-batches of their own.
 inline RankResult run_rank(const Model& m, const Exchanges& exchanges, at::ScalarType type, int64_t micros = kMicros) {
   const ModelShape shape = shape_of(m);
@@ -121,10 +127,6 @@ inline RankResult run_rank(const Model& m, const Exchanges& exchanges, at::Scala
   auto& embedding = static_cast<EmbeddingBlock&>(*blocks.front());
   auto& head = static_cast<HeadBlock&>(*blocks.back());
   if (shape.tied) head.tie(embedding.table());
-  auto sent = [](const Exchange* exchange) {
-    const auto* it = static_cast<const ThreadExchange*>(exchange);
-    return it ? ExchangeFacts{it->calls, it->bytes} : ExchangeFacts{};
-  };
   struct {
     at::Tensor x;
     Pass pass;

@@ -117,9 +117,9 @@ TEST(ExpertBalance, LeaveEveryRankWithAsManyRows) {
     const ExpertBalance balance = balance_experts(rows, 2, 1);
     int64_t all = 0, first = 0;
     for (size_t e = 0; e < rows.size(); e++) {
-      EXPECT_EQ(shares.cuts[e].back(), rows[e]);
+      EXPECT_EQ(balance.cuts[e].back(), rows[e]);
       all += rows[e];
-      first += shares.cuts[e][1];
+      first += balance.cuts[e][1];
     }
     EXPECT_TRUE(first == all / 2 || first == (all + 1) / 2) << first << " of " << all;
   }

@@ -88,7 +88,7 @@ TEST_F(Planner, WhatCannotFitIsRefusedWithItsBreakdown) {
 
 TEST_F(Planner, MeasurementsAreMadeOnceAMachineAndShape) {
   Workload work{config.model.shape, {4, 32}};
-  MachineSpeeds first = calibrate(work, 2, folder), again = calibrate(work, 2, folder);
+  MachineSpeeds first = calibrate(work, {2, folder}), again = calibrate(work, {2, folder});
   EXPECT_EQ(first.flops, again.flops);
   EXPECT_EQ(first.memory_bandwidth, again.memory_bandwidth);
   EXPECT_TRUE(std::filesystem::exists(calibration_file()));
@@ -99,23 +99,23 @@ TEST_F(Planner, MeasurementsAreMadeOnceAMachineAndShape) {
 TEST_F(Planner, WhatTheMatrixLibraryWillKeepIsKnownFromTheCalibration) {
   const Workload work{config.model.shape, {4, 32}};
   EXPECT_LE(library_buffers(work, 2).value, 1);
-  calibrate(work, 2, folder);
+  calibrate(work, {2, folder});
   const Bytes kept = library_buffers(work, 2);
   EXPECT_GT(kept.value, 0);
-  calibrate(work, 2, folder);
+  calibrate(work, {2, folder});
   EXPECT_EQ(library_buffers(work, 2), kept);
 }
 
 TEST_F(Planner, TheDiskTierIsMeasuredOnlyWhenAskedForAndOnce) {
   Workload work{config.model.shape, {4, 32}};
-  EXPECT_EQ(calibrate(work, 2, folder).spill_mixed, 0);
-  MachineSpeeds first = calibrate(work, 2, folder, folder + "/not/made/yet");
+  EXPECT_EQ(calibrate(work, {2, folder}).spill_mixed, 0);
+  MachineSpeeds first = calibrate(work, {2, folder, folder + "/not/made/yet"});
   EXPECT_GT(first.spill_read, 0);
   EXPECT_GT(first.spill_write, 0);
   EXPECT_GT(first.spill_mixed, 0);
   EXPECT_GT(first.load_updated.bytes_per_s, 0);
   EXPECT_FALSE(std::filesystem::exists(folder + "/not"));
-  MachineSpeeds again = calibrate(work, 2, folder, folder);  // another folder of the same disk
+  MachineSpeeds again = calibrate(work, {2, folder, folder});  // another folder of the same disk
   EXPECT_EQ(first.spill_mixed, again.spill_mixed);
   EXPECT_EQ(first.load_updated.wait_s, again.load_updated.wait_s);
 }
@@ -179,7 +179,7 @@ TEST_F(Planner, MoreMicroBatchesThanCanBePlannedAreRefusedByName) {
 TEST_F(Planner, ADamagedCacheIsMeasuredAgain) {
   std::filesystem::create_directories(calibration_file().parent_path());
   std::ofstream(calibration_file()) << "{\"broken";
-  EXPECT_GT(calibrate({config.model.shape, {4, 32}}, 2, folder).flops, 0);
+  EXPECT_GT(calibrate({config.model.shape, {4, 32}}, {2, folder}).flops, 0);
 }
 
 TEST_F(Planner, ShorterStepsAndDroppedTokensArePlannedAsTheyAre) {
@@ -204,8 +204,8 @@ TEST_F(Planner, ShorterStepsAndDroppedTokensArePlannedAsTheyAre) {
   ShapePlans dropping(dropping_input, also_whole);
   EXPECT_EQ(&dropping.at({64, 1, 64, 64}), &also_whole);
   const Plan& few = dropping.at({64, 1, 64, 16});
-  EXPECT_LT(few.blocks[2].forward_flop, 0.3 * whole.blocks[2].forward_flop);
-  EXPECT_EQ(few.blocks[1].forward_flop, whole.blocks[1].forward_flop);  // the first layer sees all
+  EXPECT_LT(few.blocks[2].forward.flop, 0.3 * whole.blocks[2].forward.flop);
+  EXPECT_EQ(few.blocks[1].forward.flop, whole.blocks[1].forward.flop);  // the first layer sees all
   EXPECT_LT(few.predicted.peak_bytes, whole.predicted.peak_bytes);
   config.token_dropping.pacing.to = 32;
   const Plan always = make_plan(input_of(config));  // the saved memory is in the plan

@@ -3,7 +3,7 @@ find_program(RANKS_PYTHON python PATHS ${CMAKE_SOURCE_DIR}/.venv/bin NO_DEFAULT_
 if(NOT RANKS_PYTHON)
   return()
 endif()
-foreach(script layouts resume shared_state)
+foreach(script layouts resume shared_state links)
   set(test ${CMAKE_SOURCE_DIR}/tests/ranks/${script}.py $<TARGET_FILE:megalith>)
   add_test(NAME ranks.${script} COMMAND ${RANKS_PYTHON} ${test})
   set_tests_properties(ranks.${script} PROPERTIES TIMEOUT 900)

@@ -16,13 +16,15 @@ SPEEDS = (  # what a name begins with, and its value
     ("buffers of", 2 << 20),
     ("layer of", 2e-3),
     ("head of", 1e-3),
+    ("link", None),  # "... wait" and "... rate" of an axis
 )
 
 
 def speed(name):
     for begin, value in SPEEDS:
         if name.startswith(begin):
-            return value if value is not None else 1e-4 if " wait," in name else 1e9
+            wait, rate = (1e-5, 5e9) if begin == "link" else (1e-4, 1e9)
+            return value if value is not None else wait if " wait," in name else rate
     raise AssertionError(f"a measurement of unknown kind: {name}")
 
 

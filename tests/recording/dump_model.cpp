@@ -38,8 +38,8 @@ std::string facts_line(const BlockFacts& f) {
   line.add("expert_parameters", f.expert_parameters).add("expert_optimizer_bytes", f.expert_optimizer_bytes);
   line.add("optimizer_disk_bytes", f.optimizer_disk_bytes).add("values_disk_bytes", f.values_disk_bytes);
   line.add("optimizer_streams", int64_t{f.optimizer_streams});
-  line.add("forward_flop", f.forward_flop).add("backward_flop", f.backward_flop);
-  line.add("forward_touched_bytes", f.forward_touched_bytes).add("backward_touched_bytes", f.backward_touched_bytes);
+  line.add("forward_flop", f.forward.flop).add("backward_flop", f.backward.flop);
+  line.add("forward_touched_bytes", f.forward.touched_bytes).add("backward_touched_bytes", f.backward.touched_bytes);
   line.add("saved_bytes", f.saved_bytes).add("attention_saved_bytes", f.attention_saved_bytes);
   line.add("packs_input", int64_t{f.packs_input}).add("output_bytes", f.output_bytes);
   line.add("workspace_bytes", f.workspace_bytes).add("validation_bytes", f.validation_bytes);
@@ -51,12 +51,12 @@ std::string facts_line(const BlockFacts& f) {
   const auto exchange = [&](const char* calls, const char* bytes, const ExchangeFacts& it) {
     line.add(calls, it.calls).add(bytes, it.bytes);
   };
-  exchange("tensor_forward_calls", "tensor_forward_bytes", f.tensor_forward);
-  exchange("tensor_backward_calls", "tensor_backward_bytes", f.tensor_backward);
-  exchange("context_forward_calls", "context_forward_bytes", f.context_forward);
-  exchange("context_backward_calls", "context_backward_bytes", f.context_backward);
-  exchange("expert_forward_calls", "expert_forward_bytes", f.expert_forward);
-  exchange("expert_backward_calls", "expert_backward_bytes", f.expert_backward);
+  exchange("tensor_forward_calls", "tensor_forward_bytes", f.forward.exchanges[Axis::tensor]);
+  exchange("tensor_backward_calls", "tensor_backward_bytes", f.backward.exchanges[Axis::tensor]);
+  exchange("context_forward_calls", "context_forward_bytes", f.forward.exchanges[Axis::context]);
+  exchange("context_backward_calls", "context_backward_bytes", f.backward.exchanges[Axis::context]);
+  exchange("expert_forward_calls", "expert_forward_bytes", f.forward.exchanges[Axis::expert]);
+  exchange("expert_backward_calls", "expert_backward_bytes", f.backward.exchanges[Axis::expert]);
   line.add("compute_copy_bytes", f.compute_copy_bytes).add("save_workspace_bytes", f.save_workspace_bytes);
   line.add("stream_bytes", f.stream_bytes).add("fetch_bytes", f.load_bytes);
   line.add("streams_amply", int64_t{f.streams_amply}).add("call_bytes", f.call_bytes);

@@ -93,7 +93,9 @@ void print_costs(const Schedule& s) {
     fmt::print("{} {:a} {:a} {:a} {:a}\n", i, costs[i].seconds, costs[i].use[0], costs[i].use[1], costs[i].use[2]);
   print_simulation(simulate(s, costs));
   if (!s.training || s.micros == 0) return;
-  for (double seconds : useful_seconds(s, toy_speeds())) fmt::print("useful {:a}\n", seconds);
+  const auto useful = useful_seconds(s, toy_speeds());
+  for (size_t r = 0; r < kResources; r++)
+    if (static_cast<Resource>(r) != Resource::network || useful[r] > 0) fmt::print("useful {:a}\n", useful[r]);
 }
 
 void print_costs_together(Ranks ranks) {

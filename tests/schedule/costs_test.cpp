@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "schedule/passes/pipeline.h"
 #include "schedule/random_schedules.h"
 #include "schedule/ops/all.h"
 
@@ -44,6 +47,101 @@ TEST_F(StreamCosts, ALaneTakesFromAllCoresWhatItDoesItself) {
   const double bytes = 28.0 * static_cast<double>(blocks[1].parameters);
   EXPECT_NEAR(alone.use[kCores] * alone.seconds, bytes * 1e-9, bytes * 1e-11);
   EXPECT_NEAR(shared.use[kCores] * shared.seconds, bytes * (0.25e-9 + 0.75e-9 / 4), bytes * 1e-11);
+}
+
+// Round speeds: a call takes 1 ms on the tensor axis, 2 on the context axis; a megabyte a second, and a tenth of that.
+struct ExchangeCosts : testing::Test {
+  ExchangeCosts() {
+    speeds.links[size_t(Axis::tensor)] = {1e-3, 1e6};
+    speeds.links[size_t(Axis::context)] = {2e-3, 1e5};
+    speeds.links[size_t(Axis::data)] = {3e-3, 1e6};
+    speeds.links[size_t(Axis::pipeline)] = {4e-3, 1e6};
+  }
+  Cost cost_of(const Schedule& step, OpKind kind, BlockId block, MicroId micro = kNoMicro) const {
+    return predict_costs(step, speeds)[static_cast<size_t>(find(step, kind, block, micro))];
+  }
+  std::vector<BlockFacts> blocks = make_blocks(4, true);
+  MachineSpeeds speeds{.flops = 1e9, .memory_bandwidth = 1e6, .op_overhead_s = 0, .cores = 2};
+};
+
+TEST_F(ExchangeCosts, BlocksPayForEachCallAndEachByte) {
+  blocks[1].forward.exchanges[Axis::tensor] = {3, 6000};
+  blocks[1].forward.exchanges[Axis::context] = {1, 500};
+  const Schedule step = training_step(blocks, 1);
+  const Cost cost = cost_of(step, ops::forward, 1, 0);
+  const double work = 2e-3 + 3e-3, calls = 3e-3 + 2e-3, transfer = 6e-3 + 5e-3;
+  EXPECT_DOUBLE_EQ(cost.seconds, work + calls + transfer);
+  EXPECT_DOUBLE_EQ(cost.use[size_t(Resource::network)], transfer / cost.seconds);
+  EXPECT_DOUBLE_EQ(cost.use[kCores], (work + (calls + transfer) / 2) / cost.seconds);  // one of two cores exchanges
+  // The passes over memory; and what is exchanged is read and written, which cannot take longer than the exchange.
+  EXPECT_DOUBLE_EQ(cost.use[size_t(Resource::memory)], (3e-3 + std::min(transfer, 2 * 6500 / 1e6)) / cost.seconds);
+  EXPECT_DOUBLE_EQ(cost_of(step, ops::forward, 2, 0).seconds, work);
+  EXPECT_DOUBLE_EQ(cost_of(step, ops::backward, 1, 0).seconds, 4e-3 + 5e-3);
+}
+
+TEST_F(ExchangeCosts, TheHeadsLossExchangesForwardAndBack) {
+  blocks[3].forward.exchanges[Axis::tensor] = {2, 1000};
+  blocks[3].backward.exchanges[Axis::tensor] = {1, 4000};
+  const double alone = 6e-3 + 8e-3;
+  EXPECT_DOUBLE_EQ(cost_of(training_step(blocks, 1), ops::loss, 3, 0).seconds, alone + 3e-3 + 5e-3);
+}
+
+TEST_F(ExchangeCosts, ARecomputationLeavesOutWhatItDoesNotRepeat) {
+  blocks[1].forward.exchanges[Axis::tensor] = {4, 7000};
+  blocks[1].attention.exchanges[Axis::tensor] = {1, 1000};
+  blocks[1].output.exchanges[Axis::tensor] = {1, 2500};
+  const auto seconds = [&](Keep keep) {
+    const Schedule step = training_step(blocks, 1, ComputeOrder::by_micro, {Keep::all, keep, Keep::all, Keep::all});
+    return cost_of(step, ops::recompute, 1, 0).seconds;
+  };
+  // Of 2 ms of products and 3 ms of memory, the output takes 0.5 and 0.7, attention 0.7 and 1.1.
+  EXPECT_DOUBLE_EQ(seconds(Keep::input), 1.5e-3 + 2.3e-3 + 3e-3 + 4.5e-3);
+  EXPECT_DOUBLE_EQ(seconds(Keep::attention), 0.8e-3 + 1.2e-3 + 2e-3 + 3.5e-3);
+}
+
+TEST_F(ExchangeCosts, RanksPayForGradientsAndSlices) {
+  RankLayout layout{Mesh({.data = 4}), {}};
+  const auto step = [&] { return training_step(blocks, 1, ComputeOrder::by_block, {}, layout); };
+  // Of 1001 elements each rank sends its quarter to three others; to add up and to hand out the sums.
+  const double one_way = 4 * 1001 / 4 * 3 / 1e6;
+  const Cost all_reduce = cost_of(step(), ops::reduce_gradient, 1);
+  EXPECT_DOUBLE_EQ(all_reduce.seconds, 3e-3 + 2 * one_way);
+  EXPECT_DOUBLE_EQ(all_reduce.use[size_t(Resource::network)], 2 * one_way / all_reduce.seconds);
+  EXPECT_DOUBLE_EQ(all_reduce.use[kCores], 2 * one_way / all_reduce.seconds);
+  EXPECT_DOUBLE_EQ(cost_of(step(), ops::all_reduce_totals, kNoBlock).seconds, 4e-3);  // the slowest axis
+  layout.mesh = Mesh({.data = 4, .zero = 3});
+  EXPECT_DOUBLE_EQ(cost_of(step(), ops::reduce_gradient, 1).seconds, 3e-3 + one_way);
+  EXPECT_DOUBLE_EQ(cost_of(with_residency(step(), {}, 1), ops::gather_parameters, 1).seconds, 3e-3 + one_way);
+  layout.mesh = Mesh({.tensor = 2});
+  EXPECT_DOUBLE_EQ(cost_of(step(), ops::reduce_gradient, 1).seconds, 1e-3);
+}
+
+TEST_F(ExchangeCosts, StagesPayForMessages) {
+  const RankLayout first{Mesh({.pipeline = 2}, 0), {{0, 0, 1, 1}}}, last{Mesh({.pipeline = 2}, 1), {{0, 0, 1, 1}}};
+  blocks[0].compute_copy_bytes = 2000;
+  const Schedule sends = pipeline_step(blocks, 1, PipelineOrder::gpipe, {}, first);
+  const Schedule receives = pipeline_step(blocks, 1, PipelineOrder::gpipe, {}, last);
+  const double activation = 4e-3 + 101 / 1e6;
+  EXPECT_DOUBLE_EQ(cost_of(sends, ops::send_activation, 1, 0).seconds, activation);
+  EXPECT_DOUBLE_EQ(cost_of(receives, ops::receive_activation, 1, 0).seconds, activation);
+  EXPECT_DOUBLE_EQ(cost_of(receives, ops::send_output_gradient, 1, 0).seconds, activation);
+  EXPECT_DOUBLE_EQ(cost_of(sends, ops::receive_output_gradient, 1, 0).seconds, activation);
+  EXPECT_DOUBLE_EQ(cost_of(sends, ops::sync_tied_table, 0).seconds, 4e-3 + 2000 / 1e6);
+  EXPECT_DOUBLE_EQ(cost_of(receives, ops::sync_tied_gradient, 0).seconds, 4e-3 + 4000 / 1e6);
+}
+
+// Alone a rank gets half of what the host's memory can do.
+TEST_F(ExchangeCosts, UseOfMemoryIsOfTheHosts) {
+  speeds.host_bandwidth = 2e6;
+  speeds.host_ranks = 4;
+  const Cost norm = cost_of(training_step(blocks, 1), ops::gradient_norm, 1);
+  EXPECT_DOUBLE_EQ(norm.seconds, 4004 / 1e6);
+  EXPECT_DOUBLE_EQ(norm.use[size_t(Resource::memory)], 0.5);
+  // Exchanges were measured with all four ranks: together they fill the memory at most.
+  const RankLayout layout{Mesh({.data = 4}), {}};
+  const Schedule step = training_step(blocks, 1, ComputeOrder::by_micro, {}, layout);
+  const Cost all_reduce = cost_of(step, ops::reduce_gradient, 1);
+  EXPECT_DOUBLE_EQ(all_reduce.use[size_t(Resource::memory)], (all_reduce.seconds - 3e-3) / 4 / all_reduce.seconds);
 }
 
 }  // namespace

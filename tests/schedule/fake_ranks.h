@@ -103,7 +103,7 @@ class FakeRanks {
       case ops::forward:
       case ops::recompute:
       case ops::backward: {
-        if (schedule.layout.sizes().expert == 1 || schedule.blocks[op.block].expert_forward.calls == 0)
+        if (schedule.layout.sizes().expert == 1 || schedule.blocks[op.block].forward.exchanges[Axis::expert].calls == 0)
           return std::nullopt;
         const RankSchedule& me = ranks_[rank];
         const int32_t stage = schedule.layout.stage();

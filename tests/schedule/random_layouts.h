@@ -31,7 +31,7 @@ struct RandomLayout {
 
 inline Schedule of_stage(std::vector<BlockFacts> blocks, int32_t micros, const RandomLayout& random, int32_t stage) {
   for (size_t b = 1; b + 1 < blocks.size() && random.expert > 1; b++)
-    if (b % 2 == 1) blocks[b].expert_forward.calls = 1;  // every other layer has experts
+    if (b % 2 == 1) blocks[b].forward.exchanges[Axis::expert].calls = 1;  // every other layer has experts
   RankLayout layout{Mesh::of_stage({.data = random.replicas,
                                     .pipeline = random.stages,
                                     .tensor = random.tensor,
@@ -87,7 +87,7 @@ inline RandomLayout random_layout(Random& random, const std::vector<BlockFacts>&
 inline void spread_work(Schedule& schedule, Random& random) {
   for (Op& op : schedule.ops) {
     const bool experts = (op.kind == ops::forward || op.kind == ops::recompute || op.kind == ops::backward) &&
-                         schedule.blocks[op.block].expert_forward.calls > 0;
+                         schedule.blocks[op.block].forward.exchanges[Axis::expert].calls > 0;
     const bool meets = op.lane == Lane::net || op.lane == Lane::send || op.kind == ops::all_reduce_totals ||
                        op.kind == ops::commit || experts;
     if (!meets) op.lane = static_cast<Lane>(pick(random, 0, kLanes - 1));

@@ -27,10 +27,10 @@ inline std::vector<BlockFacts> make_blocks(int32_t count, bool tied) {
     block.name = b == 0 ? "embedding" : b == count - 1 ? "head" : "layer " + std::to_string(b - 1);
     block.parameters = 1000 + b;
     block.optimizer_bytes = 8 * block.parameters;
-    block.forward_flop = 2e6;
-    block.backward_flop = 4e6;
-    block.forward_touched_bytes = 3000;
-    block.backward_touched_bytes = 5000;
+    block.forward.flop = 2e6;
+    block.backward.flop = 4e6;
+    block.forward.touched_bytes = 3000;
+    block.backward.touched_bytes = 5000;
     block.saved_bytes = b == count - 1 ? 0 : 701;
     block.attention_saved_bytes = b == count - 1 ? 0 : 307;
     block.attention = {7e5, 1100};

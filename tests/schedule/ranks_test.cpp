@@ -103,7 +103,7 @@ TEST(Ranks, ZeroBubbleKeepsNoMoreThanTheFirstStageOfOneForwardOneBackward) {
 
 // The step's seconds and what its stages wait for each other, by an order.
 std::pair<double, double> step_and_waits(const std::vector<BlockFacts>& blocks, int32_t micros, const RandomLayout& layout) {
-  const MachineSpeeds speeds{.flops = 1e9, .memory_bandwidth = 1e15};
+  const MachineSpeeds speeds{.flops = 1e9, .memory_bandwidth = 1e15, .links = on_every_axis({0, 1e15})};
   std::vector<Schedule> stages;
   std::vector<std::vector<Cost>> costs;
   for (int32_t stage = 0; stage < layout.stages; stage++) {
@@ -123,7 +123,7 @@ std::pair<double, double> step_and_waits(const std::vector<BlockFacts>& blocks, 
 // Four equal stages of two layers, forward 2 and backward 4 ms a layer: the textbook's bubbles.
 TEST(Ranks, BubblesAreThoseOfTheOrders) {
   auto blocks = make_blocks(10, false);
-  for (BlockFacts* end : {&blocks.front(), &blocks.back()}) end->forward_flop = end->backward_flop = 0;
+  for (BlockFacts* end : {&blocks.front(), &blocks.back()}) end->forward.flop = end->backward.flop = 0;
   constexpr int32_t kStages = 4, kMicros = 8;
   constexpr double kWork = kMicros * 12e-3, kOne = 12e-3;  // of a stage; of a micro-batch there
   const auto seconds = [&](PipelineOrder order, int32_t pieces) {
@@ -163,12 +163,12 @@ TEST(Ranks, RandomLayoutsAreSimulatedToTheirEnd) {
 
 TEST(Ranks, StagesAreBalancedByCost) {
   auto blocks = make_blocks(10, false);
-  blocks.back().forward_flop = 8e6;  // a head as dear as four layers
-  blocks.back().backward_flop = 16e6;
-  blocks.front().forward_flop = blocks.front().backward_flop = 0;
+  blocks.back().forward.flop = 8e6;  // a head as dear as four layers
+  blocks.back().backward.flop = 16e6;
+  blocks.front().forward.flop = blocks.front().backward.flop = 0;
   const auto stages = balanced_stages(blocks, 3);
   std::map<int32_t, double> cost;
-  for (size_t b = 0; b < blocks.size(); b++) cost[stages[b]] += blocks[b].forward_flop + blocks[b].backward_flop;
+  for (size_t b = 0; b < blocks.size(); b++) cost[stages[b]] += blocks[b].forward.flop + blocks[b].backward.flop;
   EXPECT_LE(std::max({cost[0], cost[1], cost[2]}), 24e6 + 1);
 }
 
@@ -184,13 +184,15 @@ TEST(Ranks, ExpertsAreSlicedOverTheRanksThatHaveTheSame) {
   EXPECT_EQ(step.slice_elements(2), (step.blocks[2].parameters + 3) / 4);
   const Schedule whole = of_stage(blocks, 2, {.replicas = 4, .expert = 2}, 0);
   EXPECT_EQ(whole.slice_elements(1), 1000);
-  // Nothing of the experts is summed where no two ranks have the same.
-  const MachineSpeeds speeds{.flops = 1e9, .memory_bandwidth = 1e9};
+  // Of 200 elements each of four ranks sends its quarter to three others, twice. Nothing of the experts is summed where no
+  // two ranks have the same.
+  const MachineSpeeds speeds{.flops = 1e9, .memory_bandwidth = 1e9, .links = on_every_axis({0, 1e9})};
   const auto seconds = [&](int32_t expert) {
     const Schedule one = of_stage(blocks, 1, {.replicas = 4, .expert = expert}, 0);
     return predict_costs(one, speeds)[static_cast<size_t>(find(one, ops::reduce_gradient, 1, kNoMicro))].seconds;
   };
-  EXPECT_NEAR(seconds(4), seconds(2) * 200 / 1000, 1e-12);
+  EXPECT_DOUBLE_EQ(seconds(4), 2 * 3 * 200 / 1e9);
+  EXPECT_DOUBLE_EQ(seconds(2), (2 * 3 * 200 + 2 * 2 * 800) / 1e9);
 }
 
 // Rows travel while a layer runs: ranks that have its experts between them run it at the same time.

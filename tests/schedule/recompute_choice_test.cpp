@@ -18,7 +18,7 @@ std::vector<BlockFacts> uneven_blocks(Random& random, int32_t count) {
     block.attention_saved_bytes = pick(random, 0, static_cast<int32_t>(block.saved_bytes));
     block.attention.flop = pick(random, 0, 400);
     block.output.flop = pick(random, 0, 300);
-    block.forward_flop = block.attention.flop + block.output.flop + pick(random, 1, 400);
+    block.forward.flop = block.attention.flop + block.output.flop + pick(random, 1, 400);
   }
   return blocks;
 }
@@ -77,10 +77,16 @@ TEST(RecomputeChoice, WithRoomForAllNothingIsMadeAgain) {
 }
 
 TEST(RecomputeChoice, NothingIsMadeAgainThatNobodyNeeds) {
-  const BlockFacts block = make_blocks(3, false)[1];
-  EXPECT_EQ(block.again(Keep::none, true).flop, block.forward_flop);
-  EXPECT_EQ(block.again(Keep::input, false).flop, block.forward_flop - block.output.flop);
-  EXPECT_EQ(block.again(Keep::attention, false).flop, block.forward_flop - block.output.flop - block.attention.flop);
+  BlockFacts block = make_blocks(3, false)[1];
+  block.forward.exchanges[Axis::tensor] = {4, 700};
+  block.attention.exchanges[Axis::tensor] = {1, 100};
+  block.output.exchanges[Axis::tensor] = {1, 250};
+  EXPECT_EQ(block.again(Keep::none, true).exchanges[Axis::tensor], (ExchangeFacts{4, 700}));
+  EXPECT_EQ(block.again(Keep::input, false).exchanges[Axis::tensor], (ExchangeFacts{3, 450}));
+  EXPECT_EQ(block.again(Keep::attention, false).exchanges[Axis::tensor], (ExchangeFacts{2, 350}));
+  EXPECT_EQ(block.again(Keep::none, true).flop, block.forward.flop);
+  EXPECT_EQ(block.again(Keep::input, false).flop, block.forward.flop - block.output.flop);
+  EXPECT_EQ(block.again(Keep::attention, false).flop, block.forward.flop - block.output.flop - block.attention.flop);
 }
 
 TEST(RecomputeChoice, EveryKthLayerKeepsItsInput) {

@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-constexpr std::array<double, kResources> kCores{1, 0, 0}, kMemory{0, 1, 0}, kDisk{0, 0, 1}, kNone{0, 0, 0};
+constexpr std::array<double, kResources> kCores{1}, kMemory{0, 1}, kDisk{0, 0, 1}, kNetwork{0, 0, 0, 1}, kNone{};
 
 // Norms of block 0 stand for any work: only lanes, dependencies and costs matter here.
 struct Job {
@@ -21,14 +21,20 @@ struct Job {
   std::vector<OpId> after = {};
 };
 
-Simulation run(const std::vector<Job>& jobs) {
+struct Jobs {
+  explicit Jobs(const std::vector<Job>& jobs) {
+    for (const Job& job : jobs) {
+      schedule.ops.push_back({.kind = ops::gradient_norm, .block = 0, .lane = job.lane, .after = job.after});
+      costs.push_back(job.cost);
+    }
+  }
   Schedule schedule{.blocks = make_blocks(2, false), .micros = 1, .training = true, .ops = {}};
   std::vector<Cost> costs;
-  for (const Job& job : jobs) {
-    schedule.ops.push_back({.kind = ops::gradient_norm, .block = 0, .lane = job.lane, .after = job.after});
-    costs.push_back(job.cost);
-  }
-  return simulate(schedule, costs);
+};
+
+Simulation run(const std::vector<Job>& jobs) {
+  const Jobs all(jobs);
+  return simulate(all.schedule, all.costs);
 }
 
 TEST(Simulator, OneLaneTakesTheSumOfItsOps) {
@@ -66,6 +72,43 @@ TEST(Simulator, TheScarcestResourceSetsTheSpeed) {
   EXPECT_DOUBLE_EQ(s.seconds, 1.5);
   EXPECT_DOUBLE_EQ(s.slowed[static_cast<size_t>(Resource::cores)], 0);
   EXPECT_DOUBLE_EQ(s.slowed[static_cast<size_t>(Resource::memory)], 1);
+}
+
+// Ranks with a job each; their hosts, and how many ranks do that there.
+struct RankJob {
+  std::array<double, kResources> use;
+  int32_t host = 0, copies = 1;
+};
+std::vector<double> seconds_by_rank(const std::vector<RankJob>& jobs) {
+  std::vector<Jobs> made;
+  for (const RankJob& job : jobs) made.emplace_back(std::vector<Job>{{Lane::compute, {1, job.use}}});
+  std::vector<RankSchedule> ranks;
+  std::vector<std::vector<Cost>> costs;
+  for (size_t r = 0; r < jobs.size(); r++) {
+    ranks.push_back({.schedule = &made[r].schedule, .host = jobs[r].host, .copies = jobs[r].copies});
+    costs.push_back(made[r].costs);
+  }
+  std::vector<double> seconds;
+  for (const Simulation& one : simulate_ranks(ranks, costs)) seconds.push_back(one.spans[0].end);
+  return seconds;
+}
+
+TEST(Simulator, TwoRanksThatStreamTheMemoryOfOneHostTakeTwiceAsLong) {
+  EXPECT_EQ(seconds_by_rank({{kMemory}}), std::vector<double>{1});
+  EXPECT_EQ(seconds_by_rank({{kMemory}, {kMemory}}), (std::vector<double>{2, 2}));
+  EXPECT_EQ(seconds_by_rank({{kMemory, 0}, {kMemory, 1}}), (std::vector<double>{1, 1}));
+  EXPECT_EQ(seconds_by_rank({{kMemory, 0, 2}}), std::vector<double>{2});  // one stands for both
+  EXPECT_EQ(seconds_by_rank({{kMemory, 0, 2}, {kMemory, 0, 2}, {kMemory, 1}}), (std::vector<double>{4, 4, 1}));
+}
+
+TEST(Simulator, RanksOfAHostShareItsDiskButHaveTheirOwnCoresAndNetwork) {
+  EXPECT_EQ(seconds_by_rank({{kDisk}, {kDisk}, {kMemory}}), (std::vector<double>{2, 2, 1}));
+  EXPECT_EQ(seconds_by_rank({{kCores}, {kCores}}), (std::vector<double>{1, 1}));
+  EXPECT_EQ(seconds_by_rank({{kNetwork}, {kNetwork, 0, 3}}), (std::vector<double>{1, 1}));
+}
+
+TEST(Simulator, LanesOfARankShareItsNetwork) {
+  EXPECT_DOUBLE_EQ(run({{Lane::net, {1, kNetwork}}, {Lane::compute, {1, kNetwork}}}).seconds, 2);
 }
 
 TEST(Simulator, AStallIsPutDownToWhatWasWaitedFor) {

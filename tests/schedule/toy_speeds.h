@@ -14,6 +14,7 @@ inline constexpr MachineSpeeds kToySpeeds{.flops = 1e9,
                                           .spill_core_s = 1e-9,
                                           .device_bandwidth = 5e7,
                                           .op_overhead_s = 1e-5,
-                                          .cores = 2};
+                                          .cores = 2,
+                                          .links = on_every_axis({1e-4, 2e7})};
 
 }  // namespace megalith

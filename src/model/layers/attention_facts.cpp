@@ -26,17 +26,15 @@ int64_t context_workspace(const RankSizes& r) {
 
 // Of the ring, keys and values go round once forward, and backward with their gradients, those one turn longer. Of
 // Ulysses' form, q, k, v and the output are exchanged forward; gradient and output, and q, k, v's gradient backward.
-void add_context_exchanges(BlockFacts& f, const RankSizes& r, int64_t forward_bytes) {
-  const int64_t n = r.mesh.size(Axis::context), more_calls = forward_bytes > 0 ? 1 : 0;
-  if (n == 1) return;
+ContextExchanges context_exchanges(const RankSizes& r) {
+  const int64_t n = r.mesh.size(Axis::context);
+  if (n == 1) return {};
   if (r.mesh.layout().context_form == ContextForm::ulysses) {
     // To heads: of each other rank's heads, the rows here; back: of the heads here, each other rank's rows.
     const int64_t here = r.N, others = r.m.tokens() - r.N;
     const int64_t out_qkv = r.e * here * r.X / n * (n - 1), out_o = r.e * here * r.A / n * (n - 1);
     const int64_t back_qkv = r.e * others * r.X / n, back_o = r.e * others * r.A / n;
-    f.context_forward = {2 + more_calls, out_qkv + back_o + forward_bytes};
-    f.context_backward = {3, 2 * out_o + back_qkv};
-    return;
+    return {.forward = {2, out_qkv + back_o}, .backward = {3, 2 * out_o + back_qkv}};
   }
   int64_t turned = 0, all = 0;  // rows that pass here on their way, all but the last rank's, and all
   for (int64_t turn = 0; turn < n; turn++) {
@@ -45,8 +43,8 @@ void add_context_exchanges(BlockFacts& f, const RankSizes& r, int64_t forward_by
     all += rows;
     if (turn + 1 < n) turned += rows;
   }
-  f.context_forward = {n - 1 + more_calls, r.e * turned * 2 * r.KV + forward_bytes};
-  f.context_backward = {2 * n - 1, r.e * turned * 2 * r.KV + 4 * all * 2 * r.KV};
+  const int64_t forward = r.e * turned * 2 * r.KV;
+  return {.forward = {n - 1, forward}, .backward = {2 * n - 1, forward + 4 * all * 2 * r.KV}};
 }
 
 }  // namespace megalith

@@ -13,7 +13,10 @@ int64_t scored_bytes(const RankSizes& r);
 int64_t context_workspace(const RankSizes& r);
 // 16 bits: q, k, v, the output and its gradient, and the gradients of q, k, v, in float32.
 inline int64_t wide_attention_bytes(const RankSizes& r) { return r.e < 4 ? 4 * r.N * 2 * (r.X + r.A) : 0; }
-// What travels along the context axis, besides `forward_bytes` in a call of their own.
-void add_context_exchanges(BlockFacts& f, const RankSizes& r, int64_t forward_bytes);
+// What attention exchanges along the context axis.
+struct ContextExchanges {
+  ExchangeFacts forward, backward;
+};
+ContextExchanges context_exchanges(const RankSizes& r);
 
 }  // namespace megalith

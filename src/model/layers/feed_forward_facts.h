@@ -10,7 +10,7 @@ struct HalfFacts {
   bool routes = false;            // tokens go to experts
   int64_t weights = 0;            // elements of the matrices that every row is multiplied with
   double flop = 0;                // forward, of all other products
-  ForwardCost output;             // forward: what only the output needs
+  BlockWork output;             // forward: what only the output needs
   int64_t touched_bytes = 0;      // forward: memory traffic besides the products
   int64_t saved_bytes = 0;        // pre-activations as they are kept for backward
   int64_t plain_bytes = 0;        // and as they are computed with

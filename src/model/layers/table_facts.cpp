@@ -21,14 +21,14 @@ BlockFacts embedding_facts(const RankSizes& r, const EmbeddingForm& form) {
   BlockFacts f;
   f.backward_uses_parameters = form.norm;
   f.output_bytes = e * S * C;
-  f.forward_touched_bytes = e * (r.shares_rows() ? 3 * N + 3 * S : 4 * N) * C;
-  f.backward_touched_bytes = e * (r.shares_rows() ? 4 * N + 4 * S : 6 * N) * C;
+  f.forward.touched_bytes = e * (r.shares_rows() ? 3 * N + 3 * S : 4 * N) * C;
+  f.backward.touched_bytes = e * (r.shares_rows() ? 4 * N + 4 * S : 6 * N) * C;
   f.saved_bytes = form.norm ? S * r.kept.row(C) : 0;
   f.workspace_bytes = workspace(r, form) + (form.norm ? S * r.kept.more(C) : 0);
   f.sparse_gradient_bytes = r.s.tied ? 4 * std::min(N, (r.V + r.m.micros - 1) / r.m.micros) * C : 0;
   if (!r.shares_rows()) return f;
-  f.tensor_forward = {1, r.sum_bytes(N)};
-  f.tensor_backward = {1, r.gather_bytes(N)};
+  f.forward.exchanges[Axis::tensor] = {1, r.sum_bytes(N)};
+  f.backward.exchanges[Axis::tensor] = {1, r.gather_bytes(N)};
   return f;
 }
 

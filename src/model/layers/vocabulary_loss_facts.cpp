@@ -19,10 +19,10 @@ BlockFacts head_facts(const RankSizes& r, const HeadForm& form) {
   const int64_t chunk = std::min(rows, vocabulary_chunk_rows(r.s.vocab, C)), mine = r.mine(rows);
   const double transform = form.transform ? static_cast<double>(C * C) : 0;
   const auto table = static_cast<double>(V * C);
-  f.forward_flop = 2.0 * (static_cast<double>(rows) * table + static_cast<double>(mine) * transform);
-  f.backward_flop = 2 * f.forward_flop;
-  f.forward_touched_bytes = e * (rows * 2 * V + mine * 6 * C);
-  f.backward_touched_bytes = e * (rows * 2 * V + mine * 8 * C);
+  f.forward.flop = 2.0 * (static_cast<double>(rows) * table + static_cast<double>(mine) * transform);
+  f.backward.flop = 2 * f.forward.flop;
+  f.forward.touched_bytes = e * (rows * 2 * V + mine * 6 * C);
+  f.backward.touched_bytes = e * (rows * 2 * V + mine * 8 * C);
   f.output_bytes = 0;
   // Around a chunk of logits: the rows selected (where not all are), normed and their gradient; the transform; where
   // rows are shared, all rows normed and of a summand of their gradient.
@@ -35,8 +35,8 @@ BlockFacts head_facts(const RankSizes& r, const HeadForm& form) {
   f.workspace_bytes = std::max(at_logits, at_end) + 4 * chunk;
   if (!r.shares_rows()) return f;
   const int64_t chunks = (rows + chunk - 1) / chunk, sums = rows * 3 * 8 * (r.mesh.size(Axis::tensor) - 1);
-  f.tensor_forward = {1 + chunks, r.gather_bytes(rows) + sums};
-  f.tensor_backward = {1, r.sum_bytes(rows)};
+  f.forward.exchanges[Axis::tensor] = {1 + chunks, r.gather_bytes(rows) + sums};
+  f.backward.exchanges[Axis::tensor] = {1, r.sum_bytes(rows)};
   return f;
 }
 

@@ -28,7 +28,7 @@ function drawBounds() {
   fill("bounds", `<table><tr><th></th><th>alone it would take</th><th>tokens/s</th><th>reached</th></tr>${bars}</table>`);
   const again = ops.filter((o) => o.op === "recompute").reduce((sum, o) => sum + (o.measured_s ?? 0), 0);
   fill("bounds", `<p class="why">Of useful work only, at the speeds this machine was measured to reach: products on the cores, ` +
-    `passes over memory, bytes that must cross the disk.` +
+    `passes over memory, bytes that must cross the disk, exchanges between ranks.` +
     (again > 0 ? ` Recomputation takes ${show.seconds(again)} a step and is not counted as useful.` : "") +
     (share(most) > 105 ? " More than 100% means that the machine was busier when it was measured than in the run." : "") + `</p>`);
 }

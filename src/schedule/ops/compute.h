@@ -140,22 +140,19 @@ inline Due with_micro_batches(const Schedule& s, BlockId, MicroId) { return s.mi
 inline Due in_training(const Schedule& s, BlockId, MicroId) { return s.training ? Due::once : Due::never; }
 
 inline Cost forward_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
-  const BlockFacts& block = s.blocks[op.block];
-  return compute_cost(speeds, block.forward_flop, static_cast<double>(block.forward_touched_bytes));
+  return compute_cost(speeds, s.blocks[op.block].forward);
 }
 inline Cost recompute_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
-  const ForwardCost again = s.blocks[op.block].again(s.keeps(op.block), s.output_again(op.block));
-  return compute_cost(speeds, again.flop, static_cast<double>(again.touched_bytes));
+  return compute_cost(speeds, s.blocks[op.block].again(s.keeps(op.block), s.output_again(op.block)));
 }
 inline Cost loss_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
-  const BlockFacts& block = s.blocks[op.block];
-  return compute_cost(speeds, block.forward_flop + block.backward_flop,
-                      static_cast<double>(block.forward_touched_bytes) + static_cast<double>(block.backward_touched_bytes));
+  BlockWork work = s.blocks[op.block].forward;
+  return compute_cost(speeds, work += s.blocks[op.block].backward);
 }
 inline Cost backward_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
-  const BlockFacts& block = s.blocks[op.block];
-  return compute_cost(speeds, block.backward_flop - (s.defers(op.block) ? block.weight_flop : 0),
-                      static_cast<double>(block.backward_touched_bytes));
+  BlockWork work = s.blocks[op.block].backward;
+  if (s.defers(op.block)) work.flop -= s.blocks[op.block].weight_flop;
+  return compute_cost(speeds, work);
 }
 inline Cost weight_gradient_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
   return compute_cost(speeds, s.blocks[op.block].weight_flop, 0);
@@ -166,7 +163,7 @@ inline Cost embedding_gradient_cost(const Schedule& s, const Op& op, const Machi
 }
 inline Cost gradient_norm_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
   const double bytes = slice_bytes(s, op.block);
-  return op.lane == Lane::compute ? compute_cost(speeds, 0, bytes) : exchange_cost(speeds, bytes);
+  return op.lane == Lane::compute ? compute_cost(speeds, 0, bytes) : read_cost(speeds, bytes);
 }
 inline Cost optimizer_step_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
   // Parameters, gradient and state are read and written.
@@ -195,7 +192,7 @@ inline int64_t weight_gradient_workspace(const Schedule& s, const Op& op) {
 // Rows travel to their experts and back while the layer runs.
 inline std::optional<Encounter> meets_experts(const RankSchedule& rank, const Op& op) {
   const Schedule& s = *rank.schedule;
-  if (s.layout.sizes().expert == 1 || s.blocks[op.block].expert_forward.calls == 0) return std::nullopt;
+  if (s.layout.sizes().expert == 1 || s.blocks[op.block].forward.exchanges[Axis::expert].calls == 0) return std::nullopt;
   const int32_t stage = s.layout.stage();
   return Encounter{{.kind = op.kind, .stage = stage, .tensor_rank = rank.tensor_rank, .experts = rank.experts,
                     .block = op.block, .micro = op.micro},

@@ -39,12 +39,20 @@ inline void sync_tied_gradient_effects(const Schedule& s, const Op& op, Effects&
   else out.accumulate(Value::tied_gradient, op.block, 0);  // the first of the owner's two contributions
 }
 
-// The receiver copies.
-inline Cost receive_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
-  return exchange_cost(speeds, 2 * static_cast<double>(s.blocks[op.block].output_bytes));
+// A message keeps a thread busy at both ends.
+inline Cost message_cost(const MachineSpeeds& speeds, int64_t bytes) {
+  AxisExchanges exchanges;
+  exchanges[Axis::pipeline] = {1, bytes};
+  return exchange_cost(speeds, exchanges);
 }
-inline Cost sync_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
-  return exchange_cost(speeds, 2 * whole_bytes(s, op.block));
+inline Cost activation_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
+  return message_cost(speeds, s.blocks[op.block].output_bytes);
+}
+inline Cost sync_tied_table_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
+  return message_cost(speeds, computing_bytes(s.blocks[op.block]));
+}
+inline Cost sync_tied_gradient_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
+  return message_cost(speeds, kFloatBytes * s.blocks[op.block].parameters);
 }
 
 // `sent`: kind of the sender's op. `forth`: from the stage of the block to the next one, else back.
@@ -69,25 +77,25 @@ inline constexpr OpType kTypes[] = {
     {.kind = send_activation, .name = "send activation", .about = "to the next stage", .colour = "#d77fb4", .letter = '>',
      .scope = Scope::micro, .due = leaves,
      .effects = [](const Schedule&, const Op& op, Effects& out) { out.consume(Value::activation, op.block, op.micro); },
-     .meets = activation_meets},
+     .cost = activation_cost, .meets = activation_meets},
     {.kind = receive_activation, .name = "receive activation", .about = "from the stage before", .colour = "#d77fb4",
      .letter = 'v', .scope = Scope::micro, .due = arrives,
      .effects = [](const Schedule&, const Op& op, Effects& out) { out.create(Value::activation, op.block, op.micro); },
-     .cost = receive_cost, .meets = activation_meets},
+     .cost = activation_cost, .meets = activation_meets},
     {.kind = send_output_gradient, .name = "send output gradient", .about = "to the stage before", .colour = "#b05fa0",
      .letter = '<', .scope = Scope::micro, .due = gradient_leaves,
      .effects = [](const Schedule&, const Op& op, Effects& out) { out.consume(Value::output_gradient, op.block, op.micro); },
-     .meets = output_gradient_meets},
+     .cost = activation_cost, .meets = output_gradient_meets},
     {.kind = receive_output_gradient, .name = "receive output gradient", .about = "from the next stage",
      .colour = "#b05fa0", .letter = '^', .scope = Scope::micro, .due = gradient_arrives,
      .effects = [](const Schedule&, const Op& op, Effects& out) { out.create(Value::output_gradient, op.block, op.micro); },
-     .cost = receive_cost, .meets = output_gradient_meets},
+     .cost = activation_cost, .meets = output_gradient_meets},
     {.kind = sync_tied_table, .name = "sync tied table", .about = "embedding table to the rank of the head",
-     .colour = "#e3a3c9", .letter = 'T', .due = remote_table, .effects = sync_tied_table_effects, .cost = sync_cost,
-     .meets = table_meets},
+     .colour = "#e3a3c9", .letter = 'T', .due = remote_table, .effects = sync_tied_table_effects,
+     .cost = sync_tied_table_cost, .meets = table_meets},
     {.kind = sync_tied_gradient, .name = "sync tied gradient", .about = "gradient of the table from the rank of the head",
      .colour = "#e3a3c9", .letter = 'k', .due = remote_table_in_training, .effects = sync_tied_gradient_effects,
-     .cost = sync_cost, .meets = table_meets},
+     .cost = sync_tied_gradient_cost, .meets = table_meets},
 };
 
 }  // namespace pipeline_family

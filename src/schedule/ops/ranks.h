@@ -1,5 +1,7 @@
 // Collective ops among the ranks that hold the same blocks, and among all ranks.
 #pragma once
+#include <algorithm>
+
 #include "schedule/op_type.h"
 #include "schedule/ops/compute.h"
 #include "schedule/ops/sizes.h"
@@ -34,24 +36,37 @@ inline Due with_several_ranks(const Schedule& s, BlockId, MicroId) {
   return s.layout.sizes().ranks() > 1 && s.micros > 0 ? Due::once : Due::never;
 }
 
-// Bytes exchanged for parameters or their gradients. Experts are exchanged among fewer ranks. `each`: bytes by size and
-// ranks.
-template <class Each>
-double among_replicas(const Schedule& s, BlockId b, const Each& each) {
+// Exchanges of a block's parameters or gradient between replicas, as float32: what is not an expert, then the experts, which
+// fewer ranks have. In one `way` each rank sends its slice to all others; an all-reduce takes two.
+inline ExchangeFacts between_replicas(const Schedule& s, BlockId b, int64_t ways) {
   const Layout& layout = s.layout.sizes();
-  const double experts = static_cast<double>(kFloatBytes) * static_cast<double>(s.blocks[b].expert_parameters);
-  return each(whole_bytes(s, b) - experts, layout.replicas()) + each(experts, layout.expert_replicas());
+  const int64_t experts = s.blocks[b].expert_parameters;
+  ExchangeFacts sum;
+  const auto add = [&](int64_t elements, int64_t ranks) {
+    if (ranks == 1 || elements == 0) return;
+    sum.calls++;
+    sum.bytes += ways * kFloatBytes * elements / ranks * (ranks - 1);
+  };
+  add(s.blocks[b].parameters - experts, layout.replicas());
+  add(experts, layout.expert_replicas());
+  return sum;
 }
-// Each rank adds up its part of all gradients and, if they stay whole, writes the sum to all.
 inline Cost reduce_gradient_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
-  return exchange_cost(speeds, among_replicas(s, op.block, [&](double bytes, double ranks) {
-                         if (ranks == 1) return 0.0;  // norms and biases over the tensor axis
-                         return bytes * (s.slices() ? 1 + 1 / ranks : 2);
-                       }));
+  AxisExchanges exchanges;
+  exchanges[Axis::data] = between_replicas(s, op.block, s.slices() ? 1 : 2);
+  if (s.layout.sizes().tensor > 1) exchanges[Axis::tensor] = {1, 0};  // norms and biases: few bytes
+  return exchange_cost(speeds, exchanges);
 }
 inline Cost gather_parameters_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
-  return exchange_cost(speeds, among_replicas(s, op.block,
-                                              [](double bytes, double ranks) { return 2 * bytes * (1 - 1 / ranks); }));
+  AxisExchanges exchanges;
+  exchanges[Axis::data] = between_replicas(s, op.block, 1);
+  return exchange_cost(speeds, exchanges);
+}
+// One small exchange between all ranks: it takes as long as along the slowest axis.
+inline Cost all_reduce_totals_cost(const Schedule&, const Op&, const MachineSpeeds& speeds) {
+  double latency_s = 0;
+  for (const LinkSpeed& link : speeds.links) latency_s = std::max(latency_s, link.latency_s);
+  return {.seconds = latency_s + speeds.op_overhead_s, .use = {}};
 }
 
 inline std::optional<Encounter> gather_meets(const RankSchedule& rank, const Op& op) {
@@ -78,7 +93,7 @@ inline constexpr OpType kTypes[] = {
      .meets = reduce_meets},
     {.kind = all_reduce_totals, .name = "all-reduce totals", .about = "loss and norms summed over ranks",
      .colour = "#6b7280", .letter = 't', .scope = Scope::step, .due = with_several_ranks,
-     .effects = all_reduce_totals_effects, .meets = all_ranks_meet},
+     .effects = all_reduce_totals_effects, .cost = all_reduce_totals_cost, .meets = all_ranks_meet},
 };
 
 }  // namespace ranks_family

@@ -32,9 +32,9 @@ std::vector<ModelChunk> chunks_of(const Schedule& step) {
     piece.last = block;
     const BlockFacts& facts = step.blocks[block];
     // The head goes back at once; what is not kept is made again.
-    piece.forward += facts.forward_flop + (block == step.head() ? facts.backward_flop : 0);
+    piece.forward += facts.forward.flop + (block == step.head() ? facts.backward.flop : 0);
     if (block < step.head())
-      piece.backward += facts.backward_flop + (step.keeps(block) == Keep::all ? 0 : facts.forward_flop);
+      piece.backward += facts.backward.flop + (step.keeps(block) == Keep::all ? 0 : facts.forward.flop);
     if (!step.defers(block)) continue;
     piece.defers = true;
     piece.weights += facts.weight_flop;
@@ -209,7 +209,7 @@ std::vector<BlockId> ends_of_runs(const std::vector<double>& costs, int32_t coun
 std::vector<int32_t> balanced_stages(const std::vector<BlockFacts>& blocks, int32_t stages, int32_t pieces) {
   MEGALITH_ASSERT(stages >= 1 && pieces >= 1 && static_cast<size_t>(stages * pieces) <= blocks.size());
   std::vector<double> costs;
-  for (const BlockFacts& block : blocks) costs.push_back(block.forward_flop + block.backward_flop);
+  for (const BlockFacts& block : blocks) costs.push_back(block.forward.flop + block.backward.flop);
   std::vector<int32_t> of;
   const std::vector<BlockId> ends = ends_of_runs(costs, stages * pieces);
   for (size_t run = 0; run < ends.size(); run++)

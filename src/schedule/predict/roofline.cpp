@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "schedule/op_type.h"
+#include "schedule/ops/compute.h"
 #include "schedule/passes/training_step.h"
 
 namespace megalith {
@@ -20,17 +21,22 @@ double disk_seconds(const Traffic& traffic, const MachineSpeeds& speeds) {
 }  // namespace
 
 std::array<double, kResources> useful_seconds(const Schedule& step, const MachineSpeeds& speeds) {
+  std::array<double, kResources> useful{};
+  const auto add = [&](Resource resource, const Cost& cost) {
+    useful[static_cast<size_t>(resource)] += cost.seconds * cost.use[static_cast<size_t>(resource)];
+  };
   const Schedule plain = training_step(step.blocks, step.micros);
   const std::vector<Cost> costs = predict_costs(plain, speeds);
-  std::array<double, kResources> useful{};
   for (size_t op = 0; op < costs.size(); op++)
     if (const BlockId block = plain.ops[op].block; block == kNoBlock || step.holds(block))
-      useful[static_cast<size_t>(Resource::memory)] +=
-          costs[op].seconds * costs[op].use[static_cast<size_t>(Resource::memory)];
+      add(Resource::memory, costs[op]);
+  const std::vector<Cost> all = predict_costs(step, speeds);
+  for (size_t op = 0; op < all.size(); op++)
+    if (step.ops[op].kind != ops::recompute) add(Resource::network, all[op]);
   double flop = 0;
   for (size_t b = 0; b < step.blocks.size(); b++)
     if (step.holds(static_cast<BlockId>(b)))
-      flop += (step.blocks[b].forward_flop + step.blocks[b].backward_flop) * step.micros;
+      flop += (step.blocks[b].forward.flop + step.blocks[b].backward.flop) * step.micros;
   useful[static_cast<size_t>(Resource::cores)] = flop / speeds.flops;
   useful[static_cast<size_t>(Resource::disk)] = disk_seconds(traffic_of(step), speeds);
   return useful;

@@ -12,6 +12,7 @@ namespace megalith {
 //   cores   its matrix products
 //   memory  its passes over memory besides them
 //   disk    what the blocks on disk must move; 0 for those in memory
+//   network what it exchanges with other ranks
 // A step of `seconds` reaches useful_seconds / seconds of the limit; the longest bounds it.
 std::array<double, kResources> useful_seconds(const Schedule& step, const MachineSpeeds& speeds);
 

@@ -17,7 +17,9 @@ class Simulator {
     MEGALITH_ASSERT(ranks.size() == costs.size());
     std::map<Rendezvous, size_t> known;
     for (size_t r = 0; r < ranks.size(); r++) {
-      Rank& rank = ranks_.emplace_back(*ranks[r].schedule, costs[r]);
+      MEGALITH_ASSERT(ranks[r].host >= 0 && ranks[r].copies >= 1);
+      Rank& rank = ranks_.emplace_back(ranks[r], costs[r]);
+      if (rank.host >= hosts_.size()) hosts_.resize(rank.host + 1);
       for (const std::optional<Encounter>& encounter : encounters_of(ranks[r])) {
         if (!encounter) {
           rank.meeting.push_back(kNone);
@@ -49,6 +51,7 @@ class Simulator {
 
  private:
   static constexpr size_t kNone = SIZE_MAX;
+  using Load = std::array<double, kResources>;  // of each resource, what running ops ask for together
 
   struct LaneState {
     size_t next = 0;     // position of the op that runs or waits
@@ -61,19 +64,23 @@ class Simulator {
   };
 
   struct Rank {
-    Rank(const Schedule& s, std::span<const Cost> c)
-        : schedule(s), costs(c), order(s), memory(s), device(s, Tier::device), done(s.ops.size(), false) {
-      MEGALITH_ASSERT(c.size() == s.ops.size(), "{} costs for {} ops", c.size(), s.ops.size());
+    Rank(const RankSchedule& rank, std::span<const Cost> c)
+        : schedule(*rank.schedule), host(static_cast<size_t>(rank.host)), copies(rank.copies), costs(c), order(schedule),
+          memory(schedule), device(schedule, Tier::device), done(schedule.ops.size(), false) {
+      MEGALITH_ASSERT(c.size() == schedule.ops.size(), "{} costs for {} ops", c.size(), schedule.ops.size());
       MEGALITH_ASSERT(order.cycle().empty(), "ops wait in a cycle");
-      result.spans.resize(s.ops.size());
+      result.spans.resize(schedule.ops.size());
     }
     const Schedule& schedule;
+    size_t host;
+    double copies;
     std::span<const Cost> costs;
     HappensBefore order;
     MemoryLedger memory, device;
     std::vector<bool> done;
     std::vector<size_t> meeting;  // by op: its place in attendance_, or kNone
     std::array<LaneState, kLanes> lanes{};
+    Load load{};
     Simulation result;
   };
 
@@ -117,17 +124,26 @@ class Simulator {
     }
   }
 
+  void sum_loads() {
+    for (Load& host : hosts_) host = {};
+    for (Rank& rank : ranks_) {
+      rank.load = {};
+      for (const LaneState& lane : rank.lanes)
+        for (size_t r = 0; lane.works() && r < kResources; r++) rank.load[r] += rank.costs[lane.running].use[r];
+      for (size_t r = 0; r < kResources; r++) hosts_[rank.host][r] += rank.copies * rank.load[r];
+    }
+  }
+
   // Each op gets, of every resource it uses, its part of what all running ops ask for together.
-  static void share_resources(Rank& rank) {
-    std::array<double, kResources> load{};
-    for (const LaneState& lane : rank.lanes)
-      for (size_t r = 0; lane.works() && r < kResources; r++) load[r] += rank.costs[lane.running].use[r];
+  void share_resources(Rank& rank) {
     for (LaneState& lane : rank.lanes) {
       lane.rate = 1;
       for (size_t r = 0; lane.works() && r < kResources; r++) {
-        if (rank.costs[lane.running].use[r] <= 0 || load[r] * lane.rate <= 1) continue;
-        lane.rate = 1 / load[r];
-        lane.limit = static_cast<Resource>(r);
+        const auto resource = static_cast<Resource>(r);
+        const double load = is_shared_by_ranks(resource) ? hosts_[rank.host][r] : rank.load[r];
+        if (rank.costs[lane.running].use[r] <= 0 || load * lane.rate <= 1) continue;
+        lane.rate = 1 / load;
+        lane.limit = resource;
       }
     }
   }
@@ -135,6 +151,7 @@ class Simulator {
   // To the moment when the next op ends.
   void advance() {
     double step = std::numeric_limits<double>::infinity();
+    sum_loads();
     for (Rank& rank : ranks_) {
       share_resources(rank);
       for (const LaneState& lane : rank.lanes)
@@ -171,6 +188,7 @@ class Simulator {
   }
 
   std::deque<Rank> ranks_;
+  std::vector<Load> hosts_;
   std::vector<Attendance> attendance_;
   double now_ = 0;
 };

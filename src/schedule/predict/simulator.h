@@ -32,7 +32,8 @@ struct Simulation {
 Simulation simulate(const Schedule& schedule, std::span<const Cost> costs);
 
 // The same for ranks that meet each other: an exchange goes on when all of `ranks` that take part in it have come, and
-// takes as long as the one that needs longest. Each rank has resources of its own. One result a rank, in one clock.
+// takes as long as the one that needs longest. The ranks of a host share its memory and disk; each has its own cores and
+// network. One result a rank, in one clock.
 std::vector<Simulation> simulate_ranks(std::span<const RankSchedule> ranks, std::span<const std::vector<Cost>> costs);
 
 }  // namespace megalith

@@ -149,7 +149,7 @@ int main(int argc, char** argv) {
   void* got = mmap(nullptr, kRegion, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (got == MAP_FAILED) return 1;
   mapped = static_cast<std::byte*>(got);
-  joined->share({fd, mapped, kRegion});
+  joined->share_memory({fd, mapped, kRegion});
   std::vector<int> ranks;
   for (int rank = 0; rank < joined->size(); rank++) ranks.push_back(rank);
   all = std::make_unique<Channel>(joined->channel(ranks, "everyone"));
