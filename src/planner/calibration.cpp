@@ -140,13 +140,13 @@ double memory_speed() {
 double host_memory_speed() {
   const auto cores = static_cast<size_t>(usable_cores());
   const int64_t n = int64_t{16} << 20, each = n / static_cast<int64_t>(cores);
-  const at::Tensor a = at::ones({n}), b = at::ones({n}), c = at::ones({n});
+  const at::Tensor a = tensor::ones({n}), b = tensor::ones({n}), c = tensor::ones({n});
   const auto stream = [&](size_t core) {
     c10::InferenceMode no_graph;
     keep_to_one_thread();
     const auto part = [&](const at::Tensor& x) { return x.narrow(0, static_cast<int64_t>(core) * each, each); };
     at::Tensor out = part(c);
-    for (int time = 0; time < kStreamed; time++) at::add_out(out, part(a), part(b));
+    for (int time = 0; time < kStreamed; time++) tensor::add_out(out, part(a), part(b));
   };
   const double s = typical_seconds([&] {
     std::vector<std::thread> threads;
