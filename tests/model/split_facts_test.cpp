@@ -89,17 +89,17 @@ TEST(SplitContext, RanksHoldEveryPositionOnceAndSeeEquallyMuch) {
 }
 
 // What a layer exchanges when it is recomputed, its input or its attention half kept.
-AxisExchanges recomputed(Block& layer, const at::Tensor& x_SC, const Pass& pass, const Ranks& ranks, Keep keep) {
+AxisExchanges recomputed(Block& layer, const at::Tensor& x_SC, const Pass& pass, const Exchanges& exchanges, Keep keep) {
   Tape tape;
   layer.forward(x_SC, pass, &tape);
   if (keep == Keep::attention) tape.keep_attention();
   else tape = Tape();
   AxisExchanges exchanged;
   const auto now = [&](Axis axis) {
-    return sent(axis == Axis::tensor ? ranks.tensor : axis == Axis::context ? ranks.context : ranks.expert);
+    return sent(axis == Axis::tensor ? exchanges.tensor : axis == Axis::context ? exchanges.context : exchanges.expert);
   };
   constexpr Axis kInside[] = {Axis::tensor, Axis::context, Axis::expert};
-  for (Axis axis : kInside) exchanged[axis] = now(axis);
+  for (Axis axis : kInside) exchanged[axis] = {now(axis).calls, now(axis).bytes};
   layer.recompute(x_SC, pass, tape);
   for (Axis axis : kInside)
     exchanged[axis] = {now(axis).calls - exchanged[axis].calls, now(axis).bytes - exchanged[axis].bytes};
@@ -167,7 +167,7 @@ TEST(SplitFacts, SayWhatIsSentAndKept) {
         while (!tape.empty()) kept += static_cast<int64_t>(tape.take().storage().nbytes());
         EXPECT_EQ(std::max<int64_t>(kept, 0), facts[b].saved_bytes);
         for (Keep keep : {Keep::attention, Keep::input}) {
-          const AxisExchanges again = recomputed(*blocks[b], x, pass, ranks, keep);
+          const AxisExchanges again = recomputed(*blocks[b], x, pass, exchanges, keep);
           const AxisExchanges expected = facts[b].again(keep, false).exchanges;
           for (Axis axis : {Axis::tensor, Axis::context}) {
             EXPECT_EQ(again[axis].calls, expected[axis].calls) << name_of(axis);
@@ -190,7 +190,7 @@ TEST(SplitFacts, SayHowOftenRowsTravelToTheirExperts) {
     auto blocks = make_blocks(shape, exchanges);
     const Pass pass = local_pass(whole_pass(model, shape.vocab, exchanges.mesh.coordinate(Axis::expert)), exchanges.mesh);
     const auto parameters = normal({blocks[1]->spec().flat_size}, 5, at::kFloat);
-    blocks[1]->bind(parameters, at::zeros_like(parameters));
+    blocks[1]->bind(parameters, tensor::zeros_like(parameters));
     const at::Tensor x = normal({pass.rows(), shape.hidden}, 6, at::kFloat);
     const auto calls = [&](const auto& work) {
       const int64_t before = sent(exchanges.expert).calls;

@@ -1,6 +1,7 @@
 #include "planner/links.h"
 
 #include "base/error.h"
+#include "planner/input.h"
 #include "planner/measurements.h"
 #include "planner/own_cache.h"
 #include "planner/plan.h"
@@ -34,7 +35,7 @@ TEST_F(LinkSpeeds, AreKeptForTheLayoutThatTheyWereMeasuredFor) {
   EXPECT_EQ((*known)[kContext].bytes_per_s, 0);  // the layout has no such axis
   EXPECT_FALSE(known_links(place, 2));           // other threads
   EXPECT_FALSE(known_links({{.data = 4}}, 1));
-  EXPECT_FALSE(known_links({{.data = 2, .tensor = 2}, ContextForm::ring, "0:a 0:a 1:b 1:b"}, 1));
+  EXPECT_FALSE(known_links({{.data = 2, .tensor = 2}, "0:a 0:a 1:b 1:b"}, 1));
   EXPECT_TRUE(known_links({}, 1));  // one rank has no links
 }
 
@@ -44,9 +45,9 @@ TEST_F(LinkSpeeds, OfTheContextAxisDependOnItsForm) {
     links[kContext] = links[kData] = {1e-6, 2e9};
     return links;
   };
-  measured_links({{.context = 2}, ContextForm::ring}, 1, try_links);
-  EXPECT_TRUE(known_links({{.context = 2}, ContextForm::ring}, 1));
-  EXPECT_FALSE(known_links({{.context = 2}, ContextForm::ulysses}, 1));
+  measured_links({{.context = 2, .context_form = ContextForm::ring}}, 1, try_links);
+  EXPECT_TRUE(known_links({{.context = 2, .context_form = ContextForm::ring}}, 1));
+  EXPECT_FALSE(known_links({{.context = 2, .context_form = ContextForm::ulysses}}, 1));
 }
 
 struct RankPlans : OwnCache {
@@ -62,7 +63,9 @@ struct RankPlans : OwnCache {
     config.parallel.data = 2;
   }
   Plan plan(std::vector<int32_t> host_of = {}) const {
-    return make_plan(config, Measuring::forbidden, {.host_ranks = 2, .host_of = std::move(host_of)});
+    PlanInput input = input_of(config);
+    input.host_ranks = 2;
+    return make_plan(input, Measuring::forbidden, {.host_of = std::move(host_of)});
   }
   Config config;
 };
