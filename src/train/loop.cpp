@@ -154,8 +154,11 @@ StepMetrics TrainingLoop::one_step(LoopState& state, const StopSignals& signals)
   page_.step(state.step, plan_.predicted.seconds);
   StepMetrics metrics;
   const double lr = learning_rate(config_.train, run_.shapes.full_steps_before(state.step, config_.train.schedule_by));
-  const StepOutcome outcome = train_step(engine_, plans_, data_, config_.train, state.step, lr, pending_.get(),
-                                         [&] { return signals.stop_requested(); });
+  const StepOutcome outcome = train_step(engine_, plans_, data_, config_.train.batch,
+                                         {.step = state.step,
+                                          .lr = lr,
+                                          .sink = pending_.get(),
+                                          .stop_requested = [&] { return signals.stop_requested(); }});
   stop_requested_ = outcome.stop;
   const double step_s = watch.seconds();
   const StepShape shape = run_.shapes.shape(state.step);

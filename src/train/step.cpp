@@ -4,12 +4,12 @@
 
 namespace megalith {
 
-StepOutcome train_step(Engine& engine, ShapePlans& plans, const Dataset& data, const TrainSettings& settings, int64_t step,
-                       double lr, CheckpointSink* save, const std::function<bool()>& stop_requested) {
-  const Batch batch = data.train_batch(step, settings.batch);
-  const Plan& plan = plans.at(data.shape(step, settings.batch));
-  const Schedule& schedule = save ? plan.step_with_save : plan.step;
-  return engine.run(schedule, {&batch, step, lr, save, stop_requested});
+StepOutcome train_step(Engine& engine, ShapePlans& plans, const Dataset& data, int64_t sequences, StepInput input) {
+  const Batch batch = data.train_batch(input.step, sequences);
+  const Plan& plan = plans.at(data.shape(input.step, sequences));
+  const Schedule& schedule = input.sink ? plan.step_with_save : plan.step;
+  input.batch = &batch;
+  return engine.run(schedule, input);
 }
 
 double validate(Engine& engine, const Plan& plan, const Dataset& data, int64_t batches, int64_t data_ranks) {

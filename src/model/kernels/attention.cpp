@@ -136,12 +136,12 @@ struct Sizes {
 };
 
 template <class Scalar>
-void forward(const at::Tensor& q4, const at::Tensor& k4, const at::Tensor& v4, const Sight& sight,
-             const ScoreDropout& dropout, bool onto, at::Tensor& o4, at::Tensor& lse_BHT) {
-  const Sizes<Scalar> size(q4, k4);
-  const auto q = reading<Scalar>(q4), k = reading<Scalar>(k4), v = reading<Scalar>(v4);
-  const auto o = writing<Scalar>(o4);
-  Scalar* lse = lse_BHT.mutable_data_ptr<Scalar>();
+void forward(const QueryKeyValue& in, const Sight& sight, const ScoreDropout& dropout, bool onto,
+             const AttentionOutput& output) {
+  const Sizes<Scalar> size(in.q, in.k);
+  const auto q = reading<Scalar>(in.q), k = reading<Scalar>(in.k), v = reading<Scalar>(in.v);
+  const auto o = writing<Scalar>(output.o);
+  Scalar* lse = output.lse_BHT.mutable_data_ptr<Scalar>();
   const std::vector<QueryTile> tiles = query_tiles(sight, size.B, size.Tq);
   // Heads outermost: threads get equal shares of short and long tiles.
   const auto work = size.H * static_cast<int64_t>(tiles.size());
@@ -276,14 +276,14 @@ void backward(const at::Tensor& g4, const QueryKeyValue& in, const AttentionOutp
 
 bool is_wide(const at::Tensor& x) { return x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble; }
 
-void forward_wide(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Sight& sight,
-                  const ScoreDropout& dropout, bool onto, at::Tensor& o, at::Tensor& lse_BHT) {
-  MEGALITH_ASSERT(static_cast<int64_t>(sight.begin.size()) == q.size(0) * q.size(2), "a range of keys for every query");
-  MEGALITH_ASSERT(is_wide(q));
-  if (q.scalar_type() == at::kFloat)
-    forward<float>(q, k, v, sight, dropout, onto, o, lse_BHT);
+void forward_wide(const QueryKeyValue& in, const Sight& sight, const ScoreDropout& dropout, bool onto,
+                  const AttentionOutput& out) {
+  MEGALITH_ASSERT(static_cast<int64_t>(sight.begin.size()) == in.q.size(0) * in.q.size(2), "a range of keys for every query");
+  MEGALITH_ASSERT(is_wide(in.q));
+  if (in.q.scalar_type() == at::kFloat)
+    forward<float>(in, sight, dropout, onto, out);
   else
-    forward<double>(q, k, v, sight, dropout, onto, o, lse_BHT);
+    forward<double>(in, sight, dropout, onto, out);
 }
 
 void backward_wide(const at::Tensor& g, const QueryKeyValue& in, const AttentionOutput& out, const Sight& sight,
@@ -308,13 +308,13 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
     return lse;
   }
   at::Tensor lse_BHT = tensor::empty({q.size(0), q.size(1), q.size(2)}, q.options());
-  forward_wide(q, k, v, sight, dropout, false, o, lse_BHT);
+  forward_wide({q, k, v}, sight, dropout, false, {o, lse_BHT});
   return lse_BHT;
 }
 
 void attention_onto(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Sight& sight,
                     const ScoreDropout& dropout, at::Tensor o, at::Tensor lse_BHT) {
-  forward_wide(q, k, v, sight, dropout, true, o, lse_BHT);
+  forward_wide({q, k, v}, sight, dropout, true, {o, lse_BHT});
 }
 
 void attention_backward(const at::Tensor& g, const QueryKeyValue& in, const AttentionOutput& out, const Sight& sight,
