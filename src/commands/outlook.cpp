@@ -51,14 +51,14 @@ std::string shown(std::span<const ShapeForecast> shapes, bool with_seconds) {
                      show(shapes, with_seconds));
 }
 
-// A run of so many ranks on this host, as its first one sees it; 0: as many as the axes make, with one copy of the model where
-// parallel.data is auto. The tokenizer stays loaded, as in training: the plan counts what the process takes.
 struct Foreseen {
-  std::unique_ptr<TokenizerSource> tokenizer;
+  std::unique_ptr<TokenizerSource> tokenizer;  // stays loaded, as in training: the plan counts what the process takes
   Run run;
   PlanInput input;
 };
 
+// A run of `ranks` ranks on this host, as rank 0 sees it. 0: as many as the axes make, with one copy of the model if
+// parallel.data is auto.
 Foreseen foresee(const Config& config, int ranks) {
   const Layout layout = check_run(config, ranks > 0 ? ranks : layout_of(config).ranks());
   check_curriculum(config);

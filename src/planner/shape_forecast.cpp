@@ -14,7 +14,8 @@ constexpr size_t kShown = 6;  // at most: a plan each, which of large models tak
 
 }  // namespace
 
-std::vector<ShapeForecast> forecast_shapes(const PlanInput& input, const Plan& plan, const StepShapes& shapes, int64_t steps) {
+std::vector<ShapeForecast> forecast_shapes(const PlanInput& input, const Plan& plan, const StepShapes& shapes,
+                                           int64_t steps) {
   const auto changes = shapes.changes(steps);
   ShapePlans plans(input, plan);
   if (changes.size() == 1 && &plans.at(changes.front().second) == &plan) return {};

@@ -19,7 +19,8 @@ struct ShapeForecast {
 
 // Of the first and last shape of a run of `steps` steps and up to four between, in order; empty where all steps are as the
 // plan has them.
-std::vector<ShapeForecast> forecast_shapes(const PlanInput& input, const Plan& plan, const StepShapes& shapes, int64_t steps);
+std::vector<ShapeForecast> forecast_shapes(const PlanInput& input, const Plan& plan, const StepShapes& shapes,
+                                           int64_t steps);
 
 std::string show(std::span<const ShapeForecast> shapes, bool with_seconds);  // rows for people; nothing for none
 nlohmann::json to_json(std::span<const ShapeForecast> shapes);

@@ -43,8 +43,8 @@ double save_delay(const Schedule& schedule, const std::vector<Span>& spans) {
 TrainingLoop::TrainingLoop(const LoopParts& p)
     : run_(p.run), config_(p.run.config), input_(p.input), plan_(p.plan), directory_(p.directory), engine_(p.engine),
       data_(p.data), tokenizer_(p.tokenizer), page_(p.page), groups_(p.groups), leads_(!p.groups || p.groups->first()),
-      sees_run_dir_(!p.far || !p.far->far()), plans_(input_, plan_), experts_(p.run.steps),
-      saver_(p.directory.checkpoints(), p.engine.state(), p.tokenizer, p.run.config.checkpoint.keep, p.groups, p.far) {}
+      sees_run_dir_(!p.remote || !p.remote->is_remote()), plans_(input_, plan_), experts_(p.run.steps),
+      saver_(p.directory.checkpoints(), p.engine.state(), p.tokenizer, p.run.config.checkpoint.keep, p.groups, p.remote) {}
 
 TrainResult TrainingLoop::run(LoopState state) {
   if (state.step > 0) {
@@ -342,7 +342,8 @@ nlohmann::json TrainingLoop::leave_failure(const LoopState& state, const std::st
   try {
     if (leads_) write_summary(failed);
     // The first rank may never learn of it: it waits for this one until it is ended.
-    else if (sees_run_dir_ && write_file_if_absent(directory_.file("summary.json"), print_any_json(failed, 1))) write_report(directory_.path());
+    else if (sees_run_dir_ && write_file_if_absent(directory_.file("summary.json"), print_any_json(failed, 1)))
+      write_report(directory_.path());
   } catch (const std::exception& also) {  // the run's own error counts
     log::warn("cannot record how the run ended: {}", also.what());
   }

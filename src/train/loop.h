@@ -29,7 +29,7 @@ struct LoopState {
   int64_t skipped_in_a_row = 0;
 };
 
-// What a training loop works with, all borrowed. `tokenizer` may be null; `groups` and `far` are if there is one rank.
+// What a training loop works with, all borrowed. `tokenizer` may be null; `groups` and `remote` are if there is one rank.
 struct LoopParts {
   const Run& run;
   const PlanInput& input;
@@ -40,7 +40,7 @@ struct LoopParts {
   const Tokenizer* tokenizer;
   launch::StatusPage& page;
   ProcessGroups* groups = nullptr;
-  RemoteHosts* far = nullptr;
+  RemoteHosts* remote = nullptr;
 };
 
 class TrainingLoop {

@@ -41,10 +41,10 @@ RankSetup::RankSetup(World* world, const Layout& layout) : world_(world) {
 void RankSetup::leader_first(const std::function<void()>& work, const std::function<void(RemoteHosts&)>& bring) {
   if (leads()) work();
   if (world_) world_->barrier();
-  const bool second = far_ && far_->far() && far_->leads_host();
-  if (far_) bring(*far_);
+  const bool second = remote_ && remote_->is_remote() && remote_->leads_host();
+  if (remote_) bring(*remote_);
   if (second) work();
-  if (far_) world_->barrier();
+  if (remote_) world_->barrier();
   if (!leads() && !second) work();
 }
 
@@ -58,8 +58,8 @@ std::optional<Found> RankSetup::broadcast_checkpoint(const std::optional<Found>&
 
 void RankSetup::find_remote_hosts(const std::filesystem::path& run_dir) {
   if (!world_ || world_->hosts() == 1) return;
-  far_.emplace(*world_, run_dir);
-  if (!far_->any()) far_.reset();
+  remote_.emplace(*world_, run_dir);
+  if (!remote_->any()) remote_.reset();
 }
 
 void RankSetup::check_same_admissions(const std::string& admissions) {

@@ -20,7 +20,7 @@ class RankSetup {
   RankSetup(World* world, const Layout& layout);
 
   ProcessGroups* groups() { return groups_ ? &*groups_ : nullptr; }  // null: alone
-  RemoteHosts* far() { return far_ ? &*far_ : nullptr; }                // null: all hosts see the run directory
+  RemoteHosts* remote() { return remote_ ? &*remote_ : nullptr; }  // null: all hosts see the run directory
   bool leads() const { return !groups_ || groups_->first(); }
   Mesh mesh() const { return groups_ ? groups_->mesh() : Mesh(); }
   int32_t host_ranks() const { return world_ ? static_cast<int32_t>(world_->neighbours().size()) : 1; }
@@ -43,7 +43,7 @@ class RankSetup {
  private:
   World* world_;
   std::optional<ProcessGroups> groups_;
-  std::optional<RemoteHosts> far_;
+  std::optional<RemoteHosts> remote_;
 };
 
 // A world that tells its waits as long as this exists.

@@ -14,7 +14,7 @@ namespace megalith {
 namespace {
 
 constexpr int64_t kMessageBytes = int64_t{1} << 20;  // bytes that travel at a time
-constexpr int kFirst = 0, kFar = 1;           // places in a channel between the two
+constexpr int kFirst = 0, kRemote = 1;        // places in a channel between the two
 
 // What a piece is and how long; without a file, the end.
 std::string header_of(const std::string& file, const std::string& tensor, int64_t element, int64_t bytes) {
@@ -29,9 +29,9 @@ void send_text(Channel& channel, const std::string& text) {
 
 std::string receive_text(Channel& channel) {
   int64_t bytes = 0;
-  channel.receive(std::as_writable_bytes(std::span(&bytes, 1)), kFar);
+  channel.receive(std::as_writable_bytes(std::span(&bytes, 1)), kRemote);
   std::string text(static_cast<size_t>(bytes), '\0');
-  channel.receive(std::as_writable_bytes(std::span(text)), kFar);
+  channel.receive(std::as_writable_bytes(std::span(text)), kRemote);
   return text;
 }
 
@@ -55,7 +55,7 @@ RemoteHosts::RemoteHosts(World& world, const std::filesystem::path& folder) : wo
   if (world.rank() == 0) std::filesystem::remove(token);
   for (int rank = 0; rank < world.size(); rank++) {
     if (!seen[static_cast<size_t>(rank)].empty()) continue;
-    far_ranks_.push_back(rank);
+    remote_ranks_.push_back(rank);
     if (world.rank() != 0 && world.rank() != rank) continue;
     channels_.push_back(world.channel({0, rank}, "checkpoint"));
     if (world.rank() == rank) channel_to_first_ = 0;
@@ -63,7 +63,7 @@ RemoteHosts::RemoteHosts(World& world, const std::filesystem::path& folder) : wo
 }
 
 void RemoteHosts::bring(const std::filesystem::path& path) {
-  const bool writes = far() && leads_host();
+  const bool writes = is_remote() && leads_host();
   const auto files = parse_json(world_.broadcast(world_.rank() == 0 ? print_json(files_of(path)) : "", 0));
   if (files.empty()) return;
   if (writes) {
@@ -92,28 +92,28 @@ void RemoteHosts::bring(const std::filesystem::path& path) {
 
 void RemoteHosts::forget(const std::filesystem::path& path) {
   world_.barrier();
-  if (far() && leads_host()) std::filesystem::remove_all(path);
+  if (is_remote() && leads_host()) std::filesystem::remove_all(path);
 }
 
 void RemoteHosts::begin_receiving(Write write) {
   if (world_.rank() != 0) return;
-  for (size_t far = 0; far < channels_.size(); far++)
-    receiving_.emplace_back([this, far, write] {
+  for (size_t remote = 0; remote < channels_.size(); remote++)
+    receiving_.emplace_back([this, remote, write] {
       try {
-        receive_from(far, write);
+        receive_from(remote, write);
       } catch (const Fault&) {  // the world was stopped: whoever did it says why
       }
     });
 }
 
-void RemoteHosts::receive_from(size_t far, const Write& write) {
-  Channel& channel = channels_[far];
+void RemoteHosts::receive_from(size_t remote, const Write& write) {
+  Channel& channel = channels_[remote];
   std::vector<std::byte> piece;
   while (true) {
     const auto header = parse_json(receive_text(channel));
     if (header["file"] == "") return;
     piece.resize(header["bytes"].get<size_t>());
-    channel.receive(piece, kFar);
+    channel.receive(piece, kRemote);
     write(header["file"], header["tensor"], header["element"], piece);
   }
 }

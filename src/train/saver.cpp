@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "checkpoint/hf_config.h"
 #include "checkpoint/store.h"
-#include "engine/state_pieces.h"
 #include "engine/process_groups.h"
+#include "engine/state_pieces.h"
 
 namespace megalith {
 namespace {
@@ -25,8 +25,9 @@ std::vector<TensorSpec> specs(StatePieces& model, const PartsOf& parts_of) {
 }  // namespace
 
 Save::Save(std::filesystem::path dir, std::vector<FileSpec> files,
-           std::vector<std::pair<std::string, std::string>> small_files, const nlohmann::json& state, ProcessGroups* groups, RemoteHosts* far)
-    : dir_(std::move(dir)), state_(std::make_unique<nlohmann::json>(state)), groups_(groups), far_(far) {
+           std::vector<std::pair<std::string, std::string>> small_files, const nlohmann::json& state, ProcessGroups* groups,
+           RemoteHosts* remote)
+    : dir_(std::move(dir)), state_(std::make_unique<nlohmann::json>(state)), groups_(groups), remote_(remote) {
   for (const FileSpec& file : files)
     for (const TensorSpec& tensor : file.tensors) file_of_.emplace_back(tensor.name, file.file);
   std::sort(file_of_.begin(), file_of_.end());
@@ -56,10 +57,10 @@ void Save::begin_together(std::vector<FileSpec> files, std::vector<std::pair<std
   }
   aside = groups_->world().broadcast(aside, 0);
   if (aside.empty()) return;
-  if (far_ && groups_->first())
-    far_->begin_receiving([this](const std::string& file, const std::string& tensor, int64_t element,
+  if (remote_ && groups_->first())
+    remote_->begin_receiving([this](const std::string& file, const std::string& tensor, int64_t element,
                                  std::span<const std::byte> bytes) { write_here(file, tensor, element, bytes); });
-  sends_ = far_ && far_->far();
+  sends_ = remote_ && remote_->is_remote();
   if (groups_->first() || sends_) return;
   try {
     writer_ = CheckpointWriter::join(aside, files);
@@ -68,11 +69,11 @@ void Save::begin_together(std::vector<FileSpec> files, std::vector<std::pair<std
   }
 }
 
-// Every rank's part, or why it has none; it counts when all have one. What far ranks sent is in rank 0's.
+// Every rank's part, or why it has none; it counts when all have one. What remote ranks sent is in rank 0's.
 void Save::commit_together() {
   nlohmann::json mine = nlohmann::json::object();
-  if (sends_) far_->send_end();
-  if (far_) far_->finish_receiving();
+  if (sends_) remote_->send_end();
+  if (remote_) remote_->finish_receiving();
   try {
     if (writer_ && !groups_->first()) mine["part"] = writer_->finish_part();
   } catch (const Fault& fault) {
@@ -107,13 +108,13 @@ void Save::give_up(const std::string& why) {
 }
 
 Save::~Save() {
-  if (far_) far_->stop_receiving();
+  if (remote_) remote_->stop_receiving();
 }
 
 void Save::write(Kind, const TensorPiece& part) {
   auto found = std::lower_bound(file_of_.begin(), file_of_.end(), std::pair(part.name, std::string()));
   MEGALITH_ASSERT(found != file_of_.end() && found->first == part.name, "{} is in no file", part.name);
-  if (sends_) far_->send(found->second, part.name, part.begin, size_of(part.type), part.bytes());
+  if (sends_) remote_->send(found->second, part.name, part.begin, size_of(part.type), part.bytes());
   else write_here(found->second, part.name, part.begin, part.bytes());
 }
 
@@ -140,9 +141,9 @@ void Save::commit() {
   }
 }
 
-Saver::Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokenizer* tokenizer, int64_t keep, ProcessGroups* groups,
-             RemoteHosts* far)
-    : checkpoints_(std::move(checkpoints)), keep_(keep), groups_(groups), far_(far) {
+Saver::Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokenizer* tokenizer, int64_t keep,
+             ProcessGroups* groups, RemoteHosts* remote)
+    : checkpoints_(std::move(checkpoints)), keep_(keep), groups_(groups), remote_(remote) {
   std::vector<FileSpec> model_files = plan_files(specs(model, [&](BlockId b) { return model.parameters(b); }), kShardLimit);
   small_files_ = index_file(model_files);
   files_ = std::move(model_files);
@@ -158,7 +159,7 @@ Saver::Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokeni
 }
 
 std::unique_ptr<Save> Saver::begin(int64_t step, const nlohmann::json& state) {
-  return std::make_unique<Save>(checkpoints_ / checkpoint_name(step), files_, small_files_, state, groups_, far_);
+  return std::make_unique<Save>(checkpoints_ / checkpoint_name(step), files_, small_files_, state, groups_, remote_);
 }
 
 bool Saver::finish(const Save& save, int64_t step) {

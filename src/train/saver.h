@@ -19,9 +19,9 @@ namespace megalith {
 class Save final : public CheckpointSink {
  public:
   // Of several ranks all make theirs at the same time: rank 0 begins the files, the others write their parts of them, or,
-  // where they do not see them, send their parts to rank 0. Both pointers are borrowed; `far` null: all see them.
+  // where they do not see them, send their parts to rank 0. Both pointers are borrowed; `remote` null: all see them.
   Save(std::filesystem::path dir, std::vector<FileSpec> files, std::vector<std::pair<std::string, std::string>> small_files,
-       const nlohmann::json& state, ProcessGroups* groups, RemoteHosts* far);
+       const nlohmann::json& state, ProcessGroups* groups, RemoteHosts* remote);
   ~Save() override;
   void write(Kind kind, const TensorPiece& part) override;
   void commit() override;
@@ -37,19 +37,19 @@ class Save final : public CheckpointSink {
   std::vector<std::pair<std::string, std::string>> file_of_;  // tensor name -> file, sorted
   std::unique_ptr<const nlohmann::json> state_;
   ProcessGroups* groups_;
-  RemoteHosts* far_;
+  RemoteHosts* remote_;
   std::string fault_;  // why this rank gave up
-  bool sends_ = false;  // a far rank: rank 0 takes its parts
-  std::mutex writing_;  // parts from far hosts come on threads of their own
-  std::unique_ptr<CheckpointWriter> writer_;  // null once given up, and on a far host
+  bool sends_ = false;  // a remote rank: rank 0 takes its parts
+  std::mutex writing_;  // parts from remote hosts come on threads of their own
+  std::unique_ptr<CheckpointWriter> writer_;  // null once given up, and on a remote host
   bool done_ = false;
 };
 
 class Saver {
  public:
   // `tokenizer` may be null. Borrows the model.
-  Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokenizer* tokenizer, int64_t keep, ProcessGroups* groups = nullptr,
-        RemoteHosts* far = nullptr);
+  Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokenizer* tokenizer, int64_t keep,
+        ProcessGroups* groups = nullptr, RemoteHosts* remote = nullptr);
   // The state after `step` steps; hand it to the next schedule that saves. `state` becomes state.json.
   std::unique_ptr<Save> begin(int64_t step, const nlohmann::json& state);
   // After that schedule ran: removes old checkpoints; true when it is there.
@@ -61,7 +61,7 @@ class Saver {
   std::vector<std::pair<std::string, std::string>> small_files_;
   int64_t keep_;
   ProcessGroups* groups_;
-  RemoteHosts* far_;
+  RemoteHosts* remote_;
 };
 
 }  // namespace megalith

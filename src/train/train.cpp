@@ -55,10 +55,10 @@ std::optional<Found> open_directory(const Config& config, RankSetup& ranks, std:
   });
   found = ranks.broadcast_checkpoint(found);
   ranks.find_remote_hosts(directory->path());
-  if (RemoteHosts* far = ranks.far()) {
+  if (RemoteHosts* remote = ranks.remote()) {
     say("hosts that do not see run.dir send their parts of checkpoints to rank 0");
-    far->bring(directory->file("config.yaml"));
-    if (found) far->bring(found->dir);
+    remote->bring(directory->file("config.yaml"));
+    if (found) remote->bring(found->dir);
   }
   return found;
 }
@@ -81,13 +81,13 @@ Prepared prepare(const Config& config, const std::optional<Found>& checkpoint, R
                                               .say = say}));
         prepared->data = prepare_data(prepared->run, directory, tokenizer.tokenizer(), say);
       },
-      [&](RemoteHosts& far) { far.bring(directory.file("tokenizer.json")); });
+      [&](RemoteHosts& remote) { remote.bring(directory.file("tokenizer.json")); });
   auto& [run, data] = *prepared;
   if (config.token_dropping.on())
     data->drop_tokens(config.token_dropping.layers_of(run.shape.layers), config.token_dropping.keep_special);
   ranks.leader_first(  // analyses leave files, too
       [&] { data->follow(run.shapes, prepare_filters(run, directory, *data, checkpoint.has_value() || !ranks.leads())); },
-      [&](RemoteHosts& far) { far.bring(directory.file("analysis")); });
+      [&](RemoteHosts& remote) { remote.bring(directory.file("analysis")); });
   ranks.check_same_admissions(print_json(data->admissions()));
   if (const int64_t never = data->never_admitted(); never > 0)
     log::warn("{} of {} training samples are above a limit of the curriculum to its end, and are never trained on", never,
@@ -195,13 +195,13 @@ TrainResult train(const Config& config, World* world, launch::StatusPage& page) 
   engine.observe(&observer);
   const Observed observed(world, observer);
   const LoopState state = fill(engine, run, *data);
-  if (ranks.far() && checkpoint) ranks.far()->forget(checkpoint->dir);
+  if (ranks.remote() && checkpoint) ranks.remote()->forget(checkpoint->dir);
   if (ranks.leads()) write_decisions(run, input, plan, directory);
   settle_shared_state();
   if (ranks.leads()) tell_unfinished(run);
   say(first_line(run, input, plan, state.step));
   TrainResult result =
-      TrainingLoop({run, input, plan, directory, engine, *data, tokenizer.tokenizer(), page, ranks.groups(), ranks.far()})
+      TrainingLoop({run, input, plan, directory, engine, *data, tokenizer.tokenizer(), page, ranks.groups(), ranks.remote()})
           .run(state);
   set_allocation_budget(Bytes(0));
   return result;

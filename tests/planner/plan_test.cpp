@@ -212,6 +212,26 @@ TEST_F(Planner, ShorterStepsAndDroppedTokensArePlannedAsTheyAre) {
   EXPECT_LT(always.predicted.peak_bytes, whole.predicted.peak_bytes);
 }
 
+TEST_F(Planner, AStepsShapeIsThatOfARunWithoutACurriculum) {
+  config.model.shape.layers = 4;
+  config.curriculum = {{.metric = "length", .apply = CurriculumApply::reshape, .hold = Hold::tokens,
+                        .pacing = {.from = 16, .to = 64, .step = 16, .over = 100}}};
+  config.token_dropping.pacing = {.from = 8, .to = 64, .step = 8, .over = 100};
+  const PlanInput input = input_of(config);
+  EXPECT_GT(input.shapes.size(), 3u);
+  EXPECT_EQ(input.dropping_layers, (std::vector<int64_t>{1, 2}));
+  Config plain = config;
+  plain.curriculum.clear();
+  plain.token_dropping = {};
+  plain.train.batch = 256;
+  plain.data.sequence = 16;
+  const PlanInput short_steps = input.for_shape({.samples = 64, .pieces = 4, .length = 16, .pace = 64});
+  EXPECT_EQ(short_steps.shapes, input_of(plain).shapes);
+  EXPECT_EQ(short_steps.rank_batch(), 256);
+  EXPECT_TRUE(short_steps.dropping_layers.empty()) << "all tokens are kept";
+  EXPECT_EQ(input.for_shape({.samples = 64, .length = 32, .pace = 8}).dropping_layers, input.dropping_layers);
+}
+
 // Many short sequences that drop nothing may need more than the few long ones of the end, which do.
 TEST_F(Planner, NoStepOfACurriculumNeedsMoreThanThePlanSays) {
   config.model.shape.layers = 4;
