@@ -1,5 +1,7 @@
 // Where the state of one block lives on this rank. Schedules and the engine both read it from here.
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "layout/rank_layout.h"

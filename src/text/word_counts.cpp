@@ -1,5 +1,7 @@
 #include "text/word_counts.h"
 
+#include <utility>
+
 #include "text/added_tokens.h"
 #include "text/count_runs.h"
 #include "text/gpt2_split.h"
