@@ -4,7 +4,7 @@
 // is final then goes on to the workers of the other hosts, who give it to their neighbours.
 //
 // The parts of all slices and rounds are tasks in one order that all ranks agree on, and a task waits only for
-// earlier ones; so nobody waits in a circle. Results lag a round behind, so that both directions are busy.
+// earlier ones; so nobody waits in a cycle. Results lag a round behind, so that both directions are busy.
 #include <algorithm>
 #include <cstring>
 

@@ -1,6 +1,6 @@
 // Updates that were decided on and that some parts of a model on disk have yet to make, by number, oldest first. An expert
 // that no token chooses makes many of them at once when it is needed again; what waits for too long is brought in for it
-// (ModelState::is_due), so the log stays short.
+// (Residency::is_due), so the log stays short.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -51,7 +51,7 @@ void cover(std::vector<BlockFacts>& facts, const std::vector<BlockFacts>& others
       facts[b].*bytes = std::max(facts[b].*bytes, others[b].*bytes);
 }
 
-// Optimizer state of one number an element, and what the engine's streaming of a block takes: see engine/model_spill.cpp.
+// Optimizer state of one number an element, and what the engine's streaming of a block takes: see engine/residency.cpp, stream_updated.
 void describe_streaming(BlockFacts& f, const BlockSpec& spec, int64_t slots, Packing packing, bool narrow,
                         Staging staging) {
   // The optimizer's, then the gradient; 16 bits: and the master. By kind and part: one stream takes all.

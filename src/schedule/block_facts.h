@@ -62,7 +62,7 @@ struct BlockFacts {
   int64_t output_bytes = 0;          // the activation handed to the next block
   int64_t workspace_bytes = 0;       // largest temporaries while it runs
   int64_t validation_bytes = 0;      // the same in a validation, which keeps nothing and drops no tokens
-  int64_t sparse_gradient_bytes = 0;           // gradients kept aside by one backward until fold
+  int64_t sparse_gradient_bytes = 0;           // rows that one backward leaves for embedding_gradient
   // Where backward puts its weight products off:
   double weight_flop = 0;            // theirs, of backward's
   int64_t deferred_bytes = 0;        // what they wait with

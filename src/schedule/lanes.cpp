@@ -157,7 +157,7 @@ void Lanes::check_for_cycle() {
   for (auto& lane : lanes_) {
     if (lane->waits_for == kNoOp) continue;
     return fail(std::make_exception_ptr(
-        Bug(fmt::format("ops wait in a circle, one of them for {}", describe(*schedule_, lane->waits_for)))));
+        Bug(fmt::format("ops wait in a cycle, one of them for {}", describe(*schedule_, lane->waits_for)))));
   }
 }
 

@@ -25,7 +25,7 @@ class Lanes {
   // returns when all are done. The compute lane is the caller's thread (LibTorch's OpenMP pool belongs to the
   // thread that computes); the other lanes' threads start with the first schedule that uses them. What work
   // throws ends the run: running ops finish, no further one starts, and the first exception is thrown again
-  // here. Ops that wait in a circle throw Bug. One run at a time.
+  // here. Ops that wait in a cycle throw Bug. One run at a time.
   std::vector<Span> run(const Schedule& schedule, const std::function<void(OpId)>& work);
 
  private:

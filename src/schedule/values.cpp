@@ -102,8 +102,8 @@ int32_t contributions(const Schedule& schedule, const Effect& effect) {
   if (effect.value == Value::loss_sum) return schedule.holds(schedule.head()) ? schedule.micros : 0;
   if (effect.value == Value::gradient || effect.value == Value::weight_gradient) return schedule.micros;
   if (effect.value != Value::tied_gradient) return 0;
-  if (!schedule.table_is_remote()) return schedule.micros + 1;  // fold's comes last
-  return schedule.holds(effect.block) ? 2 : schedule.micros;  // what was collected, then fold's; or the head's alone
+  if (!schedule.table_is_remote()) return schedule.micros + 1;  // embedding_gradient comes last
+  return schedule.holds(effect.block) ? 2 : schedule.micros;  // the borrower's gradient, then embedding_gradient; or the head's alone
 }
 
 size_t value_count(const Schedule& schedule) {
@@ -111,7 +111,7 @@ size_t value_count(const Schedule& schedule) {
 }
 
 size_t value_index(const Schedule& schedule, const Effect& effect) {
-  // Contributions differ in their micro-batch but go to one thing.
+  // Contributions differ in their micro-batch but go to one value.
   MicroId micro = effect.access == Access::accumulate ? kNoMicro : effect.micro;
   size_t row = static_cast<size_t>(effect.value) * (schedule.blocks.size() + 1) +
                static_cast<size_t>(effect.block + 1);

@@ -164,7 +164,7 @@ TEST(Mutation, DamagedSchedulesOfSeveralRanksAreCaughtOrHarmless) {
         spread_work(stage, random);
         ASSERT_TRUE(check(stage).empty()) << layout.name();
       }
-      if (!check_ranks(ranks).empty()) continue;  // work that now waits behind an exchange may close a circle
+      if (!check_ranks(ranks).empty()) continue;  // work that now waits behind an exchange may close a cycle
     }
     RankSchedule& damaged = ranks[static_cast<size_t>(pick(random, 0, count - 1))];
     const Schedule& schedule = *damaged.schedule;

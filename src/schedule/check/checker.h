@@ -15,7 +15,7 @@ struct Problem {
 };
 
 // Empty when every legal interleaving of the lanes gives the same, complete step: each op of the step is
-// there once, finds what it needs, gradients add up in micro-batch order, nothing waits in a circle, whatever
+// there once, finds what it needs, gradients add up in micro-batch order, nothing waits in a cycle, whatever
 // two ops touch and one of them writes is ordered, nothing is left over, and memory stays within the budget
 // if there is one.
 std::vector<Problem> check(const Schedule& schedule, std::optional<Bytes> budget = std::nullopt,

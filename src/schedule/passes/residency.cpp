@@ -23,7 +23,7 @@ std::vector<BlockId> loaded_for(const Schedule& step, const Op& op) {
   return blocks;
 }
 
-// Blocks whose gradient an op adds to and whose gradient does not interval in memory between steps.
+// Blocks whose gradient an op adds to and whose gradient does not stay in memory between steps.
 std::vector<BlockId> temporary_gradients_of(const Schedule& step, const Op& op) {
   std::vector<BlockId> blocks;
   Effects effects;
@@ -88,9 +88,9 @@ class Resident {
     // A block that no op of this step needs (it cannot be, but for a step that only saves) has no interval.
   }
 
-  // The op after which a interval may be brought in; kNoOp: from the step's begin.
+  // The op after which the parameters of an interval may be loaded; kNoOp: from the begin of the step.
   OpId may_load_after(const Interval& interval) const { return end_of(interval.first_use - window_); }
-  // The same for what a device's interval comes from: once the one before it has come.
+  // The same for the host copy that a device uploads from: not before the earlier interval's copy was loaded.
   OpId may_load_master_after(const Interval& interval) const {
     const int32_t use = interval.first_use - window_ - ahead_;
     return end_of(interval.before < 0 ? use : std::max(use, intervals_[static_cast<size_t>(interval.before)].first_use));
@@ -99,7 +99,7 @@ class Resident {
 
   void write() {
     const size_t count = step_.ops.size();
-    // Stays, by op of the step plus one: what comes before the first op has place 0.
+    // Intervals, by op of the step plus one. Place 0 is before the first op.
     std::vector<std::vector<size_t>> load_after(count + 1), load_master_after(count + 1), evict_after(count);
     for (size_t s = 0; s < intervals_.size(); s++) {
       const OpId after = may_load_after(intervals_[s]), home = ahead_ > 0 ? may_load_master_after(intervals_[s]) : after;
@@ -162,7 +162,7 @@ class Resident {
                     .after = std::move(room)});
   }
 
-  // What was dropped when that use ended makes room.
+  // Evicting at the end of that use makes room.
   std::vector<OpId> room_after(OpId op) const {
     return op == kNoOp ? std::vector<OpId>{} : std::vector<OpId>{last_on_compute_};
   }
@@ -241,7 +241,7 @@ class Resident {
   std::vector<OpId> loaded_;              // by interval: its last op: load_updated, load, gather or upload
   std::vector<OpId> master_loaded_;           // by interval: load_updated or load; kNoOp: it was there, or has yet to come
   std::vector<OpId> zeroed_, updated_, last_evict_;  // by block
-  std::vector<OpId> freed_;              // ops that free the gradients that do not interval
+  std::vector<OpId> freed_;              // ops that free the gradients that do not stay
   std::vector<OpId> offloads_;
   OpId last_on_compute_ = kNoOp;
 };

@@ -193,12 +193,12 @@ Schedule StepWriter::finish() {
   }
   if (step_.layout.sizes().ranks() > 1) sums = {add({.kind = ops::all_reduce_totals, .after = std::move(sums)})};
   if (!step_.training) return std::move(step_);
-  const OpId clip = add({.kind = ops::prepare_update, .after = std::move(sums)});
+  const OpId decision = add({.kind = ops::prepare_update, .after = std::move(sums)});
   // On the compute lane: nothing else has work by now, and a second thread that computes in parallel regions makes
   // the OpenMP runtime keep more threads than there are cores, which puts them to sleep between regions (a layer
   // took a third longer in all of the step).
   for (BlockId block = 0; block <= head_; block++)
-    if (step_.holds(block)) add({.kind = ops::optimizer_step, .block = block, .after = {clip}});
+    if (step_.holds(block)) add({.kind = ops::optimizer_step, .block = block, .after = {decision}});
   return std::move(step_);
 }
 

@@ -23,12 +23,12 @@ class StepWriter {
   void loss(MicroId micro);  // of the head
   void recompute(BlockId block, MicroId micro);  // nothing where the block keeps all
   void backward(BlockId block, MicroId micro);
-  void weight_gradient(BlockId block, MicroId micro);  // nothing where its backward puts nothing off
+  void weight_gradient(BlockId block, MicroId micro);  // nothing where its backward defers nothing
   void gradient_norm(BlockId block);  // when all of the block's contributions are there
 
   // The whole way of a micro-batch through blocks `first` to `last` of this rank, `loss` for the head.
   void forward_through(BlockId first, BlockId last, MicroId micro);
-  // And back, chains of layers that are made again included; `last_micro`: norms follow. What is put off is made at once
+  // And back, chains of layers that are made again included; `last_micro`: norms follow. What is deferred is made at once
   // with Weights::now, else by weight_gradients_through.
   enum class Weights : uint8_t { now, later };
   void backward_through(BlockId first, BlockId last, MicroId micro, bool last_micro, Weights weights = Weights::now);
@@ -58,10 +58,10 @@ class StepWriter {
   // The ops that last made these, by block and micro-batch.
   std::vector<OpId> forward_, recomputed_, output_gradient_, backward_;
   std::vector<OpId> added_;    // by block: to its gradient
-  std::vector<OpId> last_weight_gradient_;  // by block that puts its weight products off
+  std::vector<OpId> last_weight_gradient_;  // by block that defers its weight products
   OpId counted_ = kNoOp, scored_ = kNoOp;
   OpId last_ = kNoOp, before_last_ = kNoOp;  // on the compute lane
-  OpId synced_ = kNoOp, zeroed_ = kNoOp;      // of a table that is lent
+  OpId synced_ = kNoOp, zeroed_ = kNoOp;      // of a table that another stage borrows
   std::vector<OpId> norms_;
   ReceiverTime receiver_time_;
   std::map<std::tuple<double, BlockId, MicroId>, Op> held_;  // by the receiver's time

@@ -152,9 +152,9 @@ MemoryBound memory_bound(const Schedule& schedule, const HappensBefore& order, T
     int64_t bytes = 0;
     OpId maker = kNoOp, taker = kNoOp;
   };
-  std::vector<Life> lives;                                        // a thing may have several, one after another
+  std::vector<Life> lives;                                        // a value may have several, one after another
   constexpr size_t kNone = SIZE_MAX;
-  std::vector<size_t> current(value_count(schedule), kNone);  // by thing, into lives
+  std::vector<size_t> current(value_count(schedule), kNone);  // by value, into lives
   Effects effects;
   for (OpId op : order.sequence()) {
     effects_of(schedule, schedule.ops[op], effects);
@@ -173,7 +173,7 @@ MemoryBound memory_bound(const Schedule& schedule, const HappensBefore& order, T
     most = std::max(most, workspace(schedule, op, tier));
   }
 
-  // Seen from one lane: at every moment it runs an op or waits for its next one. While it runs an op, those things
+  // Seen from one lane: at every moment it runs an op or waits for its next one. While it runs an op, those values
   // can be alive whose maker is not sure to start later and whose taker is not sure to be done; while it waits, also
   // those whose taker it may be waiting for. Of the other lanes' workspaces take the largest: they may all be at work.
   // Each lane's view is a bound of its own; the lowest is the answer.

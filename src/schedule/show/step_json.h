@@ -27,7 +27,7 @@ nlohmann::json busy_json(const Schedule& schedule, const std::array<double, kLan
 // {read: {read_bytes, written_bytes}, ...} of the lanes that move any.
 nlohmann::json traffic_json(const Schedule& schedule);
 
-// {bound_by, seconds: {cores, memory bandwidth, disk}}: see limits.h.
+// {bound_by, seconds: {cores, memory bandwidth, disk}}: see predict/roofline.h.
 nlohmann::json limits_json(const Schedule& step, const MachineSpeeds& speeds);
 
 }  // namespace megalith
