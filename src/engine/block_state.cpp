@@ -72,7 +72,7 @@ BlockStates::BlockStates(const ModelShape& shape, Precision precision, const Opt
   MEGALITH_ASSERT(!optimizer || !format_.packs() || format_.elementwise(),
                   "only the state of an elementwise optimizer is packed");
   auto blocks = make_blocks(shape, exchanges);
-  const std::vector<Home> at = homes(layout_, blocks.size(), storage.placement, shape.tied ? 0 : kNoBlock);
+  const std::vector<Home> at = homes(layout_, blocks.size(), storage.placement);
   int64_t number = 0;  // of the parameter in the model
   for (auto& block : blocks) {
     BlockState& state = blocks_.emplace_back();
@@ -91,7 +91,7 @@ void BlockStates::divide(BlockState& state) {
   const Home& home = state.home;
   // What is gathered, sliced or uploaded is loaded whole.
   const std::vector<Segment>& parts = state.spec().segments;
-  for (const Segment& spec : home.separate_master ? by_ranks(parts) : parts) {
+  for (const Segment& spec : layout_.separate_master() ? by_ranks(parts) : parts) {
     SegmentState& segment = state.segments.emplace_back();
     segment.flat = spec.range;
     segment.spread = spec.spread;

@@ -97,7 +97,7 @@ void optimizer_step(BlockStates& model, BlockId id, const Optimizer& optimizer, 
   const bool fused = state.home.gradient_stays && format.elementwise() && !format.packs() && !state.home.sliced;
   for (size_t i = 0; i < state.facts.size() && fused; i++) apply_and_clear(state.slice(i), optimizer, update);
   if (!fused) apply_update(format, state, optimizer, update);
-  if (!format.wide() && !state.home.separate_master)  // else gather or upload converts
+  if (!format.wide() && !model.layout().separate_master())  // else gather or upload converts
     for (const SegmentState& segment : state.segments) model.copy_to_computing(state, segment);
   if (!fused) clear_gradient(model, id);
 }

@@ -150,6 +150,7 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
   Parts& p = *parts_;
   for (const Op& op : schedule.ops)
     MEGALITH_ASSERT(p.handlers[static_cast<size_t>(op.kind)], "no handler for {}", describe(schedule, op));
+  MEGALITH_ASSERT(schedule.layout.device == p.model.layout().device, "the schedule computes elsewhere");
   for (BlockId block = 0; block < static_cast<BlockId>(p.model.size()); block++)
     MEGALITH_ASSERT(schedule.home(block) == p.model.at(block).home, "{} is not where the schedule expects it",
                     schedule.blocks[static_cast<size_t>(block)].name);

@@ -87,7 +87,7 @@ void Residency::allocate_parameters(BlockState& state) {
   MemoryScope scope(AllocationKind::parameters);
   const at::ScalarType type = model_.format().compute_type;
   const int64_t elements = computing_elements(state.spec(), type);
-  const bool separate = state.home.separate_master;
+  const bool separate = model_.layout().separate_master();
   if (!separate) model_.rebind(state, [&] { state.computing = flat_buffer(elements, type); });
   for (SegmentState& segment : state.segments) {
     // What is gathered or uploaded is loaded whole, as the float32 it is saved from.
@@ -98,7 +98,7 @@ void Residency::allocate_parameters(BlockState& state) {
 
 void Residency::fill_computing(BlockState& state, const SegmentState& segment, int64_t begin,
                                std::span<const float> values) {
-  if (model_.format().wide() || state.home.separate_master) return;  // else gather or upload converts
+  if (model_.format().wide() || model_.layout().separate_master()) return;  // else gather or upload converts
   const auto count = static_cast<int64_t>(values.size());
   const at::Tensor from = tensor::from_blob(const_cast<float*>(values.data()), {count}, at::kFloat);
   write_computing(state.spec(), state.computing, segment.own.begin + begin, from);
@@ -129,7 +129,7 @@ void Residency::load_segments(BlockState& state, std::span<SegmentState* const> 
 void Residency::stream_updated(BlockState& state, std::span<SegmentState* const> segments, Lane lane) {
   const StateFormat& format = model_.format();
   const bool on_disk = state.home.placement == Placement::on_disk;
-  const bool keeps_values = format.wide() || state.home.separate_master;
+  const bool keeps_values = format.wide() || model_.layout().separate_master();
   const auto values = static_cast<size_t>(format.slot_arrays);
   // Arrays: those of the optimizer, then what else is on disk.
   std::vector<std::vector<BlockStore::Array>> all;
@@ -158,7 +158,7 @@ void Residency::stream_updated(BlockState& state, std::span<SegmentState* const>
 // For an optimizer that reads whole parameters.
 void Residency::load_whole_updated(BlockState& state, Lane lane) {
   const bool on_disk = state.home.placement == Placement::on_disk, wide = model_.format().wide();
-  const bool separate = state.home.separate_master;
+  const bool separate = model_.layout().separate_master();
   const int64_t flat = state.spec().flat_size;
   if (on_disk) {
     MemoryScope scope(AllocationKind::staging);
@@ -239,7 +239,7 @@ void Residency::zero_gradient(BlockId id) {
   model_.rebind(state,
                 [&] { state.gradients = device_ ? device_->empty({flat}, at::kFloat) : flat_buffer(flat, at::kFloat); });
   for (SegmentState& segment : state.segments) {
-    if (!state.home.separate_master)
+    if (!model_.layout().separate_master())
       segment.gradient = state.gradients.narrow(0, segment.own.begin, segment.own.size());
     // Experts that are not chosen yet are zeroed when they are.
     if (segment.chosen) zero(state.gradients.narrow(0, segment.flat.begin, segment.flat.size()));
@@ -254,7 +254,7 @@ void Residency::offload_gradient(BlockId id, Lane lane) {
   store_->write(lane, whole);
   for (SegmentState& segment : state.segments) segment.gradient.reset();
   // With a separate master, reduce or download freed the whole gradient.
-  if (!state.home.separate_master) model_.rebind(state, [&] { state.gradients.reset(); });
+  if (!model_.layout().separate_master()) model_.rebind(state, [&] { state.gradients.reset(); });
 }
 
 void Residency::offload_input(BlockId id, MicroId micro, Lane lane, const at::Tensor& input) {

@@ -181,7 +181,7 @@ void StatePieces::write_parameters(BlockId id, const PieceWork& work) {
     const std::vector<TensorPiece> pieces = parameters(id);
     for (size_t p = 0; p < pieces.size(); p++) emit(state, p, pieces[p], Direction::fills, work);
     for (const SegmentState& segment : state.segments)
-      if (!model_.format().wide() && !state.home.separate_master) model_.copy_to_computing(state, segment);
+      if (!model_.format().wide() && !model_.layout().separate_master()) model_.copy_to_computing(state, segment);
     return;
   }
   BlockStore& store = *residency_.store();

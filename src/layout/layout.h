@@ -21,9 +21,7 @@ enum class PipelineOrder : uint8_t {
   one_f_one_b,  // as soon as a micro-batch can go back it does: a stage keeps as many as there are stages behind it
   interleaved,  // the same with several chunks of the model on each stage: less waiting at both ends, more exchange
   zero_bubble,  // as 1F1B, with backward in two: gradients of activations at once, those of weights when a stage would wait
-  breadth_first,  // a block takes all micro-batches before the next: for blocks that are loaded for each use
 };
-// The orders that a user can choose. `breadth_first` follows from other settings.
 constexpr std::array<std::string_view, 4> names_of(PipelineOrder) { return {"gpipe", "1f1b", "interleaved", "zero_bubble"}; }
 
 struct Layout {

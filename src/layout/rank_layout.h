@@ -24,6 +24,10 @@ struct RankLayout {
   const Layout& sizes() const { return mesh.layout(); }
   int32_t stage() const { return mesh.stage(); }  // of this rank
   int32_t stage(int32_t block) const { return stages.stage(block); }
+  // The optimizer updates another buffer than the one that blocks compute with: a ZeRO slice, or the host copy.
+  bool separate_master() const { return sizes().slices() || device; }
+  // Norm and optimizer read another gradient than the one that backward adds to.
+  bool separate_gradient() const { return sizes().reduces() || device; }
 };
 
 }  // namespace megalith

@@ -106,13 +106,12 @@ std::optional<Strategy> with_least_recompute(const std::vector<BlockFacts>& bloc
 }  // namespace
 
 Schedule training_schedule(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy) {
-  Schedule step;
-  if (strategy.layout.stages.of.empty()) {
-    step = training_step(blocks, micros, strategy.order, strategy.keep, strategy.layout);
-  } else {
-    const PipelineOrder order = strategy.order == ComputeOrder::by_block ? PipelineOrder::breadth_first : strategy.layout.sizes().order;
-    step = pipeline_step(blocks, micros, order, within_stages(strategy.keep, strategy.layout.stages), strategy.layout);
-  }
+  const RankLayout& layout = strategy.layout;
+  const std::vector<Keep> keep = within_stages(strategy.keep, layout.stages);
+  // Blocks that are loaded for each use take all micro-batches at a time, whatever the order of the pipeline is.
+  const bool pipelined = !layout.stages.of.empty() && strategy.order == ComputeOrder::by_micro;
+  Schedule step = pipelined ? pipeline_step(blocks, micros, layout.sizes().order, keep, layout)
+                            : training_step(blocks, micros, strategy.order, keep, layout);
   return with_residency(with_input_offload(std::move(step), strategy.offloads), strategy.placement, strategy.window,
                         strategy.ahead);
 }

@@ -18,23 +18,16 @@ enum class Placement : uint8_t {
 
 struct Home {
   bool here = true;       // the stage of this rank owns the block
-  bool borrowed = false;  // the tied table of another stage, on the rank of the head
-  bool on_device = false;
   Placement placement = Placement::in_memory;
   bool sliced = false;             // ZeRO: this rank updates one slice
   bool parameters_stay = true;     // whole, where the block computes, between steps
   bool gradient_stays = true;
-  bool separate_master = false;    // the optimizer updates a different buffer than the one the block computes with
-  bool separate_gradient = false;  // norm and optimizer read a different gradient than the one backward adds to
   bool operator==(const Home&) const = default;
 };
 
-// `borrowed_table`: the block whose table another stage lends to this one, or kNoBlock.
-Home home_of(const RankLayout& layout, BlockId block, Placement placement, BlockId borrowed_table);
+Home home_of(const RankLayout& layout, BlockId block, Placement placement);
 
-// All blocks of a model. `placement`: by block; empty: all in memory. `tied_table`: the block whose table the head
-// multiplies with, or kNoBlock.
-std::vector<Home> homes(const RankLayout& layout, size_t blocks, const std::vector<Placement>& placement,
-                        BlockId tied_table);
+// All blocks of a model. `placement`: by block; empty: all in memory.
+std::vector<Home> homes(const RankLayout& layout, size_t blocks, const std::vector<Placement>& placement);
 
 }  // namespace megalith

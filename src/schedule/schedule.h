@@ -33,14 +33,14 @@ struct Schedule {
   BlockId head() const { return static_cast<BlockId>(blocks.size()) - 1; }
   int32_t stage(BlockId block) const { return layout.stage(block); }
   // Where the state of a block lives; the names below are its fields.
-  Home home(BlockId block) const { return home_of(layout, block, placed(block), borrowed_table()); }
+  Home home(BlockId block) const { return home_of(layout, block, placed(block)); }
   bool holds(BlockId block) const { return stage(block) == layout.stage(); }
   bool parameters_stay(BlockId block) const { return home(block).parameters_stay; }
   bool gradient_stays(BlockId block) const { return home(block).gradient_stays; }
   // ZeRO: the state of every block is sliced over the ranks that hold it, each of which updates its slice.
   bool slices() const { return layout.sizes().slices(); }
-  bool separate_master() const { return home(0).separate_master; }
-  bool separate_gradient() const { return home(0).separate_gradient; }
+  bool separate_master() const { return layout.separate_master(); }
+  bool separate_gradient() const { return layout.separate_gradient(); }
   // What this rank has of a block's parameters (elements, without the gaps) and optimizer state; at most: slices differ
   // by a few elements.
   int64_t slice_elements(BlockId block) const;

@@ -18,6 +18,7 @@ namespace megalith {
 struct RandomLayout {
   int32_t stages = 1, pieces = 1, replicas = 1, zero = 0, tensor = 1, expert = 1;
   PipelineOrder order = PipelineOrder::one_f_one_b;
+  bool by_block = false;  // a block takes all micro-batches before the next, whatever `order` is
   int32_t window = 1;
   std::vector<Placement> placement;
   std::vector<Keep> keep;
@@ -25,7 +26,7 @@ struct RandomLayout {
   int32_t ranks() const { return stages * replicas * tensor; }
   std::string name() const {
     return fmt::format("stages {} x {}, replicas {}, tensor {}, expert {}, zero {}, order {}, {}", stages, pieces, replicas,
-                       tensor, expert, zero, static_cast<int>(order), placement.empty() ? "in memory" : "spilled");
+                       tensor, expert, zero, by_block ? "by block" : name_of(order), placement.empty() ? "in memory" : "spilled");
   }
 };
 
@@ -41,14 +42,14 @@ inline Schedule of_stage(std::vector<BlockFacts> blocks, int32_t micros, const R
                     {}};
   if (random.stages > 1) layout.stages = {balanced_stages(blocks, random.stages, random.pieces)};
   const bool comes_and_goes = !random.placement.empty() || random.zero == 3;
+  const bool by_block = comes_and_goes || random.by_block;
   Schedule step;
   if (!random.training)
     step = evaluation_step(blocks, micros, comes_and_goes ? ComputeOrder::by_block : ComputeOrder::by_micro, layout);
-  else if (random.stages > 1)
-    step =
-        pipeline_step(blocks, micros, comes_and_goes ? PipelineOrder::breadth_first : random.order, random.keep, layout);
+  else if (random.stages > 1 && !by_block)
+    step = pipeline_step(blocks, micros, random.order, random.keep, layout);
   else
-    step = training_step(blocks, micros, comes_and_goes ? ComputeOrder::by_block : ComputeOrder::by_micro, random.keep,
+    step = training_step(blocks, micros, by_block ? ComputeOrder::by_block : ComputeOrder::by_micro, random.keep,
                          layout);
   step = with_residency(std::move(step), random.placement, random.window);
   return random.saves ? with_save(std::move(step)) : step;
@@ -59,7 +60,9 @@ inline RandomLayout random_layout(Random& random, const std::vector<BlockFacts>&
   RandomLayout layout;
   layout.stages = pick(random, 1, std::min(4, count));
   layout.pieces = layout.stages > 1 ? pick(random, 1, std::min(3, count / layout.stages)) : 1;
-  layout.order = static_cast<PipelineOrder>(pick(random, 0, 4));
+  const int32_t order = pick(random, 0, 4);
+  layout.by_block = order == 4 && layout.stages > 1;
+  if (order < 4) layout.order = static_cast<PipelineOrder>(order);
   if (layout.order != PipelineOrder::interleaved) layout.pieces = 1;
   layout.replicas = pick(random, 1, 3);
   layout.zero = pick(random, 0, 3);

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "schedule/passes/training_step.h"
 #include "schedule/passes/step_writer.h"
 #include "schedule/ops/all.h"
 
@@ -219,8 +218,6 @@ std::vector<int32_t> balanced_stages(const std::vector<BlockFacts>& blocks, int3
 
 Schedule pipeline_step(std::vector<BlockFacts> blocks, int32_t micros, PipelineOrder order, std::vector<Keep> keep,
                        RankLayout layout) {
-  if (order == PipelineOrder::breadth_first)
-    return training_step(std::move(blocks), micros, ComputeOrder::by_block, std::move(keep), std::move(layout));
   const int32_t here = layout.stage();
   Schedule empty = empty_step(std::move(blocks), micros, true, std::move(keep), std::move(layout));
   empty.defers_weight_gradients = order == PipelineOrder::zero_bubble;
