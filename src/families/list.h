@@ -1,13 +1,22 @@
 // The one table of families. A family is a folder families/NAME and its name here.
 #pragma once
+#include "families/family.h"
 
 #define MEGALITH_FAMILIES(F) F(gpt2) F(llama) F(bert)
 
 namespace megalith {
 
-struct Family;
-// gpt2_family, llama_family, ...: defined by each folder's shape.cpp.
-#define MEGALITH_DECLARE_FAMILY(name) extern const Family name##_family;
+// gpt2_family, llama_family, ...: the tables, defined by each folder's shape.cpp. The functions that they name are in the
+// other files of the folder.
+#define MEGALITH_DECLARE_FAMILY(name)                                           \
+  extern const Family name##_family;                                            \
+  namespace name {                                                              \
+  std::vector<BlockSpec> parameters(const ModelShape& shape, const Mesh& mesh); \
+  BlockFacts facts(const BlockSpec& block, const RankSizes& sizes);             \
+  HfNames hf_names();                                                           \
+  void read_config(const HfFields& fields, ModelShape& shape);                  \
+  void write_config(const ModelShape& shape, nlohmann::ordered_json& config);   \
+  }
 MEGALITH_FAMILIES(MEGALITH_DECLARE_FAMILY)
 #undef MEGALITH_DECLARE_FAMILY
 

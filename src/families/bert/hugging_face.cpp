@@ -2,8 +2,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "families/bert/declarations.h"
 #include "families/hf_fields.h"
+#include "families/list.h"
 
 namespace megalith::bert {
 

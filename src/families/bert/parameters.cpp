@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "families/bert/declarations.h"
+#include "families/list.h"
 #include "families/parameter_list.h"
 
 namespace megalith::bert {

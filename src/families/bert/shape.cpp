@@ -1,5 +1,4 @@
 // BERT: learned positions and token types, LayerNorm after each half, GELU, a head that fills in masked tokens.
-#include "families/bert/declarations.h"
 #include "families/list.h"
 
 namespace megalith {
@@ -43,7 +42,7 @@ constinit const Family bert_family{.name = "bert",
                                    .fill = bert::fill,
                                    .presets = bert::presets,
                                    .parameters = bert::parameters,
-                                 .facts = bert::facts,
+                                   .facts = bert::facts,
                                    .hf_names = bert::hf_names,
                                    .read_config = bert::read_config,
                                    .write_config = bert::write_config};

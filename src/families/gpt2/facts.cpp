@@ -1,4 +1,4 @@
-#include "families/gpt2/declarations.h"
+#include "families/list.h"
 #include "families/rank_sizes.h"
 #include "model/layer_facts.h"
 #include "model/layers/table_facts.h"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "families/gpt2/declarations.h"
+#include "families/list.h"
 #include "families/parameter_list.h"
 
 namespace megalith::gpt2 {

@@ -1,5 +1,4 @@
 // GPT-2 and GPT-3: learned positions, LayerNorm, GELU, biases everywhere.
-#include "families/gpt2/declarations.h"
 #include "families/list.h"
 
 namespace megalith {
@@ -44,7 +43,7 @@ constinit const Family gpt2_family{.name = "gpt2",
                                    .fill = gpt2::fill,
                                    .presets = gpt2::presets,
                                    .parameters = gpt2::parameters,
-                                 .facts = gpt2::facts,
+                                   .facts = gpt2::facts,
                                    .hf_names = gpt2::hf_names,
                                    .read_config = gpt2::read_config,
                                    .write_config = gpt2::write_config};

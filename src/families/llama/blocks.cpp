@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "families/blocks.h"
-#include "families/llama/declarations.h"
+#include "families/llama/mixtral.h"
 #include "layout/cuts.h"
 #include "model/decoder_head.h"
 #include "model/decoder_layer.h"

@@ -1,4 +1,4 @@
-#include "families/llama/declarations.h"
+#include "families/list.h"
 #include "families/rank_sizes.h"
 #include "model/layer_facts.h"
 #include "model/layers/experts_facts.h"

@@ -9,7 +9,8 @@
 
 #include "base/join.h"
 #include "families/hf_fields.h"
-#include "families/llama/declarations.h"
+#include "families/list.h"
+#include "families/llama/mixtral.h"
 
 namespace megalith::llama {
 namespace {

@@ -3,7 +3,8 @@
 #include <cmath>
 #include <span>
 
-#include "families/llama/declarations.h"
+#include "families/list.h"
+#include "families/llama/mixtral.h"
 #include "families/parameter_list.h"
 #include "layout/cuts.h"
 

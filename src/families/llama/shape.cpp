@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "families/list.h"
-#include "families/llama/declarations.h"
+#include "families/llama/mixtral.h"
 #include "families/shape_check.h"
 
 namespace megalith {
@@ -95,7 +95,7 @@ constinit const Family llama_family{.name = "llama",
                                     .check = llama::check,
                                     .presets = llama::presets,
                                     .parameters = llama::parameters,
-                                  .facts = llama::facts,
+                                    .facts = llama::facts,
                                     .hf_names = llama::hf_names,
                                     .read_config = llama::read_config,
                                     .write_config = llama::write_config};
