@@ -72,11 +72,11 @@ Line read_line(std::string& line) {
   }
 }
 
-// A line in, its continuation out, until the end of input. An empty line goes on with the last text.
+// A line in, its continuation out, until the end of input. An empty line continues the last text.
 CommandResult run_interactively(LoadedModel& model, const GenerateSettings& settings, const CommandContext& context) {
   AnswerInterrupt guard;
   const bool terminal = ::isatty(STDIN_FILENO);
-  if (terminal) print(context, "A line is continued; an empty one goes on; Ctrl-C ends an answer, Ctrl-D all.\n");
+  if (terminal) print(context, "A line is continued. An empty line continues the last text. Ctrl-C stops an answer; Ctrl-D ends the session.\n");
   std::string line, text;
   int64_t answers = 0;
   for (;;) {

@@ -73,7 +73,6 @@ BlockStates::BlockStates(const ModelShape& shape, Precision precision, const Opt
                   "only the state of an elementwise optimizer is packed");
   auto blocks = make_blocks(shape, exchanges);
   const std::vector<Home> at = homes(layout_, blocks.size(), storage.placement);
-  int64_t number = 0;  // of the parameter in the model
   for (auto& block : blocks) {
     BlockState& state = blocks_.emplace_back();
     state.block = std::move(block);
@@ -81,7 +80,6 @@ BlockStates::BlockStates(const ModelShape& shape, Precision precision, const Opt
     divide(state);
     for (SegmentState& segment : state.segments) segment.format.emplace(state.spec(), packing, segment.own);
     if (optimizer) lay_out_optimizer(state, *optimizer);
-    for (ParameterFacts& facts : state.facts) facts.number = number++;
     allocate(state);
   }
   for (BlockState& state : blocks_) bind(state);
@@ -112,7 +110,8 @@ void BlockStates::divide(BlockState& state) {
 void BlockStates::lay_out_optimizer(BlockState& state, const Optimizer& optimizer) {
   for (const ParameterSpec& p : state.spec().parameters) {
     SegmentState& segment = state.segment_of(p);
-    state.facts.push_back({p.name, p.shape, p.decays, 0, p.sign_rate});
+    state.facts.push_back(
+        {.name = p.name, .shape = p.shape, .decays = p.decays, .number = p.number, .sign_rate = p.sign_rate});
     auto& slots = state.slots.emplace_back();
     const std::vector<SlotSpec> wanted = optimizer.slots(state.facts.back());
     MEGALITH_ASSERT(!format_.elementwise() || static_cast<int>(wanted.size()) == format_.slot_arrays, "{}", p.name);

@@ -47,21 +47,16 @@ const ModelShape& StatePieces::shape() const { return model_.shape(); }
 void StatePieces::values_changed() { model_.values_changed(); }
 
 void StatePieces::initialise(uint64_t seed) {
-  uint64_t number = 0;  // of the parameter in the model: the same for every layout
   for (BlockId id = 0; id < static_cast<BlockId>(model_.size()); id++) {
     const BlockSpec& spec = model_.at(id).spec();
-    const uint64_t first = number;
     write_parameters(id, [&](const TensorPiece& piece) {
-      size_t p = 0;
-      while (spec.parameters[p].name != piece.name) p++;
-      const ParameterSpec& it = spec.parameters[p];
+      const ParameterSpec& it = *std::ranges::find(spec.parameters, piece.name, &ParameterSpec::name);
       if (it.initial_std > 0)
-        fill_normal(piece.values, piece.begin, Philox(seed, RandomUse::initial_weights, first + p),
+        fill_normal(piece.values, piece.begin, Philox(seed, RandomUse::initial_weights, static_cast<uint64_t>(it.number)),
                     static_cast<float>(it.initial_std));
       else
         std::fill(piece.values.begin(), piece.values.end(), static_cast<float>(it.initial));
     });
-    number += spec.parameters.size();
   }
   zero_optimizer();
 }

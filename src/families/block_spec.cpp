@@ -69,7 +69,11 @@ const ParameterSpec& BlockSpec::parameter(const std::string& suffix) const {
 std::vector<BlockSpec> list_blocks(const ModelShape& shape, const Mesh& mesh) {
   check_layout(shape, mesh.layout());
   std::vector<BlockSpec> blocks = shape.family->parameters(shape, mesh);
-  for (BlockSpec& b : blocks) lay_out(b, mesh);
+  int64_t number = 0;
+  for (BlockSpec& b : blocks) {
+    lay_out(b, mesh);
+    for (ParameterSpec& parameter : b.parameters) parameter.number = number++;
+  }
   return blocks;
 }
 

@@ -37,6 +37,7 @@ struct ParameterSpec {
   bool begins_expert = false;  // the first of an expert's
   bool wide = false;           // computed with in float32 whatever the rest is: a router's
   int64_t offset = 0;          // elements from the start of the block's flat buffer; set by list_blocks
+  int64_t number = 0;          // in the model, the same for every layout: keys random numbers; set by list_blocks
   std::vector<int64_t> whole_shape = shape;  // Hugging Face's, however it is cut
   ParameterCut cut;
 
