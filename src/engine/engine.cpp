@@ -16,10 +16,8 @@
 #include "memory/allocator.h"
 #include "model/local_rows.h"
 #include "model/tensor_ops.h"
-#include "optim/sign_steps.h"
 #include "schedule/lanes.h"
 #include "schedule/op_type.h"
-#include "schedule/ops/compute.h"
 
 namespace megalith {
 namespace {
@@ -51,12 +49,12 @@ struct Engine::Parts {
       : settings(train),
         seed(run_seed),
         groups(process_groups),
-        optimizer(training ? with_sign_steps(make_optimizer(train)) : nullptr),
+        optimizer(training ? make_optimizer(train) : nullptr),
         model(shape, train.precision, optimizer.get(), storage, train.optimizer_state, groups ? groups->inside() : Exchanges{}, stages),
         residency(model, optimizer.get(), storage),
         device(model, storage.device),
         pieces(model, residency) {
-    if (train.precision != Precision::fp16) counters.loss_scale.scale = 1;
+    counters.loss_scale = LossScale::State::initial(train.precision);
     for (std::span<const OpHandler> family : {compute_handlers(), residency_handlers(), device_handlers(), ranks_handlers(),
                                               pipeline_handlers(), save_handlers()})
       add(family);
@@ -66,7 +64,7 @@ struct Engine::Parts {
     for (const OpHandler& handler : family) handlers[static_cast<size_t>(handler.kind)] = handler.run;
   }
 
-  ForwardParts forward() { return {model, residency, device, groups}; }
+  ForwardParts forward() { return {.model = model, .residency = residency, .device = device, .groups = groups}; }
   Batch own_batch(const StepInput& input) const;
   Pass pass_for(const Batch& batch, int64_t step, bool training);
   void add_micros(StepState& step);
@@ -80,9 +78,7 @@ Pass Engine::Parts::pass_for(const Batch& batch, int64_t step, bool training) {
   pass.length = batch.length;
   pass.ids_N = to_tensor(batch.ids);
   if (!batch.targets.empty()) pass.targets_N = to_tensor(batch.targets);
-  pass.visibility = shape.family->bidirectional ? Visibility::all
-                    : batch.prefix.empty()      ? Visibility::causal
-                                                : Visibility::prefix;
+  pass.visibility = visibility_of(*shape.family, !batch.prefix.empty());
   pass.prefix_B = batch.prefix;
   if (!batch.document_begin.empty()) pass.document_begin_N = to_tensor(batch.document_begin);
   if (training) pass.dropping = batch.dropping;
@@ -129,7 +125,7 @@ void Engine::Parts::run_op(StepState& step, const Op& op) {
   std::optional<Chores::Computing> helps;
   if (op.lane != Lane::compute) keep_to_one_thread();
   else if (type.computes) helps.emplace();
-  MemoryScope scope(op.kind == ops::forward ? AllocationKind::activations : AllocationKind::workspace);
+  MemoryScope scope(type.makes_activations ? AllocationKind::activations : AllocationKind::workspace);
   TierScope place(device.any() && type.computes ? Tier::device : Tier::host);
   if (observer) observer->op_begins(op);
   handlers[static_cast<size_t>(op.kind)](step, op);
@@ -154,8 +150,19 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
   for (BlockId block = 0; block < static_cast<BlockId>(p.model.size()); block++)
     MEGALITH_ASSERT(schedule.home(block) == p.model.at(block).home, "{} is not where the schedule expects it",
                     schedule.blocks[static_cast<size_t>(block)].name);
-  StepState step{p.settings, p.seed, p.model, p.residency, p.device, p.pieces, p.optimizer.get(), p.groups, p.counters,
-                 schedule, input, p.own_batch(input), {}, std::vector<double>(schedule.blocks.size(), 0)};
+  StepState step{.settings = p.settings,
+                 .seed = p.seed,
+                 .model = p.model,
+                 .residency = p.residency,
+                 .device = p.device,
+                 .pieces = p.pieces,
+                 .optimizer = p.optimizer.get(),
+                 .groups = p.groups,
+                 .counters = p.counters,
+                 .schedule = schedule,
+                 .input = input,
+                 .batch = p.own_batch(input),
+                 .squares = std::vector<double>(schedule.blocks.size(), 0)};
   // What is saved is complete, and so is what a step leaves that only applies pending updates.
   if (input.sink || schedule.micros == 0) step.load_scope = LoadScope::all;
   const DiskUse before = p.residency.disk_use();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/batch.h"
+#include "families/family.h"
 #include "layout/cuts.h"
 #include "model/expert_loader.h"
 #include "model/key_value_cache.h"
@@ -19,6 +20,10 @@ namespace megalith {
 
 // Which positions a query may see. Rows beyond what `prefix` says are causal.
 enum class Visibility { causal, all, prefix };
+inline Visibility visibility_of(const Family& family, bool has_prefix) {
+  if (family.bidirectional) return Visibility::all;
+  return has_prefix ? Visibility::prefix : Visibility::causal;
+}
 
 struct Pass {
   int64_t sequences = 0;           // B

@@ -3,6 +3,8 @@
 #pragma once
 #include <cstdint>
 
+#include "base/number_formats.h"
+
 namespace megalith {
 
 class LossScale {
@@ -11,6 +13,8 @@ class LossScale {
   struct State {
     double scale = 65536;
     int64_t good_steps = 0;  // in a row, since the scale last changed
+    // Only fp16 needs a scale; in the other precisions it is 1.
+    static State initial(Precision precision) { return precision == Precision::fp16 ? State{} : State{.scale = 1}; }
     bool operator==(const State&) const = default;
   };
   static constexpr int64_t kGrowAfter = 2000;   // good steps

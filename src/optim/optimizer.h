@@ -59,6 +59,7 @@ class Optimizer {
                      const std::vector<std::vector<double>>& statistics) const = 0;
 };
 
+// Also moves parameters with a sign_rate (sign_steps.h).
 std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings);
 
 // Sum of squares in double over fixed chunks: the same for every budget, thread count and layout.

@@ -1,6 +1,7 @@
 // The optimizers, one file each: who makes them.
 #include "base/error.h"
 #include "optim/optimizer.h"
+#include "optim/sign_steps.h"
 
 namespace megalith {
 
@@ -27,7 +28,7 @@ constexpr OptimizerMaker kMakers[] = {
 
 std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings) {
   for (const OptimizerMaker& maker : kMakers)
-    if (maker.kind == settings.optimizer) return maker.make(settings);
+    if (maker.kind == settings.optimizer) return with_sign_steps(maker.make(settings));
   MEGALITH_ASSERT(false, "optim/table.cpp has no row for {}", row_of(settings.optimizer).word);
 }
 

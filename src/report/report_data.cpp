@@ -6,7 +6,7 @@
 //   so_far: what metrics.jsonl alone tells, for runs without a summary
 //   experts [{step, layers [{layer, load, dropped, entropy}]}]: records that tell all loads, thinned out
 //   skipped {count, list}, samples {count, list}: the lists thinned out to what a page can show
-//   op_legend {NAME: {about, colour}}: every kind of op
+//   op_legend {NAME: {about, colour, repeats}}: every kind of op
 //   trace {names, predicted, measured}: see trace_data.h
 // Absent things are null.
 #include <yaml-cpp/yaml.h>
@@ -212,7 +212,7 @@ json facts_of(const std::string& config) {
 json op_legend() {
   json legend = json::object();
   for (const OpType* type : op_types())
-    legend[std::string(type->name)] = {{"about", type->about}, {"colour", type->colour}};
+    legend[std::string(type->name)] = {{"about", type->about}, {"colour", type->colour}, {"repeats", type->repeats}};
   return legend;
 }
 

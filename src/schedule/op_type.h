@@ -28,6 +28,9 @@ struct OpType {
   char letter = '?';        // in timelines drawn as text; unique
   Scope scope = Scope::block;
   bool computes = false;    // runs where blocks compute: in device memory, with helper tasks between its products
+  bool makes_activations = false;  // what it leaves counts as activations; else as workspace
+  bool repeats = false;     // does work of the step a second time, so its exchanges are not useful work
+  bool light = false;       // `colour` is light: names in it are dark
   // From the meaning of a step, not from what the passes write: the checker compares the two.
   Due (*due)(const Schedule&, BlockId, MicroId) = nullptr;
   void (*effects)(const Schedule&, const Op&, Effects& out) = nullptr;

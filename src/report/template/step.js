@@ -26,7 +26,7 @@ function drawBounds() {
     `<td><b>${share(seconds)}%</b></td></tr><tr class="bars"><td colspan="4"><div class="before" style="width:100%">` +
     `<div style="width:${Math.min(100, share(seconds))}%;margin:0"></div></div></td></tr>`).join("");
   fill("bounds", `<table><tr><th></th><th>alone it would take</th><th>tokens/s</th><th>reached</th></tr>${bars}</table>`);
-  const again = ops.filter((o) => o.op === "recompute").reduce((sum, o) => sum + (o.measured_s ?? 0), 0);
+  const again = ops.filter((o) => data.op_legend?.[o.op]?.repeats).reduce((sum, o) => sum + (o.measured_s ?? 0), 0);
   fill("bounds", `<p class="why">Of useful work only, at the speeds this machine was measured to reach: products on the cores, ` +
     `passes over memory, bytes that must cross the disk, exchanges between ranks.` +
     (again > 0 ? ` Recomputation takes ${show.seconds(again)} a step and is not counted as useful.` : "") +

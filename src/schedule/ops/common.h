@@ -1,6 +1,7 @@
-// Sizes of a block's state that several op families price or reserve memory by.
+// What several op families use: sizes of a block's state, and effects that ops of two families have.
 #pragma once
 #include "schedule/schedule.h"
+#include "schedule/values.h"
 
 namespace megalith::ops {
 
@@ -27,6 +28,20 @@ inline int64_t kept_bytes(const Schedule& s, BlockId block) {
 }
 inline int64_t recomputed_bytes(const Schedule& s, BlockId block) {
   return s.blocks[block].saved_bytes - kept_bytes(s, block);
+}
+
+// Makes the parameters that a block computes with from the master: the slices of all ranks, or the host copy.
+inline void parameters_from_master(const Schedule& s, const Op& op, Effects& out) {
+  out.add(s.placed(op.block) == Placement::on_disk ? Access::consume : Access::read, Value::master_parameters, op.block,
+          kNoMicro);
+  out.create(Value::parameters, op.block);
+}
+
+// Losses and norms of this rank: what totals and the update decision are made from.
+inline void read_results(const Schedule& s, Effects& out) {
+  out.read(Value::loss_sum);
+  for (BlockId block = 0; s.training && block <= s.head(); block++)
+    if (s.holds(block)) out.read(Value::gradient_norm, block);
 }
 
 }  // namespace megalith::ops

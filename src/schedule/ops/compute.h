@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "schedule/op_type.h"
-#include "schedule/ops/sizes.h"
+#include "schedule/ops/common.h"
 
 namespace megalith::ops {
 
@@ -88,13 +88,6 @@ inline void gradient_norm_effects(const Schedule& s, const Op& op, Effects& out)
   if (s.separate_gradient()) out.read(Value::reduced_gradient, op.block);
   else out.gradient_of(s, op.block, Access::read);
   out.create(Value::gradient_norm, op.block);
-}
-
-// Losses and norms of this rank: what totals and the update decision are made from.
-inline void read_results(const Schedule& s, Effects& out) {
-  out.read(Value::loss_sum);
-  for (BlockId block = 0; s.training && block <= s.head(); block++)
-    if (s.holds(block)) out.read(Value::gradient_norm, block);
 }
 
 inline void prepare_update_effects(const Schedule& s, const Op&, Effects& out) {
@@ -204,13 +197,13 @@ inline constexpr OpType kTypes[] = {
      .letter = '#', .scope = Scope::step, .due = with_micro_batches,
      .effects = [](const Schedule&, const Op&, Effects& out) { out.create(Value::target_count); }},
     {.kind = forward, .name = "forward", .about = "forward pass of a block", .colour = "#9db6f2", .letter = 'F',
-     .scope = Scope::micro, .computes = true, .due = each_block_forward, .effects = forward_effects, .cost = forward_cost,
+     .scope = Scope::micro, .computes = true, .makes_activations = true, .due = each_block_forward, .effects = forward_effects, .cost = forward_cost,
      .workspace = forward_workspace, .meets = meets_experts},
     {.kind = loss, .name = "loss", .about = "forward and backward pass of the head", .colour = "#e0604c", .letter = 'L',
      .scope = Scope::micro, .computes = true, .due = head_in_training, .effects = loss_effects, .cost = loss_cost,
      .workspace = block_workspace},
     {.kind = recompute, .name = "recompute", .about = "forward pass again, for backward", .colour = "#8e5bd0",
-     .letter = 'R', .scope = Scope::micro, .computes = true, .due = each_recomputed, .effects = recompute_effects,
+     .letter = 'R', .scope = Scope::micro, .computes = true, .repeats = true, .due = each_recomputed, .effects = recompute_effects,
      .cost = recompute_cost, .workspace = block_workspace, .meets = meets_experts},
     {.kind = backward, .name = "backward", .about = "backward pass of a block", .colour = "#3f66cf", .letter = 'B',
      .scope = Scope::micro, .computes = true, .due = each_block_back, .effects = backward_effects, .cost = backward_cost,

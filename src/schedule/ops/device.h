@@ -1,7 +1,7 @@
 // Ops that copy the state of a block between the host and the device that computes it.
 #pragma once
 #include "schedule/op_type.h"
-#include "schedule/ops/sizes.h"
+#include "schedule/ops/common.h"
 
 namespace megalith::ops {
 
@@ -10,11 +10,6 @@ inline constexpr OpKind download{18};  // its gradient from the device to the ho
 
 namespace device_family {
 
-inline void upload_effects(const Schedule& s, const Op& op, Effects& out) {
-  out.add(s.placed(op.block) == Placement::on_disk ? Access::consume : Access::read, Value::master_parameters, op.block,
-          kNoMicro);
-  out.create(Value::parameters, op.block);
-}
 inline void download_effects(const Schedule& s, const Op& op, Effects& out) {
   out.gradient_of(s, op.block, Access::consume);
   out.create(Value::reduced_gradient, op.block);
@@ -37,7 +32,7 @@ inline Cost device_copy_cost(const Schedule& s, const Op& op, const MachineSpeed
 
 inline constexpr OpType kTypes[] = {
     {.kind = upload, .name = "upload", .about = "parameters to the device", .colour = "#57b894", .letter = 'a',
-     .due = on_device, .effects = upload_effects, .cost = device_copy_cost, .traffic = upload_traffic},
+     .due = on_device, .effects = parameters_from_master, .cost = device_copy_cost, .traffic = upload_traffic},
     {.kind = download, .name = "download", .about = "gradient from the device", .colour = "#e8a33d", .letter = 'd',
      .due = on_device_in_training, .effects = download_effects, .cost = device_copy_cost, .traffic = download_traffic},
 };

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "schedule/op_type.h"
-#include "schedule/ops/sizes.h"
+#include "schedule/ops/common.h"
 
 namespace megalith::ops {
 

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "schedule/op_type.h"
-#include "schedule/ops/compute.h"
-#include "schedule/ops/sizes.h"
+#include "schedule/ops/common.h"
 
 namespace megalith::ops {
 
@@ -14,17 +13,12 @@ inline constexpr OpKind all_reduce_totals{21};  // loss, targets, squares, stop 
 
 namespace ranks_family {
 
-inline void gather_parameters_effects(const Schedule& s, const Op& op, Effects& out) {
-  out.add(s.placed(op.block) == Placement::on_disk ? Access::consume : Access::read, Value::master_parameters, op.block,
-          kNoMicro);
-  out.create(Value::parameters, op.block);
-}
 inline void reduce_gradient_effects(const Schedule& s, const Op& op, Effects& out) {
   out.gradient_of(s, op.block, s.slices() && !s.gradient_stays(op.block) ? Access::consume : Access::read);
   out.create(Value::reduced_gradient, op.block);
 }
 inline void all_reduce_totals_effects(const Schedule& s, const Op&, Effects& out) {
-  compute_family::read_results(s, out);
+  read_results(s, out);
   out.create(Value::totals);
 }
 
@@ -86,7 +80,7 @@ inline std::optional<Encounter> all_ranks_meet(const RankSchedule&, const Op& op
 
 inline constexpr OpType kTypes[] = {
     {.kind = gather_parameters, .name = "gather parameters", .about = "parameters from the slices of other ranks",
-     .colour = "#c2488f", .letter = 'G', .due = sliced, .effects = gather_parameters_effects,
+     .colour = "#c2488f", .letter = 'G', .due = sliced, .effects = parameters_from_master,
      .cost = gather_parameters_cost, .meets = gather_meets},
     {.kind = reduce_gradient, .name = "reduce gradient", .about = "gradient summed over ranks", .colour = "#a3327a",
      .letter = 'r', .due = gradient_is_summed, .effects = reduce_gradient_effects, .cost = reduce_gradient_cost,

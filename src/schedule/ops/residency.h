@@ -2,7 +2,7 @@
 // not stay between steps (ZeRO slices, devices, a borrowed table).
 #pragma once
 #include "schedule/op_type.h"
-#include "schedule/ops/sizes.h"
+#include "schedule/ops/common.h"
 
 namespace megalith::ops {
 
@@ -130,7 +130,7 @@ inline constexpr OpType kTypes[] = {
      .colour = "#2f9d8f", .letter = 'u', .due = each_spilled, .effects = load_updated_effects, .cost = load_updated_cost,
      .workspace = load_updated_workspace, .traffic = load_updated_traffic},
     {.kind = load, .name = "load", .about = "parameters from disk", .colour = "#7cc7a0", .letter = 'l',
-     .due = parameters_on_disk, .effects = load_effects, .cost = load_cost, .workspace = load_workspace,
+     .light = true, .due = parameters_on_disk, .effects = load_effects, .cost = load_cost, .workspace = load_workspace,
      .traffic = load_traffic},
     {.kind = evict, .name = "evict", .about = "frees parameters", .colour = "#c9ccd1", .letter = '-',
      .due = parameters_leave, .effects = evict_effects},

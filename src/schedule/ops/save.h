@@ -2,7 +2,7 @@
 #pragma once
 #include "schedule/op_type.h"
 #include "schedule/ops/residency.h"
-#include "schedule/ops/sizes.h"
+#include "schedule/ops/common.h"
 
 namespace megalith::ops {
 

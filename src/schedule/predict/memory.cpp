@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "schedule/op_type.h"
-#include "schedule/ops/sizes.h"
+#include "schedule/ops/common.h"
 #include "schedule/values.h"
 
 namespace megalith {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "schedule/op_type.h"
-#include "schedule/ops/compute.h"
 #include "schedule/passes/training_step.h"
 
 namespace megalith {
@@ -32,7 +31,7 @@ std::array<double, kResources> useful_seconds(const Schedule& step, const Machin
       add(Resource::memory, costs[op]);
   const std::vector<Cost> all = predict_costs(step, speeds);
   for (size_t op = 0; op < all.size(); op++)
-    if (step.ops[op].kind != ops::recompute) add(Resource::network, all[op]);
+    if (!type_of(step.ops[op].kind).repeats) add(Resource::network, all[op]);
   double flop = 0;
   for (size_t b = 0; b < step.blocks.size(); b++)
     if (step.holds(static_cast<BlockId>(b)))

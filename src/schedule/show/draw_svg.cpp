@@ -12,7 +12,6 @@
 #include "base/units.h"
 #include "schedule/op_type.h"
 #include "schedule/predict/memory_curve.h"
-#include "schedule/ops/all.h"
 
 namespace megalith {
 namespace {
@@ -153,8 +152,7 @@ class Picture {
     if (op.lane == Lane::compute) return;  // its turns are named above it
     const std::string label = short_name(op.block);
     if (shown < 6.5 * static_cast<double>(label.size()) + 6) return;
-    const bool light = op.kind == ops::load;
-    text(from + shown / 2, y_ + 19, label, light ? "text-anchor='middle' class='dark' pointer-events='none'"
+    text(from + shown / 2, y_ + 19, label, type_of(op.kind).light ? "text-anchor='middle' class='dark' pointer-events='none'"
                                                  : "text-anchor='middle' class='in' pointer-events='none'");
   }
 
