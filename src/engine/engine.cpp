@@ -169,16 +169,9 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
   p.add_micros(step);
   step.outcome.spans =
       p.lanes.run(schedule, [&](OpId id) { p.run_op(step, schedule.ops[static_cast<size_t>(id)]); });
-  if (!p.groups) {
-    for (const MicroState& micro : step.micros) {
-      step.outcome.loss += micro.sums.loss;
-      step.outcome.targets += micro.sums.targets;
-    }
-    step.outcome.routing = record_of(routing_numbers(step), p.model.shape().experts.count);
-    step.outcome.stop = input.stop_requested && input.stop_requested();
-  }
+  if (!p.groups && input.stop_requested && input.stop_requested()) totals_of(step).stops = 1;
+  finish(step);
   step.outcome.disk = p.residency.disk_use() - before;
-  if (step.outcome.targets > 0) step.outcome.loss /= static_cast<double>(step.outcome.targets);
   return std::move(step.outcome);
 }
 

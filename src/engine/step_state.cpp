@@ -11,14 +11,4 @@ at::Tensor new_activation(const BlockStates& model, const Pass& pass) {
   return tensor::empty({pass.rows(), model.shape().hidden}, at::TensorOptions().dtype(model.format().compute_type));
 }
 
-std::vector<double> routing_numbers(const StepState& step) {
-  std::vector<double> sums;
-  for (const MicroState& micro : step.micros) {
-    const std::vector<double> own = numbers_of(micro.routing, step.model.shape().experts.count);
-    sums.resize(own.size(), 0);
-    for (size_t i = 0; i < own.size(); i++) sums[i] += own[i];
-  }
-  return sums;
-}
-
 }  // namespace megalith

@@ -1,10 +1,12 @@
 // What the handlers of ops work on: one step of one rank while it runs.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "engine/device_copies.h"
 #include "engine/residency.h"
 #include "engine/state_pieces.h"
+#include "engine/step_totals.h"
 #include "engine/step_types.h"
 #include "engine/process_groups.h"
 #include "model/pass.h"
@@ -34,7 +36,7 @@ struct StepState {
   DeviceCopies& device;
   StatePieces& pieces;
   const Optimizer* optimizer;  // null: parameters only
-  ProcessGroups* groups;                  // null: this rank is alone
+  ProcessGroups* groups;       // null: this rank is alone
   StepCounters& counters;
   // Of this step:
   const Schedule& schedule;
@@ -42,6 +44,7 @@ struct StepState {
   Batch batch;                  // of this rank
   std::vector<MicroState> micros = {};
   std::vector<double> squares;  // of the gradients, by block
+  std::optional<StepTotals> totals = {};
   Update update = {};
   LoadScope load_scope = LoadScope::likely_experts;
   StepOutcome outcome = {};
@@ -51,7 +54,5 @@ struct StepState {
 
 // An activation of a micro-batch, uninitialised, where blocks compute.
 at::Tensor new_activation(const BlockStates& model, const Pass& pass);
-// What the routers of all layers decided in this step, as numbers that can be summed.
-std::vector<double> routing_numbers(const StepState& step);
 
 }  // namespace megalith

@@ -76,15 +76,11 @@ void gradient_norm(StepState& step, const Op& op) {
 
 // Skips the step if loss or gradient is not finite, moves the loss scale, clips and records the update.
 void prepare_update(StepState& step, const Op&) {
-  double squares = 0;
-  for (double s : step.squares) squares += s;
-  const double scale = step.counters.loss_scale.scale, norm = std::sqrt(squares) / scale;
-  double loss = step.outcome.loss;  // of all ranks, if there are several
-  for (const MicroState& micro : step.micros)
-    if (!step.groups) loss += micro.sums.loss;
+  const StepTotals& totals = totals_of(step);
+  const double scale = step.counters.loss_scale.scale, norm = std::sqrt(totals.squares) / scale;
   step.outcome.gradient_norm = norm;
   step.outcome.loss_scale = scale;
-  step.outcome.skipped = !std::isfinite(norm) || !std::isfinite(loss);
+  step.outcome.skipped = !std::isfinite(norm) || !std::isfinite(totals.loss);
   if (step.settings.precision == Precision::fp16) {
     LossScale next(step.counters.loss_scale);
     next.after_step(!step.outcome.skipped);

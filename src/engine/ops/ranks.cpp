@@ -1,5 +1,7 @@
 #include "schedule/ops/ranks.h"
 
+#include <algorithm>
+
 #include "engine/op_handler.h"
 #include "engine/replica_sync.h"
 
@@ -8,25 +10,17 @@ namespace {
 
 void all_reduce_totals(StepState& step, const Op&) {
   ProcessGroups& groups = *step.groups;
-  const bool counts = groups.counts_losses() && (!step.input.same_for_all || groups.mesh().first(Axis::data));
-  // Loss, targets, squares of the gradient, number of ranks that were asked to stop.
-  std::vector<double> sums{0, 0, 0, step.input.stop_requested && step.input.stop_requested() ? 1.0 : 0.0};
-  for (const MicroState& micro : step.micros) {
-    sums[0] += counts ? micro.sums.loss : 0;
-    sums[1] += counts ? static_cast<double>(micro.sums.targets) : 0;
-  }
-  for (double s : step.squares) sums[2] += s;
-  const size_t plain = sums.size();
+  StepTotals totals = own_totals(step);
+  if (!groups.counts_losses() || (step.input.same_for_all && !groups.mesh().first(Axis::data)))
+    totals.loss = totals.targets = 0;
   // Ranks that share sequences or the inside of blocks know the same about their routers.
-  const bool routes = groups.mesh().first(Axis::tensor) && groups.mesh().first(Axis::context);
-  for (double number : routing_numbers(step)) sums.push_back(routes ? number : 0);
+  if (!groups.mesh().first(Axis::tensor) || !groups.mesh().first(Axis::context)) std::ranges::fill(totals.routing, 0);
+  if (step.input.stop_requested && step.input.stop_requested()) totals.stops = 1;
+  std::vector<double> sums{totals.loss, totals.targets, totals.squares, totals.stops};
+  sums.insert(sums.end(), totals.routing.begin(), totals.routing.end());
   groups.everyone().all_reduce(std::span<double>(sums));
-  step.outcome.routing =
-      record_of({sums.begin() + static_cast<std::ptrdiff_t>(plain), sums.end()}, step.model.shape().experts.count);
-  step.outcome.loss = sums[0];
-  step.outcome.targets = static_cast<int64_t>(sums[1]);
-  step.squares.assign(1, sums[2]);
-  step.outcome.stop = sums[3] > 0;
+  step.totals = {.loss = sums[0], .targets = sums[1], .squares = sums[2], .stops = sums[3],
+                 .routing = {sums.begin() + 4, sums.end()}};
 }
 
 }  // namespace
