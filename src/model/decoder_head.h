@@ -34,10 +34,10 @@ class DecoderHead : public HeadBlock {
 
  protected:
   void bind_weights() override {
-    wire_norm();
+    bind_norm();
     if (!shape_.tied) output_.table = weight("lm_head.weight");
   }
-  virtual void wire_norm() = 0;
+  virtual void bind_norm() = 0;
   Norm norm_;
 
  private:

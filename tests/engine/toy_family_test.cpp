@@ -121,9 +121,8 @@ class Layer : public DecoderLayer<RmsNorm, GeluFeedForward> {
   void bind_weights() override {
     norm1_ = {weight("norm1.weight"), shape_.norm_eps};
     norm2_ = {weight("norm2.weight"), shape_.norm_eps};
-    to_qkv_ = {weight("qkv.weight"), {}};
-    from_heads_ = {{weight("out.weight"), {}}, shares_};
-    feed_forward_ = {{weight("up.weight"), {}}, {{weight("down.weight"), {}}, shares_}, kernels::GeluForm::tanh};
+    attention_.bind({weight("qkv.weight"), {}}, {weight("out.weight"), {}});
+    feed_forward_ = {{weight("up.weight"), {}}, {{weight("down.weight"), {}}, sequence_parallel_}, kernels::GeluForm::tanh};
   }
 };
 
@@ -132,7 +131,7 @@ class Head : public DecoderHead<RmsNorm> {
   using DecoderHead::DecoderHead;
 
  private:
-  void wire_norm() override { norm_ = {weight("toy.norm.weight"), shape_.norm_eps}; }
+  void bind_norm() override { norm_ = {weight("toy.norm.weight"), shape_.norm_eps}; }
 };
 
 std::unique_ptr<Block> make_block(const ModelShape& shape, BlockSpec spec, const Exchanges& exchanges) {

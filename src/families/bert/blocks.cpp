@@ -2,7 +2,7 @@
 
 #include "families/blocks.h"
 #include "model/kernels/gelu.h"
-#include "model/layers/attention.h"
+#include "model/layers/attention_half.h"
 #include "model/layers/dropout.h"
 #include "model/layers/feed_forward.h"
 #include "model/layers/norm.h"
@@ -76,29 +76,24 @@ class BertLayer : public Block {
     at::Tensor g_mid_NC;
     {
       const at::Tensor mid_NC = all_rows(mid.y_NC, pass);
-      g_mid_NC = shares_.reduce_scatter(feed_forward_.backward(all_rows(drop2_.backward(g_sum2_NC, pass), pass), mid_NC, pass, tape));
+      const at::Tensor g_all_NC = all_rows(drop2_.backward(g_sum2_NC, pass), pass);
+      g_mid_NC = sequence_parallel_.reduce_scatter(feed_forward_.backward(g_all_NC, mid_NC, pass, tape));
     }
     g_mid_NC.add_(g_sum2_NC);
     at::Tensor g_sum1_NC = norm1_.backward(g_mid_NC, sum1_NC, mid);
-    at::Tensor o_NC = tape.take(), g_out_NC = all_rows(drop1_.backward(g_sum1_NC, pass), pass);
-    tape.weight_gradient([this, o_NC, g_out_NC] { from_heads_.add_gradients(o_NC, g_out_NC); });
-    at::Tensor g_qkv_NX = attention_.backward(from_heads_.input_gradient(g_out_NC), o_NC, pass, tape);
-    tape.weight_gradient([this, x_NC = all_rows(tape.take(), pass), g_qkv_NX] { to_qkv_.add_gradients(x_NC, g_qkv_NX); });
-    return shares_.reduce_scatter(to_qkv_.input_gradient(g_qkv_NX)).add_(g_sum1_NC);
+    return attention_.backward(g_sum1_NC, pass, tape, [](at::Tensor x_NC) { return x_NC; }).add_(g_sum1_NC);
   }
 
  private:
   // The heads' output.
   at::Tensor attend(const at::Tensor& x_NC, const Pass& pass, Tape* tape) {
     if (tape) tape->keep(x_NC);
-    at::Tensor o_NC = attention_.forward(to_qkv_.forward(all_rows(x_NC, pass)), pass, tape);
-    if (tape) tape->mark_attention();
-    return o_NC;
+    return attention_.attend(x_NC, pass, tape);
   }
 
   // The sum that the second norm takes: it is on the tape, too.
   at::Tensor feed(const at::Tensor& x_NC, at::Tensor o_NC, const Pass& pass, Tape* tape) {
-    at::Tensor sum1_NC = drop1_.add(x_NC, pass, [&](const at::Tensor& onto) { return from_heads_.forward(o_NC, onto); });
+    at::Tensor sum1_NC = attention_.add(x_NC, o_NC, pass);
     o_NC.reset();
     at::Tensor mid_NC = norm1_.forward(sum1_NC).y_NC;
     at::Tensor sum2_NC = drop2_.add(mid_NC, pass, [&](const at::Tensor& onto) {
@@ -110,26 +105,26 @@ class BertLayer : public Block {
     }
     return sum2_NC;
   }
-  at::Tensor all_rows(const at::Tensor& mine, const Pass& pass) const { return shares_.all_gather(mine, pass.tokens()); }
+
+  at::Tensor all_rows(const at::Tensor& mine, const Pass& pass) const {
+    return sequence_parallel_.all_gather(mine, pass.tokens());
+  }
 
   void bind_weights() override {
-    to_qkv_ = {joined("self.query.weight", "self.value.weight"), joined("self.query.bias", "self.value.bias")};
-    from_heads_ = {{weight("attention.output.dense.weight"), weight("attention.output.dense.bias")}, shares_};
+    attention_.bind({joined("self.query.weight", "self.value.weight"), joined("self.query.bias", "self.value.bias")},
+                    {weight("attention.output.dense.weight"), weight("attention.output.dense.bias")});
     norm1_ = {weight("attention.output.LayerNorm.weight"), weight("attention.output.LayerNorm.bias"), shape_.norm_eps};
     const std::string out = fmt::format("layer.{}.output.", spec_.layer);  // not "attention.output."
     feed_forward_ = {{weight("intermediate.dense.weight"), weight("intermediate.dense.bias")},
-                     {{weight(out + "dense.weight"), weight(out + "dense.bias")}, shares_},
+                     {{weight(out + "dense.weight"), weight(out + "dense.bias")}, sequence_parallel_},
                      kernels::GeluForm::erf};
     norm2_ = {weight(out + "LayerNorm.weight"), weight(out + "LayerNorm.bias"), shape_.norm_eps};
   }
 
-  SequenceParallel shares_{exchanges_.tensor};
-  Linear to_qkv_;
-  DeepLinear from_heads_;
+  SequenceParallel sequence_parallel_{exchanges_.tensor};
+  AttentionHalf attention_{shape_, exchanges_, spec_.layer};
   LayerNorm norm1_, norm2_;
   GeluFeedForward feed_forward_;
-  Attention attention_ = attention_of(shape_, exchanges_, spec_.layer);
-  DropPlace drop1_{shape_.dropout.residual, RandomUse::residual_dropout, spec_.layer, 0};
   DropPlace drop2_{shape_.dropout.residual, RandomUse::residual_dropout, spec_.layer, 1};
 };
 

@@ -51,9 +51,8 @@ class Gpt2Layer : public DecoderLayer<LayerNorm, GeluFeedForward> {
     };
     norm1_ = {weight("ln_1.weight"), weight("ln_1.bias"), shape_.norm_eps};
     norm2_ = {weight("ln_2.weight"), weight("ln_2.bias"), shape_.norm_eps};
-    to_qkv_ = linear("attn.c_attn");
-    from_heads_ = {linear("attn.c_proj"), shares_};
-    feed_forward_ = {linear("mlp.c_fc"), {linear("mlp.c_proj"), shares_}, kernels::GeluForm::tanh};
+    attention_.bind(linear("attn.c_attn"), linear("attn.c_proj"));
+    feed_forward_ = {linear("mlp.c_fc"), {linear("mlp.c_proj"), sequence_parallel_}, kernels::GeluForm::tanh};
   }
 };
 
@@ -62,7 +61,7 @@ class Gpt2Head : public DecoderHead<LayerNorm> {
   using DecoderHead::DecoderHead;
 
  private:
-  void wire_norm() override { norm_ = {weight("ln_f.weight"), weight("ln_f.bias"), shape_.norm_eps}; }
+  void bind_norm() override { norm_ = {weight("ln_f.weight"), weight("ln_f.bias"), shape_.norm_eps}; }
 };
 
 }  // namespace

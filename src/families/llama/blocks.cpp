@@ -51,18 +51,19 @@ class LlamaLayer : public DecoderLayer<RmsNorm, FeedForward> {
     auto joined = [&](const std::string& first, const std::string& last) { return this->joined(first, last); };
     this->norm1_ = {weight("input_layernorm.weight"), s.norm_eps};
     this->norm2_ = {weight("post_attention_layernorm.weight"), s.norm_eps};
-    this->to_qkv_ = {joined("q_proj.weight", "v_proj.weight"), s.qkv_bias ? joined("q_proj.bias", "v_proj.bias") : Weight{}};
-    this->from_heads_ = {{weight("o_proj.weight"), s.output_bias ? weight("o_proj.bias") : Weight{}}, this->shares_};
-    this->attention_.rope = {s.rope_theta, s.rope_scaling};
-    wire(this->feed_forward_);
+    this->attention_.bind(
+        {joined("q_proj.weight", "v_proj.weight"), s.qkv_bias ? joined("q_proj.bias", "v_proj.bias") : Weight{}},
+        {weight("o_proj.weight"), s.output_bias ? weight("o_proj.bias") : Weight{}});
+    this->attention_.heads.rope = {s.rope_theta, s.rope_scaling};
+    bind_feed_forward(this->feed_forward_);
   }
 
-  void wire(SwigluFeedForward& dense) {
+  void bind_feed_forward(SwigluFeedForward& dense) {
     dense = {{this->joined("gate_proj.weight", "up_proj.weight"), {}},
-             {{this->weight("down_proj.weight"), {}}, this->shares_}};
+             {{this->weight("down_proj.weight"), {}}, this->sequence_parallel_}};
   }
 
-  void wire(ExpertFeedForward& sparse) {
+  void bind_feed_forward(ExpertFeedForward& sparse) {
     sparse.exchanges = this->exchanges_;
     sparse.experts = this->shape_.experts;
     sparse.layer = this->spec_.layer;
@@ -93,7 +94,7 @@ class LlamaHead : public DecoderHead<RmsNorm> {
   using DecoderHead::DecoderHead;
 
  private:
-  void wire_norm() override { norm_ = {weight("model.norm.weight"), shape_.norm_eps}; }
+  void bind_norm() override { norm_ = {weight("model.norm.weight"), shape_.norm_eps}; }
 };
 
 }  // namespace
