@@ -77,9 +77,7 @@ Entry recompute() {
   return e;
 }
 
-}  // namespace
-
-std::vector<Option> layout_options() {
+std::vector<Option> parallel_options() {
   auto pipelined = [](const Config& c) { return c.parallel.pipeline > 1; };
   auto cut_sequences = [](const Config& c) { return c.parallel.context > 1; };
   return {
@@ -114,6 +112,14 @@ std::vector<Option> layout_options() {
       count("parallel.interleave", FIELD(parallel.interleave), between(1, kLayers), "1", "Model parts a stage holds.")
           .free()
           .when("parallel.pipeline is above 1", pipelined),
+  };
+}
+
+}  // namespace
+
+std::vector<Option> layout_options() {
+  std::vector<Option> options = parallel_options();
+  const std::vector<Option> others{
       ram().free(),
       text("memory.spill", FIELD(memory.spill), "none: nothing is spilled",
            "Directory on a fast disk for what does not fit into memory: optimizer state first, then parameters and "
@@ -160,6 +166,8 @@ std::vector<Option> layout_options() {
           .free(),
       count("checkpoint.keep", FIELD(checkpoint.keep), between(1, kMany), "2", "Checkpoints kept, the newest ones.").free(),
   };
+  options.insert(options.end(), others.begin(), others.end());
+  return options;
 }
 
 #undef FIELD

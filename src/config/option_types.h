@@ -72,17 +72,24 @@ inline Entry entry(std::string_view name, OptionType type, Range range, std::str
   return e;
 }
 
+// `read` gives an optional value of the YAML, `write` the text of a value.
+template <class Field, class Read, class Write>
+Entry read_and_written(Entry e, Field field, Read read, Write write) {
+  e.set = [=](Config& c, const Yaml& value) {
+    auto got = read(value);
+    if (got) field(c) = static_cast<std::decay_t<decltype(field(c))>>(*std::move(got));
+    return got.has_value();
+  };
+  e.get = [=](const Config& c) { return write(field(c)); };
+  return e;
+}
+
 template <class Field>
 Entry count(std::string_view name, Field field, Range range, std::string_view default_text,
             std::string_view about) {
-  Entry e = entry(name, OptionType::count, range, default_text, about);
-  e.set = [=](Config& c, const Yaml& value) {
-    auto number = read_count(value, range);
-    if (number) field(c) = static_cast<std::decay_t<decltype(field(c))>>(*number);
-    return number.has_value();
-  };
-  e.get = [=](const Config& c) { return fmt::format("{}", field(c)); };
-  return e;
+  return read_and_written(
+      entry(name, OptionType::count, range, default_text, about), field,
+      [=](const Yaml& value) { return read_count(value, range); }, [](auto value) { return fmt::format("{}", value); });
 }
 
 // A count that also takes a word, which stands for a value outside of the range.
@@ -105,14 +112,8 @@ Entry count_or(std::string_view word, int64_t meaning, std::string_view name, Fi
 template <class Field>
 Entry number(std::string_view name, Field field, Range range, std::string_view default_text,
              std::string_view about) {
-  Entry e = entry(name, OptionType::number, range, default_text, about);
-  e.set = [=](Config& c, const Yaml& value) {
-    auto read = read_number(value, range);
-    if (read) field(c) = *read;
-    return read.has_value();
-  };
-  e.get = [=](const Config& c) { return write_number(field(c)); };
-  return e;
+  return read_and_written(entry(name, OptionType::number, range, default_text, about), field,
+                          [=](const Yaml& value) { return read_number(value, range); }, write_number);
 }
 
 template <class First, class Second>
@@ -135,14 +136,8 @@ Entry two_numbers(std::string_view name, First first, Second second, Range range
 
 template <class Field>
 Entry boolean(std::string_view name, Field field, std::string_view default_text, std::string_view about) {
-  Entry e = entry(name, OptionType::boolean, {}, default_text, about);
-  e.set = [=](Config& c, const Yaml& value) {
-    auto read = read_boolean(value);
-    if (read) field(c) = *read;
-    return read.has_value();
-  };
-  e.get = [=](const Config& c) { return std::string(field(c) ? "true" : "false"); };
-  return e;
+  return read_and_written(entry(name, OptionType::boolean, {}, default_text, about), field, read_boolean,
+                          [](bool value) { return std::string(value ? "true" : "false"); });
 }
 
 // `shortest` is the least number of bytes.
@@ -161,14 +156,7 @@ Entry text(std::string_view name, Field field, std::string_view default_text, st
 
 template <class Field>
 Entry texts(std::string_view name, Field field, std::string_view default_text, std::string_view about) {
-  Entry e = entry(name, OptionType::texts, {}, default_text, about);
-  e.set = [=](Config& c, const Yaml& value) {
-    auto read = read_texts(value);
-    if (read) field(c) = std::move(*read);
-    return read.has_value();
-  };
-  e.get = [=](const Config& c) { return write_texts(field(c)); };
-  return e;
+  return read_and_written(entry(name, OptionType::texts, {}, default_text, about), field, read_texts, write_texts);
 }
 
 // One of the words of an enumeration.

@@ -139,41 +139,39 @@ json so_far(const std::vector<StepMetrics>& all) {
           {"save_s", finite_or_null(saving)}};
 }
 
-json skipped_of(const std::vector<StepMetrics>& all) {
-  std::vector<const StepMetrics*> skipped;
+// The steps that have something, as {count, list}; the list has `row` of at most kListed of them.
+template <class Has, class Row>
+json listed(const std::vector<StepMetrics>& all, const Has& has, const Row& row) {
+  std::vector<const StepMetrics*> chosen;
   for (const StepMetrics& m : all)
-    if (m.skipped) skipped.push_back(&m);
+    if (has(m)) chosen.push_back(&m);
   json list = json::array();
-  for (size_t i : thinned(skipped.size()))
-    list.push_back({{"step", skipped[i]->step},
-                    {"loss", fmt::format("{:.4g}", skipped[i]->get(MetricId::loss))},
-                    {"grad_norm", fmt::format("{:.4g}", skipped[i]->get(MetricId::grad_norm))}});
-  return {{"count", skipped.size()}, {"list", list}};
+  for (size_t i : thinned(chosen.size())) list.push_back(row(*chosen[i]));
+  return {{"count", chosen.size()}, {"list", list}};
+}
+
+json skipped_of(const std::vector<StepMetrics>& all) {
+  return listed(all, [](const StepMetrics& m) { return m.skipped; }, [](const StepMetrics& m) -> json {
+    return {{"step", m.step},
+            {"loss", fmt::format("{:.4g}", m.get(MetricId::loss))},
+            {"grad_norm", fmt::format("{:.4g}", m.get(MetricId::grad_norm))}};
+  });
 }
 
 json expert_series(const std::vector<StepMetrics>& all) {
-  std::vector<const StepMetrics*> told;
-  for (const StepMetrics& m : all)
-    if (!m.expert_layers.empty()) told.push_back(&m);
-  json list = json::array();
-  for (size_t i : thinned(told.size())) {
+  return listed(all, [](const StepMetrics& m) { return !m.expert_layers.empty(); }, [](const StepMetrics& m) -> json {
     json layers = json::array();
-    for (const ExpertLoads& layer : told[i]->expert_layers)
+    for (const ExpertLoads& layer : m.expert_layers)
       layers.push_back(
           {{"layer", layer.layer}, {"load", layer.load}, {"dropped", layer.dropped}, {"entropy", layer.entropy}});
-    list.push_back({{"step", told[i]->step}, {"layers", layers}});
-  }
-  return list;
+    return {{"step", m.step}, {"layers", layers}};
+  })["list"];
 }
 
 json samples_of(const std::vector<StepMetrics>& all) {
-  std::vector<const StepMetrics*> samples;
-  for (const StepMetrics& m : all)
-    if (m.sample) samples.push_back(&m);
-  json list = json::array();
-  for (size_t i : thinned(samples.size()))
-    list.push_back({{"step", samples[i]->step}, {"text", *samples[i]->sample}});
-  return {{"count", samples.size()}, {"list", list}};
+  return listed(all, [](const StepMetrics& m) { return m.sample.has_value(); }, [](const StepMetrics& m) -> json {
+    return {{"step", m.step}, {"text", *m.sample}};
+  });
 }
 
 // Short texts for the head of the page. The configuration is shown whole below, so what is not a plain value

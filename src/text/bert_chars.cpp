@@ -1,18 +1,13 @@
 #include "text/bert_chars.h"
 
-#include <algorithm>
-#include <iterator>
+#include "text/char_ranges.h"
 
 namespace megalith {
 namespace {
 
-struct Range {
-  uint32_t first, last;
-};
-
 // Punctuation, marks and format characters that are younger than Unicode 8 lie in these ranges, older ones do
 // not. Found by asking the reference (tokenizers 0.23) about every code point of Unicode 14.
-constexpr Range kYoung[] = {
+constexpr CharRange kYoung[] = {
     {0x61D, 0x61D},     {0x7FD, 0x7FD},     {0x890, 0x8E2},     {0x9FD, 0x9FE},     {0xA76, 0xA76},
     {0xAFA, 0xAFF},     {0xB55, 0xB55},     {0xC04, 0xC3C},     {0xC77, 0xC77},     {0xC84, 0xC84},
     {0xD00, 0xD00},     {0xD3B, 0xD3C},     {0xD81, 0xD81},     {0xEBA, 0xEBA},     {0x180F, 0x1886},
@@ -22,15 +17,8 @@ constexpr Range kYoung[] = {
     {0x11660, 0x1166C}, {0x116B9, 0x116B9}, {0x1182F, 0x11FFF}, {0x12FF1, 0x13438}, {0x16E97, 0x16F4F},
     {0x16FE2, 0x16FE4}, {0x1CF00, 0x1CF46}, {0x1E000, 0x1E2EF}, {0x1E944, 0x1E95F}};
 
-constexpr Range kChinese[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},   {0x20000, 0x2A6DF},
+constexpr CharRange kChinese[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},   {0x20000, 0x2A6DF},
                               {0x2A700, 0x2B73F}, {0x2B740, 0x2B81F}, {0x2B920, 0x2CEAF}, {0x2F800, 0x2FA1F}};
-
-template <size_t N>
-bool in(const Range (&ranges)[N], uint32_t c) {
-  auto after = std::upper_bound(std::begin(ranges), std::end(ranges), c,
-                                [](uint32_t x, const Range& r) { return x < r.first; });
-  return after != std::begin(ranges) && c <= std::prev(after)->last;
-}
 
 }  // namespace
 
@@ -47,18 +35,18 @@ BertKind bert_kind(uint32_t c) {
     case CharClasses::space:
       return BertKind::space;
     case CharClasses::control:
-      return in(kYoung, c) ? BertKind::plain : BertKind::dropped;
+      return in_ranges(kYoung, c) ? BertKind::plain : BertKind::dropped;
     case CharClasses::mark:
-      return in(kYoung, c) ? BertKind::plain : BertKind::mark;
+      return in_ranges(kYoung, c) ? BertKind::plain : BertKind::mark;
     case CharClasses::punctuation:
-      return in(kYoung, c) ? BertKind::plain : BertKind::punctuation;
+      return in_ranges(kYoung, c) ? BertKind::plain : BertKind::punctuation;
     default:
       return BertKind::plain;
   }
 }
 
 bool bert_is_chinese(uint32_t c) {
-  return in(kChinese, c);
+  return in_ranges(kChinese, c);
 }
 
 }  // namespace megalith

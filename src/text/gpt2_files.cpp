@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "text/lines.h"
 #include "text/tokenizer_json.h"
 
 namespace megalith {
@@ -18,14 +19,8 @@ std::string tokenizer_from_gpt2_files(std::string_view vocab_text, const std::st
     throw UserError({vocab_file, "vocabulary", "GPT-2's kind, in bytes", "tokens that end with </w>",
                      "this kind of BPE is not supported"});
   json merges = json::array();
-  int64_t line_number = 0;
-  for (size_t at = 0; at < merges_text.size();) {
-    size_t end = std::min(merges_text.find('\n', at), merges_text.size());
-    std::string_view line = merges_text.substr(at, end - at);
-    at = end + 1;
-    line_number++;
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.empty() || (line_number == 1 && line.starts_with("#version"))) continue;
+  for_each_line(merges_text, [&](std::string_view line, int64_t line_number) {
+    if (line.empty() || (line_number == 1 && line.starts_with("#version"))) return;
     size_t space = line.find(' ');
     if (space == 0 || space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
       throw UserError({fmt::format("{}:{}", merges_file, line_number), "merge",
@@ -35,7 +30,7 @@ std::string tokenizer_from_gpt2_files(std::string_view vocab_text, const std::st
         throw UserError({fmt::format("{}:{}", merges_file, line_number), "merge", "tokens of " + vocab_file,
                          '"' + std::string(token) + '"', "the two files do not belong together"});
     merges.push_back({line.substr(0, space), line.substr(space + 1)});
-  }
+  });
   json added = json::array();
   for (const char* name : {"<|endoftext|>", "<s>", "</s>", "<pad>", "<unk>", "<mask>"})
     if (vocab.contains(name) && vocab[name].is_number_integer())

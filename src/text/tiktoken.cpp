@@ -12,6 +12,7 @@
 #include "text/base64.h"
 #include "text/byte_alphabet.h"
 #include "text/gpt2_split.h"
+#include "text/lines.h"
 #include "text/token_model.h"
 #include "text/tokenizer_json.h"
 
@@ -89,14 +90,8 @@ using Ranks = std::unordered_map<std::string, TokenId, StringHash, std::equal_to
 Ranks read_ranks(std::string_view content, const std::string& where) {
   Ranks ranks;
   std::vector<bool> taken;
-  int64_t line_number = 0;
-  for (size_t at = 0; at < content.size();) {
-    size_t end = std::min(content.find('\n', at), content.size());
-    std::string_view line = content.substr(at, end - at);
-    at = end + 1;
-    line_number++;
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.empty()) continue;
+  for_each_line(content, [&](std::string_view line, int64_t line_number) {
+    if (line.empty()) return;
     auto bad = [&](const std::string& expected) {
       throw UserError({fmt::format("{}:{}", where, line_number), "", expected,
                        '"' + std::string(line.substr(0, 60)) + '"', "is this a rank file of tiktoken?"});
@@ -114,7 +109,7 @@ Ranks read_ranks(std::string_view content, const std::string& where) {
     if (taken[static_cast<size_t>(rank)] || !ranks.emplace(*token, static_cast<TokenId>(rank)).second)
       bad("every token and every rank once");
     taken[static_cast<size_t>(rank)] = true;
-  }
+  });
   for (int b = 0; b < 256; b++)
     if (!ranks.contains(std::string(1, static_cast<char>(b))))
       throw UserError(

@@ -1,8 +1,8 @@
 // Characters that the reference's tables for Unicode normalisation do not know yet.
 #pragma once
-#include <algorithm>
 #include <cstdint>
-#include <iterator>
+
+#include "text/char_ranges.h"
 
 namespace megalith {
 
@@ -10,10 +10,7 @@ namespace megalith {
 // leaves them as they are, like any unassigned character. Found by asking it (0.23) about every code point of
 // Unicode 14 and about its order of marks; those of Unicode 15 from the character database.
 inline bool too_young_to_normalize(uint32_t c) {
-  struct Range {
-    uint32_t first, last;
-  };
-  static constexpr Range kYoung[] = {
+  static constexpr CharRange kYoung[] = {
       {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},     {0xC3C, 0xC3C},
       {0xD3B, 0xD3C},     {0xEBA, 0xEBA},     {0xECE, 0xECE},     {0x1715, 0x1715},   {0x1ABF, 0x1ACE},
       {0x1DF6, 0x1DFA},   {0x32FF, 0x32FF},   {0xA7F2, 0xA7F4},   {0xA82C, 0xA82C},   {0xAB69, 0xAB69},
@@ -23,10 +20,7 @@ inline bool too_young_to_normalize(uint32_t c) {
       {0x11A47, 0x11A47}, {0x11A99, 0x11A99}, {0x11D42, 0x11D42}, {0x11D44, 0x11D45}, {0x11D97, 0x11D97},
       {0x11F41, 0x11F42}, {0x16FF0, 0x16FF1}, {0x1E030, 0x1E06D}, {0x1E08F, 0x1E08F}, {0x1E130, 0x1E136},
       {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF}, {0x1E4EC, 0x1E4EF}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9}};
-  if (c < kYoung[0].first) return false;
-  const Range* after = std::upper_bound(std::begin(kYoung), std::end(kYoung), c,
-                                        [](uint32_t x, const Range& range) { return x < range.first; });
-  return c <= (after - 1)->last;
+  return in_ranges(kYoung, c);
 }
 
 }  // namespace megalith

@@ -13,6 +13,8 @@
 #include "config/errors.h"
 #include "config/nearest.h"
 #include "config/reference.h"
+#include "families/registry.h"
+#include "families/shape_check.h"
 #include "source_folder.h"
 
 namespace megalith {
@@ -57,6 +59,43 @@ TEST(Options, DefaultsInTheTableAreTheDefaultsInTheCode) {
       continue;
     EXPECT_EQ(option.get(scratch), option.get(defaults)) << option.name;
   }
+}
+
+// What a default text says for a family: "the preset's, else gpt2: 1024, bert: 512", "bert: 2, else 0", "1e-5; bert: 1e-12".
+std::string default_for(std::string_view text, const Family& family) {
+  std::string general;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find_first_of(",;", at), text.size());
+    std::string_view part = text.substr(at, end - at);
+    at = std::min(text.find_first_not_of(' ', end + 1), text.size());
+    if (part.starts_with("else ")) part.remove_prefix(5);
+    const size_t colon = part.find(": ");
+    if (colon == std::string_view::npos) general = part;
+    else if (part.substr(0, colon) == family.name) return std::string(part.substr(colon + 2));
+  }
+  return general;
+}
+
+TEST(Options, DefaultsOfModelsAreThoseOfTheFamilies) {
+  for (const char* key : {"model.context", "model.token_types", "model.tied", "model.qkv_bias", "model.output_bias",
+                          "model.norm_eps", "model.rope_theta"})
+    for (const Family* family : families()) {
+      const Option& option = *find_option(key);
+      Config expected, written;
+      expected.model.shape = written.model.shape = default_shape(*family);
+      const std::string text = default_for(option.default_text, *family);
+      EXPECT_TRUE(option.set(written, parse_yaml(text, "default", false))) << key << " of " << family->name << ": " << text;
+      EXPECT_EQ(option.get(written), option.get(expected)) << key << " of " << family->name;
+    }
+}
+
+TEST(Options, FieldsOfSomeFamiliesNameThem) {
+  const std::pair<const char*, bool ShapeFields::*> fields[] = {
+      {"model.kv_heads", &ShapeFields::kv_heads},     {"model.head_dim", &ShapeFields::head_dim},
+      {"model.rope_theta", &ShapeFields::rope_theta}, {"model.qkv_bias", &ShapeFields::qkv_bias},
+      {"model.output_bias", &ShapeFields::output_bias}, {"model.token_types", &ShapeFields::token_types}};
+  for (const auto& [key, field] : fields)
+    EXPECT_TRUE(find_option(key)->about.starts_with(families_with(field) + ": ")) << key;
 }
 
 TEST(Options, ExplainShowsOneKeyASectionOrAll) {
