@@ -58,9 +58,9 @@ class LossMetric : public SampleMetric {
     auto refuse = [&](const std::string& expected, const std::string& got) {
       throw UserError({checkpoint.string(), "metric loss", expected, got, "choose another checkpoint"});
     };
-    const bool masked = config.objective.kind == Objective::masked;
-    if (shape.family->bidirectional != masked)
-      refuse(masked ? "a model that fills in masked tokens, as the run's objective" : "a model that predicts the next token",
+    const bool bidirectional = row_of(config.objective.kind).bidirectional;
+    if (shape.family->bidirectional != bidirectional)
+      refuse(bidirectional ? "a model that fills in masked tokens, as the run's objective" : "a model that predicts the next token",
              std::string(shape.family->name));
     if (shape.context < data.sequence())
       refuse(fmt::format("a context of at least data.sequence ({})", data.sequence()), fmt::to_string(shape.context));
@@ -99,9 +99,10 @@ std::string loss_named(const std::filesystem::path& checkpoint, const Config& co
   const auto warn = [](const std::string& line) { log::warn("{}", line); };
   std::string name = weights_fingerprint(find_model_folder(checkpoint, warn));
   if (config.data.attention == AttentionReach::document) name += ", by document";
-  if (config.objective.kind != Objective::causal)  // which tokens are hidden or seen at once follows from the seed
-    name += fmt::format(", {}, seed {}", name_of(config.objective.kind), config.run.seed);
-  if (config.objective.kind == Objective::masked)
+  const ObjectiveRow& objective = row_of(config.objective.kind);
+  if (objective.random)  // which tokens are hidden or seen at once follows from the seed
+    name += fmt::format(", {}, seed {}", objective.word, config.run.seed);
+  if (objective.few_targets)
     name += fmt::format(", {} of the {}", config.objective.mask_fraction, config.objective.whole_words ? "words" : "tokens");
   return name;
 }

@@ -92,16 +92,15 @@ void check_length(const Config& config, int64_t layers, const ShapeCheck& check)
 
 void check_objective(const Config& config, const ModelShape& shape, const ShapeCheck& check) {
   const Family& family = *shape.family;
-  const bool masked = config.objective.kind == Objective::masked;
-  const std::string objective(name_of(config.objective.kind));
-  auto names = [](bool bidirectional) {
-    return either(family_names([&](const Family& each) { return each.bidirectional == bidirectional; }));
-  };
-  check.require(!family.bidirectional || masked, "objective.kind", fmt::format("masked as model.arch is {}", family.name),
-                objective, fmt::format("write objective: masked, or choose {}", names(false)));
-  check.require(family.bidirectional || !masked, "objective.kind",
-                fmt::format("causal or prefix as model.arch is {}", family.name), objective,
-                fmt::format("masked needs model.arch {}", names(true)));
+  const ObjectiveRow& objective = row_of(config.objective.kind);
+  const std::vector<std::string_view> fitting =
+      objective_words([&](const ObjectiveRow& row) { return row.bidirectional == family.bidirectional; });
+  const std::string others =
+      either(family_names([&](const Family& each) { return each.bidirectional == objective.bidirectional; }));
+  check.require(objective.bidirectional == family.bidirectional, "objective.kind",
+                fmt::format("{} as model.arch is {}", either(fitting), family.name), std::string(objective.word),
+                family.bidirectional ? fmt::format("write objective: {}, or choose {}", either(fitting), others)
+                                     : fmt::format("{} needs model.arch {}", objective.word, others));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "base/number_formats.h"
 #include "base/units.h"
+#include "config/objective_table.h"
 #include "config/optimizer_table.h"
 #include "families/model_shape.h"
 #include "layout/layout.h"
@@ -32,12 +33,10 @@ struct ModelSettings {
   bool operator==(const ModelSettings&) const = default;
 };
 
-enum class Objective { causal, masked, prefix };
-
 struct ObjectiveSettings {
   Objective kind = Objective::causal;
-  double mask_fraction = 0.15;   // masked: share of the tokens that become targets
-  bool whole_words = false;      // masked: all pieces of a word or none
+  double mask_fraction = 0.15;   // with few_targets: share of the tokens that become targets
+  bool whole_words = false;      // with few_targets: all pieces of a word or none
   bool operator==(const ObjectiveSettings&) const = default;
 };
 

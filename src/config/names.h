@@ -8,8 +8,10 @@
 
 namespace megalith {
 
-constexpr std::array<std::string_view, 3> names_of(Objective) {
-  return {"causal", "masked", "prefix"};
+constexpr std::array<std::string_view, kObjectives.size()> names_of(Objective) {
+  std::array<std::string_view, kObjectives.size()> words;
+  for (size_t i = 0; i < words.size(); i++) words[i] = kObjectives[i].word;
+  return words;
 }
 constexpr std::array<std::string_view, 2> names_of(AttentionReach) {
   return {"sequence", "document"};

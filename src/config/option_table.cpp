@@ -1,5 +1,6 @@
 #include "config/options.h"
 
+#include "base/either.h"
 #include "config/curriculum_option.h"
 #include "config/data_options.h"
 #include "config/experts_options.h"
@@ -17,8 +18,14 @@ namespace {
 bool shape_comes_from_folder(const Config& c) {
   return !c.model.from.empty();
 }
-bool masked(const Config& c) {
-  return c.objective.kind == Objective::masked;
+// "What is predicted: the next token, masked tokens (bert), or ..."
+std::string what_is_predicted() {
+  std::string text = "What is predicted: ";
+  for (const ObjectiveRow& row : kObjectives) {
+    if (row.kind != kObjectives.front().kind) text += row.kind == kObjectives.back().kind ? ", or " : ", ";
+    text += row.predicted;
+  }
+  return text + ".";
 }
 
 Entry watchdog() {
@@ -122,18 +129,19 @@ std::vector<Option> model_options() {
 }
 
 std::vector<Option> objective_options() {
+  // Options have views of these.
+  static const std::string predicted = what_is_predicted();
+  static const std::string few =
+      "objective is " + either(objective_words([](const ObjectiveRow& row) { return row.few_targets; }));
+  const auto few_targets = [](const Config& c) { return row_of(c.objective.kind).few_targets; };
   return {
-      choice(
-          "objective.kind", FIELD(objective.kind), "causal",
-          "What is predicted: the next token, masked tokens (bert), or the next token after a prefix that is "
-          "read both ways.")
-          .short_form(),
+      choice("objective.kind", FIELD(objective.kind), "causal", predicted).short_form(),
       number("objective.mask_fraction", FIELD(objective.mask_fraction), inner_fraction(), "0.15",
              "Share of the tokens that become targets.")
-          .when("objective is masked", masked),
+          .when(few, few_targets),
       boolean("objective.whole_words", FIELD(objective.whole_words), "false",
               "Masks all pieces of a word or none.")
-          .when("objective is masked", masked),
+          .when(few, few_targets),
   };
 }
 

@@ -137,7 +137,7 @@ Batch Dataset::empty_batch(int64_t sequences, int64_t length) const {
   batch.length = length;
   batch.ids.resize(static_cast<size_t>(sequences * length));
   batch.targets.resize(batch.ids.size());
-  if (objective_->has_prefix()) batch.prefix.resize(static_cast<size_t>(sequences));
+  if (objective_->row().has_prefix) batch.prefix.resize(static_cast<size_t>(sequences));
   if (attention_ == AttentionReach::document) batch.document_begin.resize(batch.ids.size());
   return batch;
 }
@@ -166,7 +166,7 @@ void Dataset::mark_documents(const Source& source, std::span<int64_t> document_b
     const int64_t end = source.stream.document_end(source.begin + p) - source.begin;  // of p's document
     const int64_t inside = std::min(end, length);
     std::fill(document_begin.begin() + p, document_begin.begin() + inside, p);
-    if (end <= length && objective_->predicts_next()) targets[static_cast<size_t>(end - 1)] = kNoTarget;
+    if (end <= length && objective_->row().predicts_next) targets[static_cast<size_t>(end - 1)] = kNoTarget;
     p = inside;
   }
 }

@@ -14,6 +14,7 @@ namespace {
 // Every position predicts the next token.
 class CausalObjective final : public TrainingObjective {
  public:
+  CausalObjective() : TrainingObjective(Objective::causal) {}
   void write(std::span<const int64_t> tokens, const SampleKey&, const SequenceSlot& out) const override {
     std::copy_n(tokens.begin(), out.ids.size(), out.ids.begin());
     std::copy_n(tokens.begin() + 1, out.targets.size(), out.targets.begin());
@@ -25,7 +26,7 @@ class CausalObjective final : public TrainingObjective {
 // the prefix. P is uniform in [1, T - 1]: there are always at least two targets.
 class PrefixObjective final : public TrainingObjective {
  public:
-  bool has_prefix() const override { return true; }
+  PrefixObjective() : TrainingObjective(Objective::prefix) {}
   void write(std::span<const int64_t> tokens, const SampleKey& key, const SequenceSlot& out) const override {
     const auto length = static_cast<int64_t>(out.ids.size());
     Philox random(key.seed, RandomUse::prefix_length, key.sample, key.epoch);
@@ -49,7 +50,8 @@ int64_t targets_wanted(double fraction, int64_t tokens) {
 class MaskedObjective final : public TrainingObjective {
  public:
   MaskedObjective(const ObjectiveSettings& settings, const VocabularyFacts& vocabulary)
-      : fraction_(settings.mask_fraction),
+      : TrainingObjective(Objective::masked),
+        fraction_(settings.mask_fraction),
         whole_words_(settings.whole_words),
         mask_(*vocabulary.mask_token),
         special_(static_cast<size_t>(vocabulary.vocab_size)),
@@ -60,7 +62,6 @@ class MaskedObjective final : public TrainingObjective {
     }
   }
 
-  bool predicts_next() const override { return false; }
   void write(std::span<const int64_t> tokens, const SampleKey& key, const SequenceSlot& out) const override {
     const size_t length = out.ids.size();
     std::copy_n(tokens.begin(), length, out.ids.begin());
@@ -128,6 +129,25 @@ class MaskedObjective final : public TrainingObjective {
   std::vector<uint8_t> continues_;  // by id: goes on with the word of the token before
 };
 
+struct ObjectiveMaker {
+  Objective kind;
+  std::unique_ptr<TrainingObjective> (*make)(const ObjectiveSettings& settings, const VocabularyFacts& vocabulary);
+};
+
+template <class Made>
+std::unique_ptr<TrainingObjective> make_plain(const ObjectiveSettings&, const VocabularyFacts&) {
+  return std::make_unique<Made>();
+}
+
+constexpr ObjectiveMaker kMakers[] = {
+    {Objective::causal, make_plain<CausalObjective>},
+    {Objective::masked,
+     [](const ObjectiveSettings& settings, const VocabularyFacts& vocabulary) -> std::unique_ptr<TrainingObjective> {
+       return std::make_unique<MaskedObjective>(settings, vocabulary);
+     }},
+    {Objective::prefix, make_plain<PrefixObjective>},
+};
+
 }  // namespace
 
 VocabularyFacts facts_of(const Tokenizer& tokenizer) {
@@ -140,7 +160,7 @@ VocabularyFacts facts_of(const Tokenizer& tokenizer) {
 }
 
 int64_t most_targets(const ObjectiveSettings& settings, int64_t length) {
-  if (settings.kind != Objective::masked) return length;
+  if (!row_of(settings.kind).few_targets) return length;
   // Where no word is short enough, the shortest is taken whole: text has some of no more pieces than this in any sequence.
   constexpr int64_t kShortWord = 8;
   const int64_t wanted = targets_wanted(settings.mask_fraction, length);
@@ -149,28 +169,23 @@ int64_t most_targets(const ObjectiveSettings& settings, int64_t length) {
 
 std::unique_ptr<TrainingObjective> make_objective(const ObjectiveSettings& settings,
                                                   const VocabularyFacts& vocabulary, int64_t sequence) {
-  switch (settings.kind) {
-    case Objective::causal:
-      return std::make_unique<CausalObjective>();
-    case Objective::masked:
-      if (!vocabulary.mask_token)
-        throw UserError(
-            {.where = "",
-             .key = "objective",
-             .expected = "a tokenizer with a mask token ([MASK] or <mask>) for the masked objective",
-             .got = "a tokenizer without one",
-             .hint = "set data.tokenizer to BERT's, or use objective: causal"});
-      return std::make_unique<MaskedObjective>(settings, vocabulary);
-    case Objective::prefix:
-      if (sequence < 2)
-        throw UserError({.where = "",
-                         .key = "data.sequence",
-                         .expected = "at least 2 tokens for objective: prefix",
-                         .got = fmt::to_string(sequence),
-                         .hint = "the prefix takes one token and the rest another"});
-      return std::make_unique<PrefixObjective>();
-  }
-  MEGALITH_ASSERT(false, "objective {}", static_cast<int>(settings.kind));
+  const ObjectiveRow& row = row_of(settings.kind);
+  if (row.needs_mask && !vocabulary.mask_token)
+    throw UserError(
+        {.where = "",
+         .key = "objective",
+         .expected = fmt::format("a tokenizer with a mask token ([MASK] or <mask>) for the {} objective", row.word),
+         .got = "a tokenizer without one",
+         .hint = "set data.tokenizer to BERT's, or use objective: causal"});
+  if (row.has_prefix && sequence < 2)
+    throw UserError({.where = "",
+                     .key = "data.sequence",
+                     .expected = fmt::format("at least 2 tokens for objective: {}", row.word),
+                     .got = fmt::to_string(sequence),
+                     .hint = "the prefix takes one token and the rest another"});
+  for (const ObjectiveMaker& maker : kMakers)
+    if (maker.kind == settings.kind) return maker.make(settings, vocabulary);
+  MEGALITH_ASSERT(false, "data/objectives.cpp has no maker of {}", row.word);
 }
 
 }  // namespace megalith

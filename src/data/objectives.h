@@ -40,13 +40,15 @@ struct SequenceSlot {
 
 class TrainingObjective {
  public:
+  explicit TrainingObjective(Objective kind) : row_(row_of(kind)) {}
   virtual ~TrainingObjective() = default;
-  virtual bool has_prefix() const { return false; }
-  // Whether a position's target is the token after it.
-  virtual bool predicts_next() const { return true; }
+  const ObjectiveRow& row() const { return row_; }
   // `tokens` are T + 1: the sequence and the token after it. Thread-safe.
   virtual void write(std::span<const int64_t> tokens, const SampleKey& key,
                      const SequenceSlot& out) const = 0;
+
+ private:
+  const ObjectiveRow& row_;
 };
 
 // Throws UserError where the objective cannot work: masked without a mask token in the vocabulary, prefix

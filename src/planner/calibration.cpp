@@ -63,7 +63,7 @@ class Sample {
     const int64_t N = work.micro.tokens();
     pass_.sequences = work.micro.sequences;
     pass_.length = work.micro.length;
-    pass_.visibility = visibility_of(*work.shape.family, work.objective == Objective::prefix);
+    pass_.visibility = visibility_of(*work.shape.family, row_of(work.objective).has_prefix);
     pass_.prefix_B.assign(static_cast<size_t>(work.micro.sequences), work.micro.length / 2);
     pass_.dropout = work.shape.dropout.any();
     const auto targets = static_cast<int64_t>(static_cast<double>(N) * work.micro.target_fraction);

@@ -22,7 +22,7 @@ double target_fraction(const PlanInput& input) {
 MicroBatchShape micro_shape(const PlanInput& input, int64_t sequences, int64_t kept) {
   return {.sequences = sequences,
           .length = input.sequence,
-          .target_fraction = input.objective.kind == Objective::masked ? target_fraction(input) : 1,
+          .target_fraction = row_of(input.objective.kind).few_targets ? target_fraction(input) : 1,
           .micros = input.rank_batch() / sequences,
           .kept = kept,
           .dropping_layers = kept > 0 ? input.dropping_layers : std::vector<int64_t>{}};

@@ -17,7 +17,7 @@ std::string train_tokenizer(const Config& config, const std::function<void(const
                      "give the tokenizer that made the shards"});
   say(fmt::format("training a tokenizer of {} tokens", config.data.tokenizer.train_vocab));
   std::vector<std::string> special{"<|endoftext|>"};
-  if (config.objective.kind == Objective::masked) special.push_back("<|mask|>");
+  if (row_of(config.objective.kind).needs_mask) special.push_back("<|mask|>");
   BpeTrainerOptions options;
   options.corpus = corpus_options(config.data);
   return train_bpe(files, config.data.tokenizer.train_vocab, special, {}, options);

@@ -35,7 +35,7 @@ Sequence run(const TrainingObjective& objective, const std::vector<int64_t>& tok
   Sequence out;
   out.ids.resize(tokens.size() - 1, -7);
   out.targets.resize(tokens.size() - 1, -7);
-  objective.write(tokens, key, {out.ids, out.targets, objective.has_prefix() ? &out.prefix : nullptr});
+  objective.write(tokens, key, {out.ids, out.targets, objective.row().has_prefix ? &out.prefix : nullptr});
   return out;
 }
 
@@ -55,7 +55,7 @@ ObjectiveSettings masked(double fraction = 0.15, bool whole_words = false) {
 
 TEST(CausalObjective, EveryPositionPredictsTheNextToken) {
   auto objective = make_objective({}, vocabulary(), 3);
-  EXPECT_FALSE(objective->has_prefix());
+  EXPECT_FALSE(objective->row().has_prefix);
   Sequence out = run(*objective, {10, 11, 12, 13});
   EXPECT_EQ(out.ids, (std::vector<int64_t>{10, 11, 12}));
   EXPECT_EQ(out.targets, (std::vector<int64_t>{11, 12, 13}));
@@ -63,7 +63,7 @@ TEST(CausalObjective, EveryPositionPredictsTheNextToken) {
 
 TEST(PrefixObjective, OnlyTokensOutsideThePrefixAreTargets) {
   auto objective = make_objective({.kind = Objective::prefix}, vocabulary(), 5);
-  ASSERT_TRUE(objective->has_prefix());
+  ASSERT_TRUE(objective->row().has_prefix);
   const std::vector<int64_t> tokens{10, 11, 12, 13, 14, 15};
   std::map<int64_t, int> lengths;
   for (uint64_t sample = 0; sample < 4000; sample++) {

@@ -1,0 +1,58 @@
+// The objectives, one row each. Options, messages, planner and data ask the row, never for a name.
+// A new objective is an enumerator and a row here, and a class and a row in data/objectives.cpp.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+namespace megalith {
+
+enum class Objective { causal, masked, prefix };  // in the order of the rows
+
+struct ObjectiveRow {
+  Objective kind;
+  std::string_view word;       // objective.kind
+  std::string_view predicted;  // what is predicted: completes a sentence of the reference
+  bool bidirectional = false;  // for families whose positions see those after them; false: for the other families
+  bool predicts_next = true;   // the target of a position is the token after it
+  bool has_prefix = false;     // the first positions of each sequence see each other
+  bool needs_mask = false;     // replaces tokens by the tokenizer's mask token
+  bool few_targets = false;    // only objective.mask_fraction of the tokens are targets; reads objective.whole_words, too
+  bool random = false;         // inputs or targets are drawn: they follow from the seed
+};
+
+inline constexpr auto kObjectives = std::to_array<ObjectiveRow>({
+    {.kind = Objective::causal, .word = "causal", .predicted = "the next token"},
+    {.kind = Objective::masked,
+     .word = "masked",
+     .predicted = "masked tokens (bert)",
+     .bidirectional = true,
+     .predicts_next = false,
+     .needs_mask = true,
+     .few_targets = true,
+     .random = true},
+    {.kind = Objective::prefix,
+     .word = "prefix",
+     .predicted = "the next token after a prefix that is read both ways",
+     .has_prefix = true,
+     .random = true},
+});
+static_assert([] {
+  for (size_t i = 0; i < kObjectives.size(); i++)
+    if (kObjectives[i].kind != static_cast<Objective>(i)) return false;
+  return true;
+}(), "rows stand in the order of Objective");
+
+constexpr const ObjectiveRow& row_of(Objective kind) { return kObjectives[static_cast<size_t>(kind)]; }
+
+// Words of the objectives for which `chosen` is true, for messages.
+template <class Chosen>
+std::vector<std::string_view> objective_words(const Chosen& chosen) {
+  std::vector<std::string_view> words;
+  for (const ObjectiveRow& row : kObjectives)
+    if (chosen(row)) words.push_back(row.word);
+  return words;
+}
+
+}  // namespace megalith
