@@ -6,22 +6,22 @@
 #include "model/layers/dropout.h"
 #include "model/layers/feed_forward.h"
 #include "model/layers/norm.h"
-#include "model/layers/table.h"
 #include "model/layers/vocabulary_loss.h"
 #include "model/tensor_ops.h"
 #include "model/token_dropping.h"
+#include "model/token_embedding.h"
 
 namespace megalith::bert {
 namespace {
 
-class BertEmbedding : public EmbeddingBlock {
+class BertEmbedding : public TokenEmbedding {
  public:
-  using EmbeddingBlock::EmbeddingBlock;
+  using TokenEmbedding::TokenEmbedding;
 
   at::Tensor forward(const at::Tensor&, const Pass& pass, Tape* tape) override {
-    at::Tensor x_NC = words_.forward(pass);
+    at::Tensor x_NC = tokens_.forward(pass);
     x_NC.add_(types_.value[0]);  // every token is of the first type: text is packed, not paired
-    add_positions(positions_, x_NC, pass);
+    add_positions(*positions_, x_NC, pass);
     at::Tensor y_NC = norm_.forward(x_NC).y_NC;
     dropout_.drop(y_NC, pass);
     if (tape) tape->keep(std::move(x_NC));
@@ -32,25 +32,20 @@ class BertEmbedding : public EmbeddingBlock {
     at::Tensor x_NC = tape.take();
     at::Tensor g = norm_.backward(dropout_.backward(g_NC, pass), x_NC, norm_.forward(x_NC));
     types_.grad[0].add_(g.sum({0}, false, types_.grad.scalar_type()));
-    add_position_gradient(positions_, g, pass);
-    words_.backward(g, pass);
+    add_position_gradient(*positions_, g, pass);
+    tokens_.backward(g, pass);
     return {};
   }
 
-  Weight table() const override { return words_.weight; }
-  void fold() override { words_.fold(); }
-
  private:
   void bind_weights() override {
-    words_.weight = weight("word_embeddings.weight");
+    tokens_.weight = weight("word_embeddings.weight");
     positions_ = weight("position_embeddings.weight");
     types_ = weight("token_type_embeddings.weight");
     norm_ = {weight("LayerNorm.weight"), weight("LayerNorm.bias"), shape_.norm_eps};
   }
-  TokenTable words_{shape_, exchanges_};
-  Weight positions_, types_;
+  Weight types_;
   LayerNorm norm_;
-  DropPlace dropout_{shape_.dropout.embedding, RandomUse::embedding_dropout};
 };
 
 class BertLayer : public Block {

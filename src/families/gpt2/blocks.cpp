@@ -3,41 +3,21 @@
 #include "model/decoder_head.h"
 #include "model/decoder_layer.h"
 #include "model/layers/feed_forward.h"
-#include "model/layers/table.h"
 #include "model/token_dropping.h"
+#include "model/token_embedding.h"
 
 namespace megalith::gpt2 {
 namespace {
 
-class Gpt2Embedding : public EmbeddingBlock {
+class Gpt2Embedding : public TokenEmbedding {
  public:
-  using EmbeddingBlock::EmbeddingBlock;
-
-  at::Tensor forward(const at::Tensor&, const Pass& pass, Tape*) override {
-    at::Tensor x_NC = tokens_.forward(pass);
-    add_positions(positions_, x_NC, pass);
-    dropout_.drop(x_NC, pass);
-    return x_NC;
-  }
-
-  at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape&) override {
-    at::Tensor g = dropout_.backward(g_NC, pass);
-    add_position_gradient(positions_, g, pass);
-    tokens_.backward(g, pass);
-    return {};
-  }
-
-  Weight table() const override { return tokens_.weight; }
-  void fold() override { tokens_.fold(); }
+  using TokenEmbedding::TokenEmbedding;
 
  private:
   void bind_weights() override {
     tokens_.weight = weight("wte.weight");
     positions_ = weight("wpe.weight");
   }
-  TokenTable tokens_{shape_, exchanges_};
-  Weight positions_;
-  DropPlace dropout_{shape_.dropout.embedding, RandomUse::embedding_dropout};
 };
 
 class Gpt2Layer : public DecoderLayer<LayerNorm, GeluFeedForward> {

@@ -9,34 +9,18 @@
 #include "model/decoder_layer.h"
 #include "model/layers/experts.h"
 #include "model/layers/feed_forward.h"
-#include "model/layers/table.h"
 #include "model/token_dropping.h"
+#include "model/token_embedding.h"
 
 namespace megalith::llama {
 namespace {
 
-class LlamaEmbedding : public EmbeddingBlock {
+class LlamaEmbedding : public TokenEmbedding {
  public:
-  using EmbeddingBlock::EmbeddingBlock;
-
-  at::Tensor forward(const at::Tensor&, const Pass& pass, Tape*) override {
-    at::Tensor x_NC = tokens_.forward(pass);
-    dropout_.drop(x_NC, pass);
-    return x_NC;
-  }
-
-  at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape&) override {
-    tokens_.backward(dropout_.backward(g_NC, pass), pass);
-    return {};
-  }
-
-  Weight table() const override { return tokens_.weight; }
-  void fold() override { tokens_.fold(); }
+  using TokenEmbedding::TokenEmbedding;
 
  private:
   void bind_weights() override { tokens_.weight = weight("embed_tokens.weight"); }
-  TokenTable tokens_{shape_, exchanges_};
-  DropPlace dropout_{shape_.dropout.embedding, RandomUse::embedding_dropout};
 };
 
 template <class FeedForward>
