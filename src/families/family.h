@@ -71,8 +71,8 @@ struct Family {
   // Blocks from the embedding to the head, with the parameters that a rank of the mesh has. Offsets are set by
   // list_blocks. The order numbers the parameters, and random numbers follow from these numbers: never change it.
   std::vector<BlockSpec> (*parameters)(const ModelShape& shape, const Mesh& mesh) = nullptr;
-  // What a micro-batch costs in this block, on one rank. The block's own fields (name, parameters) are set by block_facts.
-  BlockFacts (*facts)(const BlockSpec& block, const RankSizes& sizes) = nullptr;
+  // What a micro-batch costs in this block, on one rank.
+  BlockCosts (*facts)(const BlockSpec& block, const RankSizes& sizes) = nullptr;
   HfNames (*hf_names)() = nullptr;
   // config.json without the keys that all families share (checkpoint/hf_config.h).
   void (*read_config)(const HfFields& fields, ModelShape& shape) = nullptr;

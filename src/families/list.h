@@ -12,7 +12,7 @@ namespace megalith {
   extern const Family name##_family;                                            \
   namespace name {                                                              \
   std::vector<BlockSpec> parameters(const ModelShape& shape, const Mesh& mesh); \
-  BlockFacts facts(const BlockSpec& block, const RankSizes& sizes);             \
+  BlockCosts facts(const BlockSpec& block, const RankSizes& sizes);             \
   HfNames hf_names();                                                           \
   void read_config(const HfFields& fields, ModelShape& shape);                  \
   void write_config(const ModelShape& shape, nlohmann::ordered_json& config);   \

@@ -39,7 +39,7 @@ int64_t attention_workspace(const RankSizes& r, const LayerForm& form) {
 // the norms left, the heads' output, the activation; what the stream's gradient was, and those of q, k, v and the
 // pre-activation. The workspace is the most that is there at a time, without all that is counted beside it: the tape,
 // those waiting, the gradient that comes in and the one that goes out.
-void add_deferring(BlockFacts& f, const RankSizes& r, const LayerForm& form) {
+void add_deferring(BlockCosts& f, const RankSizes& r, const LayerForm& form) {
   const int64_t e = r.e, N = r.N, S = r.S, C = r.C, A = r.A, X = r.X;
   const HalfFacts& half = form.half;
   const bool copies = r.shares_rows() || r.s.dropout.residual > 0;
@@ -70,7 +70,7 @@ void add_deferring(BlockFacts& f, const RankSizes& r, const LayerForm& form) {
 // axis the router's logits come together after attention's own exchanges.
 // A recomputation ends before the feed-forward half's last product, so it leaves out the exchanges of the result. The
 // second norm of a post-norm layer needs that result.
-void add_exchanges(BlockFacts& f, const RankSizes& r, const LayerForm& form) {
+void add_exchanges(BlockCosts& f, const RankSizes& r, const LayerForm& form) {
   if (form.half.routes && r.mesh.size(Axis::expert) > 1) {
     const int64_t one_way = form.half.expert_bytes;
     f.forward.exchanges[Axis::expert] = {4, 2 * one_way};
@@ -93,7 +93,7 @@ void add_exchanges(BlockFacts& f, const RankSizes& r, const LayerForm& form) {
 
 // Tensors are there unpacked while they are used; in the attention half those that are gone were smaller. Forward
 // has them all before they are packed, and the norm's output and the activation.
-void add_packing(BlockFacts& f, const RankSizes& r, const LayerForm& form) {
+void add_packing(BlockCosts& f, const RankSizes& r, const LayerForm& form) {
   const int64_t e = r.e, N = r.N, S = r.S, C = r.C, A = r.A, X = r.X, sums = kept_sums(form);
   const int64_t feed_forward = form.half.plain_bytes - form.half.saved_bytes + S * sums * r.kept.more(C);
   f.workspace_bytes = std::max({feed_forward_workspace(r, form) + feed_forward,
@@ -106,9 +106,9 @@ void add_packing(BlockFacts& f, const RankSizes& r, const LayerForm& form) {
 
 }  // namespace
 
-BlockFacts layer_facts(const RankSizes& r, const LayerForm& form) {
+BlockCosts layer_facts(const RankSizes& r, const LayerForm& form) {
   const int64_t e = r.e, N = r.N, S = r.S, C = r.C, A = r.A, X = r.X;
-  BlockFacts f;
+  BlockCosts f;
   const double products = 2.0 * static_cast<double>(N) * static_cast<double>(C * (X + A) + form.half.weights) + form.half.flop;
   const double scores = score_flop(r);
   f.forward.flop = products + scores;

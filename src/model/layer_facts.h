@@ -9,6 +9,6 @@ struct LayerForm {
   bool post_norm = false;  // norms come after each half (BERT); else before
 };
 
-BlockFacts layer_facts(const RankSizes& r, const LayerForm& form);
+BlockCosts layer_facts(const RankSizes& r, const LayerForm& form);
 
 }  // namespace megalith

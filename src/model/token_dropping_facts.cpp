@@ -8,11 +8,11 @@ namespace megalith {
 
 // The work is that of the rows that are kept, which are copied there and back. Where rows are split over ranks they lie
 // unevenly, and the most that may lie here counts.
-BlockFacts token_dropping_facts(const BlockSpec& spec, const RankSizes& r) {
+BlockCosts token_dropping_facts(const BlockSpec& spec, const RankSizes& r) {
   MicroBatchShape fewer = r.m;
   fewer.length = r.m.kept;
   const RankSizes kept{r.s, r.mesh, fewer, r.e, r.kept};
-  BlockFacts f = r.s.family->facts(spec, kept);
+  BlockCosts f = r.s.family->facts(spec, kept);
   const int64_t beside = f.saved_bytes + f.output_bytes;
   const int64_t e = r.e, C = r.C, here = e * r.S * C, rows = e * kept.S * C, all = e * fewer.tokens() * C;
   const bool tensor = r.mesh.size(Axis::tensor) > 1, context = r.mesh.size(Axis::context) > 1;

@@ -7,6 +7,6 @@
 namespace megalith {
 
 // `sizes` are those of all tokens; sizes.m.kept of each sequence go through the layer.
-BlockFacts token_dropping_facts(const BlockSpec& spec, const RankSizes& sizes);
+BlockCosts token_dropping_facts(const BlockSpec& spec, const RankSizes& sizes);
 
 }  // namespace megalith

@@ -45,14 +45,14 @@ Workload work_keeping(const PlanInput& input, int64_t micro_batch, int64_t kept)
 // Memory for steps of both kinds.
 void cover(std::vector<BlockFacts>& facts, const std::vector<BlockFacts>& others) {
   for (size_t b = 0; b < facts.size(); b++)
-    for (int64_t BlockFacts::* bytes :
-         {&BlockFacts::saved_bytes, &BlockFacts::attention_saved_bytes, &BlockFacts::workspace_bytes,
-          &BlockFacts::deferred_bytes, &BlockFacts::deferring_workspace_bytes, &BlockFacts::weight_gradient_workspace_bytes})
+    for (int64_t BlockCosts::* bytes :
+         {&BlockCosts::saved_bytes, &BlockCosts::attention_saved_bytes, &BlockCosts::workspace_bytes,
+          &BlockCosts::deferred_bytes, &BlockCosts::deferring_workspace_bytes, &BlockCosts::weight_gradient_workspace_bytes})
       facts[b].*bytes = std::max(facts[b].*bytes, others[b].*bytes);
 }
 
 // Optimizer state of one number an element, and what the engine's streaming of a block takes: see engine/residency.cpp, stream_updated.
-void describe_streaming(BlockFacts& f, const BlockSpec& spec, int64_t slots, Packing packing, bool narrow,
+void describe_streaming(BlockStorage& f, const BlockSpec& spec, int64_t slots, Packing packing, bool narrow,
                         Staging staging) {
   // The optimizer's, then the gradient; 16 bits: and the master. By kind and part: one stream takes all.
   std::vector<std::vector<StoredArray>> staged(static_cast<size_t>(slots) + (narrow ? 2 : 1));
@@ -75,7 +75,7 @@ void describe_streaming(BlockFacts& f, const BlockSpec& spec, int64_t slots, Pac
 
 // State of another form, of an optimizer that looks at whole parameters: it stays in memory, and so does a block while
 // it is updated.
-void describe_whole(BlockFacts& f, const BlockSpec& spec, const Optimizer& optimizer, bool narrow) {
+void describe_whole(BlockStorage& f, const BlockSpec& spec, const Optimizer& optimizer, bool narrow) {
   f.optimizer_streams = false;
   f.stream_bytes = (narrow ? 8 : 4) * spec.flat_size;
   f.values_disk_bytes = StoredArray{spec.flat_size}.disk_bytes();

@@ -46,7 +46,7 @@ BlockWork& BlockWork::operator-=(const BlockWork& other) {
   return *this;
 }
 
-BlockWork BlockFacts::again(Keep keep, bool with_output) const {
+BlockWork BlockCosts::again(Keep keep, bool with_output) const {
   BlockWork work = forward;
   if (keep == Keep::attention) work -= attention;
   if (!with_output) work -= output;

@@ -87,7 +87,7 @@ void write_config(const ModelShape& s, nlohmann::ordered_json& config) {
 }
 
 // facts.cpp
-BlockFacts facts(const BlockSpec& block, const RankSizes& sizes) {
+BlockCosts facts(const BlockSpec& block, const RankSizes& sizes) {
   switch (block.kind) {
     case BlockKind::embedding: return embedding_facts(sizes, {});
     case BlockKind::layer: return layer_facts(sizes, {.half = gelu_facts(sizes)});

@@ -6,7 +6,7 @@
 
 namespace megalith::gpt2 {
 
-BlockFacts facts(const BlockSpec& block, const RankSizes& sizes) {
+BlockCosts facts(const BlockSpec& block, const RankSizes& sizes) {
   switch (block.kind) {
     case BlockKind::embedding: return embedding_facts(sizes, {.learned_positions = true});
     case BlockKind::layer: return layer_facts(sizes, {.half = gelu_facts(sizes)});

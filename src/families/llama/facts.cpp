@@ -7,7 +7,7 @@
 
 namespace megalith::llama {
 
-BlockFacts facts(const BlockSpec& block, const RankSizes& sizes) {
+BlockCosts facts(const BlockSpec& block, const RankSizes& sizes) {
   switch (block.kind) {
     case BlockKind::embedding: return embedding_facts(sizes, {});
     case BlockKind::layer:

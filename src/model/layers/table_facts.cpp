@@ -16,9 +16,9 @@ int64_t workspace(const RankSizes& r, const EmbeddingForm& form) {
 
 }  // namespace
 
-BlockFacts embedding_facts(const RankSizes& r, const EmbeddingForm& form) {
+BlockCosts embedding_facts(const RankSizes& r, const EmbeddingForm& form) {
   const int64_t e = r.e, N = r.N, S = r.S, C = r.C;
-  BlockFacts f;
+  BlockCosts f;
   f.backward_uses_parameters = form.norm;
   f.output_bytes = e * S * C;
   f.forward.touched_bytes = e * (r.shares_rows() ? 3 * N + 3 * S : 4 * N) * C;

@@ -10,6 +10,6 @@ struct EmbeddingForm {
   bool norm = false;  // of the sum
 };
 
-BlockFacts embedding_facts(const RankSizes& r, const EmbeddingForm& form);
+BlockCosts embedding_facts(const RankSizes& r, const EmbeddingForm& form);
 
 }  // namespace megalith

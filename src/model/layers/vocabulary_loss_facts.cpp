@@ -12,9 +12,9 @@ int64_t vocabulary_chunk_rows(int64_t vocab, int64_t hidden) {
   return std::clamp<int64_t>(rows / 16 * 16, 32, 1024);
 }
 
-BlockFacts head_facts(const RankSizes& r, const HeadForm& form) {
+BlockCosts head_facts(const RankSizes& r, const HeadForm& form) {
   const int64_t e = r.e, N = r.N, S = r.S, C = r.C, V = r.V;
-  BlockFacts f;
+  BlockCosts f;
   const auto rows = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(N) * r.m.target_fraction + 0.999));
   const int64_t chunk = std::min(rows, vocabulary_chunk_rows(r.s.vocab, C)), mine = r.mine(rows);
   const double transform = form.transform ? static_cast<double>(C * C) : 0;

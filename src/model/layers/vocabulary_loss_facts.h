@@ -13,6 +13,6 @@ struct HeadForm {
   bool transform = false;  // a dense layer and GELU before the last norm (BERT)
 };
 
-BlockFacts head_facts(const RankSizes& r, const HeadForm& form = {});
+BlockCosts head_facts(const RankSizes& r, const HeadForm& form = {});
 
 }  // namespace megalith
