@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/enum_names.h"
 #include "schedule/passes/pipeline.h"
 #include "schedule/random_schedules.h"
 #include "schedule/passes/residency.h"
