@@ -19,8 +19,8 @@ void all_reduce_totals(StepState& step, const Op&) {
   std::vector<double> sums{totals.loss, totals.targets, totals.squares, totals.stops};
   sums.insert(sums.end(), totals.routing.begin(), totals.routing.end());
   groups.everyone().all_reduce(std::span<double>(sums));
-  step.totals = {.loss = sums[0], .targets = sums[1], .squares = sums[2], .stops = sums[3],
-                 .routing = {sums.begin() + 4, sums.end()}};
+  step.totals = StepTotals{.loss = sums[0], .targets = sums[1], .squares = sums[2], .stops = sums[3],
+                           .routing = {sums.begin() + 4, sums.end()}};
 }
 
 }  // namespace
