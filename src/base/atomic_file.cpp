@@ -1,6 +1,5 @@
 #include "base/atomic_file.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/new_file.h"
 
 namespace megalith {
 namespace {
@@ -26,8 +26,8 @@ void write_whole(int descriptor, std::string_view bytes, const std::filesystem::
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), aside_(path_) {
-  aside_ += fmt::format(".{}.tmp", ::getpid());
-  fd_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  aside_ += fmt::format(".{}.tmp", random_hex(8));
+  fd_ = create_file(aside_);
   if (fd_ < 0) throw_cannot("write", path_, errno);
 }
 

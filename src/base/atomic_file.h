@@ -1,4 +1,4 @@
-// A file that is written aside, from its beginning to its end, and goes unless it is given its name.
+// A file that is written aside, as NAME.RANDOM.tmp, from its beginning to its end, and goes unless it is given its name.
 #pragma once
 #include <filesystem>
 #include <string>

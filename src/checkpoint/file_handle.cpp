@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/new_file.h"
 
 namespace megalith {
 
@@ -21,7 +22,7 @@ FileHandle FileHandle::open_to_read(const std::filesystem::path& path) {
 }
 
 FileHandle FileHandle::create(const std::filesystem::path& path) {
-  FileHandle file(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), path);
+  FileHandle file(create_file(path), path);
   if (file.fd_ < 0) file.fail("create", errno);
   file.open_directly();
   return file;

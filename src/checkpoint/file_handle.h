@@ -17,7 +17,7 @@ class FileHandle {
  public:
   FileHandle() = default;
   static FileHandle open_to_read(const std::filesystem::path& path);  // UserError: missing, a directory, ...
-  static FileHandle create(const std::filesystem::path& path);         // Fault; replaces what was there
+  static FileHandle create(const std::filesystem::path& path);         // Fault, also if the name exists
   static FileHandle open_to_write(const std::filesystem::path& path);  // Fault; what is there stays
   ~FileHandle();
   FileHandle(FileHandle&& other) noexcept;

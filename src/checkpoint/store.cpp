@@ -1,12 +1,11 @@
 #include "checkpoint/store.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/new_file.h"
 #include "checkpoint/directory_lock.h"
 #include "checkpoint/verify.h"
 
@@ -29,7 +28,7 @@ std::vector<fs::path> entries(const fs::path& dir) {
 // Under another name first, so that a crash half-way leaves no checkpoint with files missing.
 void remove_checkpoint(const fs::path& dir) {
   fs::path aside = dir;
-  aside += fmt::format(".tmp-{}", ::getpid());
+  aside += fmt::format(".tmp-{}", random_hex(8));
   std::error_code error;
   fs::rename(dir, aside, error);
   fs::remove_all(error ? dir : aside, error);

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/new_file.h"
 
 namespace megalith {
 namespace {
@@ -46,7 +47,7 @@ CheckpointWriter::CheckpointWriter(fs::path final_dir, std::vector<FileSpec> fil
     : final_dir_(std::move(final_dir)) {
   if (!final_dir_.has_filename()) final_dir_ = final_dir_.parent_path();  // "dir/" means dir
   aside_ = final_dir_;
-  aside_ += fmt::format(".tmp-{}", ::getpid());
+  aside_ += fmt::format(".tmp-{}", random_hex(8));
   try {
     begin(files, small_files);
   } catch (...) {
@@ -83,13 +84,7 @@ void CheckpointWriter::begin(const std::vector<FileSpec>& files,
   std::error_code error;
   const fs::path parent = final_dir_.parent_path();
   if (!parent.empty() && fs::create_directories(parent, error)) sync_directory(parent.parent_path());
-  if (::mkdir(aside_.c_str(), 0755) != 0) {
-    if (errno != EEXIST) fail(aside_, "create it", errno);
-    // Left by a dead process that had our id, unless a living writer holds it.
-    if (!DirectoryLock(aside_).held()) fail(aside_, "write it", EBUSY);
-    fs::remove_all(aside_, error);
-    if (::mkdir(aside_.c_str(), 0755) != 0) fail(aside_, "create it", errno);
-  }
+  if (::mkdir(aside_.c_str(), 0777) != 0) fail(aside_, "create it", errno);
   made_ = true;
   lock_.emplace(aside_);
   for (const FileSpec& spec : files) open(spec);

@@ -49,7 +49,7 @@ void check_new_folder(const std::filesystem::path& dir);
 
 class CheckpointWriter {
  public:
-  // Makes `<final_dir>.tmp-<pid>`, reserves the space of all files and writes headers and small files.
+  // Makes `<final_dir>.tmp-<random>`, reserves the space of all files and writes headers and small files.
   // Throws Fault (disk full, read-only, ...), here and everywhere below; the aside directory goes with the
   // writer.
   CheckpointWriter(std::filesystem::path final_dir, std::vector<FileSpec> files,

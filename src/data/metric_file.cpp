@@ -1,6 +1,5 @@
 #include "data/metric_file.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/new_file.h"
 #include "data/deepspeed_index.h"
 
 namespace megalith {
@@ -135,7 +135,7 @@ bool has_metric(const std::filesystem::path& path, const MetricSubject& subject)
 
 MetricWriter::MetricWriter(std::filesystem::path path, int64_t samples)
     : path_(std::move(path)), aside_(path_.string() + ".part"), samples_(samples) {
-  fd_ = ::open(aside_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  fd_ = open_or_create_file(aside_);
   if (fd_ < 0) throw_cannot("write", aside_, errno);
 }
 

@@ -1,15 +1,14 @@
 #include "engine/stream_trial.h"
 
 #include <c10/core/InferenceMode.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <functional>
 #include <future>
 #include <vector>
 
 #include "base/error.h"
+#include "base/new_file.h"
 #include "base/stopwatch.h"
 #include "engine/block_store.h"
 #include "engine/chunk_stream.h"
@@ -40,9 +39,8 @@ TransferSpeed try_transfer(int64_t arrays, const std::function<void(int64_t chun
 }
 
 StreamSpeeds try_here(const std::filesystem::path& folder, const IoMethod& way) {
-  static std::atomic<int> number{0};
   enum : int64_t { mean, square, value, gradient, kinds };
-  SpillFile file(folder / fmt::format("trial-{}-{}{}", ::getpid(), number++, kSpillSuffix), kinds * kMany * kSpillChunk,
+  SpillFile file(folder / fmt::format("trial-{}{}", random_hex(8), kSpillSuffix), kinds * kMany * kSpillChunk,
                  way);
   const auto queue = make_disk_queue(way, kSpillDepth);
   const at::Tensor values = disk_buffer(kMany * kStateChunk);

@@ -5,16 +5,15 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <exception>
 #include <span>
 #include <thread>
 
 #include "base/error.h"
+#include "base/new_file.h"
 #include "base/stopwatch.h"
 #include "memory/disk_queue.h"
 #include "memory/spill_folder.h"
@@ -100,8 +99,7 @@ int64_t size_to_measure(const std::filesystem::path& folder) {
 }  // namespace
 
 DiskSpeed measure_disk(const std::filesystem::path& folder, const IoMethod& way, double seconds) {
-  static std::atomic<int> number{0};
-  SpillFile file(folder / fmt::format("speed-{}-{}{}", ::getpid(), number++, kSpillSuffix),
+  SpillFile file(folder / fmt::format("speed-{}{}", random_hex(8), kSpillSuffix),
                  size_to_measure(folder), way);
   // The first writing of a file is slower than all later ones: the file system notes that there is data now.
   const int64_t bytes = std::max(2 * kExtent, go_over(file, way, 0, file.bytes(), true, 2 * seconds, true));

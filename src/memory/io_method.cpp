@@ -1,14 +1,12 @@
 #include "memory/io_method.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <span>
 
 #include "base/error.h"
+#include "base/new_file.h"
 #include "memory/disk_queue.h"
 #include "memory/spill_folder.h"
 
@@ -22,9 +20,8 @@ std::string name_of_way(const IoMethod& way) {
 
 // Three requests of two lengths, written, wiped, read back. Throws whatever goes wrong.
 void try_way(const std::filesystem::path& folder, const IoMethod& way) {
-  static std::atomic<int> number{0};
   constexpr int64_t kBytes = 2 * kSpillChunk + kDiskAlign;
-  SpillFile file(folder / fmt::format("try-{}-{}{}", ::getpid(), number++, kSpillSuffix), kBytes, way);
+  SpillFile file(folder / fmt::format("try-{}{}", random_hex(8), kSpillSuffix), kBytes, way);
   std::unique_ptr<void, void (*)(void*)> memory(std::aligned_alloc(kDiskAlign, kBytes), std::free);
   MEGALITH_ASSERT(memory);
   std::span<std::byte> bytes(static_cast<std::byte*>(memory.get()), kBytes);

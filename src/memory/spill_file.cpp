@@ -38,7 +38,7 @@ int take_space(int descriptor, int64_t bytes, int64_t free) {
 SpillFile::SpillFile(std::filesystem::path path, int64_t bytes, const IoMethod& way, int64_t unit)
     : path_(std::move(path)), bytes_((bytes + kDiskAlign - 1) / kDiskAlign * kDiskAlign), unit_(unit) {
   MEGALITH_ASSERT(bytes > 0 && unit > 0 && unit % kDiskAlign == 0);
-  const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | (way.direct ? O_DIRECT : 0);
+  const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | (way.direct ? O_DIRECT : 0);
   descriptor_ = ::open(path_.c_str(), flags, 0600);
   if (descriptor_ < 0)
     throw UserError({"", "memory.spill", "a folder to write to",

@@ -1,6 +1,5 @@
 #include "memory/spill_folder.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -10,6 +9,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/new_file.h"
 #include "base/units.h"
 
 namespace megalith {
@@ -70,7 +70,7 @@ SpillFolder::SpillFolder(std::filesystem::path folder, DiskWays allowed)
 void SpillFolder::lock() {
   const auto path = folder_ / kLockName;
   while (true) {
-    lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    lock_ = open_or_create_file(path);
     if (lock_ < 0) refuse_folder(folder_, "a folder to write to", std::strerror(errno));
     if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
       const int error = errno;

@@ -1,13 +1,13 @@
 #include "planner/calibration.h"
 
 #include <c10/core/InferenceMode.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <functional>
 #include <optional>
 #include <thread>
 
+#include "base/new_file.h"
 #include "base/stopwatch.h"
 #include "config/names.h"
 #include "data/batch.h"
@@ -156,8 +156,8 @@ double host_memory_speed() {
 
 // Bytes a second written and made durable, over 64 MiB.
 double disk_write_speed(const std::filesystem::path& directory) {
-  std::filesystem::path path = directory / fmt::format(".megalith-disk-{}.tmp", ::getpid());
-  int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  std::filesystem::path path = directory / fmt::format(".megalith-disk-{}.tmp", random_hex(8));
+  int fd = create_file(path, kPrivateMode);
   if (fd < 0) return 0;
   std::vector<char> buffer(size_t{4} << 20, 'm');
   int64_t written = 0;

@@ -1,6 +1,5 @@
 #include "report/tensorboard.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/new_file.h"
 #include "report/crc32c.h"
 
 namespace megalith {
@@ -120,7 +120,7 @@ TensorBoardLog::TensorBoardLog(const std::filesystem::path& directory, int64_t r
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
   path_ = directory / fmt::format("{}{:010}.{}.{}", kPrefix, next_second(directory), host, ::getpid());
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  fd_ = create_file(path_);
   if (fd_ < 0)
     throw UserError({path_.string(), "", "", "", fmt::format("cannot write: {}", std::strerror(errno))});
   write_record(event_at(0).text(3, "brain.Event:2").bytes());  // Event.file_version

@@ -1,6 +1,5 @@
 #include "run/run_directory.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -8,6 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/new_file.h"
 
 namespace megalith {
 
@@ -19,7 +19,7 @@ RunDirectory::RunDirectory(const std::filesystem::path& path, bool leads) : path
     throw UserError({"", "run.dir", "a directory that can be written", path_.string(), reason});
   };
   if (error) refuse(error.message());
-  lock_ = ::open((path_ / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  lock_ = open_or_create_file(path_ / ".lock");
   if (lock_ < 0) refuse(std::strerror(errno));
   if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     ::close(lock_);

@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/new_file.h"
 #include "text/shards.h"
 
 namespace megalith {
@@ -24,7 +24,7 @@ constexpr int64_t kLongestSequence = 1 << 30;
 constexpr uint32_t kEndsDocument = uint32_t{1} << 31;
 
 int open_for_writing(const std::filesystem::path& path) {
-  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  int fd = open_or_create_file(path);
   if (fd < 0) throw_cannot("write", path, errno);
   return fd;
 }

@@ -1,7 +1,5 @@
 #include "train/remote_hosts.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -9,6 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/new_file.h"
 
 namespace megalith {
 namespace {
@@ -48,7 +47,7 @@ nlohmann::json files_of(const std::filesystem::path& path) {
 }  // namespace
 
 RemoteHosts::RemoteHosts(World& world, const std::filesystem::path& folder) : world_(world) {
-  const std::filesystem::path token = folder / fmt::format(".seen-{}", world.broadcast(fmt::format("{}", ::getpid()), 0));
+  const std::filesystem::path token = folder / fmt::format(".seen-{}", world.broadcast(world.rank() == 0 ? random_hex(8) : "", 0));
   if (world.rank() == 0) write_file_atomically(token, "");
   world.barrier();
   const std::vector<std::string> seen = world.all_gather(std::filesystem::exists(token) ? "yes" : "");

@@ -31,7 +31,7 @@ void expect_whole(const std::filesystem::path& folder, uint32_t seed) {
   std::vector<std::byte> content(kSize);
   std::mt19937 random(seed);
   for (std::byte& b : content) b = static_cast<std::byte>(random());
-  FileHandle file = FileHandle::create(folder / "file");
+  FileHandle file = FileHandle::create(folder / std::to_string(seed));
   file.reserve(kSize);
   const std::vector<int64_t> at = cuts(kSize, seed);
   {
