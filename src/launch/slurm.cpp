@@ -4,11 +4,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "launch/process.h"
 
 namespace megalith::launch {
@@ -16,11 +22,56 @@ namespace {
 
 // Before the time limit, so that the ranks can save.
 constexpr int kWarning_s = 120;
+constexpr std::string_view kNodeAddress = "NodeAddr=";
 
+// For the shell.
 std::string quoted(const std::string& word) {
   std::string text = "'";
   for (char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
   return text + "'";
+}
+
+// For sbatch, which reads quotes and backslashes in its lines in its own way.
+std::string sbatch_quoted(const std::string& value) {
+  constexpr const char* kPlain = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_./:=,%@+-";
+  if (value.find_first_not_of(kPlain) == std::string::npos) return value;
+  std::string text = "\"";
+  for (char c : value) text += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+  return text + "\"";
+}
+
+void check_text(const std::string& key, const std::string& text) {
+  const auto is_control = [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; };
+  if (std::none_of(text.begin(), text.end(), is_control)) return;
+  throw UserError({"", key, "text without control characters, as it becomes part of the job's script",
+                   print_ascii_json(nlohmann::json(text)), ""});
+}
+
+void check_texts(const SlurmJob& job) {
+  check_text("run.dir", job.name);
+  check_text("--time", job.time);
+  check_text("--partition", job.partition);
+  check_text("--account", job.account);
+  check_text("run.dir", job.output.string());
+  check_text("current folder", job.folder.string());
+  for (const std::string& each : job.options) check_text("--sbatch", each);
+  for (const std::string& word : job.command) check_text("command line", word);
+}
+
+// What a program wrote to its standard output and error, and how it ended.
+std::pair<std::string, int> output_of(const std::vector<std::string>& command) {
+  int out[2];
+  if (::pipe2(out, O_CLOEXEC) != 0) throw Fault(fmt::format("no pipe for {}: {}", command.front(), std::strerror(errno)));
+  const pid_t pid = spawn(command, {{}, out[1], 0, out[1]});
+  ::close(out[1]);
+  std::string said;
+  char buffer[4096];
+  for (ssize_t got; (got = ::read(out[0], buffer, sizeof buffer)) > 0 || (got < 0 && errno == EINTR);)
+    if (got > 0) said.append(buffer, static_cast<size_t>(got));
+  ::close(out[0]);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return {said, status};
 }
 
 bool in_path(const std::string& program) {
@@ -40,9 +91,10 @@ std::string one_line(std::string text) {
 }  // namespace
 
 std::string batch_script(const SlurmJob& job) {
+  check_texts(job);
   std::string text = "#!/bin/sh\n";
   auto option = [&](const std::string& name, const std::string& value) {
-    if (!value.empty()) text += fmt::format("#SBATCH --{}={}\n", name, value);
+    if (!value.empty()) text += fmt::format("#SBATCH --{}={}\n", name, sbatch_quoted(value));
   };
   option("job-name", job.name);
   option("nodes", fmt::format("{}", job.nodes));
@@ -64,19 +116,20 @@ std::string submit(const std::filesystem::path& script) {
   if (!in_path("sbatch"))
     throw UserError({"", "sbatch", "Slurm's sbatch in PATH, which takes the job", "none",
                      fmt::format("hand in {} where there is one (Debian: apt install slurm-client)", script.string())});
-  int out[2];
-  if (::pipe2(out, O_CLOEXEC) != 0) throw Fault("no pipe for sbatch");
-  const pid_t pid = spawn({"sbatch", "--parsable", script.string()}, {{}, out[1], 0, out[1]});
-  ::close(out[1]);
-  std::string said;
-  char buffer[4096];
-  for (ssize_t got; (got = ::read(out[0], buffer, sizeof buffer)) > 0 || (got < 0 && errno == EINTR);)
-    if (got > 0) said.append(buffer, static_cast<size_t>(got));
-  ::close(out[0]);
-  int status = 0;
-  ::waitpid(pid, &status, 0);
+  const auto [said, status] = output_of({"sbatch", "--parsable", script.string()});
   if (status != 0) throw UserError({script.string(), "", "a job that Slurm takes", one_line(said), ""});
   return said.substr(0, said.find_first_of(";\n"));  // NUMBER[;CLUSTER]
+}
+
+std::vector<std::string> addresses_of_nodes() {
+  const char* nodes = std::getenv("SLURM_JOB_NODELIST");
+  if (!nodes || !in_path("scontrol")) return {};
+  const auto [said, status] = output_of({"scontrol", "--oneliner", "show", "node", nodes});
+  std::vector<std::string> addresses;
+  std::istringstream words(status == 0 ? said : "");
+  for (std::string word; words >> word;)
+    if (word.starts_with(kNodeAddress)) addresses.push_back(word.substr(kNodeAddress.size()));
+  return addresses;
 }
 
 }  // namespace megalith::launch

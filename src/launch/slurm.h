@@ -16,9 +16,13 @@ struct SlurmJob {
   std::vector<std::string> command;        // megalith train ..., without --ranks
 };
 
+// UserError if a text has control characters: a line break would begin another line of the script.
 std::string batch_script(const SlurmJob& job);
 
 // The job's number. UserError when there is no sbatch in PATH or it refuses the script, in its own words.
 std::string submit(const std::filesystem::path& script);
+
+// Inside a job: how Slurm reaches its nodes, names or addresses. Empty if Slurm does not say.
+std::vector<std::string> addresses_of_nodes();
 
 }  // namespace megalith::launch

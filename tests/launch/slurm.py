@@ -173,6 +173,15 @@ def the_script_says_what_was_asked_for(space):
     assert last.stdout.splitlines() == [str(MEGALITH), "train", "run.yaml", "train.lr=0.5", "run.dir=it's here", "--ranks", "8"]
 
 
+def a_line_break_is_no_way_into_the_script(space):
+    space.yaml("run")
+    words = [str(MEGALITH), "submit", "run.yaml", "--nodes", "1", "--ranks-per-node", "1", "--dry-run"]
+    for more in (["--partition", "p\ntouch hacked"], ["run.dir=runs/x\ntouch hacked"]):
+        done = subprocess.run([*words, *more], cwd=space.root, capture_output=True, text=True)
+        assert done.returncode == 2 and "without control characters" in done.stderr, done.stderr
+        assert not list(space.root.glob("**/submit.sh")), "a script was written"
+
+
 def a_job_on_two_nodes(space):
     with Cluster(space) as cluster:
         script = cluster.script("--steps", 20)
@@ -225,7 +234,7 @@ def submit_hands_it_in(space):
         assert "invalid partition" in refused, refused
 
 
-CASES = [without_slurm_it_says_so, the_script_says_what_was_asked_for]
+CASES = [without_slurm_it_says_so, the_script_says_what_was_asked_for, a_line_break_is_no_way_into_the_script]
 missing = [name for name in (*DAEMONS, "sbatch", "srun") if not program(name)]
 if not missing and os.geteuid() == 0:
     run_cases([*CASES, a_job_on_two_nodes, srun_joins, submit_hands_it_in])
