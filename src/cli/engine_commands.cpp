@@ -32,7 +32,8 @@ Command train_command(const EngineCommands* engine) {
                  {run_path(a->path), run_overrides(a->overrides),
                   {"--ranks", &a->ranks, "start so many processes, watch them, start them again after a crash", {.least = 1}},
                   {"--hosts", &a->hosts, "where: names with numbers of ranks, a:2,b:2, each reached by ssh; else this host",
-                   {.needs = "--ranks"}}}});
+                   {.needs = "--ranks"}},
+                  {"--interface", &a->interface, kInterfaceHelp, {.needs = "--ranks"}}}});
 }
 
 Command memory_command(const EngineCommands* engine) {

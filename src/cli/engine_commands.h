@@ -13,7 +13,7 @@ struct TrainArguments {
   std::string path;
   std::vector<std::string> overrides;
   int ranks = 0;
-  std::string hosts;
+  std::string hosts, interface;
 };
 
 struct OutlookArguments {  // memory, simulate

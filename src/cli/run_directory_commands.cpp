@@ -20,12 +20,12 @@ struct SubmitArguments {
   std::string path;
   std::vector<std::string> overrides;
   launch::SlurmJob job;
+  std::string interface;
   bool dry_run = false;
 };
 
 CommandResult submit(const CommandContext& context, const SubmitArguments& a) {
   const Config config = load_config(a.path, a.overrides);
-  make_run_directory(config.run.dir);
   const std::filesystem::path run_dir = std::filesystem::absolute(config.run.dir);
   launch::SlurmJob job = a.job;
   job.name = run_dir.filename().string();
@@ -33,8 +33,10 @@ CommandResult submit(const CommandContext& context, const SubmitArguments& a) {
   job.output = run_dir / "slurm-%j.txt";
   job.command = {launch::own_path(), "train", a.path};
   job.command.insert(job.command.end(), a.overrides.begin(), a.overrides.end());
-  const std::string script = (run_dir / "submit.sh").string();
-  write_file_atomically(script, launch::batch_script(job));
+  if (!a.interface.empty()) job.command.insert(job.command.end(), {"--interface", a.interface});
+  const std::string script = (run_dir / "submit.sh").string(), text = launch::batch_script(job);
+  make_run_directory(config.run.dir);
+  write_file_atomically(script, text);
   if (a.dry_run) {
     print(context, script + "\n");
     return {ExitCode::done, {{"script", script}}};
@@ -90,6 +92,7 @@ Command submit_command() {
            {"--partition", &a->job.partition, "partition"},
            {"--account", &a->job.account, "account"},
            {"--sbatch", &a->job.options, "a further option of sbatch, as --sbatch=--constraint=avx512; may be repeated"},
+           {"--interface", &a->interface, kInterfaceHelp},
            {"--dry-run", &a->dry_run, "write the script only"}},
           [a](const CommandContext& context) { return submit(context, *a); }};
 }

@@ -10,6 +10,10 @@
 
 namespace megalith {
 
+// --interface of train and submit.
+inline constexpr const char* kInterfaceHelp =
+    "several hosts: interface or address of the first host to listen on; default: the one that leads to the other hosts";
+
 inline CommandOption run_path(std::string& path) {
   return {"RUN.yaml", &path, "the run's settings", {.required = true}};
 }

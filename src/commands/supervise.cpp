@@ -24,13 +24,12 @@ int most_ranks(const Config& config, int available) {
 
 }  // namespace
 
-CommandResult supervise_training(const Config& config, int ranks, const std::string& hosts,
-                                 std::vector<std::string> command) {
-  resolve_layout(config, ranks);  // refuses an impossible layout before anything is started
+CommandResult supervise_training(const Config& config, const StartedRanks& started, std::vector<std::string> command) {
+  resolve_layout(config, started.ranks);  // refuses an impossible layout before anything is started
   make_run_directory(config.run.dir);
   const std::filesystem::path run_dir = config.run.dir;
   log::to_file((run_dir / "log.txt").string());
-  launch::Job job{std::move(command), ranks, launch::parse_hosts(hosts), config.run.restarts, config.run.watchdog, run_dir,
+  launch::Job job{std::move(command), started.ranks, launch::parse_hosts(started.hosts), started.interface, config.run.restarts, config.run.watchdog, run_dir,
                   [=] {
                     auto found = latest_valid(run_dir / "checkpoints", [](const std::string&) {});
                     return found ? found->dir.string() : "";

@@ -8,8 +8,12 @@
 
 namespace megalith {
 
+struct StartedRanks {
+  int ranks = 1;
+  std::string hosts, interface;  // as on the command line; empty: this host, or what a Slurm job has
+};
+
 // `train --ranks N`: this process becomes the supervisor of ranks that run `command`.
-CommandResult supervise_training(const Config& config, int ranks, const std::string& hosts,
-                                 std::vector<std::string> command);
+CommandResult supervise_training(const Config& config, const StartedRanks& started, std::vector<std::string> command);
 
 }  // namespace megalith

@@ -38,7 +38,7 @@ CommandResult run_train(const CommandContext& context, const TrainArguments& a) 
                      fmt::format("{}", a.ranks), "leave it out"});
   if (started.role == launch::Role::alone && (a.ranks > 1 || !a.hosts.empty()))
     return from_run_file(a.path, a.overrides, [&](const Config& config) {
-      return supervise_training(config, a.ranks, a.hosts, context.command);
+      return supervise_training(config, {a.ranks, a.hosts, a.interface}, context.command);
     });
   std::unique_ptr<World> world;
   TrainResult result = from_run_file(a.path, a.overrides, [&](const Config& config) {

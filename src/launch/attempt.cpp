@@ -19,10 +19,14 @@
 
 #include "base/log.h"
 #include "launch/environment.h"
+#include "launch/host_link.h"
+#include "launch/network.h"
 #include "launch/process.h"
 #include "launch/rank_table.h"
 #include "launch/diagnosis.h"
 #include "launch/host_monitor.h"
+#include "launch/slurm.h"
+#include "launch/supervisor.h"
 
 namespace megalith::launch {
 namespace {
@@ -31,10 +35,8 @@ constexpr int kListen_ms = 100;
 constexpr double kLongestLook_s = 1;   // counted between two looks: more means that we were suspended
 constexpr double kTrouble_s = 4;       // for mpirun to end a run in which a rank died
 constexpr double kHostSilence_s = 4;   // of another host
-constexpr double kSettle_s = 1;        // for the wardens' last words
+constexpr double kSettle_s = 1;        // for the monitors' last words
 constexpr double kPatience_s = 3;      // for mpirun to end the ranks
-
-bool is_set(const std::string& name) { return std::getenv(name.c_str()) != nullptr; }
 
 std::string terminal() {
   const char* name = ::isatty(STDERR_FILENO) ? ::ttyname(STDERR_FILENO) : nullptr;
@@ -46,6 +48,14 @@ std::string what_it_did(const RankView& rank) {
   return fmt::format("at step {} in {}", rank.step, describe(rank.lanes.front()));
 }
 
+// In a Slurm job without --hosts, Slurm knows where its nodes are.
+std::vector<std::string> names_of_hosts(const std::vector<HostSlots>& hosts) {
+  if (hosts.empty()) return addresses_of_nodes();
+  std::vector<std::string> names;
+  for (const HostSlots& host : hosts) names.push_back(host.host);
+  return names;
+}
+
 }  // namespace
 
 Attempt::Attempt(AttemptSettings settings, StopRequests& requests)
@@ -53,36 +63,41 @@ Attempt::Attempt(AttemptSettings settings, StopRequests& requests)
 
 Attempt::~Attempt() {
   end(0);
-  hosts_.clear();  // the wardens clear up
-  if (warden_ > 0) ::waitpid(warden_, nullptr, 0);
+  hosts_.clear();  // the monitors clear up
+  if (monitor_ > 0) ::waitpid(monitor_, nullptr, 0);
   kill_descendants();
   if (words_fd_ >= 0) ::close(words_fd_);
 }
 
 void Attempt::start() {
-  const std::string mpirun = find_mpirun();
+  const std::string mpirun = find_mpirun(), guard = bind_guard_path();
+  std::optional<Network> network;
+  if (settings_.several_hosts)
+    network = choose_network(settings_.interface, own_addresses(), routes_to(names_of_hosts(settings_.hosts)));
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what loses its parent below us stays below us
-  folder_.emplace(token_);
+  folder_.emplace(run_);
   int pair[2], words[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0 || ::pipe2(words, O_CLOEXEC) != 0)
     throw Fault(fmt::format("no socket for the ranks' supervisor: {}", std::strerror(errno)));
   std::fflush(nullptr);
-  warden_ = fork_host_monitor(pair[1], *folder_, MonitorPlace::beside_supervisor);
+  monitor_ = fork_host_monitor(pair[1], *folder_, MonitorPlace::beside_supervisor);
   ::close(pair[1]);
   hosts_.push_back({host_name(), MessageLine(pair[0]), {}, 0, false});
-  if (settings_.several_hosts) listener_.emplace();
-
-  SupervisorAddress address{token_, host_identity(), {}, 0};
-  if (listener_) {
-    address.addresses = own_addresses();
-    address.port = listener_->port;
+  SupervisorAddress address{run_, host_identity(), {}, 0, {}};
+  MpirunCall call{settings_.ranks, settings_.hosts, settings_.several_hosts, kLoopback, settings_.command,
+                  run_folder_path(run_), {}};
+  if (network) {
+    address.secret = new_secret();
+    door_.emplace(network->address, address.secret);
+    address.address = network->address;
+    address.port = door_->port();
+    call.networks = network->included;
   }
-  MpirunCall call{settings_.ranks, settings_.hosts, settings_.several_hosts, settings_.command, run_folder_path(token_),
-                  {{kSupervisorVariable, address.text()}}};
+  call.environment.emplace_back(kSupervisorVariable, address.text());
   if (std::string name = terminal(); !name.empty()) call.environment.emplace_back(kTerminalVariable, name);
   words_fd_ = words[0];
   ::fcntl(words_fd_, F_SETFL, O_NONBLOCK);
-  SpawnOptions options{mpirun_environment(call, ::geteuid() == 0, is_set), words[1], SIGTERM};
+  SpawnOptions options{mpirun_environment(call, guard, ::geteuid() == 0, ::getenv), words[1], SIGTERM};
   mpirun_ = spawn(mpirun_command(mpirun, call), options);
   ::close(words[1]);
   hosts_.front().line.send({{"launcher", mpirun_}});
@@ -108,12 +123,14 @@ Outcome Attempt::run() {
 
 void Attempt::wait_and_listen() {
   std::vector<pollfd> wait{{requests_.descriptor(), POLLIN, 0}, {words_fd_, POLLIN, 0}};
-  if (listener_) wait.push_back({listener_->socket, POLLIN, 0});
+  if (door_) door_->add_to(wait);
   for (const Host& host : hosts_)
     if (host.line.open()) wait.push_back({host.line.socket(), POLLIN, 0});
   ::poll(wait.data(), wait.size(), kListen_ms);
   keep_words();
-  if (listener_) admit();
+  if (door_)
+    for (const Door::Guest& guest : door_->admit(monotonic_seconds()))
+      hosts_.push_back({guest.host, MessageLine(guest.socket), {}, 0, true});
   for (Host& host : hosts_) hear(host);
 }
 
@@ -135,21 +152,12 @@ void Attempt::keep_words() {
     std::ofstream(settings_.run_dir / "log-mpirun.txt", std::ios::app) << says_.own().substr(own_before);
 }
 
-void Attempt::admit() {
-  for (int socket; (socket = ::accept4(listener_->socket, nullptr, nullptr, SOCK_CLOEXEC)) >= 0;)
-    hosts_.push_back({"", MessageLine(socket), {}, 0, true});
-}
-
 void Attempt::hear(Host& host) {
   for (const nlohmann::json& message : host.line.receive()) {
     host.silent_s = 0;
-    if (host.name.empty()) {
-      if (message.value("token", "") != token_) return host.line.close();  // a stranger
-      host.name = message.value("host", "?");
-    } else if (message.contains("ranks")) {
-      host.ranks.clear();
-      for (const nlohmann::json& rank : message["ranks"]) host.ranks.push_back(rank_view(rank));
-    }
+    if (!message.contains("ranks")) continue;
+    host.ranks.clear();
+    for (const nlohmann::json& rank : message["ranks"]) host.ranks.push_back(rank_view(rank));
   }
 }
 
@@ -185,7 +193,6 @@ void Attempt::judge(double passed_s) {
   if (trouble_s_ > kTrouble_s) return end(kPatience_s);
 
   for (Host& host : hosts_) {
-    if (host.name.empty()) continue;
     host.silent_s += passed_s;
     if (host.away) host.line.send(nlohmann::json::object());
     const bool over = std::all_of(host.ranks.begin(), host.ranks.end(), [](const RankView& r) { return r.ended(); });

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "launch/door.h"
 #include "launch/host_folder.h"
-#include "launch/host_link.h"
 #include "launch/message_line.h"
 #include "launch/mpirun.h"
 #include "launch/rank_view.h"
@@ -20,6 +20,7 @@ struct AttemptSettings {
   int ranks = 1;
   std::vector<HostSlots> hosts;      // empty: this one, or what a Slurm job has
   bool several_hosts = false;
+  std::string interface;             // --interface; empty: what leads to the other hosts
   int64_t watchdog = 0;              // run.watchdog
   std::filesystem::path run_dir;     // for mpirun's own words
 };
@@ -46,9 +47,9 @@ class Attempt {
   Outcome run();
 
  private:
-  // A host's warden, at the other end.
+  // A host's monitor, at the other end.
   struct Host {
-    std::string name;  // empty until it said hello
+    std::string name;
     MessageLine line;
     std::vector<RankView> ranks;
     double silent_s = 0;
@@ -57,7 +58,6 @@ class Attempt {
   void start();
   void wait_and_listen();      // up to a tenth of a second
   void hear(Host& host);
-  void admit();                // a warden from another host
   void pass_signals_on();
   void judge(double passed_s); // whether this must end
   void end(double patience_s); // mpirun, and with it the ranks
@@ -69,11 +69,11 @@ class Attempt {
 
   AttemptSettings settings_;
   StopRequests& requests_;
-  std::string token_ = new_token();
+  std::string run_ = new_run_name();
   std::optional<HostFolder> folder_;
-  std::optional<Listener> listener_;
+  std::optional<Door> door_;
   std::vector<Host> hosts_;
-  pid_t warden_ = -1, mpirun_ = -1;
+  pid_t monitor_ = -1, mpirun_ = -1;
   int words_fd_ = -1;                // mpirun's stderr
   std::optional<int> status_;        // mpirun's, once it is gone
   double since_end_s_ = 0;           // since mpirun is gone

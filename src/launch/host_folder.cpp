@@ -6,9 +6,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <random>
 
 #include "base/error.h"
+#include "base/new_file.h"
 #include "launch/environment.h"
 
 namespace megalith::launch {
@@ -25,19 +25,22 @@ std::string prefix() { return fmt::format("megalith-{}-", ::getuid()); }
 
 }  // namespace
 
-std::filesystem::path run_folder_path(const std::string& token) { return base() / (prefix() + token); }
+std::filesystem::path run_folder_path(const std::string& run) { return base() / (prefix() + run); }
 
-std::filesystem::path host_folder_path(const std::string& token) { return run_folder_path(token) / host_name(); }
+std::filesystem::path host_folder_path(const std::string& run) { return run_folder_path(run) / host_name(); }
 
-HostFolder::HostFolder(const std::string& token) : path_(host_folder_path(token)) {
-  std::error_code error;
-  std::filesystem::create_directories(path_, error);
-  if (!error) std::filesystem::permissions(path_.parent_path(), std::filesystem::perms::owner_all, error);
-  if (!error) {
-    lock_ = ::open((path_ / kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (lock_ < 0 || ::flock(lock_, LOCK_EX | LOCK_NB) != 0) error.assign(errno, std::generic_category());
-  }
-  if (error) throw Fault(fmt::format("folder {} for this run's status: {}", path_.string(), error.message()));
+std::filesystem::path make_host_folder(const std::string& run) {
+  make_private_folder(run_folder_path(run));
+  make_private_folder(host_folder_path(run));
+  return host_folder_path(run);
+}
+
+HostFolder::HostFolder(const std::string& run) : path_(make_host_folder(run)) {
+  lock_ = open_or_create_file(path_ / kLock, kPrivateMode);
+  if (lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
+  const int error = errno;
+  if (lock_ >= 0) ::close(lock_);
+  throw Fault(fmt::format("folder {} for this run's status: {}", path_.string(), std::strerror(error)));
 }
 
 HostFolder::~HostFolder() {
@@ -54,7 +57,7 @@ void HostFolder::remove() const {
 void remove_left_over_folders() {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(base(), error)) {
-    if (!entry.path().filename().string().starts_with(prefix())) continue;
+    if (!entry.path().filename().string().starts_with(prefix()) || !is_private_folder(entry.path())) continue;
     int held = 0, free = 0;
     std::error_code ignored;
     for (const auto& host : std::filesystem::directory_iterator(entry.path(), ignored)) {
@@ -67,9 +70,6 @@ void remove_left_over_folders() {
   }
 }
 
-std::string new_token() {
-  std::random_device random;
-  return fmt::format("{}-{:08x}{:08x}", ::getpid(), random(), random());
-}
+std::string new_run_name() { return fmt::format("{}-{}", ::getpid(), random_hex(8)); }
 
 }  // namespace megalith::launch

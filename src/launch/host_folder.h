@@ -7,14 +7,16 @@
 
 namespace megalith::launch {
 
-// `token` names the run, the same on all hosts.
-std::filesystem::path run_folder_path(const std::string& token);
-std::filesystem::path host_folder_path(const std::string& token);  // this host's part
+// `run` names this start of the run, the same on all hosts. Everybody can list the names; only this user can enter the
+// folders.
+std::filesystem::path run_folder_path(const std::string& run);
+std::filesystem::path host_folder_path(const std::string& run);  // this host's part
+std::filesystem::path make_host_folder(const std::string& run);  // Fault if it cannot be made, or others can enter it
 
 class HostFolder {
  public:
-  explicit HostFolder(const std::string& token);  // makes and locks it; Fault when it cannot
-  ~HostFolder();                                  // leaves the lock; `remove` removes
+  explicit HostFolder(const std::string& run);  // makes and locks it; Fault when it cannot
+  ~HostFolder();                                // leaves the lock; `remove` removes
   HostFolder(const HostFolder&) = delete;
   HostFolder& operator=(const HostFolder&) = delete;
   const std::filesystem::path& path() const { return path_; }
@@ -27,6 +29,6 @@ class HostFolder {
 };
 
 void remove_left_over_folders();  // of this user
-std::string new_token();
+std::string new_run_name();
 
 }  // namespace megalith::launch

@@ -46,12 +46,12 @@ void fork_host_watch(const HostFolder& folder, int64_t seconds, const std::files
   fork_beside(/*detached=*/true, {folder.lock(), STDERR_FILENO}, [&] { watch(folder, seconds, log_file); });
 }
 
-std::string joined_token() {
-  std::string token = "joined";
+std::string joined_run_name() {
+  std::string run = "joined";
   for (const char* name : {"PMIX_NAMESPACE", "SLURM_JOB_ID", "SLURM_STEP_ID", "PMI_JOBID"})
-    if (const char* value = std::getenv(name)) token += fmt::format("-{}", value);
-  std::replace_if(token.begin(), token.end(), [](unsigned char c) { return !std::isalnum(c) && c != '-'; }, '.');
-  return token;
+    if (const char* value = std::getenv(name)) run += fmt::format("-{}", value);
+  std::replace_if(run.begin(), run.end(), [](unsigned char c) { return !std::isalnum(c) && c != '-'; }, '.');
+  return run;
 }
 
 }  // namespace megalith::launch

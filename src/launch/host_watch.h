@@ -12,6 +12,6 @@ namespace megalith::launch {
 void fork_host_watch(const HostFolder& folder, int64_t seconds, const std::filesystem::path& log_file);
 
 // What this start of the run is called, the same for all ranks of it: from what mpirun or srun say.
-std::string joined_token();
+std::string joined_run_name();
 
 }  // namespace megalith::launch

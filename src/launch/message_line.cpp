@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -14,6 +15,7 @@ namespace megalith::launch {
 namespace {
 
 constexpr size_t kTooMuch = 16 << 20;  // bytes that the other side has not taken: it is not there any more
+constexpr size_t kMostMessages = 256;  // taken at a time: the rest stays with the kernel, which slows the sender down
 
 }  // namespace
 
@@ -48,22 +50,29 @@ void MessageLine::flush() {
   if (outgoing_.size() > kTooMuch) open_ = false;
 }
 
+void MessageLine::take_lines(std::vector<nlohmann::json>& messages) {
+  size_t begin = 0;
+  for (size_t end; (end = incoming_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    nlohmann::json message = try_parse_json(std::string_view(incoming_).substr(begin, end - begin));
+    if (message.is_object()) messages.push_back(std::move(message));
+    else open_ = false;  // not one of ours
+  }
+  incoming_.erase(0, begin);
+  if (incoming_.size() > kLongestLine) open_ = false;
+}
+
 std::vector<nlohmann::json> MessageLine::receive() {
   std::vector<nlohmann::json> messages;
   char buffer[65536];
-  while (open_) {
-    const ssize_t got = ::recv(socket_, buffer, sizeof buffer, 0);
+  while (open_ && messages.size() < kMostMessages) {
+    const size_t room = std::min(sizeof buffer, kLongestLine + 1 - incoming_.size());
+    const ssize_t got = ::recv(socket_, buffer, room, 0);
     if (got > 0) incoming_.append(buffer, static_cast<size_t>(got));
     else if (got == 0) open_ = false;
     else if (errno == EAGAIN) break;
     else if (errno != EINTR) open_ = false;
+    take_lines(messages);
   }
-  for (size_t end; (end = incoming_.find('\n')) != std::string::npos; incoming_.erase(0, end + 1)) {
-    nlohmann::json message = try_parse_json(std::string_view(incoming_).substr(0, end));
-    if (message.is_object()) messages.push_back(std::move(message));
-    else open_ = false;  // not one of ours
-  }
-  if (incoming_.size() > kTooMuch) open_ = false;
   flush();
   return messages;
 }

@@ -6,6 +6,8 @@
 
 namespace megalith::launch {
 
+inline constexpr size_t kLongestLine = 4 << 20;  // bytes: a host of a thousand ranks has a tenth of it
+
 class MessageLine {
  public:
   explicit MessageLine(int socket);  // owns it
@@ -23,6 +25,7 @@ class MessageLine {
 
  private:
   void flush();
+  void take_lines(std::vector<nlohmann::json>& messages);
   int socket_ = -1;
   bool open_ = true;
   std::string incoming_, outgoing_;

@@ -46,20 +46,29 @@ std::vector<std::string> mpirun_command(const std::string& mpirun, const MpirunC
   return words;
 }
 
-std::vector<std::pair<std::string, std::string>> mpirun_environment(const MpirunCall& call, bool root,
-                                                                    bool (*is_set)(const std::string&)) {
-  std::vector<std::pair<std::string, std::string>> settings{
+Variables mpirun_environment(const MpirunCall& call, const std::string& guard, bool root,
+                             const std::function<const char*(const char*)>& get) {
+  const bool guarded = !call.several_hosts || (!get("OMPI_MCA_oob_tcp_if_include") && !get("OMPI_MCA_btl_tcp_if_include"));
+  const char* others = get("LD_PRELOAD");
+  const Variables guard_settings{{"LD_PRELOAD", others && *others ? fmt::format("{}:{}", guard, others) : guard},
+                                {"MEGALITH_BIND", call.networks}};
+  Variables settings{
       {"OMPI_MCA_mpi_yield_when_idle", "1"},            // a rank that waits leaves its core to one that computes
       {"OMPI_MCA_orte_tmpdir_base", call.folder.string()},
       {"OMPI_MCA_odls_base_num_threads", "0"},          // ranks are the main thread's children: it ends last
+      {"OMPI_MCA_oob_tcp_if_include", call.networks},
+      {"OMPI_MCA_btl_tcp_if_include", call.networks},
   };
   if (!call.several_hosts) {
-    settings.insert(settings.end(), {{"OMPI_MCA_pml", "ob1"},
-                                     {"OMPI_MCA_btl", "self,vader"},
-                                     {"OMPI_MCA_oob_tcp_if_include", "127.0.0.0/8"}});
+    settings.insert(settings.end(), {{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "self,vader"}});
+  } else if (guarded) {
+    std::string agent = "env";  // the daemons of other hosts are started over ssh, which passes no environment
+    for (const auto& [name, value] : guard_settings) agent += fmt::format(" {}={}", name, value);
+    settings.emplace_back("OMPI_MCA_orte_launch_agent", agent + " orted");
   }
   if (root) settings.insert(settings.end(), {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}});
-  std::erase_if(settings, [&](const auto& setting) { return is_set(setting.first); });
+  std::erase_if(settings, [&](const auto& setting) { return get(setting.first.c_str()) != nullptr; });
+  if (guarded) settings.insert(settings.end(), guard_settings.begin(), guard_settings.end());
   settings.insert(settings.end(), call.environment.begin(), call.environment.end());
   return settings;
 }

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/new_file.h"
 #include "launch/host_link.h"
 #include "launch/host_watch.h"
 #include "launch/process.h"
@@ -20,7 +21,7 @@ namespace megalith::launch {
 namespace {
 
 void redirect(int fd, const char* path, int flags) {
-  const int file = ::open(path, flags | O_CLOEXEC, 0644);
+  const int file = ::open(path, flags | O_CLOEXEC, kSharedMode);
   if (file < 0) return;
   ::dup2(file, fd);
   ::close(file);
@@ -38,10 +39,10 @@ void RankProcess::join_supervisor() {
   if (parent == "mpirun" || parent == "orterun" || parent == "orted") ::prctl(PR_SET_PDEATHSIG, SIGKILL);
 
   const SupervisorAddress supervisor = SupervisorAddress::parse(std::getenv(kSupervisorVariable));
-  const std::filesystem::path folder = host_folder_path(supervisor.token);
+  const std::filesystem::path folder = make_host_folder(supervisor.run);
   const bool away = supervisor.host != host_identity();
   if (away && environment_.local_rank == 0) {
-    HostFolder made(supervisor.token);
+    HostFolder made(supervisor.run);
     fork_host_monitor(connect_to_supervisor(supervisor), made, MonitorPlace::away);
   }
   share_page(folder);
@@ -54,7 +55,6 @@ void RankProcess::join_supervisor() {
 }
 
 void RankProcess::share_page(const std::filesystem::path& folder) {
-  std::filesystem::create_directories(folder);
   page_.share(page_file(folder, environment_.rank), environment_.rank);
 }
 
@@ -64,8 +64,8 @@ void RankProcess::begin(const RunSettings& run) {
   std::error_code error;
   std::filesystem::create_directories(run_dir, error);
   if (environment_.role == Role::joined) {
-    share_page(host_folder_path(joined_token()));
-    if (environment_.local_rank == 0) fork_host_watch(HostFolder(joined_token()), run.watchdog, run_dir / "log.txt");
+    share_page(make_host_folder(joined_run_name()));
+    if (environment_.local_rank == 0) fork_host_watch(HostFolder(joined_run_name()), run.watchdog, run_dir / "log.txt");
   }
   if (environment_.rank == 0) return;
   const std::string file = (run_dir / fmt::format("log-{}.txt", environment_.rank)).string();

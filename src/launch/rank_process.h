@@ -13,7 +13,7 @@ class RankProcess {
  public:
   // To be made before MPI starts and before there are threads. A process alone has a page that nobody reads.
   // Under a supervisor: makes the page, dies with its launcher, keeps OpenMPI's shared memory where the supervisor
-  // removes it, and on another host than the supervisor's starts that host's warden (the first rank there does).
+  // removes it, and on another host than the supervisor's starts that host's monitor (the first rank there does).
   explicit RankProcess(const Environment& environment);
 
   const Environment& environment() const { return environment_; }

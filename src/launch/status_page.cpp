@@ -11,6 +11,7 @@
 #include <ctime>
 #include <new>
 
+#include "base/new_file.h"
 #include "launch/process.h"
 #include "launch/published.h"
 
@@ -55,7 +56,8 @@ StatusPage::Layout* construct(void* memory, int rank) {
 }
 
 void* map_shared(const std::filesystem::path& file) {
-  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  ::unlink(file.c_str());  // of a run that had the same name: its readers keep what they have
+  const int fd = create_file(file, kPrivateMode);
   // Room is taken now: a full file system would otherwise show as SIGBUS at the first write.
   int error = fd < 0 ? errno : ::posix_fallocate(fd, 0, sizeof(StatusPage::Layout));
   void* memory = MAP_FAILED;

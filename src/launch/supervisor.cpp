@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* kFront = "megalith";
 constexpr const char* kEngine = "megalith-engine";
+constexpr const char* kBindGuard = "libmegalith-bind.so";
 
 int slurm_nodes() {
   const char* nodes = std::getenv("SLURM_JOB_ID") ? std::getenv("SLURM_JOB_NUM_NODES") : nullptr;
@@ -37,7 +38,7 @@ Ending supervise(Job job) {
   StopRequests requests;
   for (int64_t restarts = 0;; restarts++) {
     const bool several_hosts = job.hosts.size() > 1 || (job.hosts.empty() && slurm_nodes() > 1);
-    Outcome outcome = Attempt({job.command, job.ranks, job.hosts, several_hosts, job.watchdog, job.run_dir}, requests).run();
+    Outcome outcome = Attempt({job.command, job.ranks, job.hosts, several_hosts, job.interface, job.watchdog, job.run_dir}, requests).run();
     switch (outcome.kind) {
       case Outcome::Kind::ended: return {outcome.code, ""};
       case Outcome::Kind::stopped: return {ExitCode::interrupted, outcome.message};
@@ -72,6 +73,16 @@ std::string own_path() {
 }
 
 std::string engine_path() { return std::filesystem::path(own_path()).parent_path() / kEngine; }
+
+std::string bind_guard_path() {
+  const std::string path = std::filesystem::path(own_path()).parent_path() / kBindGuard;
+  const char* expected = "a library beside megalith, which keeps OpenMPI from listening on all addresses";
+  if (::access(path.c_str(), R_OK) != 0) throw UserError({"", path, expected, "none", "build or install megalith again"});
+  if (path.find_first_of(" :") != std::string::npos)
+    throw UserError({"", path, "a path without spaces and colons, which separate libraries to load", path,
+                     "move megalith to another folder"});
+  return path;
+}
 
 std::vector<std::string> own_command(int argc, char** argv) {
   std::vector<std::string> command{own_path()};

@@ -14,6 +14,7 @@ struct Job {
   std::vector<std::string> command;  // of a rank: this program with its own arguments
   int ranks = 1;
   std::vector<HostSlots> hosts;      // empty: this host, or what a Slurm job has
+  std::string interface;             // --interface: the network of several hosts; empty: what leads to them
   int64_t restarts = 3, watchdog = 0;  // run.restarts, run.watchdog
   std::filesystem::path run_dir;
   // The newest valid checkpoint; empty: none.
@@ -35,6 +36,8 @@ Ending supervise(Job job);
 std::string own_path();
 // The engine program, which lies beside this one.
 std::string engine_path();
+// The library of src/bind_guard.cpp, which lies beside this program. UserError if OpenMPI cannot load it.
+std::string bind_guard_path();
 std::vector<std::string> own_command(int argc, char** argv);
 
 }  // namespace megalith::launch

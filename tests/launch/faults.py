@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from launching import BINARY, Run, processes, run_cases, shared_files, wait_for
+from launching import BINARY, Run, below, listening, processes, run_cases, shared_files, wait_for
 
 
 def it_runs(space):
@@ -44,6 +44,24 @@ def all_shared_memory_is_in_the_folder_that_goes(space):
         assert len(files) > 1, f"not even pages and segments: {files}"  # or this looks in the wrong place
         for path in files:
             assert any(path.startswith(f"{folder}/") for folder in run.folders()), path
+    run.process.terminate()
+    run.end(130)
+
+
+def nothing_is_open_to_others(space):
+    """Not to other hosts, and not to other users of this one."""
+    run = Run(space, "--steps", 1000)
+    run.wait_for_step(3)
+    addresses = listening(below(run.process.pid))
+    assert "mpirun" in addresses.values(), f"not even mpirun: {addresses}"  # or this looks in the wrong place
+    assert set(addresses) <= {"127.0.0.1", "::1"}, addresses
+    for folder in run.folders():
+        for path in (folder, *folder.iterdir()):
+            assert path.stat().st_mode & 0o777 == 0o700, f"{path} has mode {path.stat().st_mode:o}"
+        files = [path for path in (folder / os.uname().nodename).iterdir() if path.is_file()]
+        assert len(files) > 3, f"no lock, pages and segments: {files}"
+        for path in files:
+            assert path.stat().st_mode & 0o777 == 0o600, f"{path} has mode {path.stat().st_mode:o}"
     run.process.terminate()
     run.end(130)
 
@@ -197,6 +215,7 @@ run_cases(
         it_runs,
         a_killed_rank_is_noticed_and_the_run_goes_on,
         all_shared_memory_is_in_the_folder_that_goes,
+        nothing_is_open_to_others,
         without_a_checkpoint_it_begins_anew,
         restarts_are_counted,
         a_process_that_just_ends_is_a_crash,

@@ -2,6 +2,7 @@
 hosts.py FAKE_RUN MEGALITH"""
 
 import contextlib
+import json
 import os
 import pathlib
 import shutil
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import threading
 
-from launching import Run, run_cases, skip, wait_for
+from launching import BINARY, Run, listening, run_cases, skip, wait_for
 from support import assert_same_run
 
 if os.geteuid() != 0:
@@ -100,6 +101,10 @@ class Hosts:
             subprocess.run(["ip", "netns", "delete", name], capture_output=True)
             shutil.rmtree(f"/etc/netns/{name}", ignore_errors=True)
 
+    def pids(self, host):
+        done = subprocess.run(["ip", "netns", "pids", self.spaces[host]], capture_output=True, text=True, check=True)
+        return [int(word) for word in done.stdout.split()]
+
     def cut(self):
         ip("-n", self.spaces["a"], "link", "set", "cable", "down")
 
@@ -120,6 +125,28 @@ class Hosts:
         return done.stderr
 
 
+# Says what it is told to where the supervisor listens, and waits for the end.
+STRANGER = """
+import socket, sys
+with socket.create_connection((sys.argv[1], int(sys.argv[2])), 30) as line:
+    line.settimeout(30)
+    try:
+        line.sendall(sys.argv[3].encode() + b"\\n")
+        while line.recv(65536):
+            pass
+    except (ConnectionResetError, BrokenPipeError):
+        pass
+print("closed")
+"""
+
+
+def environment_of(pid, name):
+    for word in pathlib.Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0"):
+        if word.startswith(f"{name}="):
+            return word.partition("=")[2]
+    raise AssertionError(f"process {pid} has no {name}")
+
+
 def on_host(pid):
     """The name of the host that a process is on: its UTS namespace says."""
     return subprocess.run(
@@ -134,6 +161,45 @@ def four_ranks_on_two_hosts(space):
         assert [on_host(run.pid(r)) for r in range(4)] == ["a", "a", "b", "b"]
         result = run.end(0)
         assert "beginning at step 0 on 4 ranks" in result.stderr and result.stdout == '{"steps": 40}\n', result.stderr
+
+
+def only_the_hosts_of_the_run_are_let_in(space):
+    """Sockets are on the hosts' network, the secret is on no command line, and a stranger is shown out."""
+    with Hosts(space) as hosts:
+        run = hosts.run(space, "--steps", 100000, "--every", 1000000)
+        run.wait_for_step(3)
+        mine = [pid for host in "ab" for pid in hosts.pids(host)]
+        names = {pathlib.Path(f"/proc/{pid}/comm").read_text().strip() for pid in mine}
+        assert {"mpirun", "orted", BINARY.name} <= names, names
+        addresses = listening(mine)
+        assert set(addresses) - {"127.0.0.1", "::1"} == set(hosts.addresses.values()), addresses
+        supervisor = environment_of(run.pid(3), "MEGALITH_SUPERVISOR")
+        settings = json.loads(supervisor)
+        assert len(settings["secret"]) == 64 and settings["address"] == hosts.addresses["a"], "no secret for ranks of host b"
+        for pid in mine:
+            line = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+            assert settings["secret"] not in line, line
+        for file in (*run.dir.iterdir(), run.err, run.out):
+            assert settings["secret"] not in file.read_text(errors="replace"), file
+        for words in ('{"token": 5}', '{"host": "b", "challenge": 1, "proof": []}', "x" * 100000):
+            said = subprocess.run(
+                [*hosts.on("b"), sys.executable, "-c", STRANGER, settings["address"], str(settings["port"]), words],
+                capture_output=True, text=True, timeout=60,
+            )  # fmt: skip
+            assert said.stdout == "closed\n", said
+        steps = run.steps()[-1]
+        run.wait_for_step(steps + 5)
+        run.process.terminate()
+        run.end(130)
+
+
+def a_named_network_is_used(space):
+    with Hosts(space) as hosts:
+        run = hosts.run(space, "--interface", "cable")
+        run.end(0)
+        run = hosts.run(space, "--interface", "eth7", name="none")
+        said = run.end(2).stderr
+        assert "--interface" in said and "cable (10.201.77.1)" in said, said
 
 
 def training_gives_the_numbers_of_one_host(space):
@@ -225,6 +291,8 @@ def a_killed_supervisor_leaves_nothing_on_either_host(space):
 run_cases(
     [
         four_ranks_on_two_hosts,
+        only_the_hosts_of_the_run_are_let_in,
+        a_named_network_is_used,
         training_gives_the_numbers_of_one_host,
         hosts_without_a_shared_file_system,
         a_rank_that_dies_on_the_other_host,

@@ -7,6 +7,7 @@ add_executable(fake_run tests/launch/tools/fake_run.cpp)
 target_compile_options(fake_run PRIVATE ${MEGALITH_WARNINGS})
 target_compile_definitions(fake_run PRIVATE OMPI_SKIP_MPICXX)
 target_link_libraries(fake_run PRIVATE megalith_launch MPI::MPI_C CLI11::CLI11)
+add_dependencies(fake_run megalith-bind)
 
 function(launch_test name script)
   add_test(NAME launch.${name} COMMAND ${LAUNCH_PYTHON} ${CMAKE_SOURCE_DIR}/tests/launch/${script}.py ${ARGN})

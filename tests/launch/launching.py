@@ -1,7 +1,9 @@
 """What the tests of the launcher share: runs without training (fake_run), and what they must not leave behind."""
 
+import contextlib
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 
@@ -74,6 +76,37 @@ def shared_files(pid):
     for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         found.add(os.readlink(entry))
     return {p for p in found if p.startswith(("/dev/shm/", "/tmp/ompi", "/tmp/pmix")) and not p.endswith(" (deleted)")}
+
+
+def below(root):
+    """A process and all below it."""
+    parents = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    found = [root]
+    for pid in found:
+        found += [child for child, parent in parents.items() if parent == pid]
+    return found
+
+
+def listening(pids):
+    """Addresses that processes listen on, as {address: name of the process}; what `ss -ltnp` says."""
+    found = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):  # it has ended
+            inodes = {os.readlink(fd) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir()}
+            name = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+            for file, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
+                for line in pathlib.Path(f"/proc/{pid}/net/{file}").read_text().splitlines()[1:]:
+                    words = line.split()
+                    if words[3] != "0A" or f"socket:[{words[9]}]" not in inodes:  # 0A: listening
+                        continue
+                    words_of_host_order = bytes.fromhex(words[1].split(":")[0])
+                    address = b"".join(words_of_host_order[i : i + 4][::-1] for i in range(0, len(words_of_host_order), 4))
+                    found[socket.inet_ntop(family, address)] = name
+    return found
 
 
 def processes(mark):

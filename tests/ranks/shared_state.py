@@ -15,7 +15,7 @@ PARAMETER_BYTES = 4
 
 
 def ranks_of(run):
-    """Processes of this run that share state of their own: not the supervisor, its warden or mpirun."""
+    """Processes of this run that share state of their own: not the supervisor, its monitor or mpirun."""
     found = []
     for process in Path("/proc").iterdir():
         try:

@@ -27,7 +27,7 @@ struct Settings {
   std::filesystem::path dir;
   int ranks = 0, steps = 20, step_ms = 20;
   int64_t restarts = 3, watchdog = 0, every = 5;
-  std::string hosts;
+  std::string hosts, interface;
   std::vector<std::string> faults;
   int least_ranks = 1;  // that the layout can do with
 };
@@ -159,6 +159,7 @@ int run_supervisor(const Settings& settings, int argc, char** argv) {
   Job job{own_command(argc, argv),
           settings.ranks,
           parse_hosts(settings.hosts),
+          settings.interface,
           settings.restarts,
           settings.watchdog,
           settings.dir,
@@ -185,6 +186,7 @@ int main(int argc, char** argv) {
   app.add_option("--watchdog", settings.watchdog);
   app.add_option("--every", settings.every);
   app.add_option("--hosts", settings.hosts);
+  app.add_option("--interface", settings.interface);
   app.add_option("--fault", settings.faults);
   app.add_option("--least-ranks", settings.least_ranks);
   CLI11_PARSE(app, argc, argv);
