@@ -17,7 +17,15 @@ enum class ExitCode : int {
   interrupted = 130,       // stopped by a signal, after saving
 };
 
-// The user's mistake, in five parts. Empty parts are left out of the message:
+// Cuts the middle out of a text that is too long for a message, and says how long it was. Cuts no UTF-8 character.
+std::string shortened(const std::string& text);
+// The same for each word of a text, as words are paths and values.
+std::string with_short_words(const std::string& text);
+
+// True if errno means a fault of the machine: the disk is full or fails, or there is no memory or no descriptor left.
+bool is_machine_fault(int error);
+
+// The user's mistake, in five parts. A part that is too long is shortened in the message. Empty parts are left out of the message:
 //   run.yaml:14: parallel.tensor: expected a divisor of model.heads (16), got 3; use 1, 2, 4, 8 or 16
 struct UserError : std::runtime_error {
   struct Parts {

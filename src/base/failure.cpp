@@ -1,11 +1,24 @@
 #include "base/failure.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <new>
+#include <system_error>
 
 namespace megalith {
+namespace {
 
-Failure failure_of(const std::exception_ptr& thrown) {
+// A path that cannot be used is the user's mistake. A file that vanished is a fault.
+Failure failure_of_path(const std::filesystem::filesystem_error& error) {
+  constexpr int kMistakes[] = {ENAMETOOLONG, EACCES, EPERM, ENOTDIR, ELOOP, EROFS};
+  const bool mistake = std::ranges::find(kMistakes, error.code().value()) != std::end(kMistakes);
+  const std::string path = error.path1().string();
+  return {mistake ? ExitCode::user : ExitCode::fault,
+          path.empty() ? error.what() : fmt::format("{}: {}", shortened(path), error.code().message())};
+}
+
+Failure failure_with_whole_words(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
   } catch (const UserError& error) {
@@ -15,6 +28,8 @@ Failure failure_of(const std::exception_ptr& thrown) {
   } catch (const Fault& error) {
     return {ExitCode::fault, error.what()};
   } catch (const std::filesystem::filesystem_error& error) {
+    return failure_of_path(error);
+  } catch (const std::system_error& error) {  // a thread that could not be started, mostly
     return {ExitCode::fault, error.what()};
   } catch (const std::bad_alloc&) {
     return {ExitCode::fault, "out of memory"};
@@ -26,6 +41,14 @@ Failure failure_of(const std::exception_ptr& thrown) {
   } catch (...) {
     return {ExitCode::bug, "an exception that is not a std::exception"};
   }
+}
+
+}  // namespace
+
+Failure failure_of(const std::exception_ptr& thrown) {
+  Failure failure = failure_with_whole_words(thrown);
+  failure.text = with_short_words(failure.text);
+  return failure;
 }
 
 }  // namespace megalith

@@ -26,8 +26,7 @@ struct Descriptor {  // closes on every way out
 
 void throw_cannot(const char* verb, const std::filesystem::path& path, int error) {
   std::string reason = std::strerror(error);
-  if (error == ENOSPC || error == EIO || error == EDQUOT)
-    throw Fault(fmt::format("{}: cannot {}: {}", path.string(), verb, reason));
+  if (is_machine_fault(error)) throw Fault(fmt::format("{}: cannot {}: {}", path.string(), verb, reason));
   throw UserError({path.string(), "", "", "", fmt::format("cannot {}: {}", verb, reason)});
 }
 

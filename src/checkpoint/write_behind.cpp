@@ -8,13 +8,14 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/start_threads.h"
 
 namespace megalith {
 namespace {
 
 constexpr size_t kPiece = 1 << 20;         // bytes of one write; measured, larger ones are no faster
 constexpr size_t kBuffers = 8;             // pieces taken over and not written yet
-constexpr int kThreads = 3;                // that many writes in flight keep an NVMe disk busy
+constexpr size_t kThreads = 3;             // that many writes in flight keep an NVMe disk busy
 constexpr size_t kWorthDirect = 64 << 10;  // bytes: less goes through the page cache, many to a request
 
 int64_t up_to_aligned(int64_t offset) { return (offset + kDirectAlign - 1) / kDirectAlign * kDirectAlign; }
@@ -29,7 +30,7 @@ WriteBehind::WriteBehind() {
   if (!memory_) throw std::bad_alloc();
   ::madvise(memory_.get(), kBuffers * kPiece, MADV_HUGEPAGE);
   for (size_t i = 0; i < kBuffers; i++) free_.push_back(memory_.get() + i * kPiece);
-  for (int i = 0; i < kThreads; i++) threads_.emplace_back([this] { run(); });
+  threads_ = start_threads(kThreads, [this](size_t) { run(); });
 }
 
 WriteBehind::~WriteBehind() {

@@ -94,7 +94,7 @@ ParsedLine parse_command_line(int argc, char** argv, const std::vector<Command>&
   } catch (const CLI::Success& asked_for_help) {
     line.exit_code = app.exit(asked_for_help);
   } catch (const CLI::ParseError& error) {
-    line.error = what_is_wrong(commands, argc, argv, error);
+    line.error = with_short_words(what_is_wrong(commands, argc, argv, error));
   }
   return line;
 }

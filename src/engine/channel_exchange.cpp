@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/start_threads.h"
 #include "engine/exchange_buffer.h"
 
 namespace megalith {
@@ -67,7 +68,7 @@ void ChannelExchange::finish() {
 
 // The transfer holds its tensors, in case the caller fails meanwhile.
 void ChannelExchange::on_a_thread(std::function<void()> transfer) {
-  transfer_ = std::thread([this, transfer = std::move(transfer)] {
+  transfer_ = start_thread([this, transfer = std::move(transfer)] {
     try {
       transfer();
     } catch (...) {

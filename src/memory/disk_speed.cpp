@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/new_file.h"
+#include "base/start_threads.h"
 #include "base/stopwatch.h"
 #include "memory/disk_queue.h"
 #include "memory/spill_folder.h"
@@ -117,7 +118,7 @@ DiskSpeed measure_disk(const std::filesystem::path& folder, const IoMethod& way,
   std::exception_ptr failure;
   const Stopwatch watch;
   const CoreSeconds before = core_seconds();
-  std::thread reader([&] {
+  std::thread reader = start_thread([&] {
     try {
       read = go_over(file, way, 0, half, false, seconds);
     } catch (...) {

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/start_threads.h"
 #include "memory/disk_engine.h"
 
 namespace megalith {
@@ -19,7 +20,7 @@ constexpr int kMostThreads = 4;  // requests of 1 MiB: four in flight keep an NV
 class ThreadEngine : public DiskEngine {
  public:
   explicit ThreadEngine(int depth) {
-    for (int i = 0; i < std::min(depth, kMostThreads); i++) threads_.emplace_back([this] { run(); });
+    threads_ = start_threads(static_cast<size_t>(std::min(depth, kMostThreads)), [this](size_t) { run(); });
   }
 
   ~ThreadEngine() override {

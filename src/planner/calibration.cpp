@@ -147,9 +147,8 @@ double host_memory_speed() {
     for (int time = 0; time < kStreamed; time++) tensor::add_out(out, part(a), part(b));
   };
   const double s = typical_seconds([&] {
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (size_t core = 0; core < cores; core++) threads.emplace_back(stream, core);
-    for (std::thread& thread : threads) thread.join();
   }, 0.4);
   return 3.0 * 4.0 * static_cast<double>(each) * static_cast<double>(cores) * kStreamed / s;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/start_threads.h"
 
 namespace megalith {
 namespace {
@@ -71,7 +72,7 @@ std::vector<Span> Lanes::run(const Schedule& schedule, const std::function<void(
 }
 
 void Lanes::start_thread(size_t lane) {
-  lanes_[lane]->thread = std::thread([this, lane] { serve(lane); });
+  lanes_[lane]->thread = megalith::start_thread([this, lane] { serve(lane); });
   const std::string title =
       fmt::format("lane {}", name(static_cast<Lane>(lane)));  // for debuggers and profilers
   pthread_setname_np(lanes_[lane]->thread.native_handle(), title.c_str());

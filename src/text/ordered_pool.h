@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/start_threads.h"
+
 namespace megalith {
 
 template <class Task>
@@ -23,7 +25,7 @@ class OrderedPool {
       : work_(std::move(work)), done_(std::move(done)) {
     size_t count =
         threads > 0 ? static_cast<size_t>(threads) : std::max(1u, std::thread::hardware_concurrency());
-    for (size_t i = 0; i < count; i++) workers_.emplace_back([this, i] { run(i); });
+    workers_ = start_threads(count, [this](size_t i) { run(i); });
   }
   ~OrderedPool() {
     {

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/new_file.h"
+#include "base/start_threads.h"
 
 namespace megalith {
 namespace {
@@ -97,12 +98,12 @@ void RemoteHosts::forget(const std::filesystem::path& path) {
 void RemoteHosts::begin_receiving(Write write) {
   if (world_.rank() != 0) return;
   for (size_t remote = 0; remote < channels_.size(); remote++)
-    receiving_.emplace_back([this, remote, write] {
+    receiving_.push_back(start_thread([this, remote, write] {
       try {
         receive_from(remote, write);
       } catch (const Fault&) {  // the world was stopped: whoever did it says why
       }
-    });
+    }));
 }
 
 void RemoteHosts::receive_from(size_t remote, const Write& write) {

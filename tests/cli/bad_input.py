@@ -28,6 +28,9 @@ def unreadable_data(space):
         says=["none-*.jsonl"],
         quiet=False,
     )
+    for words in (("data.train=" + "x" * 100000,), ("run.dir=" + "x" * 100000,)):
+        line = refused(space, "train", "run.yaml", *words, says=["xxx...xxx", "bytes)"], quiet=False)
+        assert len(line) < 1000, f"{len(line)} characters"
     (space / "folder").mkdir()
     refused(space, "train", "run.yaml", "data.train=folder", says=["folder"], quiet=False)
     (space / "broken.txt.gz").write_bytes(gzip.compress(b"some text " * 1000)[:60])
