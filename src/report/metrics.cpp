@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -123,11 +124,40 @@ std::string_view for_each_line(std::string_view text, Use use) {
   return text;
 }
 
+// Counts lines that are no records of steps, and steps without a record. A torn last line is no damage: a crash leaves it.
+class Damage {
+ public:
+  void see(int64_t line, const std::optional<StepMetrics>& metrics) {
+    if (!metrics) {
+      if (bad_++ == 0) first_bad_ = line;
+      return;
+    }
+    if (metrics->step > last_ + 1 && missing_ == 0) first_missing_ = last_ + 1;
+    missing_ += std::max<int64_t>(0, metrics->step - last_ - 1);
+    last_ = metrics->step;
+  }
+
+  // Records up to this step should be there.
+  void until(int64_t step) {
+    if (step > last_ && missing_ == 0) first_missing_ = last_ + 1;
+    missing_ += std::max<int64_t>(0, step - last_);
+  }
+
+  void warn(const std::string& path) const {
+    if (bad_ > 0) log::warn("{}:{}: damaged; lines left out because they are no records of steps: {}", path, first_bad_, bad_);
+    if (missing_ > 0) log::warn("{}: steps without a record: {}, from step {}", path, missing_, first_missing_);
+  }
+
+ private:
+  int64_t bad_ = 0, first_bad_ = 0, missing_ = 0, first_missing_ = 0, last_ = 0;
+};
+
 // The whole records up to `last_step`, or nothing when the file holds no others.
-std::optional<std::string> kept_records(std::string_view text, int64_t last_step) {
+std::optional<std::string> kept_records(std::string_view text, int64_t last_step, Damage& damage) {
   std::string kept;
-  for_each_line(text, [&](int64_t, std::string_view line) {
+  for_each_line(text, [&](int64_t number, std::string_view line) {
     auto metrics = parse_metrics_line(line);
+    damage.see(number, metrics);
     if (metrics && metrics->step <= last_step) kept.append(line).push_back('\n');
   });
   if (kept.size() == text.size()) return std::nullopt;
@@ -170,24 +200,23 @@ std::optional<StepMetrics> parse_metrics_line(std::string_view line) {
 std::vector<StepMetrics> read_metrics(const std::filesystem::path& path) {
   std::string text = read_file(path);
   std::vector<StepMetrics> all;
-  int64_t bad = 0, first_bad = 0;
+  Damage damage;
   for_each_line(text, [&](int64_t number, std::string_view line) {
-    if (auto metrics = parse_metrics_line(line))
-      all.push_back(std::move(*metrics));
-    else if (bad++ == 0)
-      first_bad = number;
+    auto metrics = parse_metrics_line(line);
+    damage.see(number, metrics);
+    if (metrics) all.push_back(std::move(*metrics));
   });
-  if (bad > 0)
-    log::warn("{}:{}: lines that are no records of steps are left out: {}", path.string(), first_bad, bad);
+  damage.warn(path.string());
   return all;
 }
 
 MetricsLog::MetricsLog(const std::filesystem::path& path, int64_t resumed_step) : path_(path.string()) {
-  if (resumed_step > 0 && std::filesystem::exists(path)) {
-    if (auto kept = kept_records(read_file(path), resumed_step)) write_file_atomically(path, *kept);
-  } else {
-    write_file_atomically(path, "");
-  }
+  const bool there = resumed_step > 0 && std::filesystem::exists(path);
+  Damage damage;
+  if (!there) write_file_atomically(path, "");
+  else if (auto kept = kept_records(read_file(path), resumed_step, damage)) write_file_atomically(path, *kept);
+  damage.until(resumed_step);
+  damage.warn(path_);
   fd_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (fd_ < 0) throw UserError({path_, "", "", "", fmt::format("cannot write: {}", std::strerror(errno))});
   size_ = ::lseek(fd_, 0, SEEK_END);

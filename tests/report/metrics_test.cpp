@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "temp_dir.h"
 
 namespace megalith {
@@ -181,6 +182,28 @@ TEST(Metrics, ACorruptedLineCostsOnlyItself) {
   EXPECT_EQ(steps_of(read_metrics(dir / "metrics.jsonl")), (std::vector<int64_t>{1, 3}));
   MetricsLog log(dir / "metrics.jsonl", 3);
   EXPECT_EQ(dir.read("metrics.jsonl"), first + third);
+}
+
+TEST(Metrics, DamageIsNamedWithItsLineOnResumingAndReading) {
+  TempDir dir;
+  const auto line = [](int64_t step) { return to_json_line(at_step(step)) + "\n"; };
+  log::start(/*quiet=*/true);
+  const auto said = [&](const std::string& content, bool resumes) {
+    dir.write("metrics.jsonl", content);
+    testing::internal::CaptureStderr();
+    if (resumes) MetricsLog(dir / "metrics.jsonl", 3);
+    else read_metrics(dir / "metrics.jsonl");
+    return testing::internal::GetCapturedStderr();
+  };
+  for (const bool resumes : {true, false}) {
+    EXPECT_EQ(said(line(1) + line(2) + line(3), resumes), "");
+    EXPECT_EQ(said(line(1) + line(2) + line(3) + "{\"step\":4,", resumes), "") << "a crash tears the last line";
+    const std::string damaged = said(line(1) + "{\"step\":2,gar\n" + line(3), resumes);
+    EXPECT_NE(damaged.find("metrics.jsonl:2: damaged; lines left out"), std::string::npos) << damaged;
+    const std::string missing = said(line(1) + line(3), resumes);
+    EXPECT_NE(missing.find("steps without a record: 1, from step 2"), std::string::npos) << missing;
+  }
+  EXPECT_NE(said(line(1), /*resumes=*/true).find("steps without a record: 2, from step 2"), std::string::npos);
 }
 
 // A limit on the file's size stands in for a full disk: it too cuts a record in the middle.
