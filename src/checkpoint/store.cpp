@@ -103,9 +103,15 @@ std::optional<Found> latest_valid(const fs::path& checkpoints,
 }
 
 void prune(const fs::path& checkpoints, int64_t keep, int64_t saved_step) {
+  for (const Found& found : list_checkpoints(checkpoints))
+    if (found.step > saved_step) remove_checkpoint(found.dir);
+  prune_older(checkpoints, keep, saved_step);
+}
+
+void prune_older(const fs::path& checkpoints, int64_t keep, int64_t step) {
   MEGALITH_ASSERT(keep >= 1);
   for (const Found& found : list_checkpoints(checkpoints))
-    if (found.step > saved_step || keep-- <= 0) remove_checkpoint(found.dir);
+    if (found.step <= step && keep-- <= 0) remove_checkpoint(found.dir);
 }
 
 int64_t remove_stale(const fs::path& checkpoints) {

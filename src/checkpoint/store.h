@@ -32,6 +32,9 @@ std::optional<Found> latest_valid(const std::filesystem::path& checkpoints,
 // are of the future only because they were damaged and the run went back behind them. keep >= 1.
 void prune(const std::filesystem::path& checkpoints, int64_t keep, int64_t saved_step);
 
+// To call when a run resumes at `step`: removes all but the `keep` newest up to it, which a killed process may have left.
+void prune_older(const std::filesystem::path& checkpoints, int64_t keep, int64_t step);
+
 // Removes what dead processes left half-written (NAME.tmp-RANDOM). A living writer holds a lock on its
 // directory. Returns how many were removed.
 int64_t remove_stale(const std::filesystem::path& checkpoints);

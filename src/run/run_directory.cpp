@@ -3,13 +3,59 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/new_file.h"
+#include "base/log.h"
 
 namespace megalith {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Files that a run first writes under another name, NAME.*.tmp.
+struct OwnFile {
+  std::string_view folder, name;
+  bool any_begin = false;  // `name` is how the name ends
+};
+constexpr OwnFile kOwnFiles[] = {{"", "config.yaml"},    {"", "plan.json"},     {"", "summary.json"},
+                                 {"", "trace.json"},     {"", "report.html"},   {"", "metrics.jsonl"},
+                                 {"", "tokenizer.json"}, {"", "tokenizer_config.json"},
+                                 {"analysis", "analysis.html"}, {"analysis", "begun_with.json"},
+                                 {"data", ".partial.json", /*any_begin=*/true}};
+
+// Returns NAME for NAME.*.tmp, else nothing.
+std::string_view name_of_aside(std::string_view file) {
+  constexpr std::string_view kEnd = ".tmp";
+  if (!file.ends_with(kEnd)) return {};
+  file.remove_suffix(kEnd.size());
+  return file.substr(0, file.rfind('.') == file.npos ? 0 : file.rfind('.'));
+}
+
+// Removes such files that a killed process left. The caller must hold the lock.
+void remove_left_over_files(const fs::path& run_dir) {
+  for (const std::string_view folder : {"", "analysis", "data"}) {
+    std::error_code error;
+    for (fs::directory_iterator it(run_dir / folder, error), end; !error && it != end; it.increment(error)) {
+      const std::string file = it->path().filename().string();
+      const std::string_view name = name_of_aside(file);
+      const bool own = std::ranges::any_of(kOwnFiles, [&](const OwnFile& each) {
+        return each.folder == folder && (each.any_begin ? name.ends_with(each.name) : name == each.name);
+      });
+      std::error_code failed;
+      if (!own || it->symlink_status(failed).type() != fs::file_type::regular) continue;
+      if (fs::remove(it->path(), failed); failed)
+        log::warn("{}: cannot remove this file that a killed process left: {}", it->path().string(), failed.message());
+    }
+  }
+}
+
+}  // namespace
 
 RunDirectory::RunDirectory(const std::filesystem::path& path, bool leads) : path_(path) {
   if (!leads) return;
@@ -27,6 +73,7 @@ RunDirectory::RunDirectory(const std::filesystem::path& path, bool leads) : path
     throw UserError({"", "run.dir", "a directory that no other process trains in", path_.string(),
                      "another process is training there: wait for it, or choose another run.dir"});
   }
+  remove_left_over_files(path_);
 }
 
 RunDirectory::~RunDirectory() {

@@ -7,8 +7,8 @@ namespace megalith {
 
 class RunDirectory {
  public:
-  // Makes the folder and takes a lock on it. UserError when it cannot be written or another process trains there.
-  // A rank that does not lead looks on: the folder is another rank's.
+  // Makes the folder, takes a lock on it and removes files that a killed process left half-written. UserError when it
+  // cannot be written or another process trains there. A rank that does not lead looks on: the folder is another rank's.
   explicit RunDirectory(const std::filesystem::path& path, bool leads = true);
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;

@@ -196,7 +196,10 @@ TrainResult train(const Config& config, World* world, launch::StatusPage& page) 
   const Observed observed(world, observer);
   const LoopState state = fill(engine, run, *data);
   if (ranks.remote() && checkpoint) ranks.remote()->forget(checkpoint->dir);
-  if (ranks.leads()) write_decisions(run, input, plan, directory);
+  if (ranks.leads()) {
+    write_decisions(run, input, plan, directory);
+    prune_older(directory.checkpoints(), settings.checkpoint.keep, state.step);
+  }
   settle_shared_state();
   if (ranks.leads()) tell_unfinished(run);
   say(first_line(run, input, plan, state.step));

@@ -149,6 +149,15 @@ TEST(Store, PruningKeepsTheNewestAndDropsWhatTheRunWentBackBehind) {
   EXPECT_EQ(names_in(temp.path()).size(), 1u);
 }
 
+TEST(Store, WhatAKilledProcessDidNotPruneGoesWhenTheRunResumes) {
+  TempDir temp;
+  for (int64_t step = 1; step <= 5; step++) fs::create_directory(temp / checkpoint_name(step));
+  prune_older(temp.path(), 2, 4);  // 5 is damaged: it stays until the run has saved that step again
+  EXPECT_EQ(steps(temp.path()), (std::vector<int64_t>{5, 4, 3}));
+  prune_older(temp.path(), 2, 0);  // a run that begins again
+  EXPECT_EQ(steps(temp.path()), (std::vector<int64_t>{5, 4, 3}));
+}
+
 TEST(Store, LeftoversOfDeadProcessesGoAndLiveWritersStay) {
   TempDir temp;
   fs::create_directory(temp / "step-00000005.tmp-1");  // process 1 lives, but holds no lock on it
