@@ -1,13 +1,18 @@
 #include "base/log.h"
 
+#include <fcntl.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <memory>
 #include <mutex>
 #include <utility>
+
+#include "base/files.h"
 
 namespace megalith::log {
 namespace {
@@ -20,6 +25,8 @@ spdlog::level::level_enum spdlog_level(Level level) {
   }
   return spdlog::level::err;
 }
+
+std::shared_ptr<spdlog::logger> recorder;  // writes to the file only; null: there is no file yet
 
 // Stands before the terminal's sink.
 class CallsBefore : public spdlog::sinks::base_sink<std::mutex> {
@@ -44,12 +51,23 @@ void start(bool quiet) {
   logger->set_level(spdlog::level::info);
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(logger);
+  recorder = nullptr;
 }
 
 void to_file(const std::string& path) {
+  // spdlog's exception is a text without a number.
+  const int tried = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (tried < 0) throw_cannot("write", path, errno);
+  ::close(tried);
   auto file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
   file->set_pattern("%Y-%m-%d %H:%M:%S %l %v");
   spdlog::default_logger()->sinks().push_back(file);
+  recorder = std::make_shared<spdlog::logger>("record", file);
+  recorder->flush_on(spdlog::level::info);
+}
+
+void record(std::string_view line) {
+  if (recorder) recorder->info(line);
 }
 
 void before_terminal_lines(std::function<void()> call) {

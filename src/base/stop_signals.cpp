@@ -1,40 +1,64 @@
 #include "base/stop_signals.h"
 
+#include <unistd.h>
+
+#include <array>
 #include <csignal>
 #include <cstring>
-#include <unistd.h>
 
 namespace megalith {
 namespace {
 
-volatile std::sig_atomic_t requested = 0;
-const char* first_message = "";
-struct sigaction former_int, former_term;
+constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 
-void on_signal(int) {
-  if (requested) _exit(130);  // checkpoints are renamed into place: the last one is whole
-  requested = 1;
+volatile std::sig_atomic_t first_signal = 0;
+volatile std::sig_atomic_t asked = 0;  // by Ctrl-C or SIGTERM
+const char* first_message = "";
+std::array<struct sigaction, kSignals.size()> former;
+
+// A shell repeats SIGHUP, and each write to a broken pipe raises SIGPIPE: only the others show impatience.
+void on_signal(int signal) {
+  const bool first = first_signal == 0, asks = signal == SIGINT || signal == SIGTERM;
+  if (asks && asked) _exit(130);  // checkpoints are renamed into place: the last one is whole
+  if (asks) asked = 1;
+  if (!first) return;
+  first_signal = signal;
+  if (signal == SIGPIPE) return;  // stderr may be the broken pipe
   [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, first_message, std::strlen(first_message));
 }
 
 }  // namespace
 
+std::string signal_name(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return std::string("SIG") + (name ? name : std::to_string(signal));
+}
+
+bool is_ignored(int signal) {
+  struct sigaction now {};
+  return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 StopSignals::StopSignals(const char* message) {
-  requested = 0;
+  first_signal = 0;
+  asked = 0;
   first_message = message;
   struct sigaction action {};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &action, &former_int);
-  sigaction(SIGTERM, &action, &former_term);
+  for (size_t i = 0; i < kSignals.size(); i++) {
+    const bool left_alone = (kSignals[i] == SIGHUP || kSignals[i] == SIGPIPE) && is_ignored(kSignals[i]);
+    ::sigaction(kSignals[i], left_alone ? nullptr : &action, &former[i]);
+  }
 }
 
 StopSignals::~StopSignals() {
-  sigaction(SIGINT, &former_int, nullptr);
-  sigaction(SIGTERM, &former_term, nullptr);
+  for (size_t i = 0; i < kSignals.size(); i++) ::sigaction(kSignals[i], &former[i], nullptr);
 }
 
-bool StopSignals::stop_requested() const { return requested != 0; }
+bool StopSignals::stop_requested() const { return first_signal != 0; }
+
+std::string StopSignals::signal() const { return first_signal != 0 ? signal_name(first_signal) : ""; }
 
 }  // namespace megalith

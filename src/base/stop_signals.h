@@ -1,16 +1,26 @@
-// Ctrl-C and SIGTERM: the first asks the work to stop at a good place, the second ends the process at once.
+// Signals that ask the work to stop at a good place: Ctrl-C, SIGTERM, a closed terminal (SIGHUP), and output that
+// has no reader any more (SIGPIPE). A second Ctrl-C or SIGTERM ends the process at once.
 #pragma once
+#include <string>
 
 namespace megalith {
 
 class StopSignals {
  public:
-  // Installs the handlers. `message` is what the first signal prints; it must live as long as this.
+  // Installs the handlers, but leaves SIGHUP and SIGPIPE ignored if the parent process ignores them (nohup).
+  // `message` is what the first signal prints. It must live as long as this.
   explicit StopSignals(const char* message);
   ~StopSignals();  // puts the former ones back
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
   bool stop_requested() const;
+  std::string signal() const;  // the first one ("SIGTERM"); empty: none came
 };
+
+// "SIGTERM" for SIGTERM.
+std::string signal_name(int signal);
+
+// True if this process ignores the signal: its parent set it so.
+bool is_ignored(int signal);
 
 }  // namespace megalith

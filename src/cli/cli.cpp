@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include "base/failure.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/process_start.h"
 #include "cli/light_commands.h"
 #include "cli/parse.h"
 #include "launch/supervisor.h"
@@ -23,8 +25,14 @@ bool put(std::FILE* out, const std::string& text) {
 }
 
 // What a command says is its result: one that is lost (a full disk behind a redirection) is no success.
+// Without a reader (`| head`) the program ends as other Unix tools do: SIGPIPE kills it, and it prints nothing.
 void put_result(const std::string& text) {
-  if (!put(stdout, text)) throw Fault(fmt::format("standard output: cannot write: {}", std::strerror(errno)));
+  if (put(stdout, text)) return;
+  if (errno == EPIPE) {
+    std::signal(SIGPIPE, SIG_DFL);
+    std::raise(SIGPIPE);
+  }
+  throw Fault(fmt::format("standard output: cannot write: {}", std::strerror(errno)));
 }
 
 // Text from a model and names of files may be any bytes; JSON takes UTF-8 alone.
@@ -60,6 +68,10 @@ std::vector<Command> all_commands(const EngineCommands* engine) {
                           std::strerror(errno)));
 }
 
+const char* kind_of(const Failure& failure) {
+  return failure.code == ExitCode::bug ? "a bug of ours, please report it: " : "";
+}
+
 int run_chosen(const CommandContext& context, const ParsedLine& line) {
   if (!line.error.empty()) return fail(context, ExitCode::user, "command line: ", line.error);
   log::start(/*quiet=*/false);
@@ -75,7 +87,7 @@ int run_chosen(const CommandContext& context, const ParsedLine& line) {
     return context.rank->end(result.code, "");
   } catch (...) {
     const Failure failure = failure_of(std::current_exception());
-    return fail(context, failure.code, failure.code == ExitCode::bug ? "a bug of ours, please report it: " : "", failure.text);
+    return fail(context, failure.code, kind_of(failure), failure.text);
   }
 }
 
@@ -87,6 +99,7 @@ void print(const CommandContext& context, const std::string& text) {
 }
 
 int run_command_line(int argc, char** argv, const EngineCommands* engine) {
+  prepare_process();
   try {
     CommandContext context;
     context.command = launch::own_command(argc, argv);
@@ -99,9 +112,10 @@ int run_command_line(int argc, char** argv, const EngineCommands* engine) {
     context.json = line.json;
     if (engine) engine->start();
     return run_chosen(context, line);
-  } catch (const Fault& fault) {
-    std::fprintf(stderr, "megalith: %s\n", fault.what());
-    return static_cast<int>(ExitCode::fault);
+  } catch (...) {
+    const Failure failure = failure_of(std::current_exception());
+    std::fprintf(stderr, "megalith: %s%s\n", kind_of(failure), failure.text.c_str());
+    return static_cast<int>(failure.code);
   }
 }
 

@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/stop_signals.h"
 #include "launch/environment.h"
 #include "launch/host_link.h"
 #include "launch/network.h"
@@ -172,7 +173,8 @@ void Attempt::pass_signals_on() {
   const int count = requests_.count();
   if (count == passed_on_) return;
   if (passed_on_ == 0) {
-    log::info("stopping after this step and saving; once more stops at once");
+    log::info("interrupted by {}: stopping after this step and saving; once more stops at once",
+              signal_name(requests_.first()));
     for (Host& host : hosts_) host.line.send({{"signal", SIGTERM}});
     // Nobody is there yet who could save.
     if (const auto all = ranks(); static_cast<int>(all.size()) < settings_.ranks) end(kPatience_s);

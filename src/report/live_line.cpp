@@ -59,6 +59,12 @@ std::string bar(double done, int64_t columns, const LineStyle& style) {
          paint(repeat(rest, columns - filled), Ink::dim, style.colour);
 }
 
+// A terminal that is gone or a full disk must not end the work. fmt::print would throw.
+void write_out(std::FILE* out, const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), out);
+  std::fflush(out);
+}
+
 }  // namespace
 
 std::string show_left(double seconds) {
@@ -100,8 +106,7 @@ struct LiveLine::Screen {
 
   void clear_locked() {
     if (!drawn) return;
-    std::fputs("\r\x1b[K", out);
-    std::fflush(out);
+    write_out(out, "\r\x1b[K");
     drawn = false;
     drawn_at = -1e9;  // the next draw brings it back at once
   }
@@ -134,8 +139,7 @@ void LiveLine::draw(const std::function<std::string(const LineStyle&)>& render, 
   std::lock_guard lock(screen_->mutex);
   if (!at_once && now - screen_->drawn_at < kRedrawInterval) return;
   screen_->style.width = columns_of(screen_->out);
-  fmt::print(screen_->out, "\r{}\x1b[K", render(screen_->style));
-  std::fflush(screen_->out);
+  write_out(screen_->out, fmt::format("\r{}\x1b[K", render(screen_->style)));
   screen_->drawn = true;
   screen_->drawn_at = now;
 }
@@ -148,8 +152,7 @@ void LiveLine::clear() {
 void LiveLine::print(std::string_view line) {
   std::lock_guard lock(screen_->mutex);
   screen_->clear_locked();
-  fmt::print(screen_->out, "{}\n", line);
-  std::fflush(screen_->out);
+  write_out(screen_->out, fmt::format("{}\n", line));
 }
 
 }  // namespace megalith

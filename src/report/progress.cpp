@@ -41,6 +41,7 @@ Progress::Progress(Options options)
     : options_(std::move(options)), line_(options_.out, options_.terminal) {
   if (!options_.clock) options_.clock = steady_seconds;
   if (!options_.work_before) options_.work_before = [](int64_t step) { return static_cast<double>(step); };
+  if (!options_.record) options_.record = [](std::string_view) {};
   view_.step = options_.first_step;
   view_.loss = std::nan("");
   view_.steps = options_.steps;
@@ -50,6 +51,7 @@ Progress::Progress(Options options)
 
 void Progress::note(std::string_view line) {
   line_.print(line);
+  options_.record(line);
   if (line_.terminal() && view_.step > options_.first_step) draw(options_.clock(), true);
 }
 
@@ -78,10 +80,11 @@ void Progress::step(const StepMetrics& metrics) {
   bool last = view_.step >= view_.steps;
   if (done > 0) view_.seconds_left = last ? -1 : (now - began_) / done * left;
   bool due = view_.step % std::max<int64_t>(options_.log_every, 1) == 0;
-  if (line_.terminal())
-    draw(now, last);
-  else if (due || last || metrics.skipped || metrics[MetricId::valid_loss])
-    line_.print(plain_line(view_, metrics));
+  if (line_.terminal()) draw(now, last);
+  if (!due && !last && !metrics.skipped && !metrics[MetricId::valid_loss]) return;
+  const std::string line = plain_line(view_, metrics);
+  if (!line_.terminal()) line_.print(line);
+  options_.record(line);
 }
 
 }  // namespace megalith

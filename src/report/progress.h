@@ -37,6 +37,7 @@ class Progress {
     std::FILE* out = stderr;
     std::optional<bool> terminal;                  // default: whether `out` is one (and TERM is not "dumb")
     std::function<double()> clock;                 // seconds; default: steady clock
+    std::function<void(std::string_view)> record;  // gets the plain lines, also where `out` is a terminal; default: none
   };
   explicit Progress(Options options);
 

@@ -57,10 +57,13 @@ TrainResult TrainingLoop::run(LoopState state) {
   }
   reset_memory_peak();
   const Stopwatch watch;
+  // Under a supervisor that one says it, once for all ranks.
+  const bool supervised = launch::environment().role == launch::Role::supervised;
+  const StopSignals signals(leads_ && !supervised ? "\nstopping after this step and saving; once more stops at once\n" : "");
   TrainResult result;
   try {
     begin(state);
-    steps(state);
+    steps(state, signals);
     if (groups_) compare_ranks();
   } catch (const Fault& fault) {
     const bool resumable = !last_checkpoint_.empty();
@@ -96,13 +99,11 @@ void TrainingLoop::begin(const LoopState& state) {
   progress_ = std::make_unique<Progress>(
       Progress::Options{.steps = run_.steps, .first_step = state.step, .log_every = config_.train.log_every,
                         .budget_bytes = plan_.budget.value,
-                        .work_before = [this](int64_t step) { return run_.shapes.layer_tokens_before(step); }});
+                        .work_before = [this](int64_t step) { return run_.shapes.layer_tokens_before(step); },
+                        .record = log::record});
 }
 
-void TrainingLoop::steps(LoopState& state) {
-  // Under a supervisor that one says it, once for all ranks.
-  const bool speaks = leads_ && launch::environment().role != launch::Role::supervised;
-  StopSignals signals(speaks ? "\nstopping after this step and saving; once more stops at once\n" : "");
+void TrainingLoop::steps(LoopState& state, const StopSignals& signals) {
   page_.state(launch::RankState::training);
   while (state.step < run_.steps && !interrupted_) {
     StepMetrics metrics = one_step(state, signals);
@@ -114,6 +115,7 @@ void TrainingLoop::steps(LoopState& state) {
       log_->append(metrics);
       board_->append(metrics);
       progress_->step(metrics);
+      if (interrupted_) record_interruption(state, signals);
     }
     if (state.skipped_in_a_row >= config_.train.max_bad_steps)
       throw Fault(fmt::format("{} steps in a row had a loss or gradient that is not finite (train.max_bad_steps)",
@@ -125,6 +127,12 @@ void TrainingLoop::steps(LoopState& state) {
       pending_step_ = state.step;
     }
   }
+}
+
+void TrainingLoop::record_interruption(const LoopState& state, const StopSignals& signals) const {
+  // Below a supervisor every signal arrives as SIGTERM: it records the one that it got.
+  const bool own = signals.stop_requested() && launch::environment().role != launch::Role::supervised;
+  log::record(fmt::format("interrupted{} after step {}", own ? " by " + signals.signal() : "", state.step));
 }
 
 bool TrainingLoop::validates(const LoopState& state) const {

@@ -51,7 +51,8 @@ class TrainingLoop {
 
  private:
   void begin(const LoopState& state);                  // opens the logs, removes the last process's summary
-  void steps(LoopState& state);
+  void steps(LoopState& state, const StopSignals& signals);
+  void record_interruption(const LoopState& state, const StopSignals& signals) const;  // in log.txt
   StepMetrics one_step(LoopState& state, const StopSignals& signals);
   void validate_and_sample(StepMetrics& metrics, bool last);
   void save_now(const LoopState& state);               // with nothing else going on

@@ -119,14 +119,12 @@ def a_file_that_cannot_grow_costs_only_checkpoints(space):
     space.yaml("long", steps=600, every=20)
     space.train("long", "run.dir=runs/free")
     with open(space / "limited.txt", "wb") as out:
-        # Without restored signals SIGXFSZ stays ignored, as Python has it, and write() fails instead.
         process = subprocess.Popen(
             space.command("train", "long.yaml", "run.dir=runs/limited"),
             cwd=space.root,
             stdout=out,
             stderr=out,
             env=space.environment,
-            restore_signals=False,
         )
     said = lambda: (space / "limited.txt").read_text()
     directory = space / "runs/limited"

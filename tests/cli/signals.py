@@ -1,9 +1,12 @@
-"""Ctrl-C and SIGTERM finish the step, save and exit with 130; a second one stops at once. Either way the
-same command goes on to the same numbers.  signals.py BINARY"""
+"""Ctrl-C, SIGTERM, a closed terminal and a broken pipe finish the step, save and exit with 130; a second Ctrl-C or SIGTERM
+stops at once. Either way the same command goes on to the same numbers.  signals.py BINARY"""
 
+import os
+import re
 import signal
+import subprocess
 
-from support import assert_same_run, checkpoints, lines_of, metrics, run_cases, wait_for
+from support import BINARY, assert_same_run, checkpoints, lines_of, metrics, run_cases, wait_for
 
 # Validation only at the end: an interrupted run does not stop to validate.
 SETTINGS = "{steps: 300, batch: 4, lr: 0.003, warmup: 2, eval_every: 0, threads: 1}"
@@ -29,6 +32,9 @@ def interrupted_by(space, which):
         space.run("checkpoint", "verify", directory / "checkpoints" / checkpoints(directory)[-1])
         assert "stopping after this step and saving" in said, said
         assert f"interrupted after step {steps}; the same command goes on" in said, said[-400:]
+        log = (directory / "log.txt").read_text()
+        assert f"info interrupted by {signal.Signals(which).name} after step {steps}\n" in log, log
+        assert f"info step {steps}/300  loss " in log, "log.txt does not have the steps"
         assert f"resuming at step {steps}" in space.train("whole", f"run.dir={directory}").stderr
         assert_same_run(directory, space / "runs/whole", f"interrupted after {steps} steps")
 
@@ -39,6 +45,70 @@ def ctrl_c_saves(space):
 
 def sigterm_saves(space):
     interrupted_by(space, signal.SIGTERM)
+
+
+def popen(space, directory, before, *words, **streams):
+    """Trains in a process that calls `before` first."""
+    command = space.command("train", "run.yaml", f"run.dir={directory}", *words)
+    return subprocess.Popen(command, cwd=space.root, env=space.environment, preexec_fn=before, **streams)
+
+
+def saved_by(directory, process, code, which):
+    assert process.wait(60) == code, f"exit code {process.returncode}, expected {code}"
+    steps = metrics(directory)[-1]["step"]
+    assert checkpoints(directory)[-1] == f"step-{steps:08}", (steps, checkpoints(directory))
+    assert f"interrupted by {which} after step {steps}\n" in (directory / "log.txt").read_text()
+
+
+def a_closed_terminal_saves_unless_nohup_is_given(space):
+    space.yaml("run", every=0, train=SETTINGS)
+    ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    for before, directory, steps in ((None, space / "runs/closed", 100000), (ignore, space / "runs/nohup", 1000)):
+        words = (f"train.steps={steps}",)
+        process = popen(space, directory, before, *words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_for(lambda: lines_of(directory / "metrics.jsonl") >= 1 or process.poll() is not None, "a step")
+        assert process.poll() is None, "it was too late"
+        for _ in range(2):  # a shell repeats it
+            process.send_signal(signal.SIGHUP)
+        if before is None:
+            saved_by(directory, process, 130, "SIGHUP")
+            continue
+        assert process.wait(60) == 0, f"exit code {process.returncode}"
+        assert metrics(directory)[-1]["step"] == steps
+
+
+def a_broken_pipe_saves_and_says_nothing(space):
+    """As in `megalith train ... 2>&1 | head -3`, and for a result as in `megalith generate ... | head -1`."""
+    space.yaml("run", every=0, train=SETTINGS)
+    directory = space / "runs/piped"
+    process = popen(space, directory, None, "train.steps=100000", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    while not process.stderr.readline().startswith(b"step "):
+        assert process.poll() is None
+    process.stderr.close()
+    saved_by(directory, process, 130, "SIGPIPE")
+    for restored in (True, False):  # also if the parent ignores SIGPIPE
+        command = space.command("generate", directory, "--prompt", "Ba\n", "--tokens", 200)
+        with open(space / "said.txt", "wb") as said:
+            process = subprocess.Popen(command, cwd=space.root, env=space.environment, stdout=subprocess.PIPE, stderr=said,
+                                       restore_signals=restored)
+            process.stdout.readline()
+            process.stdout.close()
+            assert process.wait(60) == -signal.SIGPIPE, f"exit code {process.returncode}"
+        assert (space / "said.txt").read_text() == "", (space / "said.txt").read_text()
+
+
+def closed_standard_streams_leave_files_clean(space):
+    """Otherwise a file of the run gets the number of stdout or stderr, and messages."""
+    space.yaml("run", train="{steps: 2, batch: 4, eval_every: 0, threads: 1}")
+    for program in (BINARY, BINARY.parent / "megalith-engine"):
+        directory = space / f"runs/{program.name}"
+        command = [str(program), "train", "run.yaml", f"run.dir={directory}"]
+        process = subprocess.Popen(command, cwd=space.root, env=space.environment, preexec_fn=lambda: os.closerange(0, 3))
+        assert process.wait(60) == 0, f"exit code {process.returncode}"
+        assert [m["step"] for m in metrics(directory)] == [1, 2]
+        assert (directory / ".lock").read_bytes() == b""
+        for line in (directory / "log.txt").read_text().splitlines():
+            assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (info|warning) ", line), f"log.txt: {line}"
 
 
 def a_second_one_stops_at_once(space):
@@ -85,4 +155,14 @@ def without_checkpoints_it_says_what_is_lost(space):
     assert checkpoints(space / "runs/never") == []
 
 
-run_cases([ctrl_c_saves, sigterm_saves, a_second_one_stops_at_once, without_checkpoints_it_says_what_is_lost])
+run_cases(
+    [
+        ctrl_c_saves,
+        sigterm_saves,
+        a_closed_terminal_saves_unless_nohup_is_given,
+        a_broken_pipe_saves_and_says_nothing,
+        closed_standard_streams_leave_files_clean,
+        a_second_one_stops_at_once,
+        without_checkpoints_it_says_what_is_lost,
+    ]
+)

@@ -8,8 +8,10 @@ import pathlib
 import pty
 import random
 import re
+import resource
 import select
 import signal
+import subprocess
 import time
 
 from launching import LONG, folders, processes, run_cases, wait_for
@@ -88,9 +90,12 @@ def interrupted_it_goes_on(space):
     directory = space / "runs/stopped"
     process = start(space, directory)
     wait_for(lambda: steps_done(directory) >= 5 or process.poll() is not None, "steps")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGHUP)
     end(process, directory, 130)
-    assert metrics(directory)[-1]["step"] < STEPS, "it was too late to interrupt"
+    last = metrics(directory)[-1]["step"]
+    assert last < STEPS, "it was too late to interrupt"
+    log = (directory / "log.txt").read_text()
+    assert "interrupted by SIGHUP: stopping" in log and f"interrupted after step {last}\n" in log, log
     said = (space / "started.txt").read_text()
     assert said.count("stopping after this step and saving") == 1, said
     end(start(space, directory), directory, 0)
@@ -167,6 +172,17 @@ def on_a_terminal_there_is_one_live_line_and_ctrl_c_is_typed(space):
     wait_for(lambda: not folders(pid), "the run's folder to go", 10)
 
 
+def what_ranks_cannot_start_with_is_said(space):
+    space.yaml("run", train=SETTINGS)
+    (space / "runs/taken/log.txt").mkdir(parents=True)  # stands for a folder that cannot be written
+    said = space.run("train", "run.yaml", "run.dir=runs/taken", "--ranks", 2, expect=2).stderr
+    assert said == "megalith: runs/taken/log.txt: cannot write: Is a directory\n", said
+    few = resource.RLIMIT_NOFILE, (32, 32)
+    done = subprocess.run(space.command("train", "run.yaml", "--ranks", 2), cwd=space.root, env=space.environment, timeout=60,
+                          preexec_fn=lambda: resource.setrlimit(*few), capture_output=True, text=True)
+    assert done.returncode == 2 and "at least 44 open files for 2 ranks, got 32; raise it with ulimit -n" in done.stderr, done
+
+
 def a_users_mistake_is_said_once(space):
     space.yaml("run", train=SETTINGS.replace("batch: 4", "batch: 3"))
     said = space.run("train", "run.yaml", "--ranks", 2, expect=2).stderr
@@ -184,6 +200,7 @@ run_cases(
         a_stopped_rank_is_named_with_its_op,
         a_rank_that_fails_leaves_the_summary,
         on_a_terminal_there_is_one_live_line_and_ctrl_c_is_typed,
+        what_ranks_cannot_start_with_is_said,
         a_users_mistake_is_said_once,
     ]
 )

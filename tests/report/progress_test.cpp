@@ -191,6 +191,35 @@ TEST_F(ProgressTest, OtherOutputFindsTheLineClearedAndTheEndLeavesNone) {
   EXPECT_EQ(last_line(output()), "");
 }
 
+TEST_F(ProgressTest, ARecordHasThePlainLinesOnATerminalToo) {
+  for (const bool terminal : {false, true}) {
+    std::vector<std::string> lines;
+    auto o = options(terminal);
+    o.log_every = 10;
+    o.record = [&](std::string_view line) { lines.emplace_back(line); };
+    Progress progress(o);
+    for (int64_t step = 1; step <= 20; step++) progress.step(at_step(step));
+    progress.note("a note");
+    ASSERT_EQ(lines.size(), 3u) << terminal;
+    EXPECT_TRUE(lines[0].starts_with("step 10/100  loss 2.0000") && lines[1].starts_with("step 20/100")) << lines[0];
+    EXPECT_EQ(lines[2], "a note");
+  }
+}
+
+TEST_F(ProgressTest, OutputThatCannotBeWrittenDoesNotStopTheWork) {
+  for (const bool terminal : {false, true}) {
+    std::FILE* full = std::fopen("/dev/full", "w");
+    std::setvbuf(full, nullptr, _IONBF, 0);
+    auto o = options(terminal);
+    o.out = full;
+    Progress progress(o);
+    EXPECT_NO_THROW(progress.step(at_step(1)));
+    EXPECT_NO_THROW(progress.note("a note"));
+    EXPECT_NO_THROW(progress.clear());
+    std::fclose(full);
+  }
+}
+
 TEST_F(ProgressTest, ALogMessageClearsTheLineByItself) {
   Progress progress(options(true));
   progress.step(at_step(1));
