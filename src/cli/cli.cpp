@@ -5,7 +5,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -56,16 +58,36 @@ std::vector<Command> all_commands(const EngineCommands* engine) {
           doctor_command(engine)};
 }
 
-// The same process as the engine program, with the same arguments. Returns only by an exception.
-[[noreturn]] void become_engine(const std::vector<std::string>& command) {
-  const std::string engine = launch::engine_path();
+// Replaces the program of this process, with the same arguments. Returns if that fails; errno says why.
+void become(const std::string& program, const std::vector<std::string>& command) {
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments[0] = const_cast<char*>(engine.c_str());
+  arguments[0] = const_cast<char*>(program.c_str());
   arguments.push_back(nullptr);
-  ::execv(engine.c_str(), arguments.data());
+  ::execv(program.c_str(), arguments.data());
+}
+
+// Threads of an OpenMP team spin for milliseconds while they wait for each other. On a busy machine they hold the cores
+// that the others need: small models train at a quarter of their speed. libgomp reads the limit when a program starts.
+// Returns true if this process has set it.
+bool limit_spinning() {
+  if (std::getenv("GOMP_SPINCOUNT") || std::getenv("OMP_WAIT_POLICY")) return false;
+  return ::setenv("GOMP_SPINCOUNT", "2000", /*overwrite=*/0) == 0;
+}
+
+// For the front program. Returns only by an exception.
+[[noreturn]] void become_engine(const std::vector<std::string>& command) {
+  limit_spinning();
+  const std::string engine = launch::engine_path();
+  become(engine, command);
   throw Fault(fmt::format("cannot start {}: {}; it belongs beside megalith, and make build makes both", engine,
                           std::strerror(errno)));
+}
+
+// For an engine program that was started directly, by a user's mpirun for example. It starts once more, because libgomp
+// is loaded already.
+void start_again_with_limit(const std::vector<std::string>& command) {
+  if (limit_spinning()) become(std::filesystem::read_symlink("/proc/self/exe"), command);
 }
 
 const char* kind_of(const Failure& failure) {
@@ -107,6 +129,7 @@ int run_command_line(int argc, char** argv, const EngineCommands* engine) {
     const ParsedLine line = parse_command_line(argc, argv, commands);
     if (line.exit_code) return *line.exit_code;
     if (line.command && !line.command->run) become_engine(context.command);
+    if (line.command && engine) start_again_with_limit(context.command);
     launch::RankProcess rank(launch::environment());  // before there are threads
     context.rank = &rank;
     context.json = line.json;

@@ -95,12 +95,8 @@ void Measurements::save() {
   if (waited_ >= kBusy * watched_) {
     log::info(
         "measured while other work held the cores (threads waited {:.0f}% of the time for one): predicted times may be "
-        "too long; they are measured again after ten minutes{}",
-        100 * waited_ / watched_,
-        // Each waits, spinning, for one that has no core: steps of a few milliseconds took hundreds of times as long.
-        threads_ > 1 && !std::getenv("OMP_WAIT_POLICY") && !std::getenv("GOMP_SPINCOUNT")
-            ? ". On a busy machine small models want GOMP_SPINCOUNT=2000"
-            : "");
+        "too long; they are measured again after ten minutes",
+        100 * waited_ / watched_);
     nlohmann::json& mine = (*all_)[machine_];
     for (const std::string& name : made_) mine[name] = {{"value", mine[name]}, {"until", now() + kBusyHolds}};
   }

@@ -2,6 +2,7 @@
 stops at once. Either way the same command goes on to the same numbers.  signals.py BINARY"""
 
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -111,6 +112,32 @@ def closed_standard_streams_leave_files_clean(space):
             assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (info|warning) ", line), f"log.txt: {line}"
 
 
+def threads_spin_briefly(space):
+    """The engine starts with a limit, also if it is started directly. What the user has set stays."""
+    space.yaml("run", every=0, train=SETTINGS)
+    engine = BINARY.parent / "megalith-engine"
+    environment = {k: v for k, v in space.environment.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    for program, set_by_user, expected in (
+        (BINARY, {}, "2000"),
+        (engine, {}, "2000"),
+        (BINARY, {"GOMP_SPINCOUNT": "5"}, "5"),
+        (BINARY, {"OMP_WAIT_POLICY": "passive"}, None),
+    ):
+        process = subprocess.Popen([str(program), "train", "run.yaml"], cwd=space.root, env={**environment, **set_by_user},
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        folder = pathlib.Path(f"/proc/{process.pid}")
+
+        def limit():
+            words = (folder / "environ").read_text().split("\0")
+            return next((word.split("=")[1] for word in words if word.startswith("GOMP_SPINCOUNT=")), None)
+
+        try:
+            wait_for(lambda: os.readlink(folder / "exe") == str(engine) and limit() == expected, f"{set_by_user} to be kept", 20)
+        finally:
+            process.kill()
+            process.wait()
+
+
 def a_second_one_stops_at_once(space):
     """With steps that take long: the process is gone before its step is done, and what was saved before
     is whole."""
@@ -162,6 +189,7 @@ run_cases(
         a_closed_terminal_saves_unless_nohup_is_given,
         a_broken_pipe_saves_and_says_nothing,
         closed_standard_streams_leave_files_clean,
+        threads_spin_briefly,
         a_second_one_stops_at_once,
         without_checkpoints_it_says_what_is_lost,
     ]
