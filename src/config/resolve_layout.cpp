@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "families/layout_check.h"
-#include "families/block_spec.h"
 
 namespace megalith {
 namespace {
@@ -83,7 +82,7 @@ Layout resolve_layout(const Config& config, int ranks) {
 
 void check_model_layout(const ModelShape& shape, const Layout& layout) {
   check_layout(shape, layout);
-  const auto blocks = static_cast<int64_t>(list_blocks(shape).size());
+  const int64_t blocks = shape.layers + 2;  // with embedding and head
   if (layout.pipeline > 1 && int64_t{layout.pipeline} * layout.chunks > blocks)
     refuse("parallel.pipeline", fmt::format("at most {}: the model has {} blocks", blocks / layout.chunks, blocks),
            std::to_string(layout.pipeline), "embedding, layers and head are dealt out to the stages");

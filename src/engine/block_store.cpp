@@ -53,8 +53,8 @@ int64_t StoredArray::chunk_bytes(int64_t chunk) const {
 
 int64_t StoredArray::chunk_stride() const { return round_up(element_bytes * kStateChunk + chunk_extra, kDiskAlign); }
 
-StoredArray stored_slot(const SlotFormat& format) {
-  return {format.elements(), packed_bytes(format.packing()), format.scale_bytes()};
+StoredArray stored_slot(const SlotSize& slot) {
+  return {slot.elements, packed_bytes(slot.packing), slot.scale_bytes()};
 }
 
 BlockStore::BlockStore(const std::filesystem::path& folder, const std::vector<StoredBlock>& blocks, Staging staging)

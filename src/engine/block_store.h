@@ -21,7 +21,7 @@ class Tensor;
 
 namespace megalith {
 
-StoredArray stored_slot(const SlotFormat& format);
+StoredArray stored_slot(const SlotSize& slot);
 
 // Of a block on disk, by kind.
 struct StoredBlock {

@@ -64,7 +64,7 @@ void Residency::open_store(const StorageOptions& storage) {
       if (placement == Placement::on_disk) block.parameters.elements = segment.own.size();
       if (placement == Placement::on_disk && format.training) block.gradient.elements = segment.own.size();
       if (format.training && format.elementwise())
-        block.slots.assign(static_cast<size_t>(format.slot_arrays), stored_slot(*segment.format));
+        block.slots.assign(static_cast<size_t>(format.slot_arrays), stored_slot(segment.format->size()));
     }
   }
   if (any) store_ = std::make_unique<BlockStore>(storage.spill, stored, storage.staging);

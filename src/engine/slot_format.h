@@ -21,6 +21,20 @@ struct Overlap {
 };
 Overlap overlap(const ParameterSpec& parameter, const FlatRange& range);
 
+// The size of a slot, without the list of its chunks: the planner asks for slots that no machine has room for.
+struct SlotSize {
+  Packing packing = Packing::fp32;
+  int64_t elements = 0;
+  int64_t most_scales = 0;  // of a chunk
+  int64_t chunks() const { return (elements + kStateChunk - 1) / kStateChunk; }
+  int64_t chunk_size(int64_t chunk) const;                     // elements
+  int64_t scale_bytes() const { return 4 * most_scales; }  // room in every record
+  int64_t record_bytes(int64_t chunk) const { return packed_bytes(packing) * chunk_size(chunk) + scale_bytes(); }
+  int64_t record_offset(int64_t chunk) const { return chunk * (packed_bytes(packing) * kStateChunk + scale_bytes()); }
+  int64_t bytes() const { return elements == 0 ? 0 : record_offset(chunks() - 1) + record_bytes(chunks() - 1); }
+};
+SlotSize slot_size(const BlockSpec& spec, Packing packing, const FlatRange& range);
+
 class SlotFormat {
  public:
   SlotFormat(const BlockSpec& spec, Packing packing, const FlatRange& range);
@@ -35,23 +49,22 @@ class SlotFormat {
     int64_t first_scale = 0;       // and inside the parameter
   };
   const std::vector<ParameterRange>& pieces(int64_t chunk) const { return chunks_[static_cast<size_t>(chunk)]; }
-  int64_t chunks() const { return static_cast<int64_t>(chunks_.size()); }
-  int64_t chunk_size(int64_t chunk) const;  // elements
-  int64_t elements() const { return size_; }
+  const SlotSize& size() const { return size_; }
+  int64_t chunks() const { return size_.chunks(); }
+  int64_t chunk_size(int64_t chunk) const { return size_.chunk_size(chunk); }  // elements
+  int64_t elements() const { return size_.elements; }
   int64_t scales(size_t parameter) const { return scales_[parameter]; }
 
-  Packing packing() const { return packing_; }
-  int64_t scale_bytes() const { return 4 * most_scales_; }  // room in every record
-  int64_t record_bytes(int64_t chunk) const { return packed_bytes(packing_) * chunk_size(chunk) + scale_bytes(); }
-  int64_t record_offset(int64_t chunk) const { return chunk * (packed_bytes(packing_) * kStateChunk + scale_bytes()); }
-  int64_t slot_bytes() const { return chunks() == 0 ? 0 : record_offset(chunks() - 1) + record_bytes(chunks() - 1); }
+  Packing packing() const { return size_.packing; }
+  int64_t scale_bytes() const { return size_.scale_bytes(); }
+  int64_t record_bytes(int64_t chunk) const { return size_.record_bytes(chunk); }
+  int64_t record_offset(int64_t chunk) const { return size_.record_offset(chunk); }
+  int64_t slot_bytes() const { return size_.bytes(); }
   // A piece's part of a slot's record of its chunk.
   PackedSlot slot(int64_t chunk, const ParameterRange& piece, std::byte* record) const;
 
  private:
-  Packing packing_;
-  int64_t size_;                            // elements of the range
-  int64_t most_scales_ = 0;                 // of a chunk
+  SlotSize size_;
   std::vector<std::vector<ParameterRange>> chunks_;
   std::vector<int64_t> scales_;             // by parameter
 };

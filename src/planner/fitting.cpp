@@ -12,10 +12,26 @@ namespace {
 
 // Beyond this many tokens at once matrix products get no faster, but activations grow.
 constexpr int64_t kTokensEnough = 4096;
-// A step is a list of ops, some for every block and micro-batch: more than these would take longer to plan than to run.
-constexpr int64_t kMostMicros = 1 << 16;
+// A step is a list of ops, some for each block and micro-batch. A plan looks at many such lists.
+constexpr int64_t kMostBlocksTimesMicros = int64_t{1} << 16;
 // Below this many products are slow, and computing layers again costs less than smaller micro-batches.
 constexpr int64_t kTokensFew = 512;
+
+int64_t most_micros(const PlanInput& input) {
+  return std::max<int64_t>(1, kMostBlocksTimesMicros / (input.shape.layers + 2));
+}
+
+// Micro-batches that the planner may choose, large to small.
+std::vector<int64_t> micro_batches_to_try(const PlanInput& input) {
+  const int64_t batch = input.rank_batch();
+  // A pipeline wants several micro-batches a stage to be busy.
+  const int64_t stages = input.layout.pipeline;
+  const int64_t largest = stages > 1 ? std::max<int64_t>(1, batch / (4 * stages)) : batch;
+  std::vector<int64_t> divisors;
+  for (int64_t micro = std::min(largest, std::max<int64_t>(1, kTokensEnough / input.sequence)); micro >= 1; micro--)
+    if (batch % micro == 0 && batch / micro <= most_micros(input)) divisors.push_back(micro);
+  return divisors;
+}
 
 // Whether the step fits with that micro-batch, by a strategy that is always the same: memory follows from the order
 // alone, no speeds are needed.
@@ -63,25 +79,28 @@ bool fits_tightly(const PlanInput& input, int64_t micro_batch, int64_t room) {
 }
 
 void check_micro_batches(const PlanInput& input) {
-  const int64_t largest =
-      input.micro_batch > 0 ? input.micro_batch : std::max<int64_t>(1, kTokensEnough / input.sequence);
-  const int64_t most = largest * kMostMicros;
-  if (input.rank_batch() <= most) return;
-  throw UserError({"", "train.batch",
-                   fmt::format("at most {} sequences a rank, {} micro-batches of {}", most, kMostMicros, largest),
-                   fmt::format("{}", input.rank_batch()),
-                   input.micro_batch > 0 ? "a larger train.micro_batch" : "a smaller batch, or more ranks"});
+  const int64_t batch = input.rank_batch(), most = most_micros(input);
+  const auto refuse = [&](int64_t largest, const char* hint) {
+    throw UserError({"", "train.batch",
+                     fmt::format("at most {} sequences a rank, {} micro-batches of {}", most * largest, most, largest),
+                     fmt::format("{}", batch), hint});
+  };
+  if (input.micro_batch > 0) {
+    if (batch / input.micro_batch > most) refuse(input.micro_batch, "a larger train.micro_batch");
+  } else if (micro_batches_to_try(input).empty()) {
+    const int64_t largest = std::max<int64_t>(1, kTokensEnough / input.sequence);
+    refuse(largest, batch > most * largest ? "a smaller batch, or more ranks" : "a batch that is a multiple of a power of two");
+  }
+}
+
+std::optional<int64_t> smallest_micro_batch(const PlanInput& input) {
+  if (input.micro_batch > 0) return input.micro_batch;
+  const std::vector<int64_t> divisors = micro_batches_to_try(input);
+  return divisors.empty() ? std::nullopt : std::optional(divisors.back());
 }
 
 int64_t choose_micro_batch(const PlanInput& input, int64_t room) {
-  std::vector<int64_t> divisors;  // large to small
-  const int64_t batch = input.rank_batch();
-  // A pipeline wants several micro-batches a stage to be busy.
-  const int64_t stages = input.layout.pipeline;
-  const int64_t largest = stages > 1 ? std::max<int64_t>(1, batch / (4 * stages)) : batch;
-  for (int64_t micro = largest; micro >= 1; micro--)
-    if (batch % micro == 0 && (micro * input.sequence <= kTokensEnough || micro == 1))
-      divisors.push_back(micro);
+  const std::vector<int64_t> divisors = micro_batches_to_try(input);
   for (int64_t micro : divisors)
     if (micro * input.sequence >= kTokensFew && fits_plainly(input, micro, room)) return micro;
   for (int64_t micro : divisors)

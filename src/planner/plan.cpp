@@ -14,6 +14,7 @@
 #include "planner/links.h"
 #include "planner/refusal.h"
 #include "planner/run_blocks.h"
+#include "planner/size_check.h"
 #include "schedule/passes/training_step.h"
 #include "schedule/check/checker.h"
 #include "schedule/passes/residency.h"
@@ -224,7 +225,7 @@ Plan with_window(Plan plan, const PlanInput& input, int32_t window) {
 
 Plan make_plan(const PlanInput& input, Measuring measuring, const PlanPeers& peers) {
   MEGALITH_ASSERT(input.threads > 0 && !input.shapes.empty());
-  check_micro_batches(input);
+  check_plan_size(input, host_budget(input.memory).value / input.host_ranks);
   Plan plan;
   plan.stage = input.stage;
   plan.host_ranks = input.host_ranks;

@@ -27,10 +27,11 @@ std::vector<Suggestion> suggestions_for(const PlanInput& input, Bytes process, B
     if (input.resumed && !may_change(say)) return;
     PlanInput changed = input;
     change(changed);
-    const int64_t micro = changed.micro_batch > 0 ? changed.micro_batch : 1;
-    const int64_t bytes = least_memory(changed, micro);
+    const std::optional<int64_t> micro = smallest_micro_batch(changed);
+    if (!micro) return;
+    const int64_t bytes = least_memory(changed, *micro);
     const Bytes all = process_with(bytes, process);
-    if (input.memory.device && least_memory(changed, micro, Tier::device) > room_on_device(device_of(input.memory))) return;
+    if (input.memory.device && least_memory(changed, *micro, Tier::device) > room_on_device(device_of(input.memory))) return;
     if (all <= budget) suggestions.push_back({say, all});
   };
   if (input.micro_batch > 1) try_with("train.micro_batch=auto", [](PlanInput& i) { i.micro_batch = 0; });

@@ -57,13 +57,13 @@ void describe_streaming(BlockStorage& f, const BlockSpec& spec, int64_t slots, P
   // The optimizer's, then the gradient; 16 bits: and the master. By kind and part: one stream takes all.
   std::vector<std::vector<StoredArray>> staged(static_cast<size_t>(slots) + (narrow ? 2 : 1));
   for (const Segment& part : spec.segments) {
-    const SlotFormat layout(spec, packing, part.range);
-    const StoredArray slot = stored_slot(layout), values{part.range.size()};
+    const SlotSize size = slot_size(spec, packing, part.range);
+    const StoredArray slot = stored_slot(size), values{part.range.size()};
     for (size_t kind = 0; kind < staged.size(); kind++)
       staged[kind].push_back(kind < static_cast<size_t>(slots) ? slot : values);
     f.values_disk_bytes += values.disk_bytes();
-    f.optimizer_bytes += slots * layout.slot_bytes();
-    if (part.spread) f.expert_optimizer_bytes += slots * layout.slot_bytes();
+    f.optimizer_bytes += slots * size.bytes();
+    if (part.spread) f.expert_optimizer_bytes += slots * size.bytes();
     f.optimizer_disk_bytes += slots * slot.disk_bytes();
   }
   f.stream_bytes = staging_bytes(staged, staging);

@@ -15,6 +15,13 @@ namespace megalith {
 namespace {
 
 constexpr int64_t kWorthSpilling = int64_t{1} << 20;  // bytes: smaller blocks stay
+// Beyond so many blocks, or blocks times micro-batches, each look at a schedule takes long, so fewer strategies are looked at.
+// The window is chosen again from the first steps that ran.
+constexpr int64_t kManyBlocks = 512, kManyOps = 2048;
+
+bool is_large(const std::vector<BlockFacts>& blocks, int32_t micros) {
+  return std::ssize(blocks) > kManyBlocks || std::ssize(blocks) * micros > kManyOps;
+}
 
 // A chain of layers that are made again in one go ends where a stage ends.
 std::vector<Keep> within_stages(std::vector<Keep> keep, const StageMap& stages) {
@@ -96,7 +103,8 @@ std::optional<Strategy> with_least_recompute(const std::vector<BlockFacts>& bloc
                                              int64_t room) {
   const Tier tier = strategy.layout.device ? Tier::device : Tier::host;
   // How much of the room is left for what layers keep follows from trying: in 64ths of the room.
-  for (int64_t left = 64; left > 0; left--) {
+  const bool large = is_large(blocks, micros);
+  for (int64_t left = 64; left > 0; left = large ? left / 2 : left - 1) {
     strategy.keep = choose_keep(blocks, micros, strategy.order, room * left / 64);
     if (!strategy.keep.empty() && most_memory(blocks, micros, strategy, tier) <= room) return strategy;
   }
@@ -230,9 +238,12 @@ std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, 
 
   const PlacementPath path(blocks);
   std::vector<std::vector<Keep>> keeps{keep_as_told(blocks, memory)};
-  if (open && !blocks[1].packs_input) keeps.push_back(recompute_feed_forward(blocks));
+  const bool large = is_large(blocks, micros);
+  if (open && !blocks[1].packs_input && !large) keeps.push_back(recompute_feed_forward(blocks));
   if (open) keeps.push_back(recompute_all(blocks));
-  for (int32_t window : windows_to_try(memory, false, blocks.size())) {
+  std::vector<int32_t> windows = windows_to_try(memory, false, blocks.size());
+  if (large) windows.resize(1);
+  for (int32_t window : windows) {
     Strategy strategy = limits.plain();
     strategy.order = ComputeOrder::by_block;
     strategy.window = window;
@@ -247,6 +258,7 @@ std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, 
       found.push_back(strategy);
     }
     strategy.placement = path.at(path.length());
+    if (large && !found.empty()) continue;
     if (may_park) {
       Strategy parked = strategy;
       parked.keep = open ? recompute_all(blocks) : strategy.keep;

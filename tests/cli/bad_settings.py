@@ -1,5 +1,9 @@
 """Wrong settings and command lines: each is refused by name (refusals.py).  bad_settings.py BINARY"""
 
+import os
+import resource
+import subprocess
+
 from refusals import refused
 from support import run_cases
 
@@ -196,6 +200,49 @@ def parts_of_a_curriculum(space):
             says=["curriculum[0].checkpoint", "the model whose loss it is"])
 
 
+def peak_of(space, *arguments):
+    """(exit code, stderr, largest resident memory in KiB) of a run of the binary."""
+    out = space / "out.txt"
+    with open(out, "wb") as file:
+        child = subprocess.Popen(space.command(*arguments), cwd=space.root, env=space.environment, stdout=file, stderr=file)
+    # A run without bounds would take all of the machine.
+    resource.prlimit(child.pid, resource.RLIMIT_CPU, (60, 60))
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return child.returncode, out.read_text(errors="replace"), usage.ru_maxrss
+
+
+def sizes_that_no_plan_can_count(space):
+    """Whatever the size, the answer takes little time and memory: within 2.7 times that of a tiny model, 300 MiB."""
+    space.yaml("run", train="{steps: 3, batch: 4, eval_every: 0, threads: 1}")
+    experts = "{arch: llama, layers: 2, hidden: 32, heads: 4, context: 32, experts: {count: 4}}"
+    space.yaml("sparse", model=experts, train="{steps: 3, batch: 4, eval_every: 0, threads: 1}")
+    least = peak_of(space, "memory", "run.yaml")[2]
+    longest = ["model.context=1000000000", "data.sequence=1000000000"]
+    widest = ["model.hidden=1000000", "model.heads=1000000"]
+    cases = [
+        ("run", widest, "memory.ram"),
+        ("run", [*widest, "model.layers=5000"], "memory.ram"),
+        ("run", ["model.layers=100000"], "model.layers"),
+        ("run", ["train.batch=1000000000"], "train.batch"),
+        ("run", ["train.batch=1000000000", "train.micro_batch=1000000000", "train.steps=1", *longest, *widest], "memory.ram"),
+        ("run", ["train.batch=100000000", "train.micro_batch=100000000"], "memory.ram"),
+        ("run", [*widest, "memory.spill=spill"], "memory.spill"),
+        ("sparse", ["model.experts.count=100000"], "model.experts.count"),
+        ("sparse", ["model.layers=20000", "parallel.pipeline=2", "parallel.interleave=10000", "parallel.schedule=interleaved",
+                    "--ranks", "2"], "model.layers"),
+    ]
+    peaks = []
+    for number, (name, settings, key) in enumerate(cases):
+        for command in ("memory", *(["simulate", "train"] if number % 4 == 0 else [])):
+            code, said, peak = peak_of(space, command, f"{name}.yaml", *settings)
+            assert code == 2, f"{command} {settings}: {code}\n{said}"
+            assert key in said or "does not fit" in said, f"{command} {settings}: {said}"
+            assert peak < 2.7 * least, f"{command} {settings}: {peak >> 10} MiB"
+            peaks.append(peak >> 10)
+    return f"{len(peaks)} answers, at most {max(peaks)} MiB"
+
+
 def json_says_it_too(space):
     space.yaml("run")
     result = space.run("--json", "train", "run.yaml", "train.lr=-1", expect=2)
@@ -215,6 +262,7 @@ run_cases(
         command_lines,
         alternatives_on_the_command_line,
         parts_of_a_curriculum,
+        sizes_that_no_plan_can_count,
         json_says_it_too,
     ]
 )

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "schedule/check/checker.h"
 #include "schedule/random_schedules.h"
@@ -92,6 +93,29 @@ TEST(RecomputeChoice, NothingIsMadeAgainThatNobodyNeeds) {
 TEST(RecomputeChoice, EveryKthLayerKeepsItsInput) {
   const auto keep = recompute_every(make_blocks(7, false), 2);
   EXPECT_EQ(keep, (std::vector<Keep>{Keep::all, Keep::input, Keep::none, Keep::input, Keep::none, Keep::input, Keep::all}));
+}
+
+// Neighbours are treated alike there: the choice stays near the optimum and takes no more memory.
+TEST(RecomputeChoice, DeepModelsAreChosenForInBoundedTime) {
+  constexpr int32_t kLayers = 5000;
+  std::vector<BlockFacts> blocks = make_blocks(kLayers + 2, false);
+  for (BlockFacts& block : blocks) {
+    block.saved_bytes = 5000;
+    block.output_bytes = 300;
+    block.attention_saved_bytes = 2000;
+    block.forward.flop = 100;
+    block.attention.flop = 40;
+  }
+  const int64_t all = keep_cost(blocks, 1, ComputeOrder::by_micro, std::vector<Keep>(blocks.size(), Keep::all)).bytes;
+  double before = std::numeric_limits<double>::infinity();
+  for (int64_t part : {8, 4, 2, 1}) {
+    const std::vector<Keep> keep = choose_keep(blocks, 1, ComputeOrder::by_micro, all / part);
+    ASSERT_EQ(keep.size(), blocks.size()) << part;
+    const KeepCost cost = keep_cost(blocks, 1, ComputeOrder::by_micro, keep);
+    EXPECT_LE(cost.bytes, all / part);
+    EXPECT_LT(cost.flop, before);
+    before = cost.flop;
+  }
 }
 
 }  // namespace

@@ -11,6 +11,9 @@ namespace {
 constexpr int64_t kUnits = 512;       // of memory in the table
 constexpr BlockId kLongestChain = 32;  // more layers at once would take more memory than their inputs save
 
+// Layers that are decided about one by one. Of deeper models, neighbours are treated alike: the time of a choice is bounded.
+constexpr size_t kMostDecisions = 128;
+
 // A chain of recomputed layers first..last, or one layer that keeps all or its attention half.
 struct Chain {
   int64_t kept = 0;       // bytes from forward to backward
@@ -97,7 +100,11 @@ KeepCost keep_cost(const std::vector<BlockFacts>& blocks, int32_t micros, Comput
   return cost;
 }
 
-std::vector<Keep> choose_keep(const std::vector<BlockFacts>& blocks, int32_t micros, ComputeOrder order, int64_t bytes) {
+namespace {
+
+// `alike`: how many layers each of these stands for. Their kept bytes add up.
+std::vector<Keep> least_recomputation(const std::vector<BlockFacts>& blocks, int32_t micros, ComputeOrder order, int64_t bytes,
+                                      int64_t alike) {
   const Costs costs(blocks, micros, order);
   const auto head = static_cast<BlockId>(blocks.size()) - 1;
   // Only one chain goes back at a time, so the largest of them counts: try every limit that matters.
@@ -114,7 +121,7 @@ std::vector<Keep> choose_keep(const std::vector<BlockFacts>& blocks, int32_t mic
   double best_flop = std::numeric_limits<double>::infinity();
   for (int64_t limit : limits) {
     if (limit > bytes) break;
-    const int64_t room = bytes - limit, unit = std::max<int64_t>(1, room / kUnits);
+    const int64_t room = (bytes - limit) / alike, unit = std::max<int64_t>(1, room / kUnits);
     const int64_t units = room / unit;
     // table[b][u]: the least recomputation for layers b.. with u units left.
     std::vector<std::vector<Choice>> table(static_cast<size_t>(head) + 1,
@@ -149,6 +156,26 @@ std::vector<Keep> choose_keep(const std::vector<BlockFacts>& blocks, int32_t mic
     }
   }
   return best;
+}
+
+}  // namespace
+
+std::vector<Keep> choose_keep(const std::vector<BlockFacts>& blocks, int32_t micros, ComputeOrder order, int64_t bytes) {
+  const size_t layers = blocks.size() - 2, alike = std::max<size_t>(1, (layers + kMostDecisions - 1) / kMostDecisions);
+  if (alike == 1) return least_recomputation(blocks, micros, order, bytes, 1);
+  std::vector<BlockFacts> some{blocks.front()};
+  for (size_t b = 1; b <= layers; b += alike) some.push_back(blocks[b]);
+  some.push_back(blocks.back());
+  const std::vector<Keep> decided = least_recomputation(some, micros, order, bytes, static_cast<int64_t>(alike));
+  if (decided.empty()) return {};
+  std::vector<Keep> keep{Keep::all};  // each chain as many times as there are layers alike
+  for (size_t first = 1, end = 0; first + 1 < some.size(); first = end) {
+    for (end = first + 1; end + 1 < some.size() && decided[end] == Keep::none;) end++;
+    for (size_t time = 0; time < alike; time++)
+      for (size_t b = first; b < end && keep.size() <= layers; b++) keep.push_back(decided[b]);
+  }
+  keep.push_back(Keep::all);
+  return keep;
 }
 
 }  // namespace megalith

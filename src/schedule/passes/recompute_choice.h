@@ -18,8 +18,8 @@ std::vector<Keep> recompute_every(const std::vector<BlockFacts>& blocks, int64_t
 
 // The least recomputation whose kept tensors stay within `bytes`, at every moment: each layer keeps all or its
 // attention half, or stands in a chain of layers of which the first keeps its input. Optimal for any costs of the
-// layers, by dynamic programming over them and the memory (in 1/512 of `bytes`, rounded up). Empty vector: nothing
-// fits.
+// layers, by dynamic programming over them and the memory (in 1/512 of `bytes`, rounded up). Of more than 128 layers,
+// neighbours are treated alike. Empty vector: nothing fits.
 std::vector<Keep> choose_keep(const std::vector<BlockFacts>& blocks, int32_t micros, ComputeOrder order, int64_t bytes);
 
 // What the choice is judged by: bytes kept at the worst moment, and floating-point operations made again.
