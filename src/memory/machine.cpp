@@ -55,6 +55,12 @@ int64_t number_in(const std::string& path) {
   }
 }
 
+// Seconds that a thread has stood ready without a core; 0 where the kernel does not tell.
+double waited_in(const std::filesystem::path& thread) {
+  double ran = 0, waited = 0;  // nanoseconds
+  return std::ifstream(thread / "schedstat") >> ran >> waited ? waited * 1e-9 : 0;
+}
+
 // Calls visit(directory) for the process's cgroup of a controller and all above it, up to the mount.
 template <class Visit>
 void each_cgroup(const std::string& controller, const Visit& visit) {
@@ -103,13 +109,12 @@ void expect_shared_state() { ranks_share_state = true; }
 std::string shared_state_name(int64_t pid) { return fmt::format("{}{}", kSharedState, pid); }
 
 double processor_wait_seconds() {
-  double nanoseconds = 0;
-  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
-    double ran = 0, waited = 0;
-    if (std::ifstream(thread.path() / "schedstat") >> ran >> waited) nanoseconds += waited;
-  }
-  return nanoseconds * 1e-9;
+  double seconds = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) seconds += waited_in(thread.path());
+  return seconds;
 }
+
+double thread_wait_seconds() { return waited_in("/proc/thread-self"); }
 
 int64_t usable_cores() {
   cpu_set_t set;

@@ -25,6 +25,7 @@ std::string shared_state_name(int64_t pid);
 // Seconds that the process's threads, those that are alive, have stood ready while other work had the cores; 0 where the
 // kernel does not tell.
 double processor_wait_seconds();
+double thread_wait_seconds();  // the same of the calling thread
 
 int64_t usable_cores();        // respects affinity and cgroup quota
 std::string processor_name();  // as the kernel names it

@@ -7,16 +7,11 @@
 #include <optional>
 #include <thread>
 
+#include "base/log.h"
 #include "base/new_file.h"
 #include "base/stopwatch.h"
-#include "config/names.h"
-#include "data/batch.h"
-#include "engine/block_state.h"
 #include "engine/threads.h"
-#include "engine/state_pieces.h"
 #include "engine/stream_trial.h"
-#include "families/blocks.h"
-#include "families/family.h"
 #include "memory/allocator.h"
 #include "memory/disk_speed.h"
 #include "memory/machine.h"
@@ -24,113 +19,18 @@
 #include "model/tensor_ops.h"
 #include "planner/links.h"
 #include "planner/measurements.h"
+#include "planner/sample.h"
+#include "planner/typical_time.h"
 
 namespace megalith {
 namespace {
 
-// Median time of one call over about `budget` seconds, after one to warm up. Long calls go on until there are enough for a
-// median that a moment's disturbance does not move, or until kPatience is over. `between` is not counted.
-constexpr size_t kFew = 3, kEnough = 15, kMany = 50;
-constexpr double kPatience = 3;  // seconds
 constexpr int kStreamed = 4;     // passes over memory in one call, where threads are started for it
-double typical_seconds(const std::function<void()>& work, double budget, const std::function<void()>& between = {}) {
-  work();
-  std::vector<double> times;
-  double spent = 0;
-  while (times.size() < kFew || (times.size() < kEnough && spent < kPatience) || (times.size() < kMany && spent < budget)) {
-    if (between) between();
-    times.push_back(seconds_of(work));
-    spent += times.back();
-  }
-  return median(std::move(times));
-}
-
-// Of a model with experts, a layer that has them is measured.
-ModelShape with_experts_everywhere(ModelShape shape) {
-  shape.experts.dense_first = 0;
-  shape.experts.every = 1;
-  return shape;
-}
-
-// One layer and the head of a model, with weights of their own, ready to run.
-class Sample {
- public:
-  explicit Sample(const Workload& work) : work_(work) {
-    ModelShape one = with_experts_everywhere(work.shape);
-    one.layers = 1;
-    blocks_ = make_blocks(one);
-    const auto compute = at::TensorOptions().dtype(compute_type(work.precision));
-    const int64_t N = work.micro.tokens();
-    pass_.sequences = work.micro.sequences;
-    pass_.length = work.micro.length;
-    pass_.visibility = visibility_of(*work.shape.family, row_of(work.objective).has_prefix);
-    pass_.prefix_B.assign(static_cast<size_t>(work.micro.sequences), work.micro.length / 2);
-    pass_.dropout = work.shape.dropout.any();
-    const auto targets = static_cast<int64_t>(static_cast<double>(N) * work.micro.target_fraction);
-    pass_.targets_N = tensor::full({N}, kNoTarget, at::kLong);
-    pass_.targets_N.narrow(0, 0, std::max<int64_t>(1, targets)).zero_();
-    x_NC_ = tensor::ones({N, work.shape.hidden}, compute);
-    x_NC_.select(1, 0).fill_(2);  // a row of equal values would have no variance to normalise
-    if (one.experts.any()) x_NC_.normal_();  // tokens for every expert
-    flushed_ = tensor::ones({int64_t{16} << 20});
-  }
-
-  double layer_seconds() {
-    Block& layer = *blocks_[1];
-    bind(layer);
-    return typical_seconds(
-        [&] {
-          Tape tape;
-          at::Tensor y_NC = layer.forward(x_NC_, pass_, &tape);
-          layer.backward(y_NC, pass_, tape);
-        },
-        0.3, [&] { flush(); });
-  }
-
-  double head_seconds() {
-    auto& head = static_cast<HeadBlock&>(*blocks_.back());
-    bind(head);
-    at::Tensor values, gradients;
-    if (work_.shape.tied) {
-      values = tensor::full({work_.shape.vocab, work_.shape.hidden}, 0.01, x_NC_.options());
-      gradients = tensor::zeros({work_.shape.vocab, work_.shape.hidden}, at::kFloat);
-      head.tie({values, gradients});
-    }
-    at::Tensor gx_NC;
-    return typical_seconds([&] { head.loss_and_gradient(x_NC_, pass_, gx_NC); }, 0.3, [&] { flush(); });
-  }
-
- private:
-  void bind(Block& block) {
-    values_ = tensor::full({block.spec().flat_size}, 0.01, x_NC_.options());
-    if (work_.shape.experts.any()) values_.normal_(0, 0.02);
-    gradients_ = tensor::zeros({block.spec().flat_size}, at::kFloat);
-    block.bind(values_, gradients_);
-  }
-  // In a step every block finds caches full of the others' data.
-  void flush() { flushed_.add_(1); }
-
-  Workload work_;
-  std::vector<std::unique_ptr<Block>> blocks_;
-  Pass pass_;
-  at::Tensor x_NC_, values_, gradients_, flushed_;
-};
-
-std::string describe(const Workload& w) {
-  const Experts& x = w.shape.experts;
-  const std::string experts = x.any() ? fmt::format(" experts {} of {}x{}+{} by {} capacity {}", x.top_k, x.count, x.ffn,
-                                                    x.shared, name_of(x.router), x.capacity)
-                                      : "";
-  return fmt::format("{} {}x{}{} heads {}/{} vocab {}{} batch {}x{} targets {:.3f} {} {} dropout {}/{}", w.shape.family->name,
-                     w.shape.hidden, w.shape.ffn, experts, w.shape.heads, w.shape.kv_heads, w.shape.vocab,
-                     w.shape.tied ? " tied" : "", w.micro.sequences, w.micro.length, w.micro.target_fraction,
-                     name_of(w.precision), name_of(w.objective), w.shape.dropout.residual, w.shape.dropout.attention);
-}
 
 double memory_speed() {
   const int64_t n = int64_t{16} << 20;
   at::Tensor a = tensor::ones({n}), b = tensor::ones({n}), c = tensor::ones({n});
-  double s = typical_seconds([&] { tensor::add_out(c, a, b); }, 0.2);
+  double s = typical_seconds("memory", [&] { tensor::add_out(c, a, b); }, 0.2);
   return 3.0 * 4.0 * static_cast<double>(n) / s;
 }
 
@@ -146,7 +46,7 @@ double host_memory_speed() {
     at::Tensor out = part(c);
     for (int time = 0; time < kStreamed; time++) tensor::add_out(out, part(a), part(b));
   };
-  const double s = typical_seconds([&] {
+  const double s = typical_seconds("memory of all cores", [&] {
     std::vector<std::jthread> threads;
     for (size_t core = 0; core < cores; core++) threads.emplace_back(stream, core);
   }, 0.4);
@@ -191,7 +91,10 @@ void add_spill_speeds(MachineSpeeds& speeds, const std::filesystem::path& spill,
   std::optional<DiskSpeed> measured;
   const auto get = [&](const char* what, double DiskSpeed::*field) {
     return remembered(what, [&] {
-      if (!measured) measured = measure_disk(folder, way);
+      if (!measured) {
+        log::info("measuring the disk of memory.spill, about 5 s, once");
+        measured = measure_disk(folder, way);
+      }
       return (*measured).*field;
     });
   };
@@ -215,7 +118,11 @@ void add_spill_speeds(MachineSpeeds& speeds, const std::filesystem::path& spill,
   speeds.load_updated_scarce = get_tried("scarce renew", &StreamSpeeds::load_updated_scarce);
 }
 
-std::string buffers_of(const std::string& what) { return "buffers of " + what; }
+// By the samples: they are all that is run.
+std::string buffers_of(const Workload& work) {
+  const std::string layer = describe(measured_layer(work).sample), head = describe(measured_head(work).sample);
+  return "buffers of " + layer + (head == layer ? "" : " and " + head);
+}
 
 // Of the process without what it may give back.
 double settled_bytes() {
@@ -239,42 +146,45 @@ MachineSpeeds machine_speeds(const MachineUse& use, Measurements& known) {
   return speeds;
 }
 
+// Seconds that the products of a block take: what was measured of its sample, without the passes over memory, scaled to the
+// block.
+double product_seconds(const MeasuredBlock& block, double sample_seconds, double memory_bandwidth) {
+  const BlockFacts& f = block.of_sample;
+  const double touched = static_cast<double>(f.forward.touched_bytes + f.backward.touched_bytes);
+  const double products = std::max(sample_seconds / 4, sample_seconds - touched / memory_bandwidth);
+  return products * block.flop() / (f.forward.flop + f.backward.flop);
+}
+
 double product_speed(const Workload& work, const MachineSpeeds& machine, bool together, Measurements& known) {
   c10::InferenceMode no_graph;
-  const std::string what = describe(work);
-  std::optional<double> layer, head;
+  const MeasuredBlock layer = measured_layer(work), head = measured_head(work);
+  std::optional<double> layer_s, head_s;
   const auto run = [&] {
-    layer = Sample(work).layer_seconds();
-    head = Sample(work).head_seconds();
+    layer_s = layer_seconds(layer.sample);
+    head_s = head_seconds(head.sample);
   };
-  known.get(buffers_of(what), [&] {
+  known.get(buffers_of(work), [&] {
     const double before = settled_bytes();
     run();
     return std::max(1.0, settled_bytes() - before);
   });
   // Ranks of one host slow each other down. Without them, what they measured once is better than what is measured alone.
   const std::string beside = fmt::format(", {} ranks", machine.host_ranks);
+  const std::string what = describe(layer.sample);
   const bool several = machine.host_ranks > 1 && (together || known.find("layer of " + what + beside));
-  const auto seconds_of_sample = [&](const std::string& part, const std::optional<double>& seconds) {
-    return known.get(part + " of " + what + (several ? beside : ""), [&] {
+  const auto seconds_of_sample = [&](const std::string& part, const Workload& sample, const std::optional<double>& seconds) {
+    return known.get(part + " of " + describe(sample) + (several ? beside : ""), [&] {
       if (!seconds) run();
       return *seconds;
     });
   };
-  const double layer_s = seconds_of_sample("layer", layer), head_s = seconds_of_sample("head", head);
-  MicroBatchShape whole = work.micro;  // a sample drops nothing
-  whole.kept = 0;
-  const auto facts = block_facts(with_experts_everywhere(work.shape), whole, work.precision);
+  const double all_layers =
+      static_cast<double>(work.shape.layers) *
+      product_seconds(layer, seconds_of_sample("layer", layer.sample, layer_s), machine.memory_bandwidth);
+  const double whole_head =
+      product_seconds(head, seconds_of_sample("head", head.sample, head_s), machine.memory_bandwidth);
   // The speed at which the predicted passes over memory and the products together take what was measured.
-  double flop = 0, seconds = 0;
-  auto count = [&](const BlockFacts& f, double measured, double times) {
-    flop += times * (f.forward.flop + f.backward.flop);
-    double touched = static_cast<double>(f.forward.touched_bytes + f.backward.touched_bytes);
-    seconds += times * std::max(measured / 4, measured - touched / machine.memory_bandwidth);
-  };
-  count(facts[1], layer_s, static_cast<double>(work.shape.layers));
-  count(facts.back(), head_s, 1);
-  return flop / seconds;
+  return (static_cast<double>(work.shape.layers) * layer.flop() + head.flop()) / (all_layers + whole_head);
 }
 
 // Keeps what was measured, and leaves nothing of it in memory.
@@ -313,9 +223,15 @@ std::optional<MachineSpeeds> known_speeds(const Workload& work, const MachineUse
   return known.complete() ? std::optional(speeds) : std::nullopt;
 }
 
+std::string warning_about_speeds(const Workload& work, const MachineUse& use) {
+  Measurements known(use.threads, /*may_measure=*/false);
+  product_speed(work, machine_speeds(use, known), /*together=*/false, known);
+  return known.warning();
+}
+
 Bytes library_buffers(const Workload& work, int64_t threads) {
   Measurements known(threads, /*may_measure=*/false);
-  return Bytes(static_cast<int64_t>(known.get(buffers_of(describe(work)), {})));
+  return Bytes(static_cast<int64_t>(known.get(buffers_of(work), {})));
 }
 
 void start_matrix_library() {

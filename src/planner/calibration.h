@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "base/units.h"
 #include "config/config.h"
@@ -27,15 +28,17 @@ struct MachineUse {
   int32_t host_ranks = 1;        // that share the machine
 };
 
-// Measures what the cache file does not have yet (a second or two; five for a disk tier).
+// Measures what the cache file does not have yet (a few seconds; five more for a disk tier).
 MachineSpeeds calibrate(const Workload& work, const MachineUse& use);
 // The same without measuring: empty when the cache file lacks any of them.
 std::optional<MachineSpeeds> known_speeds(const Workload& work, const MachineUse& use);
+// What a user should know about the measurements in the cache file: Measurements::warning.
+std::string warning_about_speeds(const Workload& work, const MachineUse& use);
 
 // The two halves of `calibrate`, for ranks. The first is the machine's memory and disks: one rank of a host measures them
 // while the others are idle. The second is the speed of products for a model's own shapes: one of its layers and its head
 // are run forward and back on a micro-batch, with cold caches as in a real step, and one effective speed is taken from both
-// (flop a second). `together`: all ranks of the host measure it at the same time, as they will compute at the same time.
+// (flop a second). Smaller ones stand for those of a large model (planner/sample.h). `together`: all ranks of the host measure it at the same time, as they will compute at the same time.
 MachineSpeeds calibrate_machine(const MachineUse& use);
 double calibrate_products(const Workload& work, const MachineSpeeds& machine, bool together);
 

@@ -22,7 +22,7 @@ int64_t now() {  // since 1970
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// A number; or, of a busy machine, {"value": number, "until": seconds since 1970}.
+// A number; or, of a busy machine, {"value": number, "until": seconds since 1970, "waited": share of the time}.
 double value_of(const nlohmann::json& entry) {
   const nlohmann::json& value = entry.is_object() && entry.contains("value") ? entry["value"] : entry;
   return value.is_number() ? value.get<double>() : 0;
@@ -31,6 +31,11 @@ double value_of(const nlohmann::json& entry) {
 bool is_over(const nlohmann::json& entry) {
   return entry.is_object() &&
          (!entry.contains("until") || !entry["until"].is_number() || entry["until"].get<int64_t>() < now());
+}
+
+// 0 of a machine at rest.
+double busy_share_of(const nlohmann::json& entry) {
+  return entry.is_object() && entry.contains("waited") && entry["waited"].is_number() ? entry["waited"].get<double>() : 0;
 }
 
 }  // namespace
@@ -66,7 +71,10 @@ std::optional<double> Measurements::find(const std::string& name) const {
 }
 
 double Measurements::get(const std::string& name, const std::function<double()>& measure) {
-  if (const auto known = find(name)) return *known;
+  if (const auto known = find(name)) {
+    busiest_ = std::max(busiest_, busy_share_of((*all_)[machine_][name]));
+    return *known;
+  }
   if (!may_measure_) {
     complete_ = false;
     return 1;
@@ -90,15 +98,23 @@ void Measurements::set(const std::string& name, double value) {
   made_.push_back(name);
 }
 
+std::string Measurements::warning() const {
+  if (busiest_ < kBusy) return "";
+  return fmt::format(
+      "speeds were measured while other work held the cores (threads waited {:.0f}% of the time for one): predicted times are "
+      "corrected for that, but less exact; speeds are measured again after ten minutes",
+      100 * busiest_);
+}
+
 void Measurements::save() {
   if (made_.empty()) return;
   if (waited_ >= kBusy * watched_) {
-    log::info(
-        "measured while other work held the cores (threads waited {:.0f}% of the time for one): predicted times may be "
-        "too long; they are measured again after ten minutes",
-        100 * waited_ / watched_);
+    const double share = waited_ / watched_;
+    busiest_ = std::max(busiest_, share);
     nlohmann::json& mine = (*all_)[machine_];
-    for (const std::string& name : made_) mine[name] = {{"value", mine[name]}, {"until", now() + kBusyHolds}};
+    for (const std::string& name : made_)
+      mine[name] = {{"value", mine[name]}, {"until", now() + kBusyHolds}, {"waited", share}};
+    log::info("{}", warning());
   }
   if (path_.empty()) return;
   try {

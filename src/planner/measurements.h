@@ -35,6 +35,8 @@ class Measurements {
   void set(const std::string& name, double value);
 
   bool complete() const { return complete_; }  // nothing was missing
+  // What to tell the user if any measurement that was asked for was made while other work held the cores. Else empty.
+  std::string warning() const;
   // Keeps what was made. What was made while other work held the cores says more about that moment than about the machine:
   // it is said so, and after ten minutes it is made again. A cache that cannot be written is no reason to stop.
   void save();
@@ -48,6 +50,7 @@ class Measurements {
   std::vector<std::string> made_;  // names, in this go
   double watched_ = 0;             // seconds that they took
   double waited_ = 0;              // and that a thread stood ready without a core meanwhile, on average
+  double busiest_ = 0;             // the share of its time that a thread waited in the busiest of what get() gave
   bool may_measure_ = true, complete_ = true;
 };
 

@@ -162,6 +162,8 @@ void find_speeds(Plan& plan, Agreed& agreed, const SpeedQuestion& ask, const std
     plan.measured = known.has_value();
     agreed.speeds = known.value_or(typical_speeds(plan.threads));
   }
+  if (const std::string warning = warning_about_speeds(ask.work, use); plan.measured && !warning.empty())
+    plan.warnings.push_back(warning);
 }
 
 // The same for links. `known`: what rank 0 had measured before.

@@ -38,6 +38,7 @@ struct Plan {
   std::vector<RankColumn> columns;  // of ranks, as simulated
   Simulation predicted;         // of `step`, with what it waits for the other stages
   std::vector<Simulation> predicted_stages;  // by stage, in one clock; this one's among them
+  std::vector<std::string> warnings;  // about the predicted times, a line each
   std::vector<std::string> adapted;  // what was changed to make it fit, a line each
   Bytes device_budget;          // of the device that computes; 0: the host does
   Bytes predicted_peak() const { return Bytes(predicted.peak_bytes) + process; }

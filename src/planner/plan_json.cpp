@@ -72,6 +72,7 @@ nlohmann::json to_json(const Plan& plan, const PlanInput& input) {
             {"layers_with_inputs_away", std::count(plan.strategy.offloads.begin(), plan.strategy.offloads.end(), true)},
             {"disk_read_bytes", traffic_of(plan.step).read},
             {"disk_written_bytes", traffic_of(plan.step).written}}},
+          {"warnings", plan.warnings},
           {"predicted",
            {{"step_s", plan.predicted.seconds},
             {"peak_bytes", plan.predicted_peak().value},

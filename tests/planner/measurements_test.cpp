@@ -63,6 +63,20 @@ TEST_F(Cache, WhatWasMeasuredInOneGoIsBusyTogether) {
   EXPECT_EQ(again.get("second", [] { return 3.0; }), 3);
 }
 
+// The report quotes it, also of a run that finds the measurements in the cache.
+TEST_F(Cache, ABusyMachineIsWarnedAboutWhereverItsMeasurementsAreUsed) {
+  get(7, /*busy=*/true);
+  Measurements cached(1, /*may_measure=*/false);
+  EXPECT_EQ(cached.warning(), "") << "nothing was asked for";
+  cached.get("speed", {});
+  EXPECT_NE(cached.warning().find("other work held the cores"), std::string::npos) << cached.warning();
+  let_time_pass();
+  get(8);
+  Measurements at_rest(1, /*may_measure=*/false);
+  at_rest.get("speed", {});
+  EXPECT_EQ(at_rest.warning(), "");
+}
+
 TEST_F(Cache, WhatIsDamagedOrOfAnotherMachineIsNotTaken) {
   get(7);
   for (const char* damage : {"{\"broken", "[]", "{\"x\": 3}"}) {

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
 #include "families/family.h"
 #include "families/list.h"
 #include "memory/allocator.h"
@@ -180,6 +182,20 @@ TEST_F(Planner, ADamagedCacheIsMeasuredAgain) {
   std::filesystem::create_directories(calibration_file().parent_path());
   std::ofstream(calibration_file()) << "{\"broken";
   EXPECT_GT(calibrate({config.model.shape, {4, 32}}, {2, folder}).flops, 0);
+}
+
+// The report is written from plan.json.
+TEST_F(Planner, APlanFromSpeedsOfABusyMachineWarnsInItsJson) {
+  const PlanInput input = input_of(config);
+  EXPECT_TRUE(to_json(make_plan(input), input)["warnings"].is_array());
+  auto cache = parse_json(read_file(calibration_file()));
+  for (auto& machine : cache)
+    for (auto& entry : machine)
+      entry = {{"value", entry.is_object() ? entry["value"] : entry}, {"until", int64_t{4'000'000'000}}, {"waited", 0.61}};
+  write_file_atomically(calibration_file(), print_json(cache));
+  const auto warnings = to_json(make_plan(input), input)["warnings"];
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].get<std::string>().find("61% of the time"), std::string::npos) << warnings;
 }
 
 TEST_F(Planner, ShorterStepsAndDroppedTokensArePlannedAsTheyAre) {

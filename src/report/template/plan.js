@@ -74,7 +74,8 @@ function drawPromise() {
   fill("promise", `<table><tr><th></th><th>${swatch("var(--c1-soft)", "box")}predicted</th>` +
     `<th>${swatch("var(--c1)", "box")}measured</th><th>off by</th></tr>${body}</table>` +
     `<p class="why">The prediction was made before the first step; plus means that it said too much. ` +
-    `Step time is ${source}.</p>`);
+    `Step time is ${source}.</p>` +
+    (Array.isArray(plan.warnings) ? plan.warnings.map((w) => `<p class="why warning">Warning: ${esc(w)}.</p>`).join("") : ""));
   if (soFar.saves > 0 && soFar.seconds > 0) {
     const share = show.digits(100 * soFar.save_s / soFar.seconds, 2);
     fill("promise", `<p class="why">Saves: ${show.whole(soFar.saves)}. They held the run up for ` +
