@@ -18,6 +18,7 @@ struct Workload {
   MicroBatchShape micro;
   Precision precision = Precision::fp32;
   Objective objective = Objective::causal;
+  Layout layout = {};  // the first rank of it computes its part
 };
 
 // What of a machine is measured. Links are measured elsewhere (planner/links.h).

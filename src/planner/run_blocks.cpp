@@ -38,8 +38,14 @@ MicroBatchShape reshaped(MicroBatchShape micro, const PlanInput& input, const St
   return micro;
 }
 
+// What of a layout decides how large a rank's part of a block is.
+Layout inside_blocks(const Layout& layout) {
+  return {.data = layout.expert, .context = layout.context, .tensor = layout.tensor, .expert = layout.expert,
+          .context_form = layout.context_form};
+}
+
 Workload work_keeping(const PlanInput& input, int64_t micro_batch, int64_t kept) {
-  return {input.shape, micro_shape(input, micro_batch, kept), input.precision, input.objective.kind};
+  return {input.shape, micro_shape(input, micro_batch, kept), input.precision, input.objective.kind, inside_blocks(input.layout)};
 }
 
 // Memory for steps of both kinds.

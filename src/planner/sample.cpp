@@ -10,6 +10,9 @@
 #include "engine/state_pieces.h"
 #include "families/blocks.h"
 #include "families/family.h"
+#include "layout/cuts.h"
+#include "model/absent_ranks.h"
+#include "model/local_rows.h"
 #include "model/tensor_ops.h"
 #include "planner/typical_time.h"
 
@@ -42,7 +45,7 @@ struct LayerAndHead {
 LayerAndHead facts_of(const Workload& work) {
   ModelShape one = with_experts_everywhere(work.shape);
   one.layers = 1;
-  const auto facts = block_facts(one, whole_sequences(work.micro), work.precision);
+  const auto facts = block_facts(one, whole_sequences(work.micro), work.precision, Packing::fp32, Mesh(work.layout));
   return {facts[1], facts.back()};
 }
 
@@ -54,11 +57,12 @@ void take_fewer_sequences(Workload& work) {
   work.micro.sequences = std::min(work.micro.sequences, enough);
 }
 
-// Half as wide, with heads of the same width. False if it is narrow already.
-bool halve_width(ModelShape& s) {
+// Half as wide, with heads of the same width. False if it is narrow already, or if ranks could not divide its heads.
+bool halve_width(ModelShape& s, const Layout& layout) {
   if (s.hidden < 2 * kColumns || s.heads < 2) return false;
   const int64_t group = s.heads / s.kv_heads, kv_heads = std::max<int64_t>(1, s.kv_heads / 2);
   const int64_t heads = s.kv_heads > 1 ? kv_heads * group : s.heads / 2, head_dim = s.head_dim();
+  if (const int64_t ranks = int64_t{layout.tensor} * layout.context; ranks > 1 && kv_heads % ranks != 0) return false;
   s.hidden = s.head_size > 0 ? s.hidden * heads / s.heads : heads * head_dim;
   s.ffn = std::max<int64_t>(1, s.ffn * heads / s.heads);
   s.experts.ffn = std::max<int64_t>(std::min<int64_t>(1, s.experts.ffn), s.experts.ffn * heads / s.heads);
@@ -93,7 +97,7 @@ Workload sample_of_layer(Workload work) {
   take_fewer_sequences(work);
   work.shape.vocab = std::min(work.shape.vocab, kWords);
   while (large()) {
-    const bool narrower = halve_width(work.shape);
+    const bool narrower = halve_width(work.shape, work.layout);
     const bool shorter = halve(work.micro.length, kRows);
     if (narrower || shorter) continue;
     if (halve(work.shape.ffn, 4 * kColumns) || halve(x.ffn, kColumns) || halve(x.shared, kColumns)) continue;
@@ -109,18 +113,24 @@ Workload sample_of_head(Workload work) {
   if (!large()) return work;
   take_fewer_sequences(work);
   while (large())
-    if (!halve(work.shape.vocab, kWords) && !halve_width(work.shape) && !halve(work.micro.length, 1)) break;
+    if (!halve(work.shape.vocab, kWords) && !halve_width(work.shape, work.layout) && !halve(work.micro.length, 1)) break;
   fit_to_micro(work);
   return work;
 }
 
-// One layer and the head of a model, with weights of their own, ready to run.
+// A rank's part of one layer and of the head of a model, with weights of its own, ready to run. The other ranks are absent:
+// exchanges have prices of their own.
 class Sample {
  public:
-  explicit Sample(const Workload& work) : work_(work) {
+  explicit Sample(const Workload& work)
+      : work_(work), tensor_(work.layout.tensor, 0), context_(work.layout.context, 0), expert_(work.layout.expert, 0) {
+    exchanges_.mesh = Mesh(work.layout);
+    if (work.layout.tensor > 1) exchanges_.tensor = &tensor_;
+    if (work.layout.context > 1) exchanges_.context = &context_;
+    if (work.layout.expert > 1) exchanges_.expert = &expert_;
     ModelShape one = with_experts_everywhere(work.shape);
     one.layers = 1;
-    blocks_ = make_blocks(one);
+    blocks_ = make_blocks(one, exchanges_);
     const auto compute = at::TensorOptions().dtype(compute_type(work.precision));
     const int64_t N = work.micro.tokens();
     pass_.sequences = work.micro.sequences;
@@ -129,11 +139,13 @@ class Sample {
     pass_.prefix_B.assign(static_cast<size_t>(work.micro.sequences), work.micro.length / 2);
     pass_.dropout = work.shape.dropout.any();
     const auto targets = static_cast<int64_t>(static_cast<double>(N) * work.micro.target_fraction);
+    pass_.ids_N = tensor::zeros({N}, at::kLong);
     pass_.targets_N = tensor::full({N}, kNoTarget, at::kLong);
     pass_.targets_N.narrow(0, 0, std::max<int64_t>(1, targets)).zero_();
-    x_NC_ = tensor::ones({N, work.shape.hidden}, compute);
-    x_NC_.select(1, 0).fill_(2);  // a row of equal values would have no variance to normalise
-    if (one.experts.any()) x_NC_.normal_();  // tokens for every expert
+    if (exchanges_.mesh.divides_rows()) pass_ = local_pass(std::move(pass_), exchanges_.mesh);
+    x_SC_ = tensor::ones({pass_.rows(), work.shape.hidden}, compute);
+    x_SC_.select(1, 0).fill_(2);  // a row of equal values would have no variance to normalise
+    if (one.experts.any()) x_SC_.normal_();  // tokens for every expert
     flushed_ = tensor::ones({int64_t{16} << 20});
   }
 
@@ -144,8 +156,8 @@ class Sample {
         "the products of a layer",
         [&] {
           Tape tape;
-          at::Tensor y_NC = layer.forward(x_NC_, pass_, &tape);
-          layer.backward(y_NC, pass_, tape);
+          at::Tensor y_SC = layer.forward(x_SC_, pass_, &tape);
+          layer.backward(y_SC, pass_, tape);
         },
         0.3, [&] { flush(); });
   }
@@ -155,18 +167,19 @@ class Sample {
     bind(head);
     at::Tensor values, gradients;
     if (work_.shape.tied) {
-      values = tensor::full({work_.shape.vocab, work_.shape.hidden}, 0.01, x_NC_.options());
-      gradients = tensor::zeros({work_.shape.vocab, work_.shape.hidden}, at::kFloat);
+      const int64_t rows = cut_point(work_.shape.vocab, work_.layout.tensor, 1);  // of the table, on this rank
+      values = tensor::full({rows, work_.shape.hidden}, 0.01, x_SC_.options());
+      gradients = tensor::zeros({rows, work_.shape.hidden}, at::kFloat);
       head.tie({values, gradients});
     }
-    at::Tensor gx_NC;
+    at::Tensor gx_SC;
     return typical_seconds(
-        "the products of the head", [&] { head.loss_and_gradient(x_NC_, pass_, gx_NC); }, 0.3, [&] { flush(); });
+        "the products of the head", [&] { head.loss_and_gradient(x_SC_, pass_, gx_SC); }, 0.3, [&] { flush(); });
   }
 
  private:
   void bind(Block& block) {
-    values_ = tensor::full({block.spec().flat_size}, 0.01, x_NC_.options());
+    values_ = tensor::full({block.spec().flat_size}, 0.01, x_SC_.options());
     if (work_.shape.experts.any()) values_.normal_(0, 0.02);
     gradients_ = tensor::zeros({block.spec().flat_size}, at::kFloat);
     block.bind(values_, gradients_);
@@ -175,9 +188,11 @@ class Sample {
   void flush() { flushed_.add_(1); }
 
   Workload work_;
+  AbsentRanks tensor_, context_, expert_;
+  Exchanges exchanges_;
   std::vector<std::unique_ptr<Block>> blocks_;
   Pass pass_;
-  at::Tensor x_NC_, values_, gradients_, flushed_;
+  at::Tensor x_SC_, values_, gradients_, flushed_;
 };
 
 }  // namespace
@@ -197,10 +212,15 @@ std::string describe(const Workload& w) {
   const std::string experts = x.any() ? fmt::format(" experts {} of {}x{}+{} by {} capacity {}", x.top_k, x.count, x.ffn,
                                                     x.shared, name_of(x.router), x.capacity)
                                       : "";
-  return fmt::format("{} {}x{}{} heads {}/{} vocab {}{} batch {}x{} targets {:.3f} {} {} dropout {}/{}", w.shape.family->name,
+  const Layout& l = w.layout;
+  std::string part;  // of the block that a rank has
+  if (l.tensor > 1) part += fmt::format(" tensor {}", l.tensor);
+  if (l.context > 1) part += fmt::format(" context {} {}", l.context, name_of(l.context_form));
+  if (l.expert > 1) part += fmt::format(" expert {}", l.expert);
+  return fmt::format("{} {}x{}{} heads {}/{} vocab {}{} batch {}x{} targets {:.3f} {} {} dropout {}/{}{}", w.shape.family->name,
                      w.shape.hidden, w.shape.ffn, experts, w.shape.heads, w.shape.kv_heads, w.shape.vocab,
                      w.shape.tied ? " tied" : "", w.micro.sequences, w.micro.length, w.micro.target_fraction,
-                     name_of(w.precision), name_of(w.objective), w.shape.dropout.residual, w.shape.dropout.attention);
+                     name_of(w.precision), name_of(w.objective), w.shape.dropout.residual, w.shape.dropout.attention, part);
 }
 
 double layer_seconds(const Workload& sample) { return Sample(sample).layer_seconds(); }

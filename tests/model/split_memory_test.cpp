@@ -8,6 +8,7 @@
 #include "families/blocks.h"
 #include "memory/allocator.h"
 #include "families/facts.h"
+#include "model/absent_ranks.h"
 #include "model/local_rows.h"
 #include "model/support.h"
 #include "model/tensor_ops.h"
@@ -16,40 +17,6 @@
 namespace megalith {
 namespace {
 using namespace testing_support;
-
-class NobodyThere : public Exchange {
- public:
-  NobodyThere(int64_t size, int64_t rank) : size_(size), rank_(rank) {}
-  int64_t size() const override { return size_; }
-  int64_t rank() const override { return rank_; }
-  int64_t rows_worth_weights() const override { return 1; }
-  void all_gather(at::Tensor& whole, std::span<const int64_t> cuts) override {
-    for (int64_t r = 0; r < size_; r++)
-      if (r != rank_) whole.slice(0, cuts[static_cast<size_t>(r)], cuts[static_cast<size_t>(r) + 1]).zero_();
-  }
-  void reduce_scatter(at::Tensor&, std::span<const int64_t>) override {}
-  void all_reduce(at::Tensor&) override {}
-  // Everybody sends what this rank sends to itself.
-  void all_to_all(const at::Tensor& send, std::span<const int64_t> send_cuts, at::Tensor& receive,
-                  std::span<const int64_t> receive_cuts) override {
-    const auto slice = [](const at::Tensor& x, std::span<const int64_t> cuts, int64_t r) {
-      return x.slice(0, cuts[static_cast<size_t>(r)], cuts[static_cast<size_t>(r) + 1]);
-    };
-    receive.zero_();
-    const at::Tensor own = slice(send, send_cuts, rank_);
-    for (int64_t r = 0; r < size_; r++)
-      if (at::Tensor to = slice(receive, receive_cuts, r); to.sizes() == own.sizes()) to.copy_(own);
-  }
-  void start_shift(const at::Tensor&, at::Tensor& receive) override { receive.zero_(); }
-  void start_all_to_all(const at::Tensor& send, std::span<const int64_t> send_cuts, at::Tensor& receive,
-                        std::span<const int64_t> receive_cuts) override {
-    all_to_all(send, send_cuts, receive, receive_cuts);
-  }
-  void finish() override {}
-
- private:
-  int64_t size_, rank_;
-};
 
 struct Case {
   std::string name;
@@ -81,7 +48,7 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
   shape.dropout = c.dropout;
   shape.experts = c.experts;
   fill_defaults(shape);
-  NobodyThere tensor(c.tensor, 1 % c.tensor), context(c.context, 1 % c.context), expert(c.expert, 0);
+  AbsentRanks tensor(c.tensor, 1 % c.tensor), context(c.context, 1 % c.context), expert(c.expert, 0);
   const auto rank = static_cast<int>(tensor.rank() + c.tensor * context.rank());
   const Exchanges exchanges{Mesh(layout_of(c.tensor, c.context, c.form, c.expert), rank),
                             c.tensor > 1 ? &tensor : nullptr, c.context > 1 ? &context : nullptr,
