@@ -12,8 +12,9 @@ namespace megalith {
 
 class Mesh {
  public:
+  Mesh() : Mesh(Layout{}) {}  // one rank
   // `rank` in [0, layout.ranks()).
-  explicit Mesh(Layout layout = {}, int rank = 0);
+  explicit Mesh(Layout layout, int rank = 0);
   // The first rank of a stage of the pipeline: 0 on all other axes.
   static Mesh of_stage(Layout layout, int stage);
 

@@ -84,7 +84,7 @@ void AddressSpace::drop(uintptr_t begin, uintptr_t end) {
   MEGALITH_ASSERT(failed == 0, "pages cannot be given back");
 }
 
-void AddressSpace::make_huge(uintptr_t begin, uintptr_t end) {
+void AddressSpace::make_huge([[maybe_unused]] uintptr_t begin, [[maybe_unused]] uintptr_t end) {
 #ifdef MADV_COLLAPSE
   const uintptr_t first = align_up(begin, kHugePage), last = align_down(end, kHugePage);
   if (first < last) madvise(place(first), last - first, MADV_COLLAPSE);  // an older kernel, or one without any, says no
