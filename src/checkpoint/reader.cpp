@@ -121,14 +121,7 @@ void WeightSource::check_matches(const std::vector<TensorSpec>& expected) {
 
   std::map<std::string, std::string> found;  // expected name -> stored name
   std::vector<std::string> missing, misshapen, extra;
-  for (const TensorSpec& spec : expected) {
-    std::string stored = stored_name(spec.name);
-    if (std::string twin = tied_to(spec.name); stored.empty() && !twin.empty() && !wanted.contains(twin))
-      stored = stored_name(twin);
-    if (stored.empty()) {
-      missing.push_back(spec.name);
-      continue;
-    }
+  auto match = [&](const TensorSpec& spec, const std::string& stored) {
     const TensorSpec& there = spec_of(stored);
     if (there.shape != spec.shape)
       misshapen.push_back(
@@ -137,6 +130,19 @@ void WeightSource::check_matches(const std::vector<TensorSpec>& expected) {
       misshapen.push_back(fmt::format("{} of {}", stored, safetensors_name(there.dtype)));
     found[spec.name] = stored;
     used.insert(stored);
+  };
+  for (const TensorSpec& spec : expected) {
+    std::string stored = stored_name(spec.name);
+    if (std::string twin = tied_to(spec.name); stored.empty() && !twin.empty() && !wanted.contains(twin))
+      stored = stored_name(twin);
+    const std::string copy = copy_in_files(spec.name), stored_copy = copy.empty() ? "" : stored_name(copy);
+    if (stored.empty()) stored = stored_copy;
+    if (stored.empty()) {
+      missing.push_back(spec.name);
+      continue;
+    }
+    match(spec, stored);
+    if (!copy.empty()) match({copy, spec.dtype, spec.shape}, stored_copy.empty() ? stored : stored_copy);
   }
 
   for (const auto& [stored, file] : file_by_name_) {

@@ -27,8 +27,9 @@ class WeightSource {
   // UserError listing what is missing, too much or of another shape, unless the folder holds exactly these
   // tensors. Types of floating-point numbers may differ. Tolerated, and from then on read under the expected
   // name: a missing or extra leading "transformer.", "bert." or "model.", LayerNorm.gamma/beta, a tied head
-  // stored in place of or beside the table it is tied to (beside: with equal values). Passed over: buffers and
-  // heads that are no parameters of ours.
+  // stored in place of or beside the table it is tied to (beside: with equal values), a parameter stored only as its copy
+  // (copy_in_files). A copy can be read by its own name, stored or not. Passed over: buffers and heads that are no
+  // parameters of ours.
   void check_matches(const std::vector<TensorSpec>& expected);
 
   // Elements [element_offset, + out.size()) of a tensor stored as float64/32/16 or bfloat16. Thread-safe.

@@ -56,6 +56,22 @@ std::string table_behind(const std::string& stored, const std::set<std::string>&
   return behind;
 }
 
+std::string copy_in_files(const std::string& parameter) {
+  for (const Family* family : families())
+    for (const HfNames::Copy& copy : family->hf_names().copies)
+      if (copy.parameter == parameter) return std::string(copy.name);
+  return "";
+}
+
+std::vector<TensorSpec> with_copies(const std::vector<TensorSpec>& parameters) {
+  std::vector<TensorSpec> all;
+  for (const TensorSpec& spec : parameters) {
+    all.push_back(spec);
+    if (std::string copy = copy_in_files(spec.name); !copy.empty()) all.push_back({std::move(copy), spec.dtype, spec.shape});
+  }
+  return all;
+}
+
 bool is_no_parameter(std::string_view stored) {
   for (const Family* family : families()) {
     const HfNames names = family->hf_names();

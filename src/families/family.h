@@ -49,11 +49,16 @@ struct HfNames {
   struct Ending {
     std::string_view now, old;
   };
+  struct Copy {
+    std::string_view parameter, name;
+  };
   std::span<const std::string_view> model_types;       // values of model_type that this family reads
   std::span<const std::string_view> own_model_types;   // and those that only we write
   std::string_view heads_key;                          // config.json: the number of heads
   std::string_view prefix;                             // of tensors; bare models leave it out
   std::span<const Pair> tied;                          // tensors with the same values where the head is tied
+  std::span<const Copy> copies;                        // tensors that transformers expects but does not compute with, and
+                                                       // the parameter that files repeat there
   std::span<const Ending> old_endings;                 // of tensors in old files
   std::span<const std::string_view> buffers;           // last words of stored tensors that are no parameters
   std::span<const std::string_view> other_heads;       // first words of tensors for tasks that we do not train

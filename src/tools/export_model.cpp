@@ -8,6 +8,7 @@
 #include "checkpoint/hf_config.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
+#include "checkpoint/weight_names.h"
 #include "checkpoint/writer.h"
 #include "families/block_spec.h"
 #include "text/tokenizer.h"
@@ -57,7 +58,7 @@ void write_model(const std::filesystem::path& folder, const ModelShape& shape, D
     if (std::filesystem::exists(folder / name) && !contains(small_files, name))
       small_files.emplace_back(name, read_file(folder / name));
   small_files.emplace_back("config.json", hf_config(shape, ids, dtype));
-  std::vector<FileSpec> files = plan_files(tensors_of(shape, dtype), kShardLimit);
+  std::vector<FileSpec> files = plan_files(with_copies(tensors_of(shape, dtype)), kShardLimit);
   for (auto& index : index_file(files)) small_files.push_back(std::move(index));
 
   CheckpointWriter writer(out, files, small_files);

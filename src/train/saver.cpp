@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "checkpoint/hf_config.h"
 #include "checkpoint/store.h"
+#include "checkpoint/weight_names.h"
 #include "engine/process_groups.h"
 #include "engine/state_pieces.h"
 
@@ -112,10 +113,15 @@ Save::~Save() {
 }
 
 void Save::write(Kind, const TensorPiece& part) {
-  auto found = std::lower_bound(file_of_.begin(), file_of_.end(), std::pair(part.name, std::string()));
-  MEGALITH_ASSERT(found != file_of_.end() && found->first == part.name, "{} is in no file", part.name);
-  if (sends_) remote_->send(found->second, part.name, part.begin, size_of(part.type), part.bytes());
-  else write_here(found->second, part.name, part.begin, part.bytes());
+  write_as(part.name, part);
+  if (const std::string copy = copy_in_files(part.name); !copy.empty()) write_as(copy, part);
+}
+
+void Save::write_as(const std::string& name, const TensorPiece& part) {
+  auto found = std::lower_bound(file_of_.begin(), file_of_.end(), std::pair(name, std::string()));
+  MEGALITH_ASSERT(found != file_of_.end() && found->first == name, "{} is in no file", name);
+  if (sends_) remote_->send(found->second, name, part.begin, size_of(part.type), part.bytes());
+  else write_here(found->second, name, part.begin, part.bytes());
 }
 
 void Save::write_here(const std::string& file, const std::string& tensor, int64_t element,
@@ -144,7 +150,8 @@ void Save::commit() {
 Saver::Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokenizer* tokenizer, int64_t keep,
              ProcessGroups* groups, RemoteHosts* remote)
     : checkpoints_(std::move(checkpoints)), keep_(keep), groups_(groups), remote_(remote) {
-  std::vector<FileSpec> model_files = plan_files(specs(model, [&](BlockId b) { return model.parameters(b); }), kShardLimit);
+  const auto parameters = specs(model, [&](BlockId b) { return model.parameters(b); });
+  std::vector<FileSpec> model_files = plan_files(with_copies(parameters), kShardLimit);
   small_files_ = index_file(model_files);
   files_ = std::move(model_files);
   for (FileSpec& file : plan_files(specs(model, [&](BlockId b) { return model.optimizer_state(b); }), kShardLimit,

@@ -32,6 +32,7 @@ class Save final : public CheckpointSink {
   void give_up(const std::string& why);
   void begin_together(std::vector<FileSpec> files, std::vector<std::pair<std::string, std::string>> small_files);
   void commit_together();
+  void write_as(const std::string& name, const TensorPiece& part);
   void write_here(const std::string& file, const std::string& tensor, int64_t element, std::span<const std::byte> bytes);
   std::filesystem::path dir_;
   std::vector<std::pair<std::string, std::string>> file_of_;  // tensor name -> file, sorted

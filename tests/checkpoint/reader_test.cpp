@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "checkpoint/support.h"
+#include "checkpoint/weight_names.h"
 
 namespace megalith {
 namespace {
@@ -101,6 +102,23 @@ TEST(Weights, AnUntiedHeadIsItsOwnTensor) {
   EXPECT_EQ(
       first(matched(temp / "bert", {{"cls.predictions.decoder.bias", {3}}}), "cls.predictions.decoder.bias"),
       9);
+}
+
+TEST(Weights, TheBiasThatAnUntiedBertDoesNotUseIsReadAsItIsOrAsACopy) {
+  const std::string used = "cls.predictions.decoder.bias", unused = "cls.predictions.bias";
+  TempDir temp;
+  write_folder(temp / "both", {{unused, {3}, 0}, {used, {3}, 9}});
+  EXPECT_EQ(first(matched(temp / "both", {{used, {3}}}), unused), 0);
+  write_folder(temp / "old-export", {{used, {3}, 9}});
+  EXPECT_EQ(first(matched(temp / "old-export", {{used, {3}}}), unused), 9);
+  // In transformers 4 the two are one tensor, which files have once.
+  write_folder(temp / "transformers-4", {{unused, {3}, 5}});
+  EXPECT_EQ(first(matched(temp / "transformers-4", {{used, {3}}}), used), 5);
+  write_folder(temp / "misshapen", {{unused, {4}, 0}, {used, {3}, 9}});
+  EXPECT_CONTAINS(user_error([&] { matched(temp / "misshapen", {{used, {3}}}); }), "cls.predictions.bias [4] instead of [3]");
+  const auto names = with_copies({{used, DType::bf16, {3}}, {"cls.predictions.decoder.weight", DType::bf16, {3, 2}}});
+  ASSERT_EQ(names.size(), 3u);
+  EXPECT_EQ(names[1], (TensorSpec{unused, DType::bf16, {3}}));
 }
 
 TEST(Weights, AnotherModelIsRefusedWithWhatIsMissingMisshapenAndTooMuch) {

@@ -76,7 +76,14 @@ def llama_in_transformers(space):
 
 
 def bert_in_transformers(space):
-    folder = trained(space, "bert")
+    return bert_agrees(space, "bert", MODELS["bert"]) + "; untied " + bert_agrees(
+        space, "untied", MODELS["bert"].replace("}", ", tied: false}"))
+
+
+def bert_agrees(space, name, model):
+    space.yaml(name, "bert", steps=30, every=0, model=model)
+    space.train(name)
+    folder = space / f"runs/{name}/checkpoints/step-00000030"
     model = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float64)
     chance = torch.Generator().manual_seed(1)
     ids = torch.randint(0, 300, (2, 32), generator=chance)

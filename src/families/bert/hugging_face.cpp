@@ -13,6 +13,8 @@ HfNames hf_names() {
   static constexpr std::array<HfNames::Pair, 2> tied{
       {{"bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"},
        {"cls.predictions.bias", "cls.predictions.decoder.bias"}}};
+  // An untied class of transformers 5 has bias, too, and computes with decoder.bias alone. In 4 both are one tensor.
+  static constexpr std::array<HfNames::Copy, 1> copies{{{"cls.predictions.decoder.bias", "cls.predictions.bias"}}};
   // Files from the time of TensorFlow.
   static constexpr std::array<HfNames::Ending, 2> old_endings{
       {{"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias", "LayerNorm.beta"}}};
@@ -22,6 +24,7 @@ HfNames hf_names() {
           .heads_key = "num_attention_heads",
           .prefix = "bert.",
           .tied = tied,
+          .copies = copies,
           .old_endings = old_endings,
           .buffers = buffers,
           .other_heads = other_heads};
