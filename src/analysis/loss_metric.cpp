@@ -62,6 +62,8 @@ class LossMetric : public SampleMetric {
     if (shape.family->bidirectional != bidirectional)
       refuse(bidirectional ? "a model that fills in masked tokens, as the run's objective" : "a model that predicts the next token",
              std::string(shape.family->name));
+    if (shape.window_shortens() && shape.window < data.sequence())
+      refuse(fmt::format("a sliding_window of at least data.sequence ({})", data.sequence()), fmt::to_string(shape.window));
     if (shape.context < data.sequence())
       refuse(fmt::format("a context of at least data.sequence ({})", data.sequence()), fmt::to_string(shape.context));
     if (shape.vocab < data.vocab_size())

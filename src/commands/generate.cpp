@@ -101,6 +101,16 @@ CommandResult run_interactively(LoadedModel& model, const GenerateSettings& sett
   return {ExitCode::done, {{"answers", answers}}};
 }
 
+// A longer prompt would lose its beginning, which transformers' attention still sees through its layers.
+void check_prompts(const LoadedModel& model, const std::vector<std::string>& prompts) {
+  const ModelShape& shape = model.engine->shape();
+  if (!shape.window_shortens()) return;
+  for (const std::string& prompt : prompts)
+    if (const int64_t size = std::ssize(model.tokenizer->encode(prompt, /*add_special=*/true)); size > shape.window)
+      throw UserError({"", "--prompt", fmt::format("at most the model's sliding_window of {} tokens", shape.window),
+                       fmt::format("{}", size), "attention with a sliding window is not built in; shorten the prompt"});
+}
+
 GenerateSettings settings_of(const GenerateArguments& a) {
   return {.tokens = a.tokens,
           .sampling = {.temperature = a.temperature,
@@ -125,6 +135,7 @@ CommandResult run_generate(const CommandContext& context, const GenerateArgument
     for (std::string& prompt : read_prompts(arguments.prompts_file)) prompts.push_back(std::move(prompt));
   if (prompts.empty()) prompts.emplace_back();
   LoadedModel model = load_with_tokenizer(arguments.path);
+  check_prompts(model, prompts);
   if (arguments.interactive) return run_interactively(model, settings, context);
 
   const bool single = prompts.size() == 1;

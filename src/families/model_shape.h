@@ -88,7 +88,8 @@ struct ModelShape {
   Experts experts;          // llama
   int64_t head_dim() const { return head_size > 0 ? head_size : hidden / heads; }
   int64_t attention_width() const { return heads * head_dim(); }  // of all heads together; hidden in most models
-  int64_t longest_sequence() const { return window > 0 && window < context ? window : context; }
+  bool window_shortens() const { return window > 0 && window < context; }
+  int64_t longest_sequence() const { return window_shortens() ? window : context; }
   bool operator==(const ModelShape&) const = default;
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "inference/evaluation_batches.h"
 #include "text/corpus.h"
 
@@ -28,9 +29,15 @@ Evaluation evaluate_text(Engine& engine, const Tokenizer& tokenizer, const std::
   const ModelShape& shape = engine.shape();
   check_predicts_next_token(shape);
   const int64_t most = shape.longest_sequence();
-  if (window <= 0) window = most;
   if (window > most)
-    throw UserError({"", "--window", fmt::format("at most the model's context of {}", most), std::to_string(window), ""});
+    throw UserError({"", "--window",
+                     fmt::format("at most the model's {} of {}", shape.window_shortens() ? "sliding_window" : "context", most),
+                     std::to_string(window), shape.window_shortens() ? "attention with a sliding window is not built in" : ""});
+  if (window <= 0 && shape.window_shortens())
+    log::warn("evaluating {0} tokens at a time: the model's sliding_window is {0}, shorter than its context of {1}, and "
+              "attention with a sliding window is not built in. Compare with other programs at windows of {0} tokens",
+              most, shape.context);
+  if (window <= 0) window = most;
   if (stride <= 0) stride = window;
   if (stride > window)
     throw UserError({"", "--stride", fmt::format("at most the window of {}", window), std::to_string(stride),

@@ -31,6 +31,16 @@ std::vector<int64_t> prompt_ids(const Tokenizer& tokenizer, const std::string& p
   return {ids.begin(), ids.end()};
 }
 
+void warn_of_full_context(const ModelShape& shape) {
+  if (!shape.window_shortens()) {
+    log::warn("the context of {} tokens is full: going on from its second half", shape.context);
+    return;
+  }
+  log::warn("the text is longer than the model's sliding_window of {} tokens: it continues from the last {}, and is not what "
+            "transformers generates; stop earlier with --tokens",
+            shape.window, std::max<int64_t>(1, shape.window / 2));
+}
+
 // What turns one sequence's ids into text.
 struct Writer {
   Writer(const Tokenizer& tokenizer, const std::vector<int64_t>& prompt, std::vector<std::string> stop)
@@ -99,7 +109,7 @@ std::vector<Generated> generate_group(Engine& engine, const Tokenizer& tokenizer
     if (alive.empty()) break;
     if (n + 1 < settings.tokens) stream.grow(alive, chosen);
     if (stream.context_was_full() && !std::exchange(warned, true))
-      log::warn("the context of {} tokens is full: going on from its second half", shape.longest_sequence());
+      warn_of_full_context(shape);
   }
   std::vector<Generated> results;
   for (size_t i = 0; i < writers.size(); i++) {

@@ -47,7 +47,8 @@ bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; 
 
 // Ids of a context and a choice, and where the choice begins among them.
 ScoredSequence sequence_of(const Tokenizer& tokenizer, const Question& q, const std::string& choice,
-                           const std::string& joint, int64_t longest) {
+                           const std::string& joint, const ModelShape& shape) {
+  const int64_t longest = shape.longest_sequence();
   std::string context = q.context, rest = choice;
   if (!context.empty() && !is_space(context.back()) && !is_space(rest.front())) rest = joint + rest;
   // White space goes to the front of words, where tokenizers have it.
@@ -68,6 +69,9 @@ ScoredSequence sequence_of(const Tokenizer& tokenizer, const Question& q, const 
   if (size <= before)
     throw UserError({q.where, "choices", "text that adds a token to the context", shown(choice), ""});
   const int64_t cut = std::max<int64_t>(0, size - (longest + 1));
+  if (cut > 0 && shape.window_shortens())
+    throw UserError({q.where, "context", fmt::format("at most the model's sliding_window of {} tokens, with a choice", longest),
+                     fmt::format("{}", size - 1), "attention with a sliding window is not built in; shorten the question"});
   if (cut >= before)
     throw UserError({q.where, "choices", fmt::format("choices of less than the context of {} tokens", longest),
                      fmt::format("one of {}", size - before), ""});
@@ -115,7 +119,7 @@ ChoiceEvaluation evaluate_choices(Engine& engine, const Tokenizer& tokenizer, co
     scores.log_likelihood.resize(questions[i].choices.size());
     for (size_t c = 0; c < questions[i].choices.size(); c++) {
       const std::string& choice = questions[i].choices[c];
-      ScoredSequence sequence = sequence_of(tokenizer, questions[i], choice, joint, shape.longest_sequence());
+      ScoredSequence sequence = sequence_of(tokenizer, questions[i], choice, joint, shape);
       check_ids(sequence.ids, shape.vocab);
       scores.bytes.push_back(std::ssize(choice));
       scores.tokens.push_back(std::ssize(sequence.ids) - sequence.first_target);

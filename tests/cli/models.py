@@ -7,12 +7,15 @@ import struct
 import subprocess
 import sys
 
-from support import metrics, run_cases
+from support import metrics, run_cases, text
 
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import (
     AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    BertConfig,
+    BertForMaskedLM,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
@@ -83,7 +86,7 @@ def theirs_come_back_as_they_were(space):
         space.run("export", f"{name}-in", "--out", f"{name}-out")
         for folder in (f"{name}-in", f"{name}-out"):
             assert_same(weights(space / folder), weights(space / name), folder)
-        back = AutoModelForCausalLM.from_pretrained(space / f"{name}-out")
+        back = opened(space / f"{name}-out", AutoModelForCausalLM)
         assert type(back) is type(model), f"{name} comes back as {type(back).__name__}"
         with torch.no_grad():
             assert torch.equal(back(ids).logits, model(ids).logits), f"{name}: other logits"
@@ -93,6 +96,46 @@ def theirs_come_back_as_they_were(space):
             assert was == now, f"{name}: {key} was {was}, is {now}"
         said.append(type(back).__name__)
     return ", ".join(said)
+
+
+def opened(folder, auto=AutoModelForMaskedLM):
+    """The model in a folder, which has every tensor that its class expects, and no other one."""
+    model, info = auto.from_pretrained(folder, output_loading_info=True)
+    wrong = {kind: names for kind, names in info.items() if names}
+    assert not wrong, f"{folder}: {wrong}"
+    return model
+
+
+def berts_are_whole(space):
+    """Tied and untied, theirs and ours: no tensor is missing, none is initialised, all logits are equal."""
+    ids = torch.randint(0, 300, (2, 20), generator=torch.Generator().manual_seed(1))
+    for name, tied in (("tied", True), ("untied", False)):
+        torch.manual_seed(1)
+        model = BertForMaskedLM(BertConfig(
+            vocab_size=300, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+            max_position_embeddings=32, tie_word_embeddings=tied)).eval()
+        torch.nn.init.normal_(model.cls.predictions.bias)  # untied: nothing is computed with it
+        torch.nn.init.normal_(model.cls.predictions.decoder.bias)
+        model.save_pretrained(space / name)
+        space.run("import", name, "--out", f"{name}-in")
+        space.run("export", f"{name}-in", "--out", f"{name}-out")
+        for folder in (f"{name}-in", f"{name}-out"):
+            assert_same(weights(space / folder), weights(space / name), folder)
+            with torch.no_grad():
+                assert torch.equal(opened(space / folder)(ids).logits, model(ids).logits), f"{folder}: other logits"
+        for run, shape in ((f"{name}-on", f"{{from: {name}}}"),
+                           (f"{name}-new", f"{{arch: bert, layers: 1, hidden: 32, heads: 2, context: 32, tied: {str(tied).lower()}}}")):
+            space.yaml(run, "bert", model=shape, steps=4, every=2)
+            space.train(run)
+            checkpoint = space / f"runs/{run}/checkpoints/step-00000004"
+            trained = opened(checkpoint).eval()
+            head = trained.cls.predictions
+            assert head.decoder.bias.abs().max() > 0 and torch.equal(head.bias, head.decoder.bias), run
+            space.run("export", checkpoint, "--out", f"{run}-out")
+            assert_same(weights(space / f"{run}-out"), load_file(checkpoint / "model.safetensors"), run)
+            with torch.no_grad():
+                assert torch.equal(opened(space / f"{run}-out").eval()(ids).logits, trained(ids).logits), run
+        space.train(f"{name}-new", "train.steps=6")  # loads its checkpoint
 
 
 def stored_types_and_shards(space):
@@ -197,6 +240,40 @@ def a_window_bounds_the_sequence(space):
     space.train("long", "data.sequence=16")
     config = json.loads((space / "runs/long/checkpoints/step-00000002/config.json").read_text())
     assert config["sliding_window"] == 16 and config["max_position_embeddings"] == 32
+    said = space.train("long", "data.sequence=16", "run.dir=runs/again").stderr
+    assert "sliding_window is 16, shorter than its context of 32: data.sequence can be at most 16" in said, said
+
+
+def what_a_window_shortens_is_said(space):
+    """Windows that move are not built in: no result differs from transformers' without a word."""
+    folder = space / "runs/window/checkpoints/step-00000002"
+    MistralForCausalLM(MistralConfig(sliding_window=16, **SIZES)).save_pretrained(space / "model")
+    space.yaml("window", model="{from: model}", steps=2, data="{train: text.txt, tokenizer: {train: bpe, vocab: 300}, sequence: 16}")
+    space.train("window")
+    short = " ".join(text(400).split()[:300])
+    space.write("short.txt", short)
+    said = space.run("eval", folder, "--data", "short.txt")
+    assert "evaluating 16 tokens at a time: the model's sliding_window is 16, shorter than its context of 32" in said.stderr, said.stderr
+    quiet = space.run("eval", folder, "--data", "short.txt", "--window", 16)
+    assert quiet.stdout == said.stdout and "sliding_window" not in quiet.stderr, quiet.stderr
+    refused = space.run("eval", folder, "--data", "short.txt", "--window", 17, expect=2).stderr
+    assert "--window: expected at most the model's sliding_window of 16, got 17" in refused, refused
+    space.write("long.jsonl", json.dumps({"context": short[:300], "choices": ["ba", "de"], "answer": 0}) + "\n")
+    refused = space.run("eval", folder, "--choices", "long.jsonl", expect=2).stderr
+    assert "long.jsonl:1: context: expected at most the model's sliding_window of 16 tokens" in refused, refused
+    refused = space.run("generate", folder, "--prompt", short[:300], expect=2).stderr
+    assert "--prompt: expected at most the model's sliding_window of 16 tokens" in refused, refused
+    said = space.run("generate", folder, "--prompt", "ba", "--tokens", 40).stderr
+    assert "longer than the model's sliding_window of 16 tokens: it continues from the last 8" in said, said
+    # Within it, the text is transformers'.
+    said = space.run("generate", folder, "--prompt", "ba", "--tokens", 8, "--temperature", 0)
+    assert "sliding_window" not in said.stderr, said.stderr
+    # A window that no sequence outgrows shortens nothing.
+    MistralForCausalLM(MistralConfig(sliding_window=32, **SIZES)).save_pretrained(space / "wide")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        if (folder / name).exists():
+            shutil.copy(folder / name, space / "wide" / name)
+    assert "sliding_window" not in space.run("eval", "wide", "--data", "short.txt").stderr
 
 
 def header_of(path):
@@ -335,11 +412,13 @@ def memory_does_not_grow_with_the_model(space):
 run_cases(
     [
         theirs_come_back_as_they_were,
+        berts_are_whole,
         stored_types_and_shards,
         kin_can_be_trained,
         experts_from_scratch_are_theirs,
         dense_models_are_upcycled,
         a_window_bounds_the_sequence,
+        what_a_window_shortens_is_said,
         liars_are_refused,
         damage_is_seen_where_there_is_a_manifest,
         memory_does_not_grow_with_the_model,
