@@ -125,6 +125,9 @@ void check_settings(const Config& config, const WhereOf& where) {
                     : fmt::format("at most the run's {} steps, counted in full batches of {} tokens", train.steps,
                                   train.batch * config.data.sequence),
                 show(train.warmup));
+  const int64_t after_warmup = train.steps - train.warmup;
+  check.require(train.decay != Decay::wsd || train.decay_steps <= after_warmup, "train.decay_steps",
+                fmt::format("at most the {} steps after train.warmup", after_warmup), show(train.decay_steps));
   if (train.micro_batch > 0)
     check.require(train.batch % train.micro_batch == 0, "train.micro_batch",
                   fmt::format("a divisor of train.batch ({})", train.batch), show(train.micro_batch),

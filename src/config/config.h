@@ -64,7 +64,7 @@ struct DataSettings {
   bool operator==(const DataSettings&) const = default;
 };
 
-enum class Decay { cosine, linear, inverse_sqrt, constant };
+enum class Decay { cosine, linear, inverse_sqrt, constant, wsd };
 
 // What progress is counted in.
 enum class Counted { steps, tokens, layer_tokens };
@@ -78,9 +78,10 @@ struct TrainSettings {
   OptimizerKind optimizer = OptimizerKind::adamw;
   Packing optimizer_state = Packing::fp32;  // how its state is kept between updates
   double lr = 3e-4;
-  double min_lr = 3e-5;            // where cosine and linear decay end
+  double min_lr = 3e-5;            // where cosine, linear and wsd decay end
   int64_t warmup = 0;              // steps
   Decay decay = Decay::cosine;
+  int64_t decay_steps = 0;         // wsd: steps at the end of the run in which the rate falls
   double beta1 = 0.9, beta2 = 0.95;
   double eps = 1e-8;
   double momentum = 0.9;           // sgd

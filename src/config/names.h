@@ -21,8 +21,8 @@ constexpr std::array<std::string_view, kOptimizers.size()> names_of(OptimizerKin
   for (size_t i = 0; i < words.size(); i++) words[i] = kOptimizers[i].word;
   return words;
 }
-constexpr std::array<std::string_view, 4> names_of(Decay) {
-  return {"cosine", "linear", "inverse_sqrt", "constant"};
+constexpr std::array<std::string_view, 5> names_of(Decay) {
+  return {"cosine", "linear", "inverse_sqrt", "constant", "wsd"};
 }
 constexpr std::array<std::string_view, 3> names_of(Counted) {
   return {"steps", "tokens", "layer_tokens"};

@@ -174,10 +174,16 @@ void check_written(const Config& config, const Written& written) {
     throw UserError({written.where("data.tokenizer.vocab"), "data.tokenizer.vocab",
                      "it only beside data.tokenizer.train", "it alone",
                      "write tokenizer: {train: bpe, vocab: 4096}"});
-  if (written.find("train.min_lr") && !find_option("train.min_lr")->get(config))
-    throw UserError({written.where("train.min_lr"), "train.min_lr",
-                     "it only where train.decay is cosine or linear",
-                     fmt::format("train.decay {}", name_of(config.train.decay)), "remove one of them"});
+  for (const auto& [key, decays] : {std::pair("train.min_lr", "cosine, linear or wsd"), std::pair("train.decay_steps", "wsd")})
+    if (written.find(key) && !find_option(key)->get(config))
+      throw UserError({written.where(key), key, fmt::format("it only where train.decay is {}", decays),
+                       fmt::format("train.decay {}", name_of(config.train.decay)), "remove one of them"});
+}
+
+// A fifth of the run, rounded up, as far as the warm-up leaves it.
+int64_t usual_decay_steps(const TrainSettings& train) {
+  const int64_t fifth = train.steps / 5 + (train.steps % 5 != 0);
+  return std::clamp<int64_t>(train.steps - train.warmup, 0, fifth);
 }
 
 // In the decimals people write: a tenth of 3e-4 is 3e-05, not 2.9999999999999997e-05.
@@ -224,6 +230,8 @@ Config parse_config(std::string_view yaml_text, const std::string& where, const 
   if (config.model.from.empty()) fill_defaults(config.model.shape);
   if (written.find("train.tokens") && !written.find("train.schedule_by")) config.train.schedule_by = Counted::tokens;
   if (!written.find("train.min_lr")) config.train.min_lr = a_tenth(config.train.lr);
+  if (config.train.decay == Decay::wsd && !written.find("train.decay_steps"))
+    config.train.decay_steps = usual_decay_steps(config.train);
   if (config.run.dir.empty()) config.run.dir = default_directory(default_run_name, where);
 
   auto where_of = [&](std::string_view key) { return written.where(key); };

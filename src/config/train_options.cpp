@@ -35,7 +35,7 @@ bool state_can_be_packed(const Config& c) {
 }
 
 bool decays_to_an_end(const Config& c) {
-  return c.train.decay == Decay::cosine || c.train.decay == Decay::linear;
+  return c.train.decay == Decay::cosine || c.train.decay == Decay::linear || c.train.decay == Decay::wsd;
 }
 
 // The one key that resolves into another: a run's length in tokens. Reads data.sequence and train.batch,
@@ -62,7 +62,7 @@ std::vector<Option> train_options() {
       count_or(
           "auto", 0, "train.micro_batch", FIELD(train.micro_batch), between(1, kMany), "auto",
           "Sequences computed at once; a divisor of train.batch. auto chooses it from shapes and memory, "
-          "once for the whole run.")
+          "once for the whole run. Losses are bit-identical only between runs with the same micro-batch.")
           .in("sequences"),
       count("train.steps", FIELD(train.steps), between(1, 9e18), "1000", "Length of the run.")
           .in("steps")
@@ -81,15 +81,22 @@ std::vector<Option> train_options() {
           .when(where_state_can_be_packed(), state_can_be_packed),
       number("train.lr", FIELD(train.lr), above(0), "0.0003", "Learning rate after warm-up.").free(),
       number("train.min_lr", FIELD(train.min_lr), from(0), "train.lr / 10",
-             "Learning rate at the end of a cosine or linear decay.")
+             "Learning rate at the end of a cosine, linear or wsd decay.")
           .free()
           .unless([](const Config& c) { return !decays_to_an_end(c); }),
       count("train.warmup", FIELD(train.warmup), between(0, 9e18), "0",
             "Steps in which the learning rate rises to train.lr.")
           .in("steps")
           .free(),
-      choice("train.decay", FIELD(train.decay), "cosine", "How the learning rate falls after warm-up.")
+      choice("train.decay", FIELD(train.decay), "cosine",
+             "How the learning rate falls after warm-up. wsd: it stays at train.lr until the last train.decay_steps steps. "
+             "A run whose checkpoint lies before them can be extended without a jump.")
           .free(),
+      count("train.decay_steps", FIELD(train.decay_steps), between(0, 9e18), "train.steps / 5, but no step of the warm-up",
+            "Steps at the end of a wsd run in which the learning rate falls linearly to train.min_lr; 0: it stays.")
+          .in("steps")
+          .free()
+          .unless([](const Config& c) { return c.train.decay != Decay::wsd; }),
       for_optimizers(two_numbers("train.betas", FIELD(train.beta1), FIELD(train.beta2), fraction(), "[0.9, 0.95]",
                                  "Decay of the gradient's first and second moment.")
                          .free(),

@@ -1,5 +1,7 @@
 #include "run/resume.h"
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -7,18 +9,14 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "config/options.h"
 #include "config/parse.h"
 #include "config/resolved.h"
+#include "data/step_shapes.h"
+#include "optim/rate.h"
 
 namespace megalith {
 namespace {
-
-// As config.yaml has it. The folder need not be held.
-std::optional<Config> saved_config(const std::filesystem::path& run_dir) {
-  const std::filesystem::path file = run_dir / "config.yaml";
-  if (!std::filesystem::exists(file)) return std::nullopt;
-  return parse_config(read_file(file), file.string(), run_dir.filename().string());
-}
 
 // Throws a UserError if a setting differs that may not change, logs those that may.
 void check_changes(const Config& saved, const Config& next) {
@@ -35,7 +33,36 @@ void check_changes(const Config& saved, const Config& next) {
   for (const std::string& change : harmless) log::info("continues with {}", change);
 }
 
+constexpr double kJump = 0.1;  // of the larger rate: what smaller changes do to the loss is not seen
+
+// The rate of a step (from 0).
+double rate_at(const Config& config, const StepShapes& shapes, int64_t step) {
+  return learning_rate(config.train, shapes.full_steps_before(step, config.train.schedule_by));
+}
+
 }  // namespace
+
+std::optional<Config> saved_config(const std::filesystem::path& run_dir) {
+  const std::filesystem::path file = run_dir / "config.yaml";
+  if (!std::filesystem::exists(file)) return std::nullopt;
+  return parse_config(read_file(file), file.string(), run_dir.filename().string());
+}
+
+std::string describe_rate_jump(const Config& before, const Config& now, int64_t layers, int64_t step) {
+  const StepShapes old_shapes(before, layers), shapes(now, layers);
+  if (step >= shapes.steps_for(now.train.steps, now.train.schedule_by)) return "";
+  // Both schedules at one step: what either of them does from step to step is no jump.
+  const double last = rate_at(before, old_shapes, step - 1), moved = rate_at(now, shapes, step - 1);
+  if (std::abs(moved - last) <= kJump * std::max(moved, last)) return "";
+  const bool ends = find_option("train.min_lr")->get(now).has_value();  // its decay ends at min_lr
+  const std::string keep = ends ? fmt::format("train.lr={0:.4g} train.min_lr={0:.4g}", last)
+                                : fmt::format("train.decay=constant train.lr={:.4g}", last);
+  return fmt::format(
+      "the learning rate jumps from {:.4g} (step {}) to {:.4g} (step {}), because the settings of its schedule changed. The loss "
+      "may rise for a while. {}A run with train.decay: wsd can be extended without a jump from a checkpoint before its decay.",
+      last, step, rate_at(now, shapes, step), step + 1,
+      last > 0 ? fmt::format("To continue at the last rate, set {}. ", keep) : "");
+}
 
 Config resume_config(const std::filesystem::path& run_dir, const Config& now, const Layout& layout) {
   const std::optional<Config> saved = saved_config(run_dir);

@@ -1,6 +1,8 @@
 // The settings that a run is resumed with.
 #pragma once
 #include <filesystem>
+#include <optional>
+#include <string>
 
 #include "config/config.h"
 #include "layout/layout.h"
@@ -11,5 +13,13 @@ namespace megalith {
 // config.yaml is gone. Keeps the decisions of the run, but for those that depend on the layout if that has changed.
 // `layout` is the layout of `now`. Throws a UserError that lists the settings that may not change; logs the others.
 Config resume_config(const std::filesystem::path& run_dir, const Config& now, const Layout& layout);
+
+// The settings that the run in `run_dir` has had until now, from its config.yaml. Empty if that file is gone. The folder
+// need not be held.
+std::optional<Config> saved_config(const std::filesystem::path& run_dir);
+
+// A warning if the changes from `before` to `now` make the learning rate jump at `step`, the next step of the run (from 0,
+// at least 1), by more than a tenth. Empty if they do not, or if the run is done. `layers`: of the model.
+std::string describe_rate_jump(const Config& before, const Config& now, int64_t layers, int64_t step);
 
 }  // namespace megalith

@@ -138,6 +138,14 @@ void tell_unfinished(const Run& run) {
   if (run.config.token_dropping.on()) tell("token_dropping", run.config.token_dropping.pacing);
 }
 
+// Sequences within the window are computed exactly, so the settings refuse longer ones.
+void tell_window(const ModelShape& shape) {
+  if (shape.window_shortens())
+    log::warn("the model's sliding_window is {0}, shorter than its context of {1}: data.sequence can be at most {0}, and "
+              "training does not use longer sequences",
+              shape.window, shape.context);
+}
+
 // What is trained, how, and what a step should take.
 std::string first_line(const Run& run, const PlanInput& input, const Plan& plan, int64_t step) {
   const auto changes = run.shapes.changes(run.steps);
@@ -196,12 +204,20 @@ TrainResult train(const Config& config, World* world, launch::StatusPage& page) 
   const Observed observed(world, observer);
   const LoopState state = fill(engine, run, *data);
   if (ranks.remote() && checkpoint) ranks.remote()->forget(checkpoint->dir);
+  std::string rate_jump;  // before config.yaml has the new settings
+  if (ranks.leads() && checkpoint)
+    if (const auto before = saved_config(directory.path()))
+      rate_jump = describe_rate_jump(*before, settings, run.shape.layers, state.step);
   if (ranks.leads()) {
     write_decisions(run, input, plan, directory);
     prune_older(directory.checkpoints(), settings.checkpoint.keep, state.step);
   }
   settle_shared_state();
-  if (ranks.leads()) tell_unfinished(run);
+  if (ranks.leads()) {
+    tell_unfinished(run);
+    tell_window(run.shape);
+    if (!rate_jump.empty()) log::warn("{}", rate_jump);
+  }
   say(first_line(run, input, plan, state.step));
   TrainResult result =
       TrainingLoop({run, input, plan, directory, engine, *data, tokenizer.tokenizer(), page, ranks.groups(), ranks.remote()})

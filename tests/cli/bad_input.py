@@ -7,7 +7,7 @@ import os
 import subprocess
 
 from refusals import refused
-from support import lines_of, run_cases, wait_for
+from support import lines_of, metrics, run_cases, wait_for
 
 
 def unreadable_data(space):
@@ -262,6 +262,11 @@ def a_run_that_changed(space):
         assert f"continues with {change}" in done.stderr, done.stderr
         assert f"continues with {change}" in (space / "runs/run/log.txt").read_text()
     assert lines_of(space / "runs/run/metrics.jsonl") == 5
+    jump = "the learning rate jumps from 0.0003 (step 3) to 0.00065 (step 4)"
+    assert jump in done.stderr and "set train.lr=0.0003 train.min_lr=0.0003" in done.stderr, done.stderr
+    done = space.train("run", "train.steps=7", "train.lr=0.0002", "train.min_lr=0.0002")
+    assert "learning rate" not in done.stderr, done.stderr
+    assert [m["lr"] for m in metrics(space / "runs/run")][-3:] == [0.0002] * 3
 
 
 def run_directories(space):

@@ -2,6 +2,7 @@
 and every tensor of the last checkpoint, bit by bit.  resume.py BINARY [--long]"""
 
 import random
+import shutil
 import signal
 import time
 
@@ -17,6 +18,19 @@ def reference_run(space, **options):
     began = time.monotonic()
     space.train("whole", "run.dir=runs/again")
     return time.monotonic() - began
+
+
+def a_wsd_run_is_extended_before_its_decay(space):
+    """Extended from a checkpoint before its decay, a run is the one that was longer from the start."""
+    space.yaml("short", steps=10, every=6, train="{steps: 10, batch: 4, lr: 0.003, warmup: 2, decay: wsd, eval_every: 5, threads: 1}")
+    space.train("short")
+    space.train("short", "train.steps=16", "run.dir=runs/long", "checkpoint.every=6")
+    rates = [m["lr"] for m in metrics(space / "runs/short")]
+    assert rates[2:8] == [0.003] * 6 and 0.0003 < rates[8] < 0.003 and abs(rates[9] - 0.0003) < 1e-12, rates
+    shutil.rmtree(space / "runs/short/checkpoints/step-00000010")
+    said = space.train("short", "train.steps=16").stderr
+    assert "resuming at step 6" in said and "the learning rate jumps" not in said, said
+    assert_same_run(space / "runs/short", space / "runs/long", "extended")
 
 
 def rerun_is_identical(space):
@@ -108,5 +122,11 @@ def a_finished_run_stays_finished(space):
 run_cases(
     [kills_at_random_moments, kills_within_saves]
     if LONG
-    else [rerun_is_identical, a_finished_run_stays_finished, kills_at_random_moments, kills_within_saves]
+    else [
+        rerun_is_identical,
+        a_finished_run_stays_finished,
+        a_wsd_run_is_extended_before_its_decay,
+        kills_at_random_moments,
+        kills_within_saves,
+    ]
 )

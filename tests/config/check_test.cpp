@@ -71,6 +71,9 @@ TEST(Check, RatesStepsAndBatchesAgree) {
             "run.yaml:2: train.warmup: expected at most train.steps (10), got 11");
   EXPECT_EQ(mistake(kModel + "train: {batch: 12, micro_batch: 5}"),
             "run.yaml:2: train.micro_batch: expected a divisor of train.batch (12), got 5; use 2, 3, 4 or 6");
+  EXPECT_EQ(mistake(kModel + "train: {steps: 10, warmup: 4, decay: wsd, decay_steps: 7}"),
+            "run.yaml:2: train.decay_steps: expected at most the 6 steps after train.warmup, got 7");
+  EXPECT_EQ(mistake(kModel + "train: {steps: 10, warmup: 4, decay: wsd, decay_steps: 6}"), "no error");
   EXPECT_EQ(mistake(kModel + "train: {steps: 10, warmup: 10, batch: 12, micro_batch: 12}"), "no error");
 }
 

@@ -127,6 +127,19 @@ TEST(Parse, TheSmallestRateFollowsTheRate) {
   EXPECT_EQ(parse(kModel + "train: {lr: 0.5, min_lr: 0}").train.min_lr, 0);
 }
 
+TEST(Parse, TheRateOfAWsdRunFallsInItsLastFifthUnlessToldOtherwise) {
+  const auto steps = [](const std::string& train) {
+    return parse(kModel + "train: {decay: wsd, " + train + "}").train.decay_steps;
+  };
+  EXPECT_EQ(steps("steps: 1000"), 200);
+  EXPECT_EQ(steps("steps: 11"), 3);
+  EXPECT_EQ(steps("steps: 10, warmup: 9"), 1);
+  EXPECT_EQ(steps("steps: 10, warmup: 10"), 0);
+  EXPECT_EQ(steps("steps: 100k, decay_steps: 3k"), 3000);
+  EXPECT_EQ(steps("steps: 10, decay_steps: 0"), 0);
+  EXPECT_EQ(steps("tokens: 1M, batch: 10"), parse(kModel + "train: {tokens: 1M, batch: 10}").train.steps / 5 + 1);
+}
+
 TEST(Parse, OverridesAreYamlAndReplaceTheFile) {
   Config c = parse(
       kModel + "train: {lr: 1e-2, steps: 5}\ndata: {train: old.txt, tokenizer: {train: bpe, vocab: 999}}",
@@ -255,8 +268,11 @@ TEST(Parse, KeysThatExcludeEachOtherAreNamedBoth) {
       mistake("model:\n  preset: gpt2-124m\n  arch: llama\n"),
       "run.yaml:3: model.arch: expected gpt2, as model.preset gpt2-124m is, got llama; remove one of them");
   EXPECT_NE(
-      mistake(kModel + "train: {decay: constant, min_lr: 1e-5}").find("train.decay is cosine or linear"),
+      mistake(kModel + "train: {decay: constant, min_lr: 1e-5}").find("train.decay is cosine, linear or wsd"),
       std::string::npos);
+  EXPECT_EQ(mistake(kModel + "train: {decay_steps: 5}"),
+            "run.yaml:2: train.decay_steps: expected it only where train.decay is wsd, got train.decay cosine; remove one of "
+            "them");
 }
 
 TEST(Parse, AFolderDecidesTheShapeButNotTheDropout) {

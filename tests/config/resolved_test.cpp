@@ -34,7 +34,8 @@ class Generator {
     maybe(all, {"train={optimizer: sgd, momentum: 0.1}",
                 "train={optimizer: lion, betas: [0, 0.123456789012345]}", "train={optimizer: adafactor}"});
     maybe(all, {"train.tokens=123456789", "train.steps=77"});
-    maybe(all, {"train.decay=constant", "train.decay=inverse_sqrt", "train.min_lr=1e-7"});
+    maybe(all, {"train.decay=constant", "train.decay=inverse_sqrt", "train.min_lr=1e-7", "train.decay=wsd",
+                "train={decay: wsd, decay_steps: 7}"});
     maybe(all,
           {fmt::format("train.lr={}", 1e-3 + random_.uniform(next_++)), "train.lr=2.2250738585072014e-308"});
     maybe(all, {"train={batch: 30, micro_batch: 15}", "train={sample_tokens: 5, sample_prompt: 'a \"b\"'}"});
@@ -82,7 +83,8 @@ TEST(Resolved, EveryOptionIsWrittenOrCarriedByAnother) {
   Config config = parse(kModel);
   Config from = parse("model: {from: f}");
   for (const Option& option : options()) {
-    bool unused = option.name == "train.tokens" || option.name.starts_with("data.tokenizer.");
+    bool unused = option.name == "train.tokens" || option.name == "train.decay_steps" ||
+                  option.name.starts_with("data.tokenizer.");
     bool fields_only = option.name.starts_with("model.experts.") ||
                        (option.section() == "model" && option.name != "model.from" && option.name != "model.preset");
     EXPECT_EQ(option.get(config).has_value(),
@@ -141,7 +143,7 @@ TEST(Resolved, WhatTheNumbersDependOnIsFixedForAResumedRun) {
         "model.dropout.residual"})
     EXPECT_FALSE(find_option(fixed)->may_change) << fixed;
   for (std::string_view free : {"train.steps", "train.lr", "train.min_lr", "train.warmup", "train.decay",
-                                "train.clip", "train.eval_every", "train.log_every", "memory.ram",
+                                "train.decay_steps", "train.clip", "train.eval_every", "train.log_every", "memory.ram",
                                 "memory.recompute", "checkpoint.every", "train.weight_decay", "train.betas"})
     EXPECT_TRUE(find_option(free)->may_change) << free;
 }

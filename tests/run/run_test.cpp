@@ -49,6 +49,38 @@ TEST(Run, HasAllThatTheSettingsLeaveOpenAndLeavesThemAsTheyAre) {
   EXPECT_FALSE(input.resumed);
 }
 
+TEST(Resume, AJumpOfTheLearningRateIsToldWithItsRates) {
+  const TempDir dir;
+  const auto jump = [&](const std::string& before, const std::string& now, int64_t step) {
+    const std::string lr = ", lr: 1e-3, batch: 8}";
+    const std::vector<std::string> was{"train={" + before + lr}, is{"train={" + now + lr};
+    return describe_rate_jump(settings_in(dir, was), settings_in(dir, is), 2, step);
+  };
+  // Half of the longer run is done: a cosine has fallen half-way, from 1e-3 to 1e-4.
+  const std::string said = jump("steps: 101, warmup: 1", "steps: 201, warmup: 1", 101);
+  EXPECT_NE(said.find("jumps from 0.0001 (step 101) to 0.0005429 (step 102)"), std::string::npos) << said;
+  EXPECT_NE(said.find("train.lr=0.0001 train.min_lr=0.0001"), std::string::npos) << said;
+  EXPECT_NE(jump("steps: 100, decay: wsd", "steps: 200, decay: wsd", 100), "");
+  EXPECT_NE(jump("steps: 100, decay: wsd", "steps: 200, decay: wsd", 95), "");
+  EXPECT_EQ(jump("steps: 100, decay: wsd", "steps: 200, decay: wsd", 80), "");
+  EXPECT_EQ(jump("steps: 100, decay: constant", "steps: 200, decay: constant", 100), "");
+  EXPECT_EQ(jump("steps: 100, decay: inverse_sqrt", "steps: 200, decay: inverse_sqrt", 100), "");
+  EXPECT_EQ(jump("steps: 100", "steps: 100, decay: cosine", 50), "");
+  EXPECT_EQ(jump("steps: 100", "steps: 90", 100), "") << "nothing is trained";
+  EXPECT_NE(jump("steps: 100", "steps: 100, decay: constant", 99).find("train.decay=constant train.lr="), std::string::npos);
+  // Steps that read half as many tokens count half: the run of 100 full batches is not over at step 100.
+  const std::string tokens = ", decay: wsd, schedule_by: tokens";
+  EXPECT_EQ(jump("steps: 100" + tokens, "steps: 200" + tokens, 81), "");
+  EXPECT_NE(jump("steps: 100" + tokens, "steps: 200" + tokens, 101), "");
+  // A rate of 0 is no rate to continue at.
+  const std::string from_zero = jump("steps: 100, min_lr: 0", "steps: 200, min_lr: 0", 100);
+  EXPECT_NE(from_zero.find("jumps from 0 (step 100)"), std::string::npos) << from_zero;
+  EXPECT_EQ(from_zero.find("To continue"), std::string::npos) << from_zero;
+  // What the message recommends.
+  const Config was = settings_in(dir, {"train={steps: 101, lr: 1e-3}"});
+  EXPECT_EQ(describe_rate_jump(was, settings_in(dir, {"train={steps: 201, lr: 1e-4, min_lr: 1e-4}"}), 2, 101), "");
+}
+
 TEST(Run, RanksOfAHostShareItsCores) {
   const TempDir dir;
   const Config config = settings_in(dir);
