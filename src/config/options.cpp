@@ -10,6 +10,7 @@
 #include "base/join.h"
 #include "base/units.h"
 #include "config/curriculum_option.h"
+#include "config/known_elsewhere.h"
 #include "config/nearest.h"
 #include "config/pacing_text.h"
 
@@ -25,7 +26,8 @@ std::string show_bound(double value) {
 
 std::string hint_for(const Option& option, const Yaml& value) {
   if (const auto words = option.all_words(); value.kind == Yaml::Kind::scalar && !words.empty()) {
-    std::string_view near = nearest(value.text, words);
+    std::string_view near = word_for(option.name, value.text);
+    if (near.empty()) near = nearest(value.text, words);
     if (!near.empty()) return fmt::format("did you mean {}?", near);
   }
   switch (option.type) {
@@ -38,6 +40,33 @@ std::string hint_for(const Option& option, const Yaml& value) {
     default:
       return "";
   }
+}
+
+constexpr size_t kKeysListed = 5;
+
+// By meaning, then by place, then by spelling; else some keys of the section.
+std::string hint_for_key(std::string_view name) {
+  const std::string_view last = name.substr(name.rfind('.') + 1), section = name.substr(0, name.size() - last.size());
+  const auto named = [](std::string_view key) {  // the option with this last part
+    const auto found = std::ranges::find(options(), key, &Option::key);
+    return found == options().end() ? std::string_view{} : found->name;
+  };
+  if (const std::string_view same = named(last); !same.empty()) return fmt::format("did you mean {}?", same);
+  if (const auto advice = advice_for_key(name)) return *advice;
+  std::vector<std::string_view> names = section_names(), last_names, siblings;
+  for (const Option& option : options()) {
+    names.push_back(option.name);
+    last_names.push_back(option.key());
+    if (option.name.starts_with(section)) siblings.push_back(option.name.substr(section.size()));
+  }
+  std::string_view near = nearest(name, names);
+  if (near.empty()) near = named(nearest(last, last_names));
+  if (!near.empty()) return fmt::format("did you mean {}?", near);
+  if (siblings.empty() || section.empty()) return "`megalith config` lists all keys";
+  const std::string_view whole = section.substr(0, section.size() - 1);
+  std::ranges::stable_sort(siblings, {}, [&](std::string_view key) { return edit_distance(last.substr(0, 100), key); });
+  siblings.resize(std::min(siblings.size(), kKeysListed));
+  return fmt::format("{} has {}, ...; `megalith config {}` lists all", whole, join(siblings, ", "), whole);
 }
 
 }  // namespace
@@ -127,31 +156,10 @@ void unknown_key(std::string_view name, const std::string& where) {
                                                   (name[list.size()] == '[' || name[list.size()] == '.'))
     throw UserError({where, std::string(name), "curriculum as a whole list", "a part of it",
                      "write curriculum=[{metric: ..., from: ..., to: ..., over: ...}]"});
-  std::string_view last = name.substr(name.rfind('.') + 1),
-                   section = name.substr(0, name.size() - last.size());
-  std::vector<std::string_view> names = section_names(), last_names, siblings;
-  for (const Option& option : options()) {
-    names.push_back(option.name);
-    last_names.push_back(option.key());
-    if (option.name.starts_with(section)) siblings.push_back(option.name.substr(section.size()));
-  }
-  auto named = [&](std::string_view key) {  // the option with this last part
-    auto found =
-        std::find_if(options().begin(), options().end(), [&](const Option& o) { return o.key() == key; });
-    return found == options().end() ? std::string_view{} : found->name;
-  };
-  std::string_view near = named(last);  // right name, wrong section
-  if (near.empty()) near = nearest(name, names);
-  if (near.empty()) near = named(nearest(last, last_names));
-  std::string hint =
-      !near.empty() ? fmt::format("did you mean {}?", near)
-      : siblings.empty() || section.empty()
-          ? fmt::format("the sections are {}", either(section_names()))
-          : fmt::format("{} has {}", section.substr(0, section.size() - 1), join(siblings, ", "));
   Yaml shown;
   shown.kind = Yaml::Kind::scalar;
   shown.text = name;
-  throw UserError({where, shown.describe(), "a known key", "", hint});
+  throw UserError({where, shown.describe(), "a known key", "", hint_for_key(name)});
 }
 
 }  // namespace megalith

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
 #include "base/philox.h"
 #include "config/errors.h"
+#include "config/known_elsewhere.h"
+#include "config/options.h"
 
 namespace megalith {
 
@@ -201,9 +204,43 @@ TEST(Parse, UnknownKeysNameTheNearestKnownOne) {
   EXPECT_EQ(mistake(kModel, {"train.layers=3"}),
             "command line: train.layers: expected a known key; did you mean model.layers?");
   EXPECT_EQ(mistake(kModel, {"checkpoint.frequency_of_saving=3"}),
-            "command line: checkpoint.frequency_of_saving: expected a known key; checkpoint has every, keep");
-  EXPECT_NE(mistake(kModel + "zzzzzzzzz: 1").find("the sections are run, model"), std::string::npos);
+            "command line: checkpoint.frequency_of_saving: expected a known key; checkpoint has every, keep, ...; "
+            "`megalith config checkpoint` lists all");
+  EXPECT_EQ(mistake(kModel + "zzzzzzzzz: 1"),
+            "run.yaml:2: zzzzzzzzz: expected a known key; `megalith config` lists all keys");
   EXPECT_NE(mistake(kModel + "train.lr.x: 1").find("expected a known key"), std::string::npos);
+}
+
+TEST(Parse, KeysOfOtherProgramsAreSuggestedByMeaning) {
+  const auto advice = [](const std::string& key) {
+    const std::string text = mistake(kModel, {key + "=1"});
+    return text.substr(text.find(';') + 2);
+  };
+  EXPECT_EQ(advice("train.epochs"), "set train.tokens to the tokens of your data times the epochs");
+  EXPECT_EQ(advice("train.max_steps"), "here it is train.steps");
+  EXPECT_EQ(advice("save_every"), "here it is checkpoint.every");
+  EXPECT_EQ(advice("train.warmup-steps"), "here it is train.warmup");
+  EXPECT_EQ(advice("train.learningRate"), "here it is train.lr");
+  EXPECT_EQ(advice("bs"), "here it is train.batch");
+  EXPECT_EQ(advice("lora"), "LoRA is not supported in this version");
+  EXPECT_EQ(advice("train.gradient_accumulation_steps"),
+            "no setting is needed: train.batch counts the sequences of a whole step, train.micro_batch those computed at once");
+  EXPECT_NE(mistake(kModel, {"train.precision=bfloat16"}).find("did you mean bf16?"), std::string::npos);
+  EXPECT_NE(mistake(kModel, {"objective.kind=mlm"}).find("did you mean masked?"), std::string::npos);
+}
+
+TEST(Parse, SuggestionsForOtherProgramsNameWhatExists) {
+  for (const KnownKey& key : known_keys()) {
+    EXPECT_EQ(std::ranges::count(known_keys(), key.theirs, &KnownKey::theirs), 1) << key.theirs;
+    if (key.ours.empty()) EXPECT_FALSE(key.advice.empty()) << key.theirs;
+    else EXPECT_TRUE(find_option(key.ours) || is_section(key.ours)) << key.ours;
+  }
+  for (const KnownWord& word : known_words()) {
+    const Option* option = find_option(word.option);
+    ASSERT_TRUE(option) << word.option;
+    EXPECT_NE(std::ranges::count(option->all_words(), word.ours), 0) << word.option << " " << word.ours;
+    EXPECT_EQ(std::ranges::count(option->all_words(), word.theirs), 0) << word.option << " " << word.theirs;
+  }
 }
 
 TEST(Parse, RepeatedKeysAreErrorsAlsoInTwoSpellings) {
