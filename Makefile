@@ -40,10 +40,12 @@ bench: ## measure against PyTorch, transformers and DeepSpeed; WHAT=step, startu
 bench-smoke: ## a quick check that a step is not slower than plain PyTorch's
 	@scripts/bench smoke
 
-docs: build ## write the generated pages again
+docs: build ## write the generated pages again, and the site into build/site
+	@scripts/setup --docs
 	@ninja -C $(BUILD) test_config test_report
 	@MEGALITH_REGENERATE=1 $(BUILD)/test_config --gtest_filter='Reference.*' >/dev/null; true
 	@MEGALITH_REGENERATE=1 $(BUILD)/test_report --gtest_filter='MetricTable.*' >/dev/null; true
+	@.venv-docs/bin/python scripts/site $(BUILD)/site
 
 clean: ## remove what was built
 	rm -rf $(BUILD) $(BUILD)-*
