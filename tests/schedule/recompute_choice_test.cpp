@@ -105,6 +105,7 @@ TEST(RecomputeChoice, DeepModelsAreChosenForInBoundedTime) {
     block.attention_saved_bytes = 2000;
     block.forward.flop = 100;
     block.attention.flop = 40;
+    block.output.flop = 20;
   }
   const int64_t all = keep_cost(blocks, 1, ComputeOrder::by_micro, std::vector<Keep>(blocks.size(), Keep::all)).bytes;
   double before = std::numeric_limits<double>::infinity();
