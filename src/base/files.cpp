@@ -16,11 +16,40 @@ namespace megalith {
 namespace {
 
 struct Descriptor {  // closes on every way out
-  int fd = -1;
+  explicit Descriptor(int descriptor) : fd(descriptor) {}
   ~Descriptor() {
     if (fd >= 0) ::close(fd);
   }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int fd;
 };
+
+// What a pipe may give: more than any file of settings, prompts or vocabulary has.
+constexpr size_t kMostFromPipe = size_t{1} << 28;
+
+// Whether the path names a descriptor that this process was started with, not a pipe in a folder.
+bool names_descriptor(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  return name == "/dev/stdin" || name.starts_with("/dev/fd/") || name.starts_with("/proc/self/fd/");
+}
+
+void expect_regular(const std::filesystem::path& path, mode_t mode) {
+  if (S_ISDIR(mode)) throw_cannot("read", path, EISDIR);
+  if (!S_ISREG(mode))
+    throw UserError({path.string(), "", "a file", "a pipe or a device", "write what it gives to a file first"});
+}
+
+struct stat status_of(const Descriptor& file, const std::filesystem::path& path) {
+  struct stat status {};
+  if (file.fd < 0 || ::fstat(file.fd, &status) != 0) throw_cannot("read", path, errno);
+  return status;
+}
+
+// Without waiting for a process that writes to a pipe of this name.
+Descriptor open_at_once(const std::filesystem::path& path) {
+  return Descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+}
 
 }  // namespace
 
@@ -30,9 +59,18 @@ void throw_cannot(const char* verb, const std::filesystem::path& path, int error
   throw UserError({path.string(), "", "", "", fmt::format("cannot {}: {}", verb, reason)});
 }
 
+int open_regular_file(const std::filesystem::path& path) {
+  Descriptor file = open_at_once(path);
+  expect_regular(path, status_of(file, path).st_mode);
+  return std::exchange(file.fd, -1);
+}
+
 std::string read_file(const std::filesystem::path& path) {
-  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.fd < 0) throw_cannot("read", path, errno);
+  Descriptor file = open_at_once(path);
+  const mode_t mode = status_of(file, path).st_mode;
+  const bool pipe = names_descriptor(path) && (S_ISFIFO(mode) || ::isatty(file.fd));
+  if (!pipe) expect_regular(path, mode);
+  else if (::fcntl(file.fd, F_SETFL, 0) != 0) throw_cannot("read", path, errno);  // waits for what comes
   std::string content;
   char buffer[1 << 16];
   for (;;) {
@@ -41,6 +79,9 @@ std::string read_file(const std::filesystem::path& path) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw_cannot("read", path, errno);
     content.append(buffer, static_cast<size_t>(n));
+    if (pipe && content.size() > kMostFromPipe)
+      throw UserError({path.string(), "", fmt::format("at most {} MiB from a pipe", kMostFromPipe >> 20), "more",
+                       "write what it gives to a file first"});
   }
 }
 
@@ -62,18 +103,13 @@ bool write_file_if_absent(const std::filesystem::path& path, std::string_view co
 }
 
 void sync_directory(const std::filesystem::path& directory) {
-  Descriptor dir{::open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  const Descriptor dir(::open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (dir.fd >= 0) ::fsync(dir.fd);
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
-  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // a pipe would wait for who writes it
-  if (file.fd < 0) throw_cannot("read", path, errno);
-  struct stat status {};
-  if (::fstat(file.fd, &status) != 0) throw_cannot("read", path, errno);
-  if (S_ISDIR(status.st_mode)) throw_cannot("read", path, EISDIR);
-  if (!S_ISREG(status.st_mode))
-    throw UserError({path.string(), "", "a file", "a pipe or a device", "write what it gives to a file first"});
+  const Descriptor file(open_regular_file(path));
+  const struct stat status = status_of(file, path);
   size_ = static_cast<size_t>(status.st_size);
   if (size_ == 0) return;
   void* map = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.fd, 0);

@@ -9,7 +9,12 @@
 
 namespace megalith {
 
-// Reads a whole file. Throws UserError naming the path and the system's reason.
+// Opens a regular file to read and returns its descriptor, which the caller closes. Throws UserError for anything else:
+// a pipe or a device could keep the reader waiting forever.
+int open_regular_file(const std::filesystem::path& path);
+
+// Reads a whole file. Throws UserError naming the path and the system's reason. Besides regular files it takes a pipe or
+// terminal that this process was started with (/dev/stdin, or <(command) of a shell).
 std::string read_file(const std::filesystem::path& path);
 
 // Writes beside the target, syncs, renames over it. Throws Fault (disk full, I/O error) or UserError (no permission).

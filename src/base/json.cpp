@@ -10,10 +10,42 @@ namespace megalith {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-json parse_json(std::string_view text) { return json::parse(text); }
-ordered_json parse_ordered_json(std::string_view text) { return ordered_json::parse(text); }
+namespace {
+
+bool is_too_deep(std::string_view text) {
+  // Most texts have too few brackets, and counting them is much faster than parsing.
+  if (std::ranges::count(text, '[') + std::ranges::count(text, '{') <= kDeepestJson) return false;
+  int depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); i++) {
+    const char c = text[i];
+    if (in_string && c == '\\') i++;
+    else if (c == '"') in_string = !in_string;
+    else if (!in_string && (c == '[' || c == '{') && ++depth > kDeepestJson) return true;
+    else if (!in_string && (c == ']' || c == '}')) depth--;
+  }
+  return false;
+}
+
+void check_depth(std::string_view text, const std::string& where) {
+  if (is_too_deep(text))
+    throw UserError({where, "", fmt::format("JSON of at most {} levels", kDeepestJson), "more levels",
+                     "the file is damaged, or its lists and objects must be flattened"});
+}
+
+}  // namespace
+
+json parse_json(std::string_view text) {
+  check_depth(text, "");
+  return json::parse(text);
+}
+ordered_json parse_ordered_json(std::string_view text) {
+  check_depth(text, "");
+  return ordered_json::parse(text);
+}
 
 json parse_json(std::string_view text, const std::string& where) {
+  check_depth(text, where);
   try {
     return json::parse(text);
   } catch (const json::parse_error& error) {
@@ -32,9 +64,21 @@ json parse_json(std::string_view text, const std::string& where) {
   }
 }
 
-json try_parse_json(std::string_view text) { return json::parse(text, nullptr, /*allow_exceptions=*/false); }
-ordered_json try_parse_ordered_json(std::string_view text) {
+json try_parse_json(std::string_view text, const std::string& where) {
+  check_depth(text, where);
+  return json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+ordered_json try_parse_ordered_json(std::string_view text, const std::string& where) {
+  check_depth(text, where);
   return ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+json try_parse_json(std::string_view text) {
+  return is_too_deep(text) ? json(json::value_t::discarded) : json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+ordered_json try_parse_ordered_json(std::string_view text) {
+  return is_too_deep(text) ? ordered_json(ordered_json::value_t::discarded)
+                           : ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
 std::string print_json(const json& value, int indent) { return value.dump(indent); }

@@ -7,14 +7,21 @@
 
 namespace megalith {
 
-// Throws nlohmann::json::parse_error.
+// Levels of lists and objects inside each other. Code that walks a value may recurse once per level.
+inline constexpr int kDeepestJson = 256;
+
+// Throw nlohmann::json::parse_error, and UserError if the text is nested too deeply.
 nlohmann::json parse_json(std::string_view text);
 nlohmann::ordered_json parse_ordered_json(std::string_view text);
 
-// Throws UserError with the file, line and column (bytes, from 1) of the first thing that is not JSON.
+// For files. Throws UserError with the file, line and column (bytes, from 1) of the first thing that is not JSON.
 nlohmann::json parse_json(std::string_view text, const std::string& where);
 
-// Returns a value with is_discarded() if `text` is not JSON.
+// Return a value with is_discarded() if `text` is not JSON. Throw UserError with the file if it is nested too deeply.
+nlohmann::json try_parse_json(std::string_view text, const std::string& where);
+nlohmann::ordered_json try_parse_ordered_json(std::string_view text, const std::string& where);
+
+// For messages, and for files that can be made again: also discard what is nested too deeply.
 nlohmann::json try_parse_json(std::string_view text);
 nlohmann::ordered_json try_parse_ordered_json(std::string_view text);
 

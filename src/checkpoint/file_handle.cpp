@@ -8,17 +8,13 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/new_file.h"
 
 namespace megalith {
 
 FileHandle FileHandle::open_to_read(const std::filesystem::path& path) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat status {};
-  int error = fd < 0 || ::fstat(fd, &status) != 0 ? errno : S_ISREG(status.st_mode) ? 0 : EISDIR;
-  if (error == 0) return FileHandle(fd, path);
-  if (fd >= 0) ::close(fd);
-  throw UserError({path.string(), "", "", "", fmt::format("cannot read: {}", std::strerror(error))});
+  return FileHandle(open_regular_file(path), path);
 }
 
 FileHandle FileHandle::create(const std::filesystem::path& path) {

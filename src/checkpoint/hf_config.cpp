@@ -56,7 +56,7 @@ std::string hf_config(const ModelShape& shape, const SpecialIds& ids, DType dtyp
 }
 
 ModelShape parse_hf_config(std::string_view text, const std::string& where) {
-  json object = try_parse_json(text);
+  json object = try_parse_json(text, where);
   if (!object.is_object())
     throw UserError({where, "", "a JSON object", "something else", "is it a model's config.json?"});
   HfFields f(object, where);
@@ -76,7 +76,8 @@ ModelShape parse_hf_config(std::string_view text, const std::string& where) {
 }
 
 SpecialIds read_hf_special_ids(const std::filesystem::path& dir) {
-  json object = try_parse_json(read_file(dir / "config.json"));
+  const std::filesystem::path path = dir / "config.json";
+  json object = try_parse_json(read_file(path), path.string());
   auto id = [&](const char* key) -> std::optional<int64_t> {
     json value = object.is_object() ? object.value(key, json()) : json();
     if (value.is_array() && !value.empty()) value = value.front();

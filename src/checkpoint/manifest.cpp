@@ -96,7 +96,7 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
   auto refuse = [&](const std::string& got) -> UserError {
     return UserError({where, "", "the manifest of a checkpoint", got, "the checkpoint is damaged"});
   };
-  ordered_json body = try_parse_ordered_json(text);
+  ordered_json body = try_parse_ordered_json(text, where);
   if (!body.is_object()) throw refuse("something that is not a JSON object");
   if (body.value("version", ordered_json()) != version)
     throw refuse(

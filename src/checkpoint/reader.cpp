@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<std::string> files_of_index(const fs::path& path) {
-  nlohmann::json index = try_parse_json(read_file(path));
+  nlohmann::json index = try_parse_json(read_file(path), path.string());
   auto refuse = [&](const std::string& expected, const std::string& got) {
     throw UserError({path.string(), "weight_map", expected, got, "the index is damaged"});
   };
@@ -190,7 +190,7 @@ void WeightSource::read_exactly(const std::string& name, DType dtype, int64_t el
 
 nlohmann::json read_state(const fs::path& checkpoint) {
   fs::path path = checkpoint / "state.json";
-  nlohmann::json state = try_parse_json(read_file(path));
+  nlohmann::json state = try_parse_json(read_file(path), path.string());
   if (!state.is_object())
     throw UserError({path.string(), "", "a JSON object", "something else", "the checkpoint is damaged"});
   return state;

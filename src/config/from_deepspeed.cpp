@@ -438,7 +438,7 @@ class Translator {
 }  // namespace
 
 FromDeepSpeed from_deepspeed(std::string_view text, const std::string& where) {
-  const Json root = try_parse_ordered_json(text);
+  const Json root = try_parse_ordered_json(text, where);
   if (root.is_discarded()) refuse_text(text, where);
   return Translator(root, where).translate();
 }

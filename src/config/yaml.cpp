@@ -114,7 +114,8 @@ class TreeBuilder : public YAML::EventHandler {
     refuse_tag(mark, tag);
     if (open_.size() >= kDeepest)
       throw UserError(
-          {place(mark.line), "", fmt::format("at most {} levels of nesting", kDeepest), "more", ""});
+          {place(mark.line), "", fmt::format("at most {} levels of nesting", kDeepest), "more",
+           "no setting needs them: look for a bracket that is not closed"});
     open_.push_back({at(kind, mark), mark, std::nullopt, ""});
   }
 

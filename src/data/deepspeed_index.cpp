@@ -110,7 +110,7 @@ double scale_of(const std::string& name) {
   const std::string note = name + "scale.json";
   std::error_code ignored;
   if (!std::filesystem::exists(note, ignored)) return 1;
-  const nlohmann::json there = try_parse_json(read_file(note));
+  const nlohmann::json there = try_parse_json(read_file(note), note);
   const double scale = there.is_object() && there.contains("scale") && there["scale"].is_number()
                            ? there["scale"].get<double>() : 0;
   if (!(scale > 0 && std::isfinite(scale)))

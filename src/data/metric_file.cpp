@@ -50,7 +50,7 @@ std::string quoted(std::string_view text) {
 
 MetricSubject subject_of(const std::filesystem::path& path, std::string_view line) {
   try {
-    const nlohmann::json head = parse_json(line);
+    const nlohmann::json head = try_parse_json(line, path.string());
     return {head.at("metric").get<std::string>(), head.at("samples").get<int64_t>(), head.at("data").get<std::string>(),
             head.value("model", "")};
   } catch (const nlohmann::json::exception&) {

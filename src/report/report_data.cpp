@@ -9,8 +9,6 @@
 //   op_legend {NAME: {about, colour, repeats}}: every kind of op
 //   trace {names, predicted, measured}: see trace_data.h
 // Absent things are null.
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -20,6 +18,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/stopwatch.h"
+#include "config/yaml.h"
 #include "report/html.h"
 #include "report/metrics.h"
 #include "report/series.h"
@@ -56,7 +55,7 @@ class RunFiles {
     }
   }
   json load_json(const std::string& name) {
-    return load(name, [](const auto& path) { return parse_json(read_file(path)); });
+    return load(name, [](const auto& path) { return parse_json(read_file(path), path.string()); });
   }
   json state() const { return state_; }
 
@@ -174,19 +173,26 @@ json samples_of(const std::vector<StepMetrics>& all) {
   });
 }
 
+const Yaml* entry_of(const Yaml& map, std::string_view key) {
+  const auto found = std::ranges::find(map.entries, key, &Yaml::Entry::first);
+  return found == map.entries.end() ? nullptr : &found->second;
+}
+
+std::string scalar_of(const Yaml* value) { return value && value->kind == Yaml::Kind::scalar ? value->text : ""; }
+
 // Short texts for the head of the page. The configuration is shown whole below, so what is not a plain value
 // here is simply not in the head.
 json facts_of(const std::string& config) {
   json facts = json::object();
-  const YAML::Node root = YAML::Load(config);
+  const Yaml root = parse_yaml(config, "config.yaml");
   auto fact = [&](const char* name, const char* section, const char* key) {
-    if (!root.IsMap() || !root[section] || !root[section].IsMap()) return;
-    const YAML::Node value = root[section][key];
-    if (value && value.IsScalar() && !value.Scalar().empty()) facts[name] = value.Scalar();
-    if (!value || !value.IsSequence()) return;
-    for (const YAML::Node& item : value) {
-      if (item.IsScalar()) facts[name].push_back(item.Scalar());
-      if (item.IsMap() && item["path"] && item["path"].IsScalar()) facts[name].push_back(item["path"].Scalar());  // with a weight
+    const Yaml* const found = entry_of(root, section);
+    const Yaml* const value = found ? entry_of(*found, key) : nullptr;
+    if (!scalar_of(value).empty()) facts[name] = value->text;
+    if (!value) return;
+    for (const Yaml& item : value->items) {
+      if (item.kind == Yaml::Kind::scalar) facts[name].push_back(item.text);
+      if (const std::string path = scalar_of(entry_of(item, "path")); !path.empty()) facts[name].push_back(path);  // with a weight
     }
   };
   fact("preset", "model", "preset");
@@ -198,11 +204,11 @@ json facts_of(const std::string& config) {
   fact("optimizer", "train", "optimizer");
   fact("precision", "train", "precision");
   fact("seed", "run", "seed");
-  const YAML::Node curriculum = root.IsMap() ? root["curriculum"] : YAML::Node();
-  if (!curriculum || !curriculum.IsSequence()) return facts;
-  for (const YAML::Node& entry : curriculum)  // metrics whose limits are percentiles
-    if (entry.IsMap() && entry["unit"] && entry["metric"] && entry["unit"].as<std::string>("") == "percentile")
-      facts["percentiles"].push_back(entry["metric"].as<std::string>(""));
+  const Yaml* const curriculum = entry_of(root, "curriculum");
+  if (!curriculum) return facts;
+  for (const Yaml& entry : curriculum->items)  // metrics whose limits are percentiles
+    if (entry_of(entry, "metric") && scalar_of(entry_of(entry, "unit")) == "percentile")
+      facts["percentiles"].push_back(scalar_of(entry_of(entry, "metric")));
   return facts;
 }
 
@@ -227,7 +233,7 @@ json report_data(const std::filesystem::path& run_dir) {
   if (config.is_string()) {
     try {
       facts = facts_of(config.get<std::string>());
-    } catch (const YAML::Exception&) {  // shown as text all the same
+    } catch (const UserError&) {  // shown as text all the same
     }
   }
   std::vector<StepMetrics> all;
@@ -235,7 +241,7 @@ json report_data(const std::filesystem::path& run_dir) {
     all = read_metrics(path);
     return json();
   });
-  auto read_trace = [](const auto& path) { return trace_data(parse_json(read_file(path))); };
+  auto read_trace = [](const auto& path) { return trace_data(parse_json(read_file(path), path.string())); };
   auto now = std::chrono::system_clock::now().time_since_epoch();
   std::filesystem::path whole = std::filesystem::absolute(run_dir).lexically_normal();
   json data{{"run", (whole.has_filename() ? whole : whole.parent_path()).filename().string()},

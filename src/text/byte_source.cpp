@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace megalith {
 namespace {
@@ -19,7 +20,7 @@ constexpr size_t kChunk = 1 << 17;
 class PlainFile final : public ByteSource {
  public:
   explicit PlainFile(const std::filesystem::path& path)
-      : path_(path), file_(std::fopen(path.c_str(), "rbe")) {
+      : path_(path), file_(::fdopen(open_regular_file(path), "rb")) {
     if (!file_) cannot_read(errno);
   }
   ~PlainFile() override {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "config/yaml.h"
 #include "text/byte_source.h"
@@ -235,7 +236,7 @@ void read_json_lines(const CorpusOptions& options, const fs::path& path, const T
     const int64_t before = number++;
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) return;
     std::string where = fmt::format("{}:{}", path.string(), number);
-    json object = try_parse_json(line);
+    json object = try_parse_json(line, where);
     if (!object.is_object())
       throw UserError({where, "", "a JSON object a line", std::string(line.substr(0, 40)),
                        is_utf8(line) ? "" : "the line is not UTF-8, as JSON has to be"});
@@ -310,12 +311,7 @@ bool is_json_lines(const fs::path& path) {
 
 int64_t stored_bytes(const std::vector<fs::path>& files) {
   int64_t total = 0;
-  for (const fs::path& path : files) {
-    std::error_code error;
-    auto size = fs::file_size(path, error);
-    if (error) throw UserError({path.string(), "", "", "", fmt::format("cannot read: {}", error.message())});
-    total += static_cast<int64_t>(size);
-  }
+  for (const fs::path& path : files) total += std::ssize(MappedFile(path).bytes());
   return total;
 }
 

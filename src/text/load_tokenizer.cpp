@@ -51,7 +51,7 @@ fs::path file_in(const fs::path& folder) {
 
 std::optional<bool> lowercase_setting(const fs::path& config) {
   if (!fs::exists(config)) return std::nullopt;
-  json settings = try_parse_json(read_file(config));
+  json settings = try_parse_json(read_file(config), config.string());
   if (!settings.is_object() || !settings.contains("do_lower_case") || !settings["do_lower_case"].is_boolean())
     return std::nullopt;
   return settings["do_lower_case"].get<bool>();

@@ -1,6 +1,7 @@
 #include "checkpoint/safetensors.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 
@@ -183,6 +184,12 @@ TEST(Safetensors, AFileThatCannotBeReadSaysWhy) {
   TempDir temp;
   EXPECT_CONTAINS(user_error([&] { SafetensorsFile(temp / "none"); }), "No such file");
   EXPECT_CONTAINS(user_error([&] { SafetensorsFile{temp.path()}; }), "Is a directory");
+  ASSERT_EQ(::mkfifo((temp / "pipe").c_str(), 0600), 0);
+  EXPECT_CONTAINS(user_error([&] { SafetensorsFile(temp / "pipe"); }), "expected a file, got a pipe or a device");
+  const std::string deep = R"({"a": )" + std::string(30000, '[');
+  const uint64_t length = deep.size();
+  write_file_atomically(temp / "deep", std::string(reinterpret_cast<const char*>(&length), 8) + deep);
+  EXPECT_CONTAINS(user_error([&] { SafetensorsFile(temp / "deep"); }), "expected an object, got an array");
   write_file_atomically(temp / "lie", std::string(8, '\x7f'));
   EXPECT_CONTAINS(user_error([&] { SafetensorsFile(temp / "lie"); }), "a header of at most");
 }

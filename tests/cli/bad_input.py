@@ -308,6 +308,43 @@ def pipes_in_place_of_files(space):
     os.mkfifo(space / "pipe")
     mine = "curriculum=[{metric: mine, file: pipe, unit: percentile, from: 50, to: 100, over: 3 steps}]"
     refused(space, "train", "run.yaml", mine, says=["pipe: expected a file", "got a pipe or a device"], quiet=False)
+    for path in ("pipe", "/dev/zero"):
+        says = [f"{path}: ", "expected a file, got a pipe or a device; write what it gives to a file first"]
+        refused(space, "train", path, says=says)
+        refused(space, "train", "run.yaml", f"data.train={path}", says=says, quiet=False)
+        refused(space, "tokenizer", "train", "--out", "tok", path, says=says)
+        refused(space, "generate", "absent", "--prompts", path, says=says)
+        refused(space, "eval", "absent", "--choices", path, says=says)
+    (space / "vocab.txt").symlink_to(space / "pipe")
+    refused(space, "train", "run.yaml", "data.tokenizer=vocab.txt", says=["vocab.txt", "got a pipe or a device"])
+
+
+def files_nested_without_end(space):
+    """Readers that call themselves would run out of stack."""
+    space.yaml("run")
+    deep = "[" * 30000
+    parts = '{"type": "Sequence", "pretokenizers": [' * 30000 + "]}" * 30000
+    space.write("deep.json", '{"pre_tokenizer": %s}' % parts)
+    says = ["deep.json: expected JSON of at most 256 levels", "flattened"]
+    refused(space, "train", "run.yaml", "data.tokenizer=deep.json", says=says)
+    space.write("model/config.json", deep)
+    space.write("model/model.safetensors", "")
+    says = ["model/config.json: ", "at most 256 levels"]
+    refused(space, "train", "run.yaml", "model=", "model.from=model", says=says, quiet=False)
+    space.write("prompts.jsonl", '{"prompt": ' + deep)
+    refused(space, "generate", "absent", "--prompts", "prompts.jsonl", says=["prompts.jsonl:1: ", "at most 256 levels"])
+    space.write("deep.yaml", "model: " + deep)
+    refused(space, "train", "deep.yaml", says=["deep.yaml:1: ", "at most 16 levels of nesting", "bracket"])
+    refused(space, "train", "run.yaml", f"train.betas={deep}", says=["command line: ", "at most 16 levels of nesting"])
+
+
+def a_settings_file_from_a_shell(space):
+    """<(command) of a shell is a pipe that has a writer."""
+    space.yaml("run")
+    for redirection in ("<(cat run.yaml)", "/dev/stdin < run.yaml"):
+        words = " ".join(space.command("memory", redirection))
+        done = subprocess.run(["bash", "-c", words], cwd=space.root, env=space.environment, capture_output=True, text=True)
+        assert done.returncode == 0 and "gpt2" in done.stdout, done.stderr
 
 
 run_cases(
@@ -323,5 +360,7 @@ run_cases(
         run_directories,
         output_that_cannot_be_written,
         pipes_in_place_of_files,
+        files_nested_without_end,
+        a_settings_file_from_a_shell,
     ]
 )

@@ -1,5 +1,6 @@
 #include "text/corpus.h"
 
+#include <sys/stat.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -226,6 +227,11 @@ TEST(Corpus, WhatCannotBeReadIsNamed) {
               "*.txt: data: expected a pattern that matches files, got no match");
   EXPECT_SAYS(user_error([&] { expand_files({(folder / "").string()}); }), "got a folder");
   EXPECT_SAYS(reading(folder / "none.txt"), "none.txt: cannot read: No such file");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_SAYS(reading(folder / "pipe"), "pipe: expected a file, got a pipe or a device");
+  EXPECT_SAYS(user_error([&] { stored_bytes({folder / "pipe"}); }), "pipe: expected a file, got a pipe or a device");
+  EXPECT_SAYS(reading(folder.write("deep.jsonl", "{\"text\": \"a\"}\n" + std::string(30000, '['))),
+              "deep.jsonl:2: expected JSON of at most 256 levels");
   EXPECT_SAYS(reading(folder.write("empty.txt", "")), "empty.txt: expected text, got an empty file");
   auto wide = [](const std::string& text) {
     std::string out;

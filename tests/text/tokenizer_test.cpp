@@ -193,6 +193,23 @@ TEST(Tokenizer, AFileThatIsNoTokenizerIsRefused) {
               "regular expression");
 }
 
+// Parts are read by functions that call themselves.
+TEST(Tokenizer, PartsInsideEachOtherAreLimited) {
+  for (const auto& [part, list] : {std::pair("pre_tokenizer", "pretokenizers"), std::pair("normalizer", "normalizers"),
+                                   std::pair("decoder", "decoders"), std::pair("post_processor", "processors")}) {
+    auto nested = [&](size_t levels) {
+      std::string begin, end;
+      for (size_t i = 0; i < levels; i++) {
+        begin += fmt::format(R"({{"type": "Sequence", "{}": [)", list);
+        end += "]}";
+      }
+      return fmt::format(R"({{"model": {}, "{}": {}{}}})", print_json(tiny_bpe()), part, begin, end);
+    };
+    EXPECT_SAYS(user_error([&] { parse_tokenizer_json(nested(30000), "t.json"); }), "t.json: expected JSON of at most 256 levels");
+    EXPECT_NO_THROW(parse_tokenizer_json(nested(127), "t.json")) << part;
+  }
+}
+
 TEST(Tokenizer, DamagedFilesNeverCrash) {
   Folder folder;
   std::string good = train_bpe({folder.write("t.txt", "some text, some more")}, 260);
