@@ -113,7 +113,7 @@ CommandResult train_tokenizer(const CommandContext& context, const TokenizerArgu
 Command tokenize_command() {
   auto a = std::make_shared<TokenizeArguments>();
   Command command{
-      "tokenize", "text to token shards (PREFIX.bin, PREFIX.idx)",
+      "tokenize", "text to token shards (PREFIX.bin, PREFIX.idx, PREFIX.sums)",
       {{"--tokenizer", &a->tokenizer, "tokenizer.json, SentencePiece .model, .tiktoken, vocab.txt, or a folder with one",
         {.required = true}},
        {"--out", &a->out, "prefix of the shards", {.required = true}},

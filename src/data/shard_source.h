@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/error.h"
 #include "data/token_source.h"
 #include "text/shards.h"
 
@@ -11,19 +12,40 @@ namespace megalith {
 
 class ShardSource final : public TokenSource {
  public:
-  // `name` is what messages call it: the text it was made from, where the shard itself is only a cache.
-  explicit ShardSource(const std::filesystem::path& prefix, std::string name = "")
-      : shard_(prefix), name_(name.empty() ? prefix.string() : std::move(name)) {}
+  explicit ShardSource(const std::filesystem::path& prefix) : shard_(prefix) {}
+  bool has_checksums() const { return shard_.has_checksums(); }
   int64_t tokens() const override { return shard_.tokens(); }
   void copy(int64_t begin, std::span<int64_t> out) const override { shard_.copy(begin, out); }
   int64_t document_end(int64_t position) const override {
     return shard_.document_begin(shard_.document_of(position) + 1);
   }
-  std::string name() const override { return name_; }
+  std::string name() const override { return shard_.prefix().string(); }
 
  private:
   TokenShard shard_;
-  std::string name_;
+};
+
+// A cache differs from its checksums. Its index is gone, so the next search for the cache makes it again.
+struct DamagedCache : Fault {
+  using Fault::Fault;
+};
+
+// A shard that this program made of text and can make again. Throws DamagedCache where a shard throws UserError.
+class CachedSource final : public TokenSource {
+ public:
+  CachedSource(const std::filesystem::path& prefix, std::string text);  // `text`: the file it was made of
+  bool has_checksums() const { return shard_->has_checksums(); }
+  int64_t tokens() const override { return shard_->tokens(); }
+  void copy(int64_t begin, std::span<int64_t> out) const override;
+  int64_t document_end(int64_t position) const override { return shard_->document_end(position); }
+  std::string name() const override { return text_; }
+
+ private:
+  [[noreturn]] void discard(const UserError& damage) const;
+
+  std::filesystem::path prefix_;
+  std::string text_;
+  std::unique_ptr<const ShardSource> shard_;
 };
 
 }  // namespace megalith

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "data/shard_source.h"
 #include "report/tokenize_progress.h"
 #include "run/data_files.h"
@@ -27,24 +28,48 @@ std::filesystem::path shard_of(const std::string& entry, const Config& config, c
   return prefix;
 }
 
-void add_sources(TokenSources& sources, const std::string& entry, const Config& config,
-                 const RunDirectory& run, const Tokenizer* tokenizer, const char* key, const Say& say) {
-  if (names_shard(entry)) {
-    const bool pattern = entry.find_first_of("*?[{") != std::string::npos && !is_shard(shard_prefix(entry));
-    for (const auto& path : pattern ? expand_files({entry}) : std::vector<std::filesystem::path>{entry})
-      sources.push_back(std::make_unique<ShardSource>(shard_prefix(path)));
-    return;
+class SourceFinder {
+ public:
+  SourceFinder(const Config& config, const RunDirectory& directory, const Tokenizer* tokenizer, const Say& say)
+      : config_(config), directory_(directory), tokenizer_(tokenizer), say_(say) {}
+
+  // Adds what an entry of data.train or data.valid names.
+  void add(TokenSources& sources, const std::string& entry, const char* key) {
+    if (names_shard(entry)) {
+      const bool pattern = entry.find_first_of("*?[{") != std::string::npos && !is_shard(shard_prefix(entry));
+      for (const auto& path : pattern ? expand_files({entry}) : std::vector<std::filesystem::path>{entry})
+        take(sources, std::make_unique<ShardSource>(shard_prefix(path)));
+      return;
+    }
+    if (!tokenizer_)
+      throw UserError({"", "data.tokenizer", fmt::format("a tokenizer for the text in {} ({})", key, entry),
+                       "none", "give a tokenizer.json, or {train: bpe, vocab: 4096}"});
+    take(sources, std::make_unique<CachedSource>(shard_of(entry, config_, directory_, *tokenizer_, say_), entry));
   }
-  if (!tokenizer)
-    throw UserError({"", "data.tokenizer", fmt::format("a tokenizer for the text in {} ({})", key, entry),
-                     "none", "give a tokenizer.json, or {train: bpe, vocab: 4096}"});
-  sources.push_back(std::make_unique<ShardSource>(shard_of(entry, config, run, *tokenizer, say), entry));
-}
 
-}  // namespace
+  // Says once which shards cannot be verified.
+  void tell_unverified() const {
+    if (unverified_.empty()) return;
+    const std::string more = unverified_.size() > 1 ? fmt::format(" and {} more", unverified_.size() - 1) : "";
+    say_(fmt::format("token shards without checksums (.sums), in which damage goes unnoticed: {}{}", unverified_[0], more));
+  }
 
-std::unique_ptr<Dataset> prepare_data(const Run& run, const RunDirectory& directory, const Tokenizer* tokenizer,
-                                      const Say& say) {
+ private:
+  template <class Source>
+  void take(TokenSources& sources, std::unique_ptr<Source> source) {
+    if (!source->has_checksums()) unverified_.push_back(source->name());
+    sources.push_back(std::move(source));
+  }
+
+  const Config& config_;
+  const RunDirectory& directory_;
+  const Tokenizer* tokenizer_;
+  const Say& say_;
+  std::vector<std::string> unverified_;
+};
+
+std::unique_ptr<Dataset> find_data(const Run& run, const RunDirectory& directory, const Tokenizer* tokenizer,
+                                   const Say& say) {
   const Config& config = run.config;
   VocabularyFacts vocabulary;
   if (tokenizer)
@@ -52,17 +77,34 @@ std::unique_ptr<Dataset> prepare_data(const Run& run, const RunDirectory& direct
   else
     vocabulary.vocab_size = run.shape.vocab;
   const DataSettings& data = config.data;
+  SourceFinder finder(config, directory, tokenizer, say);
   std::vector<TrainingSet> train(data.weights.empty() ? 1 : data.train.size());
   for (size_t i = 0; i < data.train.size(); i++) {
     TrainingSet& set = train[data.weights.empty() ? 0 : i];
-    add_sources(set.sources, data.train[i], config, directory, tokenizer, "data.train", say);
+    finder.add(set.sources, data.train[i], "data.train");
     if (!data.weights.empty()) set.weight = data.weights[i];
   }
   TokenSources valid;
-  for (const std::string& entry : data.valid)
-    add_sources(valid, entry, config, directory, tokenizer, "data.valid", say);
-  return std::make_unique<Dataset>(std::move(train), std::move(valid), data, config.objective, vocabulary,
-                                   config.run.seed, config.train.batch);
+  for (const std::string& entry : data.valid) finder.add(valid, entry, "data.valid");
+  auto dataset = std::make_unique<Dataset>(std::move(train), std::move(valid), data, config.objective, vocabulary,
+                                           config.run.seed, config.train.batch);
+  finder.tell_unverified();
+  return dataset;
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> prepare_data(const Run& run, const RunDirectory& directory, const Tokenizer* tokenizer,
+                                      const Say& say) {
+  const DataSettings& data = run.config.data;
+  for (size_t caches = data.train.size() + data.valid.size(); caches > 0; caches--) {
+    try {
+      return find_data(run, directory, tokenizer, say);
+    } catch (const DamagedCache& damage) {
+      log::warn("{}", damage.what());
+    }
+  }
+  return find_data(run, directory, tokenizer, say);
 }
 
 }  // namespace megalith

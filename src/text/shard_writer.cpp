@@ -56,6 +56,7 @@ void ShardWriter::GrowingFile::append(const void* bytes, size_t count) {
 }
 
 void ShardWriter::GrowingFile::flush() {
+  if (before_write) before_write(std::as_bytes(std::span(buffer)));
   for (std::string_view left = buffer; !left.empty();) {
     ssize_t n = ::write(fd, left.data(), left.size());
     if (n < 0 && errno == EINTR) continue;
@@ -81,18 +82,25 @@ ShardWriter::ShardWriter(std::filesystem::path prefix, TokenWidth width, std::st
   sequences_.path = shard_file(prefix_, ".lengths.partial");
   ids_.fd = open_alone(ids_.path);
   sequences_.fd = open_for_writing(sequences_.path);
+  sums_.path = shard_file(prefix_, ".sums.partial");
+  sums_.fd = open_for_writing(sums_.path);
+  sums_.size = sizeof(SumsHeader);
   leave_ = go_on();
-  for (GrowingFile* file : {&ids_, &sequences_}) {
+  for (GrowingFile* file : {&ids_, &sequences_, &sums_}) {
     if (::ftruncate(file->fd, file->size) != 0) throw_cannot("write", file->path, errno);
     ::lseek(file->fd, 0, SEEK_END);
     file->buffer.reserve(kBufferBytes + 4);
   }
-  if (!leave_) ::unlink(journal().c_str());
+  if (leave_) sum_open_block();
+  else ::unlink(journal().c_str());
+  ids_.before_write = [this](std::span<const std::byte> bytes) {
+    open_block_.add(bytes, [this](uint64_t sum) { add_sum(sum); });
+  };
 }
 
 ShardWriter::~ShardWriter() {
   if (!leave_) remove_aside();
-  for (GrowingFile* file : {&ids_, &sequences_}) ::close(file->fd);
+  for (GrowingFile* file : {&ids_, &sequences_, &sums_}) ::close(file->fd);
 }
 
 std::filesystem::path ShardWriter::journal() const {
@@ -100,7 +108,7 @@ std::filesystem::path ShardWriter::journal() const {
 }
 
 void ShardWriter::remove_aside() {
-  for (const auto& path : {journal(), sequences_.path, ids_.path}) ::unlink(path.c_str());
+  for (const auto& path : {journal(), sequences_.path, sums_.path, ids_.path}) ::unlink(path.c_str());
 }
 
 void ShardWriter::discard() {
@@ -121,15 +129,18 @@ bool ShardWriter::go_on() {
     struct stat status {};
     return ::fstat(file.fd, &status) == 0 ? static_cast<int64_t>(status.st_size) : 0;
   };
-  if (tokens < 0 || sequences < 0 || number("documents") < 0 || number("open_length") < 0 ||
-      tokens * bytes_of(width_) > size(ids_) || sequences * 4 > size(sequences_))
+  const int64_t bytes = tokens * bytes_of(width_);
+  const int64_t sums = static_cast<int64_t>(sizeof(SumsHeader)) + bytes / kSumsBlock * 8;
+  if (tokens < 0 || sequences < 0 || number("documents") < 0 || number("open_length") < 0 || bytes > size(ids_) ||
+      sequences * 4 > size(sequences_) || sums > size(sums_))
     return false;
   tokens_ = tokens;
   sequence_count_ = sequences;
   documents_ = number("documents");
   open_length_ = number("open_length");
   open_document_ = saved.value("open_document", false);
-  ids_.size = tokens * bytes_of(width_);
+  ids_.size = bytes;
+  sums_.size = sums;
   sequences_.size = sequences * 4;
   *kept_ = saved.value("note", nlohmann::json());
   return true;
@@ -139,6 +150,7 @@ void ShardWriter::keep(const nlohmann::json& note) {
   MEGALITH_ASSERT(!job_.empty(), "a shard without a job is kept");
   ids_.sync();
   sequences_.sync();
+  sums_.sync();
   nlohmann::json state{{"job", job_},
                        {"tokens", tokens_},
                        {"sequences", sequence_count_},
@@ -179,8 +191,35 @@ void ShardWriter::end_document() {
   open_document_ = false;
 }
 
-void ShardWriter::write_index(const std::filesystem::path& path) {
-  GrowingFile index{.path = path, .fd = open_for_writing(path)};
+// What an earlier writer left of a block that was not full, read back.
+void ShardWriter::sum_open_block() {
+  std::string bytes(static_cast<size_t>(ids_.size % kSumsBlock), '\0');
+  size_t got = 0;
+  while (got < bytes.size()) {
+    const int64_t at = ids_.size - std::ssize(bytes) + static_cast<int64_t>(got);
+    const ssize_t n = ::pread(ids_.fd, bytes.data() + got, bytes.size() - got, at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) throw_cannot("read", ids_.path, n < 0 ? errno : EIO);
+    got += static_cast<size_t>(n);
+  }
+  open_block_.add(std::as_bytes(std::span(bytes)), [this](uint64_t sum) { add_sum(sum); });
+}
+
+void ShardWriter::finish_sums(const SumsHeader& header) {
+  open_block_.finish([this](uint64_t sum) { add_sum(sum); });
+  sums_.flush();
+  if (::pwrite(sums_.fd, &header, sizeof header, 0) != static_cast<ssize_t>(sizeof header))
+    throw_cannot("write", sums_.path, errno);
+  add_sum(xxh3(MappedFile(sums_.path).bytes()));
+  sums_.sync();
+}
+
+// Returns what the checksums say of both files.
+SumsHeader ShardWriter::write_index(const std::filesystem::path& path) {
+  Xxh3 sum;
+  GrowingFile index{.path = path,
+                    .fd = open_for_writing(path),
+                    .before_write = [&](std::span<const std::byte> bytes) { sum.add(bytes); }};
   std::unique_ptr<int, void (*)(int*)> closes(&index.fd, [](int* fd) { ::close(*fd); });
   if (::ftruncate(index.fd, 0) != 0) throw_cannot("write", path, errno);
   auto put = [&](auto value) { index.append(&value, sizeof value); };
@@ -208,20 +247,25 @@ void ShardWriter::write_index(const std::filesystem::path& path) {
     if (ends_document) put(sequence + 1);
   });
   index.sync();
+  return {.ids_bytes = static_cast<uint64_t>(ids_.size),
+          .index_bytes = static_cast<uint64_t>(index.size),
+          .index_xxh3 = sum.value()};
 }
 
 void ShardWriter::finish() {
   if (open_document_) end_document();
   ids_.sync();
   sequences_.flush();
-  // An index without its .bin, or with an older one, must never be seen: the old index goes first, the new
+  // An index without its .bin and .sums, or with older ones, must never be seen: the old index goes first, the new
   // comes last.
   std::filesystem::path bin = shard_file(prefix_, ".bin"), idx = shard_file(prefix_, ".idx");
   std::filesystem::path idx_aside = shard_file(prefix_, ".idx.partial");
-  write_index(idx_aside);
+  finish_sums(write_index(idx_aside));
   ::unlink(journal().c_str());  // from here on there is nothing to go on from
   if (::unlink(idx.c_str()) != 0 && errno != ENOENT) throw_cannot("write", idx, errno);
   if (::rename(ids_.path.c_str(), bin.c_str()) != 0) throw_cannot("write", bin, errno);
+  const std::filesystem::path sums = shard_file(prefix_, ".sums");
+  if (::rename(sums_.path.c_str(), sums.c_str()) != 0) throw_cannot("write", sums, errno);
   if (::rename(idx_aside.c_str(), idx.c_str()) != 0) throw_cannot("write", idx, errno);
   ::unlink(sequences_.path.c_str());
   sync_directory(prefix_.parent_path());

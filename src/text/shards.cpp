@@ -97,6 +97,7 @@ TokenShard::TokenShard(const std::filesystem::path& prefix)
              std::to_string(start));
     before = start;
   }
+  sums_ = ShardSums::open(prefix_, index_.bytes(), ids_.bytes());
   expect_random_access();
 }
 
@@ -125,8 +126,11 @@ void TokenShard::copy_as(int64_t begin, std::span<T> out) const {
   int64_t count = static_cast<int64_t>(out.size());
   MEGALITH_ASSERT(begin >= 0 && count <= tokens_ && begin <= tokens_ - count, "tokens {} to {} of {}", begin,
                   begin + count, tokens_);
-  const std::byte* from = ids_.bytes().data() + begin * bytes_of(width_);  // mapped files are aligned
-  read_ahead(from, count * bytes_of(width_));
+  const int64_t first = begin * bytes_of(width_), last = first + count * bytes_of(width_);
+  const auto [touched, touched_end] = sums_ ? sums_->touched(first, last) : std::pair(first, last);
+  read_ahead(ids_.bytes().data() + touched, touched_end - touched);
+  if (sums_) sums_->verify(first, last);
+  const std::byte* from = ids_.bytes().data() + first;  // mapped files are aligned
   if (width_ == TokenWidth::uint16)
     std::copy_n(reinterpret_cast<const uint16_t*>(from), count, out.data());
   else

@@ -2,10 +2,11 @@
 // PREFIX.idx their lengths. Layout of the .idx (little endian; megatron/core/datasets/indexed_dataset.py):
 // "MMIDIDX\0\0", uint64 version 1, uint8 type of the ids, uint64 sequences S, uint64 D = documents + 1,
 // int32[S] lengths, int64[S] byte offsets, int64[D] first sequence of each document, closed by S; those of
-// multimodal data also int8[S] modes, of which we read 0, text.
+// multimodal data also int8[S] modes, of which we read 0, text. PREFIX.sums holds checksums of both (shard_sums.h).
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "text/shard_sums.h"
 #include "text/tokenizer.h"
 
 namespace megalith {
@@ -37,18 +39,20 @@ std::filesystem::path shard_prefix(const std::filesystem::path& name);
 bool is_shard(const std::filesystem::path& prefix);
 
 // A shard as one long stream of tokens with document boundaries; memory-mapped, random access in O(1),
-// thread-safe.
+// thread-safe. Tokens are verified when they are first read, if the shard has checksums.
 class TokenShard {
  public:
-  // Checks the whole index against itself and against the .bin; anything that does not fit is a UserError
+  // Checks the whole index against itself, the .bin and the checksums; anything that does not fit is a UserError
   // with the reason.
   explicit TokenShard(const std::filesystem::path& prefix);
 
   int64_t tokens() const { return tokens_; }
   int64_t documents() const { return documents_; }
   TokenWidth width() const { return width_; }
+  bool has_checksums() const { return sums_ != nullptr; }
   const std::filesystem::path& prefix() const { return prefix_; }
 
+  // Throw DamagedShard if a block that is read differs from its checksum.
   TokenId at(int64_t position) const;                      // 0 <= position < tokens()
   void copy(int64_t begin, std::span<int64_t> out) const;  // tokens [begin, begin + out.size())
   void copy(int64_t begin, std::span<TokenId> out) const;
@@ -63,6 +67,7 @@ class TokenShard {
 
   std::filesystem::path prefix_;
   MappedFile index_, ids_;
+  std::unique_ptr<const ShardSums> sums_;  // null: the shard has none
   TokenWidth width_ = TokenWidth::uint16;
   int64_t sequences_ = 0, documents_ = 0, tokens_ = 0;
   size_t offsets_at_ = 0, document_starts_at_ = 0;  // byte positions in the .idx
@@ -99,6 +104,7 @@ class ShardWriter {
     int fd = -1;
     std::string buffer;
     int64_t size = 0;  // with the buffer
+    std::function<void(std::span<const std::byte>)> before_write = {};
     void append(const void* bytes, size_t count);
     void flush();
     void sync();
@@ -106,15 +112,20 @@ class ShardWriter {
   std::filesystem::path journal() const;
   void open_aside();
   bool go_on();  // from what an earlier writer kept; false where there is nothing that fits
+  void add_sum(uint64_t sum) { sums_.append(&sum, sizeof sum); }
+  void sum_open_block();  // the checksums go on with what the last block has
+  void finish_sums(const SumsHeader& header);
   void remove_aside();
   void end_sequence(bool ends_document);
-  void write_index(const std::filesystem::path& path);
+  SumsHeader write_index(const std::filesystem::path& path);
 
   std::filesystem::path prefix_;
   std::string job_;
   TokenWidth width_;
   GrowingFile ids_;        // becomes the .bin
   GrowingFile sequences_;  // uint32 each: length, and the highest bit where a document ends
+  GrowingFile sums_;       // becomes the .sums: room for the header, then a checksum of each whole block
+  BlockSums open_block_;
   int64_t sequence_count_ = 0, documents_ = 0, tokens_ = 0;
   int64_t open_length_ = 0;  // tokens of the sequence being written
   bool open_document_ = false;

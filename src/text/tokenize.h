@@ -30,7 +30,7 @@ struct TokenizeHooks {
   double keep_seconds = 0.25;  // shortest time between two places from which a killed process can go on
 };
 
-// Writes PREFIX.bin and PREFIX.idx (which see: shards.h). Each document ends with the tokenizer's end token
+// Writes PREFIX.bin, PREFIX.idx (shards.h) and PREFIX.sums (shard_sums.h). Each document ends with the tokenizer's end token
 // if it has one. Parallel, in bounded memory; the result does not depend on the number of threads, nor on how
 // often the work was interrupted: the same call goes on where the last one stopped or was killed. Other
 // files, options or tokenizers begin anew, and so do files that changed.

@@ -132,4 +132,47 @@ def blended_by_weight(space):
     assert "train: [{path: a.txt, weight: 3}, {path: b.txt, weight: 1}]" in kept, kept
 
 
-run_cases([every_kind_of_file, interrupted_and_killed, training_goes_on_with_its_tokens, blended_by_weight])
+def flip(path, where):
+    content = bytearray(path.read_bytes())
+    content[int(len(content) * where)] ^= 0x10
+    path.write_bytes(content)
+
+
+def a_flipped_bit_is_found(space):
+    """In the user's shard it ends the run by name; the run's own tokens are made again, and the losses stay."""
+    tok = tokenizer(space)
+    space.run("tokenize", "--tokenizer", tok, "--out", "tokens/a", "text.txt")
+    assert (space / "tokens/a.sums").exists()
+    space.yaml("own", steps=2, data=f"{{train: tokens/a, tokenizer: {tok}, sequence: 32}}")
+    assert "checksums" not in space.train("own").stderr
+    flip(space / "tokens/a.bin", 0.4)
+    said = space.run("train", "own.yaml", "run.dir=runs/damaged", expect=2).stderr
+    assert "tokens/a.bin: bytes 0 to " in said and "make it again with `megalith tokenize`" in said, said
+    (space / "tokens/a.sums").unlink()
+    said = space.train("own", "run.dir=runs/unchecked").stderr
+    told = [line for line in said.splitlines() if "token shards without checksums" in line]
+    assert len(told) == 1 and told[0].endswith("tokens/a"), said
+
+    space.yaml("text", steps=2, data=f"{{train: text.txt, tokenizer: {tok}, sequence: 32}}")
+    space.train("text", "data.cache=cache", "run.dir=runs/good")
+    good = [m["loss"] for m in metrics(space / "runs/good")]
+    prefix = next((space / "cache").glob("*.idx")).with_suffix("")
+    whole = shard(space, prefix)
+    for ending in (".bin", ".idx", ".sums"):
+        flip(prefix.with_suffix(ending), 0.4)
+        said = space.train("text", "data.cache=cache", f"run.dir=runs/again{ending}").stderr
+        assert "the tokens of text.txt are damaged on disk and must be made again" in said, said
+        assert "tokenized text.txt" in said, said
+        assert [m["loss"] for m in metrics(space / f"runs/again{ending}")] == good
+        assert shard(space, prefix) == whole
+
+
+run_cases(
+    [
+        every_kind_of_file,
+        interrupted_and_killed,
+        training_goes_on_with_its_tokens,
+        blended_by_weight,
+        a_flipped_bit_is_found,
+    ]
+)

@@ -1,6 +1,7 @@
 #include "text/shards.h"
 
 #include <cstring>
+#include <thread>
 
 #include "text_testing.h"
 
@@ -83,7 +84,7 @@ TEST(Shards, AnUnfinishedShardLeavesNothingAndKeepsTheOldOne) {
     writer.add(Ids{9, 9, 9, 9});
   }
   EXPECT_EQ(TokenShard(folder / "t").tokens(), 3);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / ""), {}), 2);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / ""), {}), 3);
   EXPECT_TRUE(is_shard(folder / "t"));
   EXPECT_FALSE(is_shard(folder / "u"));
 }
@@ -127,6 +128,7 @@ TEST(Shards, WhatDoesNotFitIsRefusedWithItsReason) {
 TEST(Shards, DamagedIndexesNeverCrash) {
   Folder folder;
   write(folder / "t", {{1, 2, 3}, {}, {4, 5}}, TokenWidth::int32);
+  std::filesystem::remove(folder / "t.sums");  // would tell most of the damage before the index is used
   const std::string index = read_file(folder / "t.idx");
   std::mt19937_64 random(3);
   for (int i = 0; i < 2000; i++) {
@@ -140,6 +142,123 @@ TEST(Shards, DamagedIndexesNeverCrash) {
     } catch (const UserError&) {
     }
   }
+}
+
+constexpr int64_t kBlockTokens = kSumsBlock / 2;  // of uint16
+
+// Three whole blocks and a part of one.
+std::vector<Ids> long_documents() {
+  std::vector<Ids> documents(5);
+  TokenId next = 0;
+  for (Ids& ids : documents) {
+    ids.resize(static_cast<size_t>(kBlockTokens * 7 / 10));
+    for (TokenId& id : ids) id = next++ % 5000;
+  }
+  return documents;
+}
+
+void flip(const std::filesystem::path& file, size_t byte, int bit) {
+  std::string content = read_file(file);
+  content.at(byte) = static_cast<char>(content.at(byte) ^ (1 << bit));
+  std::ofstream(file, std::ios::binary) << content;
+}
+
+template <class Call>
+std::string damage(const Call& call) {
+  try {
+    call();
+  } catch (const DamagedShard& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(ShardSums, ADamagedBlockIsRefusedWhenItIsFirstRead) {
+  Folder folder;
+  write(folder / "t", long_documents(), TokenWidth::uint16);
+  const int64_t tokens = TokenShard(folder / "t").tokens();
+  EXPECT_TRUE(TokenShard(folder / "t").has_checksums());
+  std::mt19937_64 random(4);
+  for (int64_t bad : {int64_t{0}, kBlockTokens - 1, kBlockTokens, 2 * kBlockTokens + 77, tokens - 1}) {
+    const int bit = static_cast<int>(random() % 8);
+    flip(folder / "t.bin", static_cast<size_t>(2 * bad), bit);
+    TokenShard shard(folder / "t");
+    for (int64_t position = 0; position < tokens; position += kBlockTokens / 3) {
+      const bool same_block = position / kBlockTokens == bad / kBlockTokens;
+      const std::string said = damage([&] { shard.at(position); });
+      if (same_block) EXPECT_SAYS(said, "t.bin: bytes ") << position;
+      else EXPECT_EQ(said, "none") << position;
+    }
+    std::vector<int64_t> all(static_cast<size_t>(tokens));
+    EXPECT_SAYS(damage([&] { shard.copy(0, all); }), "remove " + (folder / "t.sums").string());
+    flip(folder / "t.bin", static_cast<size_t>(2 * bad), bit);
+  }
+  std::vector<int64_t> all(static_cast<size_t>(tokens));
+  EXPECT_EQ(damage([&] { TokenShard(folder / "t").copy(0, all); }), "none");
+}
+
+TEST(ShardSums, ADamagedIndexIsRefused) {
+  Folder folder;
+  write(folder / "t", long_documents(), TokenWidth::uint16);
+  const size_t second_document = 34 + 5 * 12 + 8;
+  std::string index = read_file(folder / "t.idx");
+  index[second_document] = 2;  // begins with the third sequence: fits the rest of the index
+  folder.write("t.idx", index);
+  EXPECT_SAYS(damage([&] { TokenShard shard(folder / "t"); }), "t.idx: checksums: expected the bytes that t.sums was made of");
+}
+
+TEST(ShardSums, ChecksumsThatAreDamagedOrOfAnotherShardAreRefused) {
+  Folder folder;
+  write(folder / "t", long_documents(), TokenWidth::uint16);
+  write(folder / "other", {{1, 2, 3}}, TokenWidth::uint16);
+  const std::string good = read_file(folder / "t.sums");
+  EXPECT_EQ(good.size(), sizeof(SumsHeader) + 5 * 8);
+  for (size_t byte = 0; byte < good.size(); byte += 3) {
+    flip(folder / "t.sums", byte, 5);
+    EXPECT_SAYS(damage([&] { TokenShard shard(folder / "t"); }), "t.sums: checksums: ") << byte;
+    folder.write("t.sums", good);
+  }
+  for (const std::string& bad : {std::string(), good.substr(0, good.size() - 8), good + "12345678"}) {
+    folder.write("t.sums", bad);
+    EXPECT_SAYS(damage([&] { TokenShard shard(folder / "t"); }), "got a damaged file");
+  }
+  folder.write("t.sums", read_file(folder / "other.sums"));
+  EXPECT_SAYS(damage([&] { TokenShard shard(folder / "t"); }), "got those of 6 and 62 bytes");
+}
+
+TEST(ShardSums, AShardWithoutThemIsRead) {
+  Folder folder;
+  write(folder / "t", {{1, 2, 3}}, TokenWidth::uint16);
+  std::filesystem::remove(folder / "t.sums");
+  EXPECT_FALSE(TokenShard(folder / "t").has_checksums());
+  EXPECT_EQ(TokenShard(folder / "t").at(2), 3);
+  write(folder / "t", {{7}}, TokenWidth::uint16);
+  EXPECT_TRUE(TokenShard(folder / "t").has_checksums()) << "of the new shard";
+  write(folder / "empty", {}, TokenWidth::uint16);
+  EXPECT_EQ(TokenShard(folder / "empty").tokens(), 0);
+}
+
+TEST(ShardSums, ThreadsReadOneShard) {
+  Folder folder;
+  const auto documents = long_documents();
+  write(folder / "t", documents, TokenWidth::int32);
+  Ids expected;
+  for (const Ids& ids : documents) expected.insert(expected.end(), ids.begin(), ids.end());
+  TokenShard shard(folder / "t");
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (uint64_t seed = 0; seed < 4; seed++)
+    threads.emplace_back([&, seed] {
+      std::mt19937_64 random(seed);
+      Ids out(3000);
+      for (int i = 0; i < 200; i++) {
+        const auto begin = static_cast<int64_t>(random() % (expected.size() - out.size()));
+        shard.copy(begin, std::span(out));
+        wrong += !std::equal(out.begin(), out.end(), expected.begin() + begin);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 }  // namespace

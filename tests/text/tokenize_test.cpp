@@ -65,7 +65,8 @@ std::vector<std::filesystem::path> mixed_files(const Folder& folder) {
 }
 
 std::string both_files(const std::filesystem::path& prefix) {
-  return read_file(shard_file(prefix, ".idx")) + read_file(shard_file(prefix, ".bin"));
+  return read_file(shard_file(prefix, ".idx")) + read_file(shard_file(prefix, ".bin")) +
+         read_file(shard_file(prefix, ".sums"));
 }
 
 TEST(Tokenize, InterruptedWorkGoesOnAndEndsInTheSameBytes) {
