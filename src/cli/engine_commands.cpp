@@ -75,7 +75,7 @@ Command generate_command(const EngineCommands* engine) {
                  {{"CKPT", &a->path, kModelPath, {.required = true}},
                   {"--prompt", &a->prompts, "text to continue; several times: all at once; none: begin a document",
                    {.one_value = true}},
-                  {"--prompts", &a->prompts_file, "file of prompts: one a line, or JSON lines with the field prompt"},
+                  {"--prompts", &a->prompts_file, "file of prompts: one a line; .json and .jsonl: texts or objects with the field prompt"},
                   {"-i,--interactive", &a->interactive, "read lines and continue each until the end of input"},
                   {"--tokens", &a->tokens, "at most this many", {.shows_default = true, .least = 0}},
                   {"--temperature", &a->temperature, "0: always the likeliest", {.shows_default = true, .least = 0}},

@@ -1,41 +1,41 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
-#include "base/json.h"
+#include "base/error.h"
+#include "base/files.h"
 #include "commands/commands.h"
 #include "commands/loaded_model.h"
 #include "inference/generate.h"
-#include "text/corpus.h"
+#include "text/json_records.h"
 
 namespace megalith {
 namespace {
 
-// One prompt a line; of JSON lines, the field prompt.
+std::string prompt_of(const nlohmann::json& value, const std::string& where) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_object() || !value.contains("prompt") || !value["prompt"].is_string())
+    throw UserError({where, "prompt", "a text, or a JSON object with this field as text", "another value", ""});
+  return value["prompt"].get<std::string>();
+}
+
+// One prompt a line; of JSON, one a record.
 std::vector<std::string> read_prompts(const std::string& path) {
-  std::ifstream in(path);
-  if (!in)
-    throw UserError({path, "--prompts", "a file of prompts",
-                     std::filesystem::exists(path) ? "one that cannot be read" : "nothing of this name", ""});
   std::vector<std::string> prompts;
-  const bool json_lines = is_json_lines(path);
-  std::string line;
-  for (int64_t number = 1; std::getline(in, line); number++) {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (line.empty()) continue;
-    if (!json_lines) {
-      prompts.push_back(line);
-      continue;
+  if (is_json_name(path)) {
+    for_each_json_record(path, [&](const nlohmann::json& value, const std::string& where) {
+      prompts.push_back(prompt_of(value, where));
+    });
+  } else {
+    std::istringstream lines(read_file(path));
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.empty() && line.back() == '\r') line.pop_back();
+      if (!line.empty()) prompts.push_back(line);
     }
-    nlohmann::json object = try_parse_json(line);
-    if (!object.is_object() || !object.contains("prompt") || !object["prompt"].is_string())
-      throw UserError({fmt::format("{}:{}", path, number), "prompt", "a JSON object with this field as text",
-                       object.is_discarded() ? "something that is not JSON" : "another one", ""});
-    prompts.push_back(object["prompt"].get<std::string>());
   }
-  if (prompts.empty()) throw UserError({path, "--prompts", "at least one line", "none", ""});
+  if (prompts.empty()) throw UserError({path, "--prompts", "at least one prompt", "none", ""});
   return prompts;
 }
 

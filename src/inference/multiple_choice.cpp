@@ -1,13 +1,13 @@
 #include "inference/multiple_choice.h"
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "inference/evaluation_batches.h"
+#include "text/json_records.h"
 
 namespace megalith {
 namespace {
@@ -19,14 +19,12 @@ std::string shown(const json& value) {
   return text.size() > 60 ? text.substr(0, 60) + "..." : text;
 }
 
-Question parse_question(const std::string& line, const std::string& where) {
-  json object = try_parse_json(line);
+Question parse_question(const json& object, const std::string& where) {
   auto refuse = [&](const char* key, const std::string& expected) {
     throw UserError({where, key, expected, object.contains(key) ? shown(object[key]) : "nothing", ""});
   };
   if (!object.is_object())
-    throw UserError({where, "", "a JSON object with context, choices and answer",
-                     object.is_discarded() ? "something that is not JSON" : shown(object), ""});
+    throw UserError({where, "", "a JSON object with context, choices and answer", shown(object), ""});
   Question q;
   q.where = where;
   if (!object.contains("context") || !object["context"].is_string()) refuse("context", "text");
@@ -93,15 +91,10 @@ double accuracy(const std::vector<Question>& questions, const std::vector<Choice
 }  // namespace
 
 std::vector<Question> read_questions(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  if (!in)
-    throw UserError({file.string(), "--choices", "a file of JSON lines",
-                     std::filesystem::exists(file) ? "one that cannot be read" : "nothing of this name", ""});
   std::vector<Question> questions;
-  std::string line;
-  for (int64_t number = 1; std::getline(in, line); number++)
-    if (!std::all_of(line.begin(), line.end(), is_space))
-      questions.push_back(parse_question(line, fmt::format("{}:{}", file.string(), number)));
+  for_each_json_record(file, [&](const json& object, const std::string& where) {
+    questions.push_back(parse_question(object, where));
+  });
   if (questions.empty()) throw UserError({file.string(), "--choices", "at least one question", "none", ""});
   return questions;
 }

@@ -16,8 +16,8 @@ struct Question {
   std::string where;                 // file:line
 };
 
-// One a line: {"context": "...", "choices": ["...", ...], "answer": 0}. Other fields are passed over. UserError naming
-// the line for everything else.
+// One a line, or in one JSON array: {"context": "...", "choices": ["...", ...], "answer": 0}. Other fields are passed over.
+// UserError naming the place for everything else.
 std::vector<Question> read_questions(const std::filesystem::path& file);
 
 struct ChoiceScores {

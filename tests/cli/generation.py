@@ -52,7 +52,9 @@ def each_prompt_as_if_alone(space):
                 "--json", "generate", folder, *(x for p in prompts for x in ("--prompt", p)), *common
             ).json
             assert together["results"] == alone, f"{arch} {sampling}: in company they say something else"
-        assert space.run("--json", "generate", folder, "--prompts", "prompts.jsonl", *common).json == together
+        space.write("prompts.json", json.dumps([prompts[0], *({"prompt": p} for p in prompts[1:])], indent=1))
+        for name in ("prompts.jsonl", "prompts.json"):
+            assert space.run("--json", "generate", folder, "--prompts", name, *common).json == together
         shown = space.run("generate", folder, "--prompts", "prompts.txt", *common).stdout
         for n, result in enumerate(alone, 1):
             assert f"==> {n} of 3 <==\n{result['text']}\n" in shown, shown
