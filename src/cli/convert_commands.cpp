@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/log.h"
 #include "cli/light_commands.h"
 #include "tools/export_model.h"
 #include "tools/import_llama2c.h"
@@ -44,6 +45,9 @@ CommandResult import_folder_or_file(const CommandContext& context, const ImportA
   if (a.experts) upcycle_model(a.source, a.out, dtype_of(a.dtype), {*a.experts, a.top_k});
   else if (folder) export_model(a.source, a.out, dtype_of(a.dtype));
   else import_llama2c(a.source, llama2c_tokenizer(a.source, a.tokenizer), a.out);
+  if (!folder && a.tokenizer.empty())
+    log::warn("{}: the folder has no tokenizer, which generate and eval need: put a tokenizer.json into it, or import again "
+              "with --tokenizer FILE (llama2.c's tokenizer.bin or a tokenizer.json)", a.out);
   print(context, a.out + "\n");
   return {ExitCode::done, {{"folder", a.out}}};
 }

@@ -40,6 +40,8 @@ def models_are_converted_without_an_engine(space):
                       ["export", "imported", "--out", "exported", "--dtype", "bf16"]):
         done = alone(space, *arguments)
         assert done.returncode == 0, (arguments, done)
+        told = "imported: the folder has no tokenizer" in done.stderr and "--tokenizer FILE" in done.stderr
+        assert told == (arguments[0] == "import"), done.stderr
     assert (space / "exported/model.safetensors").exists()
 
 
