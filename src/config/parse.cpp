@@ -206,9 +206,16 @@ std::pair<std::string, Yaml> parse_override(const std::string& text) {
   if (equals == std::string::npos || equals == 0)
     throw UserError({kCommandLine, "", "key=value", text.empty() ? "an empty argument" : quote_yaml(text),
                      "for example train.lr=1e-3"});
-  Yaml value = parse_yaml(std::string_view(text).substr(equals + 1), kCommandLine, false);
-  value.where = kCommandLine;  // also when there is nothing after the sign
-  return {text.substr(0, equals), std::move(value)};
+  const std::string key = text.substr(0, equals);
+  try {
+    Yaml value = parse_yaml(std::string_view(text).substr(equals + 1), kCommandLine, false);
+    value.where = kCommandLine;  // also when there is nothing after the sign
+    return {key, std::move(value)};
+  } catch (const UserError& error) {  // it knows the value only: say of which key
+    UserError::Parts parts = error.parts;
+    parts.key = parts.key.empty() ? key : fmt::format("{}.{}", key, parts.key);
+    throw UserError(std::move(parts));
+  }
 }
 
 }  // namespace

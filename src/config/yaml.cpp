@@ -52,6 +52,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   Yaml take() { return std::move(root_); }
+  bool empty() const { return documents_ == 0; }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (documents_++ > 0)
@@ -241,6 +242,10 @@ Yaml parse_yaml(std::string_view text, const std::string& where, bool numbered) 
                                  begins_with_tab(text, error.mark.line) ? "indent with spaces: this line begins with a tab"
                                                                         : "text with special characters needs quotes")});
   }
+  // yaml-cpp takes a directive without a document for an empty file.
+  if (builder.empty() && (text.starts_with('%') || text.find("\n%") != std::string_view::npos))
+    throw UserError({builder.place(0), "", "well-formed YAML", "a directive (%) without a document",
+                     "text with special characters needs quotes"});
   return builder.take();
 }
 

@@ -282,11 +282,21 @@ TEST(Parse, WrongValuesSayWhatWasExpectedAndWhatWasThere) {
     EXPECT_NE(wrong(text).find("expected a "), std::string::npos) << text << ": " << wrong(text);
 }
 
+TEST(Parse, AnOverrideThatIsNotYamlNamesItsKey) {
+  for (const std::string value : {"`id`", "[1", "!!binary aGk=", "&a 1", "%", "[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]", "\x04"}) {
+    std::vector<std::string> overrides{"train.lr=" + value};
+    std::string said = complaint([&] { parse_config("model: {preset: gpt2-124m}\n", "f.yaml", "f", overrides); });
+    EXPECT_TRUE(said.starts_with("command line: train.lr: expected ")) << said;
+  }
+  std::vector<std::string> twice{"train={steps: 1, steps: 2}"};
+  EXPECT_TRUE(complaint([&] { parse_config("", "f.yaml", "f", twice); }).starts_with("command line: train.steps: expected each key once"));
+}
+
 TEST(Parse, OverridesThatAreNotKeyAndValueAreRefused) {
   EXPECT_EQ(mistake(kModel, {"train.lr"}),
             "command line: expected key=value, got train.lr; for example train.lr=1e-3");
   EXPECT_EQ(mistake(kModel, {"=3"}).substr(0, 32), "command line: expected key=value");
-  EXPECT_EQ(mistake(kModel, {"data.train=[a"}).substr(0, 39), "command line: expected well-formed YAML");
+  EXPECT_EQ(mistake(kModel, {"data.train=[a"}).substr(0, 51), "command line: data.train: expected well-formed YAML");
 }
 
 TEST(Parse, KeysThatExcludeEachOtherAreNamedBoth) {

@@ -36,6 +36,12 @@ TEST(Yaml, MalformedTextIsRefusedWithItsLine) {
   EXPECT_EQ(bad("a: *x\n").substr(0, 37), "f.yaml:1: expected well-formed YAML; ");
 }
 
+TEST(Yaml, ADirectiveIsNoEmptyFile) {
+  EXPECT_EQ(bad("%").substr(0, 37), "f.yaml:1: expected well-formed YAML, ");
+  EXPECT_EQ(bad("# comment\n%YAML 1.2\n").substr(0, 37), "f.yaml:1: expected well-formed YAML, ");
+  EXPECT_EQ(parse_yaml("%YAML 1.2\n---\na: 1\n", "f.yaml").kind, Yaml::Kind::map);
+}
+
 TEST(Yaml, RepeatedKeysAreRefusedNamingTheFirst) {
   EXPECT_EQ(bad("a: 1\nb: 2\na: 3\n"),
             "f.yaml:3: a: expected each key once, got it again; the first is at f.yaml:1");
