@@ -1,0 +1,68 @@
+"""Rules by which the campaign judges what a command did. A kind of attack combines them; it adds no rule of its own about
+exit codes."""
+
+import re
+
+# done, a user's mistake, a fault of the machine that left a checkpoint, one that left nothing, stopped by a signal
+LEGAL_CODES = {0, 2, 3, 4, 130}
+REFUSED = {2, 4}
+FAULTS = {3, 4}
+OUR_BUGS = ("bug of ours", "terminate called", "does not hold", "std::bad_alloc", "Segmentation fault", "AddressSanitizer",
+            "runtime error:", "std::exception", "json.exception", "basic_string", "vector::_M")
+
+
+class Failed(Exception):
+    """A case broke a rule."""
+
+
+def require(condition, text):
+    if not condition:
+        raise Failed(text)
+
+
+def last_line(ended):
+    lines = [line for line in ended.stderr.splitlines() if line.startswith("megalith: ")]
+    return lines[-1] if lines else ""
+
+
+def sound(ended, codes=LEGAL_CODES):
+    """The command ended in time, with an exit code that we document, and says nothing of a bug of ours."""
+    require(ended.code is not None, f"hang: still running after {ended.seconds:.0f} s\n{ended}")
+    require(ended.code in LEGAL_CODES, f"exit code {ended.code}: neither an end nor a refusal\n{ended}")
+    for words in OUR_BUGS:
+        require(words not in ended.stderr, f"says {words!r}\n{ended}")
+    require(ended.code in codes, f"exit code {ended.code}, expected one of {sorted(codes)}\n{ended}")
+    return ended
+
+
+def names_one_of(text, names):
+    return any(name in text for name in names)
+
+
+def refused(ended, names, codes=REFUSED):
+    """The command ended with a message that names one of `names`."""
+    sound(ended, codes)
+    require(last_line(ended), f"no message of ours\n{ended}")
+    require(names_one_of(ended.stderr, names), f"names none of {', '.join(names)}\n{ended}")
+
+
+def refused_setting(ended, key):
+    """A refusal in five parts: where, key, expected, got, and what to do where that is not obvious."""
+    sound(ended, {2})
+    line = last_line(ended)
+    require(ended.stderr.count("megalith: ") == 1, f"not one message\n{ended}")
+    parts = key.split(".")
+    named = [key] + [".".join(parts[:n]) for n in range(1, len(parts))]
+    require(names_one_of(line, named), f"does not name {key}\n{ended}")
+    require("expected " in line or "got " in line, f"does not say what it expected\n{ended}")
+    require(len(line) < 2000, f"a message of {len(line)} characters\n{ended}")
+    require(not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", line), f"control characters in the message\n{ended}")
+
+
+def refused_or_equal(ended, expected, names):
+    """The same result as from undamaged input, or a message that names the damage."""
+    sound(ended, {0, *REFUSED})
+    if ended.code != 0:
+        return refused(ended, names)
+    if ended.stdout != expected:
+        require(names_one_of(ended.stderr, names), f"silently another result, expected {expected[:300]!r}\n{ended}")
