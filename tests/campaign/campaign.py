@@ -34,6 +34,9 @@ KINDS = {
     "kills": "kill -9, SIGTERM and SIGINT at random moments, then resume, on seven layouts",
     "damage": "every file of a run damaged in six ways, then resume, eval, generate, report and verify",
     "folders": "hostile model folders, tokenizers and shards",
+    "network": "the network between two hosts cut for a moment or for good, then resume",
+    "clock": "the wall clock set back while a run trains",
+    "together": "two or three runs in one folder at once",
     "writes": "every write, fsync, rename, … of a 5-step run fails once, and 200 drawn allocations",
 }
 
