@@ -67,6 +67,7 @@ CommandResult verify_checkpoint(const CommandContext& context, const std::string
 void make_run_directory(const std::string& dir) {
   std::error_code error;
   std::filesystem::create_directories(dir, error);
+  if (error && is_machine_fault(error.value())) throw_cannot("make", dir, error.value());
   if (error) throw UserError({"", "run.dir", "a directory that can be written", dir, error.message()});
 }
 

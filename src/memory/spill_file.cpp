@@ -10,6 +10,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/units.h"
 
 namespace megalith {
@@ -40,6 +41,7 @@ SpillFile::SpillFile(std::filesystem::path path, int64_t bytes, const IoMethod& 
   MEGALITH_ASSERT(bytes > 0 && unit > 0 && unit % kDiskAlign == 0);
   const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | (way.direct ? O_DIRECT : 0);
   descriptor_ = ::open(path_.c_str(), flags, 0600);
+  if (descriptor_ < 0 && is_machine_fault(errno)) throw_cannot("open", path_, errno);
   if (descriptor_ < 0)
     throw UserError({"", "memory.spill", "a folder to write to",
                      fmt::format("{}: {}", path_.string(), std::strerror(errno)), ""});

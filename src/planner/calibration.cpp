@@ -3,6 +3,8 @@
 #include <c10/core/InferenceMode.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <functional>
 #include <optional>
 #include <thread>
@@ -53,24 +55,30 @@ double host_memory_speed() {
   return 3.0 * 4.0 * static_cast<double>(each) * static_cast<double>(cores) * kStreamed / s;
 }
 
-// Bytes a second written and made durable, over 64 MiB.
+// Bytes a second written and made durable, over 64 MiB; 0 if that fails.
 double disk_write_speed(const std::filesystem::path& directory) {
   std::filesystem::path path = directory / fmt::format(".megalith-disk-{}.tmp", random_hex(8));
+  const auto not_measured = [&](int error) {
+    log::warn("{}: cannot measure how fast it writes: {}; predicted times assume 100 MB/s", directory.string(),
+              std::strerror(error));
+    return 0.0;
+  };
   int fd = create_file(path, kPrivateMode);
-  if (fd < 0) return 0;
+  if (fd < 0) return errno == EACCES || errno == EROFS ? 0 : not_measured(errno);  // found out later
   std::vector<char> buffer(size_t{4} << 20, 'm');
   int64_t written = 0;
+  int failed = 0;
   double s = seconds_of([&] {
-    for (int i = 0; i < 16; i++) {
+    for (int i = 0; i < 16 && failed == 0; i++) {
       ssize_t n = ::write(fd, buffer.data(), buffer.size());
-      if (n <= 0) break;
-      written += n;
+      if (n < 0) failed = errno;
+      else written += n;
     }
-    ::fdatasync(fd);
+    if (failed == 0 && ::fdatasync(fd) != 0) failed = errno;
   });
   ::close(fd);
   ::unlink(path.c_str());
-  return written > 0 ? static_cast<double>(written) / s : 0;
+  return failed != 0 || written == 0 ? not_measured(failed) : static_cast<double>(written) / s;
 }
 
 // The folder itself, or what of its path there is already: a prediction makes no folders.
@@ -139,7 +147,7 @@ MachineSpeeds machine_speeds(const MachineUse& use, Measurements& known) {
   if (use.host_ranks > 1) speeds.host_bandwidth = known.get("memory of all cores", host_memory_speed);
   speeds.disk_write = known.get("disk write " + std::filesystem::absolute(use.disk).root_path().string(),
                                 [&] { return disk_write_speed(existing_part(use.disk)); });
-  if (speeds.disk_write <= 0) speeds.disk_write = 100e6;  // a directory that cannot be written is found out later
+  if (speeds.disk_write <= 0) speeds.disk_write = 100e6;
   speeds.disk_read = speeds.disk_write;
   if (!use.spill.empty()) add_spill_speeds(speeds, use.spill, known);
   speeds.op_overhead_s = 20e-6;

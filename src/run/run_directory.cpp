@@ -9,8 +9,9 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/new_file.h"
+#include "base/files.h"
 #include "base/log.h"
+#include "base/new_file.h"
 
 namespace megalith {
 
@@ -61,12 +62,13 @@ RunDirectory::RunDirectory(const std::filesystem::path& path, bool leads) : path
   if (!leads) return;
   std::error_code error;
   std::filesystem::create_directories(path_, error);
-  auto refuse = [&](const std::string& reason) {
-    throw UserError({"", "run.dir", "a directory that can be written", path_.string(), reason});
+  auto refuse = [&](int reason) {
+    if (is_machine_fault(reason)) throw_cannot("make", path_, reason);
+    throw UserError({"", "run.dir", "a directory that can be written", path_.string(), std::strerror(reason)});
   };
-  if (error) refuse(error.message());
+  if (error) refuse(error.value());
   lock_ = open_or_create_file(path_ / ".lock");
-  if (lock_ < 0) refuse(std::strerror(errno));
+  if (lock_ < 0) refuse(errno);
   if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     ::close(lock_);
     lock_ = -1;

@@ -29,6 +29,12 @@ int open_for_writing(const std::filesystem::path& path) {
   return fd;
 }
 
+// Removes a file that is not needed any more. If that fails, a warning says why the file stays.
+void remove_unneeded(const std::filesystem::path& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+    log::warn("{}: cannot remove: {}; it is not needed any more", path.string(), std::strerror(errno));
+}
+
 // Opens a file that only this process may write. The one who had it before may have renamed or removed it in
 // the meantime: then the name stands for another file.
 int open_alone(const std::filesystem::path& path) {
@@ -92,7 +98,7 @@ ShardWriter::ShardWriter(std::filesystem::path prefix, TokenWidth width, std::st
     file->buffer.reserve(kBufferBytes + 4);
   }
   if (leave_) sum_open_block();
-  else ::unlink(journal().c_str());
+  else remove_unneeded(journal());
   ids_.before_write = [this](std::span<const std::byte> bytes) {
     open_block_.add(bytes, [this](uint64_t sum) { add_sum(sum); });
   };
@@ -108,7 +114,7 @@ std::filesystem::path ShardWriter::journal() const {
 }
 
 void ShardWriter::remove_aside() {
-  for (const auto& path : {journal(), sequences_.path, sums_.path, ids_.path}) ::unlink(path.c_str());
+  for (const auto& path : {journal(), sequences_.path, sums_.path, ids_.path}) remove_unneeded(path);
 }
 
 void ShardWriter::discard() {
@@ -261,13 +267,13 @@ void ShardWriter::finish() {
   std::filesystem::path bin = shard_file(prefix_, ".bin"), idx = shard_file(prefix_, ".idx");
   std::filesystem::path idx_aside = shard_file(prefix_, ".idx.partial");
   finish_sums(write_index(idx_aside));
-  ::unlink(journal().c_str());  // from here on there is nothing to go on from
+  remove_unneeded(journal());  // from here on there is nothing to go on from
   if (::unlink(idx.c_str()) != 0 && errno != ENOENT) throw_cannot("write", idx, errno);
   if (::rename(ids_.path.c_str(), bin.c_str()) != 0) throw_cannot("write", bin, errno);
   const std::filesystem::path sums = shard_file(prefix_, ".sums");
   if (::rename(sums_.path.c_str(), sums.c_str()) != 0) throw_cannot("write", sums, errno);
   if (::rename(idx_aside.c_str(), idx.c_str()) != 0) throw_cannot("write", idx, errno);
-  ::unlink(sequences_.path.c_str());
+  remove_unneeded(sequences_.path);
   sync_directory(prefix_.parent_path());
   leave_ = true;
 }

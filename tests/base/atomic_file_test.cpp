@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "temp_dir.h"
@@ -59,6 +61,8 @@ TEST(AtomicFile, AFullDiskIsAFault) {
   } catch (const Fault& error) {
     EXPECT_EQ(std::string(error.what()), "f: cannot write: No space left on device");
   }
+  for (int error : {ENOSPC, EIO, EDQUOT}) EXPECT_TRUE(is_machine_fault(error));
+  for (int error : {EACCES, ENOENT, EROFS, ENOTDIR}) EXPECT_FALSE(is_machine_fault(error));
 }
 
 }  // namespace
