@@ -3,7 +3,7 @@
  *   CAMPAIGN_UNDER   folders, separated by ':'; only calls on files below them count
  *   CAMPAIGN_FAIL    NUMBER:KIND; the call with this number (from 1) fails. KIND: EIO, ENOSPC, ENOMEM or short (half is written)
  *   CAMPAIGN_COUNT   file that gets a line "NUMBER CALL PATH" for each call
- *   CAMPAIGN_MEMORY  set: aligned_alloc of the program itself counts, and no call on files
+ *   CAMPAIGN_MEMORY  set: allocations by the program itself count (mmap, mprotect, aligned memory), and no call on files
  *   CAMPAIGN_PROGRAM the name that its executable ends with
  *   CAMPAIGN_CLOCK   AFTER:BACK; AFTER milliseconds from the start the wall clock is set back by BACK seconds
  *
@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -228,13 +229,30 @@ int io_uring_queue_init(unsigned depth, void* ring, unsigned flags) {
   return -ENOSYS;
 }
 
+/* An allocation by the program itself, not by a library. */
+static enum outcome on_memory(const char* call, const void* caller) {
+  Dl_info where;
+  const char* program = getenv("CAMPAIGN_PROGRAM");
+  if (!counting_memory || !program || !dladdr(caller, &where) || !where.dli_fname || !strstr(where.dli_fname, program)) return pass;
+  return number_call(call, "", 0);
+}
+
 void* aligned_alloc(size_t alignment, size_t bytes) {
-  Dl_info caller;
-  if (counting_memory && dladdr(__builtin_return_address(0), &caller) && caller.dli_fname) {
-    const char* program = getenv("CAMPAIGN_PROGRAM");
-    if (program && strstr(caller.dli_fname, program) && number_call("aligned_alloc", "", 0)) return NULL;
-  }
-  return NEXT(aligned_alloc)(alignment, bytes);
+  return on_memory("aligned_alloc", __builtin_return_address(0)) ? NULL : NEXT(aligned_alloc)(alignment, bytes);
+}
+int posix_memalign(void** out, size_t alignment, size_t bytes) {
+  return on_memory("posix_memalign", __builtin_return_address(0)) ? ENOMEM : NEXT(posix_memalign)(out, alignment, bytes);
+}
+int mprotect(void* begin_of, size_t bytes, int rights) {
+  return on_memory("mprotect", __builtin_return_address(0)) ? -1 : NEXT(mprotect)(begin_of, bytes, rights);
+}
+void* mmap(void* wanted, size_t bytes, int rights, int flags, int d, off_t at) {
+  if ((flags & MAP_ANONYMOUS) && on_memory("mmap", __builtin_return_address(0))) return MAP_FAILED;
+  return NEXT(mmap)(wanted, bytes, rights, flags, d, at);
+}
+void* mmap64(void* wanted, size_t bytes, int rights, int flags, int d, off64_t at) {
+  if ((flags & MAP_ANONYMOUS) && on_memory("mmap", __builtin_return_address(0))) return MAP_FAILED;
+  return NEXT(mmap64)(wanted, bytes, rights, flags, d, at);
 }
 
 static void set_back(struct timespec* now) {

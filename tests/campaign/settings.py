@@ -1,7 +1,8 @@
 """Every key with hostile values. Keys, types and ranges come from the JSON schema that is generated from the option table, so a
 new key is attacked without a change here. A value must be refused by name, or be legal.
 
-`submit --dry-run` parses and checks a configuration in milliseconds. What it accepts goes to `memory`, which also plans."""
+`submit --dry-run` parses and checks a configuration in milliseconds. What it accepts goes to `train --dry-run`
+(`memory` where that is not known), which also plans."""
 
 import json
 import pathlib
@@ -43,7 +44,7 @@ def at_the_limits(schema):
             yield from (word, word.upper(), word[:-1], f"{word} ", f"[{word}]")
 
 
-def check(program, folder, key, value):
+def check(program, plan, folder, key, value):
     def refused_or_accepted(ended):
         sound(ended, {0, 2})
         if ended.code == 2:
@@ -57,16 +58,16 @@ def check(program, folder, key, value):
     accepted = refused_or_accepted(by_words)
     if accepted:
         # What other keys and the data say about an accepted value comes later; a refusal then may name another key.
-        sound(program.run("--json", "memory", "run.yaml", override, cwd=folder, seconds=60), {0, 2, 3, 4})
+        sound(program.run(*plan, override, cwd=folder, seconds=60), {0, 2, 3, 4})
 
 
-def attack_on(program, key, values):
+def attack_on(program, plan, key, values):
     def attack(folder, _):
         write_run(folder)
         wrong = []
         for value in values:
             try:
-                check(program, folder, key, value)
+                check(program, plan, folder, key, value)
             except Failed as error:
                 wrong.append(f"{value[:80]!r}: {error}")
         if wrong:
@@ -77,9 +78,11 @@ def attack_on(program, key, values):
 
 def cases(setup):
     sound(setup.program.run("memory", "run.yaml", cwd=write_run(setup.folder / "calibration")), {0})
+    has_dry_run = "--dry-run" in setup.program.run("train", "--help", cwd=setup.folder).stdout
+    plan = ("train", "run.yaml", "--dry-run") if has_dry_run else ("--json", "memory", "run.yaml")
     made = []
     for key, schema in dict(keys(json.loads(SCHEMA.read_text()))).items():
         values = list(dict.fromkeys([*at_the_limits(schema), *SCALARS, *SHAPES]))
         for first in range(0, len(values), TOGETHER):
-            made.append(Case(f"{key} from value {first}", attack_on(setup.program, key, values[first : first + TOGETHER])))
+            made.append(Case(f"{key} from value {first}", attack_on(setup.program, plan, key, values[first : first + TOGETHER])))
     return made
