@@ -62,13 +62,13 @@ RunDirectory::RunDirectory(const std::filesystem::path& path, bool leads) : path
   if (!leads) return;
   std::error_code error;
   std::filesystem::create_directories(path_, error);
-  auto refuse = [&](int reason) {
-    if (is_machine_fault(reason)) throw_cannot("make", path_, reason);
-    throw UserError({"", "run.dir", "a directory that can be written", path_.string(), std::strerror(reason)});
+  auto refuse = [](const std::filesystem::path& what, int reason) {
+    if (is_machine_fault(reason)) throw_cannot("make", what, reason);
+    throw UserError({"", "run.dir", "a directory that can be written", what.string(), std::strerror(reason)});
   };
-  if (error) refuse(error.value());
+  if (error) refuse(path_, error.value());
   lock_ = open_or_create_file(path_ / ".lock");
-  if (lock_ < 0) refuse(errno);
+  if (lock_ < 0) refuse(path_ / ".lock", errno);
   if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     ::close(lock_);
     lock_ = -1;

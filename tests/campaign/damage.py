@@ -56,9 +56,10 @@ def without_rights():
 
 
 def names_of(file):
-    """What a message may call a file, or the checkpoint that it is in."""
+    """What a message may call a file: its name, the checkpoint that it is in, or the prefix of its two files if it is a shard."""
     parts = file.split("/")
-    return [parts[-1], *(part for part in parts if part.startswith("step-"))]
+    prefix = [parts[-1].rpartition(".")[0]] if file.endswith((".bin", ".idx")) else []
+    return [parts[-1], *prefix, *(part for part in parts if part.startswith("step-"))]
 
 
 def judge_training(ended, space, whole, file):
