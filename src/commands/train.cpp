@@ -23,6 +23,8 @@ std::string how_it_ended(const nlohmann::json& summary) {
   if (summary.contains("loss") && summary["loss"].is_number())
     text += fmt::format(", loss {:.4f}", summary["loss"].get<double>());
   if (summary.contains("valid_loss")) text += fmt::format(", validation loss {:.4f}", summary["valid_loss"].get<double>());
+  if (summary.contains("valid_bits_per_byte"))
+    text += fmt::format(", {:.3f} bits per byte", summary["valid_bits_per_byte"].get<double>());
   if (!checkpoint.empty()) text += "\ncheckpoint  " + checkpoint;
   if (summary.contains("report")) text += "\nreport      " + summary["report"].get<std::string>();
   return text + "\n";

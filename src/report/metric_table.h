@@ -13,7 +13,7 @@ namespace megalith {
 enum class MetricId : uint8_t {
   step, loss, lr, grad_norm, tokens, epoch, step_s, tokens_per_s, mem_peak_bytes, skipped, loss_scale, length, kept,
   layer_tokens, difficulty, expert_aux, expert_z, expert_dropped, expert_load, expert_entropy, expert_layers,
-  disk_read_bytes, disk_written_bytes, disk_experts_called, valid_loss, save_s, sample,
+  disk_read_bytes, disk_written_bytes, disk_experts_called, valid_loss, valid_bits_per_byte, save_s, sample,
   count
 };
 inline constexpr size_t kMetricCount = static_cast<size_t>(MetricId::count);
@@ -90,6 +90,9 @@ inline constexpr std::array<MetricRow, kMetricCount> kMetrics = [] {
        "Experts that a layer had to wait for, because the step before had not chosen them.", "disk/experts_called"},
       {Id::valid_loss, "valid_loss", real, nats, "Validation loss, in steps that a validation follows.", "loss/valid", "Loss",
        "validation", "valid"},
+      {Id::valid_bits_per_byte, "valid_bits_per_byte", real, none,
+       "Validation loss in bits per byte of text, if the run has a tokenizer and predicts next tokens. Comparable between tokenizers.",
+       "bits_per_byte/valid", "Bits per byte", "validation"},
       {Id::save_s, "save_s", real, seconds, "Time that saving a checkpoint added to this step.", "save_s"},
       {Id::sample, "sample", own, none, "Text generated after this step, with `train.sample_tokens`.", "sample"},
   }};

@@ -11,6 +11,7 @@
 #include "base/stop_signals.h"
 #include "base/stopwatch.h"
 #include "checkpoint/store.h"
+#include "config/objective_table.h"
 #include "engine/process_groups.h"
 #include "engine/state_pieces.h"
 #include "families/family.h"
@@ -23,7 +24,7 @@
 #include "schedule/ops/all.h"
 #include "schedule/show/draw.h"
 #include "schedule/show/step_json.h"
-#include "train/step.h"
+#include "text/token_bytes.h"
 
 namespace megalith {
 namespace {
@@ -36,6 +37,12 @@ double save_delay(const Schedule& schedule, const std::vector<Span>& spans) {
   for (size_t i = 0; i < spans.size(); i++)
     if (schedule.ops[i].lane != Lane::write) work_ends = std::max(work_ends, spans[i].end);
   return delay + step_seconds(spans) - work_ends;
+}
+
+std::string show(const Validation& valid) {
+  std::string text = fmt::format("validation loss {:.4f}, perplexity {:.2f}", valid.loss, std::exp(valid.loss));
+  if (valid.bits_per_byte > 0) text += fmt::format(", {:.3f} bits per byte", valid.bits_per_byte);
+  return text;
 }
 
 }  // namespace
@@ -233,12 +240,14 @@ void TrainingLoop::measure_process(int64_t step) {
 
 void TrainingLoop::validate_and_sample(StepMetrics& metrics, bool last) {
   if (data_.valid_sequences() > 0) {
-    last_valid_loss_ = validate(engine_, plan_, data_, last ? 0 : config_.train.eval_batches,
-                                groups_ ? groups_->mesh().size(Axis::data) : 1);
-    metrics[MetricId::valid_loss] = last_valid_loss_;
-    if (progress_)
-      progress_->note(fmt::format("step {}: validation loss {:.4f}, perplexity {:.2f}", metrics.step, last_valid_loss_,
-                                  std::exp(last_valid_loss_)));
+    if (token_bytes_.empty() && tokenizer_ && row_of(config_.objective.kind).predicts_next) token_bytes_ = token_bytes(*tokenizer_);
+    last_valid_ = validate(engine_, plan_, data_,
+                           {.batches = last ? 0 : config_.train.eval_batches,
+                            .data_ranks = groups_ ? groups_->mesh().size(Axis::data) : 1,
+                            .token_bytes = token_bytes_});
+    metrics[MetricId::valid_loss] = last_valid_->loss;
+    if (last_valid_->bits_per_byte > 0) metrics[MetricId::valid_bits_per_byte] = last_valid_->bits_per_byte;
+    if (progress_) progress_->note(fmt::format("step {}: {}", metrics.step, show(*last_valid_)));
   }
   // Every rank with a copy of the model makes the same one; a model that is divided makes none.
   const bool whole = !groups_ || (groups_->mesh().layout().data == groups_->ranks() && groups_->mesh().layout().expert == 1);
@@ -319,7 +328,10 @@ nlohmann::json TrainingLoop::summary(const LoopState& state, const std::string& 
                          {"checkpoint", last_checkpoint_},
                          {"report", directory_.file("report.html").string()}};
   if (last_loss_) summary["loss"] = *last_loss_;
-  if (last_valid_loss_ >= 0) summary["valid_loss"] = last_valid_loss_;
+  if (last_valid_) {
+    summary["valid_loss"] = last_valid_->loss;
+    if (last_valid_->bits_per_byte > 0) summary["valid_bits_per_byte"] = last_valid_->bits_per_byte;
+  }
   return summary;
 }
 

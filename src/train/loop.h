@@ -1,6 +1,9 @@
 // Step after step: train, measure, validate, save, show; until done, stopped or broken.
 #pragma once
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "base/stop_signals.h"
 #include "data/dataset.h"
@@ -13,9 +16,11 @@
 #include "report/tensorboard.h"
 #include "run/run.h"
 #include "run/run_directory.h"
+#include "run/run_directory.h"
 #include "text/tokenizer.h"
 #include "train/expert_watch.h"
 #include "train/saver.h"
+#include "train/step.h"
 #include "train/step_times.h"
 #include "train/train.h"
 
@@ -96,7 +101,8 @@ class TrainingLoop {
   nlohmann::json ranks_ = nlohmann::json::array();  // of several: what compare_ranks found
   int64_t process_bytes_ = 0;             // resident beyond the allocator's, at most
   std::optional<double> last_loss_;       // of a step that was not skipped
-  double last_valid_loss_ = -1;
+  std::optional<Validation> last_valid_;
+  std::vector<int32_t> token_bytes_;      // by id; empty until a validation needs them, or if they are unknown
   std::string last_checkpoint_;
   bool interrupted_ = false;
   bool stop_requested_ = false;           // of some rank, when the last step ended

@@ -2,6 +2,9 @@
 // StepWriter::finish in step_writer.cpp totals, clipping and the optimizer step, schedule/passes/save.cpp the checkpoint.
 #include "train/step.h"
 
+#include <algorithm>
+#include <numbers>
+
 namespace megalith {
 
 StepOutcome train_step(Engine& engine, ShapePlans& plans, const Dataset& data, int64_t sequences, StepInput input) {
@@ -12,21 +15,26 @@ StepOutcome train_step(Engine& engine, ShapePlans& plans, const Dataset& data, i
   return engine.run(schedule, input);
 }
 
-double validate(Engine& engine, const Plan& plan, const Dataset& data, int64_t batches, int64_t data_ranks) {
-  const int64_t sequences = data.valid_sequences(), one = plan.micro_batch, together = one * plan.micros * data_ranks;
-  const int64_t most = batches > 0 ? std::min(sequences, batches * together) : sequences;
+Validation validate(Engine& engine, const Plan& plan, const Dataset& data, const ValidationScope& scope) {
+  const int64_t sequences = data.valid_sequences(), one = plan.micro_batch, together = one * plan.micros * scope.data_ranks;
+  const int64_t most = scope.batches > 0 ? std::min(sequences, scope.batches * together) : sequences;
   double sum = 0;
-  int64_t targets = 0;
+  int64_t targets = 0, bytes = 0;
   const auto add = [&](const Schedule& schedule, const Batch& batch, bool same_for_all) {
     const StepOutcome outcome = engine.run(schedule, {.batch = &batch, .same_for_all = same_for_all});
     sum += outcome.loss * static_cast<double>(outcome.targets);
     targets += outcome.targets;
+    for (const int64_t target : batch.targets)
+      if (target >= 0 && target < std::ssize(scope.token_bytes)) bytes += scope.token_bytes[static_cast<size_t>(target)];
   };
   // As many micro-batches at once as a step has: a block that comes from disk serves them all. Then what is left.
   const int64_t whole = most / together;
   for (int64_t i = 0; i < whole; i++) add(plan.evaluation, data.valid_batch(i, together), false);
   for (int64_t i = whole * together / one; i * one < most; i++) add(plan.evaluation_of_one, data.valid_batch(i, one), true);
-  return targets > 0 ? sum / static_cast<double>(targets) : 0;
+  Validation result;
+  if (targets > 0) result.loss = sum / static_cast<double>(targets);
+  if (bytes > 0) result.bits_per_byte = sum / std::numbers::ln2 / static_cast<double>(bytes);
+  return result;
 }
 
 }  // namespace megalith

@@ -1,5 +1,7 @@
 // One training step.
 #pragma once
+#include <span>
+
 #include "data/dataset.h"
 #include "engine/engine.h"
 #include "planner/plan.h"
@@ -10,7 +12,15 @@ namespace megalith {
 // Runs step `input.step` (from 0) on its batch of `sequences`, of all ranks. `input` has everything but the batch.
 StepOutcome train_step(Engine& engine, ShapePlans& plans, const Dataset& data, int64_t sequences, StepInput input);
 
-// Mean loss over the held-out sequences, at most `batches` batches of them (0: all).
-double validate(Engine& engine, const Plan& plan, const Dataset& data, int64_t batches, int64_t data_ranks = 1);
+struct Validation {
+  double loss = 0;           // mean over the targets
+  double bits_per_byte = 0;  // of the text behind the targets; 0 if unknown
+};
+struct ValidationScope {
+  int64_t batches = 0;  // at most; 0: all held-out sequences
+  int64_t data_ranks = 1;
+  std::span<const int32_t> token_bytes = {};  // by id (text/token_bytes.h); empty if unknown
+};
+Validation validate(Engine& engine, const Plan& plan, const Dataset& data, const ValidationScope& scope = {});
 
 }  // namespace megalith
