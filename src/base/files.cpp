@@ -104,7 +104,7 @@ bool write_file_if_absent(const std::filesystem::path& path, std::string_view co
 
 void sync_directory(const std::filesystem::path& directory) {
   const Descriptor dir(::open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (dir.fd >= 0) ::fsync(dir.fd);
+  if (dir.fd >= 0 && ::fsync(dir.fd) != 0 && is_machine_fault(errno)) throw_cannot("sync", directory, errno);
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path) {

@@ -39,7 +39,7 @@ bool is_ignored(int signal) {
   return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-StopSignals::StopSignals(const char* message) {
+StopSignals::StopSignals(const char* message, AfterStop after) : after_(after) {
   first_signal = 0;
   asked = 0;
   first_message = message;
@@ -54,7 +54,10 @@ StopSignals::StopSignals(const char* message) {
 }
 
 StopSignals::~StopSignals() {
-  for (size_t i = 0; i < kSignals.size(); i++) ::sigaction(kSignals[i], &former[i], nullptr);
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  for (size_t i = 0; i < kSignals.size(); i++)
+    ::sigaction(kSignals[i], after_ == AfterStop::ignore ? &ignore : &former[i], nullptr);
 }
 
 bool StopSignals::stop_requested() const { return first_signal != 0; }

@@ -5,16 +5,23 @@
 
 namespace megalith {
 
+// What happens to the signals when the work is over. A rank of several ignores them: the others may still be saving, and a
+// signal that all ranks get must not kill the first one that is done.
+enum class AfterStop { restore, ignore };
+
 class StopSignals {
  public:
   // Installs the handlers, but leaves SIGHUP and SIGPIPE ignored if the parent process ignores them (nohup).
   // `message` is what the first signal prints. It must live as long as this.
-  explicit StopSignals(const char* message);
-  ~StopSignals();  // puts the former ones back
+  explicit StopSignals(const char* message, AfterStop after = AfterStop::restore);
+  ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
   bool stop_requested() const;
   std::string signal() const;  // the first one ("SIGTERM"); empty: none came
+
+ private:
+  AfterStop after_;
 };
 
 // "SIGTERM" for SIGTERM.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "base/error.h"
 #include "base/start_threads.h"
@@ -27,7 +26,7 @@ void WriteBehind::Free::operator()(std::byte* memory) const { std::free(memory);
 WriteBehind::WriteBehind() {
   constexpr size_t kHugePage = 2 << 20;  // bytes: the kernel takes fewer of them in hand for every write
   memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kHugePage, kBuffers * kPiece)));
-  if (!memory_) throw std::bad_alloc();
+  if (!memory_) throw Fault("out of memory for the buffers of a checkpoint");
   ::madvise(memory_.get(), kBuffers * kPiece, MADV_HUGEPAGE);
   for (size_t i = 0; i < kBuffers; i++) free_.push_back(memory_.get() + i * kPiece);
   threads_ = start_threads(kThreads, [this](size_t) { run(); });

@@ -66,7 +66,8 @@ TrainResult TrainingLoop::run(LoopState state) {
   const Stopwatch watch;
   // Under a supervisor that one says it, once for all ranks.
   const bool supervised = launch::environment().role == launch::Role::supervised;
-  const StopSignals signals(leads_ && !supervised ? "\nstopping after this step and saving; once more stops at once\n" : "");
+  const StopSignals signals(leads_ && !supervised ? "\nstopping after this step and saving; once more stops at once\n" : "",
+                            supervised ? AfterStop::ignore : AfterStop::restore);
   TrainResult result;
   try {
     begin(state);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdlib>
 
 namespace megalith {
 namespace {
@@ -40,6 +41,16 @@ TEST(StopSignals, ASecondRequestEndsTheProcess) {
     std::raise(SIGTERM);
   };
   EXPECT_EXIT(ask_twice(), testing::ExitedWithCode(130), "");
+}
+
+TEST(StopSignals, ARankThatIsDoneIgnoresThem) {
+  const auto ask = [](AfterStop after) {
+    { const StopSignals signals("", after); }
+    std::raise(SIGTERM);
+    std::exit(0);
+  };
+  EXPECT_EXIT(ask(AfterStop::ignore), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(ask(AfterStop::restore), testing::KilledBySignal(SIGTERM), "");
 }
 
 TEST(StopSignals, WhatTheParentIgnoresStaysIgnored) {
