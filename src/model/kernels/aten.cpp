@@ -1,5 +1,5 @@
-// The kernels' other forms, by LibTorch's own functions: for types and devices that the kernels do not take, and what
-// tests compare them with. The only file that needs LibTorch's operators, which take seconds to parse.
+// ATen forms of the kernels, made of LibTorch functions. They run types and devices that the kernels do not take, and are
+// the oracles of the tests. Only this file needs LibTorch's operators, whose headers take seconds to parse.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/exp.h>
@@ -48,7 +48,7 @@ at::Tensor summed(const at::Tensor& g, int64_t kv_heads) {
   return g.view({g.size(0), kv_heads, g.size(1) / kv_heads, g.size(2), g.size(3)}).sum(2);
 }
 
-// Scaled scores [B, H, Tq, Tk], minus infinity where nothing is seen.
+// Returns scaled scores [B, H, Tq, Tk], with minus infinity for keys that a query does not see.
 at::Tensor scores(const at::Tensor& q, const at::Tensor& k, const Sight& sight) {
   const int64_t B = q.size(0), Tq = q.size(2), Tk = k.size(2);
   auto column = [&](const std::vector<int64_t>& keys) { return at::tensor(keys).view({B, 1, Tq, 1}).to(q.device()); };

@@ -15,11 +15,11 @@
 namespace megalith::kernels {
 namespace {
 
-// Tiles of scores: small enough for the cache beside their keys, tall enough that products run at speed. Fixed, so
-// that sums have one order whatever the number of threads.
+// Sizes of a tile of scores. A tile and its keys fit the cache, and it is tall enough for fast products. The sizes are
+// fixed, so that the order of sums does not depend on the number of threads.
 constexpr int64_t kQueries = 64, kKeys = 256;
 
-// A [B, heads, T, D] view: where a head's matrix begins, and the distance of its rows.
+// A [B, heads, T, D] view: finds where the matrix of a head begins, and the distance between its rows.
 template <class Scalar>
 struct Heads {
   Scalar* data;
@@ -57,7 +57,7 @@ std::vector<QueryTile> query_tiles(const Sight& sight, int64_t sequences, int64_
   return tiles;
 }
 
-// The part of keys [key, key + keys) that a query with sight [begin, end) sees, counted from `key`.
+// The part of keys [key, key + keys) that a query sees, counted from `key`.
 struct Range {
   int64_t begin, end;
   int64_t size() const { return end - begin; }
@@ -67,7 +67,8 @@ Range visible(const Sight& sight, int64_t query, int64_t key, int64_t keys) {
   return {begin, std::clamp<int64_t>(sight.end[query] - key, begin, keys)};
 }
 
-// Scores to probabilities, and their gradient to the scores': p = e^(scale s - lse), ds = p (dp - delta) scale.
+// Turns scores into probabilities: p = e^(scale s - lse). Turns the gradient dp into that of the scores:
+// ds = p (dp - delta) scale.
 MEGALITH_VECTORISED
 void row_backward(float* s, float* dp, int64_t n, float scale, float lse, float delta) {
 #pragma omp simd
@@ -86,7 +87,7 @@ float row_dot(const float* a, const float* b, int64_t n) {
   return sum;
 }
 
-// float64 is for checking: no haste.
+// float64 is only for checks, so these are plain loops.
 void row_backward(double* s, double* dp, int64_t n, double scale, double lse, double delta) {
   for (int64_t i = 0; i < n; i++) {
     s[i] = std::exp(s[i] * scale - lse);
@@ -103,7 +104,7 @@ double row_dot(const double* a, const double* b, int64_t n) {
 template <class Scalar>
 constexpr Scalar kNothing = -std::numeric_limits<Scalar>::infinity();
 
-// Zeros outside of what a query sees.
+// Writes zeros to the scores of keys that a query does not see.
 template <class Scalar>
 void hide(Scalar* row, Range seen, int64_t keys) {
   std::fill(row, row + seen.begin, Scalar(0));
@@ -128,7 +129,7 @@ struct Sizes {
         D(q.size(3)),
         scale(static_cast<Scalar>(1.0 / std::sqrt(static_cast<double>(q.size(3))))) {}
   int64_t group() const { return H / KV; }
-  // Of a query's first score, among all scores.
+  // Returns the index of a query's first score among all scores.
   int64_t element(const ScoreDropout& of, int64_t b, int64_t h, int64_t query) const {
     const int64_t heads = of.heads ? of.heads : H, queries = of.queries ? of.queries : Tq, keys = of.keys ? of.keys : Tk;
     return ((b * heads + of.first_head + h) * queries + of.first_query + query) * keys + of.first_key;
@@ -143,7 +144,7 @@ void forward(const QueryKeyValue& in, const Sight& sight, const ScoreDropout& dr
   const auto o = writing<Scalar>(output.o);
   Scalar* lse = output.lse_BHT.mutable_data_ptr<Scalar>();
   const std::vector<QueryTile> tiles = query_tiles(sight, size.B, size.Tq);
-  // Heads outermost: threads get equal shares of short and long tiles.
+  // The head is the outer index, so that threads get equal shares of short and long tiles.
   const auto work = size.H * static_cast<int64_t>(tiles.size());
   at::parallel_for(0, work, 1, [&](int64_t first, int64_t last) {
     std::vector<Scalar> scores(kQueries * kKeys), sum(kQueries), largest(kQueries);
@@ -156,7 +157,7 @@ void forward(const QueryKeyValue& in, const Sight& sight, const ScoreDropout& dr
       std::fill(sum.begin(), sum.end(), Scalar(0));
       std::fill(largest.begin(), largest.end(), kNothing<Scalar>);
       for (int64_t r = 0; r < tile.rows; r++) {
-        if (onto) {  // what was seen before is like one key with this score
+        if (onto) {  // the keys seen before count like one key with this score
           largest[r] = tile_lse[r];
           sum[r] = largest[r] == kNothing<Scalar> ? Scalar(0) : Scalar(1);
         } else if (tile.first_key >= tile.last_key) {
@@ -173,7 +174,7 @@ void forward(const QueryKeyValue& in, const Sight& sight, const ScoreDropout& dr
           const Range seen = visible(sight, b * size.Tq + tile.begin + r, key, keys);
           hide(row, seen, keys);
           if (seen.size() == 0) continue;
-          // The largest score so far grows: what was summed before shrinks by as much.
+          // If the largest score grows, the sums so far must shrink by the same factor.
           const Scalar before = largest[r];
           largest[r] = std::max(before, row_max(row + seen.begin, seen.size()) * size.scale);
           const Scalar shrink = begun ? std::exp(before - largest[r]) : Scalar(0);
@@ -198,8 +199,8 @@ void forward(const QueryKeyValue& in, const Sight& sight, const ScoreDropout& dr
   });
 }
 
-// A sequence's keys and values of one key head, with all the queries that read them, belong to one thread: sums have
-// one order. Fewer of those than threads leaves threads idle.
+// One thread computes the keys and values of one key head of a sequence, with all queries that read them. So sums have a
+// fixed order. If there are fewer such tasks than threads, some threads are idle.
 template <class Scalar>
 void backward(const at::Tensor& g4, const QueryKeyValue& in, const AttentionOutput& out, const Sight& sight,
               const ScoreDropout& dropout, bool onto, const QueryKeyValue& gradients) {
@@ -265,7 +266,7 @@ void backward(const at::Tensor& g4, const QueryKeyValue& in, const AttentionOutp
           }
         }
       }
-      for (size_t n = 0; n < begun.size(); n++) {  // queries that see nothing
+      for (size_t n = 0; n < begun.size(); n++) {  // queries that see no key
         const QueryTile& tile = tiles[n % static_cast<size_t>(per_sequence)];
         const auto to_q = gq.at(b, kv * size.group() + static_cast<int64_t>(n) / per_sequence, tile.begin);
         for (int64_t r = 0; r < tile.rows && !begun[n]; r++) std::fill_n(to_q.data + r * to_q.stride, size.D, Scalar(0));

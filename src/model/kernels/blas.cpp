@@ -5,12 +5,12 @@ void sgemm_(const char*, const char*, const int*, const int*, const int*, const 
             const float*, const int*, const float*, float*, const int*);
 void dgemm_(const char*, const char*, const int*, const int*, const int*, const double*, const double*, const int*,
             const double*, const int*, const double*, double*, const int*);
-void mkl_serv_free_buffers() __attribute__((weak));  // MKL's alone
+void mkl_serv_free_buffers() __attribute__((weak));  // only MKL has it
 
-// MKL asks this of itself, once, before it chooses its kernels; ours comes before its own, since programs come before
-// their libraries. Its own says no to every other maker's processor, whatever instructions that has; on an EPYC with AVX2
-// the kernels that it then leaves out are 8 to 29% faster, by shape. What is asked here are the instructions. Other
-// libraries never call it.
+// MKL calls this once, before it chooses its kernels. Symbols of a program override those of its libraries, so MKL calls
+// this function instead of its own. MKL's own function returns 0 on processors of other makers, even if they have all needed
+// instructions. Then MKL does not use its best kernels, which are 8 to 29% faster on an EPYC with AVX2, depending on the
+// shape. This function checks the instructions. Other BLAS libraries never call it.
 __attribute__((visibility("default"), used)) int mkl_serv_intel_cpu_true() {
   __builtin_cpu_init();
   return __builtin_cpu_is("intel") || (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
@@ -20,8 +20,8 @@ __attribute__((visibility("default"), used)) int mkl_serv_intel_cpu_true() {
 namespace megalith::kernels {
 namespace {
 
-// BLAS counts columns first: our c = a b is its cᵀ = bᵀ aᵀ. Tiles are small, so its 32-bit sizes suffice; strides
-// are rows of activations.
+// BLAS matrices are column-major: our c = a b is cᵀ = bᵀ aᵀ for BLAS. Its 32-bit sizes suffice: tiles are small, and strides
+// are lengths of rows.
 template <class Scalar>
 using Gemm = void (*)(const char*, const char*, const int*, const int*, const int*, const Scalar*, const Scalar*, const int*,
                       const Scalar*, const int*, const Scalar*, Scalar*, const int*);

@@ -1,5 +1,5 @@
-// Matrix products on plain pointers, for kernels that cut their work into tiles: the BLAS that LibTorch carries.
-// Inside a parallel region each call runs on its own thread.
+// Matrix products on plain pointers, for kernels that cut their work into tiles. They call the BLAS that LibTorch carries.
+// Inside a parallel region, each call runs on the calling thread only.
 #pragma once
 #include <cstdint>
 
@@ -24,7 +24,7 @@ struct Factor {
 void multiply(int64_t m, int64_t n, int64_t k, Factor<float> a, Factor<float> b, Matrix<float> c, bool add);
 void multiply(int64_t m, int64_t n, int64_t k, Factor<double> a, Factor<double> b, Matrix<double> c, bool add);
 
-// Gives back what the library keeps for products to come. Not while any runs.
+// Frees the buffers that the library keeps for later products. No product may be running.
 void free_library_buffers();
 
 }  // namespace megalith::kernels

@@ -16,7 +16,7 @@ struct Rows {
   int64_t stride;  // elements from row to row
 };
 
-// One query: scores[n] is left as its probabilities, out as their mean of the values.
+// Computes one query. `out` receives the mean of the values, weighted by the probabilities. `scores` is scratch memory.
 MEGALITH_VECTORISED void attend(const float* q, Rows k, Rows v, int64_t keys, int64_t dim, float scale, float* scores,
                                 float* out) {
   constexpr int64_t lanes = 8;

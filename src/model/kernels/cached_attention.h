@@ -4,11 +4,11 @@
 
 namespace megalith::kernels {
 
-// q [H, T, D], k and v [H / group, first + T, D], out [H, T, D], any strides but contiguous rows. Query t stands at
-// position first + t and sees the keys up to its own.
+// q and out are [H, T, D], k and v are [H / group, first + T, D]. Rows are contiguous; other strides are free. Query t is at
+// position first + t and sees the keys up to this position.
 void cached_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t first, at::Tensor out);
 
-// The same by ATen operations: what types other than float32 take, and the kernel's oracle.
+// The same with ATen operations: for types other than float32, and the kernel's oracle.
 void cached_attention_plain(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t first, at::Tensor out);
 
 }  // namespace megalith::kernels

@@ -25,11 +25,10 @@ double row_exp_sum(const double* row, int64_t n, double largest) {
   return sum;
 }
 
-// Sums of a long row are made of pieces of this many elements, so that float32 keeps its precision and a piece
-// stays in the cache.
+// Long rows are summed in pieces of this many elements, so that float32 stays precise enough and a piece stays in the cache.
 constexpr int64_t kPiece = 4096;
 
-// Sum of e^(logit - largest); with gradient, those take the logits' place.
+// Returns the sum of e^(logit - largest). With `gradient`, these exponentials replace the logits.
 template <class Scalar>
 double sum_exp(Scalar* row, int64_t n, Scalar largest, bool gradient) {
   double sum = 0;

@@ -1,18 +1,19 @@
-// Softmax cross-entropy over a chunk of rows, with the gradient left where the logits were.
+// Softmax cross-entropy over a chunk of rows. The gradient overwrites the logits.
 #pragma once
 #include <ATen/core/Tensor.h>
 
 namespace megalith::kernels {
 
-// logits_RV float32, contiguous. loss_R receives -log softmax(target). With gradient: logits become
-// (softmax - one_hot) * scale; without: they are left as they are.
+// logits_RV is float32 and contiguous. loss_R receives -log softmax(target). With `gradient`, the logits become
+// (softmax - one_hot) * scale. Otherwise they do not change.
 void cross_entropy(at::Tensor& logits_RV, const at::Tensor& targets_R, at::Tensor& loss_R, bool gradient, double scale);
 
-// The same where logits are some columns of a row, and others have the rest. First the numbers [R, 3], double, that all
-// must see of each: largest logit, sum of e^(logit - largest), logit of the target (0 where it is not here). Targets are
-// columns here, or outside. With gradient, logits become e^(logit - largest).
+// The same if this rank has some columns of the logits and other ranks have the rest. First writes the numbers that all
+// ranks must get from each rank, [R, 3] in double: largest logit, sum of e^(logit - largest), and logit of the target (0 if
+// another rank has it). Targets count from the first column of this rank and may lie outside. With `gradient`, the logits
+// become e^(logit - largest).
 void cross_entropy_begin(at::Tensor& logits_RV, const at::Tensor& targets_R, bool gradient, at::Tensor sums_R3);
-// Then, from those of all, [K, R, 3], of which mine are the rank-th: loss and gradient.
+// Then computes loss and gradient from the numbers of all K ranks, [K, R, 3]. This rank is rank `rank`.
 void cross_entropy_end(at::Tensor& logits_RV, const at::Tensor& targets_R, const at::Tensor& sums_KR3, int64_t rank,
                        at::Tensor& loss_R, bool gradient, double scale);
 

@@ -13,7 +13,7 @@
 namespace megalith::kernels {
 namespace {
 
-// Factors of whole Philox blocks [block, block + count), four elements each.
+// Writes the factors of whole Philox blocks [block, block + count), four elements each.
 MEGALITH_VECTORISED
 void factors_of_blocks(const Philox& random, uint64_t block, int64_t count, uint32_t threshold, float scale, float* out) {
   for (int64_t b = 0; b < count; b++) {

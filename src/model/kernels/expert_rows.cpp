@@ -29,7 +29,7 @@ void row_forward(const float* gate, const float* up, float weight, float* h, int
   for (int64_t i = 0; i < n; i++) h[i] = weight * (gate[i] * sigmoid_fast(gate[i]) * up[i]);
 }
 
-// Gate and up become their gradients, g becomes h; the weight's gradient.
+// gate and up become their gradients, and g becomes h. Returns the gradient of the weight.
 MEGALITH_VECTORISED
 float row_backward(float* gate, float* up, float weight, float* g, int64_t n) {
   float g_weight = 0;

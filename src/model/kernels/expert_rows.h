@@ -1,5 +1,5 @@
-// The experts' rows on their way back to the tokens, and the activation between an expert's two products, each row with
-// its gate.
+// Sums the experts' rows by token, and computes the activation between the two products of an expert, weighted by the gate
+// of each row.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -8,20 +8,22 @@
 
 namespace megalith::kernels {
 
-// Row t is the sum of rows[begin[t]], ... of y, in this order, and of row t of `onto_NC` where that is defined.
+// Row t of the result is row t of `onto_NC` (if defined) plus some rows of y. These are rows[begin[t]] to
+// rows[begin[t + 1] - 1], in this order.
 at::Tensor sum_rows(const at::Tensor& y_RC, std::span<const int64_t> begin, std::span<const int64_t> rows,
                     const at::Tensor& onto_NC = {});
 
-// h = weight * silu(gate) * up, a weight a row; gate and up side by side [R, 2F]. As the second product is linear, its
-// result has the weight too.
+// Returns h = weight * silu(gate) * up, with one weight per row. gate and up are side by side, [R, 2F]. The second product
+// is linear, so its result has the weight, too.
 at::Tensor weighted_swiglu(const at::Tensor& gate_up_R2F, const at::Tensor& weight_R);
-// In place and in one pass: gate_up becomes its gradient, g, the gradient of h, becomes h. The weights' gradient.
+// In place and in one pass: gate_up becomes its gradient, and g, the gradient of h, becomes h. Returns the gradient of the
+// weights.
 at::Tensor weighted_swiglu_backward(at::Tensor& gate_up_R2F, at::Tensor& g_RF, const at::Tensor& weight_R);
 
-// g through s = sigmoid(x).
+// Returns the gradient of x, where s = sigmoid(x) and g is the gradient of s.
 at::Tensor sigmoid_gradient(const at::Tensor& g, const at::Tensor& s);
 
-// The first two through ATen: other types, and the kernels' oracle.
+// The two weighted_swiglu functions with ATen operations: for other types, and the kernels' oracle.
 at::Tensor weighted_swiglu_aten(const at::Tensor& gate_up_R2F, const at::Tensor& weight_R);
 at::Tensor weighted_swiglu_backward_aten(at::Tensor& gate_up_R2F, at::Tensor& g_RF, const at::Tensor& weight_R);
 

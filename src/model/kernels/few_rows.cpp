@@ -12,7 +12,7 @@
 namespace megalith::kernels {
 namespace {
 
-// Sixteen floats as the compiler sees fit: one register or two or four.
+// Sixteen floats. The compiler puts them into one, two or four registers.
 typedef float Wide __attribute__((vector_size(64)));
 constexpr int64_t kWide = 16;
 
@@ -26,7 +26,7 @@ inline __attribute__((always_inline)) float sum_of(const Wide& w) {
   return s[0];
 }
 
-// Outputs o .. o + outputs of rows r .. r + rows. The sum of each is built the same way whatever the two counts are.
+// Computes `outputs` outputs of `rows` rows. The order of each sum does not depend on these two counts.
 template <int outputs, int rows>
 inline __attribute__((always_inline)) void dot(const float* x, int64_t in, const float* w, const float* bias, float* y,
                                                int64_t out) {
@@ -53,12 +53,12 @@ inline __attribute__((always_inline)) void dot(const float* x, int64_t in, const
 struct Product {
   const float* x;     // [rows, in]
   const float* w;
-  const float* bias;  // null: none
+  const float* bias;  // null: no bias
   float* y;           // [rows, out]
   int64_t rows, in, out;
 };
 
-// Outputs begin .. end of all rows, from a matrix [out, in].
+// Computes outputs [begin, end) of all rows, from a matrix [out, in].
 MEGALITH_VECTORISED void by_outputs(const Product& p, int64_t begin, int64_t end) {
   constexpr int64_t tile = 8;  // matrix rows that stay in the cache while all rows of x pass over them
   for (int64_t first = begin; first < end; first += tile) {
@@ -77,7 +77,7 @@ MEGALITH_VECTORISED void by_outputs(const Product& p, int64_t begin, int64_t end
   }
 }
 
-// Adds what inputs begin .. end give to all outputs, from a matrix [in, out]: memory is read straight through.
+// Adds the terms of inputs [begin, end) to all outputs, from a matrix [in, out]. Reads the matrix in memory order.
 MEGALITH_VECTORISED void by_inputs(const Product& p, int64_t begin, int64_t end, float* __restrict y) {
   int64_t i = begin;
   for (; i + 4 <= end; i += 4) {
@@ -99,7 +99,7 @@ MEGALITH_VECTORISED void by_inputs(const Product& p, int64_t begin, int64_t end,
 constexpr int64_t kWorthAThread = 1 << 14;  // matrix elements
 
 void product_by_inputs(const Product& p) {
-  // Threads share the inputs, so each has sums of its own; the first adds them up in order.
+  // The inputs are split over the threads, so each thread has its own sums. The calling thread adds them up in order.
   const int64_t parts = std::clamp<int64_t>(p.in * p.out / kWorthAThread, 1, at::get_num_threads());
   const int64_t each = (p.in / parts + 3) / 4 * 4, size = p.rows * p.out;
   thread_local std::vector<float> others;

@@ -1,5 +1,5 @@
-// y = x W + b for a few rows of x: generation, where every weight is read from memory once a token and nothing else
-// matters. A row's numbers do not depend on the other rows.
+// y = x W + b for a few rows of x. In generation, nearly all the time goes into reading every weight from memory once per
+// token. The results of a row do not depend on the other rows.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -7,10 +7,10 @@
 
 namespace megalith::kernels {
 
-// Rows up to which it is used: beyond them a blocked matrix product wins.
+// Largest number of rows. For more rows a blocked matrix product is faster.
 inline constexpr int64_t kFewRows = 32;
 
-// Whether few_rows_product takes these: float32, contiguous, at most kFewRows rows.
+// True if few_rows_product takes these tensors: float32, contiguous, at most kFewRows rows.
 bool takes_few_rows(const at::Tensor& x_RI, const at::Tensor& weight);
 
 // `bias` may be undefined.

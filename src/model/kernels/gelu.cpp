@@ -11,7 +11,7 @@
 namespace megalith::kernels {
 namespace {
 
-constexpr float kRoot = 0.79788456080286536f, kCube = 0.044715f;  // sqrt(2 / pi), and the formula's own constant
+constexpr float kRoot = 0.79788456080286536f, kCube = 0.044715f;  // sqrt(2 / pi), and a constant of the formula
 
 struct Slope {
   float y, slope;  // gelu(x) and its derivative
@@ -69,7 +69,7 @@ void backward_erf(float* h, float* g, int64_t n) {
   }
 }
 
-constexpr int64_t kGrain = 16384;  // elements a thread takes at least
+constexpr int64_t kGrain = 16384;  // minimum number of elements per thread
 
 }  // namespace
 

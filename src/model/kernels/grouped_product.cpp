@@ -11,7 +11,7 @@
 namespace megalith::kernels {
 namespace {
 
-constexpr int64_t kTile = 48;                        // columns; of the library's kernel for AVX-512, others divide it
+constexpr int64_t kTile = 48;                        // columns, as in the library's AVX-512 kernel; others divide it
 constexpr int64_t kWorthThreads = int64_t{1} << 20;  // multiply-adds
 
 int64_t threads_for(int64_t rows, int64_t width, int64_t depth) {
@@ -38,7 +38,7 @@ std::vector<std::vector<GroupCut>> cut_groups(std::span<const int64_t> begin, in
   std::vector<std::vector<GroupCut>> parts(static_cast<size_t>(threads));
   int64_t group = 0, column = 0;
   for (int64_t part = 0; part < threads; part++) {
-    // Where this part ends: so many row-columns from the beginning of the line.
+    // The end of this part, in rows times columns from the beginning of the line.
     const int64_t end = part + 1 == threads ? rows * width : rows * width / threads * (part + 1);
     while (group < groups) {
       const auto g = static_cast<size_t>(group);
@@ -92,7 +92,7 @@ void grouped_product_added(const at::Tensor& a_RM, const at::Tensor& b_RN, std::
   const Operand a = operand(a_RM), b = operand(b_RN);
   run(cut_groups(begin, height, kTile, threads_for(rows, width, height)), [&](const GroupCut& cut) {
     const auto g = static_cast<size_t>(cut.group);
-    // The rows of c are columns of a, which is turned.
+    // The rows of c are columns of a, which is transposed.
     multiply(cut.last - cut.first, width, begin[g + 1] - begin[g], {a.from(begin[g], cut.first), Transpose::yes},
              {b.from(begin[g], 0), b.turn},
              {c_MN[g].mutable_data_ptr<float>() + cut.first * c_MN[g].stride(0), c_MN[g].stride(0)}, true);

@@ -16,7 +16,7 @@ struct Moments {
   float mean, rstd;
 };
 
-// A row fits the nearest cache: three passes over it cost one over memory.
+// A row fits the first-level cache, so three passes over it read memory only once.
 MEGALITH_VECTORISED
 Moments row_forward(const float* x, const float* w, const float* b, float* y, int64_t n, double eps) {
   float sum = 0, squares = 0;
@@ -57,7 +57,7 @@ void row_add(float* to, const float* from, int64_t n) {
   for (int64_t i = 0; i < n; i++) to[i] += from[i];
 }
 
-constexpr int64_t kRowsAChunk = 64;  // partial sums of weight gradients are added in this order on any thread count
+constexpr int64_t kRowsAChunk = 64;  // weight gradients are summed by chunk, in an order that does not depend on the threads
 
 }  // namespace
 

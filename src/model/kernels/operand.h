@@ -1,4 +1,4 @@
-// Tensors as operands of products on plain pointers.
+// Converts tensors to operands of products on plain pointers.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -8,12 +8,12 @@
 
 namespace megalith::kernels {
 
-// A matrix or the transpose of one, as the library takes it.
+// A matrix or a transposed matrix, as the BLAS library takes it.
 struct Operand {
   Matrix<const float> matrix{};
   Transpose turn = Transpose::no;
 
-  // Its block from (row, column) on.
+  // Returns the block that begins at (row, column).
   Matrix<const float> from(int64_t row, int64_t column) const {
     return {matrix.data + (turn == Transpose::no ? row * matrix.stride + column : column * matrix.stride + row),
             matrix.stride};

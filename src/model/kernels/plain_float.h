@@ -1,4 +1,4 @@
-// What our kernels take; everything else goes to their ATen forms.
+// Tensors that our kernels take. All others go to the ATen forms of the kernels.
 #pragma once
 #include <ATen/core/Tensor.h>
 

@@ -13,7 +13,7 @@
 namespace megalith::kernels {
 namespace {
 
-constexpr int64_t kRowTile = 8, kColumnTile = 48;  // of the library's kernel for AVX-512; others divide them
+constexpr int64_t kRowTile = 8, kColumnTile = 48;  // tile of the library's AVX-512 kernel; others divide it
 constexpr int64_t kWorthThreads = int64_t{1} << 20;  // multiply-adds
 
 MEGALITH_VECTORISED
@@ -22,11 +22,11 @@ void row_sum(const float* a, const float* b, float* out, int64_t n) {
   for (int64_t i = 0; i < n; i++) out[i] = a[i] + b[i];
 }
 
-// What is in c before the product comes on top.
+// The values that c starts with. The product is added to them.
 struct Start {
-  bool itself = false;
-  const float* row = nullptr;
-  Matrix<const float> other{nullptr, 0};
+  bool itself = false;                    // c keeps its values
+  const float* row = nullptr;             // copied to every row of c
+  Matrix<const float> other{nullptr, 0};  // copied to c; if `row` is set too, their sum is written
 };
 
 void run(const at::Tensor& a_MK, const at::Tensor& b_KN, const at::Tensor& c_MN, const Start& start) {
@@ -64,7 +64,7 @@ void run(const at::Tensor& a_MK, const at::Tensor& b_KN, const at::Tensor& c_MN,
 Grid cut(int64_t m, int64_t n, int64_t k, int64_t threads) {
   Grid best{1, 1, m, n};
   if (threads <= 1 || m * n * k < kWorthThreads) return best;
-  // Every block packs its rows of a and its columns of b: a is packed once for every column of blocks.
+  // Every block packs its rows of a and its columns of b. So a is packed once for every column of blocks.
   double least = 0;
   for (int64_t rows = 1; rows <= threads; rows++) {
     if (threads % rows != 0) continue;
@@ -74,7 +74,7 @@ Grid cut(int64_t m, int64_t n, int64_t k, int64_t threads) {
       return parts == 1 ? size : (even + tile - 1) / tile * tile;
     };
     const Grid grid{rows, columns, step(m, rows, kRowTile), step(n, columns, kColumnTile)};
-    // The largest block is what everybody waits for; packing an element costs about as much as eight multiply-adds.
+    // All threads wait for the largest block. Packing an element costs about as much as eight multiply-adds.
     const auto work = static_cast<double>(grid.row_step * grid.column_step);
     const double cost = work * static_cast<double>(k) + 8.0 * static_cast<double>((grid.row_step + grid.column_step) * k);
     if (least == 0 || cost < least) {

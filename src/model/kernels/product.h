@@ -1,20 +1,20 @@
-// Products of whole layers' matrices, cut over the threads by us: each thread multiplies its own block of the result
-// with a product of its own, and nobody waits inside. (The library's own threading packs together and waits at every
-// block of depth: 3-5% slower on a quiet machine, more on a busy one.)
+// Products of whole matrices of a layer. We cut them over the threads: each thread computes its own block of the result with
+// its own library call, and never waits for another thread. (In the threading of the library, threads pack together and wait
+// at every block of depth. It is 3-5% slower on a quiet machine, and more on a busy one.)
 #pragma once
 #include <ATen/core/Tensor.h>
 
 namespace megalith::kernels {
 
-// a [M, K] times b [K, N]; either may be a transposed view. `row` [N] and `onto` [M, N] are added where defined: a
-// bias and a residual.
+// Returns a [M, K] times b [K, N]. Both may be transposed views. Adds `row` [N] (a bias) and `onto` [M, N] (a residual) if
+// they are defined.
 at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN, const at::Tensor& row_N = {},
                    const at::Tensor& onto_MN = {});
-// c = a b, c += a b.
+// c = a b + row (if defined); c += a b.
 void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, at::Tensor& c_MN, const at::Tensor& row_N = {});
 void product_added(const at::Tensor& a_MK, const at::Tensor& b_KN, const at::Tensor& c_MN);
 
-// How [M, N] is cut: a grid of blocks whose packing costs least, each a multiple of the library's own tiles.
+// How [M, N] is cut: a grid of blocks with the least cost of packing. Block sizes are multiples of the library's tiles.
 struct Grid {
   int64_t rows = 1, columns = 1;        // blocks
   int64_t row_step = 0, column_step = 0;  // elements of a block; the last ones are smaller

@@ -42,7 +42,7 @@ void row_add(float* to, const float* from, int64_t n) {
   for (int64_t i = 0; i < n; i++) to[i] += from[i];
 }
 
-constexpr int64_t kRowsAChunk = 64;  // weight-gradient partial sums are added in this order on any thread count
+constexpr int64_t kRowsAChunk = 64;  // weight gradients are summed by chunk, in an order that does not depend on the threads
 
 }  // namespace
 

@@ -34,8 +34,8 @@ struct RopeTable {
   int64_t positions = 0;
 };
 
-// The angle is a float32 product of a float32 frequency, as Hugging Face computes it: at large positions the
-// rounding shows in the logits.
+// The angle is the float32 product of a position and a float32 frequency, as in Hugging Face. At large positions its
+// rounding is visible in the logits.
 std::shared_ptr<const RopeTable> make_table(const Rope& rope, int64_t head_dim, int64_t positions) {
   const int64_t half = head_dim / 2;
   const std::vector<float> frequencies = rope_frequencies(rope, head_dim);
@@ -53,7 +53,7 @@ std::shared_ptr<const RopeTable> make_table(const Rope& rope, int64_t head_dim, 
   return table;
 }
 
-// Angles follow from their arguments alone, so all layers share one table, made anew when positions go beyond it.
+// Angles depend only on the arguments, so all layers share one table. A larger table replaces it when positions exceed it.
 std::shared_ptr<const RopeTable> table_for(const Rope& rope, int64_t head_dim, int64_t positions) {
   static std::mutex mutex;
   static std::map<std::vector<double>, std::shared_ptr<const RopeTable>> tables;
@@ -67,7 +67,7 @@ std::shared_ptr<const RopeTable> table_for(const Rope& rope, int64_t head_dim, i
   return table;
 }
 
-// One head of one row: pairs (a, b) turned by the angle whose cosine and sine are given; `sign` -1 turns back.
+// Rotates the pairs (a, b) of one head of one row by the angle with this cosine and sine. `sign` -1 rotates back.
 template <class Scalar>
 void rotate(Scalar* a, Scalar* b, const float* cosine, const float* sine, float sign, int64_t half) {
   using Wide = at::opmath_type<Scalar>;  // float32 for 16 bits; doubles stay doubles

@@ -10,12 +10,12 @@
 
 namespace megalith::kernels {
 
-// Rotates the first `heads` heads of every row of x_NX (rows are X wide, a head D) in place, row n for
-// positions[n]. `backward` rotates the other way: the gradient's rule. Thread-safe.
+// Rotates the first `heads` heads of every row of x_NX in place. Rows are X wide and heads are D wide. Row n is at
+// positions[n]. `backward` rotates the other way, as the gradient needs it. Thread-safe.
 void rope_in_place(at::Tensor& x_NX, int64_t heads, int64_t head_dim, std::span<const int64_t> positions,
                    const Rope& rope, bool backward);
 
-// Radians a position that pair i of a head of this width turns; head_dim / 2 of them, float32 as Hugging Face has them.
+// Returns the rotation of each pair of a head, in radians per position: head_dim / 2 numbers, in float32 as in Hugging Face.
 std::vector<float> rope_frequencies(const Rope& rope, int64_t head_dim);
 
 }  // namespace megalith::kernels

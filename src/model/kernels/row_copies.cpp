@@ -12,7 +12,7 @@
 namespace megalith::kernels {
 namespace {
 
-constexpr int64_t kRowsAThread = 64;  // at least: fewer are not worth waking one
+constexpr int64_t kRowsAThread = 64;  // minimum; a thread is not worth its start-up for fewer rows
 
 int64_t row_bytes(const at::Tensor& x_NC) { return x_NC.size(1) * static_cast<int64_t>(x_NC.element_size()); }
 const std::byte* bytes_of(const at::Tensor& x_NC) { return static_cast<const std::byte*>(x_NC.const_data_ptr()); }

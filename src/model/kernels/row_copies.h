@@ -1,4 +1,4 @@
-// Rows of a matrix moved about, of any type: to experts, to layers that drop tokens, and back.
+// Copies rows of a matrix of any type: to experts, to layers that drop tokens, and back.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -7,9 +7,9 @@
 
 namespace megalith::kernels {
 
-// Row r is row from[r] of x.
+// Row r of the result is row from[r] of x.
 at::Tensor gather_rows(const at::Tensor& x_NC, std::span<const int64_t> from);
-// x with y's rows in the places `at`, which rise; every row is written once.
+// Returns a copy of x with the rows `at`, which must rise, replaced by the rows of y. Every row is written once.
 at::Tensor replace_rows(const at::Tensor& x_NC, std::span<const int64_t> at, const at::Tensor& y_KC);
 
 }  // namespace megalith::kernels

@@ -7,8 +7,8 @@
 
 namespace megalith::kernels {
 
-// e^x in float32 to within about 2 units in the last place over [-87, 88]; below that 0, so that masked scores
-// vanish. Branch-free, so that loops over it vectorise (the library's expf does not).
+// Returns e^x in float32, within about 2 units in the last place over [-87, 88]. Below that it is 0, so that masked scores
+// become 0. It has no branches, so that loops over it vectorise. (The library's expf does not vectorise.)
 inline __attribute__((always_inline)) float exp_fast(float x) {
   float clamped = x < -87.3f ? -87.3f : (x > 88.7f ? 88.7f : x);
   float n = __builtin_rintf(clamped * 1.44269504088896341f);

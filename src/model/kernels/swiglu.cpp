@@ -15,7 +15,7 @@ void row_forward(const float* gate, const float* up, float* h, int64_t n) {
   for (int64_t i = 0; i < n; i++) h[i] = gate[i] * sigmoid_fast(gate[i]) * up[i];
 }
 
-// All in place: gate and up become their gradients, g becomes h.
+// In place: gate and up become their gradients, and g becomes h.
 MEGALITH_VECTORISED
 void row_backward(float* gate, float* up, float* g, int64_t n) {
 #pragma omp simd
