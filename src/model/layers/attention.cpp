@@ -14,7 +14,7 @@ struct Heads {
   at::Tensor q, k, v;  // [B, heads, T, D]; k and v with kv_heads
 };
 
-// Views, no copies: heads stay interleaved in memory and the kernels take strides.
+// Returns views, not copies. Heads stay interleaved in memory, because the kernels take strides.
 Heads split(const Attention& a, const at::Tensor& qkv_NX, const Pass& pass) {
   at::Tensor x = qkv_NX.view({pass.sequences, pass.length, a.heads + 2 * a.kv_heads, a.head_dim}).transpose(1, 2);
   return {x.narrow(1, 0, a.heads), x.narrow(1, a.heads, a.kv_heads), x.narrow(1, a.heads + a.kv_heads, a.kv_heads)};
@@ -36,7 +36,7 @@ kernels::Sight sight_of(const Pass& pass) {
   if (!pass.document_begin_N.defined()) return sight;
   const int64_t* begin = pass.document_begin_N.const_data_ptr<int64_t>();
   for (int64_t b = 0; b < B; b++) {
-    int64_t end = T;  // of the document that position t is in
+    int64_t end = T;  // end of the document that position t is in
     for (int64_t t = T - 1; t >= 0; t--) {
       if (t + 1 < T && begin[b * T + t + 1] == t + 1) end = t + 1;
       sight.begin[b * T + t] = begin[b * T + t];

@@ -1,19 +1,19 @@
-// What attention costs a micro-batch on one rank, in each form of the context axis (ring, Ulysses).
+// Costs of attention for a micro-batch on one rank, in each form of the context axis (ring, Ulysses).
 #pragma once
 #include "families/rank_sizes.h"
 #include "schedule/schedule.h"
 
 namespace megalith {
 
-// Forward: scores and the sum that they weight.
+// Operations of forward: the scores and the weighted sum of the values.
 double score_flop(const RankSizes& r);
-// q, k, v and log-sum-exp as they are kept for backward.
+// Bytes of q, k, v and log-sum-exp as they are kept for backward.
 int64_t scored_bytes(const RankSizes& r);
-// Backward: what attention has besides its inputs, its output's gradient and that of q, k, v.
+// Bytes that backward needs besides the inputs of attention, the gradient of its output, and the gradients of q, k, v.
 int64_t context_workspace(const RankSizes& r);
-// 16 bits: q, k, v, the output and its gradient, and the gradients of q, k, v, in float32.
+// Bytes of the float32 copies with a 16-bit type: q, k, v, the output and its gradient, and the gradients of q, k, v.
 inline int64_t wide_attention_bytes(const RankSizes& r) { return r.e < 4 ? 4 * r.N * 2 * (r.X + r.A) : 0; }
-// What attention exchanges along the context axis.
+// The exchanges of attention along the context axis.
 struct ContextExchanges {
   ExchangeFacts forward, backward;
 };

@@ -1,5 +1,5 @@
 // The attention half of a layer without its norm: q, k and v, attention, the output projection, dropout, and the sum with
-// the residual stream. Layers differ in where their norm is: before this half, or after its sum.
+// the residual stream. The norm of a layer is either before this half or after its sum.
 #pragma once
 #include <utility>
 
@@ -24,20 +24,20 @@ class AttentionHalf {
     from_heads_ = {std::move(from_heads), sequence_parallel_};
   }
 
-  // The heads' output. The layer has put its own input on the tape.
+  // Returns the output of the attention heads. The layer has already kept its own input on the tape.
   at::Tensor attend(const at::Tensor& input_NC, const Pass& pass, Tape* tape) const {
     at::Tensor o_NC = heads.forward(to_qkv_.forward(all_rows(input_NC, pass)), pass, tape);
     if (tape) tape->mark_attention();
     return o_NC;
   }
 
-  // The residual stream after this half.
+  // Returns the residual stream after this half.
   at::Tensor add(const at::Tensor& residual_NC, const at::Tensor& o_NC, const Pass& pass) const {
     return dropout_.add(residual_NC, pass, [&](const at::Tensor& onto) { return from_heads_.forward(o_NC, onto); });
   }
 
-  // From the gradient of the sum to the gradient of attend's input; the residual's gradient is the caller's. `input_of`
-  // makes attend's input from the layer's input, which comes from the tape.
+  // Takes the gradient of the sum and returns the gradient of attend's input. The caller adds the gradient of the residual.
+  // `input_of` makes attend's input from the layer's input, which comes from the tape.
   template <class InputOf>
   at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape& tape, const InputOf& input_of) const {
     at::Tensor o_NC = tape.take(), g_out_NC = all_rows(dropout_.backward(g_NC, pass), pass);

@@ -1,5 +1,5 @@
-// Attention of new tokens over a cache of earlier ones: generation. A sequence's numbers do not depend on the others of
-// its batch.
+// Attention of new tokens over a cache of earlier tokens, for generation. The results of a sequence do not depend on the
+// other sequences of the batch.
 
 #include "base/error.h"
 #include "model/kernels/attention.h"
@@ -12,9 +12,9 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kMany = 16;  // queries from which tiles of products are the faster way
+constexpr int64_t kMany = 16;  // from this many queries on, tiles of products are faster
 
-// Causal among the new tokens, which follow `first` others.
+// Returns the causal sight of `length` new tokens that follow `first` earlier ones.
 kernels::Sight sight_after(int64_t first, int64_t length) {
   kernels::Sight sight{std::vector<int64_t>(static_cast<size_t>(length), 0), {}};
   for (int64_t t = 0; t < length; t++) sight.end.push_back(first + t + 1);

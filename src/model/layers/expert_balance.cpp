@@ -17,7 +17,7 @@ ExpertBalance balance_experts(std::span<const int64_t> rows, int64_t ranks, int6
   const int64_t mean = (std::accumulate(rows.begin(), rows.end(), int64_t{0}) + ranks - 1) / ranks;
   ExpertBalance out;
   for (;;) {
-    // From who has most to who has least, of the expert that has most; of equals the first.
+    // Moves rows from the rank with most to the rank with fewest. Takes the expert with most rows. Among equals, the first.
     const int64_t owner = std::max_element(load.begin(), load.end()) - load.begin();
     int64_t taker = -1, expert = owner * here;
     for (int64_t r = 0; r < ranks; r++)

@@ -1,6 +1,6 @@
-// Who computes how many of an expert's rows. Experts are spread over ranks, and tokens do not want them alike: a rank with
-// less than its share borrows experts of one with more and takes some of their rows. Follows from how many rows there are,
-// so all ranks work out the same, and no timing changes it.
+// Decides which rank computes how many rows of each expert. Experts are spread over ranks, and some get more tokens than
+// others. A rank with few rows borrows experts of a rank with many, and computes some of their rows. The decision depends
+// only on the row counts. So all ranks decide the same, and timing has no influence.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -8,19 +8,20 @@
 
 namespace megalith {
 
-constexpr int64_t kMostShadows = 2;  // experts that a rank borrows at a time: each needs room
+constexpr int64_t kMostShadows = 2;  // experts that a rank borrows at a time; each needs memory
 
 struct ExpertBalance {
   struct ShadowExpert {
     int64_t expert, owner, taker;
   };
-  // [expert][rank], and the end: of an expert's rows rank r computes [cuts[r], cuts[r + 1]). In the order of the ranks, as
-  // the rows are, so that few of those that are lent have to travel.
+  // [expert][ranks + 1 offsets]: rank r computes rows [cuts[r], cuts[r + 1]) of the expert. Rows and cuts are both
+  // in rank order, so few rows of a borrowed expert have to be sent.
   std::vector<std::vector<int64_t>> cuts;
   std::vector<ShadowExpert> shadows;
 };
 
-// `rows`: by expert, of all ranks, which own as many experts each, in order. A loan is of at least `least` rows.
+// `rows`: by expert, the rows from all ranks. Each rank owns the same number of experts, in order. A rank borrows an expert
+// only for at least `least` rows.
 ExpertBalance balance_experts(std::span<const int64_t> rows, int64_t ranks, int64_t least);
 
 }  // namespace megalith

@@ -39,13 +39,13 @@ uint64_t fingerprint(std::span<const int64_t> begin, std::span<const int64_t> to
 }  // namespace
 
 struct ExpertFeedForward::Decision {
-  std::vector<int64_t> begin, token, token_begin, token_rows;  // as in Routing, of the tokens here
+  std::vector<int64_t> begin, token, token_begin, token_rows;  // as in Routing, for this rank's tokens
   at::Tensor gate_R;
   std::vector<int64_t> load;                       // of all tokens
-  std::vector<int64_t> whole_begin, whole_token;   // as in Routing, of all tokens
-  std::vector<int64_t> rows;                       // of those: the ones here; empty: all
+  std::vector<int64_t> whole_begin, whole_token;   // as in Routing, for all tokens
+  std::vector<int64_t> rows;                       // this rank's rows among them; empty: all
 
-  // Of a routing of all tokens, what is here: by row of N its row of W, rising.
+  // Turns a routing of all tokens into that of this rank's tokens. `here`: by row of N its row of W, rising.
   void keep(std::span<const int64_t> here) {
     std::vector<int64_t> place(token_begin.size() - 1, -1), row_here(token.size(), -1);
     for (size_t n = 0; n < here.size(); n++) place[static_cast<size_t>(here[n])] = static_cast<int64_t>(n);
@@ -130,7 +130,7 @@ ExpertFeedForward::Decision ExpertFeedForward::decide(const at::Tensor& logits_W
 
 at::Tensor ExpertFeedForward::forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape,
                                       const at::Tensor& onto_SC) const {
-  // Of ranks that add results up, each adds what comes from before to its share of the sum.
+  // If ranks of the tensor axis sum their results, each rank adds the residual only to its share of the sum.
   const SequenceParallel shares{exchanges.tensor};
   const at::Tensor onto_NC = shares.ranks ? at::Tensor() : onto_SC;
   at::Tensor logits_WE = logits(x_NC, pass);
@@ -144,7 +144,7 @@ at::Tensor ExpertFeedForward::forward(const at::Tensor& x_NC, const Pass& pass, 
   at::Tensor y_HC = ShadowLinear(way, down).forward(kernels::weighted_swiglu(gate_up_H2F, way.dispatch(d.gate_R)));
   if (tape) {
     tape->keep(std::move(gate_up_H2F));
-    tape->keep(logits_WE.view(-1));  // in one row: never packed
+    tape->keep(logits_WE.view(-1));  // one-dimensional, so it is never packed
   }
   at::Tensor y_SC = shares.reduce_scatter(way.combine(std::move(y_HC), d.token_begin, d.token_rows, start_NC));
   return shares.ranks && onto_SC.defined() ? y_SC.add_(onto_SC) : y_SC;
@@ -182,7 +182,7 @@ at::Tensor ExpertFeedForward::backward(const at::Tensor& g_NC, const at::Tensor&
     gx_HC = to.input_gradient(gate_up_H2F);
   }
   gate_up_H2F.reset();
-  at::Tensor others_NC;  // of the router and the shared expert
+  at::Tensor others_NC;  // gradients from the router and the shared expert
   const auto others = [&] {
     others_NC = router_backward(g_gate_R, logits_WE, d, x_NC, pass);
     if (shared) others_NC.add_(shared.backward(g_NC, x_NC, tape));
@@ -199,13 +199,13 @@ at::Tensor ExpertFeedForward::router_backward(const at::Tensor& g_gate_R, const 
     r.begin = some ? d.whole_begin : d.begin;
     r.token = some ? d.whole_token : d.token;
     std::span<const Real> g_gate(g_gate_R.const_data_ptr<Real>(), static_cast<size_t>(g_gate_R.numel()));
-    std::vector<Real> of_all;  // where those of other ranks' tokens are left out: nothing here depends on them
+    std::vector<Real> of_all;  // 0 for tokens of other ranks: nothing on this rank depends on them
     if (some) {
       of_all.resize(r.token.size(), 0);
       for (size_t i = 0; i < d.rows.size(); i++) of_all[static_cast<size_t>(d.rows[i])] = g_gate[i];
       g_gate = of_all;
     }
-    // Of all tokens of the step that pass this layer; of ranks that add up, one adds it.
+    // The balancing losses are a mean over all tokens of the step that this layer processes. One tensor rank adds them.
     const double each = exchanges.mesh.coordinate(Axis::tensor) == 0 ? pass.balance_scale / static_cast<double>(pass.length) : 0;
     const at::Tensor g_logits_WE =
         to_tensor(route_backward(router_input_of<Real>(experts, logits_WE, bias.value, layer, pass), r, g_gate, each),
@@ -213,7 +213,7 @@ at::Tensor ExpertFeedForward::router_backward(const at::Tensor& g_gate_R, const 
     return some ? kernels::gather_rows(g_logits_WE, rows_of_sequences(pass)) : g_logits_WE;
   });
   if (bias.grad.defined() && counts()) {
-    // Above 0 where more came than to the others on average; whole numbers, so that no order of adding up changes it.
+    // Above 0 if the expert got more tokens than the average. Whole numbers, so the order of summing does not matter.
     at::Tensor more = tensor::empty({experts.count}, at::kFloat);
     auto* counted = more.mutable_data_ptr<float>();
     for (int64_t e = 0; e < experts.count; e++)

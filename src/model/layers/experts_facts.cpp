@@ -8,41 +8,42 @@
 namespace megalith {
 namespace {
 
-// How many rows a rank works on.
+// The numbers of rows that a rank works on.
 struct ExpertRows {
-  int64_t R;  // leave the tokens here
-  int64_t H;  // come to the experts here, at most
+  int64_t R;  // rows of this rank's tokens
+  int64_t H;  // rows that the experts of this rank receive, at most
 };
 
 ExpertRows rows_of(const RankSizes& r) {
   const Experts& x = r.s.experts;
   const int64_t ranks = r.mesh.size(Axis::expert), sequences = r.m.sequences, length = r.m.length;
-  // Of the rows of whole sequences, those of the tokens here; at most all that a token can have.
+  // The part of the rows of whole sequences that this rank's tokens can have: at most `most` rows per token.
   const auto here = [&](int64_t rows, int64_t most) { return std::min(rows, r.N * most); };
   const int64_t a_token = x.router == Router::expert_choice ? x.count : x.top_k;
   return {here(most_rows(x, sequences, length), a_token),
           here(most_rows(x, sequences, length, ranks), ranks * std::min(a_token, x.count / ranks))};
 }
 
-// What backward and forward have alive besides what is kept.
+// Adds the memory that backward and forward need besides the kept tensors.
 void add_workspace(HalfFacts& f, const RankSizes& r, const ExpertRows& rows_here, int64_t logits) {
   const Experts& x = r.s.experts;
   const auto [R, H] = rows_here;
   const int64_t e = r.e, N = r.N, C = r.C, ranks = r.mesh.size(Axis::expert);
   const int64_t F = x.ffn / r.mesh.size(Axis::tensor), S = x.shared / r.mesh.size(Axis::tensor), W = r.m.tokens();
-  // A 16-bit product of a weight's gradient, and the terms of the activation's ATen form.
+  // The 16-bit product of a weight gradient, and the temporaries of the activation's ATen form.
   const bool narrow = e < 4;
   const int64_t gradient = narrow ? 6 * F * 2 * C : 0, terms = narrow ? e * H * 9 * F : 0, wide = narrow ? 4 * N * C : 0;
-  // The gradient's rows and the activations'; then the input's rows and their gradients; then what the router and the
-  // shared expert add, beside tokens again or, with ranks, rows on their way back. The router's own lists are of the heap.
+  // First the rows of the gradient and of the activations. Then the rows of the input and of its gradient. Then the
+  // gradients of the router and the shared expert, besides the summed rows or, with ranks, the rows that are sent back. The
+  // lists of the router are on the heap.
   const int64_t rows = e * H * (C + F) + std::max(gradient, terms);
   const int64_t beside = ranks > 1 ? e * (R + H) * C : e * N * C, came = e * (R + (ranks > 1 ? 2 : 1) * N) * C;
   const int64_t routed = e * N * C + 2 * wide + (x.jitter > 0 ? 4 * N * C : 0) + logits;
   const int64_t shared = S > 0 ? e * N * (C + std::max(S * (narrow ? 10 : 1), 2 * C)) : 0;
   const int64_t back = std::max(came, beside + std::max(routed, shared));
-  // On the way: rows as they leave and as they come, or as they came and in the experts' order.
+  // While rows are sent: the sent and the received rows, or the received rows in both orders.
   const int64_t travel = ranks > 1 ? e * (H + std::max(R, H)) * C : 0;
-  // Experts that are borrowed, with their gradients, and one's that comes back.
+  // Borrowed experts with their gradients, and one gradient that is returned.
   const int64_t loans = ranks > 1 ? 2 * C * F * (std::min(kMostShadows, x.count - x.count / ranks) * (e + 4) + 4) : 0;
   f.workspace_bytes = std::max({rows, back - e * H * 2 * F, e * R * C, travel}) + loans + W * x.count * 32;
   f.activation_bytes = f.workspace_bytes;
@@ -67,18 +68,18 @@ HalfFacts experts_facts(const RankSizes& r) {
   f.plain_bytes = logits + e * (H * 2 * F + N * 2 * S);
   f.unpacked_bytes = f.plain_bytes - f.saved_bytes;
   add_workspace(f, r, rows, logits);
-  // The rows' inputs and gradients of both products; the shared expert's.
+  // Inputs and output gradients of both products, for the rows and for the shared expert.
   f.deferred_bytes = f.left_bytes = e * (H * (3 * F + 2 * C) + (S > 0 ? N * (3 * S + 2 * C) : 0));
   f.weight_rows = 2 * (std::max(x.ffn, x.shared) / r.mesh.size(Axis::tensor));
-  // Rows there and back, the activation; what the router reads.
+  // Rows to the experts and back, the activation, and what the router reads.
   f.touched_bytes = e * (R * (4 * C + 4 * F) + N * (3 * C + 4 * S)) + 6 * logits;
   if (ranks > 1) {
-    // There and back: copied over, and into the other order.
+    // Rows sent to the experts and back: copied, and reordered.
     f.touched_bytes += e * R * 8 * C;
     f.expert_bytes = e * R * C / ranks * (ranks - 1);
   }
   f.output = {output_flop, f.touched_bytes / 2};
-  // Logits come together along the context axis.
+  // Logits are gathered along the context axis.
   f.context_bytes = r.mesh.size(Axis::context) > 1 ? 4 * N * width * (r.mesh.size(Axis::context) - 1) : 0;
   return f;
 }

@@ -1,5 +1,4 @@
-// The feed-forward halves of a layer. Only the pre-activation is kept; backward applies the activation again, in the
-// kept tensor's place.
+// The feed-forward halves of a layer. Only the pre-activation is kept. Backward applies the activation again, in place.
 #pragma once
 #include "model/kernels/gelu.h"
 #include "model/layers/linear.h"
@@ -8,19 +7,19 @@
 
 namespace megalith {
 
-// Along the tensor axis each rank has some columns of the wide layer. Input and the gradients that backward takes are of
-// all rows; the output is my share of the rows, and the gradient of the input that backward gives a summand of it, of
-// all rows.
+// Along the tensor axis, each rank has some columns of the wide layer. The input of forward and the gradient that backward
+// takes have all rows. Forward returns this rank's share of the output rows. Backward returns a summand of the input
+// gradient, for all rows.
 struct GeluFeedForward {
   Linear up;
   DeepLinear down;
   kernels::GeluForm form = kernels::GeluForm::tanh;
 
-  // `onto_SC`, where given, is added: a residual.
+  // Adds `onto_SC`, a residual, if it is defined.
   at::Tensor forward(const at::Tensor& x_NC, const Pass&, Tape* tape, const at::Tensor& onto_SC = {}) const;
-  // What forward leaves on the tape, without its result.
+  // Keeps on the tape what forward keeps, without computing the result.
   void recompute(const at::Tensor& x_NC, const Pass&, Tape& tape) const { tape.keep(up.forward(x_NC)); }
-  // `x_NC` is forward's input. Called on a layer's own, which outlives the tape.
+  // `x_NC` is the input of forward. The tape may hold a pointer to this object, so the object must outlive the tape.
   at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Pass&, Tape& tape) const;
 };
 

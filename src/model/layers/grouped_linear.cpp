@@ -20,7 +20,7 @@ std::vector<at::Tensor> views(const std::vector<Weight>& weights, const View& vi
 at::Tensor GroupedLinear::forward(const at::Tensor& x_RI, std::span<const int64_t> begin) const {
   if (!kernels::takes_few_rows(x_RI, weights[0].value))
     return kernels::grouped_product(x_RI, begin, views(weights, [](const Weight& w) { return w.value.t(); }));
-  // Generation: a row's numbers must not depend on its company.
+  // Generation: the results of a row must not depend on the other rows.
   at::Tensor y_RO = tensor::empty({x_RI.size(0), weights[0].value.size(0)}, x_RI.options());
   for (size_t e = 0; e < weights.size(); e++) {
     const int64_t rows = begin[e + 1] - begin[e];

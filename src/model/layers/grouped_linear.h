@@ -6,7 +6,7 @@
 
 namespace megalith {
 
-// One Linear an expert, on rows sorted by expert: expert e's are [begin[e], begin[e + 1]).
+// One Linear for each expert, on rows sorted by expert. The rows of expert e are [begin[e], begin[e + 1]).
 struct GroupedLinear {
   std::vector<Weight> weights;  // [out, in] each
 

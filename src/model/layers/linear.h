@@ -1,4 +1,4 @@
-// y = x W + b with the weight gradient added straight into the flat gradient: nothing is allocated for it.
+// y = x W + b. The weight gradient is added directly to the flat gradient. Only a 16-bit product needs a temporary tensor.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -18,22 +18,23 @@ void add_to_gradient(const Weight& weight, const at::Tensor& amount);
 
 struct Linear {
   Weight weight;
-  Weight bias;  // undefined value: none
+  Weight bias;  // undefined value: no bias
   MatrixOrder order = MatrixOrder::out_in;
 
-  // `onto_NO`, where given, is added: a residual.
+  // Adds `onto_NO`, a residual, if it is defined.
   at::Tensor forward(const at::Tensor& x_NI, const at::Tensor& onto_NO = {}) const;
   at::Tensor input_gradient(const at::Tensor& g_NO) const;
   void add_gradients(const at::Tensor& x_NI, const at::Tensor& g_NO) const;
 };
 
-// A Linear whose input, and so the depth of its product, may be cut over the ranks of the tensor axis. The output is my
-// share of the rows; bias and residual are added to that. (One whose output is cut is a plain Linear on all rows.)
+// A Linear whose input columns may be cut over the ranks of the tensor axis, and with them the depth of its product. Forward
+// returns this rank's share of the output rows, with bias and residual added. (If the output columns are cut, use a plain
+// Linear on all rows.)
 struct DeepLinear : Linear {
   SequenceParallel shares;
 
   at::Tensor forward(const at::Tensor& x_NI, const at::Tensor& onto_SO = {}) const;
-  // Gradients of all rows' output; the bias's gradient is that of my share.
+  // `g_NO` has all rows. The bias gradient counts only this rank's share of the rows.
   void add_gradients(const at::Tensor& x_NI, const at::Tensor& g_NO) const;
 };
 

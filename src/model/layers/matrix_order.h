@@ -1,4 +1,4 @@
-// How a weight matrix lies in memory.
+// The memory order of a weight matrix.
 #pragma once
 
 namespace megalith {

@@ -1,5 +1,5 @@
-// LayerNorm and RMSNorm over the last dimension. Nothing but the input needs keeping: backward normalises again
-// (one pass over memory, small beside the matrix products) and gets the same bits.
+// LayerNorm and RMSNorm over the last dimension. Only the input is kept for backward. Backward normalises again (one pass
+// over memory, cheap compared to the matrix products) and gets the same bits.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -17,7 +17,8 @@ struct LayerNorm {
   Weight weight, bias;
   double eps = 1e-5;
   Normed forward(const at::Tensor& x_NC) const;
-  // Gradient of the input, plus `onto_NC` where given (the residual's share); adds the parameters' gradients.
+  // Returns the gradient of the input, plus `onto_NC` if it is defined (the gradient of the residual). Adds to the gradients
+  // of the parameters.
   at::Tensor backward(const at::Tensor& g_NC, const at::Tensor& x_NC, const Normed& normed,
                       const at::Tensor& onto_NC = {}) const;
 };

@@ -1,5 +1,5 @@
-// Attention over sequences that are cut: keys and values go round the ring of ranks, and each rank's queries look at
-// those that have come while the next ones travel. On the way back their gradients go round with them.
+// Ring attention over sequences that are cut. Keys and values are sent around the ring of ranks. Each rank's queries use
+// those that have arrived while the next ones are sent. In backward, the gradients of keys and values are sent with them.
 
 #include <algorithm>
 #include <limits>
@@ -13,13 +13,13 @@
 namespace megalith {
 namespace {
 
-// A matrix of rows of some positions of each sequence, one head beside the other.
+// A matrix whose rows are some positions of each sequence, with the heads side by side.
 struct Rows {
   const at::Tensor& x_NX;
-  const std::vector<PositionRange>& runs;  // those positions
+  const std::vector<PositionRange>& runs;  // the positions
   int64_t sequences, head_dim;
 
-  // Some heads of one run, as [B, heads, T, D], a view.
+  // Returns some heads of one run, as a view [B, heads, T, D].
   at::Tensor part(size_t run, int64_t first, int64_t heads) const {
     int64_t length = 0, begin = 0;
     for (size_t i = 0; i < runs.size(); i++) {
@@ -33,7 +33,8 @@ struct Rows {
   }
 };
 
-// The part of a whole sight that queries of one run have on keys of another, counted from its first; whether any sees.
+// Cuts a whole sight to the queries of one run and the keys of another. Keys count from the first one of their run. Returns
+// true if any of these queries sees any of these keys.
 bool sight_between(const kernels::Sight& whole, const Pass& pass, PositionRange queries, PositionRange keys,
                    kernels::Sight& out) {
   out = {};
@@ -48,8 +49,8 @@ bool sight_between(const kernels::Sight& whole, const Pass& pass, PositionRange 
   return any;
 }
 
-// Every pair of a run of queries of this rank and a run of keys that have come, where any sees any:
-// work(number of the one, of the other, sight between them, dropout between them).
+// Pairs every run of this rank's queries with every run of the keys that are on this rank now. Calls
+// work(index of the query run, index of the key run, their sight, their dropout) for each pair in which a query sees a key.
 template <class Work>
 void for_each_pair(const kernels::Sight& whole, const Pass& pass, const std::vector<PositionRange>& key_runs,
                    const kernels::ScoreDropout& dropout, const Work& work) {
@@ -64,7 +65,7 @@ void for_each_pair(const kernels::Sight& whole, const Pass& pass, const std::vec
     }
 }
 
-// Log-sum-exp of all runs' queries, one after the other: run i's as [B, H, T].
+// Returns the log-sum-exp of one run as [B, H, T]. `lse` has those of all runs, run by run.
 at::Tensor lse_of(const at::Tensor& lse, const Pass& pass, int64_t heads, size_t run) {
   int64_t begin = 0;
   for (size_t i = 0; i < run; i++) begin += pass.runs[i].size();
@@ -72,7 +73,7 @@ at::Tensor lse_of(const at::Tensor& lse, const Pass& pass, int64_t heads, size_t
   return lse.narrow(0, begin * each, pass.runs[run].size() * each).view({pass.sequences, heads, pass.runs[run].size()});
 }
 
-// Whose keys and values are here in a turn.
+// The keys and values that this rank has in each turn.
 struct Turn {
   Exchange& ring;
   const Pass& pass;
@@ -86,7 +87,7 @@ struct Turn {
     for (const PositionRange& run : runs(turn)) sum += run.size();
     return pass.sequences * sum;
   }
-  // The keys and values of the turn after `turn` begin to come, unless it is the last.
+  // Starts to receive the keys and values of the next turn. Returns false if `turn` is the last.
   bool start_next(int64_t turn, const at::Tensor& kv, at::Tensor& next) const {
     if (turn + 1 == ring.size()) return false;
     next = tensor::empty({rows(turn + 1), kv.size(1)}, kv.options());
@@ -162,7 +163,7 @@ at::Tensor Attention::backward_ring(const at::Tensor& g_NC, const at::Tensor& ou
     }
     if (more) context->finish();
     kv = std::move(next);
-    // After the last turn the gradients are one rank short of home.
+    // Also after the last turn: the gradients then need one more shift to the rank that owns them.
     at::Tensor arriving = tensor::empty({turn.rows(t + 1), g_kv.size(1)}, g_kv.options());
     context->start_shift(g_kv, arriving);
     context->finish();

@@ -18,7 +18,7 @@ Philox stream(const Pass& pass, RandomUse use, int64_t layer) {
 
 uint64_t first_row(const Pass& pass) { return static_cast<uint64_t>(pass.first_sequence * pass.length); }
 
-// Elements [begin, end) of a stream of numbers that come in fours: use(element, number).
+// Calls use(index, number) for elements [begin, end) of a stream of numbers that come in fours. `index` counts from `begin`.
 template <class Four, class Use>
 void for_each_number(uint64_t begin, uint64_t end, const Four& four, const Use& use) {
   auto numbers = four(begin / 4);
@@ -39,7 +39,7 @@ RouterInput<Real> router_input_of(const Experts& experts, const at::Tensor& logi
   in.tokens = logits_NE.size(0);
   in.logits = {logits_NE.const_data_ptr<Real>(), static_cast<size_t>(logits_NE.numel())};
   in.groups = token_groups(experts, pass.sequences, pass.length);
-  in.unlimited = pass.cache != nullptr;  // a sequence that grows has no share yet
+  in.unlimited = pass.cache != nullptr;  // capacities need the length of a sequence, which still grows
   if (bias_E.defined()) {
     const at::Tensor bias = bias_E.to(at::kFloat).contiguous();
     in.bias.assign(bias.const_data_ptr<float>(), bias.const_data_ptr<float>() + bias.numel());
@@ -64,7 +64,7 @@ at::Tensor jittered(const at::Tensor& x_NC, double jitter, int64_t layer, const 
   at::Tensor out = tensor::empty_like(x);
   const Philox random = stream(pass, RandomUse::router_jitter, layer);
   const auto C = static_cast<uint64_t>(x.size(1));
-  Pass all = pass;  // rows of ranks that share them by tensor, too
+  Pass all = pass;  // x has the rows of all ranks of the tensor axis
   all.first_row = 0;
   all.last_row = -1;
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "jittered", [&] {

@@ -31,7 +31,7 @@ at::Tensor ShadowLinear::moved(const at::Tensor& given, int64_t from, int64_t to
                              at::ScalarType type) const {
   Exchange& ranks = *way_.ranks();
   const int64_t me = ranks.rank();
-  const auto cuts = [&](bool any, int64_t other) {  // everything or nothing, for one rank
+  const auto cuts = [&](bool any, int64_t other) {  // one row for rank `other`, or no rows
     std::vector<int64_t> all(static_cast<size_t>(ranks.size()) + 1, 0);
     if (any) std::fill(all.begin() + other + 1, all.end(), 1);
     return all;

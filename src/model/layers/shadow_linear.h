@@ -1,5 +1,5 @@
-// One product of the experts whose rows are computed here: this rank's own and those that it borrows (expert_balance.h). Of
-// a borrowed expert its weights come when this is made, and its gradient goes to its owner when there is one. All ranks
+// One product of the experts that this rank computes: its own and those that it borrows (expert_balance.h). The constructor
+// receives the weights of borrowed experts. `gradients` sends their gradients to the ranks that own them. All ranks must
 // make the same calls.
 #pragma once
 #include <functional>
@@ -11,24 +11,24 @@ namespace megalith {
 
 class ShadowLinear {
  public:
-  // Borrows both.
+  // Borrows both arguments.
   ShadowLinear(const TokenDispatch& way, const GroupedLinear& own);
 
   at::Tensor forward(const at::Tensor& x_HI) const { return here_.forward(x_HI, way_.begin()); }
   at::Tensor input_gradient(const at::Tensor& g_HO) const { return here_.input_gradient(g_HO, way_.begin()); }
-  // Adds what comes of the experts that are lent out, in the order of the shadows; what is left to do is to add what the
-  // experts of this rank have here, which needs nobody.
+  // Sends the gradients of borrowed experts, and adds those received for lent experts, in the order of the shadows. Returns
+  // the rest of the work, which needs no other rank: adding what this rank's own rows give to its own experts.
   std::function<void()> gradients(at::Tensor x_HI, at::Tensor g_HO) const;
 
  private:
-  // From `from` (there `given`) to `to` (there the result, of such a shape); undefined on other ranks.
+  // Sends `given` from rank `from` to rank `to`. Returns it on rank `to`, with this shape. Undefined on all other ranks.
   at::Tensor moved(const at::Tensor& given, int64_t from, int64_t to, at::IntArrayRef shape, at::ScalarType type) const;
-  size_t group_of(int64_t expert) const;  // among those here
+  size_t group_of(int64_t expert) const;  // its index in way_.experts()
 
   const TokenDispatch& way_;
   const GroupedLinear& own_;
   GroupedLinear here_;
-  int64_t own_begin_ = 0;  // of the groups here, where this rank's own begin
+  int64_t own_begin_ = 0;  // index of this rank's first own expert in here_
 };
 
 }  // namespace megalith

@@ -11,7 +11,7 @@
 namespace megalith {
 namespace {
 
-// to[place[n]] += from[n] for all n in order. Threads share the columns, so that every sum has one order.
+// to[place(n)] += from[n] for all n in order. The columns are split over the threads, so every sum has a fixed order.
 template <class Place>
 void add_rows(const at::Tensor& to_XC, const at::Tensor& from_NC, int64_t rows, const Place& place) {
   at::Tensor from = from_NC.to(to_XC.scalar_type()).contiguous();
@@ -29,7 +29,7 @@ void add_rows(const at::Tensor& to_XC, const at::Tensor& from_NC, int64_t rows, 
   });
 }
 
-// Whether all rows of whole sequences are here, at positions that count from 0.
+// True if this rank has all rows of whole sequences, at positions that count from 0.
 bool all_in_order(const Pass& pass) {
   return !pass.document_begin_N.defined() && !pass.cache && pass.runs.empty() && pass.rows() == pass.tokens();
 }

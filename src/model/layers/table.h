@@ -1,4 +1,4 @@
-// Rows of a table by id or position, and the gradient's way back.
+// Looks up rows of a table by id or position, and adds up their gradients.
 #pragma once
 #include <vector>
 
@@ -9,24 +9,24 @@
 
 namespace megalith {
 
-// Gradient of an embedding table. A table that the head shares keeps its rows aside, added up by id in token
-// order as micro-batches come (at most one row a distinct id), until fold: the head's share goes first, whatever
-// the schedule. A table of its own is added to straight away.
+// Gradient of an embedding table. If the head shares the table, `add` keeps rows apart until fold. They are summed by id, in
+// token order, over the micro-batches (at most one row per distinct id). So the head's gradient is added first under every
+// schedule. If the head does not share the table, `add` adds directly to the gradient.
 class TableGradient {
  public:
   explicit TableGradient(bool aside) : aside_(aside) {}
   void add(const Weight& table, const at::Tensor& ids_N, const at::Tensor& g_NC);
-  // Adds what was kept aside, in the order in which ids first came, and forgets it.
+  // Adds the rows that were kept apart, in the order in which their ids first came, and drops them.
   void fold(const Weight& table);
 
  private:
   bool aside_;
-  std::vector<int64_t> ids_;    // distinct, in the order of coming
-  std::vector<int32_t> place_;  // id -> index in ids_, -1 where none
+  std::vector<int64_t> ids_;    // distinct ids, in the order in which they first came
+  std::vector<int32_t> place_;  // id -> index in ids_, or -1
   at::Tensor rows_;             // [capacity, C] in the gradient's type, grown by doubling
 };
 
-// Tokens to rows. Along the tensor axis each rank has some ids: every row comes from the one rank that has its id.
+// Turns token ids into rows. Along the tensor axis, each rank has some ids. A row comes from the one rank that has its id.
 class TokenTable {
  public:
   TokenTable(const ModelShape& shape, const Exchanges& exchanges)
@@ -38,7 +38,7 @@ class TokenTable {
   void backward(const at::Tensor& g_SC, const Pass& pass);
   void fold() { gradient_.fold(weight); }
 
-  Weight weight;  // of the ids that are here
+  Weight weight;  // rows of the ids that this rank has
 
  private:
   SequenceParallel shares_;
@@ -46,7 +46,7 @@ class TokenTable {
   TableGradient gradient_;
 };
 
-// Learned positions: x[n] += table[position of n], and the gradient's way back, for the rows of x that are here.
+// Learned positions: x[n] += table[position of n], and its backward, for the rows of x on this rank.
 void add_positions(const Weight& positions, at::Tensor& x_NC, const Pass& pass);
 void add_position_gradient(const Weight& positions, const at::Tensor& g_NC, const Pass& pass);
 

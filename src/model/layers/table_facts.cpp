@@ -5,8 +5,8 @@
 namespace megalith {
 namespace {
 
-// What dropout copies, the norm again and its gradient, rows in the gradient's type; of a table that is split, all
-// rows of the gradient, and those of the ids here.
+// Workspace: the copy that dropout makes, the recomputed norm and its gradient, and rows in the gradient's type. If the
+// table is split, also all rows of the gradient, and the rows of this rank's ids.
 int64_t workspace(const RankSizes& r, const EmbeddingForm& form) {
   const int64_t copies = (r.s.dropout.embedding > 0 ? 1 : 0) + (form.norm ? 2 : 0);
   const int64_t gathered = r.shares_rows() ? r.e * (r.N + (r.N + r.mesh.size(Axis::tensor) - 1) / r.mesh.size(Axis::tensor)) * r.C : 0;

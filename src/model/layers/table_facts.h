@@ -1,4 +1,4 @@
-// What an embedding costs a micro-batch on one rank: the table of tokens and what is added to its rows.
+// Costs of an embedding for a micro-batch on one rank: the table of tokens and what is added to its rows.
 #pragma once
 #include "families/rank_sizes.h"
 #include "schedule/schedule.h"
@@ -7,7 +7,7 @@ namespace megalith {
 
 struct EmbeddingForm {
   bool learned_positions = false;
-  bool norm = false;  // of the sum
+  bool norm = false;  // the sum is normalised
 };
 
 BlockCosts embedding_facts(const RankSizes& r, const EmbeddingForm& form);

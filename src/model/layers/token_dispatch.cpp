@@ -35,12 +35,12 @@ std::vector<int64_t> inverse(std::span<const int64_t> order) {
   return out;
 }
 
-// Rows of all experts, [rank they come from, expert].
+// The numbers of rows, [rank that they come from, expert].
 class Counts {
  public:
   Counts(Exchange& ranks, std::span<const int64_t> begin) : experts_(std::ssize(begin) - 1) {
     const int64_t size = ranks.size();
-    at::Tensor own = tensor::empty({size, experts_}, at::kLong);  // once for every rank
+    at::Tensor own = tensor::empty({size, experts_}, at::kLong);  // one copy for every rank
     for (int64_t i = 0; i < own.numel(); i++) {
       const auto e = static_cast<size_t>(i % experts_);
       own.mutable_data_ptr<int64_t>()[i] = begin[e + 1] - begin[e];
@@ -51,7 +51,7 @@ class Counts {
     ranks.all_to_all(own, cuts, all_, cuts);
   }
   int64_t of(int64_t rank, int64_t expert) const { return all_.const_data_ptr<int64_t>()[rank * experts_ + expert]; }
-  int64_t before(int64_t rank, int64_t expert) const {  // of the ranks before
+  int64_t before(int64_t rank, int64_t expert) const {  // rows of lower ranks
     int64_t sum = 0;
     for (int64_t r = 0; r < rank; r++) sum += of(r, expert);
     return sum;
@@ -84,7 +84,7 @@ TokenDispatch::TokenDispatch(Exchange* ranks, std::vector<int64_t> begin) : rank
   wanted_.assign(1, 0);
   for (int64_t e = first_own_; e < first_own_ + each; e++) wanted_.push_back(wanted_.back() + all[static_cast<size_t>(e)]);
 
-  // Of an expert's rows, those that come from one rank and are computed by another.
+  // The rows of an expert that come from one rank and are computed by another.
   struct Rows {
     int64_t first, last;
     int64_t count() const { return std::max<int64_t>(last - first, 0); }
@@ -104,14 +104,14 @@ TokenDispatch::TokenDispatch(Exchange* ranks, std::vector<int64_t> begin) : rank
     }
   }
   leaving_.push_back(std::ssize(order_));
-  if (balance_.shadows.empty()) order_.clear();  // as they are sorted
+  if (balance_.shadows.empty()) order_.clear();  // rows are sent in the order in which they are sorted
   place_ = inverse(order_);
 
   std::erase_if(experts_, [&](int64_t e) {
     const std::vector<int64_t>& cuts = balance_.cuts[static_cast<size_t>(e)];
     return e / each != me && cuts[static_cast<size_t>(me)] == cuts[static_cast<size_t>(me) + 1];
   });
-  std::vector<std::vector<int64_t>> arrives(static_cast<size_t>(size));  // [rank][expert of those here]: its first row
+  std::vector<std::vector<int64_t>> arrives(static_cast<size_t>(size));  // [rank][index in experts_]: first row
   int64_t arrived = 0;
   for (int64_t from = 0; from < size; from++) {
     coming_.push_back(arrived);

@@ -1,5 +1,5 @@
-// Rows sorted by expert on their way to the ranks that compute them (expert_balance.h), and back: exactly as many as there
-// are. Without ranks every row stays where it is.
+// Sends rows sorted by expert to the ranks that compute them (expert_balance.h), and the results back, without padding.
+// Without ranks, every row stays where it is.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -15,27 +15,27 @@ namespace megalith {
 
 class TokenDispatch {
  public:
-  // `begin`: of the rows here, by expert of all ranks, and the end. Ranks tell each other how many they have; like every
-  // other call, all of them make it.
+  // `begin`: offsets of this rank's rows, by expert (the experts of all ranks), and the end. Ranks tell each other how many
+  // rows they have. All ranks must construct this together, and make all other calls together.
   TokenDispatch(Exchange* ranks, std::vector<int64_t> begin);
 
   Exchange* ranks() const { return ranks_; }
   const ExpertBalance& balance() const { return balance_; }
-  // Experts whose rows are computed here, rising: this rank's own, of which `first_own` is the first, and borrowed ones.
+  // The experts that this rank computes, rising: its own and those that it borrows. `first_own` is its first own expert.
   std::span<const int64_t> experts() const { return experts_; }
   int64_t first_own() const { return first_own_; }
-  // Of the rows that come, by one of those, and the end. An expert's rows are in the order of the ranks they come from, so
-  // in the order of the step's batch.
+  // Offsets of the rows that this rank computes, by index in `experts()`, and the end. The rows of an expert are in the
+  // order of the ranks that they come from. So they are in the order of the step's batch.
   std::span<const int64_t> begin() const { return begin_; }
-  // Of all rows of the experts that this rank owns, by expert, and the end: without rows one is not needed by anybody.
+  // Offsets of all rows of this rank's own experts, by expert, and the end. No rank needs an expert without rows.
   std::span<const int64_t> wanted() const { return wanted_; }
 
-  // What the caller has to do that needs none of the rows, and none of the ranks along this axis: done while they travel.
+  // Work of the caller that runs while rows are sent. It must not need these rows, or other ranks along this axis.
   using Meanwhile = std::function<void()>;
-  // The tokens' rows of x to where they are computed; or a number a row.
+  // Sends the tokens' rows of x, or one number per row, to the ranks that compute them.
   at::Tensor dispatch(const at::Tensor& x_NC, std::span<const int64_t> token, const Meanwhile& meanwhile = {}) const;
   at::Tensor dispatch(const at::Tensor& numbers_R) const;
-  // What became of them back to where they came from. Rows add up by token, as in kernels::sum_rows.
+  // Sends results back to the ranks that the rows came from. Rows are summed by token, as in kernels::sum_rows.
   at::Tensor combine(at::Tensor rows_HC, std::span<const int64_t> token_begin, std::span<const int64_t> token_rows,
                   const at::Tensor& onto_NC = {}, const Meanwhile& meanwhile = {}) const;
   at::Tensor combine(const at::Tensor& numbers_H) const;
@@ -52,9 +52,9 @@ class TokenDispatch {
   std::vector<int64_t> experts_;
   int64_t first_own_ = 0;
   std::vector<int64_t> wanted_;
-  std::vector<int64_t> leaving_, coming_;     // cuts by rank
-  std::vector<int64_t> order_, place_;        // of the rows here: the order in which they leave, and each one's place in it
-  std::vector<int64_t> by_expert_, by_rank_;  // of the rows that come: from the order of arrival to begin's, and back
+  std::vector<int64_t> leaving_, coming_;     // cuts of the sent and the received rows, by rank
+  std::vector<int64_t> order_, place_;        // order in which this rank's rows are sent, and its inverse
+  std::vector<int64_t> by_expert_, by_rank_;  // order of received rows as in begin(), and its inverse
 };
 
 }  // namespace megalith

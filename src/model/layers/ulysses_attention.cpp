@@ -1,5 +1,5 @@
-// Attention over sequences that are cut, by turning the cut: all ranks send each other heads for positions, so that each
-// has some heads of whole sequences, and back.
+// Ulysses attention over sequences that are cut. An all-to-all exchanges positions for heads, so that each rank has some
+// heads of whole sequences. Another all-to-all undoes this.
 
 #include "model/layers/attention.h"
 
@@ -9,8 +9,8 @@
 namespace megalith {
 namespace {
 
-// Between rows of some positions with all heads, and rows of all positions with some heads. `groups`: how many heads lie
-// side by side in the first form, each group of which is cut (q, k, v).
+// Converts between rows of some positions with all heads, and rows of all positions with some heads. `groups`: the numbers
+// of heads that are side by side in the first form (q, k, v). Each group is cut.
 class Turning {
  public:
   Turning(Exchange& ranks, const Pass& pass, std::vector<int64_t> groups, int64_t head_dim)
@@ -62,12 +62,12 @@ class Turning {
   }
 
  private:
-  // What goes to or comes from rank r, as [B, length, heads, D].
+  // The part that is sent to rank r or received from it, as [B, length, heads, D].
   at::Tensor piece(const at::Tensor& flat, const std::vector<int64_t>& cuts, int64_t r, int64_t length) const {
     const auto at = static_cast<size_t>(r);
     return flat.narrow(0, cuts[at], cuts[at + 1] - cuts[at]).view({pass_.sequences, length, heads_, head_dim_});
   }
-  // The heads of x that rank r has, group by group, and where they begin among all of its heads.
+  // Calls work(view, first, heads) for the heads of x that rank r has, group by group. `first` counts among its heads.
   template <class Work>
   void for_heads_of(int64_t r, const at::Tensor& x, const Work& work) const {
     int64_t group_begin = 0, first = 0;
@@ -78,7 +78,7 @@ class Turning {
       first += heads;
     }
   }
-  // The positions of whole sequences that rank r holds, run by run, and where they begin among all of its positions.
+  // Calls work(view, first, count) for the positions that rank r holds, run by run. `first` counts among its positions.
   template <class Work>
   void for_runs_of(int64_t r, const at::Tensor& whole, const Work& work) const {
     int64_t first = 0;
@@ -95,7 +95,7 @@ class Turning {
   std::vector<int64_t> cuts_here_{0}, cuts_whole_{0};  // elements by rank: this rank's positions, each rank's positions
 };
 
-// What a rank does between the exchanges: some heads, whole sequences.
+// The attention that a rank computes between the exchanges: some heads, whole sequences.
 Attention some_heads(const Attention& all) {
   Attention some = all;
   const int64_t n = all.context->size();
@@ -119,7 +119,7 @@ at::Tensor Attention::forward_ulysses(at::Tensor qkv_NX, const Pass& pass, Tape*
   at::Tensor o_heads = some_heads(*this).forward(std::move(qkv_heads), whole_sequences(pass), tape);
   at::Tensor output_NC = Turning(*context, pass, {heads}, head_dim).to_rows(o_heads);
   if (tape) {
-    tape->take();  // in the other form
+    tape->take();  // the output in the other form
     tape->keep(output_NC);
   }
   return output_NC;

@@ -37,7 +37,7 @@ LossSums VocabularyLoss::run(const at::Tensor& x_RC, const at::Tensor& targets_R
   const int64_t rows = x_RC.size(0), all_ids = vocab ? vocab : table.value.size(0);
   const int64_t chunk = std::min(rows, vocabulary_chunk_rows(all_ids, x_RC.size(1)));
   const auto loss_type = c10::promoteTypes(x_RC.scalar_type(), at::kFloat);
-  const bool wide = x_RC.scalar_type() == loss_type;  // else logits are computed in 16 bits, losses in 32
+  const bool wide = x_RC.scalar_type() == loss_type;  // else logits are computed in 16 bits, losses in float32
   at::Tensor buffer = tensor::empty({chunk, table.value.size(0)}, x_RC.options());
   at::Tensor losses = tensor::empty({chunk}, x_RC.options().dtype(loss_type));
   if (each_R) *each_R = tensor::empty({rows}, losses.options());

@@ -1,5 +1,5 @@
 // Loss over the vocabulary in chunks of rows: logits, softmax, gradient of input and table, chunk by chunk. Along the
-// tensor axis each rank has some columns of the logits; per row they exchange three numbers.
+// tensor axis, each rank has some columns of the logits. The ranks exchange three numbers per row.
 #pragma once
 #include "model/block.h"
 #include "model/layers/sequence_parallel.h"
@@ -8,41 +8,43 @@ namespace megalith {
 
 struct VocabularyLoss {
   Weight table;  // [V, C]
-  Weight bias;   // [V]; undefined value: none
-  Exchange* ranks = nullptr;  // which have the rest of the vocabulary
-  int64_t vocab = 0;          // all of it; 0: the table's
-  int64_t first_id = 0;       // of those here
+  Weight bias;   // [V]; undefined value: no bias
+  Exchange* ranks = nullptr;  // the ranks that share the vocabulary
+  int64_t vocab = 0;          // size of the whole vocabulary; 0: rows of the table
+  int64_t first_id = 0;       // first id on this rank
 
-  // Rows of x_RC against targets_R. With gradient: gx_RC receives its gradient (scaled; where there are ranks, a summand
-  // of it), the table's and the bias's are added. `each_R`, where given, becomes every row's loss.
+  // Computes the loss of rows x_RC with targets_R. `each_R`, if not null, receives the loss of every row. If gx_RC is not
+  // null, it receives the scaled gradient of x (with ranks, a summand of it). The gradients of table and bias are then
+  // added.
   LossSums run(const at::Tensor& x_RC, const at::Tensor& targets_R, double scale, at::Tensor* gx_RC,
                at::Tensor* each_R) const;
   at::Tensor logits(const at::Tensor& x_RC) const;
 
  private:
-  // Losses of a chunk; with gradient, logits become their gradient.
+  // Computes the losses of a chunk. With `gradient`, replaces the logits with their gradient.
   void chunk_loss(at::Tensor& logits_nV, const at::Tensor& targets_n, at::Tensor& loss_n, bool gradient,
                   double scale) const;
 };
 
 VocabularyLoss vocabulary_loss_of(const ModelShape& shape, const Exchanges& exchanges);
 
-// The rows that have a target, and the way between them and all rows. Ranks that share the rows have their own of them;
-// all rows with a target meet for the vocabulary.
+// The rows that have a target, and how to select them and put them back. If ranks share the rows, each rank selects from its
+// own rows. The rows with a target of all ranks are gathered for the vocabulary.
 struct TargetRows {
-  at::Tensor index;    // of the rows here; undefined when every row has a target
-  at::Tensor targets;  // of all ranks' rows
+  at::Tensor index;    // this rank's rows with a target; undefined if every row has a target
+  at::Tensor targets;  // of all ranks' rows with a target
   Exchange* ranks = nullptr;
-  std::vector<int64_t> cuts;  // of the targets, by rank
-  at::Tensor all_index;       // of all ranks' rows; undefined when every row has a target
-  int64_t all_rows = 0;       // with and without target
+  std::vector<int64_t> cuts;  // offsets of the targets, by rank
+  at::Tensor all_index;       // all ranks' rows with a target; undefined if every row has a target
+  int64_t all_rows = 0;       // all ranks' rows, with and without target
 
   at::Tensor select(const at::Tensor& x_NC) const;
   at::Tensor gather(const at::Tensor& x_RC) const { return gather_rows(ranks, x_RC, cuts); }
   at::Tensor sum(const at::Tensor& g_RC) const { return sum_rows(ranks, g_RC, cuts); }
-  // g_RC at its rows, zeros elsewhere; shaped like x_NC.
+  // Returns a tensor like like_NC with the rows of g_RC in their places, and zeros elsewhere.
   at::Tensor scatter(const at::Tensor& g_RC, const at::Tensor& like_NC) const;
-  // Loss without gradient of transform(selected rows); `each_N`, where given, receives every position's loss.
+  // Computes the loss of transform(selected rows), without gradient. `each_N`, if not null, receives the loss of every
+  // position.
   template <class Transform>
   LossSums loss(const VocabularyLoss& output, const at::Tensor& x_NC, at::Tensor* each_N, const Transform& transform) const {
     at::Tensor each_R;
@@ -52,7 +54,7 @@ struct TargetRows {
   }
 
  private:
-  at::Tensor spread(const at::Tensor& each_R) const;  // all ranks' rows among all
+  at::Tensor spread(const at::Tensor& each_R) const;  // puts losses of rows with a target among all rows
 };
 TargetRows target_rows(const at::Tensor& targets_N, Exchange* ranks = nullptr);
 

@@ -5,8 +5,8 @@
 namespace megalith {
 
 int64_t vocabulary_chunk_rows(int64_t vocab, int64_t hidden) {
-  // Every chunk reads the table twice and its gradient once, so chunks are large: 48 MiB of logits in float32, or two
-  // thirds of the table's own size where that is more.
+  // Every chunk reads the table twice and its gradient once, so chunks are large: 48 MiB of float32 logits, or two thirds of
+  // the size of the table if that is more.
   constexpr int64_t kElements = int64_t{12} << 20;
   const int64_t rows = std::max(kElements / vocab, std::min<int64_t>(512, hidden * 2 / 3));
   return std::clamp<int64_t>(rows / 16 * 16, 32, 1024);
@@ -24,12 +24,12 @@ BlockCosts head_facts(const RankSizes& r, const HeadForm& form) {
   f.forward.touched_bytes = e * (rows * 2 * V + mine * 6 * C);
   f.backward.touched_bytes = e * (rows * 2 * V + mine * 8 * C);
   f.output_bytes = 0;
-  // Around a chunk of logits: the rows selected (where not all are), normed and their gradient; the transform; where
-  // rows are shared, all rows normed and of a summand of their gradient.
+  // Besides a chunk of logits: the selected rows (if some have no target), the normed rows and their gradient, and the
+  // transform. If rows are shared, also all normed rows, and all rows of a summand of their gradient.
   const int64_t around = (rows < N ? 3 : 2) + (form.transform ? 2 : 0);
   const int64_t gathered = r.shares_rows() ? 2 * rows : 0;
   const int64_t logits = (e < 4 ? e + 4 : e) * chunk * V + r.product_bytes(V, C);
-  // All but the end happens before the outgoing gradient, [S, C], is there.
+  // The outgoing gradient, [S, C], is allocated only at the end.
   const int64_t at_logits = logits + e * (gathered + (around - (gathered ? 1 : 0)) * mine - S) * C;
   const int64_t at_end = e * (gathered + (around + (form.transform ? 3 : 1)) * mine) * C;
   f.workspace_bytes = std::max(at_logits, at_end) + 4 * chunk;

@@ -1,11 +1,11 @@
-// What a head costs a micro-batch on one rank: the loss over the vocabulary and what comes before it.
+// Costs of a head for a micro-batch on one rank: the loss over the vocabulary and what comes before it.
 #pragma once
 #include "families/rank_sizes.h"
 #include "schedule/schedule.h"
 
 namespace megalith {
 
-// Rows of logits that exist at a time. They follow from the model alone, so that results do not depend on the memory
+// Returns how many rows of logits exist at a time. It depends only on the model, so results do not depend on the memory
 // budget.
 int64_t vocabulary_chunk_rows(int64_t vocab, int64_t hidden);
 
