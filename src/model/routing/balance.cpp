@@ -6,7 +6,7 @@
 namespace megalith {
 namespace {
 
-// Variance over squared mean; adds its derivatives.
+// Returns variance / mean², and writes its derivatives to `by_value`.
 template <class Real>
 Real variation(const std::vector<Real>& values, std::vector<Real>& by_value) {
   const Real n = static_cast<Real>(values.size());
@@ -25,7 +25,7 @@ template <class Real>
 Threshold<Real> threshold(const RouterInput<Real>& in, const Choice<Real>& c, int64_t token, int32_t expert) {
   const int64_t E = in.experts->count, k = in.experts->top_k;
   const int32_t* chosen = c.expert.data() + token * c.chosen;
-  // The k-th largest of the others: one that was chosen beats the first that was not.
+  // The k-th largest logit of the other experts. For a chosen expert that is the first one that was not chosen.
   const bool taken = std::find(chosen, chosen + k, expert) != chosen + k;
   const int32_t rival = chosen[taken ? k : k - 1];
   const Real plain = in.logits[static_cast<size_t>(token * in.width() + expert)];

@@ -1,9 +1,9 @@
-// Losses that keep experts busy alike, of one group of tokens.
+// Losses that balance the load of the experts, for one group of tokens.
 //
-//   softmax, switch, gshard   experts * sum over experts of (choices a token) * (mean softmax); of switch and gshard first
-//                             choices alone count
+//   softmax, switch, gshard   experts * sum over experts of (choices a token) * (mean softmax); switch and gshard count
+//                             only first choices
 //   noisy, with noise         squared coefficients of variation of importance (sums of gates) and of load (sums of the
-//                             probabilities of being chosen, were the token's noise for that expert drawn again)
+//                             probabilities that a token would choose the expert if its noise for it were drawn again)
 #pragma once
 #include "model/routing/choice.h"
 
@@ -14,12 +14,12 @@ struct Balance {
   Balance(const RouterInput<Real>& in, const Choice<Real>& choice, const TokenGroup& group);
 
   Real loss = 0;
-  // What the loss moves by with a token's weight, gate, and probability of being chosen, by expert.
+  // By expert: derivatives of the loss by a token's weight, by its gate, and by its probability of choosing the expert.
   std::vector<Real> by_weight, by_gate, by_load;
 };
 
-// Of noisy: a token's probability of choosing `expert`, as a normal's distribution function at this argument, and whose
-// logit it is compared with.
+// Noisy router: a token chooses `expert` with the probability Φ(argument), where Φ is the normal distribution function.
+// `argument` compares the logit of `expert` with that of `rival`.
 template <class Real>
 struct Threshold {
   Real argument = 0;

@@ -13,7 +13,7 @@ Real softplus(Real x) {
   return std::max(x, Real(0)) + std::log1p(std::exp(-std::abs(x)));
 }
 
-// Probabilities of one token; the log-sum-exp.
+// Writes the probabilities of one token, and returns the log-sum-exp of its logits.
 template <class Real>
 Real softmax(const Real* logits, Real* out, int64_t n) {
   const Real largest = *std::max_element(logits, logits + n);
@@ -23,7 +23,7 @@ Real softmax(const Real* logits, Real* out, int64_t n) {
   return largest + std::log(sum);
 }
 
-// The `count` largest, of equals the first; some whatever the numbers are, also where they are none.
+// Writes the `count` largest, among equals the first. Always finds `count` different ones, even if keys are not numbers.
 template <class Key>
 void largest(const Key& key, int64_t n, int64_t count, int32_t* out) {
   for (int64_t j = 0; j < count; j++) {
@@ -63,7 +63,7 @@ void pick(const RouterInput<Real>& in, int64_t token, Choice<Real>& c) {
   const int64_t E = in.experts->count, k = in.experts->top_k;
   const Real *weight = c.weight.data() + token * E, *logits = c.logits(in).data() + token * E;
   int32_t* chosen = c.expert.data() + token * c.chosen;
-  // By logits, which tell apart what is 0 as a weight.
+  // Chooses by logits: different logits may have the same weight 0.
   if (in.experts->router == Router::sigmoid)
     largest([&](int32_t e) { return weight[e] + static_cast<Real>(in.bias[static_cast<size_t>(e)]); }, E, c.chosen, chosen);
   else

@@ -1,4 +1,4 @@
-// What every token wants: the weight of each expert for it, and the experts it chooses.
+// The choice of every token: the weight of each expert for it, and the experts that it chooses.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -9,13 +9,13 @@ namespace megalith {
 
 template <class Real>
 struct Choice {
-  std::vector<Real> logit;       // [tokens, experts]: noisy: with noise; else empty, as they came
-  std::vector<Real> spread;      // [tokens, experts]: noisy: deviation of its noise
+  std::vector<Real> logit;       // [tokens, experts]: only noisy: with noise; else empty
+  std::vector<Real> spread;      // [tokens, experts]: only noisy: standard deviation of the noise
   std::vector<Real> weight;      // [tokens, experts]: softmax or sigmoid
   std::vector<Real> log_sum;     // [tokens]: log-sum-exp of the logits
-  std::vector<int32_t> expert;   // [tokens, chosen]: the largest first
-  std::vector<Real> gate;        // [tokens, top_k]: weights as the experts' results get them
-  int64_t chosen = 0;            // top_k; noisy: one more, the first that was not taken; expert choice: none
+  std::vector<int32_t> expert;   // [tokens, chosen]: largest logit (sigmoid: weight plus bias) first
+  std::vector<Real> gate;        // [tokens, top_k]: factors of the experts' results
+  int64_t chosen = 0;            // top_k; noisy: one more, the first expert that is not taken; expert choice: 0
 
   std::span<const Real> logits(const RouterInput<Real>& in) const { return logit.empty() ? in.logits : logit; }
 };
@@ -23,11 +23,12 @@ struct Choice {
 template <class Real>
 Choice<Real> choose(const RouterInput<Real>& in);
 
-// Whether weights are shares of those that were chosen. Their sum is then at least this much more than nothing.
+// True if gates are the weights divided by the sum of the chosen weights. The sigmoid router adds kLeastSum to this sum, so
+// that it is never 0.
 bool shares_gates(const Experts& experts);
 inline constexpr double kLeastSum = 1e-20;
 
-// Shazeer's noise never vanishes, as loads are divided by its size.
+// Smallest standard deviation of the noisy router's noise. It is never 0, because loads are divided by it.
 inline constexpr double kLeastSpread = 1e-2;
 
 }  // namespace megalith

@@ -1,5 +1,5 @@
-// Which tokens of a micro-batch share the experts' capacities and are balanced against each other. Groups follow from
-// the data alone, so that no layout and no cut into micro-batches changes what is dropped.
+// Groups of tokens of a micro-batch that share the experts' capacities and a balancing loss. Groups depend only on the data.
+// So no layout and no cut into micro-batches changes which choices are dropped.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -14,19 +14,20 @@ struct TokenGroup {
   int64_t row(int64_t i) const { return first + i * stride; }
 };
 
-// Of `sequences` whole sequences of `length` tokens, row after row. Where a sequence is no multiple of a group, its last
-// one is smaller.
+// Returns the groups of `sequences` whole sequences of `length` tokens, stored row after row. If the length is not a
+// multiple of the group size, the last group of a sequence is smaller.
 std::vector<TokenGroup> token_groups(const Experts& experts, int64_t sequences, int64_t length);
 
-// Logits of a token: one an expert; noisy has as many again, for the size of its noise.
+// Returns the number of logits of a token: one per expert. Noisy has twice as many: the second half is for the size of the
+// noise.
 inline int64_t router_width(const Experts& experts) {
   return experts.router == Router::noisy ? 2 * experts.count : experts.count;
 }
 
-// Tokens of a group that an expert takes at most.
+// Returns how many of the `tokens` of a group an expert takes at most.
 int64_t room(const Experts& experts, double capacity, int64_t tokens);
-// Rows of all experts together at most: the same however uneven their loads are. Where experts are spread over ranks with
-// as many sequences each: rows that come to one of them at most, when all tokens want its experts.
+// Returns an upper bound of the rows of all experts together, for any load. With several `ranks`, experts are spread over
+// ranks with `sequences` sequences each. Then this is an upper bound of the rows that one rank receives.
 int64_t most_rows(const Experts& experts, int64_t sequences, int64_t length, int64_t ranks = 1);
 
 }  // namespace megalith

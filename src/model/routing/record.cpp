@@ -5,7 +5,7 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kPlain = 6;  // besides loads
+constexpr int64_t kPlain = 6;  // numbers of a layer besides its loads
 
 }  // namespace
 

@@ -30,7 +30,7 @@ void take_chosen(const RouterInput<Real>& in, const Choice<Real>& c, const Token
     }
 }
 
-// Every expert those that want it most, of equals the first.
+// Every expert takes the tokens with the largest weight for it, among equals the first.
 template <class Real>
 void take_by_expert(const RouterInput<Real>& in, const Choice<Real>& c, const TokenGroup& group,
                     std::vector<uint8_t>& taken) {
@@ -41,7 +41,7 @@ void take_by_expert(const RouterInput<Real>& in, const Choice<Real>& c, const To
     std::iota(order.begin(), order.end(), 0);
     auto weight = [&](int64_t i) {
       const Real w = c.weight[static_cast<size_t>(group.row(i) * x.count + e)];
-      return w == w ? w : Real(-1);  // an order also of what is no number
+      return w == w ? w : Real(-1);  // NaN comes last, so that the order is defined
     };
     std::partial_sort(order.begin(), order.begin() + takes, order.end(), [&](int64_t a, int64_t b) {
       const Real wa = weight(a), wb = weight(b);
@@ -52,7 +52,7 @@ void take_by_expert(const RouterInput<Real>& in, const Choice<Real>& c, const To
   }
 }
 
-// [tokens, experts]: who passes whom.
+// Returns [tokens, experts]: 1 if the token goes to the expert.
 template <class Real>
 std::vector<uint8_t> take(const RouterInput<Real>& in, const Choice<Real>& c) {
   std::vector<uint8_t> taken(static_cast<size_t>(in.tokens * in.experts->count), 0);
@@ -74,7 +74,7 @@ Real gate_of(const RouterInput<Real>& in, const Choice<Real>& c, int64_t token, 
   return c.gate[static_cast<size_t>(token * k + (std::find(chosen, chosen + k, expert) - chosen))];
 }
 
-// Rows in the order of the experts, and each token's among them.
+// Sorts the rows by expert, and lists the rows of each token.
 template <class Real>
 void sort_rows(const RouterInput<Real>& in, const Choice<Real>& c, const std::vector<uint8_t>& taken, Routing<Real>& out) {
   const int64_t E = in.experts->count;
@@ -121,7 +121,7 @@ void count_loads(const RouterInput<Real>& in, const Choice<Real>& c, Routing<Rea
     out.dropped += out.token_begin[static_cast<size_t>(token) + 1] == out.token_begin[static_cast<size_t>(token)];
 }
 
-// Near log(experts): routers cannot tell their experts apart; near 0: they are sure.
+// Near log(experts), the router gives all experts the same weight. Near 0, it is sure of one.
 template <class Real>
 double entropy_of(const RouterInput<Real>& in, const Choice<Real>& c) {
   const int64_t E = in.experts->count;

@@ -1,5 +1,5 @@
-// Routers as functions of logits: which token passes which expert with what weight, the losses that keep experts busy
-// alike, and the gradients of both. Random numbers come in from outside, so that a router is a function and nothing else.
+// Routers as pure functions of logits. A router decides which experts process a token and with which weights, and computes
+// the balancing losses and all gradients. Random numbers are arguments.
 //
 //   softmax        the k largest; weights softmax, over the k chosen or over all (Mixtral, Qwen2-MoE)
 //   noisy          the k largest after normal noise of learned size; weights softmax over those (Shazeer et al. 2017)
@@ -8,8 +8,9 @@
 //   expert_choice  every expert takes the tokens that want it most; weight softmax (Zhou et al. 2022)
 //   sigmoid        the k largest sigmoids after a bias is added; weights sigmoids, over their sum (DeepSeek-V3)
 //
-// Of equals, the first comes first. In a group an expert takes at most ceil(capacity * k * tokens / experts): first
-// choices in the order of the tokens, then second ones, and so on; weights of what is dropped are not given to others.
+// Among equals, the first wins. An expert takes at most ceil(capacity * k * tokens / experts) tokens of a group. It takes
+// first choices in the order of the tokens, then second choices, and so on. The weight of a dropped choice is lost: it does
+// not go to other experts.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -24,37 +25,38 @@ template <class Real>
 struct RouterInput {
   const Experts* experts = nullptr;
   int64_t tokens = 0;
-  std::span<const Real> logits;       // [tokens, width]: of every expert; noisy: then what its noise is the softplus of
-  std::vector<TokenGroup> groups;     // every token is in one
+  std::span<const Real> logits;       // [tokens, width]: one per expert; noisy: then one per expert for its noise
+  std::vector<TokenGroup> groups;     // every token is in exactly one
   std::vector<float> bias;            // sigmoid: by expert
-  std::vector<float> noise;           // noisy: [tokens, experts] standard normals; empty: there is none
+  std::vector<float> noise;           // noisy: [tokens, experts] standard normals; empty: no noise
   std::vector<float> lots;            // gshard: [tokens] in [0, 1); empty: second experts are always taken
-  bool unlimited = false;             // capacities are not looked at
+  bool unlimited = false;             // ignores capacities
 
   int64_t width() const { return router_width(*experts); }
 };
 
-// Rows of the experts' work: those of the first expert, then of the second, ..., each expert's in the order of the tokens.
+// The rows that the experts compute: those of the first expert, then those of the second, and so on. The rows of an expert
+// are in the order of the tokens.
 template <class Real>
 struct Routing {
-  std::vector<int64_t> begin;         // by expert, and the end: its rows are [begin[e], begin[e + 1])
+  std::vector<int64_t> begin;         // experts + 1 offsets: the rows of expert e are [begin[e], begin[e + 1])
   std::vector<int64_t> token;         // by row
   std::vector<Real> gate;             // by row: weight of its result
-  std::vector<int64_t> token_begin;   // by token, and the end: its rows are token_rows[token_begin[t]], ...
-  std::vector<int64_t> token_rows;    // rising
-  // Sums over the tokens: a group's balancing loss counts as often as it has tokens.
+  std::vector<int64_t> token_begin;   // tokens + 1 offsets into token_rows
+  std::vector<int64_t> token_rows;    // the rows of token t are [token_begin[t], token_begin[t + 1]) of this, rising
+  // Losses, summed over the tokens: the balancing loss of a group is multiplied by its number of tokens.
   double aux = 0, z = 0;
-  double entropy = 0;                 // of the shares that a token's weights are of their sum, in nats
-  std::vector<int64_t> load;          // by expert: how many chose it
-  int64_t dropped = 0;                // choices that found no room, or whose lot said no
+  double entropy = 0;                 // of a token's weights, divided by their sum; summed over the tokens, in nats
+  std::vector<int64_t> load;          // by expert: how many tokens chose it
+  int64_t dropped = 0;                // choices beyond the capacity or not drawn; expert choice: tokens without expert
   int64_t rows() const { return static_cast<int64_t>(token.size()); }
 };
 
 template <class Real>
 Routing<Real> route(const RouterInput<Real>& in);
 
-// Gradient of the logits, [tokens, width], from that of the rows' gates; `loss_scale` times what aux_loss and z_loss say
-// of the sums above is added.
+// Returns the gradient of the logits, [tokens, width], from the gradient of the rows' gates. Adds the gradient of
+// `loss_scale` * (aux_loss * aux + z_loss * z).
 template <class Real>
 std::vector<Real> route_backward(const RouterInput<Real>& in, const Routing<Real>& routing, std::span<const Real> g_gate,
                                  double loss_scale);

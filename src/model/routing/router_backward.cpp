@@ -9,7 +9,7 @@
 namespace megalith {
 namespace {
 
-// From the gates' gradients to the weights'.
+// Adds to the gradients of the weights, from the gradients of the gates.
 template <class Real>
 void gates_back(const RouterInput<Real>& in, const Choice<Real>& c, int64_t token, const Real* g_gate, Real* g_weight) {
   const Experts& x = *in.experts;
@@ -31,7 +31,7 @@ void gates_back(const RouterInput<Real>& in, const Choice<Real>& c, int64_t toke
   for (int64_t j = 0; j < x.top_k; j++) g_weight[chosen[j]] += (g_gate[chosen[j]] - mean) / sum;
 }
 
-// From the weights' gradients to the logits' of one token; `g_logit` [width] starts empty.
+// Writes the gradients of the logits of one token, from those of the weights. Leaves noise columns of `g_logit` unchanged.
 template <class Real>
 void weights_back(const RouterInput<Real>& in, const Choice<Real>& c, int64_t token, const Real* g_weight, double z_scale,
                   Real* g_logit) {
@@ -47,7 +47,7 @@ void weights_back(const RouterInput<Real>& in, const Choice<Real>& c, int64_t to
   for (int64_t e = 0; e < E; e++) g_logit[e] = weight[e] * (g_weight[e] - mean + z);
 }
 
-// Noisy: through the probabilities of being chosen and the noise to both halves of the logits.
+// Noisy router: carries gradients through the choice probabilities and the noise to both halves of the logits.
 template <class Real>
 void noise_back(const RouterInput<Real>& in, const Choice<Real>& c, int64_t token, const std::vector<Real>& by_load,
                 Real scale, Real* g_logit) {
