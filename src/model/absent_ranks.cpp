@@ -16,7 +16,7 @@ void AbsentRanks::all_gather(at::Tensor& whole, std::span<const int64_t> cuts) {
     if (r != rank_) slice_of_rank(whole, cuts, r).zero_();
 }
 
-// Every rank sends what this rank sends to itself.
+// Acts as if every rank sent what this rank sends to itself. A slice of another size receives zeros.
 void AbsentRanks::all_to_all(const at::Tensor& send, std::span<const int64_t> send_cuts, at::Tensor& receive,
                              std::span<const int64_t> receive_cuts) {
   receive.zero_();

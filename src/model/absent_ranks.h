@@ -1,5 +1,5 @@
-// An exchange of a rank that runs alone: nothing arrives. What it would receive are zeros, or what it sends to itself. So one
-// process can run, measure and test a rank's part of a block. Times and memory are those of the rank without its messages.
+// An exchange for a rank that runs alone. No messages arrive: the rank receives zeros, or copies of what it sends to itself.
+// With it, one process can run, measure and test one rank's part of a block. Times and memory then exclude the messages.
 #pragma once
 #include "model/exchange.h"
 

@@ -1,5 +1,5 @@
-// A block computes on views of flat buffers that the engine owns. It knows nothing of schedules or disks, and of other
-// ranks only those that it shares its work with.
+// A block computes on views of flat buffers that the engine owns. It knows nothing about schedules or disks. The only other
+// ranks that it knows are those that share its work.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -25,22 +25,23 @@ class Block {
   // float32 (undefined when not training). The tensors are borrowed views; bind again when the buffers move.
   void bind(const at::Tensor& values, const at::Tensor& gradients);
 
-  // Activation in, activation out, both [pass.rows(), hidden]. With a tape, leaves there what backward needs.
+  // Takes and returns an activation, both [pass.rows(), hidden]. If `tape` is not null, keeps there what backward needs.
   virtual at::Tensor forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape) = 0;
-  // Forward again, for the tape alone: what only the output needs is left out. From the input, or, where the tape has
-  // what a layer's attention half kept (the input first, the heads' output last), from that.
+  // Runs forward again, only to fill the tape. Skips the work that only the output needs. Starts from the input.
+  // If the tape holds what a layer's attention half kept (first the input, last the heads' output), starts from that.
   virtual void recompute(const at::Tensor& x_NC, const Pass& pass, Tape& tape) { forward(x_NC, pass, &tape); }
-  // Gradient of the output in, of the input out; adds the parameters' gradients.
+  // Takes the gradient of the output and returns the gradient of the input. Adds to the gradients of the parameters.
   virtual at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape& tape) = 0;
 
   const BlockSpec& spec() const { return spec_; }
-  // Parameters that this block does not have are another's, which outlives it and is bound first: gradients add up there.
+  // Makes `owner` provide the parameters that this block does not have. Their gradients add up in the buffer of `owner`.
+  // `owner` must outlive this block and must be bound first.
   void use_weights_of(const Block& owner) { owner_ = &owner; }
 
  protected:
-  // The parameter whose name ends so, as a view.
+  // Returns the parameter whose name ends with `suffix`, as a view.
   Weight weight(const std::string& suffix) const;
-  // Several parameters that join each other in the flat buffer, as one: rows added up.
+  // Returns neighbouring parameters of the flat buffer, from the first to the last, as one view with the rows of all.
   Weight joined(const std::string& first_suffix, const std::string& last_suffix) const;
   virtual void bind_weights() = 0;  // takes weight(...) views after bind
 
@@ -53,36 +54,36 @@ class Block {
   const Block* owner_ = nullptr;
 };
 
-// The first block: ids to activations. Keeps its share of a tied table's gradient aside, as rows by id, until
-// fold: the head's share is added first, whatever the schedule.
+// The first block: turns token ids into activations. With a tied table it keeps its own gradient apart, as rows by id,
+// until fold. So the gradient of the head is added first under every schedule.
 class EmbeddingBlock : public Block {
  public:
   using Block::Block;
-  virtual Weight table() const = 0;  // [vocab, hidden]; what a tied head multiplies with
+  virtual Weight table() const = 0;  // [vocab, hidden]; a tied head multiplies with it
   virtual void fold() = 0;
 };
 
-// Of the rows of a rank of the context axis; the same on all ranks of the tensor axis.
+// Loss of the rows that one rank of the context axis holds. All ranks of the tensor axis have the same sums.
 struct LossSums {
   double loss = 0;        // sum over the targets, not scaled
   int64_t targets = 0;
 };
 
-// The last block: activations to loss, in chunks of rows whose size follows from the model alone; all logits
-// never exist at once.
+// The last block: turns activations into the loss, in chunks of rows. The chunk size depends only on the model. So only the
+// logits of one chunk exist at a time.
 class HeadBlock : public Block {
  public:
   using Block::Block;
-  // Called after bind when the model is tied.
+  // Called after bind if the model has a tied table.
   virtual void tie(const Weight& table) = 0;
-  // Loss and, in one go, the gradient of x and of the parameters, scaled by pass.gradient_scale.
+  // Computes the loss and, chunk by chunk, the gradients of x and of the parameters, scaled by pass.gradient_scale.
   virtual LossSums loss_and_gradient(const at::Tensor& x_NC, const Pass& pass, at::Tensor& gx_NC) = 0;
-  // Loss alone; `each_N`, where given, receives the loss of every position here (0 without target).
+  // Computes only the loss. `each_N`, if not null, receives the loss of every position on this rank (0 without a target).
   virtual LossSums loss(const at::Tensor& x_NC, const Pass& pass, at::Tensor* each_N = nullptr) = 0;
-  virtual at::Tensor logits(const at::Tensor& x_RC) = 0;  // of a few rows; not where the vocabulary is split
+  virtual at::Tensor logits(const at::Tensor& x_RC) = 0;  // of a few rows; not if the vocabulary is split over ranks
 
   at::Tensor forward(const at::Tensor&, const Pass&, Tape*) final;   // a head has no output activation
-  at::Tensor backward(const at::Tensor&, const Pass&, Tape&) final;  // loss_and_gradient has done it
+  at::Tensor backward(const at::Tensor&, const Pass&, Tape&) final;  // loss_and_gradient does it
 };
 
 }  // namespace megalith

@@ -1,5 +1,5 @@
-// The buffer that a block computes with: its parameters in the type of the computation. In 16 bits, those that are wide all
-// the same (ParameterSpec::wide) lie once more after them, one after the other, in float32.
+// The buffer that a block computes with: its parameters in the compute type. If that type has 16 bits, the buffer also holds
+// a float32 copy of every wide parameter (ParameterSpec::wide). These copies follow all other parameters.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -9,11 +9,12 @@
 
 namespace megalith {
 
-// Of such a type, for the whole buffer.
+// Returns the size of the whole buffer, in elements of `type`.
 int64_t computing_elements(const BlockSpec& spec, at::ScalarType type);
-// The wide ones of a buffer of 16 bits that has them.
+// Returns the float32 copies of a 16-bit buffer that has wide parameters, as a view.
 at::Tensor wide_values(const BlockSpec& spec, const at::Tensor& computing);
-// Element `begin` of the flat parameters and those after it, from float32. `copy(from, to)`: where the buffer is a device's.
+// Writes the float32 `values` to the parameters from element `begin` of the flat buffer on. A buffer on a device needs its
+// own `copy(from, to)`.
 using CopyTo = std::function<void(const at::Tensor& from, const at::Tensor& to)>;
 void write_computing(const BlockSpec& spec, const at::Tensor& computing, int64_t begin, const at::Tensor& values,
                      const CopyTo& copy = [](const at::Tensor& from, const at::Tensor& to) { to.copy_(from); });

@@ -1,4 +1,4 @@
-// The head of GPT-2 and Llama: a final norm, then the vocabulary. The norm is the only difference.
+// The head of GPT-2 and Llama: a final norm, then the loss over the vocabulary. The two differ only in the norm.
 #pragma once
 
 #include "model/block.h"

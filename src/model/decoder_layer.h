@@ -1,6 +1,6 @@
-// The layer of GPT-2 and Llama: norm, attention, add; norm, feed-forward, add. The architectures differ in which
-// norm, which feed-forward, and how the weights are named. Norms, dropout and additions run on the rows that are here;
-// all rows meet for the heads and the feed-forward columns that are here.
+// The layer of GPT-2 and Llama: norm, attention, add; norm, feed-forward, add. The architectures differ in the norm, the
+// feed-forward, and the names of the weights. Norms, dropout and additions run on the rows of this rank. The heads and the
+// feed-forward columns of this rank need all rows, which are gathered for them.
 #pragma once
 #include "model/block.h"
 #include "model/layers/attention_half.h"
@@ -54,7 +54,7 @@ class DecoderLayer : public Block {
   }
 
  protected:
-  // The heads' output.
+  // Returns the output of the attention heads.
   at::Tensor attend(const at::Tensor& x_NC, const Pass& pass, Tape* tape) {
     if (tape) tape->keep(x_NC);
     return attention_.attend(norm1_.forward(x_NC).y_NC, pass, tape);

@@ -7,7 +7,7 @@
 namespace megalith {
 namespace {
 
-// Rows of the whole micro-batch that a rank of the context axis holds, in its order.
+// Appends the rows of the whole micro-batch that a rank of the context axis holds, in the order of that rank.
 void append_rows(const Pass& pass, const std::vector<PositionRange>& runs, std::vector<int64_t>& rows) {
   for (int64_t b = 0; b < pass.sequences; b++)
     for (const PositionRange& run : runs)
@@ -57,7 +57,7 @@ Pass local_pass(Pass whole, const Mesh& mesh) {
 at::Tensor gather_whole(const at::Tensor& x_SC, const Pass& pass, const Exchanges& exchanges) {
   at::Tensor x_NC = SequenceParallel{exchanges.tensor}.all_gather(x_SC, pass.tokens());
   if (!exchanges.context) return x_NC;
-  std::vector<int64_t> rows, cuts{0};  // of all ranks, one after the other
+  std::vector<int64_t> rows, cuts{0};  // of all ranks, rank by rank
   for (int64_t r = 0; r < exchanges.context->size(); r++) {
     append_rows(pass, context_ranges(pass.length, exchanges.context->size(), r), rows);
     cuts.push_back(static_cast<int64_t>(rows.size()));

@@ -12,11 +12,11 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kRows = 16;        // that a thread takes at once
-constexpr float kSmallest = 1e-30f;  // below it numbers are kept as zeros
+constexpr int64_t kRows = 16;        // rows that a thread takes at least
+constexpr float kSmallest = 1e-30f;  // numbers are stored as zeros if none that shares their scale is larger
 
 MEGALITH_VECTORISED float largest(int64_t n, const float* __restrict x) {
-  uint32_t most = 0;  // positive floats have the order of their bits
+  uint32_t most = 0;  // the bits of positive floats have the same order as the floats
   for (int64_t i = 0; i < n; i++) most = std::max(most, std::bit_cast<uint32_t>(x[i]) & 0x7FFFFFFFu);
   return std::bit_cast<float>(most);
 }
@@ -32,7 +32,7 @@ MEGALITH_VECTORISED void decode(int64_t n, const int8_t* __restrict x, float sca
   for (int64_t i = 0; i < n; i++) out[i] = static_cast<float>(x[i]) * scale;
 }
 
-// Calls work(first number, count, scale's place) for all that share a scale.
+// Calls work(first number, count, index of the scale) for every group of numbers that share a scale.
 template <class Work>
 void each_scale(int64_t rows, int64_t width, const Work& work) {
   const int64_t scales = scales_of(width);

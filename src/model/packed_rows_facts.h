@@ -1,4 +1,4 @@
-// How many bytes a packed row of activations takes (model/packed_rows.h).
+// The size of a packed row of activations (model/packed_rows.h).
 #pragma once
 #include <cstdint>
 

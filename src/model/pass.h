@@ -1,8 +1,8 @@
-// What a block needs to know of the micro-batch that goes through it, besides the activation.
+// Describes the micro-batch that a block computes: everything that the block needs besides the activation.
 //
-// Where blocks are split over ranks, a pass still speaks of whole sequences; `runs`, `first_row` and `last_row` say what
-// is here (model/local_rows.h). N are the rows that a rank of the context axis holds, B * length_here; between the products
-// of a layer, a rank of the tensor axis holds rows [first_row, last_row) of those.
+// If blocks are split over ranks, a pass still describes whole sequences. `runs`, `first_row` and `last_row` say which rows
+// are on this rank (model/local_rows.h). N is the number of rows that a rank of the context axis holds, B * length_here.
+// Between the products of a layer, a rank of the tensor axis holds rows [first_row, last_row) of these N rows.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -18,7 +18,7 @@
 
 namespace megalith {
 
-// Which positions a query may see. Rows beyond what `prefix` says are causal.
+// The positions that a query may see. With `prefix`, queries after the prefix are causal.
 enum class Visibility { causal, all, prefix };
 inline Visibility visibility_of(const Family& family, bool has_prefix) {
   if (family.bidirectional) return Visibility::all;
@@ -28,27 +28,27 @@ inline Visibility visibility_of(const Family& family, bool has_prefix) {
 struct Pass {
   int64_t sequences = 0;           // B
   int64_t length = 0;              // T
-  std::vector<PositionRange> runs;   // of each sequence, what is here, rising; empty: all of it
+  std::vector<PositionRange> runs;   // positions of each sequence that are on this rank, rising; empty: all
   int64_t first_row = 0;
   int64_t last_row = -1;           // -1: N
   at::Tensor ids_N;                // int64
-  at::Tensor targets_N;            // int64, kNoTarget where there is none; undefined outside of training and evaluation
+  at::Tensor targets_N;            // int64, kNoTarget: no target; undefined outside of training and evaluation
   Visibility visibility = Visibility::causal;
-  std::vector<int64_t> prefix_B;   // Visibility::prefix
-  // Of whole sequences, also where not all of them is here:
-  at::Tensor document_begin_N;     // int64: where in its sequence each position's document begins, which is all it
-                                   // sees and where its positions count from; undefined: sequences are whole
-  std::vector<int64_t> positions_N;  // where tokens stand, if that does not follow from the order: tokens were dropped
-  TokenDropping dropping;          // in training
-  bool dropout = false;            // on in training
+  std::vector<int64_t> prefix_B;   // Visibility::prefix: tokens in the prefix of each sequence
+  // The next two describe whole sequences, even if only a part of each is on this rank:
+  at::Tensor document_begin_N;     // int64: where in its sequence the document of each position begins. A position sees
+                                   // only its document and counts from its start. Undefined: a sequence is one document
+  std::vector<int64_t> positions_N;  // positions of the tokens, if tokens were dropped; else they follow from the order
+  TokenDropping dropping;          // only in training
+  bool dropout = false;            // true in training
   uint64_t seed = 0;
-  int64_t step = 0;                // with first_sequence: keys dropout
+  int64_t step = 0;                // keys the random numbers of dropout, together with first_sequence
   int64_t first_sequence = 0;
-  double gradient_scale = 1;       // of each target's loss: 1 / targets of the whole step, times the loss scale
+  double gradient_scale = 1;       // factor of the loss of each target: loss scale / targets of the whole step
   // Layers with experts:
-  bool explores = false;           // routers draw at random, in training
-  double balance_scale = 0;        // of their losses: loss scale / sequences of the whole step
-  RoutingRecord* routing = nullptr;  // borrowed: what they decided, where somebody asks
+  bool explores = false;           // routers use random numbers; only in training
+  double balance_scale = 0;        // factor of the routers' losses: loss scale / sequences of the whole step
+  RoutingRecord* routing = nullptr;  // borrowed: records what the routers decided; null: no record
   ExpertLoader* experts = nullptr;    // borrowed: loads experts from disk; null: all are in memory
   KeyValueCache* cache = nullptr;  // borrowed; null outside of generation
 

@@ -1,4 +1,4 @@
-// Where in its text each token of a pass stands: what learned and rotary positions are looked up by.
+// The position of each token of a pass in its text. Learned and rotary positions are looked up with it.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -7,10 +7,11 @@
 
 namespace megalith {
 
-// One position a token that is here. Positions count from the sequence's start, from the document's where attention stays
-// inside documents, and go on after what the cache holds. Where a layer drops tokens, those left keep theirs.
+// Returns the position of each token on this rank. Positions count from the start of the sequence, or of the document if
+// attention stays inside documents. With a cache, they continue after the cached tokens. If a layer drops tokens, the kept
+// tokens keep their positions.
 std::vector<int64_t> positions_of(const Pass& pass);
-// The same of whole sequences, however much of them is here.
+// The same for whole sequences, even if only a part of them is on this rank.
 std::vector<int64_t> positions_of_whole(const Pass& pass);
 
 }  // namespace megalith

@@ -1,7 +1,7 @@
-// What one block's forward leaves for its backward, as a stack: backward takes tensors in the reverse order and
-// so frees each as soon as it is used. Activations are thus data that the engine can count, pack and rebuild, with no
-// graph behind them. Matrices of float32 may be kept packed; what else there is (log-sum-exps) is kept as it is.
-// Of a backward in two halves, the second half's products wait here as well.
+// The tensors that the forward of a block keeps for its backward, as a stack. Backward takes them in reverse order, so each
+// is freed as soon as it is used. There is no autograd graph: activations are data that the engine can count, pack and
+// rebuild. Float32 matrices may be kept packed. Other tensors (log-sum-exps) are kept as they are. If backward defers its
+// weight gradients, their products wait here, too.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -28,27 +28,27 @@ class Tape {
     kept_.pop_back();
     return kept.packed ? unpack_rows(kept.rows) : std::move(kept.rows.numbers);
   }
-  // What was kept first and last, to look at; of a tape that packs nothing.
+  // The tensors that were kept first and last, still on the tape. They must not be packed.
   const at::Tensor& first() const { return look(kept_.front()); }
   const at::Tensor& last() const { return look(kept_.back()); }
-  // A layer says that its attention half has kept all that its own backward needs.
+  // A layer calls this when its attention half has kept everything that the backward of this half needs.
   void mark_attention() { attention_ = kept_.size(); }
-  // Forgets what was kept after that.
+  // Drops what was kept after mark_attention.
   void keep_attention() {
     MEGALITH_ASSERT(attention_ > 0 && attention_ <= kept_.size(), "{} of {} tensors", attention_, kept_.size());
     kept_.resize(attention_);
   }
   bool empty() const { return kept_.empty(); }
 
-  // Backward adds to a weight's gradient: now, or, on a tape that puts such products off, when run_deferred is called. It holds
-  // the tensors that it needs; nobody may write to them any more.
+  // Backward passes a function that adds to the gradient of a weight. It runs now, or in run_deferred if this tape defers
+  // weight gradients. The function holds the tensors that it needs. They must not be written any more.
   void weight_gradient(std::function<void()> add) {
     if (defers_) products_.push_back(std::move(add));
     else add();
   }
   void run_deferred() {
     for (std::function<void()>& add : std::exchange(products_, {}))
-      std::exchange(add, {})();  // each is freed when it is done
+      std::exchange(add, {})();  // frees its tensors when it is done
   }
 
  private:
@@ -63,7 +63,7 @@ class Tape {
   Packing packing_;
   bool defers_;
   std::vector<Kept> kept_;
-  size_t attention_ = 0;  // tensors of the attention half, the first on the tape; 0: no layer has marked them
+  size_t attention_ = 0;  // number of tensors at the bottom that the attention half kept; 0: not marked
   std::vector<std::function<void()>> products_;
 };
 

@@ -1,5 +1,5 @@
-// LibTorch's functions that are no methods of its tensor, compiled once. Each does what the function of the same name does.
-// A header of LibTorch's own for any of them (ATen/ops/) takes more than twice as long to compile as its tensor.
+// LibTorch functions that are not methods of its tensor, compiled once. Each does the same as the LibTorch function of that
+// name. LibTorch's own header for one of them (ATen/ops/) takes more than twice as long to compile as the tensor's header.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -15,7 +15,7 @@ at::Tensor zeros_like(const at::Tensor& x);
 at::Tensor ones(at::IntArrayRef sizes, at::TensorOptions options = {});
 at::Tensor full(at::IntArrayRef sizes, const at::Scalar& value, at::TensorOptions options = {});
 at::Tensor from_values(const std::vector<int64_t>& values);  // at::tensor of int64
-// A view of memory that outlives it.
+// Returns a view of `data`, which must outlive the view.
 at::Tensor from_blob(void* data, at::IntArrayRef sizes, at::TensorOptions options);
 
 at::Tensor cat(const std::vector<at::Tensor>& rows);

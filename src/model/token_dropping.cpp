@@ -17,15 +17,15 @@ bool drops_tokens(const Pass& pass, int64_t layer) {
          std::ranges::binary_search(pass.dropping.layers, layer);
 }
 
-// The tokens with the smallest of independent random numbers are a uniform choice; protected ones come before all others.
+// Keeps the tokens with the smallest random numbers, which is a uniform choice. Protected tokens come before all others.
 std::vector<int64_t> kept_rows(const Pass& pass, int64_t layer) {
   const int64_t T = pass.length, K = pass.dropping.kept;
   const Philox random(pass.seed, RandomUse::token_dropping, static_cast<uint64_t>(layer), static_cast<uint64_t>(pass.step));
   std::vector<int64_t> rows_K(static_cast<size_t>(pass.sequences * K));
   auto out = rows_K.begin();
-  std::vector<uint64_t> lots(static_cast<size_t>(T));  // protected?, number, position
+  std::vector<uint64_t> lots(static_cast<size_t>(T));  // not protected, random number, position
   for (int64_t b = 0; b < pass.sequences; b++) {
-    const int64_t first = (pass.first_sequence + b) * ((T + 3) / 4);  // blocks of four numbers
+    const int64_t first = (pass.first_sequence + b) * ((T + 3) / 4);  // its first block of four random numbers
     auto four = random.block(static_cast<uint64_t>(first));
     for (int64_t t = 0; t < T; t++) {
       if (t > 0 && t % 4 == 0) four = random.block(static_cast<uint64_t>(first + t / 4));
@@ -50,11 +50,11 @@ Pass pass_of_rows(const Pass& pass, std::span<const int64_t> rows_K) {
   kept.last_row = -1;
   kept.length = K;
   kept.dropping = {};
-  kept.ids_N.reset();  // of the embedding and the head, which drop nothing
+  kept.ids_N.reset();  // only the embedding and the head use them, and these drop nothing
   kept.targets_N.reset();
   kept.positions_N.resize(static_cast<size_t>(B * K));
   for (int64_t k = 0; k < B * K; k++) kept.positions_N[static_cast<size_t>(k)] = positions[static_cast<size_t>(rows[k])];
-  // How many kept rows of a sequence come before position `t` of it.
+  // Returns how many kept rows of sequence `b` come before its position `t`.
   auto before = [&](int64_t b, int64_t t) {
     return std::lower_bound(rows + b * K, rows + (b + 1) * K, b * T + t) - (rows + b * K);
   };
@@ -77,9 +77,10 @@ KeptRows::KeptRows(const Pass& pass, int64_t layer, const Exchanges& exchanges) 
     here_ = std::move(rows_K);
     return;
   }
-  std::vector<int64_t> number(static_cast<size_t>(pass.sequences * pass.length), -1);  // by row, where it is kept
+  // By row: its number among the kept rows, or -1 if it is dropped.
+  std::vector<int64_t> number(static_cast<size_t>(pass.sequences * pass.length), -1);
   for (size_t k = 0; k < rows_K.size(); k++) number[static_cast<size_t>(rows_K[k])] = static_cast<int64_t>(k);
-  std::vector<int64_t> comes(rows_K.size()), returns(rows_K.size());  // by number, its place among all
+  std::vector<int64_t> comes(rows_K.size()), returns(rows_K.size());  // by number: its place among the gathered rows
   for (int64_t context = 0, come = 0, back = 0; context < mesh.size(Axis::context); context++) {
     context_cuts_.push_back(come);
     for (int64_t row : rows_of_sequences(pass, mesh.size(Axis::context), context))
@@ -93,7 +94,7 @@ KeptRows::KeptRows(const Pass& pass, int64_t layer, const Exchanges& exchanges) 
 
   const std::vector<int64_t> rows = rows_of_sequences(pass, mesh.size(Axis::context), mesh.coordinate(Axis::context));
   const std::vector<int64_t> cuts = cut_points(std::ssize(rows), mesh.size(Axis::tensor));
-  int64_t before = 0;  // kept ones of this context rank so far
+  int64_t before = 0;  // kept rows of this context rank so far
   for (int64_t tensor = 0; tensor < mesh.size(Axis::tensor); tensor++) {
     tensor_cuts_.push_back(before);
     const int64_t begin = cuts[static_cast<size_t>(tensor)], end = cuts[static_cast<size_t>(tensor) + 1];

@@ -1,4 +1,4 @@
-// Random layer-wise token dropping: a layer processes a random part of the tokens of each sequence, the rest pass by.
+// Random layer-wise token dropping: a layer processes a random part of the tokens of each sequence. The others skip it.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -9,40 +9,41 @@
 
 namespace megalith {
 
-// Whether a layer drops tokens in this pass.
+// True if the layer drops tokens in this pass.
 bool drops_tokens(const Pass& pass, int64_t layer);
 
-// Rows of the activation that a layer keeps: pass.dropping.kept of each sequence, rising, B * kept of them. A function
-// of (seed, step, layer, number of the sequence in the step's batch) and of which positions are protected: the same for
-// every cut of the batch, and again in backward.
+// Returns the rows of the activation that a layer keeps, rising: pass.dropping.kept of each sequence, B * kept in all. They
+// depend only on the seed, the step, the layer, the number of the sequence in the step's batch, and the protected positions.
+// So they are the same for every cut of the batch, and in backward.
 std::vector<int64_t> kept_rows(const Pass& pass, int64_t layer);
 
-// The pass as the layer sees it: only these rows, in their order, at their true positions; prefixes and documents are
-// those of the kept tokens. Of whole sequences.
+// Returns the pass as the layer sees it: only these rows, in their order, at their true positions. Prefixes and documents
+// are those of the kept tokens. The result describes whole sequences.
 Pass pass_of_rows(const Pass& pass, std::span<const int64_t> rows_K);
 
-// The way of the rows that a layer keeps to those who process them, and back to where they were. Where rows are split over
-// ranks, those that are kept lie about unevenly; they are shared out evenly again, and no others travel. Borrows `exchanges`.
+// Sends the rows that a layer keeps to the ranks that process them, and back to their places. If rows are split over ranks,
+// some ranks hold more kept rows than others. So kept rows are redistributed evenly. Other rows are not sent. Borrows
+// `exchanges`.
 class KeptRows {
  public:
   KeptRows(const Pass& pass, int64_t layer, const Exchanges& exchanges);
 
   const Pass& pass() const { return kept_; }     // as the layer sees it
-  at::Tensor take(const at::Tensor& x_SC) const;  // of the rows here and on other ranks, those that this rank processes
-  // The rows here, with what was made of those that were kept among the others as they are.
+  at::Tensor take(const at::Tensor& x_SC) const;  // returns the rows that this rank processes, from all ranks
+  // Returns the rows of this rank: the results of the kept rows (`y`), and the other rows of x_SC unchanged.
   at::Tensor put(const at::Tensor& x_SC, at::Tensor y) const;
 
  private:
   const Exchanges& exchanges_;
   Pass kept_;
-  std::vector<int64_t> here_;  // kept rows that are here, by their place among all that are here, rising
-  // With ranks, of all kept rows as they come from who has them: where each rank's begin, and which this rank processes.
+  std::vector<int64_t> here_;  // kept rows of this rank, as indices into all its rows, rising
+  // Only with ranks. Kept rows are gathered in rank order: where those of each rank begin, and which this rank processes.
   std::vector<int64_t> tensor_cuts_, context_cuts_, taken_;
-  // And as they come back from who processed them: where each context rank's begin, and which belong here.
+  // The same for the gathered results: where those of each context rank begin, and which belong to this rank.
   std::vector<int64_t> processed_cuts_, mine_;
 };
 
-// A layer that can drop. Nothing of it is on the tape but what the layer itself leaves there, of the kept rows.
+// A layer that can drop tokens. The tape holds only what the layer itself keeps, for the kept rows.
 template <class Layer>
 class Dropping : public Layer {
  public:

@@ -6,8 +6,8 @@
 
 namespace megalith {
 
-// The work is that of the rows that are kept, which are copied there and back. Where rows are split over ranks they lie
-// unevenly, and the most that may lie here counts.
+// The layer computes only the kept rows, which are copied out and back. If rows are split over ranks, some ranks hold more
+// kept rows than others. The facts count the most that this rank may hold.
 BlockCosts token_dropping_facts(const BlockSpec& spec, const RankSizes& r) {
   MicroBatchShape fewer = r.m;
   fewer.length = r.m.kept;
@@ -19,24 +19,25 @@ BlockCosts token_dropping_facts(const BlockSpec& spec, const RankSizes& r) {
   f.forward.touched_bytes += 2 * here + 4 * (r.mesh.divides_rows() ? all : rows);
   f.backward.touched_bytes += 2 * here + 4 * (r.mesh.divides_rows() ? all : rows);
   f.output_bytes = here;
-  // The tape has the input's rows in place of the input, which is counted as the block before's until this goes back.
+  // The tape holds the kept rows of the input, not the input. The input is counted as the output of the previous block until
+  // the backward of this block.
   if (!f.packs_input) {
     f.saved_bytes = std::max<int64_t>(0, f.saved_bytes + rows - here);
     f.attention_saved_bytes = std::max<int64_t>(0, f.attention_saved_bytes + rows - here);
   }
-  // Forward ends with the rows that were computed, which come together and are taken apart, and all that are here; made
-  // again, all are there besides what the layer needs; in backward they are not.
+  // Forward ends with the computed rows, which are gathered and split again, and with all rows of this rank. A recomputation
+  // holds all rows besides what the layer needs. Backward does not.
   const int64_t lie_here = std::min(here, all), lie_in_context = std::min(e * r.N * C, all);
   const int64_t taking = std::max({tensor ? lie_here + lie_in_context : 0, context ? lie_in_context + all : 0, all + rows});
   const int64_t in_context = e * kept.N * C;
   const int64_t putting = std::max({tensor ? rows + in_context : 0, context ? in_context + all : 0, all + lie_here});
   const int64_t around = r.mesh.divides_rows() ? std::max(taking, putting) : rows;
   f.workspace_bytes = here + std::max(f.workspace_bytes, around);
-  // Nothing is made again by a backward that defers.
+  // A backward that defers weight gradients does not recompute.
   f.deferring_workspace_bytes += 2 * rows - here + beside - f.saved_bytes - f.output_bytes;
   f.deferring_workspace_bytes = std::max(f.deferring_workspace_bytes, around - f.saved_bytes);
-  // Kept rows come together before the layer and after it. A recomputation takes them again unless the attention half was
-  // kept, and puts nothing back.
+  // Kept rows are gathered before the layer and after it. A recomputation gathers them again before the layer, unless the
+  // attention half was kept. It does not put rows back.
   const auto add = [&f](Axis axis, int64_t bytes) {
     const auto to = [axis, bytes](BlockWork& work, int64_t times) {
       ExchangeFacts& it = work.exchanges[axis];
