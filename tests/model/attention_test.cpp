@@ -19,7 +19,7 @@ namespace megalith::kernels {
 namespace {
 using namespace testing_support;
 
-// What a query sees, as rules that users know.
+// The rules for which keys a query sees, as users know them.
 enum class Kind { causal, all, prefix, documents };
 
 struct Case {
@@ -29,7 +29,7 @@ struct Case {
   std::vector<int64_t> prefix = {};
   int64_t first_query = 0;
   double dropout = 0;
-  int64_t kv_heads = 0;  // 0: as many as heads
+  int64_t kv_heads = 0;  // 0: the same number as heads
 };
 
 // Documents of lengths 1, 2, 3, ... 40, 1, 2, ...; every sequence begins inside one.
@@ -69,8 +69,8 @@ struct Result {
   std::vector<double> o, lse, gq, gk, gv;
 };
 
-// Softmax attention and its derivative from the definition, one query at a time, in float64. Whether a
-// probability falls is asked element by element.
+// Softmax attention and its derivative from the definition, one query at a time, in float64. Computes for each element
+// whether dropout drops its probability.
 Result reference(const Case& c, const at::Tensor& q4, const at::Tensor& k4, const at::Tensor& v4,
                  const at::Tensor& g4) {
   const int64_t B = c.sequences, H = c.heads, Tq = c.queries, Tk = c.keys, D = c.dim;
@@ -95,7 +95,7 @@ Result reference(const Case& c, const at::Tensor& q4, const at::Tensor& k4, cons
         largest = std::max(largest, p[j]);
       }
       for (double& x : p) sum += x = std::exp(x - largest);
-      double mean = 0;  // of dp under p
+      double mean = 0;  // of dp, weighted by p
       for (int64_t j = 0; j < Tk; j++) {
         p[j] /= sum;
         float factor = 1;
@@ -140,14 +140,14 @@ Computed compute(const Case& c, const Inputs& in) {
 void expect_close(const Computed& got, const Result& wanted, double forward, double backward) {
   EXPECT_LT(distance(got.o, wanted.o), forward);
   EXPECT_LT(distance(got.lse, wanted.lse), forward);
-  // One position sees itself alone: the gradients of its query and key are zero.
+  // With one position, a query sees only its own key: the gradients of query and key are zero.
   const double least = 0.1 * *std::max_element(wanted.gv.begin(), wanted.gv.end());
   EXPECT_LT(distance(got.gq, wanted.gq, least), backward);
   EXPECT_LT(distance(got.gk, wanted.gk, least), backward);
   EXPECT_LT(distance(got.gv, wanted.gv), backward);
 }
 
-// What a failing case is called.
+// Returns the name of a case for failure messages.
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 class AttentionKernel : public testing::TestWithParam<Case> {};
@@ -162,7 +162,7 @@ TEST_P(AttentionKernel, AgreesWithPlainSoftmaxAttentionInFloat64) {
   }
 }
 
-// The same with heads, queries and keys in pieces, the last keys first: how it runs on ranks that have one piece each.
+// The same with heads, queries and keys in pieces, starting with the last keys. Ranks that each have one piece compute so.
 Computed compute_in_pieces(const Case& c, const Inputs& in) {
   const int64_t KV = in.k.size(1), group = c.heads / KV;
   Computed out{at::zeros_like(in.q), at::empty({c.sequences, c.heads, c.queries}, in.q.options()), at::zeros_like(in.q),
@@ -239,7 +239,7 @@ TEST(AttentionKernelSight, QueriesThatSeeNothingHaveNoOutputAndNoGradient) {
       EXPECT_EQ(blind(b * 130 + i), all_zero(gq[b].select(1, i)));
       EXPECT_EQ(blind(b * 130 + i), lse[b][0][i].item<float>() == -INFINITY);
     }
-  // The others, and the keys, as if the blind were not there.
+  // All other queries, and the keys, get the same results as if the blind queries did not exist.
   for (int64_t i = 0; i < 260; i++)
     if (blind(i)) in.g[i / 130].select(1, i % 130).zero_();
   Computed without = compute(c, in);
@@ -281,7 +281,7 @@ TEST(AttentionKernelScores, LargeScoresDoNotOverflow) {
 }
 
 TEST(AttentionKernelLayout, ReadsAndWritesHeadsThatLieSideBySide) {
-  // As the projection leaves them: [B, T, H + 2 KV, D], heads picked out by strides.
+  // As the projection writes them: [B, T, H + 2 KV, D]. Strides select the heads.
   const int64_t B = 2, T = 83, H = 4, KV = 2, D = 4;
   Case c{"", B, H, T, T, D, Kind::causal, {}, 0, 0, KV};
   at::Tensor qkv = normal({B, T, H + 2 * KV, D}, 1, at::kFloat).transpose(1, 2);
@@ -322,7 +322,7 @@ TEST(AttentionKernelTypes, SixteenBitsComputeInFloat32) {
     Inputs in = inputs(c, type);
     Result wanted = reference(c, in.q, in.k, in.v, in.g);
     Computed got = compute(c, in);
-    double rounding = type == at::kHalf ? 1e-3 : 8e-3;  // of the results; the output's goes into the gradients
+    double rounding = type == at::kHalf ? 1e-3 : 8e-3;  // of the results; that of the output also affects the gradients
     EXPECT_EQ(got.o.scalar_type(), type);
     EXPECT_LT(distance(got.lse, wanted.lse), 1e-5);
     EXPECT_LT(distance(got.o, wanted.o), rounding);
@@ -332,7 +332,7 @@ TEST(AttentionKernelTypes, SixteenBitsComputeInFloat32) {
   }
 }
 
-// The same in plain ATen, and LibTorch's own kernel: three programs, one answer.
+// Compares with plain ATen and with LibTorch's own kernel: three programs must agree.
 TEST(AttentionKernelPeers, AgreesWithItsAtenForm) {
   for (Kind kind : {Kind::causal, Kind::all, Kind::documents}) {
     Case c{"", 2, 6, 300, 300, 8, kind, {}, 0, 0, 2};

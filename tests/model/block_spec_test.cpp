@@ -25,7 +25,7 @@ std::vector<std::pair<std::string, ModelShape>> all_shapes() {
       shape.tied = tied;
       shapes.emplace_back(std::string(preset.name) + (tied ? " tied" : " untied"), shape);
     }
-  // What presets do not have: heads of their own width, biases on the output too.
+  // Options that no preset has: a head size of its own, and biases on the output projection, too.
   for (int64_t head_size : {2, 6, 16})
     for (bool output_bias : {false, true}) {
       ModelShape shape = default_shape(llama_family);
@@ -86,7 +86,7 @@ TEST(BlockSpec, MatricesAndTablesDecayNormsAndBiasesDoNot) {
       }
 }
 
-// Names and shapes as Hugging Face's state dicts of small models have them, written down by hand.
+// Names and shapes in Hugging Face's state dicts of small models, written by hand.
 TEST(BlockSpec, NamesAndShapesAreHuggingFaces) {
   ModelShape gpt2 = default_shape(gpt2_family);
   gpt2.layers = 1, gpt2.hidden = 8, gpt2.heads = 2, gpt2.vocab = 11, gpt2.context = 6;

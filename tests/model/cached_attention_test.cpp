@@ -13,7 +13,7 @@ struct Case {
   int64_t heads, kv_heads, queries, first, dim;
 };
 
-// One query after the other, in float64.
+// Reference: one query after the other, in float64.
 std::vector<double> reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Case& c) {
   std::vector<double> out;
   for (int64_t h = 0; h < c.heads; h++)
@@ -43,7 +43,7 @@ TEST_P(CachedAttention, AgreesWithTheDefinitionAndWithItsAtenForm) {
   const Case& c = GetParam();
   for (auto [type, bound] : {std::pair{at::kFloat, 2e-6}, {at::kDouble, 1e-12}, {at::kBFloat16, 2e-2}}) {
     at::Tensor q = normal({c.heads, c.queries, c.dim}, 1, type);
-    // Room behind the keys, as a cache has.
+    // Unused capacity after the keys, as in a cache.
     at::Tensor k = normal({c.kv_heads, c.first + c.queries + 5, c.dim}, 2, type).narrow(1, 0, c.first + c.queries);
     at::Tensor v = normal({c.kv_heads, c.first + c.queries + 5, c.dim}, 3, type).narrow(1, 0, c.first + c.queries);
     at::Tensor out = tensor::empty({c.heads, c.queries, c.dim}, type), plain = tensor::empty({c.heads, c.queries, c.dim}, type);

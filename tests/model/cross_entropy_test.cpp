@@ -51,14 +51,14 @@ TEST_P(CrossEntropySizes, AgreesWithTheDefinitionInFloat64AndWithItsAtenForm) {
   EXPECT_LT(distance(ours.gradient, aten.gradient), 1e-6);
 }
 
-// Spreads up to logits of some hundreds, where exp alone would overflow.
+// Spreads up to logits of some hundreds, for which a plain exp would overflow.
 INSTANTIATE_TEST_SUITE_P(OddEvenAndWide, CrossEntropySizes,
                          testing::Values(std::tuple{1, 2, 1.0}, std::tuple{5, 7, 1.0}, std::tuple{17, 1009, 3.0},
                                          std::tuple{3, 4095, 1.0}, std::tuple{3, 4096, 1.0},
                                          std::tuple{3, 4097, 1.0}, std::tuple{6, 257, 200.0}));
 
 TEST(CrossEntropy, ARowOfAQuarterMillionLogitsKeepsItsPrecision) {
-  // All equal: the sum of 262,147 ones, beyond what a naive float32 sum of small pieces gets right.
+  // All logits are equal: the sum of 262,147 ones. A naive float32 sum of small terms gets this wrong.
   const int64_t vocab = 262147;
   at::Tensor logits = normal({2, vocab}, 1, at::kFloat);
   logits[0].fill_(1.0);
@@ -103,7 +103,7 @@ TEST(CrossEntropy, WithoutGradientTheLogitsStayAndTheLossIsTheSame) {
 }
 
 TEST(CrossEntropy, NotANumberAnywhereInARowReachesItsLoss) {
-  // Skipping a bad step hangs on this: a row's maximum alone would overlook it.
+  // Skipping a bad step depends on this. The maximum of a row alone would miss a NaN.
   for (int64_t at : {0, 1, 4999}) {
     at::Tensor logits = normal({2, 5000}, 1, at::kFloat), targets = ids(2, 5000, 2);
     logits[1][at] = std::numeric_limits<float>::quiet_NaN();

@@ -31,7 +31,7 @@ TEST(Dropout, DropsTheAskedShareAndKeepsTheMean) {
       dropped += f == 0;
       sum += f;
     }
-    double deviation = std::sqrt(p * (1 - p) / static_cast<double>(n));  // of the share
+    double deviation = std::sqrt(p * (1 - p) / static_cast<double>(n));  // standard deviation of the share
     EXPECT_NEAR(dropped / static_cast<double>(n), p, 5 * deviation) << p;
     EXPECT_NEAR(sum / static_cast<double>(n), 1, 5 * deviation / (1 - p)) << p;
   }
@@ -48,7 +48,7 @@ TEST(Dropout, NeighboursFallIndependently) {
 }
 
 TEST(Dropout, AnElementsFactorIsItsOwnPhiloxNumber) {
-  // The definition, not the vectorised way of getting there.
+  // Checks the definition, without the vectorised code.
   DropoutSite s = site(0.3);
   Philox random(s.seed, s.use, s.item, static_cast<uint64_t>(s.step));
   std::vector<float> f = factors(s, 0, 1000);
@@ -65,7 +65,7 @@ TEST(Dropout, DoesNotDependOnTheCut) {
     std::vector<float> left = factors(site(0.2), 0, cut), right = factors(site(0.2), cut, n - cut);
     left.insert(left.end(), right.begin(), right.end());
     EXPECT_EQ(left, whole) << cut;
-    DropoutSite moved = site(0.2);  // the same elements as a tensor of their own
+    DropoutSite moved = site(0.2);  // the same elements as a separate tensor
     moved.first_element = cut;
     EXPECT_EQ(factors(moved, 0, n - cut), right) << cut;
   }
@@ -108,7 +108,7 @@ TEST(Dropout, ForwardAndBackwardShareTheirMask) {
   at::Tensor back = place.backward(g, pass);
   place.drop(x, pass);
   EXPECT_TRUE(x.equal(back));
-  EXPECT_TRUE(g.equal(tensor::ones({10, 7}, at::kFloat)));  // the gradient itself is left alone: others still use it
+  EXPECT_TRUE(g.equal(tensor::ones({10, 7}, at::kFloat)));  // backward must not change g: other code still uses it
 }
 
 TEST(Dropout, ASequenceFallsTheSameInAnyMicroBatch) {

@@ -8,7 +8,7 @@
 namespace megalith::kernels {
 namespace {
 
-// Distance in units in the last place of the right answer.
+// Returns the distance in units in the last place of the correct result.
 double ulps(float got, double wanted) {
   auto rounded = static_cast<float>(wanted);
   double unit = std::nextafter(rounded, std::numeric_limits<float>::infinity()) - static_cast<double>(rounded);
@@ -26,7 +26,7 @@ TEST(ExpFast, StaysWithinTwoUnitsInTheLastPlace) {
 }
 
 TEST(ExpFast, IsAccurateAroundTheBordersOfItsReduction) {
-  // Where the rounded multiple of ln 2 changes, the remainder is largest.
+  // The remainder is largest where the rounded multiple of ln 2 changes.
   for (int n = -125; n <= 126; n++) {
     float border = static_cast<float>((n + 0.5) * std::log(2.0));
     for (float x : {std::nextafter(border, -1e9f), border, std::nextafter(border, 1e9f)})

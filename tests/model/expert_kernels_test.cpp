@@ -1,4 +1,4 @@
-// Products of sorted rows, and the rows' ways, against float64 and their ATen forms.
+// Compares products of sorted rows, and copies and sums of rows, with float64 and with their ATen forms.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 

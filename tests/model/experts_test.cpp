@@ -1,5 +1,5 @@
-// What a layer with experts must equal: a dense one where all experts are the same, itself without capacities where they
-// are large enough, and itself whatever the threads.
+// Compares a layer with experts to a dense layer (if all experts are the same), and to itself without capacities (if the
+// capacities are large enough). Its results must not depend on the number of threads.
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ ModelShape shape_with(const Experts& experts) {
   return shape;
 }
 
-// One layer with its buffers.
+// One layer and its buffers.
 struct Layer {
   Layer(const Experts& experts, at::ScalarType type) : shape(shape_with(experts)), blocks(make_blocks(shape)) {
     const int64_t size = layer().spec().flat_size;
@@ -48,7 +48,7 @@ struct Layer {
   Block& layer() { return *blocks[1]; }
   at::Tensor part(const at::Tensor& flat, const ParameterSpec& p) { return flat.narrow(0, p.offset, p.size()); }
 
-  // Fills by what a parameter is: the same tensor for every expert.
+  // Fills each parameter by its name. With `all_experts_equal`, all experts get the same values.
   void fill(bool all_experts_equal) {
     for (const ParameterSpec& p : layer().spec().parameters) {
       std::string what = p.name;
@@ -86,7 +86,7 @@ Experts softmax(int64_t count, int64_t top_k) {
   return x;
 }
 
-// Gradients of a dense feed-forward are the sums over the experts'.
+// The gradients of a dense feed-forward are the sums of the experts' gradients.
 void expect_dense(const Experts& experts) {
   for (at::ScalarType type : {at::kDouble, at::kFloat}) {
     const double bound = type == at::kDouble ? 1e-12 : 2e-5;
@@ -141,12 +141,12 @@ TEST(Experts, CapacityWithoutEndDropsNothing) {
 TEST(Experts, WhatIsDroppedPassesByTheResidual) {
   Experts x = softmax(4, 1);
   x.capacity = 0.2;
-  x.group = 4;  // one token of four has room at each expert
+  x.group = 4;  // each expert takes one token of four
   Layer layer(x, at::kDouble);
   layer.fill(false);
   RoutingRecord record(1);
   layer.pass.routing = &record;
-  // Nothing comes from attention, so that the residual is the input.
+  // Attention adds 0, so the residual is the input.
   for (const ParameterSpec& p : layer.layer().spec().parameters)
     if (p.name.ends_with("o_proj.weight")) layer.part(layer.values, p).zero_();
   const at::Tensor in = normal({kSequences * kLength, layer.shape.hidden}, 5);
@@ -175,13 +175,13 @@ TEST(Experts, RecomputationTakesTheSameWay) {
     layer.layer().recompute(in, layer.pass, remade);
     EXPECT_TRUE(layer.layer().backward(g, layer.pass, remade).equal(gx));
     EXPECT_TRUE(layer.gradients.equal(gradients));
-    // Other tokens would go other ways: that is noticed.
+    // Other tokens would go to other experts: the layer must notice this.
     Tape other;
     EXPECT_THROW(layer.layer().forward(g, layer.pass, &other), Bug);
   }
 }
 
-// Zero bubble: the same bits, and nothing of an expert before its products are made.
+// Zero bubble: the bits are the same, and expert gradients stay 0 until run_deferred.
 TEST(Experts, WeightProductsThatArePutOffAreTheSame) {
   Experts x = softmax(5, 2);
   x.shared = 24;
@@ -234,7 +234,7 @@ TEST(Experts, ParametersOfAnExpertLieTogetherAfterAllOthers) {
   }
 }
 
-// Of layers that share, one alone is a plain one; several add their gradients up where the first one's are.
+// If layers share weights, one layer is like a plain one. With several, gradients add up in the buffer of the first.
 TEST(Experts, SharedByLayersAreTheFirstOnes) {
   Experts x = softmax(4, 2);
   ModelShape plain = shape_with(x);
@@ -244,7 +244,7 @@ TEST(Experts, SharedByLayersAreTheFirstOnes) {
     std::vector<std::pair<std::string, int64_t>> all;
     for (const BlockSpec& block : list_blocks(shape))
       for (const ParameterSpec& p : block.parameters) {
-        std::string name = p.name;  // Hugging Face has no class that shares: names are those of experts in general
+        std::string name = p.name;  // Hugging Face has no class that shares, so the names are the general ones of experts
         for (auto [from, to] :
              {std::pair{"block_sparse_moe", "mlp"}, {"w1", "gate_proj"}, {"w2", "down_proj"}, {"w3", "up_proj"}})
           if (const size_t at = name.find(from); at != std::string::npos) name.replace(at, std::string(from).size(), to);

@@ -1,5 +1,5 @@
-// Whole models in double against central finite differences: the loss of every architecture along a direction of
-// every parameter tensor. Dropout is a function of (seed, step), so it stays fixed while weights move.
+// Compares whole models in double with central finite differences: the loss of every architecture along a direction of
+// every parameter tensor. Dropout depends on (seed, step), so it stays fixed while weights change.
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ struct Case {
   std::string name;
   const Family* family;
   bool tied = true;
-  int64_t kv_heads = 0;  // 0: as many as heads
+  int64_t kv_heads = 0;  // 0: the same number as heads
   Dropout dropout = {};
   bool prefix = false;
   bool masked = false;   // only some positions have a target
@@ -34,7 +34,7 @@ ModelShape shape_of(const Case& c) {
   shape.hidden = 20;
   shape.heads = 5;
   if (c.family == &llama_family) {
-    shape.heads = c.kv_heads ? 2 * c.kv_heads : 5;  // heads of an even width, as rotary positions need
+    shape.heads = c.kv_heads ? 2 * c.kv_heads : 5;  // rotary positions need an even head size
     shape.hidden = 4 * shape.heads;
   }
   shape.kv_heads = c.kv_heads;
@@ -48,18 +48,18 @@ ModelShape shape_of(const Case& c) {
   return shape;
 }
 
-// Two micro-batches of different sequences, so that gradients accumulate and rows are kept aside twice.
+// Two micro-batches of different sequences, so that gradients accumulate and rows are kept apart twice.
 constexpr int64_t kSequences = 2, kLength = 11, kMicros = 2;
 
 struct Model {
   explicit Model(const Case& c) : shape(shape_of(c)), blocks(make_blocks(shape)) {
-    at::set_num_threads(1);  // too small to share, and many times over
+    at::set_num_threads(1);  // too small for several threads, and run many times
     uint64_t item = 100;
     for (auto& block : blocks) {
       const BlockSpec& spec = block->spec();
       values.push_back(tensor::zeros({spec.flat_size}, at::kDouble));
       gradients.push_back(tensor::zeros({spec.flat_size}, at::kDouble));
-      // Far from their usual small values, so that every nonlinearity bends.
+      // Larger than the usual initial values, so that every nonlinearity matters.
       for (const ParameterSpec& p : spec.parameters) {
         at::Tensor start = normal({p.size()}, item++).mul_(p.shape.size() == 2 ? 0.3 : 0.2).add_(p.initial);
         values.back().narrow(0, p.offset, p.size()).copy_(start);
@@ -95,7 +95,7 @@ struct Model {
   EmbeddingBlock& embedding() { return static_cast<EmbeddingBlock&>(*blocks.front()); }
   HeadBlock& head() { return static_cast<HeadBlock&>(*blocks.back()); }
 
-  // What routers add to the loss of a pass that has just gone forward; none of them is asked twice.
+  // Returns what the routers added to the loss in the last forward. Stops recording, so that no router is recorded twice.
   double balance(Pass& pass, RoutingRecord& record) {
     double sum = 0;
     for (const LayerRouting& layer : record)
@@ -142,7 +142,7 @@ struct Model {
   std::vector<Pass> passes;
 };
 
-// What a failing case is called.
+// Returns the name of a case for failure messages.
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 class ModelGradients : public testing::TestWithParam<Case> {};
@@ -158,10 +158,10 @@ TEST_P(ModelGradients, AgreeWithFiniteDifferencesForEveryParameter) {
   uint64_t item = 1000;
   for (size_t b = 0; b < model.blocks.size(); b++)
     for (const ParameterSpec& p : model.blocks[b]->spec().parameters) {
-      if (p.sign_rate > 0) continue;  // counts tokens
+      if (p.sign_rate > 0) continue;  // its gradient counts tokens
       at::Tensor at_start = model.values[b].narrow(0, p.offset, p.size());
       at::Tensor start = at_start.clone(), g = model.gradients[b].narrow(0, p.offset, p.size());
-      // Random, and partly along what we believe is the gradient so that the slope is not small by chance.
+      // A random direction plus the computed gradient, so that the slope is not small by chance.
       at::Tensor direction = normal({p.size()}, item++);
       direction.div_(std::sqrt(dot(direction, direction)));
       if (dot(g, g) > 0) direction.add_(g, 1 / std::sqrt(dot(g, g)));
@@ -170,7 +170,8 @@ TEST_P(ModelGradients, AgreeWithFiniteDifferencesForEveryParameter) {
         return model.loss();
       });
       at_start.copy_(start);
-      // Some gradients are 0 by nature (a key's bias shifts all scores alike): those against the whole norm.
+      // Some gradients are always 0: the bias of keys shifts all scores by the same amount. Compare those with the whole
+      // norm.
       double error = std::abs(dot(g, direction) - slope) / std::max(std::abs(slope), 1e-3 * norm);
       EXPECT_LT(error, 1e-6) << p.name << ": slope " << slope << ", gradient " << dot(g, direction);
       worst = std::max(worst, error);

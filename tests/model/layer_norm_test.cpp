@@ -93,7 +93,7 @@ TEST(LayerNormKernel, BitsDoNotDependOnTheThreads) {
 }
 
 TEST(LayerNormKernel, NoRowsAtAllGiveZeroWeightGradients) {
-  // A micro-batch without a target sends no rows through the head's norm.
+  // With no target in a micro-batch, the head's norm gets no rows.
   at::Tensor x = normal({0, 8}, 1, at::kFloat), w = normal({8}, 2, at::kFloat), b = normal({8}, 3, at::kFloat);
   const LayerNormed got = layer_norm(x, w, b, kEps);
   const LayerNormGradients back = layer_norm_backward(x, x, got.mean_N, got.rstd_N, w, {});

@@ -1,4 +1,4 @@
-// Each layer's backward against finite differences of its forward, in double, for its input and every weight.
+// Compares the backward of each layer with finite differences of its forward, in double, for its input and every weight.
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ struct Variable {
   at::Tensor value, gradient;
 };
 
-// `output` as a function of the variables' values now; their gradients belong to the loss <cotangent, output>.
+// `output` computes from the current values of the variables. Their gradients are those of the loss <cotangent, output>.
 void expect_gradients(const std::function<at::Tensor()>& output, const at::Tensor& cotangent,
                       const std::vector<Variable>& variables) {
   uint64_t item = 500;
@@ -162,7 +162,7 @@ TEST_F(Layers, AttentionWithEveryGroupingPositionAndVisibility) {
           SCOPED_TRACE(testing::Message() << kv_heads << " key heads, theta " << theta << ", dropout " << dropout
                                           << ", visibility " << static_cast<int>(visibility)
                                           << (documents ? ", documents" : ""));
-          // Each of q, k and v on its own: one may be small beside the others.
+          // Compares q, k and v separately: one may be small compared to the others.
           std::vector<Variable> variables;
           const int64_t begins[] = {0, 24, 24 + 6 * kv_heads}, widths[] = {24, 6 * kv_heads, 6 * kv_heads};
           for (int i = 0; i < 3; i++)
@@ -172,7 +172,7 @@ TEST_F(Layers, AttentionWithEveryGroupingPositionAndVisibility) {
         }
 }
 
-// Documents packed into one sequence are as if each stood alone: outputs and gradients.
+// Documents packed into one sequence have the same outputs and gradients as each document alone.
 TEST_F(Layers, DocumentsInOneSequenceDoNotSeeEachOther) {
   const std::vector<int64_t> lengths{5, 1, 8, 3};
   for (Visibility visibility : {Visibility::causal, Visibility::all})
@@ -217,16 +217,16 @@ TEST_F(Layers, TableGradientKeptAsideEqualsTheOneAddedStraightAway) {
       for (int64_t c = 0; c < 4; c++)
         wanted[static_cast<size_t>(rows.const_data_ptr<int64_t>()[n] * 4 + c)] += values[static_cast<size_t>(n * 4 + c)];
   }
-  EXPECT_EQ(dot(aside.grad, aside.grad), 0);  // nothing before fold: the head's share comes first
+  EXPECT_EQ(dot(aside.grad, aside.grad), 0);  // 0 before fold: the head's gradient must be added first
   EXPECT_EQ(doubles(straight.grad), wanted);
   keeps.fold(aside);
   EXPECT_LT(distance(aside.grad, wanted), 1e-15);
-  keeps.fold(aside);  // forgets what it has given
+  keeps.fold(aside);  // adds nothing: the first fold dropped the rows
   EXPECT_LT(distance(aside.grad, wanted), 1e-15);
 }
 
 TEST_F(Layers, VocabularyLossInChunksIsTheLossInOneGo) {
-  // Three chunks of rows, the last one short, against one row at a time.
+  // Compares three chunks of rows, the last one shorter, with one row at a time.
   const int64_t vocab = 5, rows = 2 * vocabulary_chunk_rows(vocab, 7) + 17;
   VocabularyLoss output{random_weight({vocab, 3}, 1, 2), random_weight({vocab}, 2)};
   at::Tensor x = normal({rows, 3}, 3), targets = ids(rows, vocab, 4), gx = tensor::zeros_like(x), each;

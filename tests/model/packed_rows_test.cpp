@@ -11,7 +11,7 @@ namespace megalith {
 namespace {
 using namespace testing_support;
 
-// Rows whose numbers differ by orders of magnitude from one group to the next, as a stream with outliers has them.
+// Rows whose numbers differ by orders of magnitude between groups, as in a residual stream with outliers.
 at::Tensor uneven_rows(int64_t rows, int64_t width) {
   at::Tensor x_NC = normal({rows, width}, 1, at::kFloat);
   auto* x = x_NC.mutable_data_ptr<float>();

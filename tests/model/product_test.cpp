@@ -11,7 +11,7 @@ namespace megalith::kernels {
 namespace {
 using namespace testing_support;
 
-// Operands as they lie or transposed, and the same numbers in float64.
+// Operands, plain or transposed, and the same numbers in float64.
 struct Numbers {
   at::Tensor a, b, c, row, onto;
   Numbers(int64_t m, int64_t n, int64_t k, bool turn_a, bool turn_b)
@@ -81,10 +81,10 @@ TEST(ProductCut, BlocksCoverTheResultOnceAndAreNearlyEqual) {
       EXPECT_GE(grid.rows * grid.row_step, m);
       EXPECT_GE(grid.columns * grid.column_step, n);
     }
-  // The longer side is cut in two: the other way the longer operand would be packed twice.
+  // The longer side is cut in two. If the other side were cut, the longer operand would be packed twice.
   EXPECT_EQ(cut(1024, 3072, 768, 2).columns, 2);
   EXPECT_EQ(cut(1024, 768, 3072, 2).rows, 2);
-  EXPECT_EQ(cut(16, 16, 16, 8).rows * cut(16, 16, 16, 8).columns, 1);  // not worth a thread's waking
+  EXPECT_EQ(cut(16, 16, 16, 8).rows * cut(16, 16, 16, 8).columns, 1);  // too small for a second thread
 }
 
 }  // namespace

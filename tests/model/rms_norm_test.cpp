@@ -106,7 +106,7 @@ TEST(RmsNorm, TinyAndHugeRowsStayFinite) {
 }
 
 TEST(RmsNorm, NoRowsAtAllGiveAZeroWeightGradient) {
-  // A micro-batch without a target sends no rows through the head's norm.
+  // With no target in a micro-batch, the head's norm gets no rows.
   at::Tensor x = normal({0, 8}, 1, at::kFloat), w = normal({8}, 2, at::kFloat);
   auto [y, rstd] = rms_norm(x, w, kEps);
   auto [gx, gw] = rms_norm_backward(x, x, rstd, w);

@@ -15,7 +15,7 @@ std::vector<int64_t> run_of(int64_t rows, int64_t length, int64_t first) {
   return positions;
 }
 
-// Pairs (i, i + D/2) turned by position * theta^(-2i/D), in float64.
+// Reference: rotates pairs (i, i + D/2) by position * theta^(-2i/D), in float64.
 std::vector<double> reference(const at::Tensor& x_NX, int64_t heads, int64_t dim, int64_t length, int64_t first,
                               double theta, double direction) {
   std::vector<double> x = doubles(x_NX);
@@ -45,7 +45,7 @@ TEST(Rope, TurnsTheFirstHeadsByPositionAndLeavesTheRest) {
 TEST(Rope, ContinuesAtAnyFirstPosition) {
   at::Tensor x = normal({4, 2 * 8}, 1, at::kFloat), turned = x.clone();
   rope_in_place(turned, 2, 8, run_of(turned.size(0), 4, 1000), {500000}, false);
-  // Angles are float32, as in Hugging Face: at position 1000 that is worth 1000 * 2^-24 of an angle.
+  // Angles are float32, as in Hugging Face. At position 1000 their rounding error is about 1000 * 2^-24.
   EXPECT_LT(distance(turned, reference(x, 2, 8, 4, 1000, 500000, 1)), 1e-4);
 }
 
@@ -66,11 +66,11 @@ TEST(Rope, BackwardIsTheInverseAndTheTranspose) {
   rope_in_place(back, 3, 8, run_of(back.size(0), 6, 5), {10000}, true);
   EXPECT_NEAR(dot(turned, y), dot(x, back), 1e-9);
   rope_in_place(turned, 3, 8, run_of(turned.size(0), 6, 5), {10000}, true);
-  EXPECT_LT(distance(turned, x), 1e-6);  // cosine and sine are float32: their squares add up to 1 that well
+  EXPECT_LT(distance(turned, x), 1e-6);  // cosine and sine are float32: the sum of their squares is 1 within this error
 }
 
 TEST(Rope, DoublesKeepTheirPrecision) {
-  // At position 0 nothing turns: every bit must come back, also those that float32 does not have.
+  // At position 0 there is no rotation: every bit must stay, also those that float32 does not have.
   at::Tensor x = normal({1, 8}, 1).div_(3), turned = x.clone();
   rope_in_place(turned, 1, 8, run_of(turned.size(0), 1, 0), {10000}, false);
   EXPECT_TRUE(turned.equal(x));

@@ -1,5 +1,5 @@
-// Every router against its formula, written down naively in float64: who goes where, weights, losses, and gradients by
-// finite differences; with ties, with numbers at the end of their range, and with groups.
+// Compares every router with its formula, written naively in float64: choices, weights, losses, and gradients by finite
+// differences. Also tests ties, numbers at the end of their range, and groups.
 #include "model/routing/router.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using namespace testing_support;
 using Table = std::vector<std::vector<double>>;  // [token][expert]
 
 struct Naive {
-  Table gate;             // 0 where a token does not pass an expert
+  Table gate;             // 0 if the token does not go to the expert
   double aux = 0, z = 0, entropy = 0;  // sums over tokens
   std::vector<int64_t> load;
 };
@@ -39,7 +39,7 @@ std::vector<double> softmax(const std::vector<double>& x) {
   return p;
 }
 
-// Indices by falling value, of equals the first.
+// Returns indices by decreasing value, among equals the first.
 std::vector<size_t> ranking(const std::vector<double>& x) {
   std::vector<size_t> order(x.size());
   std::iota(order.begin(), order.end(), 0);
@@ -172,7 +172,7 @@ std::vector<float> floats(const at::Tensor& x) {
   return out;
 }
 
-// Inputs that own their numbers.
+// A router's input together with the numbers that it borrows.
 struct Problem {
   Problem(const Case& c, uint64_t item, double size = 1) : experts(c.experts) {
     in.experts = &experts;
@@ -221,7 +221,7 @@ TEST_P(Routers, DecideAsTheirFormulasSay) {
     EXPECT_NEAR(got.z, wanted.z, 1e-9 * std::max(1.0, wanted.z));
     EXPECT_NEAR(got.entropy, wanted.entropy, 1e-9 * std::max(1.0, wanted.entropy));
     EXPECT_EQ(got.load, wanted.load);
-    // Float decides the same and is close.
+    // In float32, the choices are the same and the numbers are close.
     RouterInput<float> narrow;
     std::vector<float> numbers(p.numbers.begin(), p.numbers.end());
     narrow.experts = &p.experts;
@@ -393,7 +393,7 @@ TEST(Groups, FollowTheData) {
 }
 
 TEST(Groups, OverflowPassesByAndFirstChoicesComeFirst) {
-  // Two experts, room for one token each: token 0 wants 0 then 1, token 1 wants 0 then 1.
+  // Two experts that take one token each. Both tokens choose expert 0 first and expert 1 second.
   Experts x = experts(Router::softmax, 2, 2, 0.5);
   const std::vector<double> logits{2, 1, 3, 1};
   RouterInput<double> in;

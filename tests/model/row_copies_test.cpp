@@ -9,7 +9,7 @@ namespace megalith::kernels {
 namespace {
 using namespace testing_support;
 
-// Of 200 rows some at random, rising: fewer and more than a thread takes, none and all.
+// Random rising rows out of 200: no rows, all rows, and fewer and more than one thread takes.
 TEST(RowCopies, GatherAndReplaceAsIndexingDoes) {
   for (int threads : {1, 2, 3}) {
     at::set_num_threads(threads);

@@ -1,4 +1,4 @@
-// What of a model each rank has and sends, and which splits are refused.
+// Tests what each rank holds of a model and sends, and which splits are rejected.
 #include <atomic>
 
 #include "base/error.h"
@@ -88,7 +88,7 @@ TEST(SplitContext, RanksHoldEveryPositionOnceAndSeeEquallyMuch) {
     }
 }
 
-// What a layer exchanges when it is recomputed, its input or its attention half kept.
+// Returns what a layer exchanges in a recomputation, with its input or its attention half kept.
 AxisExchanges recomputed(Block& layer, const at::Tensor& x_SC, const Pass& pass, const Exchanges& exchanges, Keep keep) {
   Tape tape;
   layer.forward(x_SC, pass, &tape);
@@ -128,7 +128,7 @@ TEST(SplitFacts, SayWhatIsSentAndKept) {
     const ModelShape shape = shape_of(model);
     MicroBatchShape micro{kSequences, kLength, 1.0, kMicros, model.kept, {}};
     if (model.kept) micro.dropping_layers = {1};
-    // Kept rows lie about unevenly: what each rank sends of them is known of all ranks together.
+    // Ranks hold different numbers of kept rows. The facts give the exact bytes sent only for all ranks together.
     std::atomic<int64_t> tensor_bytes_off = 0, context_bytes_off = 0;
     run_ranks(layout.tensor, layout.context, layout.form, [&](const Exchanges& exchanges) {
       const RankResult result = run_rank(model, exchanges, at::kFloat);
@@ -154,7 +154,7 @@ TEST(SplitFacts, SayWhatIsSentAndKept) {
         EXPECT_EQ(result.tensor.bytes, tensor.bytes);
         EXPECT_EQ(result.context.bytes, context.bytes);
       }
-      // What the layers leave on their tapes, besides the input that the block before gave them.
+      // The tensors that layers keep on their tapes, besides the input from the previous block.
       auto blocks = make_blocks(shape, exchanges);
       const Pass pass = local_pass(whole_pass(model, shape.vocab, 0), exchanges.mesh);
       for (size_t b = 1; b + 1 < blocks.size(); b++) {
@@ -185,7 +185,7 @@ TEST(SplitFacts, SayHowOftenRowsTravelToTheirExperts) {
   const Model model = sparse("experts", experts_of(Router::softmax));
   const ModelShape shape = shape_of(model);
   run_ranks(1, 1, kRing, [&](const Exchanges& exchanges) {
-    static_cast<ThreadExchange*>(exchanges.expert)->worth = 1 << 20;  // no expert is worth lending
+    static_cast<ThreadExchange*>(exchanges.expert)->worth = 1 << 20;  // ranks borrow no expert
     const auto facts = block_facts(shape, {kSequences, kLength}, Precision::fp32, Packing::fp32, exchanges.mesh);
     auto blocks = make_blocks(shape, exchanges);
     const Pass pass = local_pass(whole_pass(model, shape.vocab, exchanges.mesh.coordinate(Axis::expert)), exchanges.mesh);

@@ -1,5 +1,5 @@
-// What a split block is said to need against what the allocator saw, for one rank that runs alone: what it would receive
-// is zeros, which need as much room as anything else.
+// Compares the memory that the facts predict for a split block with the peak of the allocator. One rank runs alone and
+// receives zeros, which take the same memory as real messages.
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
   auto& head = static_cast<HeadBlock&>(*blocks.back());
   if (shape.tied) head.tie(static_cast<EmbeddingBlock&>(*blocks.front()).table());
 
-  // Bytes above what was live before that `work` reached.
+  // Returns the peak of allocated bytes during `work`, minus the bytes that were live before it.
   auto above = [](const auto& work) {
     const int64_t before = allocated_memory().live;
     reset_memory_peak();
@@ -92,8 +92,8 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
     EXPECT_GT(p, 0.97 * m) << f.name << " " << what;
     return p / m;
   };
-  // Of experts that others have tokens for the facts say the most that can come.
-  // Of kept tokens likewise the most that can lie on one rank.
+  // With experts over ranks, the facts count the most rows that a rank can receive. With dropped tokens, they count the most
+  // kept tokens that a rank can hold.
   const double most = c.expert > 1 ? static_cast<double>(c.expert) + 0.5 : c.kept > 0 ? 1.3 : c.experts.any() ? 1.25 : 1.1;
   for (const bool defers_weight_gradients : {false, true}) {
     std::vector<Tape> tapes(blocks.size(), Tape(Packing::fp32, defers_weight_gradients));
@@ -102,7 +102,7 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
       const BlockFacts& f = facts[b];
       const at::Tensor input = x;
       const int64_t measured = above([&] { x = blocks[b]->forward(input, pass, &tapes[b]); });
-      // No more than backward, which has the gradient that comes in besides.
+      // Forward needs no more than backward, which also has the incoming gradient.
       expect(f, "forward", f.saved_bytes + 2 * f.output_bytes + f.workspace_bytes, measured, 0);
     }
     const BlockFacts& of_head = facts.back();
@@ -126,7 +126,7 @@ TEST_P(SplitMemory, IsWhatTheFactsSay) {
       const int64_t weighing = above([&] { tapes[b].run_deferred(); });
       EXPECT_LT(expect(f, "waiting", f.deferred_bytes, before - allocated_memory().live, 0), c.expert > 1 ? most : 1.1)
           << f.name;
-      EXPECT_LE(weighing, f.weight_gradient_workspace_bytes + (1 << 16)) << f.name;  // sums of biases
+      EXPECT_LE(weighing, f.weight_gradient_workspace_bytes + (1 << 16)) << f.name;  // 64 KiB for the sums of bias gradients
     }
     static_cast<EmbeddingBlock&>(*blocks.front()).fold();
   }
@@ -143,7 +143,7 @@ const Experts kExperts = [] {
 }();
 const Experts kWithShared = [] {
   Experts x = kExperts;
-  x.ffn = 128;  // narrower than the tokens: rows on their way are what is largest
+  x.ffn = 128;  // narrower than `hidden`, so that the sent rows are the largest tensors
   x.shared = 1024;
   return x;
 }();

@@ -1,5 +1,5 @@
-// Models split over ranks that are threads, and the same model on one: losses, and gradients put together from the parts
-// that the ranks hold.
+// Runs models split over ranks that are threads, and the same model on one rank. Puts losses and gradients together from the
+// parts that the ranks hold.
 #pragma once
 
 #include <map>
@@ -14,12 +14,12 @@
 namespace megalith::testing_support {
 
 constexpr Dropout kDrop{0.1, 0.2, 0.3};
-constexpr int64_t kSequences = 3, kLength = 11, kMicros = 2;  // nothing that two, three or four ranks divide
+constexpr int64_t kSequences = 3, kLength = 11, kMicros = 2;  // not divisible by two, three or four ranks
 
 struct Model {
   std::string name;
   const Family* family = &gpt2_family;
-  int64_t heads = 12, kv_heads = 0;  // 0: as many as heads
+  int64_t heads = 12, kv_heads = 0;  // 0: the same number as heads
   bool tied = true;
   Dropout dropout = {};
   bool prefix = false;
@@ -76,33 +76,33 @@ inline Pass whole_pass(const Model& m, int64_t vocab, int64_t micro) {
   return pass;
 }
 
-// Values far from their usual small ones, so that every nonlinearity bends: a function of the whole parameter alone.
+// Values larger than the usual initial ones, so that every nonlinearity matters. They depend only on the whole parameter.
 inline at::Tensor whole_values(const ParameterSpec& p, uint64_t number) {
   return normal({p.whole_size()}, 100 + number).mul_(p.whole_shape.size() == 2 ? 0.3 : 0.2).add_(p.initial);
 }
 
-// What the model computes, put together from whatever ranks computed it.
+// The results of the model, put together from all ranks.
 struct Result {
   double loss = 0;
   int64_t targets = 0;
   std::map<std::string, std::vector<double>> gradients;
-  std::map<std::string, std::vector<int>> holders;  // of each element
+  std::map<std::string, std::vector<int>> holders;  // number of ranks that hold each element
 };
 
 struct RankResult {
   LossSums sums;
   std::vector<BlockSpec> specs;
   std::vector<at::Tensor> gradients;
-  ExchangeFacts tensor, context;  // what it sent, all micro-batches
+  ExchangeFacts tensor, context;  // sent in all micro-batches
 };
 
-// What a rank has sent along an axis so far.
+// Returns what a rank has sent along an axis so far.
 inline ExchangeFacts sent(const Exchange* exchange) {
   const auto* it = static_cast<const ThreadExchange*>(exchange);
   return it ? ExchangeFacts{it->calls, it->bytes} : ExchangeFacts{};
 }
 
-// Ranks of the expert axis have micro-batches of their own.
+// Each rank of the expert axis has its own micro-batches.
 inline RankResult run_rank(const Model& m, const Exchanges& exchanges, at::ScalarType type, int64_t micros = kMicros) {
   const ModelShape shape = shape_of(m);
   auto blocks = make_blocks(shape, exchanges);
@@ -152,7 +152,7 @@ inline RankResult run_rank(const Model& m, const Exchanges& exchanges, at::Scala
     result.sums.targets += sums.targets;
     last = {x, pass, sums};
   }
-  // The loss alone, without and with every position's.
+  // Computes only the loss, with the loss of every position.
   at::Tensor each;
   const double alone = head.loss(last.x, last.pass, &each).loss;
   EXPECT_NEAR(alone, last.sums.loss, 1e-6 * std::abs(alone));
@@ -225,7 +225,7 @@ inline void expect_same(const Result& got, const Result& wanted, double loss_tol
     std::vector<double> difference = got.gradients.at(name);
     ASSERT_EQ(difference.size(), g.size()) << name;
     for (size_t i = 0; i < g.size(); i++) difference[i] -= g[i];
-    // A key's bias shifts all scores of a query alike: its gradient is rounding noise in any program.
+    // The bias of keys shifts all scores of a query by the same amount. So its gradient is only rounding noise.
     const double floor = name.ends_with("key.bias") ? 1e-2 : 1e-6;
     const double error = norm(difference) / std::max(norm(g), floor * std::sqrt(squares));
     EXPECT_LE(error, gradient_tolerance) << name;

@@ -1,5 +1,5 @@
-// Models split along the tensor and context axes against the same model on one rank: loss and every gradient. In double,
-// where only the order of sums differs, and in float32 within the contract for layouts.
+// Compares models split along the tensor and context axes with the same model on one rank: loss and every gradient. In
+// double only the order of sums differs. In float32 the results must agree within the bounds for layouts.
 #include "model/split_runs.h"
 
 namespace megalith {

@@ -1,11 +1,11 @@
-// Experts spread over ranks against one rank that has all of them.
+// Compares experts spread over ranks with one rank that has all experts.
 #include "model/split_runs.h"
 
 namespace megalith {
 namespace {
 using namespace testing_support;
 
-// Experts spread over ranks with sequences of their own, against one rank that takes all of them.
+// Compares experts spread over ranks that have their own sequences with one rank that computes all sequences.
 void expect_spread(const Model& model, int64_t expert, int64_t tensor = 1, int64_t context = 1,
                    ContextForm form = ContextForm::ring) {
   SCOPED_TRACE(testing::Message() << model.name << ", expert " << expert << ", tensor " << tensor << ", context "
@@ -70,7 +70,7 @@ TEST(SpreadExperts, ShareTheirInsideAndTheirSequencesToo) {
 }
 
 TEST(SpreadExperts, ComputeInSixteenBitsToo) {
-  const Model model = sparse("", experts_of(Router::softmax, 2, 2));  // nobody changes experts by rounding
+  const Model model = sparse("", experts_of(Router::softmax, 2, 2));  // rounding must not change the choice of experts
   expect_same(run(model, 1, 1, kRing, at::kBFloat16, 2), run(model, 1, 1, kRing, at::kBFloat16, 1, 2 * kMicros), 2e-3, 0.1);
 }
 
@@ -105,14 +105,14 @@ TEST(SpreadExperts, ArePartsOfTheirOwnThatBeginPages) {
           EXPECT_LE(spec.segments[part - 1].range.end, spec.segments[part].range.begin);
         }
       }
-      size_t part = 0;  // that the parameters are in
+      size_t part = 0;  // index of the segment that the parameter is in
       ASSERT_EQ(spec.parameters.size(), whole[b].parameters.size());
       for (size_t i = 0; i < spec.parameters.size(); i++) {
         const ParameterSpec& p = spec.parameters[i];
         EXPECT_EQ(p.name, whole[b].parameters[i].name);
         EXPECT_EQ(p.whole_shape, whole[b].parameters[i].shape);
         holders[p.name] += p.size() > 0;
-        if (p.size() == 0) continue;  // another rank's
+        if (p.size() == 0) continue;  // another rank has it
         part += p.name.ends_with("w1.weight");
         EXPECT_GE(p.offset, spec.segments[part].range.begin);
         EXPECT_LE(p.offset + p.size(), spec.segments[part].range.end);

@@ -1,4 +1,4 @@
-// Numbers to test with, and distances between results.
+// Numbers for tests, and distances between results.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -11,7 +11,7 @@
 
 namespace megalith::testing_support {
 
-// Standard normals, the same on every machine; `item` tells tensors of one test apart.
+// Returns standard normals, the same on every machine. Each tensor of a test needs its own `item`.
 inline at::Tensor normal(std::vector<int64_t> shape, uint64_t item, at::ScalarType type = at::kDouble) {
   at::Tensor out = tensor::empty(shape, at::kDouble);
   Philox random(7, RandomUse::test, item);
@@ -21,7 +21,7 @@ inline at::Tensor normal(std::vector<int64_t> shape, uint64_t item, at::ScalarTy
   return out.to(type);
 }
 
-// Ids below `n`.
+// Returns ids below `n`.
 inline at::Tensor ids(int64_t count, int64_t n, uint64_t item) {
   at::Tensor out = tensor::empty({count}, at::kLong);
   Philox random(8, RandomUse::test, item);
@@ -36,8 +36,8 @@ inline std::vector<double> doubles(const at::Tensor& x) {
   return {wide.const_data_ptr<double>(), wide.const_data_ptr<double>() + wide.numel()};
 }
 
-// Largest absolute difference over the largest absolute value of `wanted`.
-// `least`: what numbers are compared with at least, where all that are wanted may be nothing but rounding.
+// Returns the largest absolute difference, divided by the largest absolute value of `wanted`, or by `least` if that is
+// larger. Set `least` if all wanted values may be only rounding noise.
 inline double distance(const std::vector<double>& got, const std::vector<double>& wanted, double least = 1e-300) {
   if (got.size() != wanted.size()) return INFINITY;
   double worst = 0, largest = least;
@@ -62,7 +62,7 @@ inline double dot(const at::Tensor& a, const at::Tensor& b) {
   return sum;
 }
 
-// Derivative at 0 of a function of one number, by central differences of fourth order.
+// Returns the derivative at 0 of a function of one number, by central differences of fourth order.
 template <class Function>
 double derivative(const Function& f, double h = 2e-4) {
   return (8 * (f(h) - f(-h)) - (f(2 * h) - f(-2 * h))) / (12 * h);

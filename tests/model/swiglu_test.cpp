@@ -27,7 +27,7 @@ Reference reference(const at::Tensor& gate_up_N2F, const at::Tensor& g_NF) {
   return out;
 }
 
-// (gradient of gate and up, h), as the kernel leaves them.
+// (gradient of gate and up, h), as the kernel writes them.
 std::pair<at::Tensor, at::Tensor> backward(const at::Tensor& in, const at::Tensor& g,
                                            void (*kernel)(at::Tensor&, at::Tensor&) = swiglu_backward) {
   at::Tensor both = in.clone(), other = g.clone();

@@ -1,5 +1,5 @@
-// Ranks that are threads of one process: an Exchange to test blocks with. Notices ranks that do not make the same calls,
-// and counts what each sends.
+// Ranks that are threads of one process: an Exchange for tests of blocks. It detects ranks that do not make the same calls,
+// and counts what each rank sends.
 #pragma once
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
@@ -19,18 +19,18 @@
 
 namespace megalith::testing_support {
 
-// What the ranks of one axis have in common.
+// The state that the ranks of one axis share.
 class Rendezvous {
  public:
   explicit Rendezvous(int64_t size) : offers_(static_cast<size_t>(size)) {}
 
   struct Offer {
-    std::string call;  // all ranks' must be equal
+    std::string call;  // must be equal on all ranks
     at::Tensor tensor;
     std::vector<int64_t> cuts;
   };
 
-  // Lays an offer on the table, waits for the others', looks at them, waits until all have looked.
+  // Publishes an offer, waits for the offers of all ranks, calls look(offers), and waits until all ranks have looked.
   template <class Look>
   void meet(int64_t rank, Offer offer, const Look& look) {
     const std::string call = offer.call;
@@ -41,7 +41,7 @@ class Rendezvous {
     look(offers_);
     wait();
   }
-  // A rank has failed: nobody shall wait for it.
+  // Called when a rank has failed: the other ranks must not wait for it.
   void leave() {
     std::lock_guard lock(mutex_);
     broken_ = true;
@@ -87,7 +87,7 @@ class ThreadExchange : public Exchange {
     meeting_.meet(rank_, offer("reduce_scatter", whole, cuts), [&](const auto& offers) {
       at::Tensor sum = wide(slice(of(offers, 0).tensor, cuts, rank_)).clone();
       for (int64_t r = 1; r < size_; r++) sum.add_(wide(slice(of(offers, r).tensor, cuts, rank_)));
-      for (int64_t r = 0; r < size_; r++)  // nothing but my slice means anything afterwards
+      for (int64_t r = 0; r < size_; r++)  // only this rank's slice is defined afterwards
         if (r != rank_) scrap_.push_back(slice(whole, cuts, r));
       slice(whole, cuts, rank_).copy_(sum);
     });
@@ -133,8 +133,8 @@ class ThreadExchange : public Exchange {
     std::exchange(on_its_way_, nullptr)();
   }
 
-  int64_t calls = 0, bytes = 0;  // that this rank sent
-  int64_t worth = 1;             // rows: whatever can be lent is
+  int64_t calls = 0, bytes = 0;  // sent by this rank
+  int64_t worth = 1;             // rows_worth_weights; 1: ranks borrow whenever they can
 
  private:
   static const Rendezvous::Offer& of(const std::vector<Rendezvous::Offer>& offers, int64_t rank) {
@@ -151,7 +151,7 @@ class ThreadExchange : public Exchange {
     for (int64_t cut : cuts) text += " " + std::to_string(cut);
     return {text, x, {}};
   }
-  // Nobody has what travels before the end, not even by chance.
+  // Fills `receive` with 1e30, so that data is not there before finish by chance.
   void set_out(std::function<void()> travel, at::Tensor& receive) {
     if (on_its_way_) throw std::logic_error("something is on its way already");
     if (receive.is_floating_point()) receive.fill_(1e30);
@@ -179,7 +179,7 @@ inline void run_ranks(int64_t tensor, int64_t context, ContextForm form, const s
                       int64_t expert = 1) {
   const int64_t all = tensor * context * expert;
   std::vector<std::unique_ptr<Rendezvous>> by_tensor, by_context,
-      by_expert;  // each has as many as all ranks; some are not used
+      by_expert;  // one per rank; some are not used
   for (int64_t i = 0; i < all; i++) {
     by_tensor.push_back(std::make_unique<Rendezvous>(tensor));
     by_context.push_back(std::make_unique<Rendezvous>(context));

@@ -1,4 +1,4 @@
-// Rows on their way to the ranks that have their experts, and back.
+// Tests sending rows to the ranks that have their experts, and back.
 #include <gtest/gtest.h>
 
 #include "base/philox.h"
@@ -12,7 +12,7 @@ using namespace testing_support;
 
 constexpr int64_t kWidth = 3;
 
-// How many rows a rank has for an expert: all kinds of nothing among them.
+// Returns how many rows a rank has for an expert. Some trials have ranks or experts without rows, or no rows.
 int64_t rows_for(int64_t rank, int64_t expert, int64_t trial) {
   if ((trial == 1 && rank == 0) || (trial == 2 && expert == 0) || trial == 3) return 0;
   return static_cast<int64_t>(
@@ -21,10 +21,10 @@ int64_t rows_for(int64_t rank, int64_t expert, int64_t trial) {
       5);
 }
 
-// A row says where it comes from.
+// Encodes where a row comes from.
 double number(int64_t rank, int64_t expert, int64_t row) { return static_cast<double>((rank * 100 + expert) * 100 + row); }
 
-// All rows of an expert, in the order of the ranks.
+// Returns all rows of an expert, in the order of the ranks.
 std::vector<double> rows_of(int64_t expert, int64_t ranks, int64_t trial) {
   std::vector<double> all;
   for (int64_t from = 0; from < ranks; from++)
@@ -40,7 +40,7 @@ void expect_travel(const Exchanges& me, int64_t ranks, int64_t each, int64_t tri
     for (int64_t row = 0; row < rows_for(rank, e, trial); row++) sent.push_back(number(rank, e, row));
     begin.push_back(std::ssize(sent));
   }
-  // A token a row, in another order.
+  // One token per row, in another order.
   const int64_t R = begin.back();
   at::Tensor x_NC = tensor::empty({R, kWidth}, at::kDouble), numbers = tensor::empty({R}, at::kDouble);
   std::vector<int64_t> token, token_begin, token_rows;
@@ -96,15 +96,15 @@ TEST(TokenDispatch, RowsComeToTheirExpertsInTheOrderOfTheRanksAndGoBack) {
           }, ranks);
 }
 
-// No padding: what a rank sends is what its tokens want of others.
+// No padding: a rank sends only the rows that its tokens need from other ranks.
 TEST(TokenDispatch, SendsExactlyWhatGoesElsewhere) {
   run_ranks(1, 1, ContextForm::ring, [&](const Exchanges& me) {
     const int64_t rank = me.mesh.coordinate(Axis::expert);
-    const std::vector<int64_t> begin{0, 3 + rank, 3 + rank, 10, 14};  // of four experts, two a rank
+    const std::vector<int64_t> begin{0, 3 + rank, 3 + rank, 10, 14};  // offsets of four experts, two per rank
     auto* exchange = static_cast<ThreadExchange*>(me.expert);
     exchange->worth = 1000;
     const TokenDispatch way(me.expert, begin);
-    EXPECT_EQ(exchange->bytes, 4 * 8);  // how many rows for every expert
+    EXPECT_EQ(exchange->bytes, 4 * 8);  // number of rows for every expert
     exchange->bytes = 0;
     way.dispatch(tensor::empty({14, kWidth}, at::kFloat), std::vector<int64_t>(14, 0));
     EXPECT_EQ(exchange->bytes, 4 * kWidth * (rank == 0 ? 14 - 3 : 4));
@@ -128,7 +128,7 @@ TEST(ExpertBalance, LeaveEveryRankWithAsManyRows) {
 TEST(ExpertBalance, AreNotWorthAFewRowsAndBoundWhatARankBorrows) {
   EXPECT_TRUE(balance_experts(std::vector<int64_t>{60, 60, 50, 50}, 2, 11).shadows.empty());
   EXPECT_EQ(balance_experts(std::vector<int64_t>{60, 60, 50, 50}, 2, 10).shadows.size(), 1u);
-  // Eight experts that all tokens want on one rank of four: nobody takes more than two.
+  // All tokens want eight experts on one rank of four. No rank borrows more than two of them.
   std::vector<int64_t> rows(32, 0), borrowed(4, 0);
   std::fill(rows.begin(), rows.begin() + 8, 10);
   for (const ExpertBalance::ShadowExpert& shadow : balance_experts(rows, 4, 1).shadows) {

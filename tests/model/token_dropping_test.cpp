@@ -47,7 +47,7 @@ TEST(TokenDropping, KeepsSortedRowsOfEachSequenceKeyedByLayerStepAndSequence) {
   EXPECT_NE(rows_of(other), rows);
   EXPECT_NE(rows_of(pass, 2), rows);
   EXPECT_EQ(rows_of(pass), rows);
-  // The same tokens however the batch is cut.
+  // The tokens are the same for every cut of the batch.
   Pass last = pass_of(1, 20, 7);
   last.first_sequence = 2;
   auto alone = rows_of(last);
@@ -76,7 +76,7 @@ TEST(TokenDropping, ProtectedTokensStay) {
   EXPECT_EQ(rows.size(), 8u);
 }
 
-// More than can be kept: nothing but them, and each as often as the others.
+// More protected tokens than can be kept: only protected tokens are kept, and each of them equally often.
 TEST(TokenDropping, OfTooManyProtectedTokensARandomChoiceStays) {
   std::map<int64_t, int> seen;
   constexpr int kTrials = 4000;
@@ -93,7 +93,7 @@ TEST(TokenDropping, OfTooManyProtectedTokensARandomChoiceStays) {
   for (int64_t t : {1, 4, 6, 9}) EXPECT_EQ(seen[t], 0) << t;
 }
 
-// Documents, prefixes and positions of the kept tokens against what each token says of itself.
+// Compares documents, prefixes and positions of the kept tokens with those computed for each token.
 TEST(TokenDropping, KeptTokensKeepPositionsDocumentsAndPrefixes) {
   Pass pass = pass_of(2, 12, 6);
   const std::vector<int64_t> begin{0, 0, 0, 3, 3, 3, 3, 7, 7, 9, 9, 9, 0, 0, 0, 0, 0, 5, 5, 5, 5, 5, 10, 10};
@@ -108,7 +108,7 @@ TEST(TokenDropping, KeptTokensKeepPositionsDocumentsAndPrefixes) {
   for (int64_t k = 0; k < 12; k++) {
     const int64_t row = rows[static_cast<size_t>(k)], b = k / 6;
     EXPECT_EQ(positions[static_cast<size_t>(k)], row % 12 - begin[static_cast<size_t>(row)]);
-    int64_t first = k;  // of the same document among those kept
+    int64_t first = k;  // first kept token of the same document
     while (first > b * 6 &&
            begin[static_cast<size_t>(rows[static_cast<size_t>(first - 1)])] == begin[static_cast<size_t>(row)])
       first--;
