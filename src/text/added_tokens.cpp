@@ -13,9 +13,9 @@
 namespace megalith {
 namespace {
 
-// \w by Unicode's annex on regular expressions: alphabetic, marks, digits, connecting punctuation, joiners.
-// PCRE2 10.42 has no \p{Alphabetic}; the circled and squared letters are what it needs beyond letters and
-// letter numbers.
+// \w as defined by Unicode's annex on regular expressions: alphabetic, marks, digits, connecting punctuation, joiners.
+// PCRE2 10.42 has no \p{Alphabetic}. It equals letters, letter numbers, and the circled and squared letters listed
+// here.
 bool is_word(std::string_view character) {
   static const Regex word(
       "[\\p{L}\\p{Nl}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}"

@@ -1,5 +1,4 @@
-// Tokens that are found in the text as they are written, before anything else looks at it: <|endoftext|>,
-// [MASK].
+// Tokens that are searched for in the text as written, before any other step: <|endoftext|>, [MASK].
 #pragma once
 #include <array>
 #include <string>
@@ -17,14 +16,14 @@ struct AddedToken {
   TokenId id = 0;
   std::string content;
   bool special = false;
-  bool normalized = false;              // is searched for in the normalized text
-  bool single_word = false;             // only where it does not touch a word
-  bool lstrip = false, rstrip = false;  // takes the spaces on that side with it
+  bool normalized = false;              // searched for in the normalized text
+  bool single_word = false;             // matches only if no word character is next to it
+  bool lstrip = false, rstrip = false;  // includes the spaces on that side
 };
 
 std::vector<AddedToken> read_added_tokens(const Component& component);
 
-// Finds added tokens: leftmost, and of those the longest.
+// Finds added tokens: the leftmost one; the longest one if several begin there.
 class AddedTokenSplitter {
  public:
   struct Span {
@@ -32,18 +31,18 @@ class AddedTokenSplitter {
     TokenId token;  // -1: plain text
   };
 
-  // `tokens` with the text each is searched as.
+  // Each token comes with the text to search for.
   explicit AddedTokenSplitter(std::vector<std::pair<std::string, AddedToken>> tokens);
   bool empty() const { return tokens_.empty(); }
-  // The next token at or after `from`; text before it is plain. Nothing: {size, size, -1}.
+  // Returns the next token at or after `from`; text before it is plain. Returns {size, size, -1} if no token follows.
   Span next(std::string_view text, size_t from) const;
 
  private:
-  size_t candidate(std::string_view text, size_t from) const;  // where a token's first byte is next
+  size_t candidate(std::string_view text, size_t from) const;  // next position of a byte that begins a token
 
   std::vector<std::pair<std::string, AddedToken>> tokens_;  // longest first
-  std::array<bool, 256> begins_{};                          // some token begins with this byte
-  int only_byte_ = -1;                                      // if all begin with the same
+  std::array<bool, 256> begins_{};                          // true if a token begins with this byte
+  int only_byte_ = -1;                                      // the first byte of all tokens, if it is the same; otherwise -1
 };
 
 }  // namespace megalith

@@ -1,4 +1,4 @@
-// Base 64 of RFC 4648, as tokenizer files have it.
+// Base 64 of RFC 4648, as tokenizer files use it.
 #pragma once
 #include <optional>
 #include <string>

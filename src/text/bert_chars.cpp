@@ -5,8 +5,8 @@
 namespace megalith {
 namespace {
 
-// Punctuation, marks and format characters that are younger than Unicode 8 lie in these ranges, older ones do
-// not. Found by asking the reference (tokenizers 0.23) about every code point of Unicode 14.
+// Punctuation, marks and format characters that are younger than Unicode 8 lie in these ranges; older ones do not.
+// Found by testing every code point of Unicode 14 with the reference (tokenizers 0.23).
 constexpr CharRange kYoung[] = {
     {0x61D, 0x61D},     {0x7FD, 0x7FD},     {0x890, 0x8E2},     {0x9FD, 0x9FE},     {0xA76, 0xA76},
     {0xAFA, 0xAFF},     {0xB55, 0xB55},     {0xC04, 0xC3C},     {0xC77, 0xC77},     {0xC84, 0xC84},
@@ -29,7 +29,7 @@ BertKind bert_kind(uint32_t c) {
   if (c < 0x80)
     return kind == CharClasses::letter || kind == CharClasses::number ? BertKind::plain
                                                                       : BertKind::punctuation;
-  if (c == 0x166D || c == 0x111C9) return BertKind::punctuation;  // these three have changed category since
+  if (c == 0x166D || c == 0x111C9) return BertKind::punctuation;  // the category of these three has changed since Unicode 8
   if (c == 0x1734) return BertKind::mark;
   switch (kind) {
     case CharClasses::space:

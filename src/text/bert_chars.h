@@ -1,5 +1,5 @@
-// Which characters BERT's normalizer and pre-tokenizer drop, strip or cut at, as the reference (Hugging Face
-// tokenizers, whose tables are of Unicode 8) sees them: characters assigned later are of no kind.
+// The characters that BERT's normalizer and pre-tokenizer drop, strip or cut at. Equal to the reference, Hugging Face
+// tokenizers, whose tables are those of Unicode 8. Characters assigned later are plain.
 #pragma once
 #include <cstdint>
 
@@ -11,7 +11,8 @@ enum class BertKind { plain, dropped, mark, punctuation, space };
 
 BertKind bert_kind(uint32_t code_point);  // CodePoint::kInvalid is dropped
 
-// The blocks that BERT takes character by character (github.com/google-research/bert, tokenization.py).
+// True for the Unicode blocks that BERT splits into single characters (github.com/google-research/bert,
+// tokenization.py).
 bool bert_is_chinese(uint32_t code_point);
 
 }  // namespace megalith

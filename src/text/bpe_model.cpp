@@ -17,7 +17,7 @@ void MergeTable::add(TokenId left, TokenId right, Merge merge) {
 
 void BpeModel::encode_word(std::string_view word, std::vector<TokenId>& ids) const {
   if (!cut_before_.empty()) {
-    // Nothing joins across these places, so short words can be looked up where the whole text came as one.
+    // No merge crosses these places. So a text that arrives as one word is cut here, and its short words can be cached.
     for (size_t at = cut_before_.size(); (at = word.find(cut_before_, at)) != std::string_view::npos;) {
       if (word.substr(at - cut_before_.size(), cut_before_.size()) == cut_before_) {
         at += cut_before_.size();  // a run of marks stays together
@@ -54,7 +54,7 @@ void BpeModel::replace_inner(std::vector<TokenId>& symbols) const {
       out.push_back(*unknown_);
     }
   }
-  // What was unknown from the beginning may now stand beside what has become so.
+  // A symbol that was unknown from the start may now be next to one that became unknown here.
   if (fuse_unknown_ && !byte_fallback_)
     out.erase(
         std::unique(out.begin(), out.end(), [&](TokenId a, TokenId b) { return a == b && a == unknown_; }),
@@ -96,9 +96,9 @@ void BpeModel::first_symbols(std::string_view word, std::vector<TokenId>& symbol
   }
 }
 
-// Scans for the lowest rank each time: for a word's few symbols nothing is faster.
+// Scans for the lowest rank each time, which is fastest for the few symbols of a word.
 void BpeModel::merge_short(std::vector<TokenId>& symbols) const {
-  std::array<MergeTable::Merge, kShort> merges;  // of symbol i with i + 1
+  std::array<MergeTable::Merge, kShort> merges;  // merges[i] joins symbols i and i + 1
   size_t count = symbols.size();
   auto look_up = [&](size_t i) { merges[i] = merges_.find(symbols[i], symbols[i + 1]); };
   for (size_t i = 0; i + 1 < count; i++) look_up(i);
@@ -119,7 +119,7 @@ void BpeModel::merge_short(std::vector<TokenId>& symbols) const {
   symbols.resize(count);
 }
 
-// A heap of candidate pairs over a linked list: n log n for words of any length.
+// Uses a heap of candidate pairs over a linked list: n log n time for a word of any length.
 void BpeModel::merge_long(std::vector<TokenId>& symbols) const {
   struct Node {
     TokenId id;
@@ -145,7 +145,7 @@ void BpeModel::merge_long(std::vector<TokenId>& symbols) const {
   while (!queue.empty()) {
     Candidate best = queue.top();
     queue.pop();
-    int64_t next = nodes[best.at].next;  // joined nodes have id -1, so stale candidates do not fit
+    int64_t next = nodes[best.at].next;  // joined nodes have id -1, so stale candidates do not match
     if (nodes[best.at].id != best.left || next < 0 || nodes[next].id != best.right) continue;
     nodes[best.at].id = best.joined;
     nodes[best.at].next = nodes[next].next;

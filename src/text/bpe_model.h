@@ -1,5 +1,5 @@
-// Byte-pair encoding: a word starts as its bytes or characters; the pair with the lowest rank is joined until
-// no neighbours form a known pair.
+// Byte-pair encoding. A word starts as its bytes or characters. The pair with the lowest rank is joined until no
+// neighbours form a known pair.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -11,15 +11,16 @@
 
 namespace megalith {
 
-// Which pairs join, into what and how early. Open addressing: one look-up is one or two cache lines.
+// Which pairs join, the token they become, and their rank. Uses open addressing: one look-up reads one or two cache
+// lines.
 class MergeTable {
  public:
   struct Merge {
-    int32_t rank = -1;  // lower joins first; -1: no such pair
+    int32_t rank = -1;  // a lower rank joins first; -1 if the pair is unknown
     TokenId joined = 0;
   };
   explicit MergeTable(size_t merges = 0);
-  void add(TokenId left, TokenId right, Merge merge);  // a pair that is there already takes the new rank
+  void add(TokenId left, TokenId right, Merge merge);  // replaces the merge of a known pair
   Merge find(TokenId left, TokenId right) const {
     return slots_[place(static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right))].merge;
   }
@@ -36,7 +37,7 @@ class MergeTable {
     while (slots_[at].pair != kEmpty && slots_[at].pair != pair) at = (at + 1) & mask;
     return at;
   }
-  std::vector<Slot> slots_;  // a power of two, at most half full
+  std::vector<Slot> slots_;  // size is a power of two; at most half of the slots are used
 };
 
 struct SentencePieceFile;
@@ -49,7 +50,7 @@ class BpeModel : public TokenModel {
   friend std::unique_ptr<TokenModel> read_bpe(const Component&, const StringToId&, const PreTokenizerTraits&);
   friend std::unique_ptr<TokenModel> bpe_of_sentencepiece(const SentencePieceFile&);
 
-  static constexpr size_t kShort = 48;  // symbols; above, a heap is faster
+  static constexpr size_t kShort = 48;  // symbols; for longer words, a heap is faster
 
   void compute(std::string_view word, std::vector<TokenId>& symbols) const override;
   void first_symbols(std::string_view word, std::vector<TokenId>& symbols) const;
@@ -59,16 +60,16 @@ class BpeModel : public TokenModel {
 
   MergeTable merges_;
   bool byte_level_ = false;
-  // Byte-level: of each byte; with byte fallback: of "<0x..>"; -1: none.
+  // Id of each byte (byte-level) or of "<0x..>" (byte fallback); -1 if the vocabulary has no such token.
   std::array<TokenId, 256> byte_ids_{};
-  StringToId vocab_;  // whole tokens (bytes if byte-level); read where needed only
+  StringToId vocab_;  // whole tokens (as bytes if byte-level); empty if not needed
   bool byte_fallback_ = false, fuse_unknown_ = false, ignore_merges_ = false;
   std::optional<TokenId> unknown_;
-  // Ids from here on stand for characters that are part of pieces but none themselves: unknown, if left
-  // alone.
+  // Ids from here on stand for characters that are part of pieces but not pieces. They become unknown if no merge joins
+  // them.
   TokenId first_inner_ = std::numeric_limits<TokenId>::max();
   std::vector<std::string> inner_names_;
-  std::string cut_before_;  // no token has this inside, behind another character: words may be cut before it
+  std::string cut_before_;  // no token contains this after another character: words may be cut before it
 };
 
 std::unique_ptr<TokenModel> read_bpe(const Component& component, const StringToId& vocab,
@@ -77,7 +78,7 @@ std::unique_ptr<TokenModel> read_bpe(const Component& component, const StringToI
 // SentencePiece's BPE: pieces have scores in place of a list of merges.
 std::unique_ptr<TokenModel> bpe_of_sentencepiece(const SentencePieceFile& file);
 
-// Whether some token has `mark` behind another character.
+// True if a token contains `mark` after another character. A run of marks counts as one mark.
 bool mark_inside(const StringToId& vocab, std::string_view mark);
 
 }  // namespace megalith

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kEndOfText = "<|endoftext|>";
 
-// Tells of progress no more than a few times a second.
+// Reports progress at most five times a second.
 class Teller {
  public:
   explicit Teller(const BpeProgress& progress) : progress_(progress) {}
@@ -41,13 +41,13 @@ Pair pair_of(TokenId left, TokenId right) {
   return static_cast<Pair>(left) << 32 | static_cast<uint32_t>(right);
 }
 
-// The words of a corpus as symbols, and the counts of neighbouring pairs, kept up to date while pairs are
+// The words of a corpus as symbols, and the counts of neighbouring pairs. The counts stay up to date while pairs are
 // joined.
 class PairCounts {
  public:
   explicit PairCounts(const std::array<TokenId, 256>& byte_ids) : byte_ids_(byte_ids) {}
 
-  // All words are added before the first pop.
+  // Add all words before the first pop.
   void add(std::string_view text, int64_t count) {
     auto w = static_cast<uint32_t>(words_.size());
     words_.push_back({symbols_.size(), static_cast<uint32_t>(text.size()), count});
@@ -56,7 +56,8 @@ class PairCounts {
     for (size_t i = 0; i + 1 < text.size(); i++) change(pair_of(symbols[i], symbols[i + 1]), count, w);
   }
 
-  // The most frequent pair, of equals the lowest; false when no pair is left.
+  // Sets `pair` to the most frequent pair, or the lowest one of equally frequent pairs. Returns false if no pair is
+  // left.
   bool pop(Pair& pair) {
     push_risen();
     while (!queue_.empty()) {
@@ -67,12 +68,13 @@ class PairCounts {
         pair = top.pair;
         return true;
       }
-      if (count > 0) queue_.push({count, top.pair});  // it has changed since: again, with its count of now
+      // the count has changed since: queue the pair again with its current count
+      if (count > 0) queue_.push({count, top.pair});
     }
     return false;
   }
 
-  // Joins a pair wherever it stands.
+  // Joins a pair in all words.
   void join(Pair pair, TokenId joined) {
     auto left = static_cast<TokenId>(pair >> 32), right = static_cast<TokenId>(pair & 0xFFFFFFFF);
     std::vector<uint32_t> where = std::move(pairs_[pair].words);
@@ -88,7 +90,7 @@ class PairCounts {
   };
   struct Statistics {
     int64_t count = 0;
-    std::vector<uint32_t> words;  // where it stands, or once stood
+    std::vector<uint32_t> words;  // words that contain the pair, or contained it earlier
   };
   struct Candidate {
     int64_t count;
@@ -132,7 +134,7 @@ class PairCounts {
   }
 
   std::array<TokenId, 256> byte_ids_;
-  std::vector<TokenId> symbols_;  // of all words, one after the other
+  std::vector<TokenId> symbols_;  // of all words, concatenated
   std::vector<Word> words_;
   std::unordered_map<Pair, Statistics> pairs_;
   std::unordered_set<Pair> risen_;  // pairs whose count has grown since they were queued
@@ -175,7 +177,7 @@ std::string train_bpe(const std::vector<std::filesystem::path>& files, int64_t v
     return entry->get<TokenId>();
   };
   for (const std::string& token : specials) added.push_back(added_token_json(add(token), token));
-  std::array<int, 256> bytes_in_order;  // by their character
+  std::array<int, 256> bytes_in_order;  // sorted by their character
   for (int b = 0; b < 256; b++) bytes_in_order[static_cast<size_t>(b)] = b;
   std::sort(bytes_in_order.begin(), bytes_in_order.end(), [](int a, int b) {
     return kByteToChar[static_cast<size_t>(a)] < kByteToChar[static_cast<size_t>(b)];

@@ -1,5 +1,5 @@
-// GPT-2's byte alphabet: every byte as a printable character, so that vocabularies of bytes can be written as
-// text. Printable Latin-1 stands for itself, the other 68 bytes are U+0100 and on, in order (openai/gpt-2,
+// GPT-2's byte alphabet: every byte is a printable character, so that vocabularies of bytes can be written as text.
+// Printable Latin-1 characters stand for themselves. The other 68 bytes are U+0100, U+0101, ... in order (openai/gpt-2,
 // src/encoder.py).
 #pragma once
 #include <array>
@@ -28,7 +28,7 @@ inline std::string to_byte_alphabet(std::string_view bytes) {
   return text;
 }
 
-// Empty if a character is not of the alphabet.
+// Returns nothing if a character is not in the alphabet.
 inline std::optional<std::string> from_byte_alphabet(std::string_view text) {
   static constexpr std::array<int16_t, 0x144> kCharToByte = [] {
     std::array<int16_t, 0x144> bytes{};

@@ -66,7 +66,7 @@ class PlainFile final : public ByteSource {
   int64_t stored_ = 0;
 };
 
-// What gzip and zstd share: feed stored bytes, collect text, notice an end that comes too early.
+// Common part of gzip and zstd: feeds stored bytes, collects text, detects a file that ends too early.
 class Compressed : public ByteSource {
  public:
   explicit Compressed(std::unique_ptr<PlainFile> file) : file_(std::move(file)) {}
@@ -93,7 +93,7 @@ class Compressed : public ByteSource {
   int64_t stored_bytes_read() const final { return file_->stored_bytes_read(); }
 
  protected:
-  // Takes some of input_ from used_, writes at most `room` bytes, sets at_boundary_.
+  // Consumes bytes of input_ from used_ on. Writes at most `room` bytes and returns how many. Sets at_boundary_.
   virtual size_t step(char* to, size_t room) = 0;
   [[noreturn]] void damaged(const std::string& reason) const {
     throw UserError({file_->path().string(), "", fmt::format("whole {} data", format()), "",
@@ -103,10 +103,10 @@ class Compressed : public ByteSource {
 
   std::string input_;
   size_t used_ = 0;
-  bool at_boundary_ = true;  // not inside a member or frame
+  bool at_boundary_ = true;  // true if not inside a gzip member or zstd frame
 
  private:
-  bool more_inside_ = false;  // the output was full: there may be text left that needs no more input
+  bool more_inside_ = false;  // the last output was full: the decoder may have more text without more input
   std::unique_ptr<PlainFile> file_;
 };
 
@@ -161,7 +161,7 @@ class Zstd final : public Compressed {
   ZSTD_DStream* stream_;
 };
 
-// Files that people take for text, told by how they begin.
+// Formats that users mistake for text, recognized by their first bytes.
 struct Packed {
   std::string_view start, name, hint;
 };
@@ -193,7 +193,7 @@ std::unique_ptr<ByteSource> open_text(const std::filesystem::path& path) {
 
 size_t check_text_start(const std::filesystem::path& path, std::string_view start) {
   start = start.substr(0, 1 << 13);
-  // Zeros at every second place are what UTF-16 of plain English looks like.
+  // English text in UTF-16 has a zero in every second byte.
   size_t zeros[2] = {};
   for (size_t i = 0; i < start.size(); i++) zeros[i % 2] += start[i] == '\0';
   bool wide = start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF") ||

@@ -1,4 +1,4 @@
-// A file's text, decompressed as it is read.
+// The text of a file, decompressed while it is read.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -11,19 +11,20 @@ namespace megalith {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Appends the next bytes to `out`, about `want`; false at the end.
+  // Appends about `want` bytes to `out`. Returns false at the end of the text.
   virtual bool read(std::string& out, size_t want) = 0;
-  virtual int64_t stored_bytes_read() const = 0;  // of the file as it is on disk
-  // Goes to a place in the text at once; false, and nothing done, where what lies before has to be read.
+  virtual int64_t stored_bytes_read() const = 0;  // bytes of the file on disk (compressed) read so far
+  // Jumps to a byte position in the text. Returns false and does nothing if the source can only be read from the
+  // beginning.
   virtual bool seek(int64_t) { return false; }
 };
 
-// Plain, gzip (any number of members) or zstd (any number of frames), told by the first bytes. UserError for
-// a file that cannot be read, is empty, is packed in another way, or whose compression is damaged.
+// Opens a plain, gzip (any number of members) or zstd (any number of frames) file. The first bytes decide which.
+// UserError if the file cannot be read, is empty, is packed in another way, or if its compressed data is damaged.
 std::unique_ptr<ByteSource> open_text(const std::filesystem::path& path);
 
-// `start` is how a file's text begins (some kilobytes, where there are as many). Returns how many bytes of it
-// are a mark of UTF-8 and no text; UserError for what is no text at all: UTF-16, or bytes that are zero.
+// `start` is the beginning of a file's text (a few kilobytes, if the file is that long). Returns the length of the
+// UTF-8 byte order mark (0 or 3), which is not text. UserError if the file is not text: UTF-16, or zero bytes.
 size_t check_text_start(const std::filesystem::path& path, std::string_view start);
 
 }  // namespace megalith

@@ -8,7 +8,7 @@ ByteTrie::ByteTrie(Keys keys) {
   std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   grow(1);
   nodes_[kRoot].parent = kRoot;
-  nodes_[kRoot].base = 1;  // its children may not stand at the root's own place
+  nodes_[kRoot].base = 1;  // a child must not use the root's own place
   std::vector<Range> open{{0, keys.size(), 0, kRoot}};
   std::vector<unsigned char> labels;
   while (!open.empty()) {
@@ -50,7 +50,7 @@ int32_t ByteTrie::find_base(const std::vector<unsigned char>& labels) {
     bool free = std::all_of(labels.begin(), labels.end(),
                             [&](unsigned char label) { return nodes_[base + label].parent == kNone; });
     if (free) return static_cast<int32_t>(base);
-    // Where many holes are too small, the search begins behind them from now on.
+    // After many holes that are too small, later searches start behind them.
     if (++tried == 512) first_free_ = std::max(first_free_, place - 256);
   }
 }

@@ -28,12 +28,13 @@ CharClasses::CharClasses() : kinds_(0x110000, other) {
       }
   };
   mark_runs("[\\p{Cc}\\p{Cf}\\p{Co}]+", control);
-  mark_runs("[\\p{Mn}\\p{Mc}\\p{Me}]+", other_mark);  // not \\p{M}: the references' tables of accents are old
+  // not \\p{M}: Regex adds younger marks to it, which the reference's accent tables do not have
+  mark_runs("[\\p{Mn}\\p{Mc}\\p{Me}]+", other_mark);
   mark_runs("\\p{Mn}+", mark);
   mark_runs("\\p{L}+", letter);
   mark_runs("\\p{N}+", number);
   mark_runs("\\p{P}+", punctuation);
-  mark_runs("\\s+", space);  // last: U+0009 to U+000D and U+0085 are control characters, too
+  mark_runs("\\s+", space);  // last, because U+0009 to U+000D and U+0085 are also control characters
 }
 
 }  // namespace megalith

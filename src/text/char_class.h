@@ -1,5 +1,5 @@
-// What kind of character a code point is, by table look-up. The tables are filled from PCRE2 at first use, so
-// that hand-written splitters and patterns mean the same by \p{L}, \p{N}, \p{P} and \s.
+// Looks up the kind of character of a code point in a table. The table is filled from PCRE2 at first use, so that
+// hand-written splitters and patterns agree on \p{L}, \p{N}, \p{P} and \s.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -14,7 +14,7 @@ class CharClasses {
     number,
     space,
     punctuation,
-    mark,  // without width: accents
+    mark,  // marks without width: accents
     other_mark,
     control,  // also format characters and private use
   };
@@ -28,7 +28,7 @@ class CharClasses {
 
  private:
   CharClasses();
-  std::vector<uint8_t> kinds_;  // one a code point
+  std::vector<uint8_t> kinds_;  // one per code point
 };
 
 }  // namespace megalith

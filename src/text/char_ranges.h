@@ -11,7 +11,7 @@ struct CharRange {
   uint32_t first, last;
 };
 
-// `ranges` rise and do not overlap.
+// `ranges` must be sorted and must not overlap.
 inline bool in_ranges(std::span<const CharRange> ranges, uint32_t c) {
   const auto after = std::ranges::upper_bound(ranges, c, {}, &CharRange::first);
   return after != ranges.begin() && c <= std::prev(after)->last;

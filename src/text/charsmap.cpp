@@ -7,7 +7,7 @@
 namespace megalith {
 namespace {
 
-// A unit's parts, as darts-clone lays them out.
+// The parts of a unit, in the layout of darts-clone.
 bool has_leaf(uint32_t unit) {
   return unit >> 8 & 1;
 }
@@ -37,7 +37,7 @@ Charsmap::Charsmap(std::string_view bytes, const std::string& where) {
   units_.resize(size / sizeof(uint32_t));
   std::memcpy(units_.data(), bytes.data(), size);
   results_ = bytes.substr(size);
-  results_ += '\0';  // so that a result always ends
+  results_ += '\0';  // so that every result is terminated
 }
 
 std::optional<Charsmap::Rule> Charsmap::find(std::string_view text, bool longest) const {
@@ -47,7 +47,7 @@ std::optional<Charsmap::Rule> Charsmap::find(std::string_view text, bool longest
   for (size_t i = 0; i < text.size(); i++) {
     auto byte = static_cast<unsigned char>(text[i]);
     at ^= byte;
-    // A left side has no zero byte in it; a place beyond the table is a lying file's.
+    // The left side of a rule contains no zero byte. A place beyond the table means that the file is damaged.
     if (byte == 0 || at >= units_.size() || label(units_[at]) != byte) break;
     uint32_t unit = units_[at];
     at ^= offset(unit);

@@ -1,5 +1,5 @@
-// SentencePiece's table of text rewriting rules ("precompiled_charsmap"): which strings become which, as a
-// double array in the layout of darts-clone, then the results, each ended by a zero byte.
+// SentencePiece's table of text rewriting rules ("precompiled_charsmap"): a double array in the layout of darts-clone
+// with the strings to replace, then the results, each terminated by a zero byte.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,14 +12,14 @@ namespace megalith {
 class Charsmap {
  public:
   struct Rule {
-    size_t length;            // bytes of the text that it takes
-    std::string_view result;  // valid as long as the table
+    size_t length;            // bytes of the text that the rule replaces
+    std::string_view result;  // valid as long as the Charsmap
   };
 
-  // UserError naming `where` if the bytes are no such table. An empty table has no rules.
+  // UserError that names `where` if the bytes are not such a table. An empty table has no rules.
   Charsmap(std::string_view bytes, const std::string& where);
 
-  // The rules whose left side the text begins with: the one with the longest, the one with the shortest.
+  // Among the rules whose left side is a prefix of the text: the one with the longest or the shortest left side.
   std::optional<Rule> longest(std::string_view text) const { return find(text, true); }
   std::optional<Rule> shortest(std::string_view text) const { return find(text, false); }
 

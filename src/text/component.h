@@ -1,4 +1,4 @@
-// Reading the parts of a tokenizer.json with errors that name the part.
+// Reads the parts of a tokenizer.json. Errors name the part.
 #pragma once
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -9,7 +9,7 @@
 
 namespace megalith {
 
-// One component of a tokenizer.json (a normalizer, a model, …) and how to name it to the user.
+// One component of a tokenizer.json (a normalizer, a model, …) and its name in error messages.
 struct Component {
   const nlohmann::json& json;
   const std::string& where;  // the file
@@ -17,14 +17,14 @@ struct Component {
 
   std::string type() const;
   Component child(const nlohmann::json& part, size_t index) const;
-  // A field that must be there. T is one of the types that component.cpp lists.
+  // Returns a required field. T is one of the types that component.cpp lists.
   template <class T>
   T need(const char* field) const;
-  // A field with a default; null counts as absent.
+  // Returns an optional field, or `otherwise` if it is missing or null.
   template <class T>
   T get(const char* field, T otherwise) const;
   const nlohmann::json& array(const char* field) const;
-  // {"pattern": {"Regex": …}} or {"pattern": {"String": …}}
+  // Reads {"pattern": {"Regex": …}} or {"pattern": {"String": …}}.
   std::unique_ptr<Regex> read_pattern() const;
 
   [[noreturn]] void bad(const std::string& expected, const std::string& got, const std::string& hint = "") const;

@@ -34,8 +34,8 @@ std::vector<fs::path> expand_pattern(const std::string& pattern) {
   return files;
 }
 
-// Hands out documents of one file, long ones in pieces. Where a piece ends depends on the document's text
-// from the piece's beginning, never on how much of it happened to be in memory.
+// Delivers the documents of one file. Long documents are delivered in pieces. The end of a piece depends only on the
+// text that follows the beginning of the piece, never on how much of it was in memory.
 class PieceMaker {
  public:
   PieceMaker(const CorpusOptions& options, const PieceFunction& fn, const TextPlace& from)
@@ -47,24 +47,26 @@ class PieceMaker {
   int64_t bytes_read = 0;
   int64_t documents() const { return place_.documents; }
 
-  // Gives away pieces of `text`, the open document's text so far, while more than a piece is there.
-  // `offset` is where it begins in the file. Returns how many bytes are done with.
+  // Delivers pieces of `text` while it is longer than a piece. `text` is what has been read of the open document and
+  // not delivered yet. It begins at `offset` in the file. Returns the number of bytes delivered.
   size_t give_pieces(std::string_view text, int64_t offset) {
     return give_pieces(text, [&](size_t end) {
       place_.offset = offset + static_cast<int64_t>(end);
       place_.inside_line = text[end - 1] != '\n';
     });
   }
-  // The rest of the open document, which begins at `offset`; what follows it at `next`.
+  // Delivers the rest of the open document. `rest` begins at `offset` in the file; the text after the document begins
+  // at `next`.
   void end_document(std::string_view rest, int64_t offset, int64_t next) {
     if (rest.empty() && first_) return;  // an empty document
     size_t given = give_pieces(rest, offset);
     end(rest.substr(given), next);
   }
-  // A document that stands in a line of JSON, the number-th (from 0), which goes from `offset` to `next`.
+  // Delivers a document from a JSON line. The line has this number (from 0) and goes from `offset` to `next` in the
+  // file.
   void give_line(std::string_view text, int64_t number, int64_t offset, int64_t next) {
     if (text.empty()) return;
-    const auto before = static_cast<size_t>(first_ ? 0 : place_.line_given);  // by an earlier process
+    const auto before = static_cast<size_t>(first_ ? 0 : place_.line_given);  // bytes that an earlier process delivered
     place_.offset = offset;
     place_.line = number;
     text.remove_prefix(std::min(before, text.size()));
@@ -76,7 +78,7 @@ class PieceMaker {
   }
 
  private:
-  static constexpr size_t kPatience = 16;  // pieces' worth of text that is searched for a safe place
+  static constexpr size_t kPatience = 16;  // search a text of at most this many pieces for a safe place
 
   size_t give_pieces(std::string_view text, const std::function<void(size_t)>& set_place) {
     size_t given = 0;
@@ -84,7 +86,7 @@ class PieceMaker {
       std::string_view rest = text.substr(given);
       size_t cut = last_safe_cut(rest.substr(0, piece_bytes_));
       if (cut == 0) {
-        // No good place: take more text before giving up on one.
+        // A piece contains no safe place: search more text before giving up.
         std::string_view more = rest.substr(0, kPatience * piece_bytes_);
         cut = first_safe_cut(more, piece_bytes_ > kCutTail ? piece_bytes_ - kCutTail : 0);
         if (cut == 0 && rest.size() < kPatience * piece_bytes_) break;
@@ -108,11 +110,11 @@ class PieceMaker {
 
   size_t piece_bytes_;
   const PieceFunction& fn_;
-  TextPlace place_;  // behind the last piece
-  bool first_;       // the next piece begins a document
+  TextPlace place_;  // after the last piece
+  bool first_;       // true if the next piece begins a document
 };
 
-// The text of one file as it comes, from a place on.
+// A window on the text of one file, read forward from a place.
 class TextWindow {
  public:
   TextWindow(const fs::path& path, const TextPlace& from, int64_t bytes_before, PieceMaker& maker)
@@ -126,7 +128,7 @@ class TextWindow {
       drop(static_cast<size_t>(std::min(std::ssize(text_), from.offset - begin_)));
     }
   }
-  // Appends more text; false at the end.
+  // Appends more text. Returns false at the end of the file.
   bool read() {
     bool whole_start = begin_ == 0 && text_.empty();
     bool more = source_->read(text_, kReadBytes);
@@ -148,10 +150,10 @@ class TextWindow {
   int64_t bytes_before_;
   PieceMaker& maker_;
   std::string text_;
-  int64_t begin_ = 0;  // of text_ in the file
+  int64_t begin_ = 0;  // position of text_ in the file
 };
 
-// Running text: the file is one document, or separators end documents.
+// Reads plain text: the file is one document, or separators end documents.
 class PlainReader {
  public:
   PlainReader(const CorpusOptions& options, const TextPlace& from, PieceMaker& maker, TextWindow& window)
@@ -185,7 +187,8 @@ class PlainReader {
                         window_.offset(next));
   }
 
-  // End the documents whose separator is in the window; return where the open document begins.
+  // end_at_lines and end_at_tokens end the documents whose separator is in the window. They return the position in the
+  // window where the open document begins.
   size_t end_at_lines(bool more) {
     std::string_view text = window_.text();
     size_t document = 0;
@@ -194,7 +197,8 @@ class PlainReader {
       bool whole = end != std::string::npos || !more;
       end = std::min(end, text.size());
       std::string_view line = text.substr(known_, end - known_);
-      if (!whole && !inside_line_ && line.size() <= separator_.size() + 1) break;  // may become a separator
+      // the line is incomplete and may become a separator
+      if (!whole && !inside_line_ && line.size() <= separator_.size() + 1) break;
       if (line.ends_with('\r')) line.remove_suffix(1);
       size_t next = std::min(end + 1, text.size());
       if (whole && !inside_line_ && line == separator_) {
@@ -214,7 +218,7 @@ class PlainReader {
       end_document(document, at, known_);
       document = known_;
     }
-    // The last bytes may be the beginning of a token.
+    // The last bytes may be the beginning of a separator token.
     size_t half = more ? token_.size() - 1 : 0;
     known_ = std::max(known_, text.size() - std::min(half, text.size()));
     return document;
@@ -223,9 +227,9 @@ class PlainReader {
   const std::string& separator_;
   const std::string& token_;
   PieceMaker& maker_;
-  TextWindow& window_;  // the open document, from what has not been given away
-  size_t known_ = 0;    // what lies before is known to hold no separator
-  bool inside_line_;    // the line at known_ began earlier, so that it is no separator
+  TextWindow& window_;  // the open document, without the pieces already delivered
+  size_t known_ = 0;    // text before this position contains no separator
+  bool inside_line_;    // true if the line at known_ began earlier, so that it cannot be a separator
 };
 
 void read_json_lines(const CorpusOptions& options, const fs::path& path, const TextPlace& from,
@@ -251,7 +255,7 @@ void read_json_lines(const CorpusOptions& options, const fs::path& path, const T
     }
     maker.give_line(field->get_ref<const std::string&>(), before, offset, next);
   };
-  size_t searched = 0;  // holds no line feed
+  size_t searched = 0;  // text before this position contains no line feed
   for (bool more = true; more;) {
     more = window.read();
     std::string_view text = window.text();

@@ -1,4 +1,4 @@
-// Text on disk as documents: files and globs, plain, gzip or zstd, running text or JSON lines, streamed in
+// Reads text files as documents. Accepts files and globs; plain, gzip or zstd; plain text or JSON lines. Streams in
 // bounded memory.
 #pragma once
 #include <cstdint>
@@ -11,50 +11,49 @@
 namespace megalith {
 
 struct CorpusOptions {
-  std::string text_field = "text";  // of JSON lines
+  std::string text_field = "text";  // field of a JSON line that contains the text
   // Text files are one document each, unless one of these ends documents:
   std::string separator;          // a line with exactly this
-  std::string separator_token;    // this text, wherever it stands; like the line it is no part of a document
+  std::string separator_token;    // this text, anywhere; neither separator is part of a document
   int64_t piece_bytes = 1 << 20;  // documents longer than about this arrive in pieces
 };
 
-// Files of `data.train` or `data.valid`: names as they are, patterns expanded and sorted, in the order given.
-// A missing file, a folder, a pattern that matches nothing: UserError naming the entry.
+// Returns the files of `data.train` or `data.valid` in the given order. A pattern becomes its matches, sorted.
+// UserError that names the entry: a missing file, a folder, or a pattern that matches nothing.
 std::vector<std::filesystem::path> expand_files(const std::vector<std::string>& entries);
 
-// Where reading can go on in another process: what lies before has been given away.
+// Read position that another process can resume from. Everything before it has been delivered.
 struct TextPlace {
-  int64_t file = 0;              // number in the list
-  int64_t offset = 0;            // bytes of its text, decompressed
-  int64_t line = 0;              // JSON lines: lines before it...
-  int64_t line_given = 0;        // ... and bytes of the document in the line that begins there, given already
-  int64_t documents = 0;         // of this file that ended before it
-  bool inside_document = false;  // the text goes on with a document whose beginning lies before
-  bool inside_line = false;      // the text goes on with a line whose beginning lies before
+  int64_t file = 0;              // index in the list
+  int64_t offset = 0;            // byte position in the file's text, decompressed
+  int64_t line = 0;              // JSON lines: number of lines before the position
+  int64_t line_given = 0;        // JSON lines: bytes of the next line's document already delivered
+  int64_t documents = 0;         // documents of this file that ended before the position
+  bool inside_document = false;  // the position is inside a document
+  bool inside_line = false;      // the position is inside a line
 };
 
-// A document or, where it is long, a part of one. Parts are cut where no tokenizer family joins the two sides
-// (see safe_cut.h), so that tokenizing them one by one gives the ids of the whole.
+// A document, or a part of a long document. Parts are cut where no tokenizer family joins the two sides (see
+// safe_cut.h). So tokenizing the parts one by one gives the ids of the whole document.
 struct DocumentPiece {
   std::string_view text;   // valid during the call only
   bool first = true;       // begins a document
   bool last = true;        // ends a document
-  int64_t bytes_read = 0;  // of the files as stored (compressed), all files so far: for progress
+  int64_t bytes_read = 0;  // of all files so far, as stored (compressed); used to report progress
   TextPlace after;
 };
 using PieceFunction = std::function<void(const DocumentPiece&)>;
 
-// Calls `fn` with every piece of every document, in order, on this thread. Empty documents are left out.
-// Pieces follow from the text alone, so that going on from a place gives the same ones as reading through.
-// Unreadable or empty file, one that is no text, damaged compression, bad JSON line: UserError with file (and
-// line).
+// Calls `fn` with every piece of every document, in order, on this thread. Empty documents are skipped. Pieces depend
+// only on the text: resuming from a place gives the same pieces as reading from the beginning. UserError with the file
+// (and line) if a file cannot be read, is empty, is not text, has damaged compressed data or a bad JSON line.
 void for_each_piece(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,
                     const PieceFunction& fn, const TextPlace& from = {});
 
-// Told by the name: .jsonl or .ndjson, perhaps with .gz or .zst behind.
+// True if the name ends in .jsonl or .ndjson, optionally followed by .gz or .zst.
 bool is_json_lines(const std::filesystem::path& path);
 
-// Sum of the files' sizes as stored: what DocumentPiece::bytes_read counts up to.
+// Returns the sum of the files' sizes as stored, the final value of DocumentPiece::bytes_read.
 int64_t stored_bytes(const std::vector<std::filesystem::path>& files);
 
 }  // namespace megalith

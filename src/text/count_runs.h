@@ -1,4 +1,4 @@
-// Counts of words as sorted runs: written to a file when memory is short, merged at the end.
+// Word counts as sorted runs. Runs are written to a file when memory is short, and merged at the end.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -18,10 +18,10 @@ using WordCounts = std::unordered_map<std::string, int64_t, StringHash, std::equ
 
 class CountRuns {
  public:
-  // Takes the counts as one run, kept in memory.
+  // Keeps the counts in memory as one run. Thread-safe.
   void keep(WordCounts counts);
-  // Takes the counts as one run, written to a file of the system's folder for temporary files that nobody
-  // else sees and that goes away with the process. Thread-safe. Fault if the disk is full.
+  // Writes the counts as one run to a file in the system's temporary folder. The file has no name, and the system
+  // removes it when the process ends. Thread-safe. Fault if the disk is full.
   void spill(WordCounts counts);
 
   // Calls each(word, count) once for every word of all runs, in the order of their bytes.
@@ -32,12 +32,12 @@ class CountRuns {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   struct Run {
-    std::unique_ptr<std::FILE, CloseFile> file;  // null: `counts` has the words
+    std::unique_ptr<std::FILE, CloseFile> file;  // null if the words are in `counts`
     std::vector<std::pair<std::string, int64_t>> counts;
-    size_t next = 0;  // in counts
+    size_t next = 0;  // index in `counts`
     std::string word;
     int64_t count = 0;
-    bool advance();  // to the next word; false at the end
+    bool advance();  // moves to the next word; returns false at the end
   };
   std::mutex mutex_;
   std::vector<Run> runs_;

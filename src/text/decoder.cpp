@@ -29,11 +29,11 @@ struct ByteLevelDecoder : Decoder {
   void apply(std::vector<std::string>& pieces) const override {
     for (auto& piece : pieces)
       if (auto bytes = from_byte_alphabet(piece))
-        piece = *bytes;  // others, like added tokens, are text already
+        piece = *bytes;  // other pieces, such as added tokens, are already text
   }
 };
 
-// "<0x0A>" is the byte 10.
+// Turns "<0x0A>" into the byte 10.
 struct ByteFallback : Decoder {
   void apply(std::vector<std::string>& pieces) const override {
     for (auto& piece : pieces) {
@@ -62,7 +62,7 @@ struct ReplaceDecoder : Decoder {
 
 struct StripDecoder : Decoder {
   std::string content;
-  int64_t start = 0, stop = 0;  // at most so many are taken away at each end
+  int64_t start = 0, stop = 0;  // most copies of `content` to remove at each end
   void apply(std::vector<std::string>& pieces) const override {
     for (auto& piece : pieces) {
       for (int64_t i = 0; i < start && piece.starts_with(content); i++) piece.erase(0, content.size());
@@ -76,7 +76,7 @@ struct MetaspaceDecoder : Decoder {
   std::string mark;
   bool strip_first = true;
   void apply(std::vector<std::string>& pieces) const override {
-    // All marks of the first token go, as in the reference, not only the one that was put in front.
+    // Removes all marks of the first token, as the reference does, not only the mark that was put in front.
     for (size_t i = 0; i < pieces.size(); i++) replace_all(pieces[i], mark, i == 0 && strip_first ? "" : " ");
   }
 };

@@ -1,4 +1,4 @@
-// From tokens back to text.
+// Turns tokens back into text.
 #pragma once
 #include <memory>
 #include <string>
@@ -11,13 +11,13 @@ struct Component;
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // Rewrites the pieces of a text; their concatenation is the text.
+  // Rewrites the pieces of a text. After the last decoder, the text is their concatenation.
   virtual void apply(std::vector<std::string>& pieces) const = 0;
 };
 
-// Null for a JSON null (tokens are then joined with spaces). Knows Sequence, ByteLevel, ByteFallback, Fuse,
-// Metaspace, Replace, Strip, WordPiece. Where the reference puts U+FFFD for bytes that are not UTF-8, these
-// give the bytes.
+// Returns null for a JSON null (tokens are then joined with spaces). Supports Sequence, ByteLevel, ByteFallback, Fuse,
+// Metaspace, Replace, Strip, WordPiece. For bytes that are not UTF-8, the reference returns U+FFFD; these decoders
+// return the bytes.
 std::unique_ptr<Decoder> read_decoder(const Component& component);
 
 }  // namespace megalith

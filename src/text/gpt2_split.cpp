@@ -42,7 +42,8 @@ inline Char char_at(const CharClasses& classes, std::string_view text, size_t at
   }
 }
 
-// 's 't 're 've 'm 'll 'd: how long the contraction is that begins with this apostrophe, or 0.
+// Returns the length in bytes of the contraction at the beginning of `rest` ('s 't 're 've 'm 'll 'd), or 0. `rest`
+// begins with an apostrophe.
 size_t contraction(std::string_view rest) {
   if (rest.size() < 2) return 0;
   switch (rest[1]) {
@@ -75,7 +76,7 @@ size_t Gpt2Splitter::word_end(std::string_view text, size_t begin) const {
     bool joins = text[begin] == ' ' && at < text.size();
     Char next = joins ? char_at(classes_, text, at) : Char{space, 0};
     if (next.group == space) {
-      // A run of spaces; the last of it belongs to the word behind it, if there is one.
+      // A run of spaces. The last space belongs to the next word, if a word follows.
       size_t last = begin;
       while (at < text.size()) {
         Char c = char_at(classes_, text, at);

@@ -1,4 +1,4 @@
-// Small JSON files that hold a list: prompts, questions.
+// Reads small JSON files that contain a list, such as prompts or questions.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -7,11 +7,11 @@
 
 namespace megalith {
 
-// Whether the name of a file says that it holds JSON: .json, .jsonl, .ndjson.
+// True if the file name ends in .json, .jsonl or .ndjson.
 bool is_json_name(const std::filesystem::path& path);
 
-// Reads one JSON array, or else a value per line; empty lines are left out. Calls `use` with each value and its place:
-// "file:LINE", or "file: entry N" of an array. Throws UserError with the place of what is not JSON.
+// Reads a JSON array, or one value per line; skips empty lines. Calls `use` with each value and its place: "file:LINE",
+// or "file: entry N" for an array. Throws UserError with the place if something is not JSON.
 void for_each_json_record(const std::filesystem::path& path,
                           const std::function<void(const nlohmann::json& value, const std::string& where)>& use);
 

@@ -1,4 +1,4 @@
-// Lines of a text file, whose ends are \n or \r\n.
+// Iterates over the lines of a text file, which end with \n or \r\n.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace megalith {
 
-// Calls run(line, number) for each line, without its end; the first line has number 1.
+// Calls run(line, number) for each line. `line` has no line end; the first line has number 1.
 template <class Run>
 void for_each_line(std::string_view text, const Run& run) {
   int64_t number = 0;

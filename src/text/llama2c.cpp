@@ -46,7 +46,7 @@ std::vector<Piece> read_pieces(std::string_view bytes, const std::string& where)
   return pieces;
 }
 
-// The file has spaces where the vocabulary has marks, and newlines around <s> and </s>.
+// The file has spaces in place of the vocabulary's marks, and newlines around <s> and </s>.
 std::string token_name(const Piece& piece, size_t id) {
   if (id == 1) return "<s>";
   if (id == 2) return "</s>";

@@ -1,4 +1,4 @@
-// Which kind of tokenizer a path is.
+// Finds out which kind of tokenizer a path contains, and loads it.
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -18,12 +18,12 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// The file of a folder that says what tokenizer it holds, the most telling first.
+// Names of files that contain the tokenizer of a folder. The first one that exists is used.
 constexpr const char* kNames[] = {
     "tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
     "vocab.json",     "encoder.json",    "vocab.txt"};
 
-// GPT-2's vocabulary has its merges in another file.
+// Returns the file with the merges of a GPT-2 vocabulary, if it exists.
 std::optional<fs::path> merges_beside(const fs::path& vocab) {
   fs::path merges = vocab.parent_path() / (vocab.filename() == "encoder.json" ? "vocab.bpe" : "merges.txt");
   return fs::exists(merges) ? std::optional(merges) : std::nullopt;
@@ -68,7 +68,7 @@ std::unique_ptr<Tokenizer> load_json(const fs::path& file) {
         tokenizer_from_gpt2_files(read_file(file), where, read_file(*merges), merges->string()), where);
   }
   std::vector<std::pair<std::string, std::string>> others;
-  if (name == "tokenizer.json")  // a folder of Hugging Face's: its other files belong to it
+  if (name == "tokenizer.json")  // a Hugging Face folder: these other files belong to the tokenizer
     for (const char* other : {"tokenizer_config.json", "special_tokens_map.json"})
       if (fs::exists(file.parent_path() / other))
         others.emplace_back(other, read_file(file.parent_path() / other));
@@ -84,7 +84,7 @@ std::unique_ptr<Tokenizer> parse_tokenizer_json(
   const json* model = parsed.is_object() && parsed.contains("model") ? &parsed["model"] : nullptr;
   if (model && model->is_object() && model->contains("sentencepiece") &&
       (*model)["sentencepiece"].is_string()) {
-    // Ours, made of a SentencePiece file: that is what counts.
+    // A file that we made from a SentencePiece model contains that model, which is exact. Use the model.
     auto bytes = from_base64((*model)["sentencepiece"].get_ref<const std::string&>());
     if (!bytes) throw UserError({where, "model.sentencepiece", "a file in base 64", "something else", ""});
     return std::make_unique<SentencePieceTokenizer>(std::move(*bytes), where);

@@ -24,8 +24,8 @@ bool all_ascii(std::string_view text) {
   return true;
 }
 
-// Calls fn(code point, bytes as written) for each character; bytes that are not UTF-8 come with
-// CodePoint::kInvalid.
+// Calls fn(code point, bytes as written) for each character. The code point is CodePoint::kInvalid for a byte that is
+// not UTF-8.
 template <class Fn>
 void for_each_char(std::string_view text, Fn fn) {
   for (size_t at = 0; at < text.size();) {
@@ -46,8 +46,8 @@ std::string unicode_form(std::string_view valid, int options) {
   return out;
 }
 
-// Applies a Unicode form to the stretches that are UTF-8 and keeps the other bytes, and characters that the
-// reference does not know.
+// Applies a Unicode normalization form. Keeps bytes that are not UTF-8, and characters that the reference does not
+// know.
 void apply_unicode_form(std::string& text, int options) {
   if (all_ascii(text)) return;
   std::string out, run;
@@ -75,7 +75,7 @@ void lowercase(std::string& text) {
       out += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
     } else if (c == CodePoint::kInvalid) {
       out += bytes;
-    } else if (c == 0x130) {  // the only letter whose lower case is two: i and a dot above
+    } else if (c == 0x130) {  // the only letter whose lower case is two characters: i and a dot above
       out += "i\xCC\x87";
     } else {
       append_utf8(out, static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
@@ -84,7 +84,7 @@ void lowercase(std::string& text) {
   text = std::move(out);
 }
 
-// Leaves out the characters for which `drop` holds.
+// Removes the characters for which `drop` returns true.
 template <class Drop>
 void remove_chars(std::string& text, Drop drop) {
   if (all_ascii(text)) return;
@@ -169,10 +169,10 @@ struct BertNormalizer : Normalizer {
   }
 };
 
-// SentencePiece's rewriting rules, the way Hugging Face applies them: to a whole grapheme if it is short and
-// a rule takes its beginning, otherwise to each character.
+// Applies SentencePiece's rewriting rules as Hugging Face does. A rule that matches the beginning of a short grapheme
+// replaces the whole grapheme. Otherwise the rules are applied to each character.
 struct Precompiled : Normalizer {
-  static constexpr size_t kLongGrapheme = 6;  // bytes; from here on character by character
+  static constexpr size_t kLongGrapheme = 6;  // bytes; graphemes of this length or more are rewritten character by character
   Charsmap rules;
   Precompiled(std::string_view table, const std::string& where) : rules(table, where) {}
 
@@ -200,7 +200,7 @@ struct Precompiled : Normalizer {
     size_t end = begin + before.bytes;
     utf8proc_int32_t state = 0;
     while (end < text.size() && before.valid()) {
-      // Between two printable ASCII characters there is always a border, and nothing to remember.
+      // A grapheme always ends between two printable ASCII characters, and needs no state.
       auto byte = static_cast<unsigned char>(text[end]);
       if (before.value < 0x80 && byte < 0x80 && !(before.value == '\r' && byte == '\n')) break;
       CodePoint next = code_point_at(text, end);
@@ -215,7 +215,7 @@ struct Precompiled : Normalizer {
   }
 };
 
-// Spaces at the ends.
+// Removes spaces at both ends of a text.
 struct StripNormalizer : Normalizer {
   bool left = true, right = true;
   void apply(std::string& text, bool begins) const override {
@@ -230,7 +230,7 @@ struct StripNormalizer : Normalizer {
   }
 };
 
-// Control characters go, all kinds of spaces become one kind.
+// Removes control characters, and replaces every kind of space by ' '.
 struct Nmt : Normalizer {
   void apply(std::string& text, bool) const override {
     std::string out;

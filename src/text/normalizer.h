@@ -1,4 +1,4 @@
-// Rewriting text before it is cut: what BERT, Llama-2, Qwen and T5 do to their input.
+// Rewrites text before it is split into words, as BERT, Llama-2, Qwen and T5 do.
 #pragma once
 #include <memory>
 #include <string>
@@ -10,12 +10,12 @@ struct Component;
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  // `begins` is false for text that goes on an earlier piece: no mark of a beginning is added.
+  // `begins` is false for text that continues an earlier piece. Such text gets no mark for the beginning of a text.
   virtual void apply(std::string& text, bool begins) const = 0;
 };
 
-// Null for a JSON null. Knows Sequence, Prepend, Replace, BertNormalizer, Precompiled, Strip, Nmt, Lowercase,
-// StripAccents, NFC, NFD, NFKC, NFKD.
+// Returns null for a JSON null. Supports Sequence, Prepend, Replace, BertNormalizer, Precompiled, Strip, Nmt,
+// Lowercase, StripAccents, NFC, NFD, NFKC, NFKD.
 std::unique_ptr<Normalizer> read_normalizer(const Component& component);
 
 }  // namespace megalith

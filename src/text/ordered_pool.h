@@ -1,5 +1,5 @@
-// Work on a stream of tasks by several threads, in bounded memory: tasks are given and taken back in order on
-// the caller's thread, and worked on in between on others.
+// Runs a stream of tasks on several threads in bounded memory. The caller's thread submits the tasks and receives the
+// finished tasks in the same order.
 #pragma once
 #include <algorithm>
 #include <condition_variable>
@@ -18,9 +18,8 @@ namespace megalith {
 template <class Task>
 class OrderedPool {
  public:
-  // `work(task, worker)` runs on one of `threads` workers (0: as many as cores), worker in [0, threads());
-  // `done(task)` runs on the caller's thread in the order of submission. At most 2 tasks a thread are under
-  // way.
+  // `work(task, worker)` runs on one of `threads` workers (0: one per core); `worker` is in [0, threads()).
+  // `done(task)` runs on the caller's thread in the order of submission. At most 2 tasks per thread are in the pool.
   OrderedPool(int64_t threads, std::function<void(Task&, size_t)> work, std::function<void(Task&)> done)
       : work_(std::move(work)), done_(std::move(done)) {
     size_t count =
@@ -40,7 +39,7 @@ class OrderedPool {
 
   size_t threads() const { return workers_.size(); }
 
-  // Rethrows what `work` threw for an earlier task.
+  // Blocks while the pool is full. Rethrows an exception that `work` threw for an earlier task.
   void submit(Task task) {
     while (jobs_.size() >= 2 * workers_.size()) take_oldest();
     {
@@ -97,9 +96,9 @@ class OrderedPool {
   std::mutex mutex_;
   std::condition_variable wake_worker_, wake_caller_;
   std::deque<Job> jobs_;      // oldest first
-  std::deque<Job*> waiting_;  // not begun
+  std::deque<Job*> waiting_;  // submitted, but not started
   bool stop_ = false;
-  std::vector<std::thread> workers_;  // last: they use everything above
+  std::vector<std::thread> workers_;  // last member: the threads use all members above
 };
 
 }  // namespace megalith

@@ -1,4 +1,4 @@
-// Pieces of documents gathered into pieces of work: small documents do not cost a task each.
+// Groups pieces of documents into batches, so that a small document does not need a task of its own.
 #pragma once
 #include <functional>
 #include <string>
@@ -26,8 +26,8 @@ class PieceBatch {
   std::string_view text(const Piece& piece) const {
     return std::string_view(text_).substr(piece.begin, piece.size);
   }
-  int64_t bytes_read() const { return bytes_read_; }  // up to the last piece
-  const TextPlace& after() const { return after_; }   // behind the last piece
+  int64_t bytes_read() const { return bytes_read_; }  // of the last piece: bytes of the files read up to it
+  const TextPlace& after() const { return after_; }   // position after the last piece
 
  private:
   std::string text_;
@@ -36,7 +36,7 @@ class PieceBatch {
   TextPlace after_;
 };
 
-// for_each_piece, gathered to about half a piece or more.
+// Like for_each_piece, but in batches of at least half of `piece_bytes`; the last batch may be smaller.
 inline void for_each_batch(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,
                            const std::function<void(PieceBatch)>& fn, const TextPlace& from = {}) {
   PieceBatch batch;

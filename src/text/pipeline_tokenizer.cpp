@@ -101,7 +101,7 @@ std::vector<TokenId> PipelineTokenizer::encode_continued(std::string_view text) 
 
 void PipelineTokenizer::encode_into(std::string_view text, bool continues, std::vector<TokenId>& ids) const {
   ids.reserve(ids.size() + text.size() / 4);
-  // Calls plain(part, offset) for the text between added tokens and appends the ids of those.
+  // Calls plain(part, offset) for the text between added tokens, and appends the ids of the added tokens.
   auto cut_out = [&](const AddedTokenSplitter& splitter, std::string_view whole, auto plain) {
     for (size_t at = 0; at < whole.size();) {
       auto span = splitter.next(whole, at);

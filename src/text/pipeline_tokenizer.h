@@ -1,6 +1,6 @@
-// A tokenizer put together from the components of a tokenizer.json:
-// text -> added tokens cut out -> normalized -> cut into words -> model -> ids; ids -> tokens -> decoder ->
-// text.
+// A tokenizer built from the components of a tokenizer.json.
+// Encoding: text -> added tokens cut out -> normalizer -> words -> model -> ids.
+// Decoding: ids -> tokens -> decoder -> text.
 #pragma once
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -19,8 +19,8 @@ namespace megalith {
 
 class PipelineTokenizer final : public Tokenizer {
  public:
-  // `text` is the tokenizer.json as read, kept for files(); `file` the same, parsed. Throws UserError, or
-  // what nlohmann-json throws where the shape of the file is wrong.
+  // `text` is the content of the tokenizer.json, kept for files(). `file` is the same, parsed. Throws UserError, or an
+  // exception of nlohmann-json if the structure of the file is wrong.
   PipelineTokenizer(std::string text, const nlohmann::json& file, const std::string& where);
 
   std::vector<TokenId> encode(std::string_view text, bool add_special) const override;
@@ -37,14 +37,15 @@ class PipelineTokenizer final : public Tokenizer {
   bool starts_word(TokenId id) const override { return tokens_[check(id)].starts_word; }
   std::vector<std::pair<std::string, std::string>> files() const override;
 
-  // Files to hand on besides tokenizer.json (tokenizer_config.json of a Hugging Face folder).
+  // Adds a file that files() returns besides tokenizer.json, such as the tokenizer_config.json of a Hugging Face
+  // folder.
   void add_file(std::string name, std::string content) {
     other_files_.emplace_back(std::move(name), std::move(content));
   }
 
  private:
   struct Token {
-    std::string name;  // as written in the file; empty where the vocabulary has a hole
+    std::string name;  // as written in the file; empty if the id has no token
     bool special = false, starts_word = false;
   };
 
@@ -59,7 +60,7 @@ class PipelineTokenizer final : public Tokenizer {
   StringToId ids_;
   std::vector<Token> tokens_;
   std::unique_ptr<AddedTokenSplitter> raw_added_, normalized_added_;
-  std::unique_ptr<Normalizer> normalizer_;  // these three may be null
+  std::unique_ptr<Normalizer> normalizer_;  // this and the next two may be null
   std::unique_ptr<PreTokenizer> pre_tokenizer_;
   std::unique_ptr<Decoder> decoder_;
   std::unique_ptr<TokenModel> model_;

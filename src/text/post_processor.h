@@ -1,4 +1,4 @@
-// The tokens put around a text when special tokens are asked for: [CLS] … [SEP], <s> …
+// The tokens that are put around a text if the caller asks for special tokens: [CLS] … [SEP], <s> …
 #pragma once
 #include <vector>
 
@@ -12,7 +12,7 @@ struct PostProcessor {
   std::vector<TokenId> before, after;
 };
 
-// Knows TemplateProcessing (its template for one text), BertProcessing, RobertaProcessing, ByteLevel (which
+// Supports TemplateProcessing (the template for a single text), BertProcessing, RobertaProcessing, ByteLevel (which
 // changes no ids), Sequence and null.
 PostProcessor read_post_processor(const Component& component);
 

@@ -17,7 +17,7 @@ namespace {
 using Sink = PreTokenizer::Sink;
 using Place = PreTokenizer::Place;
 
-// Each step hands its words to the next; only the first word of a text stands at that text's place.
+// Each step passes its words to the next step. Only the first word of a text has the place of that text.
 struct SequencePreTokenizer : PreTokenizer {
   std::vector<std::unique_ptr<PreTokenizer>> steps;
 
@@ -40,7 +40,7 @@ struct SequencePreTokenizer : PreTokenizer {
   void split(std::string_view text, Place place, Sink& sink) const override { run(0, text, place, sink); }
 };
 
-// GPT-2's words, where a pattern that is GPT-2's needs no PCRE2.
+// Splits into GPT-2's words without PCRE2. Used if the pattern of the file is GPT-2's.
 struct Gpt2Split : PreTokenizer {
   Gpt2Splitter splitter;
 
@@ -53,8 +53,8 @@ struct Gpt2Split : PreTokenizer {
   }
 };
 
-// GPT-2's words, perhaps with a space put in front. (The byte alphabet never appears: the model's vocabulary
-// is turned into bytes.)
+// Splits into GPT-2's words, and puts a space in front of the text if `prefix_space` is set. Words stay raw bytes: the
+// model converts its vocabulary from the byte alphabet to bytes.
 struct ByteLevelPreTokenizer : PreTokenizer {
   bool prefix_space = false, use_regex = true;
   Gpt2Split words;
@@ -73,21 +73,21 @@ struct ByteLevelPreTokenizer : PreTokenizer {
   }
 };
 
-// Cuts into what a pattern matches and what lies between, then joins as `behavior` says.
+// Cuts a text into the matches of a pattern and the stretches between them. Then joins neighbours as `behavior` says.
 struct Split : PreTokenizer {
   enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
   std::unique_ptr<Regex> pattern;
   Behavior behavior = Behavior::isolated;
-  bool invert = false;  // what matches is the words, what lies between the delimiters
+  bool invert = false;  // the matches are words, and the stretches between them are delimiters
 
-  // Calls part(begin, end, delimiter) for each match and each stretch between, in order; none is empty.
+  // Calls part(begin, end, delimiter) for each match and each stretch between matches, in order. Parts are not empty.
   template <class Part>
   void for_each_part(std::string_view text, Part part) const {
     size_t done = 0;
     for (size_t from = 0; from < text.size();) {
       auto match = pattern->find(text, from);
       if (!match || match->begin == text.size()) break;
-      if (match->begin == match->end) {  // nothing matched here: look behind the next character
+      if (match->begin == match->end) {  // empty match: search again after the next character
         from = match->begin + code_point_at(text, match->begin).bytes;
         continue;
       }
@@ -99,7 +99,7 @@ struct Split : PreTokenizer {
   }
 
   void split(std::string_view text, Place, Sink& sink) const override {
-    size_t open = 0, open_end = 0;  // what may still be joined by the part to come; empty: nothing
+    size_t open = 0, open_end = 0;  // stretch that the next part may still join; may be empty
     bool open_delimiter = false;
     auto flush = [&] {
       if (open < open_end) sink.word(text.substr(open, open_end - open));
@@ -134,7 +134,7 @@ struct Split : PreTokenizer {
   }
 };
 
-// Spaces become a visible mark that words begin with.
+// Replaces each space by a visible mark, and cuts the text into words that begin with the mark.
 struct MetaspacePreTokenizer : PreTokenizer {
   enum class Prepend { always, first, never };
   std::string mark;
@@ -162,7 +162,7 @@ struct MetaspacePreTokenizer : PreTokenizer {
   }
 };
 
-// Words between spaces, each punctuation character by itself.
+// Cuts at spaces. Each punctuation character is a word.
 struct BertPreTokenizer : PreTokenizer {
   void split(std::string_view text, Place, Sink& sink) const override {
     size_t word = 0;
@@ -214,7 +214,7 @@ std::unique_ptr<PreTokenizer> read_metaspace(const Component& component, PreToke
   auto step = std::make_unique<MetaspacePreTokenizer>();
   step->mark = component.get<std::string>("replacement", "\u2581");
   if (step->mark.empty()) component.bad("a replacement", "an empty one");
-  // Older files say add_prefix_space where newer ones name a scheme.
+  // Older files have add_prefix_space; newer files have prepend_scheme.
   std::string scheme = component.get<std::string>(
       "prepend_scheme", component.get("add_prefix_space", true) ? "always" : "never");
   if (scheme == "always")

@@ -1,4 +1,4 @@
-// Cutting text into the words that a model's vocabulary is applied to, one by one.
+// Cuts text into words. The model tokenizes each word separately.
 #pragma once
 #include <functional>
 #include <memory>
@@ -21,8 +21,8 @@ class PreTokenizer {
   };
 
   virtual ~PreTokenizer() = default;
-  // `begins`: the text is the beginning of the input, not what follows a special token or an earlier piece.
-  // `continues`: it goes on an earlier piece. Both false: it follows a special token.
+  // `begins`: the text is the beginning of the input. `continues`: the text continues an earlier piece of the input. If
+  // both are false, the text follows a special token.
   struct Place {
     bool begins = true;
     bool continues = false;
@@ -30,13 +30,13 @@ class PreTokenizer {
   virtual void split(std::string_view text, Place place, Sink& sink) const = 0;
 };
 
-// What read_pre_tokenizer found besides the splitting itself.
+// Facts about a pre-tokenizer that the model needs.
 struct PreTokenizerTraits {
   bool byte_level = false;  // the model's vocabulary is written in GPT-2's byte alphabet
-  std::string word_marker;  // stands for a space at the beginning of a word; empty if there is none
+  std::string word_marker;  // stands for a space at the beginning of a word; empty if the pre-tokenizer uses no marker
 };
 
-// Null for a JSON null: the whole text is one word. Knows Sequence, ByteLevel, Split, Metaspace,
+// Returns null for a JSON null: the whole text is one word. Supports Sequence, ByteLevel, Split, Metaspace,
 // WhitespaceSplit, BertPreTokenizer, Digits.
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Component& component, PreTokenizerTraits& traits);
 

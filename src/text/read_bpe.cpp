@@ -1,4 +1,4 @@
-// From the JSON of a BPE model to its tables.
+// Builds the tables of a BPE model from its JSON.
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -58,8 +58,8 @@ std::unique_ptr<TokenModel> read_bpe(const Component& component, const StringToI
 
   const auto& merges = component.array("merges");
   model->merges_ = MergeTable(merges.size());
-  // Ours, for files made of tiktoken's ranks: what joins into one token is alike early, and the leftmost
-  // first.
+  // Our own field, for files made from tiktoken's ranks. All merges into the same token have the same rank, so the
+  // leftmost pair joins first.
   const bool rank_by_token = component.get("rank_by_token", false);
   int32_t rank = 0;
   for (const auto& merge : merges) {
@@ -81,7 +81,7 @@ std::unique_ptr<TokenModel> read_bpe(const Component& component, const StringToI
   }
   if (!model->byte_level_) {
     model->vocab_ = vocab;
-    // Llama-2's texts come as one word with marks for spaces.
+    // A Llama-2 text arrives as one word, with marks in place of spaces.
     constexpr std::string_view kMark = "\u2581";
     if (vocab.contains(kMark) && !mark_inside(vocab, kMark)) model->cut_before_ = kMark;
   } else if (model->ignore_merges_) {

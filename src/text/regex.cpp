@@ -14,8 +14,8 @@ constexpr std::string_view kSpace =
     "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{"
     "3000}";
 
-// Letters, numbers and marks of Unicode 15 and 16, which the references know and Debian 12's PCRE2 (Unicode
-// 14) does not: what `tokenizers` 0.23 matches beyond Unicode 14. A PCRE2 that knows them is not disturbed.
+// Letters, numbers and marks of Unicode 15 and 16, as matched by `tokenizers` 0.23. Debian 12's PCRE2 has the tables of
+// Unicode 14 and does not know them. They do no harm in a newer PCRE2.
 constexpr std::pair<std::string_view, std::string_view> kYounger[] = {
     {"L",
      "1C89-1C8A A7CB-A7CD A7DA-A7DC 105C0-105F3 10D4A-10D65 10D6F-10D85 10EC2-10EC4 "
@@ -40,7 +40,7 @@ constexpr std::pair<std::string_view, std::string_view> kYounger[] = {
      "1E5D0-1E5ED 1E5F0 2B739 2EBF0-2EE5D 31350-323AF"},
 };
 
-// A property (the name in \\p{name}) as the inside of a class.
+// Returns a property (the name in \\p{name}) in the syntax of a character class, without brackets.
 std::string property_class(std::string_view name) {
   std::string out = fmt::format("\\p{{{}}}", name);
   for (const auto& [property, ranges] : kYounger) {
@@ -88,7 +88,7 @@ std::string translate(std::string_view pattern) {
   return out;
 }
 
-// What a thread needs to match: grown on demand, reused by every pattern.
+// Memory that a thread needs for matching. Grows on demand; all patterns share it.
 struct Scratch {
   pcre2_match_data* data = pcre2_match_data_create(1, nullptr);
   pcre2_match_context* context = pcre2_match_context_create(nullptr);
@@ -119,7 +119,7 @@ Regex::Regex(std::string_view pattern, const std::string& where) : pattern_(patt
   pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
                                    PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF, &error, &at, nullptr);
   if (!code) throw UserError({where, "Regex", "a regular expression", pattern_, message_of(error)});
-  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // where there is no JIT, matching works without
+  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // if there is no JIT compiler, PCRE2 interprets the pattern
   code_ = code;
 }
 

@@ -10,16 +10,16 @@
 
 namespace megalith {
 
-// SentencePiece joins the neighbours whose joint piece scores best. So every way to make a piece of two is a
-// merge, as early as the piece's score; merges into one piece follow each other, those of earlier pieces
-// first.
+// SentencePiece joins the two neighbours whose joint piece has the best score. So each way to make a piece from two
+// pieces is a merge. Merges are sorted by the score of the joint piece, best first; then by the ids of the left and the
+// right piece.
 struct ScoreMerge {
   float score;
   TokenId left, right, joined;
 };
 std::vector<ScoreMerge> merges_by_score(std::span<const std::string> names, std::span<const float> scores);
 
-// As a tokenizer.json has them.
+// Returns the merges in the format of a tokenizer.json.
 nlohmann::json merges_json(std::span<const ScoreMerge> merges, std::span<const std::string> names);
 
 }  // namespace megalith

@@ -1,4 +1,4 @@
-// From the pieces of a SentencePiece BPE model to merges.
+// Makes merges from the pieces of a SentencePiece BPE model.
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
@@ -13,7 +13,7 @@ namespace megalith {
 std::unique_ptr<TokenModel> bpe_of_sentencepiece(const SentencePieceFile& file) {
   using Type = SentencePieceFile::Type;
   auto model = std::make_unique<BpeModel>();
-  std::vector<std::string> names;  // by id; empty for what text does not become
+  std::vector<std::string> names;  // by id; empty for pieces that text never becomes
   std::vector<float> scores;
   model->byte_ids_.fill(-1);
   for (const auto& piece : file.pieces) {
@@ -27,7 +27,7 @@ std::unique_ptr<TokenModel> bpe_of_sentencepiece(const SentencePieceFile& file) 
     scores.push_back(piece.score);
     if (normal) model->vocab_.emplace(piece.text, id);
   }
-  // A character may be part of a piece without being one.
+  // A character may be part of a piece without being a piece.
   model->first_inner_ = static_cast<TokenId>(names.size());
   for (const auto& piece : file.pieces)
     for (size_t at = 0; piece.type == Type::normal && at < piece.text.size();) {
@@ -41,7 +41,7 @@ std::unique_ptr<TokenModel> bpe_of_sentencepiece(const SentencePieceFile& file) 
 
   std::vector<ScoreMerge> merges = merges_by_score(names, scores);
   model->merges_ = MergeTable(merges.size());
-  int32_t rank = 0;  // the same for equal scores: then the leftmost pair joins first
+  int32_t rank = 0;  // the same for equal scores, so that the leftmost pair joins first
   for (size_t i = 0; i < merges.size(); i++) {
     if (i > 0 && merges[i].score != merges[i - 1].score) rank++;
     model->merges_.add(merges[i].left, merges[i].right, {rank, merges[i].joined});

@@ -173,7 +173,7 @@ class Reader {
     });
   }
   void check() {
-    // The pieces are written first: what was cut off between two of them has no trainer_spec.
+    // The pieces come first in the file, so a file that was cut off between two pieces has no trainer_spec.
     if (file_.pieces.empty() || !has_trainer_) Message({}, where_).foreign();
     if (static_cast<int64_t>(file_.pieces.size()) > kLargestVocab)
       throw UserError({where_, "pieces", fmt::format("{} at most", kLargestVocab),

@@ -1,4 +1,4 @@
-// What a SentencePiece .model file says (protocol buffer ModelProto of github.com/google/sentencepiece,
+// The content of a SentencePiece .model file (protocol buffer ModelProto of github.com/google/sentencepiece,
 // src/sentencepiece_model.proto).
 #pragma once
 #include <cstdint>
@@ -21,21 +21,21 @@ struct SentencePieceFile {
   Kind kind = Kind::unigram;
   bool byte_fallback = false;
   std::string begin_piece = "<s>", end_piece = "</s>", pad_piece = "<pad>";
-  std::string unknown_text = " \u2047 ";  // what the unknown piece decodes to
-  // The normalizer.
-  std::string charsmap;             // rewriting rules; empty: none
+  std::string unknown_text = " \u2047 ";  // text that the unknown piece decodes to
+  // Settings of the normalizer:
+  std::string charsmap;             // rewriting rules; empty if the file has no rules
   bool prefix_space = true;         // a space is put in front of a text
-  bool remove_extra_spaces = true;  // at both ends, and all but one of a run
+  bool remove_extra_spaces = true;  // removes spaces at both ends, and all but one of a run
 };
 
-// UserError naming `where` if the bytes are torn, no such file, or ask for what we do not support (kinds
-// other than unigram and BPE, spaces as suffixes or unescaped, rewriting of decoded text).
+// UserError that names `where` if the file is damaged, of another format, or not supported. Not supported: kinds other
+// than unigram and BPE, spaces as suffixes, unescaped spaces, rewriting of decoded text.
 SentencePieceFile read_sentencepiece(std::string_view bytes, const std::string& where);
 
-// The tokenizer.json that stands for the file. Hugging Face gives the same ids on ordinary text: it applies
-// rewriting rules by grapheme, sums scores in other precision and takes control and user-defined pieces out
-// of the text before anything else. Megalith finds the file itself in it, as model.sentencepiece, and is
-// exact.
+// Returns the tokenizer.json that corresponds to the file. With it, Hugging Face gives the same ids for ordinary text,
+// but not for every text. Hugging Face applies rewriting rules by grapheme, sums scores in another precision, and first
+// cuts control and user-defined pieces out of the text. Megalith reads the .model file itself, stored as
+// model.sentencepiece, and is exact.
 std::string sentencepiece_json(const SentencePieceFile& file, std::string_view bytes);
 
 }  // namespace megalith

@@ -1,4 +1,4 @@
-// From a SentencePiece file to the tokenizer.json that stands for it.
+// Converts a SentencePiece file to a tokenizer.json.
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -47,9 +47,9 @@ json bpe_model_json(const File& file) {
   return model;
 }
 
-// What must be done to a text before Hugging Face's Precompiled for it to give what SentencePiece gives: it looks up
-// whole grapheme clusters and lets the rule of a cluster's beginning stand for all of it. "\r\n" is one cluster, so
-// its line feed would be lost. The rule of "\r" is applied here, which parts the two.
+// Adds a step before Hugging Face's Precompiled, so that "\r\n" becomes the same as in SentencePiece. Precompiled
+// replaces a whole grapheme cluster by the rule that matches its beginning. "\r\n" is one cluster, so its line feed
+// would be lost. This step applies the rule of "\r" first, which separates the two characters.
 void push_carriage_return(json& steps, const Charsmap& rules) {
   auto both = rules.longest("\r\n");
   if (!both) return;

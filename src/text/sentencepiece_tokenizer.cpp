@@ -131,7 +131,7 @@ void SentencePieceTokenizer::add_unknown(std::string_view text, bool& after_unkn
                                          std::vector<TokenId>& ids) const {
   if (file_.byte_fallback)
     for (char c : text) ids.push_back(byte_ids_[static_cast<unsigned char>(c)]);
-  else if (!after_unknown)  // neighbouring unknown characters are one token
+  else if (!after_unknown)  // neighbouring unknown characters become one token
     ids.push_back(unknown_);
   after_unknown = true;
 }
@@ -142,7 +142,8 @@ void SentencePieceTokenizer::encode_unigram(std::string_view normalized, std::ve
   auto score = [&](int32_t id, size_t bytes) {
     const auto& piece = file_.pieces[static_cast<size_t>(id)];
     if (piece.type != Type::user_defined) return piece.score;
-    return static_cast<float>(0.1 * static_cast<double>(bytes - 1));  // above all others; the library's since 0.2.3
+    // higher than all others; the formula of the library since 0.2.3
+    return static_cast<float>(0.1 * static_cast<double>(bytes - 1));
   };
   best_cut<float>(
       pieces_, normalized, lowest_ - kUnknownPenalty, kLargestSum, score, [](int32_t) { return true; }, cut);
@@ -164,7 +165,8 @@ void SentencePieceTokenizer::encode_bpe(std::string_view normalized, std::vector
     if (word < end) bpe_->encode_word(normalized.substr(word, end - word), ids);
   };
   for (size_t at = 0; at < normalized.size();) {
-    if (size_t length = user_defined_prefix(normalized.substr(at))) {  // joins with nothing
+    // a user-defined piece does not join with its neighbours
+    if (size_t length = user_defined_prefix(normalized.substr(at))) {
       flush(at);
       ids.push_back(*id_of(normalized.substr(at, length)));
       word = at += length;
@@ -196,7 +198,8 @@ std::string SentencePieceTokenizer::decode(std::span<const TokenId> ids, bool ke
       default:
         if (at_beginning && (file_.prefix_space || file_.remove_extra_spaces) && rest.starts_with(kMark)) {
           rest.remove_prefix(kMark.size());
-          // Of the spaces at the front one was put there, or all go where extra ones are removed.
+          // encode() put one space in front, so one is removed. If extra spaces are removed, all spaces at the front
+          // go.
           at_beginning = file_.remove_extra_spaces && rest.empty();
         } else {
           at_beginning = false;

@@ -1,5 +1,5 @@
-// A SentencePiece .model, exact: the ids of github.com/google/sentencepiece for every string. As there,
-// control pieces ("</s>") written in the text are text.
+// Tokenizer for a SentencePiece .model. Gives exactly the ids of github.com/google/sentencepiece for every string. As
+// in that library, control pieces ("</s>") that are written in the text are plain text.
 #pragma once
 #include <memory>
 #include <string>
@@ -15,7 +15,7 @@ namespace megalith {
 
 class SentencePieceTokenizer final : public Tokenizer {
  public:
-  // `bytes` is the file as read. UserError naming `where` for one that is torn or not supported.
+  // `bytes` is the content of the file. UserError that names `where` if the file is damaged or not supported.
   SentencePieceTokenizer(std::string bytes, const std::string& where);
 
   std::vector<TokenId> encode(std::string_view text, bool add_special) const override;
@@ -37,9 +37,10 @@ class SentencePieceTokenizer final : public Tokenizer {
 
   const SentencePieceFile::Piece& piece(TokenId id) const;
   std::string normalize(std::string_view text, bool continues) const;
-  // How the text begins once rewritten, and how many bytes that takes.
+  // Returns the rewritten beginning of the text, and the number of bytes of `text` that it replaces.
   Charsmap::Rule normalized_prefix(std::string_view text) const;
-  size_t user_defined_prefix(std::string_view text) const;  // bytes of the longest such piece; 0: none
+  // bytes of the longest user-defined piece that the text begins with, or 0
+  size_t user_defined_prefix(std::string_view text) const;
   void encode_unigram(std::string_view normalized, std::vector<TokenId>& ids) const;
   void encode_bpe(std::string_view normalized, std::vector<TokenId>& ids) const;
   void add_unknown(std::string_view text, bool& after_unknown, std::vector<TokenId>& ids) const;
@@ -51,10 +52,10 @@ class SentencePieceTokenizer final : public Tokenizer {
   TokenId unknown_ = 0;
   std::array<TokenId, 256> byte_ids_{};
   bool has_user_defined_ = false;
-  ByteTrie user_defined_;            // pieces of that type
-  ByteTrie pieces_;                  // unigram: those that text can match
-  float lowest_ = 0;                 // score of normal pieces
-  std::unique_ptr<TokenModel> bpe_;  // of BPE models
+  ByteTrie user_defined_;            // user-defined pieces
+  ByteTrie pieces_;                  // unigram models: normal and user-defined pieces
+  float lowest_ = 0;                 // lowest score of a normal piece
+  std::unique_ptr<TokenModel> bpe_;  // null for unigram models
 };
 
 }  // namespace megalith

@@ -66,7 +66,7 @@ std::pair<int64_t, int64_t> ShardSums::touched(int64_t begin, int64_t end) const
   return {begin, end};
 }
 
-// Two threads may verify the same block at the same time. Both come to the same result.
+// Two threads may verify the same block at the same time. Both get the same result.
 void ShardSums::verify(int64_t begin, int64_t end) const {
   for (int64_t block = begin / kSumsBlock; block * kSumsBlock < end; block++) {
     if (is_verified(block)) continue;

@@ -1,6 +1,6 @@
-// Checksums of a token shard, PREFIX.sums beside PREFIX.bin and PREFIX.idx. Other programs do not need the file, and
+// Checksums of a token shard: PREFIX.sums, next to PREFIX.bin and PREFIX.idx. Other programs do not need the file, and
 // shards without it are accepted. Layout (little endian, uint64 each): the magic, bytes per block, bytes of the .bin,
-// bytes of the .idx, XXH3 of the .idx, XXH3 of each block of the .bin, and XXH3 of all that before.
+// bytes of the .idx, XXH3 of the .idx, XXH3 of each block of the .bin, and XXH3 of everything before.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -18,13 +18,13 @@
 
 namespace megalith {
 
-// A file of a shard differs from its checksum, or the checksums are not those of this shard.
+// Thrown if a file of a shard differs from its checksum, or if the checksums belong to another shard.
 struct DamagedShard : UserError {
   using UserError::UserError;
 };
 
-// One sample at a random place reads one block from disk and hashes it, if no other sample did. 64 KiB costs about as
-// much time as a page, and the .sums is an 8192th of the .bin: 64 MB of 500 GB.
+// Bytes per block. A sample at a random place reads one block from disk and hashes it, unless another sample did so
+// before. 64 KiB takes about as much time as a page. The .sums has 1/8192 of the size of the .bin: 64 MB for 500 GB.
 inline constexpr int64_t kSumsBlock = 1 << 16;
 
 struct SumsHeader {
@@ -34,10 +34,10 @@ struct SumsHeader {
   uint64_t ids_bytes = 0, index_bytes = 0, index_xxh3 = 0;
 };
 
-// Checksums of the blocks of a file that is written from its beginning to its end.
+// Computes the checksums of the blocks of a file that is written from beginning to end.
 class BlockSums {
  public:
-  // Calls `done` with the checksum of each block that is full, or with the last one in finish().
+  // add() calls `done` with the checksum of each full block. finish() does so for the last block, if it is not empty.
   template <class Done>
   void add(std::span<const std::byte> bytes, const Done& done) {
     while (!bytes.empty()) {
@@ -64,14 +64,16 @@ class BlockSums {
 // Verifies a mapped shard against its .sums: the index at once, blocks of the .bin when they are first read. Thread-safe.
 class ShardSums {
  public:
-  // Returns null if PREFIX has no .sums. `ids`, the mapped .bin, must outlive the result. Throws DamagedShard: the .sums
-  // is damaged or of another shard, or the index differs from it.
+  // Returns null if PREFIX has no .sums. `ids`, the mapped .bin, must outlive the result. Throws DamagedShard: the
+  // .sums is damaged or belongs to another shard, or the index differs from its checksum.
   static std::unique_ptr<const ShardSums> open(const std::filesystem::path& prefix, std::span<const std::byte> index,
                                                std::span<const std::byte> ids);
 
-  // The bytes of the .bin that reading [begin, end) touches: whole blocks if one of them has yet to be verified.
+  // Returns the range of bytes of the .bin that reading [begin, end) touches: whole blocks if one of them is not
+  // verified yet.
   std::pair<int64_t, int64_t> touched(int64_t begin, int64_t end) const;
-  // Throws DamagedShard with the .bin and the block, if one in [begin, end) differs from its checksum.
+  // Verifies the blocks of [begin, end). Throws DamagedShard, which names the .bin and the block, if one differs from
+  // its checksum.
   void verify(int64_t begin, int64_t end) const;
 
  private:

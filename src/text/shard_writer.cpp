@@ -197,7 +197,7 @@ void ShardWriter::end_document() {
   open_document_ = false;
 }
 
-// What an earlier writer left of a block that was not full, read back.
+// Reads back the last block of an earlier writer if the block is not full, so that its checksum continues.
 void ShardWriter::sum_open_block() {
   std::string bytes(static_cast<size_t>(ids_.size % kSumsBlock), '\0');
   size_t got = 0;
@@ -220,7 +220,7 @@ void ShardWriter::finish_sums(const SumsHeader& header) {
   sums_.sync();
 }
 
-// Returns what the checksums say of both files.
+// Returns the header of the .sums file.
 SumsHeader ShardWriter::write_index(const std::filesystem::path& path) {
   Xxh3 sum;
   GrowingFile index{.path = path,
@@ -262,8 +262,8 @@ void ShardWriter::finish() {
   if (open_document_) end_document();
   ids_.sync();
   sequences_.flush();
-  // An index without its .bin and .sums, or with older ones, must never be seen: the old index goes first, the new
-  // comes last.
+  // Readers must never see an index without its .bin and .sums, or with older ones. So we remove the old index first,
+  // and rename the new index last.
   std::filesystem::path bin = shard_file(prefix_, ".bin"), idx = shard_file(prefix_, ".idx");
   std::filesystem::path idx_aside = shard_file(prefix_, ".idx.partial");
   finish_sums(write_index(idx_aside));

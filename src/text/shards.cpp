@@ -79,7 +79,7 @@ TokenShard::TokenShard(const std::filesystem::path& prefix)
       refuse(fmt::format("offset of sequence {}", i), fmt::format("{}, the end of the one before", position),
              std::to_string(offset));
     position += length * bytes_of(width_);
-    if (position > stored) break;  // said below
+    if (position > stored) break;  // reported below
   }
   if (position != stored)
     refuse("tokens", fmt::format("a .bin of {}{} bytes", position > stored ? "at least " : "", position),
@@ -107,13 +107,13 @@ TokenId TokenShard::at(int64_t position) const {
   return id;
 }
 
-// Samples lie anywhere in the shard: what the system reads ahead on its own is for nothing, megabytes for each.
+// Samples are at random places in the shard. The system's own read-ahead would waste megabytes of reading per sample.
 void TokenShard::expect_random_access() const {
   auto bytes = ids_.bytes();
   if (!bytes.empty()) ::madvise(const_cast<std::byte*>(bytes.data()), bytes.size(), MADV_RANDOM);
 }
 
-// Asks for all pages of a range at once rather than one by one as they are touched.
+// Asks the system to read all pages of a range at once. Otherwise it reads them one by one when they are touched.
 void TokenShard::read_ahead(const std::byte* from, int64_t bytes) const {
   static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<uintptr_t>(from) / page * page;

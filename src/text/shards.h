@@ -1,8 +1,8 @@
-// Token shards in Megatron's format: PREFIX.bin holds the ids of all documents one after the other,
-// PREFIX.idx their lengths. Layout of the .idx (little endian; megatron/core/datasets/indexed_dataset.py):
-// "MMIDIDX\0\0", uint64 version 1, uint8 type of the ids, uint64 sequences S, uint64 D = documents + 1,
-// int32[S] lengths, int64[S] byte offsets, int64[D] first sequence of each document, closed by S; those of
-// multimodal data also int8[S] modes, of which we read 0, text. PREFIX.sums holds checksums of both (shard_sums.h).
+// Token shards in Megatron's format: PREFIX.bin contains the ids of all documents, concatenated; PREFIX.idx their
+// lengths. Layout of the .idx (little endian; megatron/core/datasets/indexed_dataset.py): "MMIDIDX\0\0", uint64 version
+// 1, uint8 type of the ids, uint64 sequences S, uint64 D = documents + 1, int32[S] lengths, int64[S] byte offsets,
+// int64[D] first sequence of each document, then S. Multimodal data also has int8[S] modes; we accept only mode 0,
+// text. PREFIX.sums contains checksums of both files (shard_sums.h).
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -31,19 +31,19 @@ constexpr int64_t bytes_of(TokenWidth width) {
   return width == TokenWidth::uint16 ? 2 : 4;
 }
 
-// PREFIX with an extension added (PREFIX may contain dots).
+// Returns PREFIX with the extension appended. PREFIX may contain dots.
 std::filesystem::path shard_file(const std::filesystem::path& prefix, const char* extension);
-// A shard may be named by its prefix or by one of its files: the prefix of either.
+// Returns the prefix of a shard. `name` is the prefix or one of the shard's files.
 std::filesystem::path shard_prefix(const std::filesystem::path& name);
-// Whether both files of a shard are there.
+// True if the .bin and the .idx of a shard exist.
 bool is_shard(const std::filesystem::path& prefix);
 
-// A shard as one long stream of tokens with document boundaries; memory-mapped, random access in O(1),
-// thread-safe. Tokens are verified when they are first read, if the shard has checksums.
+// A shard as one long stream of tokens with document boundaries. Memory-mapped; random access in O(1); thread-safe. If
+// the shard has checksums, tokens are verified when they are first read.
 class TokenShard {
  public:
-  // Checks the whole index against itself, the .bin and the checksums; anything that does not fit is a UserError
-  // with the reason.
+  // Checks that the index is consistent, and that it fits the .bin and the checksums. Otherwise throws UserError with
+  // the reason.
   explicit TokenShard(const std::filesystem::path& prefix);
 
   int64_t tokens() const { return tokens_; }
@@ -52,12 +52,12 @@ class TokenShard {
   bool has_checksums() const { return sums_ != nullptr; }
   const std::filesystem::path& prefix() const { return prefix_; }
 
-  // Throw DamagedShard if a block that is read differs from its checksum.
+  // These throw DamagedShard if a block that they read differs from its checksum.
   TokenId at(int64_t position) const;                      // 0 <= position < tokens()
   void copy(int64_t begin, std::span<int64_t> out) const;  // tokens [begin, begin + out.size())
   void copy(int64_t begin, std::span<TokenId> out) const;
-  int64_t document_begin(int64_t document) const;  // position of its first token; of documents(): tokens()
-  int64_t document_of(int64_t position) const;     // which document holds a position; O(log documents)
+  int64_t document_begin(int64_t document) const;  // position of its first token; tokens() if document == documents()
+  int64_t document_of(int64_t position) const;     // document that contains a position; O(log documents)
 
  private:
   template <class T>
@@ -67,43 +67,43 @@ class TokenShard {
 
   std::filesystem::path prefix_;
   MappedFile index_, ids_;
-  std::unique_ptr<const ShardSums> sums_;  // null: the shard has none
+  std::unique_ptr<const ShardSums> sums_;  // null if the shard has no checksums
   TokenWidth width_ = TokenWidth::uint16;
   int64_t sequences_ = 0, documents_ = 0, tokens_ = 0;
   size_t offsets_at_ = 0, document_starts_at_ = 0;  // byte positions in the .idx
 };
 
-// Writes a shard aside; the files appear under their names only when `finish` succeeds. Memory does not grow
-// with the shard. One writer a prefix: another process that writes the same one is waited for.
+// Writes a shard under temporary names. The files get their final names only when `finish` succeeds. Memory does not
+// grow with the shard. One writer per prefix: the constructor waits for another process that writes the same prefix.
 class ShardWriter {
  public:
-  // `job` names what is written, down to whatever changes a byte of it. Where an earlier writer of the same
-  // job was kept, this one goes on from there; anything else that lies aside is written over. Without a name
-  // nothing can be kept.
+  // `job` identifies the content: anything that changes a byte of the shard must change `job`. If an earlier writer of
+  // the same job called keep(), this writer resumes from there. Other temporary files of the prefix are overwritten. If
+  // `job` is empty, keep() must not be called.
   ShardWriter(std::filesystem::path prefix, TokenWidth width, std::string job = "");
-  ~ShardWriter();  // removes what was written, unless it is finished or kept
+  ~ShardWriter();  // removes the temporary files, unless they are finished or kept
   ShardWriter(const ShardWriter&) = delete;
   ShardWriter& operator=(const ShardWriter&) = delete;
 
-  void add(std::span<const TokenId> ids);  // more tokens of the current document
-  void end_document();                     // a document without tokens is kept as an empty one
-  void finish();                           // index, sync, rename; ends an open document
+  void add(std::span<const TokenId> ids);  // adds tokens to the current document
+  void end_document();                     // a document without tokens becomes an empty document
+  void finish();                           // ends an open document, writes the index, syncs, renames
 
-  // Makes all that was added so far durable, together with the caller's `note` on how to go on.
+  // Makes everything that was added so far durable, together with the caller's `note`, which says how to resume.
   void keep(const nlohmann::json& note);
-  // The note of the writer that this one goes on from; null for a shard that begins.
+  // The note of the writer that this one resumes; null for a new shard.
   const nlohmann::json& kept() const { return *kept_; }
-  void discard();  // what was kept, too: the destructor leaves nothing
+  void discard();  // the destructor will remove all temporary files, also kept ones
 
   int64_t tokens() const { return tokens_; }
   int64_t documents() const { return documents_; }
 
  private:
-  struct GrowingFile {  // at its end
+  struct GrowingFile {  // a file that we append to
     std::filesystem::path path;
     int fd = -1;
     std::string buffer;
-    int64_t size = 0;  // with the buffer
+    int64_t size = 0;  // bytes, including the buffer
     std::function<void(std::span<const std::byte>)> before_write = {};
     void append(const void* bytes, size_t count);
     void flush();
@@ -111,9 +111,9 @@ class ShardWriter {
   };
   std::filesystem::path journal() const;
   void open_aside();
-  bool go_on();  // from what an earlier writer kept; false where there is nothing that fits
+  bool go_on();  // resumes from what an earlier writer kept; returns false if nothing fits this job
   void add_sum(uint64_t sum) { sums_.append(&sum, sizeof sum); }
-  void sum_open_block();  // the checksums go on with what the last block has
+  void sum_open_block();  // continues the checksum of the last block if it is not full
   void finish_sums(const SumsHeader& header);
   void remove_aside();
   void end_sequence(bool ends_document);
@@ -123,13 +123,13 @@ class ShardWriter {
   std::string job_;
   TokenWidth width_;
   GrowingFile ids_;        // becomes the .bin
-  GrowingFile sequences_;  // uint32 each: length, and the highest bit where a document ends
-  GrowingFile sums_;       // becomes the .sums: room for the header, then a checksum of each whole block
+  GrowingFile sequences_;  // one uint32 per sequence: length; the highest bit is set if a document ends
+  GrowingFile sums_;       // becomes the .sums: space for the header, then a checksum of each full block
   BlockSums open_block_;
   int64_t sequence_count_ = 0, documents_ = 0, tokens_ = 0;
   int64_t open_length_ = 0;  // tokens of the sequence being written
   bool open_document_ = false;
-  bool leave_ = false;  // finished or kept
+  bool leave_ = false;  // true if finished or kept: the destructor leaves the files
   std::unique_ptr<nlohmann::json> kept_;  // never null
 };
 

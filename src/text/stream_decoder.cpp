@@ -18,7 +18,7 @@ std::string StreamDecoder::feed(TokenId id) {
   if (certain <= emitted_) return "";
   std::string out = text.substr(emitted_, certain - emitted_);
   emitted_ = certain;
-  if (certain == text.size()) {  // all is out: only the last token matters for what comes
+  if (certain == text.size()) {  // all text has been returned: only the last token affects the text of later tokens
     window_.assign(1, id);
     emitted_ = tokenizer_.decode(window_, keep_special_).size();
   }

@@ -1,4 +1,4 @@
-// Text of generated tokens, as they come.
+// Decodes tokens to text while they are generated.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,24 +7,25 @@
 
 namespace megalith {
 
-// Fed ids one by one, gives the text that is certain by now: the bytes of a character that is not complete
-// are held back, and the tokenizer's rules on leading spaces hold over the whole text. The pieces joined,
-// with finish(), are decode() of all ids.
+// feed() takes one id and returns the text that is certain so far. It holds back the bytes of an incomplete character.
+// The tokenizer's rules for leading spaces apply to the whole text. The returned pieces, with that of finish(),
+// concatenate to decode() of all ids.
 class StreamDecoder {
  public:
   explicit StreamDecoder(const Tokenizer& tokenizer, bool keep_special = false)
       : tokenizer_(tokenizer), keep_special_(keep_special) {}
 
-  // Text that goes before what is generated, shown elsewhere: its last token decides about a leading space.
+  // Sets the prompt, which the caller shows itself. Its last token decides whether the generated text begins with a
+  // space.
   void skip(std::span<const TokenId> prompt);
   std::string feed(TokenId id);
-  std::string finish();  // what is still held back
+  std::string finish();  // returns the text that is still held back
 
  private:
   const Tokenizer& tokenizer_;  // borrowed
   bool keep_special_;
-  std::vector<TokenId> window_;  // tokens whose text is not out yet, and one visible token before them
-  size_t emitted_ = 0;           // bytes of the window's text that are out
+  std::vector<TokenId> window_;  // tokens whose text is not returned yet, and one visible token before them
+  size_t emitted_ = 0;           // bytes of the window's text that have been returned
 };
 
 }  // namespace megalith

@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-// Patterns as the families publish them.
+// Split patterns as published by the model families.
 constexpr std::string_view kCl100kPattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
     R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -37,7 +37,7 @@ constexpr std::string_view kO200kPattern =
 
 struct Encoding {
   size_t ranks;
-  std::vector<const char*> names;  // what a file's name says, lower case
+  std::vector<const char*> names;  // parts of a file name that mean this encoding, in lower case
   std::string_view pattern;
   std::vector<std::pair<const char*, TokenId>> specials;
 };
@@ -70,7 +70,7 @@ const std::vector<Encoding>& encodings() {
   return all;
 }
 
-// The encoding that the number of ranks or the file's name says.
+// Returns the encoding for this number of ranks, or else for this file name.
 Encoding choose_encoding(size_t ranks, TokenId next_id, const std::string& where) {
   for (const Encoding& known : encodings())
     if (known.ranks == ranks) return known;

@@ -1,4 +1,4 @@
-// The part of a tokenizer that owns a vocabulary: one word in, ids out.
+// The part of a tokenizer that owns a vocabulary: turns one word into ids.
 #pragma once
 #include <memory>
 #include <string>
@@ -14,9 +14,9 @@ namespace megalith {
 
 struct Component;
 
-inline constexpr int64_t kLargestVocab = 1 << 24;  // refuses absurd files before they cost memory
+inline constexpr int64_t kLargestVocab = 1 << 24;  // rejects absurd files before they use memory
 
-struct StringHash {  // lets a map of strings be searched with a view
+struct StringHash {  // allows to search a map of strings with a string_view
   using is_transparent = void;
   size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
 };
@@ -25,7 +25,7 @@ using StringToId = std::unordered_map<std::string, TokenId, StringHash, std::equ
 class TokenModel {
  public:
   virtual ~TokenModel() = default;
-  // Appends the ids of a word. Thread-safe; short words are remembered (word_cache.h).
+  // Appends the ids of a word. Thread-safe; short words are cached (word_cache.h).
   virtual void encode_word(std::string_view word, std::vector<TokenId>& ids) const {
     encode_cached(word, ids);
   }
@@ -41,21 +41,22 @@ class TokenModel {
     else
       ids.insert(ids.end(), entry.ids.begin(), entry.ids.begin() + entry.count);
   }
-  // Sets `ids` to the ids of a word that is not remembered.
+  // Sets `ids` to the ids of a word that is not in the cache.
   virtual void compute(std::string_view word, std::vector<TokenId>& ids) const = 0;
 
  private:
-  // Computes the ids of a word, appends them, and remembers them in `entry` if there is one.
+  // Computes the ids of a word, appends them, and caches them in `entry` unless it is null.
   void encode_new(std::string_view word, WordCache::Entry* entry, const WordCache::Key& key,
                   std::vector<TokenId>& ids) const;
 
   uint32_t owner_ = WordCache::new_owner();
 };
 
-// Reads the vocabulary of a model: names as written in the file.
+// Reads the vocabulary of a model. Token names stay as written in the file.
 StringToId read_vocab(const Component& component);
 
-// BPE, WordPiece and Unigram. `vocab` is read_vocab's; a byte-level model takes words as raw bytes.
+// Supports BPE, WordPiece and Unigram. `vocab` is the result of read_vocab. A byte-level model takes words as raw
+// bytes.
 std::unique_ptr<TokenModel> read_model(const Component& component, const StringToId& vocab,
                                        const PreTokenizerTraits& traits);
 

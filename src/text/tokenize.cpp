@@ -18,7 +18,7 @@
 namespace megalith {
 namespace {
 
-constexpr int kFormat = 2;  // raise when the same text and tokenizer come to give other shards
+constexpr int kFormat = 2;  // increment when the same text and tokenizer give other shards than before
 
 class Fingerprint {
  public:
@@ -26,7 +26,7 @@ class Fingerprint {
     if (!state_) throw Fault("no memory for a fingerprint");
     XXH3_128bits_reset(state_.get());
   }
-  // Preceded by its length, so that no two lists of parts look alike.
+  // Adds the length of the part first, so that no two lists of parts give the same bytes.
   void add(std::string_view part) {
     uint64_t size = part.size();
     XXH3_128bits_update(state_.get(), &size, sizeof size);
@@ -41,7 +41,7 @@ class Fingerprint {
   std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state_;
 };
 
-// Everything that tokens follow from but the files.
+// Adds everything that determines the tokens, except the text files.
 void add_settings(Fingerprint& fingerprint, const CorpusOptions& options, const Tokenizer& tokenizer) {
   fingerprint.add(fmt::format("megalith tokens {}", kFormat));
   fingerprint.add(options.text_field);
@@ -50,14 +50,14 @@ void add_settings(Fingerprint& fingerprint, const CorpusOptions& options, const 
   for (const auto& [name, content] : tokenizer.files()) fingerprint.add(content);
 }
 
-// Names a job cheaply: files by name, size and time of their last change rather than by content.
+// Returns a cheap identity of a job: uses name, size and modification time of each file, not its content.
 std::string job_name(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,
                      const Tokenizer& tokenizer) {
   Fingerprint fingerprint;
   add_settings(fingerprint, options, tokenizer);
   fingerprint.add(fmt::format("{}", options.piece_bytes));
   for (const auto& path : files) {
-    std::error_code none;  // who opens the file says what is wrong with it
+    std::error_code none;  // opening the file later reports the error
     fingerprint.add(std::filesystem::absolute(path).string());
     fingerprint.add(fmt::format("{} {}", std::filesystem::file_size(path, none),
                                 std::filesystem::last_write_time(path, none).time_since_epoch().count()));
@@ -95,7 +95,7 @@ class Tokenization {
       pool.finish();
       writer_.finish();
     } catch (const UserError&) {
-      writer_.discard();  // what the user changes makes another job of it
+      writer_.discard();  // a fix by the user changes the job, so that it cannot be resumed
       throw;
     }
     bytes_read_ = bytes_total_;
@@ -107,7 +107,7 @@ class Tokenization {
   using Clock = std::chrono::steady_clock;
   struct Task {
     PieceBatch batch;
-    std::vector<std::vector<TokenId>> ids;  // of each piece
+    std::vector<std::vector<TokenId>> ids;  // ids of each piece
     std::vector<bool> utf8;
   };
 
@@ -145,7 +145,7 @@ class Tokenization {
     if (hooks_.progress) hooks_.progress(bytes_read_, bytes_total_, counts_);
   }
 
-  // Seldom enough to cost a twentieth of the time at most, however slow the disk is.
+  // Called so rarely that it takes at most about 1/20 of the time, even on a slow disk.
   void keep() {
     auto began = Clock::now();
     writer_.keep({{"file", place_.file},
@@ -193,8 +193,8 @@ class Tokenization {
   const int64_t bytes_total_;
   ShardWriter writer_;
   TokenizeCounts counts_;
-  TextPlace place_;             // behind what was written
-  bool open_not_utf8_ = false;  // of the document being written
+  TextPlace place_;             // position after what was written
+  bool open_not_utf8_ = false;  // true if the document being written has bytes that are not UTF-8
   int64_t bytes_read_ = 0;
   Clock::time_point told_, next_keep_ = Clock::now();
 };
@@ -210,7 +210,7 @@ TokenizeCounts tokenize_corpus(const std::vector<std::filesystem::path>& files, 
 std::string corpus_fingerprint(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,
                                const Tokenizer& tokenizer) {
   Fingerprint fingerprint;
-  // The cut of pieces is no part of it: it does not change the ids.
+  // Leaves out `piece_bytes`, which does not change the ids.
   add_settings(fingerprint, options, tokenizer);
   for (const auto& path : files) {
     fingerprint.add(is_json_lines(path) ? "json lines" : "text");

@@ -1,4 +1,4 @@
-// What every kind of tokenizer says alike.
+// Functions that all kinds of tokenizers share.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace megalith {
 
-// A tokenizer_config.json that lets transformers.AutoTokenizer open the folder with our tokenizer.json.
+// Returns a tokenizer_config.json with which transformers.AutoTokenizer can open a folder with our tokenizer.json.
 std::string tokenizer_config(const Tokenizer& tokenizer);
 
 [[noreturn]] void throw_unknown_id(TokenId id, int64_t vocab_size);

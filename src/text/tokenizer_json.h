@@ -11,13 +11,13 @@ nlohmann::json added_token_json(TokenId id, const std::string& content, bool spe
 
 nlohmann::json byte_level_json(bool prefix_space, bool use_regex = true);
 
-// The BPE model's settings around its "vocab" and "merges".
+// Returns a BPE model: "vocab" and "merges" with all other fields at their defaults.
 nlohmann::json bpe_json(nlohmann::json vocab, nlohmann::json merges);
 
-// A whole file; parts that are not given are null.
+// Returns a whole file; parts that are not given are null.
 nlohmann::json tokenizer_file_json(nlohmann::json model, nlohmann::json added_tokens);
 
-// How texts with a mark for every space are turned back, with byte tokens: Llama-2's decoder.
+// Returns Llama-2's decoder: turns marks back into spaces and byte tokens into bytes.
 nlohmann::json marked_text_decoder_json(bool strip_first_space);
 
 }  // namespace megalith

@@ -1,4 +1,4 @@
-// Of all ways to cut a word into known pieces the one with the best sum of scores.
+// Cuts a word into known pieces, so that the sum of their scores is as large as possible.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -13,26 +13,26 @@ namespace megalith {
 
 struct UnigramPiece {
   static constexpr int32_t kUnknown = -1;
-  size_t begin, end;  // bytes of the word
-  int32_t id;         // kUnknown: a character that is no piece by itself
+  size_t begin, end;  // byte positions in the word
+  int32_t id;         // kUnknown for a character that is not a piece
 };
 
-// Dynamic programming from the left: time grows with the word's length times that of the longest piece. Of
-// two equal sums the one found first stays. `Sum` is the type sums are kept in: double as Hugging Face does,
-// float as SentencePiece, which starts again from 0 where a sum has come to `largest`, so that long texts are cut as
-// finely as short ones. `score(id, bytes)` is a piece's score; ids for which `usable` fails are passed over. `cut` is
-// set to the pieces from the last to the first.
+// Dynamic programming from the left. Time is proportional to the length of the word times that of the longest piece. If
+// two sums are equal, the cut found first wins. `Sum` is the type of the sums: double as in Hugging Face, float as in
+// SentencePiece. When a sum exceeds `largest`, it is subtracted from all open sums, as SentencePiece does. So float
+// stays as precise in long texts as in short ones. `score(id, bytes)` returns the score of a piece. Pieces for which
+// `usable(id)` is false are skipped. `cut` receives the pieces from last to first.
 template <class Sum, class Score, class Usable>
 void best_cut(const ByteTrie& pieces, std::string_view word, Sum unknown_score, Sum largest, Score score, Usable usable,
               std::vector<UnigramPiece>& cut) {
   struct End {  // the best cut that ends here
     Sum sum;
     int32_t id;
-    int64_t begin;  // of its last piece; -1: none yet
+    int64_t begin;  // beginning of its last piece; -1: no cut found yet
   };
   thread_local std::vector<End> ends;
   ends.assign(word.size() + 1, End{0, 0, -1});
-  size_t farthest = 0;  // end that was offered
+  size_t farthest = 0;  // largest end of a piece so far
   for (size_t at = 0; at < word.size();) {
     if (const Sum sum = ends[at].sum; std::abs(sum) > largest)
       for (size_t end = at; end <= farthest; end++)

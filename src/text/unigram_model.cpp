@@ -53,7 +53,7 @@ StringToId read_unigram_vocab(const Component& component) {
   for (const auto& entry : list) {
     if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_number())
       component.bad("pieces as [\"text\", score]", print_json(entry));
-    vocab[entry[0].get<std::string>()] = id++;  // the last of equal pieces is the one that counts
+    vocab[entry[0].get<std::string>()] = id++;  // the last of equal pieces wins
   }
   return vocab;
 }

@@ -1,5 +1,5 @@
-// The Unigram model of a tokenizer.json (T5, ALBERT, XLNet, XLM-R): the best cut of a word by its pieces'
-// scores.
+// The Unigram model of a tokenizer.json (T5, ALBERT, XLNet, XLM-R). Cuts a word so that the scores of its pieces have
+// the largest sum.
 #pragma once
 #include <array>
 #include <optional>
@@ -12,7 +12,7 @@ namespace megalith {
 class UnigramModel : public TokenModel {
  private:
   void compute(std::string_view word, std::vector<TokenId>& ids) const override;
-  // A stretch of text without pieces of its own: its bytes with byte fallback, otherwise one unknown token.
+  // Appends the ids of a stretch of unknown characters: its bytes with byte fallback, otherwise one unknown token.
   void add_unknown(std::string_view text, std::vector<TokenId>& ids) const;
   friend std::unique_ptr<TokenModel> read_unigram(const Component&, const StringToId&,
                                                   const PreTokenizerTraits&);
@@ -24,10 +24,10 @@ class UnigramModel : public TokenModel {
   std::optional<TokenId> unknown_;
   StringToId vocab_;
   bool byte_fallback_ = false;
-  std::array<TokenId, 256> byte_ids_{};  // of "<0x..>"; -1: none
+  std::array<TokenId, 256> byte_ids_{};  // ids of "<0x..>"; -1 if the vocabulary has no such token
 };
 
-// The model's list of [piece, score] by name: ids are places in the list.
+// Reads the model's list of [piece, score]. The id of a piece is its index in the list.
 StringToId read_unigram_vocab(const Component& component);
 
 std::unique_ptr<TokenModel> read_unigram(const Component& component, const StringToId& vocab,

@@ -1,4 +1,4 @@
-// UTF-8, tolerant: every byte string can be walked; bytes that are not UTF-8 come out one by one, marked.
+// Tolerant UTF-8: any byte string can be walked. Bytes that are not UTF-8 are returned one by one, marked as invalid.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@ struct CodePoint {
   bool valid() const { return value != kInvalid; }
 };
 
-// The code point at `position` (< text.size()). Overlong forms, surrogates and values above U+10FFFF are
+// Returns the code point at `position` (< text.size()). Overlong forms, surrogates and values above U+10FFFF are
 // invalid.
 inline CodePoint code_point_at(std::string_view text, size_t position) {
   auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(text[position + i])); };
@@ -33,12 +33,13 @@ inline CodePoint code_point_at(std::string_view text, size_t position) {
   return {};
 }
 
-// Where the code point that ends at `end` (> 0) begins.
+// Returns the beginning of the code point that ends at `end` (> 0).
 size_t previous_code_point(std::string_view text, size_t end);
 
 void append_utf8(std::string& text, uint32_t code_point);
 
-// How many bytes at the end are the beginning of a character that more bytes could complete: 0 to 3.
+// Returns how many bytes at the end of `text` are the beginning of an incomplete character that more bytes could
+// complete: 0 to 3.
 size_t incomplete_suffix(std::string_view text);
 
 }  // namespace megalith

@@ -1,5 +1,5 @@
-// Remembers the ids of frequent short words. One fixed-size table a thread, shared by all tokenizers: no
-// locks, no growth, nothing to free when a tokenizer goes.
+// Caches the ids of frequent short words. Each thread has one table of fixed size, which all tokenizers share. So it
+// needs no locks, does not grow, and frees nothing when a tokenizer is destroyed.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -22,18 +22,19 @@ class WordCache {
     thread_local WordCache cache;
     return cache;
   }
-  // A number no other tokenizer has; 0 is never given out.
+  // Returns a number that no other tokenizer has. Never returns 0.
   static uint32_t new_owner() {
     static std::atomic<uint32_t> next{1};
     return next++;
   }
 
-  // A word's bytes in whole machine words, filled up with zeros: hashed and compared without loops or calls.
+  // The bytes of a word as three 64-bit integers, padded with zeros. Hashing and comparing them needs no loops or
+  // calls.
   struct Key {
     uint64_t a, b, c;
     uint32_t owner;
     uint16_t length;
-    // Of a word of at most kLongestWord bytes.
+    // `word` has at most kLongestWord bytes.
     Key(uint32_t who, std::string_view word)
         : a(load(word.data(), word.size())),
           b(word.size() > 8 ? load(word.data() + 8, word.size() - 8) : 0),
@@ -48,7 +49,7 @@ class WordCache {
     }
 
    private:
-    // The first `size` bytes, at most 8, without reading others.
+    // Loads min(size, 8) bytes without reading beyond them.
     static uint64_t load(const char* from, size_t size) {
       auto bytes = [&](auto value, size_t at) {
         std::memcpy(&value, from + at, sizeof value);
@@ -83,11 +84,11 @@ class WordCache {
   };
   static_assert(sizeof(Entry) == 64);
 
-  // The only place where this word can be.
+  // Returns the only entry that can contain this word.
   Entry& slot(const Key& key) { return entries_[key.hash() >> (64 - kBits)]; }
 
  private:
-  static constexpr int kBits = 15;  // 2 MiB a thread
+  static constexpr int kBits = 15;  // 2 MiB per thread
 
   std::unique_ptr<Entry[]> entries_ = std::make_unique<Entry[]>(size_t{1} << kBits);
 };

@@ -11,7 +11,7 @@
 namespace megalith {
 namespace {
 
-// One worker's counts, and about how many bytes they take.
+// The counts of one worker, and roughly how many bytes they take.
 struct Counter {
   WordCounts counts;
   int64_t bytes = 0;
@@ -22,7 +22,7 @@ struct Counter {
       return;
     }
     constexpr size_t kNode = 80,
-                     kInside = 15;  // a node with its bucket; what a string holds without the heap
+                     kInside = 15;  // bytes: a map node with its bucket; the longest string that needs no heap memory
     bytes += static_cast<int64_t>(kNode + (word.size() > kInside ? word.size() + 17 : 0));
     counts.emplace(word, 1);
   }
@@ -49,7 +49,7 @@ void count_words(const std::vector<std::filesystem::path>& files, const CorpusOp
   for (const std::string& token : special) cut_out.emplace_back(token, AddedToken{.content = token});
   AddedTokenSplitter specials(std::move(cut_out));
   Gpt2Splitter splitter;
-  std::vector<Counter> counters;  // one a worker
+  std::vector<Counter> counters;  // one per worker
   CountRuns runs;
 
   auto work = [&](PieceBatch& batch, size_t worker) {

@@ -1,4 +1,4 @@
-// How often each word of a corpus occurs: all that BPE training needs to know of it.
+// Counts how often each word of a corpus occurs, which is all that BPE training needs.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,14 +11,14 @@
 namespace megalith {
 
 struct WordCountSettings {
-  int64_t threads = 0;  // 0 = the machine's cores
+  int64_t threads = 0;  // 0 = one per core
   int64_t memory =
-      256ll << 20;  // bytes, about; what exceeds it goes to the system's folder for temporary files
+      256ll << 20;  // bytes, roughly; counts that do not fit go to the system's temporary folder
 };
 
-// Words by GPT-2's pattern; `special` tokens in the text are cut out. Calls each(word, count) once for every
-// word, in the order of their bytes: neither threads nor memory change what is told. `told(bytes_read)` runs
-// on this thread.
+// Splits words by GPT-2's pattern; skips `special` tokens in the text. Calls each(word, count) once per word, in the
+// byte order of the words. The number of threads and the memory do not change these calls. Calls `told(bytes_read)` on
+// this thread to report progress.
 void count_words(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,
                  const std::vector<std::string>& special, const WordCountSettings& settings,
                  const std::function<void(int64_t bytes_read)>& told,

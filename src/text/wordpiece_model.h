@@ -1,4 +1,5 @@
-// BERT's WordPiece: the longest known piece from the left, then the longest known continuation, and so on.
+// BERT's WordPiece: takes the longest known piece from the left, then the longest known continuation, until the word
+// ends.
 #pragma once
 #include "text/token_model.h"
 
@@ -10,10 +11,10 @@ class WordPieceModel : public TokenModel {
   friend std::unique_ptr<TokenModel> read_wordpiece(const Component&, const StringToId&,
                                                     const PreTokenizerTraits&);
 
-  StringToId first_, following_;  // pieces that begin a word; continuations, without their mark
-  size_t longest_ = 0;            // piece, in bytes
+  StringToId first_, following_;  // first_: all tokens; following_: continuations, without their prefix
+  size_t longest_ = 0;            // bytes of the longest token
   int64_t most_characters_ = 100;
-  TokenId unknown_ = 0;  // stands for a word that cannot be pieced together
+  TokenId unknown_ = 0;  // stands for a word that is not a sequence of known pieces
 };
 
 std::unique_ptr<TokenModel> read_wordpiece(const Component& component, const StringToId& vocab,

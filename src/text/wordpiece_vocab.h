@@ -1,12 +1,12 @@
-// BERT's vocab.txt, one token a line.
+// BERT's vocab.txt: one token per line.
 #pragma once
 #include <optional>
 #include <string>
 
 namespace megalith {
 
-// The tokenizer.json that it stands for. Without `lowercase`, whether text is lowercased follows from whether
-// some token has a capital letter.
+// Returns the tokenizer.json that corresponds to a vocab.txt. If `lowercase` is not given, text is lowercased unless a
+// token has a capital letter.
 std::string tokenizer_from_vocab_txt(const std::string& lines, const std::string& where,
                                      std::optional<bool> lowercase);
 
