@@ -24,13 +24,13 @@ std::string show(int64_t value) {
   return fmt::format("{}", value);
 }
 
-// A setting that another one makes meaningless must have its default: nothing that is written is ignored.
+// A setting that has no effect must have its default value, so that no written value is silently ignored.
 void check_applies(const Config& config, const ShapeCheck& check) {
   static const Config defaults;
   for (const Option& option : options()) {
     if (!option.applies || option.applies(config)) continue;
     const std::optional<std::string> value = option.get(config);
-    if (!value) continue;  // another key carries it
+    if (!value) continue;  // another key has the value
     const std::string usual = option.get(defaults).value_or("");
     check.require(value == usual, option.name, fmt::format("{} unless {}", usual, option.applies_when), *value,
                   fmt::format("remove {} or make it so that {}", option.key(), option.applies_when));
@@ -68,7 +68,7 @@ void check_token_dropping(const Config& config, const ShapeCheck& check) {
                 fmt::format("at most data.sequence ({})", config.data.sequence), fmt::format("{}", pacing.to));
 }
 
-// What needs to know how many layers there are.
+// Checks of token dropping that need the number of layers.
 void check_dropping_layers(const Config& config, int64_t layers, const ShapeCheck& check) {
   if (!config.token_dropping.on()) return;
   const std::vector<int64_t> dropping = config.token_dropping.layers_of(layers);
@@ -78,8 +78,8 @@ void check_dropping_layers(const Config& config, int64_t layers, const ShapeChec
                 fmt::format("{}", dropping.back()));
 }
 
-// Tokens, times the layers that they go through, are counted in 63 bits, and short steps may make a run many times as long.
-// Fifty times what the largest models were trained with.
+// We count tokens times layers in 63 bits, and a run with short steps can have many times more steps. The limit is
+// about fifty times what the largest models were trained with.
 void check_length(const Config& config, int64_t layers, const ShapeCheck& check) {
   constexpr double kMost = 1e17;
   const double a_step = static_cast<double>(config.train.batch) * static_cast<double>(config.data.sequence) *
@@ -158,7 +158,8 @@ void check_for_training(const Config& config, const WhereOf& where) {
   const ShapeCheck check = checker(where);
   check.require(!config.data.train.empty(), "data.train", find_option("data.train")->expected(), "nothing",
                 "name the text to train on: data: {train: my.txt}");
-  // Only of what the user wrote: a text with fewer words to learn makes a smaller tokenizer, and model.vocab follows it.
+  // Checks only what the user wrote. A small text gives a smaller tokenizer than asked for, and `model.vocab: auto`
+  // follows it.
   int64_t vocab = config.model.shape.vocab, trained = config.data.tokenizer.train_vocab;
   check.require(vocab == 0 || trained <= vocab, "data.tokenizer.vocab", fmt::format("at most model.vocab ({})", vocab),
                 show(trained), "lower it, or set model.vocab: auto");

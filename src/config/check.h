@@ -5,15 +5,15 @@
 
 namespace megalith {
 
-// What holds whatever the model is: min_lr <= lr, warmup <= steps, micro_batch divides batch, no setting that
-// another one makes meaningless.
+// Checks that do not depend on the model: min_lr <= lr, warmup <= steps, micro_batch divides batch, every setting that
+// is not at its default has an effect.
 void check_settings(const Config& config, const WhereOf& where = {});
 
-// What needs the shape: heads divide hidden, sequence <= context, objective fits architecture, ...
-// parse_config() calls it where the shape is known; prepare_run() for the shape that is complete.
+// Checks that need the shape: heads divide hidden, sequence <= context, objective fits architecture, ... parse_config()
+// calls this if it knows the shape. prepare_run() calls it with the complete shape.
 void check_model(const Config& config, const ModelShape& shape, const WhereOf& where = {});
 
-// What only training needs: data.train. Whether the files are there and readable is for whoever opens them.
+// Checks that only training needs: data.train is set. Does not check that the files exist and are readable.
 void check_for_training(const Config& config, const WhereOf& where = {});
 
 }  // namespace megalith

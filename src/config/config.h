@@ -1,6 +1,6 @@
-// A run's settings as values. Filled once by parse.h from YAML and overrides, checked, then only read: after
-// parsing there are no strings to look up and nothing is filled in later (what needs the data or the machine,
-// like the vocabulary of a tokenizer still to be trained, is said at the field).
+// The settings of a run as values. parse.h fills and checks them once, from YAML and overrides. After that they are
+// only read. Settings that depend on the data or the machine stay open here; the comment at the field says so (example:
+// the vocabulary of a tokenizer that is trained later).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,26 +17,27 @@
 namespace megalith {
 
 struct RunSettings {
-  std::string dir;        // run directory; default runs/NAME with NAME from the YAML file's name
+  std::string dir;        // run directory; default runs/NAME, where NAME is the YAML file's name
   uint64_t seed = 1;
-  int64_t restarts = 3;   // of a crashed multi-rank run
-  int64_t watchdog = 0;   // seconds an op of several ranks may take; 0 = auto, -1 = off
+  int64_t restarts = 3;   // how often a crashed run of several ranks is restarted
+  int64_t watchdog = 0;   // longest time of an op of several ranks, in seconds; 0 = auto, -1 = off
   bool operator==(const RunSettings&) const = default;
 };
 
 struct ModelSettings {
-  std::string preset;     // as written; empty when given by fields or folder
+  std::string preset;     // as written; empty if fields or a folder give the shape
   std::string from;       // Hugging Face folder or checkpoint to start from; empty = from scratch
-  // The shape as far as the settings give it. With `from`, only dropout: the rest comes from the folder. `vocab` is 0 if
-  // neither preset nor field gives it: it follows from the tokenizer. run/run.h has the complete shape.
+  // The part of the shape that the settings give. With `from`, this is only dropout; the rest comes from the folder.
+  // `vocab` is 0 if neither preset nor field gives it; then it follows from the tokenizer. run/run.h has the complete
+  // shape.
   ModelShape shape;
   bool operator==(const ModelSettings&) const = default;
 };
 
 struct ObjectiveSettings {
   Objective kind = Objective::causal;
-  double mask_fraction = 0.15;   // with few_targets: share of the tokens that become targets
-  bool whole_words = false;      // with few_targets: all pieces of a word or none
+  double mask_fraction = 0.15;   // with few_targets: fraction of the tokens that become targets
+  bool whole_words = false;      // with few_targets: masks all pieces of a word or none
   bool operator==(const ObjectiveSettings&) const = default;
 };
 
@@ -46,51 +47,52 @@ struct TokenizerSettings {
   bool operator==(const TokenizerSettings&) const = default;
 };
 
-// What a position may see: its whole sequence, or only the document it belongs to (positions count from its start).
+// The tokens that a position may see: its whole sequence, or only its document (positions then count from the start of
+// the document).
 enum class AttentionReach { sequence, document };
 
 struct DataSettings {
   std::vector<std::string> train;  // files, globs or token-shard prefixes
-  std::vector<double> weights;     // of the entries of `train`, above 0; empty: they are one data set, not blended
+  std::vector<double> weights;     // one per entry of `train`, above 0; empty: all entries are one data set, not blended
   std::vector<std::string> valid;
-  double valid_fraction = 0.01;    // of the training data, where `valid` is empty
+  double valid_fraction = 0.01;    // of the training data; used if `valid` is empty
   TokenizerSettings tokenizer;
   int64_t sequence = 256;
-  std::string cache;               // where token shards of text are kept; empty: the run directory
-  std::string text_field = "text"; // of JSON lines
+  std::string cache;               // directory for token shards of text; empty: the run directory
+  std::string text_field = "text"; // field of a JSON line that contains the text
   AttentionReach attention = AttentionReach::sequence;
-  std::string separator;           // text files: a line with exactly this ends a document; empty: a file is one
-  std::string separator_token;     // text files: this text, wherever it stands, ends a document
+  std::string separator;           // text files: a line with exactly this ends a document; empty: a file is one document
+  std::string separator_token;     // text files: this text, anywhere, ends a document
   bool operator==(const DataSettings&) const = default;
 };
 
 enum class Decay { cosine, linear, inverse_sqrt, constant, wsd };
 
-// What progress is counted in.
+// Unit in which progress is counted.
 enum class Counted { steps, tokens, layer_tokens };
 
 struct TrainSettings {
-  int64_t steps = 1000;            // resolved from `tokens` where that was given; of full batches, see schedule_by
-  Counted schedule_by = Counted::steps;  // what the length of the run, warm-up, decay and validations are counted in
-  int64_t batch = 32;              // sequences a step, over all ranks
-  int64_t micro_batch = 0;         // sequences at once; 0 = auto
-  int64_t threads = 0;             // compute threads; 0 = the machine's cores
+  int64_t steps = 1000;            // computed from `tokens` if given; counted in full batches, see schedule_by
+  Counted schedule_by = Counted::steps;  // unit of the run's length, warm-up, decay and validations
+  int64_t batch = 32;              // sequences per step, over all ranks
+  int64_t micro_batch = 0;         // sequences computed at once; 0 = auto
+  int64_t threads = 0;             // compute threads; 0 = one per core
   OptimizerKind optimizer = OptimizerKind::adamw;
-  Packing optimizer_state = Packing::fp32;  // how its state is kept between updates
+  Packing optimizer_state = Packing::fp32;  // format of the optimizer state between updates
   double lr = 3e-4;
-  double min_lr = 3e-5;            // where cosine, linear and wsd decay end
+  double min_lr = 3e-5;            // learning rate at the end of cosine, linear and wsd decay
   int64_t warmup = 0;              // steps
   Decay decay = Decay::cosine;
-  int64_t decay_steps = 0;         // wsd: steps at the end of the run in which the rate falls
+  int64_t decay_steps = 0;         // wsd: steps at the end of the run in which the learning rate falls
   double beta1 = 0.9, beta2 = 0.95;
   double eps = 1e-8;
   double momentum = 0.9;           // sgd
   double weight_decay = 0.1;
   double clip = 1.0;               // global gradient norm; 0 = no clipping
   Precision precision = Precision::fp32;
-  Packing activations = Packing::fp32;  // memory.activations: how they are kept from forward to backward
-  int64_t eval_every = 200;        // steps of full batches, see schedule_by; 0 = only at the end
-  int64_t eval_batches = 20;       // batches a validation; 0 = all of the validation data
+  Packing activations = Packing::fp32;  // memory.activations: format of activations between forward and backward
+  int64_t eval_every = 200;        // counted in steps of full batches, see schedule_by; 0 = only at the end
+  int64_t eval_batches = 20;       // batches per validation; 0 = all validation data
   int64_t log_every = 1;           // steps between plain log lines (metrics.jsonl has every step)
   int64_t max_bad_steps = 10;      // skipped steps in a row (non-finite numbers) before the run stops
   int64_t sample_tokens = 0;       // tokens of a text sample generated with each validation; 0 = none
@@ -111,13 +113,13 @@ struct ParallelSettings {
 enum class Recompute { automatic, none, selective, full, every };
 
 struct MemorySettings {
-  std::optional<Bytes> ram;        // empty = auto: what the cgroup or the machine has, less a margin
+  std::optional<Bytes> ram;        // empty = auto: the memory of the cgroup or the machine, minus a margin
   std::string spill;               // directory of the disk tier; empty = no spilling
   int64_t window = 0;              // blocks; 0 = auto
-  std::optional<Bytes> device;     // memory of the device that computes; empty = the host computes
-  int64_t device_bandwidth = 0;    // of a simulated device, bytes a second each way; 0 = it is a real one
+  std::optional<Bytes> device;     // memory of the device that computes; empty: the host computes
+  int64_t device_bandwidth = 0;    // of a simulated device, bytes per second in each direction; 0 = real device
   Recompute recompute = Recompute::automatic;
-  int64_t recompute_every = 0;     // Recompute::every: layers in a chain of which the first keeps its input
+  int64_t recompute_every = 0;     // Recompute::every: layers in a chain; only the first layer keeps its input
   bool operator==(const MemorySettings&) const = default;
 };
 
@@ -127,11 +129,11 @@ struct CheckpointSettings {
   bool operator==(const CheckpointSettings&) const = default;
 };
 
-// How a number grows while a run goes on: the difficulty of a curriculum, the tokens that a layer keeps.
+// How a number grows during a run: the difficulty of a curriculum, or the tokens that a layer keeps.
 struct PacingSettings {
   double from = 0, to = 0;
-  double step = 1;                 // values are rounded down to multiples of it, never below `from`; 0: they are not
-  int64_t over = 0;                // of `unit`, until `to` is reached
+  double step = 1;                 // values are rounded down to multiples of this, but not below `from`; 0: no rounding
+  int64_t over = 0;                // how long it takes to reach `to`, in `unit`
   Counted unit = Counted::steps;   // steps or tokens
   double root = 1;                 // from + (to - from) (t / over)^(1 / root)
   struct Point {
@@ -139,7 +141,7 @@ struct PacingSettings {
     double value;
     bool operator==(const Point&) const = default;
   };
-  std::vector<Point> table;        // instead of a formula: each value from its beginning on; the first begins at 0
+  std::vector<Point> table;        // replaces the formula: each value holds from its `begin` on; the first begins at 0
   bool operator==(const PacingSettings&) const = default;
 };
 
@@ -147,14 +149,14 @@ enum class CurriculumApply { truncate, reshape, filter };
 enum class DifficultyUnit { value, percentile };
 enum class Hold { sequences, tokens };
 
-// One line of `curriculum`.
+// One entry of `curriculum`.
 struct CurriculumSettings {
-  std::string metric;              // length, rarity, ...; any name with `file`
+  std::string metric;              // length, rarity, ...; any name is allowed with `file`
   CurriculumApply apply = CurriculumApply::filter;
   DifficultyUnit unit = DifficultyUnit::value;
-  Hold hold = Hold::sequences;     // what of a batch stays the same when sequences are short
-  std::string file;                // one number a sample, the user's own; empty: `megalith analyze` makes it
-  std::string checkpoint;          // metric loss: the model whose loss it is
+  Hold hold = Hold::sequences;     // what stays constant in a batch when sequences are short
+  std::string file;                // file with one number per sample, made by the user; empty: `megalith analyze` makes it
+  std::string checkpoint;          // metric loss: the model that computes the loss
   PacingSettings pacing;
   bool changes_length() const { return apply != CurriculumApply::filter; }
   bool operator==(const CurriculumSettings&) const = default;
@@ -162,10 +164,10 @@ struct CurriculumSettings {
 
 // Layers that process only some tokens of each sequence.
 struct TokenDroppingSettings {
-  bool middle = true;              // all layers but the first and the last, or those listed
-  std::vector<int64_t> layers;     // from 0, rising
-  PacingSettings pacing{.step = 16};  // tokens kept of a sequence
-  bool keep_special = false;       // special tokens are kept before all others
+  bool middle = true;              // true: all layers except the first and the last; false: `layers`
+  std::vector<int64_t> layers;     // counted from 0, sorted
+  PacingSettings pacing{.step = 16};  // tokens of a sequence that a layer keeps
+  bool keep_special = false;       // keep special tokens first
   bool on() const { return pacing.over > 0 || !pacing.table.empty(); }
   std::vector<int64_t> layers_of(int64_t model_layers) const {
     if (!middle) return layers;

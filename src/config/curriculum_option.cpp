@@ -14,7 +14,7 @@
 namespace megalith {
 namespace {
 
-// One mapping of the list; every refusal names its place and key.
+// Reads one mapping of the list. Errors name its place and key.
 class Reader {
  public:
   Reader(const Yaml& map, size_t number) : map_(map), name_(fmt::format("curriculum[{}]", number)) {}
@@ -33,7 +33,7 @@ class Reader {
   }
 
  private:
-  // At the key's own line where it was written, else at the entry's.
+  // Throws UserError with the line of the key, or with the line of the entry if the key is not written.
   [[noreturn]] void refuse(const std::string& key, const std::string& expected, const std::string& got = "",
                            const std::string& hint = "") const {
     const auto written = std::ranges::find(map_.entries, key, &Yaml::Entry::first);
@@ -160,8 +160,8 @@ class Reader {
   CurriculumSettings entry_;
 };
 
-// What an entry says, key by key. Its values may have moved since a run began: that they are the same is held by a mark in
-// the checkpoint.
+// Returns the keys and values of an entry. `file` and `checkpoint` may change on resume, because files can be moved.
+// The checkpoint records which samples the filters admit when, so that changed values are detected.
 std::vector<OptionPiece> written(const CurriculumSettings& entry) {
   std::vector<OptionPiece> keys{{"metric", quote_yaml(entry.metric)}, {"apply", std::string(name_of(entry.apply))}};
   if (!entry.file.empty()) keys.push_back({"file", quote_yaml(entry.file), /*may_change=*/true});

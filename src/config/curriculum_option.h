@@ -1,4 +1,4 @@
-// The key `curriculum`: a list of mappings, each a CurriculumSettings.
+// The key `curriculum`: a list of mappings; each becomes a CurriculumSettings.
 #pragma once
 #include "config/option_types.h"
 
@@ -6,7 +6,7 @@ namespace megalith {
 
 Entry curriculum_option();
 
-// What one mapping may hold, in words: for messages and the reference page.
+// Describes the keys of one mapping, for messages and the reference page.
 std::string_view curriculum_form();
 
 }  // namespace megalith

@@ -13,7 +13,7 @@ namespace {
 
 #define FIELD(member) [](auto& config) -> auto& { return config.member; }
 
-// data.tokenizer.train: bpe. The Config keeps only the size; the word is there for other kinds to come.
+// data.tokenizer.train: bpe. Config keeps only the size. The word exists so that we can add other kinds later.
 Entry tokenizer_to_train() {
   Entry e = entry("data.tokenizer.train", OptionType::choice, {}, "none",
                   "Trains a tokenizer of this kind on data.train before the run, in place of a path.");
@@ -27,7 +27,7 @@ Entry tokenizer_to_train() {
   return e;
 }
 
-// One weighted entry of data.train: {path: a.txt, weight: 0.7}.
+// Reads one weighted entry of data.train: {path: a.txt, weight: 0.7}.
 std::pair<std::string, double> read_weighted(const Yaml& entry) {
   auto refuse = [&](const std::string& got) {
     throw UserError({entry.where, "data.train", "{path: PATH, weight: NUMBER}, the number above 0", got,
@@ -49,7 +49,7 @@ std::pair<std::string, double> read_weighted(const Yaml& entry) {
   return {*path, *weight};
 }
 
-// Paths, or paths with weights: then each entry is a data set of its own, blended with the others.
+// Paths, or paths with weights. With weights, each entry is a separate data set, blended with the others.
 Entry training_data() {
   Entry e = entry(
       "data.train", OptionType::blend, {}, "none; training needs it",
@@ -94,7 +94,8 @@ std::vector<Option> data_options() {
   auto has_no = [](auto has) { return [has](const Config& c) { return !has(c); }; };
   return {
       training_data().in("path"),
-      // Fixed like data.train: with and without it, different texts are left for training.
+      // Must not change on resume, like data.train: without data.valid, a part of the training data is used for
+      // validation.
       texts("data.valid", FIELD(data.valid), "none", "Validation data, of the same kinds.").in("path"),
       number("data.valid_fraction", FIELD(data.valid_fraction), fraction(), "0.01",
              "Share of the training data that is kept for validation; 0 keeps none.")

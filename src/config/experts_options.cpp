@@ -21,7 +21,7 @@ std::function<bool(const Config&)> with_router(std::initializer_list<Router> rou
   };
 }
 
-// none, or a number above 0.
+// "none", or a number above 0.
 Entry capacity() {
   auto field = FIELD(capacity);
   Entry e = number("model.experts.capacity", field, above(0), "none",

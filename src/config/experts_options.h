@@ -9,7 +9,7 @@ namespace megalith {
 
 std::vector<Option> experts_options();
 
-// Refuses experts that cannot be, with the key that says so.
+// Throws UserError that names the key if the settings of experts are not possible.
 void check_experts(const Config& config, const ModelShape& shape, const WhereOf& where);
 
 }  // namespace megalith

@@ -23,11 +23,11 @@ namespace {
 using Json = JsonObject::Json;
 using Kind = JsonObject::Kind;
 
-// Metrics that `megalith analyze` makes from tokens alone; any other needs a file. data/sample_metrics.h has the list,
-// which this folder does not see.
+// Metrics that `megalith analyze` computes from tokens alone; other metrics need a file. Copied from
+// data/sample_metrics.h, which this folder must not include.
 constexpr std::array<std::string_view, 4> kOurMetrics{"length", "rarity", "length_rarity", "compression"};
 
-// What the difficulties of a metric are.
+// Range and type of a metric's difficulties.
 struct Scale {
   Range values;
   bool whole = false;
@@ -76,14 +76,14 @@ class Translator {
     note("{} is not enabled: left out", tree.path(""));
     return false;
   }
-  // Keys that we have no use for, with the reason.
+  // Notes keys that we do not need, with the reason.
   void unneeded(JsonObject& tree, const std::vector<Unneeded>& keys) {
     for (auto [key, kind, reason] : keys) {
       if (tree.has(key)) note("{}: {}", tree.path(key), reason);
       tree.skip(key, kind);
     }
   }
-  // Ends the reading of each object: nothing in it vanishes unsaid.
+  // Called after reading an object: notes the keys that were not read.
   void close(const JsonObject& tree) {
     for (const std::string& path : tree.unread()) note("{}: unknown here, left out", path);
   }
@@ -148,8 +148,8 @@ class Translator {
     close(tree);
   }
 
-  // A metric of DeepSpeed's filters by the clusters it makes. With a single one it admits every sample, and its name tells
-  // the training script what to do with its value: seqlen_truncate and seqlen_reshape.
+  // Returns the value for `apply:`. A metric in DeepSpeed filters samples by clusters. With a single cluster, it admits
+  // every sample. Its name (seqlen_truncate, seqlen_reshape) then tells the training script how to use its value.
   std::string application(const std::string& name, JsonObject& tree) {
     const bool named = name == "seqlen" || name.starts_with("seqlen_");
     std::string type = tree.text("clustering_type");
@@ -188,8 +188,9 @@ class Translator {
     curriculum_.push_back(entry + schedule(tree, scale) + "}\n");
   }
 
-  // Ours reads PREFIX_index_to_metric with PREFIX_index_to_sample beside it. DeepSpeed names both, the second often as
-  // ..._percentile_merged, which has no rows for single values; for percentiles it needs no other.
+  // Returns the value for `file:`, or an empty text. We read PREFIX_index_to_metric and PREFIX_index_to_sample next to
+  // it. DeepSpeed's config names both files. The second one is often ..._percentile_merged, which is enough for
+  // DeepSpeed's percentiles but has no rows for single values.
   std::string values_file(JsonObject& tree) {
     const std::string to_metric = "index_to_metric", to_sample = "index_to_sample";
     const std::string values = tree.text("index_to_metric_path"), samples = tree.text("index_to_sample_path");
@@ -248,7 +249,7 @@ class Translator {
         note("{}: their first step is number 1: {} is never used", settings.path("max_step"), write_number(values[0]));
         points.clear();
       }
-      // A difficulty lasts up to its max_step, that one included. Their first step is number 1, ours number 0.
+      // A difficulty applies up to and including its max_step. DeepSpeed's first step is step 1; ours is step 0.
       points.push_back(fmt::format("[{}, {}]", static_cast<int64_t>(ends[i - 1]), write_number(values[i])));
     }
     compare_ends(tree, values, scale);
@@ -256,7 +257,8 @@ class Translator {
     return fmt::format("over: steps, pacing: [{}]", join(points, ", "));
   }
 
-  // Beside a table DeepSpeed has a beginning and an end too: it does not go on once a difficulty reaches the end.
+  // DeepSpeed also has min_difficulty and max_difficulty next to a table. It ignores the rest of the table once a
+  // difficulty reaches max_difficulty.
   void compare_ends(JsonObject& tree, const std::vector<double>& values, const Scale& scale) {
     const double first = tree.has("min_difficulty") ? scale.read(tree, "min_difficulty") : values.front();
     const double last = tree.has("max_difficulty") ? scale.read(tree, "max_difficulty") : values.back();
@@ -341,7 +343,8 @@ class Translator {
     return fmt::format("from: {}, to: {}, step: {}, over: {} steps", from, to, step, over);
   }
 
-  // Beside a curriculum, once both are known: sequences that never have more tokens than are kept drop none.
+  // Called when curriculum and token dropping are both known. No token is dropped if sequences are never longer than
+  // the kept tokens.
   void settle_dropping() {
     if (dropping_.empty()) return;
     if (changes_length_ && kept_from_ >= longest_) {
@@ -375,7 +378,7 @@ class Translator {
     return fmt::format(", layers: [{}]", join(std::vector<int64_t>(list.begin(), list.end()), ", "));
   }
 
-  // Theirs counts a token once a layer that it goes through, ours as the share of the layers.
+  // DeepSpeed counts a token once per layer that it passes. We count it as the fraction of the layers that it passes.
   void layer_tokens(JsonObject tree) {
     if (!enabled(tree)) return;
     const std::string total = "total_layer_tokens", warmup = "warmup_layer_tokens";
@@ -401,7 +404,7 @@ class Translator {
     close(tree);
   }
 
-  // The last word has the parser that will read it, with a model that leaves room for everything.
+  // Checks the result with the parser that will read it. Adds a model that is large enough for all settings.
   void check() const {
     const int64_t sequence = std::max<int64_t>(longest_, 1), layers = std::max<int64_t>(last_layer_ + 1, 3);
     const std::string room = fmt::format(
@@ -416,13 +419,13 @@ class Translator {
   std::vector<std::string> curriculum_;
   std::string dropping_, train_;
   std::optional<int64_t> seed_, model_layers_;
-  bool changes_length_ = false;  // one of the curriculum's entries
-  int64_t last_layer_ = 0;       // that drops tokens, where they are listed
-  int64_t longest_ = 0;          // sequence that any setting speaks of, in tokens
-  int64_t kept_from_ = 0, kept_to_ = 0;  // tokens of a sequence by the layers that drop some
+  bool changes_length_ = false;  // true if an entry of the curriculum does
+  int64_t last_layer_ = 0;       // last layer that drops tokens, if layers are listed
+  int64_t longest_ = 0;          // longest sequence in any setting, in tokens
+  int64_t kept_from_ = 0, kept_to_ = 0;  // tokens of a sequence that dropping layers keep, at first and at the end
 };
 
-// At the line where it stops being JSON.
+// Throws UserError with the line at which the text stops being JSON.
 [[noreturn]] void refuse_text(std::string_view text, const std::string& where) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) throw UserError({where, "", "JSON", "an empty file", ""});
   std::string place = where;
@@ -430,7 +433,7 @@ class Translator {
     Json read = parse_ordered_json(text);
   } catch (const Json::parse_error& error) {
     place += fmt::format(":{}", 1 + std::ranges::count(text.substr(0, std::min(error.byte, text.size())), '\n'));
-  } catch (const Json::exception&) {  // a number that none can hold
+  } catch (const Json::exception&) {  // a number that fits no type
   }
   throw UserError({place, "", "JSON", "something else", "look for a comma or a quote too many or too few"});
 }

@@ -48,7 +48,7 @@ bool is(const Json& value, Kind kind) {
   return value.is_object();
 }
 
-// For "got": short, and on one line whatever it holds.
+// Returns a short text on one line, for the "got" part of a message.
 std::string describe(const Json* value) {
   constexpr size_t kMostShown = 60;
   if (!value || value->is_null()) return "nothing";
@@ -85,7 +85,8 @@ std::vector<std::string> JsonObject::keys() const {
 
 std::string JsonObject::path(const std::string& key) const {
   if (key.empty()) return path_;
-  return path_.empty() ? quote_yaml(key) : path_ + "." + quote_yaml(key);  // quoted: a key can hold dots and new lines
+  // quoted, because a key can contain dots and line feeds
+  return path_.empty() ? quote_yaml(key) : path_ + "." + quote_yaml(key);
 }
 
 const Json* JsonObject::find(const std::string& key) const {

@@ -14,7 +14,7 @@ constexpr std::string_view kNoAccumulation =
     "no setting is needed: train.batch counts the sequences of a whole step, train.micro_batch those computed at once";
 
 constexpr KnownKey kKeys[] = {
-    // How long
+    // Length of the run
     {"epochs", "", kTokensOfEpochs},
     {"numepochs", "", kTokensOfEpochs},
     {"numtrainepochs", "", kTokensOfEpochs},
@@ -206,7 +206,7 @@ constexpr KnownWord kWords[] = {
     {"memory.recompute", "true", "full"},          {"memory.recompute", "uniform", "full"},
 };
 
-// "learning-rate", "learningRate" and "learning_rate" are one word.
+// Makes "learning-rate", "learningRate" and "learning_rate" the same word.
 std::string plain(std::string_view word) {
   std::string result;
   for (const char c : word)

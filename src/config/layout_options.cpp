@@ -10,7 +10,7 @@ namespace {
 
 #define FIELD(member) [](auto& config) -> auto& { return config.member; }
 
-// A size, or nothing at all.
+// A size, or "none".
 template <class Get, class Set>
 Entry size_or_none(std::string_view name, Get get, Set put, std::string_view about) {
   Entry e = entry(name, OptionType::size, from(1), "none", about);
@@ -46,7 +46,7 @@ Entry ram() {
   return e;
 }
 
-// A word, or the length of chains: `4` and `every 4` mean the same.
+// A word, or the length of a chain: `4` and `every 4` mean the same.
 Entry recompute() {
   Entry e = entry("memory.recompute", OptionType::count, between(1, kLayers), "auto",
                   "Which activations are computed again in the backward pass instead of being kept: none, those of the "

@@ -1,4 +1,4 @@
-// The words that stand for enumerated values, in YAML and in every message; index = value.
+// Names of enumerated values, in YAML and in messages. The index is the value.
 #pragma once
 #include <array>
 #include <string_view>

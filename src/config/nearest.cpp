@@ -7,7 +7,7 @@
 namespace megalith {
 
 int edit_distance(std::string_view a, std::string_view b) {
-  std::vector<int> row(b.size() + 1);  // distances of a's first i bytes to each prefix of b
+  std::vector<int> row(b.size() + 1);  // distances from the first i bytes of `a` to each prefix of `b`
   std::iota(row.begin(), row.end(), 0);
   for (size_t i = 0; i < a.size(); i++) {
     int diagonal = row[0];
@@ -23,7 +23,7 @@ int edit_distance(std::string_view a, std::string_view b) {
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
   constexpr size_t kLongestWord =
-      100;  // nobody meant anything by more; keeps the cost of hostile input bounded
+      100;  // bytes; longer words are not typos, and would make hostile input expensive
   if (word.size() > kLongestWord) return {};
   std::string_view best;
   int least = std::max(2, static_cast<int>(word.size()) / 3) + 1;

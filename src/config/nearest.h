@@ -1,4 +1,4 @@
-// "Did you mean": the known word that takes the fewest edits.
+// Finds the word for "did you mean": the known word with the fewest edits.
 #pragma once
 #include <span>
 #include <string_view>
@@ -8,8 +8,8 @@ namespace megalith {
 // Levenshtein distance in bytes.
 int edit_distance(std::string_view a, std::string_view b);
 
-// The nearest candidate; empty when none is near enough to be meant (more than a third of the word edited, at
-// least two edits allowed).
+// Returns the nearest candidate, or an empty text if no candidate is near enough. At most a third of the word may be
+// edited; two edits are always allowed.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
 
 }  // namespace megalith

@@ -1,5 +1,5 @@
-// The objectives, one row each. Options, messages, planner and data ask the row, never for a name.
-// A new objective is an enumerator and a row here, and a class and a row in data/objectives.cpp.
+// The objectives, one row each. Options, messages, planner and data read the row; they never compare names. To add an
+// objective, add an enumerator and a row here, and a class and a row in data/objectives.cpp.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -13,13 +13,13 @@ enum class Objective { causal, masked, prefix };  // in the order of the rows
 struct ObjectiveRow {
   Objective kind;
   std::string_view word;       // objective.kind
-  std::string_view predicted;  // what is predicted: completes a sentence of the reference
-  bool bidirectional = false;  // for families whose positions see those after them; false: for the other families
-  bool predicts_next = true;   // the target of a position is the token after it
+  std::string_view predicted;  // what is predicted; part of a sentence of the reference
+  bool bidirectional = false;  // true: for families whose positions see later positions; false: for the other families
+  bool predicts_next = true;   // the target of a position is the next token
   bool has_prefix = false;     // the first positions of each sequence see each other
   bool needs_mask = false;     // replaces tokens by the tokenizer's mask token
   bool few_targets = false;    // only objective.mask_fraction of the tokens are targets; reads objective.whole_words, too
-  bool random = false;         // inputs or targets are drawn: they follow from the seed
+  bool random = false;         // inputs or targets are random and depend on the seed
 };
 
 inline constexpr auto kObjectives = std::to_array<ObjectiveRow>({
@@ -46,7 +46,7 @@ static_assert([] {
 
 constexpr const ObjectiveRow& row_of(Objective kind) { return kObjectives[static_cast<size_t>(kind)]; }
 
-// Words of the objectives for which `chosen` is true, for messages.
+// Returns the words of the objectives for which `chosen` is true, for messages.
 template <class Chosen>
 std::vector<std::string_view> objective_words(const Chosen& chosen) {
   std::vector<std::string_view> words;

@@ -1,5 +1,5 @@
-// The optimizers, one row each. Options, messages and the planner ask the row, never for a name.
-// A new element-wise optimizer is an enumerator and a row here, its file in optim/ and a row in optim/table.cpp.
+// The optimizers, one row each. Options, messages and the planner read the row; they never compare names. To add an
+// element-wise optimizer, add an enumerator and a row here, a file in optim/ and a row in optim/table.cpp.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -35,7 +35,7 @@ static_assert([] {
 
 constexpr const OptimizerRow& row_of(OptimizerKind kind) { return kOptimizers[static_cast<size_t>(kind)]; }
 
-// Words of the optimizers that are `chosen`, for messages: "adamw, sgd or lion".
+// Returns the words of the optimizers for which `chosen` is true, for messages: "adamw, sgd or lion".
 std::string optimizer_words(bool (*chosen)(const OptimizerRow&), std::string_view before_last = " or ");
 
 }  // namespace megalith

@@ -78,7 +78,7 @@ Entry family() {
 std::vector<Option> model_options() {
   auto shape = [](Entry e) { return std::move(e).unless(shape_comes_from_folder); };
   return {
-      // Free to change: the shape decides, and its keys are compared one by one.
+      // May change on resume: only the shape matters, and its keys are compared one by one.
       text("model.preset", FIELD(model.preset), "none",
            "A known model (`megalith presets` lists them); the fields below override it.")
           .in("preset's name")
@@ -129,7 +129,7 @@ std::vector<Option> model_options() {
 }
 
 std::vector<Option> objective_options() {
-  // Options have views of these.
+  // Options keep views of these strings.
   static const std::string predicted = what_is_predicted();
   static const std::string few =
       "objective is " + either(objective_words([](const ObjectiveRow& row) { return row.few_targets; }));

@@ -1,5 +1,5 @@
-// Builders of table entries, one a type: each ties a name to a field of Config and knows how that type is
-// read, checked and written. A `Field` is a generic lambda from a (const) Config to the field.
+// Builders of table entries, one per type. Each connects a name to a field of Config, and knows how to read, check and
+// write the type. A `Field` is a generic lambda from a (const) Config to the field.
 #pragma once
 #include <fmt/format.h>
 
@@ -14,9 +14,9 @@
 
 namespace megalith {
 
-// Upper ends keep products of sizes (parameters, tokens a step) within 63 bits; no real run comes near them.
+// These upper bounds keep products of sizes (parameters, tokens per step) within 63 bits. No real run comes near them.
 inline constexpr double kLayers = 1e5, kWidth = 1e6, kFfn = 1e7, kVocab = 1e7, kMany = 1e9;
-inline constexpr double kLongest = 9e15;  // steps or tokens that a pacing goes over: exact as a double
+inline constexpr double kLongest = 9e15;  // most steps or tokens of a pacing; exact as a double
 
 inline Range from(double low) {
   return {.low = low};
@@ -36,15 +36,15 @@ inline Range inner_fraction() {
 
 std::optional<double> read_number(const Yaml& value, const Range& range);  // finite and in range
 std::optional<int64_t> read_count(const Yaml& value, const Range& range);  // with k, M, B, T
-bool is_text(const Yaml& value);  // a scalar without NUL, which no path or prompt can hold
+bool is_text(const Yaml& value);  // a scalar without NUL, because no path or prompt can contain NUL
 std::optional<bool> read_boolean(const Yaml& value);
 std::optional<std::vector<std::string>> read_texts(
-    const Yaml& value);                  // one text is a list of one; none is empty
-std::string write_number(double value);  // the shortest that reads back equal
+    const Yaml& value);                  // a single text becomes a list of one; rejects empty texts
+std::string write_number(double value);  // the shortest text that reads back equal
 std::string write_texts(const std::vector<std::string>& texts);
 std::string write_bytes(Bytes size);  // exact: 4GiB, 1536MiB, 1000000007
 
-// An Option under construction; the table reads as `count(...).unit("steps").may_change()`.
+// An Option under construction. A row of the table looks like `count(...).in("steps").free()`.
 struct Entry : Option {
   Entry in(std::string_view unit_name) && { return unit = unit_name, std::move(*this); }
   Entry free() && { return may_change = true, std::move(*this); }
@@ -52,7 +52,7 @@ struct Entry : Option {
   Entry when(std::string_view text, std::function<bool(const Config&)> predicate) && {
     return applies_when = text, applies = std::move(predicate), std::move(*this);
   }
-  // Left out of a written config where `carried` holds: another key says it.
+  // Leaves the option out of a written config if `carried` is true, because another key has the value.
   Entry unless(std::function<bool(const Config&)> carried) && {
     get = [written = std::move(get), carried = std::move(carried)](const Config& c) {
       return carried(c) ? std::nullopt : written(c);
@@ -72,7 +72,7 @@ inline Entry entry(std::string_view name, OptionType type, Range range, std::str
   return e;
 }
 
-// `read` gives an optional value of the YAML, `write` the text of a value.
+// `read` turns YAML into an optional value; `write` turns a value into text.
 template <class Field, class Read, class Write>
 Entry read_and_written(Entry e, Field field, Read read, Write write) {
   e.set = [=](Config& c, const Yaml& value) {
@@ -92,7 +92,7 @@ Entry count(std::string_view name, Field field, Range range, std::string_view de
       [=](const Yaml& value) { return read_count(value, range); }, [](auto value) { return fmt::format("{}", value); });
 }
 
-// A count that also takes a word, which stands for a value outside of the range.
+// A count that also accepts a word. The word stands for `meaning`, a value outside of the range.
 template <class Field>
 Entry count_or(std::string_view word, int64_t meaning, std::string_view name, Field field, Range range,
                std::string_view default_text, std::string_view about) {
@@ -140,7 +140,7 @@ Entry boolean(std::string_view name, Field field, std::string_view default_text,
                           [](bool value) { return std::string(value ? "true" : "false"); });
 }
 
-// `shortest` is the least number of bytes.
+// `shortest` is the smallest length in bytes.
 template <class Field>
 Entry text(std::string_view name, Field field, std::string_view default_text, std::string_view about,
            size_t shortest = 0) {
@@ -159,7 +159,7 @@ Entry texts(std::string_view name, Field field, std::string_view default_text, s
   return read_and_written(entry(name, OptionType::texts, {}, default_text, about), field, read_texts, write_texts);
 }
 
-// One of the words of an enumeration.
+// Accepts one of the words of an enumeration.
 template <class Field>
 Entry choice(std::string_view name, Field field, std::string_view default_text, std::string_view about) {
   using Enum = std::decay_t<decltype(field(std::declval<Config&>()))>;

@@ -17,7 +17,7 @@
 namespace megalith {
 namespace {
 
-// 100k, 1B: bounds as a user would write them.
+// Shows a bound as a user would write it: 100k, 1B.
 std::string show_bound(double value) {
   for (auto [unit, suffix] : {std::pair{1e9, "B"}, {1e6, "M"}, {1e3, "k"}})
     if (value >= unit && std::fmod(value, unit) == 0) return fmt::format("{}{}", value / unit, suffix);
@@ -44,10 +44,11 @@ std::string hint_for(const Option& option, const Yaml& value) {
 
 constexpr size_t kKeysListed = 5;
 
-// By meaning, then by place, then by spelling; else some keys of the section.
+// Suggests a key with the same last part, then advice for a key of another program, then a similar spelling. Otherwise
+// lists some keys of the section.
 std::string hint_for_key(std::string_view name) {
   const std::string_view last = name.substr(name.rfind('.') + 1), section = name.substr(0, name.size() - last.size());
-  const auto named = [](std::string_view key) {  // the option with this last part
+  const auto named = [](std::string_view key) {  // returns the option with this last part
     const auto found = std::ranges::find(options(), key, &Option::key);
     return found == options().end() ? std::string_view{} : found->name;
   };
@@ -76,7 +77,7 @@ bool Range::holds(double value) const {
 }
 
 std::string Range::describe() const {
-  bool has_low = std::isfinite(low), has_high = std::isfinite(high) && high < 1e17;  // beyond is "any"
+  bool has_low = std::isfinite(low), has_high = std::isfinite(high) && high < 1e17;  // larger bounds mean "any"
   std::string text;
   if (has_low) text = fmt::format("{} {}", open_low ? "above" : "from", show_bound(low));
   if (!has_high) return text;

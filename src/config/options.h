@@ -1,5 +1,5 @@
-// The one table of options. Parsing, `megalith config`, the reference page, the JSON schema, the written-out
-// config and the check of what a resumed run may change all read it.
+// The table of all options. These read it: parsing, `megalith config`, the reference page, the JSON schema, the written
+// config, and the check of what a resumed run may change.
 #pragma once
 #include <functional>
 #include <limits>
@@ -20,7 +20,7 @@ enum class OptionType {
 };
 // clang-format on
 
-// Closed unless `open_*`; a number without a bound has infinity there.
+// Bounds are inclusive unless `open_*` is set. A missing bound is infinity.
 struct Range {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
@@ -29,7 +29,7 @@ struct Range {
   std::string describe() const;  // "from 0 to 1", "above 0", ""
 };
 
-// A part of an option's value that stands for itself where two configurations are compared.
+// A part of an option's value that is compared separately when two configurations are compared.
 struct OptionPiece {
   std::string key;    // "curriculum[0].to"
   std::string value;  // as YAML
@@ -41,30 +41,30 @@ struct Option {
   OptionType type = OptionType::text;
   std::string_view unit;  // "steps", "bytes", ...
   Range range;
-  std::string_view default_text;  // for people; a formula where it depends on other keys
+  std::string_view default_text;  // for the user; a formula if it depends on other keys
   std::string_view about;         // one sentence
   std::vector<std::string_view>
-      words;                      // choice: all values; other types: words taken beside a value ("auto")
-  std::vector<std::string_view> (*registered_words)() = nullptr;  // instead, where they are known only when asked
+      words;                      // choice: all values; other types: words accepted besides a value ("auto")
+  std::vector<std::string_view> (*registered_words)() = nullptr;  // replaces `words` if they are known only at run time
   bool may_change = false;        // by a resumed run
   bool shorthand = false;         // a plain value given to this option's section means this option
-  std::string_view applies_when;  // for people; empty = always
+  std::string_view applies_when;  // for the user; empty = always
   std::function<bool(const Config&)> applies;  // empty = always
-  // Reads a value into the config; false, and nothing changed, when its type or range is wrong.
+  // Reads a value into the config. Returns false and changes nothing if the type or range is wrong.
   std::function<bool(Config&, const Yaml&)> set;
-  // The value as YAML that `set` reads back; nothing where another key carries it.
+  // Returns the value as YAML that `set` can read back, or nothing if another key has the value.
   std::function<std::optional<std::string>(const Config&)> get;
-  // The value in pieces, each key once; empty where the value is one of a kind.
+  // Splits the value into pieces with different keys. Empty function: the value is compared as a whole.
   std::function<std::vector<OptionPiece>(const Config&)> pieces;
 
   std::vector<std::string_view> all_words() const { return registered_words ? registered_words() : words; }
-  std::string expected() const;  // "a whole number of steps from 1, or auto": what `set` takes
+  std::string expected() const;  // the values that `set` accepts: "a whole number of steps from 1, or auto"
   std::string_view section() const { return name.substr(0, name.rfind('.')); }  // "train"
   std::string_view key() const { return name.substr(name.rfind('.') + 1); }     // "lr"
 };
 
 std::span<const Option> options();
-const Option* find_option(std::string_view name);  // nullptr when there is none
+const Option* find_option(std::string_view name);  // nullptr if no option has this name
 
 // Reads a value into the config or throws UserError{value.where, name, expected, got, hint}.
 void set_option(const Option& option, Config& config, const Yaml& value);
@@ -73,11 +73,11 @@ void set_option(const Option& option, Config& config, const Yaml& value);
 bool is_section(std::string_view name);
 std::vector<std::string_view> section_names();
 
-// Throws UserError for a name that is neither option nor section, with the nearest one that is.
+// Throws UserError for a name that is neither an option nor a section. Suggests the nearest one.
 [[noreturn]] void unknown_key(std::string_view name, const std::string& where);
 
-// What `megalith config KEY` prints: an option, a section, or everything when empty. Throws UserError for
-// unknown keys, with the nearest one.
+// Returns the output of `megalith config KEY`: an option, a section, or everything if `key` is empty. Throws UserError
+// for an unknown key. Suggests the nearest one.
 std::string explain(std::string_view key);
 
 }  // namespace megalith

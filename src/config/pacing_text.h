@@ -1,4 +1,4 @@
-// How the pieces of a pacing are written: "5000 steps", "20M tokens", "root 2", [[0, 64], [1000, 128]].
+// Reads and writes the parts of a pacing: "5000 steps", "20M tokens", "root 2", [[0, 64], [1000, 128]].
 #pragma once
 #include <optional>
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace megalith {
 
-std::string_view span_form();    // what messages say is expected
+std::string_view span_form();    // the "expected" part of messages
 std::string_view pacing_form();
 
-// Nothing where the value is not written so.
-std::optional<std::pair<int64_t, Counted>> read_span(const Yaml& value);  // "5000 steps"; "steps" alone is 0 of them
+// Return nothing or false if the value does not have this form.
+std::optional<std::pair<int64_t, Counted>> read_span(const Yaml& value);  // "5000 steps"; "steps" alone means 0 steps
 bool read_pacing(const Yaml& value, PacingSettings& into);                // linear, root R or a table
-// Of a table: its first and last value, and where the last begins.
+// Sets `from`, `to` and `over` of a pacing with a table: first value, last value, and where the last value begins.
 void settle_ends(PacingSettings& pacing);
 
 std::string write_span(const PacingSettings& pacing);

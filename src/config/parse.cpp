@@ -19,14 +19,15 @@ namespace {
 
 const std::string kCommandLine = "command line";
 
-// Keys of which only one is written; an override of one replaces the other.
+// Pairs of keys that exclude each other. An override of one replaces the other.
 constexpr std::pair<std::string_view, std::string_view> kAlternatives[] = {
     {"train.steps", "train.tokens"},
     {"data.tokenizer.path", "data.tokenizer.train"},
     {"data.tokenizer.path", "data.tokenizer.vocab"},
 };
 
-// Of a list of mappings the place of "[2].to", or of its entry where that has no such key.
+// Returns the place of a path such as "[2].to" in a list of mappings, or the place of the entry if it does not have the
+// key.
 std::string place_inside(const Yaml& list, std::string_view path) {
   size_t number = 0;
   std::from_chars(path.data() + 1, path.data() + path.size(), number);
@@ -37,7 +38,7 @@ std::string place_inside(const Yaml& list, std::string_view path) {
   return written == entry.entries.end() ? entry.where : written->second.where;
 }
 
-// What the user wrote, option by option: the file is layer 0, each override a layer above it.
+// The values that the user wrote, per option. The file is layer 0; each override is one layer higher.
 class Written {
  public:
   explicit Written(std::string file) : file_(std::move(file)) {}
@@ -105,14 +106,15 @@ class Written {
     values_.insert_or_assign(option.name, Value{value, layer});
   }
 
-  // By an override; two of these that contradict each other are refused.
+  // Removes the file's value of `name` if an override replaces it. Two overrides that contradict each other are refused
+  // later.
   void replace_in_file(std::string_view name, int layer) {
     auto found = values_.find(name);
     if (found != values_.end() && layer > 0 && found->second.layer == 0) values_.erase(found);
   }
 
   std::string file_;
-  std::map<std::string_view, Value> values_;  // keys live in the option table
+  std::map<std::string_view, Value> values_;  // keys are views of the option table
 };
 
 bool gives_shape(const Option& option) {
@@ -120,8 +122,8 @@ bool gives_shape(const Option& option) {
          option.name != "model.preset";
 }
 
-// The shape before any field of it: the preset's, or the architecture's defaults. Nothing with model.from,
-// whose folder decides.
+// Sets the shape to that of the preset, or to the architecture's defaults. The fields are read later. Does nothing with
+// model.from: the folder decides the shape.
 void begin_shape(Config& config, const Written& written) {
   for (std::string_view name : {"model.from", "model.preset", "model.arch"})
     if (const Yaml* value = written.find(name)) set_option(*find_option(name), config, *value);
@@ -151,14 +153,14 @@ void begin_shape(Config& config, const Written& written) {
   }
 }
 
-// Of a pacing either the formula's numbers are written or a table.
+// A pacing must have either the numbers of a formula or a table.
 void check_dropping_table(const Config& config, const Written& written) {
   const bool table = !config.token_dropping.pacing.table.empty();
   auto refuse = [&](std::string_view key, const char* expected, const char* got, const char* hint) {
     throw UserError({written.where(key), std::string(key), expected, got, hint});
   };
   if (const std::string_view over = "token_dropping.over"; const Yaml* value = written.find(over)) {
-    const auto span = read_span(*value);  // nothing: never
+    const auto span = read_span(*value);  // no value if the text is "never"
     if (table && (!span || span->first > 0))
       refuse(over, "steps or tokens alone beside a table", value->text.c_str(), "remove token_dropping.pacing or this");
     if (!table && span && span->first == 0) refuse(over, "a number of them", value->text.c_str(), "for example 5000 steps");
@@ -180,13 +182,13 @@ void check_written(const Config& config, const Written& written) {
                        fmt::format("train.decay {}", name_of(config.train.decay)), "remove one of them"});
 }
 
-// A fifth of the run, rounded up, as far as the warm-up leaves it.
+// A fifth of the run, rounded up, but at most the steps after warm-up.
 int64_t usual_decay_steps(const TrainSettings& train) {
   const int64_t fifth = train.steps / 5 + (train.steps % 5 != 0);
   return std::clamp<int64_t>(train.steps - train.warmup, 0, fifth);
 }
 
-// In the decimals people write: a tenth of 3e-4 is 3e-05, not 2.9999999999999997e-05.
+// Rounds to 15 digits, so that a tenth of 3e-4 is 3e-05, not 2.9999999999999997e-05.
 double a_tenth(double value) {
   std::string digits = fmt::format("{:.15g}", value / 10);
   double rounded = 0;

@@ -1,4 +1,4 @@
-// Known models by name.
+// Looks up known models by name.
 #pragma once
 #include <string>
 #include <string_view>
@@ -10,10 +10,10 @@ namespace megalith {
 
 std::vector<Preset> presets();  // of all families
 
-// Throws UserError with the nearest known name; `where` is for the message.
+// Throws UserError with the nearest known name if `name` is unknown. `where` is the place in the message.
 Preset find_preset(std::string_view name, const std::string& where = "");
 
-// The table that `megalith presets` prints, with exact parameter counts.
+// Returns the table that `megalith presets` prints, with exact parameter counts.
 std::string list_presets();
 
 }  // namespace megalith

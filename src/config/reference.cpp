@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Inside a table cell a bar would end the cell.
+// Escapes bars, which would end a table cell.
 std::string cell(std::string_view text) {
   std::string escaped;
   for (char c : text) (c == '|' ? escaped += '\\' : escaped) += c;
@@ -32,7 +32,7 @@ std::string meaning(const Option& option) {
   return text;
 }
 
-// Bounds of a whole number have to be written as one: 1, not 1.0.
+// Writes whole numbers as integers: 1, not 1.0.
 Json bound(double value) {
   return value == std::floor(value) && std::abs(value) < 1e15 ? Json(static_cast<int64_t>(value))
                                                               : Json(value);
@@ -50,7 +50,7 @@ Json text_like(const char* pattern) {
   return {{"type", "string"}, {"pattern", pattern}};
 }
 
-// "5000 steps", or what is counted alone, beside a table.
+// "5000 steps"; or only the unit, next to a table.
 Json span_schema() {
   return text_like("^([0-9._]+ *[kKmMbBtT]? )?(steps?|tokens?)$");
 }
@@ -60,9 +60,9 @@ std::vector<Json> pacing_schema() {
   return {text_like("^(linear|root [0-9.]+)$"), {{"type", "array"}, {"items", pair}}};
 }
 
-// The ways in which an option's value may be written.
+// Returns schemas of the forms in which an option's value may be written.
 std::vector<Json> forms(const Option& option) {
-  Json any_text{{"type", {"string", "number", "boolean"}}};  // 1984 and true are names of files, too
+  Json any_text{{"type", {"string", "number", "boolean"}}};  // 1984 and true can also be file names
   switch (option.type) {
     case OptionType::count:
       return {numeric("integer", option.range), text_like("^[0-9._]+ *[kKmMbBtT]?$")};

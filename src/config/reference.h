@@ -1,4 +1,4 @@
-// Pages generated from the option table; a test keeps the files in docs/reference equal to them.
+// Generates reference pages from the option table. A test checks that the files in docs/reference are equal to them.
 #pragma once
 #include <string>
 

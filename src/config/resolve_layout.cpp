@@ -42,7 +42,7 @@ Layout resolve_layout(const Config& config, int ranks) {
   const ParallelSettings& p = config.parallel;
   Layout layout = layout_of(config);
   const int64_t others = p.tensor * p.pipeline * p.context;
-  const bool open = p.data == 0 && ranks % others != 0;  // no number of copies makes that many ranks
+  const bool open = p.data == 0 && ranks % others != 0;  // true if no number of copies gives this number of ranks
   if (p.data == 0 && !open) layout.data = static_cast<int32_t>(ranks / others);
   if (layout.ranks() != ranks || open)
     refuse("parallel", ranks == 1 ? "a layout of 1 rank" : fmt::format("a layout of {} ranks: {}", ranks, possible(ranks)),
@@ -82,7 +82,7 @@ Layout resolve_layout(const Config& config, int ranks) {
 
 void check_model_layout(const ModelShape& shape, const Layout& layout) {
   check_layout(shape, layout);
-  const int64_t blocks = shape.layers + 2;  // with embedding and head
+  const int64_t blocks = shape.layers + 2;  // layers, embedding and head
   if (layout.pipeline > 1 && int64_t{layout.pipeline} * layout.chunks > blocks)
     refuse("parallel.pipeline", fmt::format("at most {}: the model has {} blocks", blocks / layout.chunks, blocks),
            std::to_string(layout.pipeline), "embedding, layers and head are dealt out to the stages");

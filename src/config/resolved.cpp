@@ -34,7 +34,7 @@ const OptionPiece* find_piece(const std::vector<OptionPiece>& pieces, std::strin
 
 std::string to_yaml(const Config& config) {
   std::string text;
-  std::vector<std::string_view> open;  // sections of the line before
+  std::vector<std::string_view> open;  // sections of the previous line
   for (const Option& option : options()) {
     std::optional<std::string> value = option.get(config);
     if (!value) continue;
@@ -58,7 +58,7 @@ std::vector<Difference> differences(const Config& before, const Config& after) {
       had = option.pieces(before);
       have = option.pieces(after);
     }
-    if (had.empty() || have.empty()) {  // nothing to hold piece against piece
+    if (had.empty() || have.empty()) {  // cannot compare piece by piece
       had = whole(option, before);
       have = whole(option, after);
     }

@@ -1,4 +1,4 @@
-// A complete configuration as text, and what changed between two of them.
+// Writes a complete configuration as text, and compares two configurations.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,22 +7,22 @@
 
 namespace megalith {
 
-// Every setting with its resolved value; parse_config() of it gives an equal Config. What is resolved into
-// other keys is left out: train.tokens (now train.steps), the shape of a model that comes from a folder
+// Returns every setting with its resolved value; parse_config() of this text gives an equal Config. Leaves out keys
+// whose value is in another key: train.tokens (now train.steps), and the shape of a model that comes from a folder
 // (model.from).
 std::string to_yaml(const Config& config);
 
 struct Difference {
   std::string key;
-  std::string before, after;  // as YAML; "(not set)" where there is none
-  bool may_change = false;    // a resumed run may go on with the new value
+  std::string before, after;  // as YAML; "(not set)" if the key has no value
+  bool may_change = false;    // a resumed run may use the new value
 };
 
-// Keys whose values differ, in the option table's order.
+// Returns the keys whose values differ, in the order of the option table.
 std::vector<Difference> differences(const Config& before, const Config& after);
 
-// What `now` leaves open ("auto") and `saved` has already decided, for settings that a resumed run must not
-// change: taken from `saved`. A run that chose its micro-batch, threads or vocabulary keeps them.
+// For settings that a resumed run must not change: replaces "auto" in `now` by the value in `saved`. So a run that
+// chose its micro-batch, threads or vocabulary keeps them.
 Config keep_decisions(const Config& saved, Config now);
 
 }  // namespace megalith

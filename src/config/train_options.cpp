@@ -9,19 +9,19 @@ namespace {
 
 #define FIELD(member) [](auto& config) -> auto& { return config.member; }
 
-// An option keeps a view of its condition.
+// Stores a text for the whole program: an option keeps only a view of its condition.
 std::string_view kept(std::string text) {
   static std::deque<std::string> texts;
   return texts.emplace_back(std::move(text));
 }
 
-// For options that only some optimizers read.
+// Restricts an option to the optimizers that read it.
 Entry for_optimizers(Entry option, bool (*reads_it)(const OptimizerRow&)) {
   return std::move(option).when(kept("train.optimizer is " + optimizer_words(reads_it)),
                                 [=](const Config& c) { return reads_it(row_of(c.train.optimizer)); });
 }
 
-// State can be packed if it is that of single elements. One that only momentum fills is empty without momentum.
+// State can be packed if it is per element. An optimizer whose only state is momentum has no state if momentum is 0.
 std::string_view where_state_can_be_packed() {
   return kept(fmt::format(
       "train.optimizer is {}, or {} with momentum ({}'s own is small)",
@@ -38,8 +38,8 @@ bool decays_to_an_end(const Config& c) {
   return c.train.decay == Decay::cosine || c.train.decay == Decay::linear || c.train.decay == Decay::wsd;
 }
 
-// The one key that resolves into another: a run's length in tokens. Reads data.sequence and train.batch,
-// which stand before it in the table and so are already set.
+// The only key that sets another key: the length of a run in tokens. Reads data.sequence and train.batch, which come
+// earlier in the table and so are already set.
 Entry tokens_as_steps() {
   Entry e = entry("train.tokens", OptionType::count, between(1, 9e18), "as train.steps says",
                   "Length of the run in tokens, in place of train.steps; rounded up to whole steps.");

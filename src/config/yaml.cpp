@@ -15,13 +15,13 @@
 namespace megalith {
 namespace {
 
-// Far beyond any real configuration; they bound time and stack for hostile ones.
+// Limits far above any real configuration. They bound time and stack for hostile input.
 constexpr size_t kMostBytes = 1 << 20;
 constexpr size_t kDeepest = 16;
 constexpr size_t kMostEntries = 1000;
 
-// Length of the UTF-8 sequence that starts at `at` (RFC 3629: shortest form, no surrogates), 0 when there is
-// none.
+// Returns the length of the UTF-8 sequence that starts at `at` (RFC 3629: shortest form, no surrogates), or 0 if it is
+// not valid.
 size_t utf8_length(std::string_view text, size_t at) {
   auto byte = [&](size_t i) {
     return at + i < text.size() ? static_cast<uint8_t>(text[at + i]) : uint8_t{0};
@@ -87,7 +87,7 @@ class TreeBuilder : public YAML::EventHandler {
   struct Open {
     Yaml node;
     YAML::Mark mark;
-    std::optional<std::string> key;  // of a map's entry whose value comes next
+    std::optional<std::string> key;  // key of a map's entry whose value comes next
     std::string key_where;
   };
 
@@ -138,7 +138,7 @@ class TreeBuilder : public YAML::EventHandler {
       begin_entry(parent, node, mark);
     } else {
       node.where =
-          parent.key_where;  // a value's place is its key's line, also when it starts on the next one
+          parent.key_where;  // the place of a value is the line of its key, even if the value starts on the next line
       parent.node.entries.push_back({*std::exchange(parent.key, std::nullopt), std::move(node)});
     }
   }
@@ -204,7 +204,7 @@ std::string Yaml::describe() const {
   std::string shown = text;
   if (text.size() > kMostShown) {
     size_t end = kMostShown;
-    while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80) end--;  // never half a character
+    while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80) end--;  // do not cut a character
     shown = text.substr(0, end) + "...";
   }
   bool spaced = shown.front() == ' ' || shown.back() == ' ';
@@ -219,7 +219,7 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-// The commonest reason for an indentation that YAML does not take. Lines count from 0.
+// True if a line begins with a tab, the most common cause of a wrong indentation. Lines count from 0.
 static bool begins_with_tab(std::string_view text, int line) {
   for (; line > 0 && text.find('\n') != std::string_view::npos; line--) text.remove_prefix(text.find('\n') + 1);
   size_t begin = text.find_first_not_of(' ');

@@ -1,5 +1,5 @@
-// YAML as a plain tree with places: what yaml-cpp's events say, bounded in depth and size, without anchors,
-// tags or second documents, every key once. Any malformed input is a UserError.
+// YAML as a plain tree with places, built from yaml-cpp's events. Depth and size are bounded. Anchors, tags, second
+// documents and duplicate keys are not allowed. Any malformed input is a UserError.
 #pragma once
 #include <string>
 #include <string_view>
@@ -18,7 +18,7 @@ struct Yaml {
   std::string where;                                  // "run.yaml:14" or "command line"
 
   std::string describe()
-      const;  // for the "got" of a message: the text, "a list of 3", "a mapping", "nothing"
+      const;  // for the "got" part of a message: the text, "a list of 3", "a mapping", "nothing"
 };
 
 struct Yaml::Entry {
@@ -28,10 +28,10 @@ struct Yaml::Entry {
 
 bool is_utf8(std::string_view text);
 
-// `numbered`: places are where:LINE, else just `where`.
+// Places are `where:LINE` if `numbered`, otherwise `where`.
 Yaml parse_yaml(std::string_view text, const std::string& where, bool numbered = true);
 
-// A string as a YAML scalar that reads back equal: plain where that is safe, else double-quoted.
+// Returns a string as a YAML scalar that reads back equal: plain if that is safe, otherwise double-quoted.
 std::string quote_yaml(std::string_view text);
 
 }  // namespace megalith
