@@ -78,7 +78,7 @@ std::vector<BlockSpec> list_blocks(const ModelShape& shape, const Mesh& mesh) {
 }
 
 int64_t computing_elements(const BlockSpec& spec, int64_t element_bytes) {
-  constexpr int64_t kHalves = 2;  // of 16 bits, in a float32
+  constexpr int64_t kHalves = 2;  // 16-bit elements in a float32
   return spec.flat_size + (element_bytes == 2 ? kHalves * spec.wide_before(spec.flat_size) : 0);
 }
 

@@ -1,5 +1,5 @@
-// A model as a list of blocks, each a list of parameters in one flat buffer: names and shapes are Hugging Face's.
-// Everything else (buffers, checkpoints, shards, the optimizer) follows from this list.
+// A model as a list of blocks. Each block is a list of parameters in one flat buffer, with the names and shapes of
+// Hugging Face. Buffers, checkpoints, shards and the optimizer all follow from this list.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -12,44 +12,46 @@
 
 namespace megalith {
 
-// Which part of a whole parameter a rank of the tensor axis holds: of one dimension, one or more ranges, one after the
-// other (GPT-2's q, k, v in one matrix are three).
+// The part of a parameter that a rank of the tensor axis holds: one or more ranges of one dimension, concatenated.
+// GPT-2's q, k, v in one matrix are three ranges.
 struct ParameterCut {
   struct Range {
     int64_t begin, end;
     bool operator==(const Range&) const = default;
   };
   size_t dimension = 0;
-  std::vector<Range> ranges;   // rising; empty: all of it
+  std::vector<Range> ranges;   // sorted; empty: the whole parameter
 };
 
 struct ParameterSpec {
   std::string name;            // Hugging Face's
-  std::vector<int64_t> shape;  // Hugging Face's, so also its element order; where it is cut, of the part that is here
-  double initial_std = 0;      // > 0: normal with this deviation; 0: constant `initial`
+  std::vector<int64_t> shape;  // Hugging Face's shape and element order; if cut, the shape of this rank's part
+  double initial_std = 0;      // > 0: normal distribution with this standard deviation; 0: constant `initial`
   double initial = 0;
-  bool decays = false;         // takes weight decay: matrices and tables do, norms and biases do not
+  bool decays = false;         // true if weight decay applies: for matrices and tables, not for norms and biases
   bool joins_previous = false; // follows the parameter before it without a gap, so that both together are one
                                // larger matrix (q, k, v; gate, up)
-  double sign_rate = 0;        // > 0: no gradient descends here; it moves so much against the sign of what its gradient
-                               // has counted (a router's balancing bias)
-  bool of_expert = false;      // one expert's: along the expert axis a rank has some experts whole, and nothing of others
-  bool begins_expert = false;  // the first of an expert's
-  bool wide = false;           // computed with in float32 whatever the rest is: a router's
+  // > 0: the optimizer does not update this parameter. Each step moves it by this much against the sign of its gradient
+  // (the balancing bias of a router)
+  double sign_rate = 0;
+  // belongs to one expert: along the expert axis, a rank has whole experts, and nothing of the others
+  bool of_expert = false;
+  bool begins_expert = false;  // first parameter of an expert
+  bool wide = false;           // computed in float32 even if the rest is 16-bit (routers)
   int64_t offset = 0;          // elements from the start of the block's flat buffer; set by list_blocks
-  int64_t number = 0;          // in the model, the same for every layout: keys random numbers; set by list_blocks
-  std::vector<int64_t> whole_shape = shape;  // Hugging Face's, however it is cut
+  int64_t number = 0;          // index in the model, the same for every layout; key of random numbers; set by list_blocks
+  std::vector<int64_t> whole_shape = shape;  // Hugging Face's shape, without any cut
   ParameterCut cut;
 
-  int64_t size() const;        // elements here
+  int64_t size() const;        // elements of this rank's part
   int64_t whole_size() const;
-  // Whether every rank of the tensor axis has its own part. A parameter that is not cut is on all of them the same, and
-  // the gradient that each has is a share: the gradient is their sum. (Of one rank: all of it.)
+  // True if every rank of the tensor axis has its own part. Otherwise all these ranks have the whole parameter. Each
+  // then has a share of its gradient, and the gradient is the sum of the shares.
   bool is_cut() const { return !cut.ranges.empty(); }
 };
 
-// Elements [begin, end) of the part that is here, as runs that are contiguous in the whole parameter, in rising order:
-// run(first element in the whole, first element here, elements).
+// Splits elements [begin, end) of this rank's part into runs that are contiguous in the whole parameter. Calls
+// run(first element in the whole, first element in the part, number of elements) in rising order.
 template <class Run>
 void for_each_contiguous(const ParameterSpec& parameter, int64_t begin, int64_t end, const Run& run);
 
@@ -59,53 +61,53 @@ struct FlatRange {
   int64_t size() const { return end - begin; }
 };
 
-// A range that can come from a disk and go there by itself: one expert, or what comes before them all.
+// A range that is read from and written to disk separately: one expert, or everything before the experts.
 struct Segment {
   FlatRange range;
-  bool spread = false;   // experts that are spread over ranks: fewer have the same ones than have the same rest
-  int64_t expert = -1;   // which of the experts that are here; -1: none, or several
+  bool spread = false;   // experts that are spread over ranks: fewer ranks hold the same expert than the same rest
+  int64_t expert = -1;   // index among the experts of this rank; -1: no expert, or several
 };
-// Neighbours that the same ranks have, as one.
+// Joins neighbouring segments that the same ranks hold.
 std::vector<Segment> by_ranks(const std::vector<Segment>& parts);
 
 struct BlockSpec {
   std::string name;            // "embedding", "layer 3", "head"
   BlockKind kind = BlockKind::layer;
-  int64_t layer = -1;          // number of the transformer layer; -1 for the others
+  int64_t layer = -1;          // index of the transformer layer; -1 for embedding and head
   std::vector<ParameterSpec> parameters;
-  int64_t flat_size = 0;       // elements of the flat buffer, alignment gaps included
-  std::vector<Segment> segments; // of it, one after the other; every parameter is in one
-  // Elements of wide parameters that begin before element `flat` of the buffer, or of those it is in, before it.
+  int64_t flat_size = 0;       // elements of the flat buffer, including alignment gaps
+  std::vector<Segment> segments; // consecutive ranges of the flat buffer; every parameter is in one of them
+  // Returns how many elements of wide parameters are before element `flat` of the flat buffer.
   int64_t wide_before(int64_t flat) const;
-  const ParameterSpec& parameter(const std::string& suffix) const;  // the one whose name ends so
-  const ParameterSpec* find(const std::string& suffix) const;       // null: there is none
+  const ParameterSpec& parameter(const std::string& suffix) const;  // the parameter whose name ends with `suffix`
+  const ParameterSpec* find(const std::string& suffix) const;       // null if no name ends with `suffix`
 };
 
 std::vector<BlockSpec> list_blocks(const ModelShape& shape, const Mesh& mesh = {});
 
-// Elements of `element_bytes` that the buffer takes that a block computes with (model/computing_buffer.h). In 16 bits, wide
-// parameters lie there once more, in float32.
+// Returns the size of the buffer that a block computes with (model/computing_buffer.h), in elements of `element_bytes`.
+// A 16-bit buffer also contains a float32 copy of the wide parameters.
 int64_t computing_elements(const BlockSpec& spec, int64_t element_bytes);
 
-// Number of trainable parameters of the whole model; tied tables count once.
+// Returns the number of trainable parameters of the whole model. Tied tables count once.
 int64_t parameter_count(const ModelShape& shape);
 
 // Alignment of parameters inside flat buffers, in elements: 64 bytes of float32.
 inline constexpr int64_t kFlatAlign = 16;
-// And of parts: a page of float32, so that each can come from a disk and go there by itself.
+// Alignment of experts, in elements: a page of float32 (4 KiB), so that each expert can be read and written separately.
 inline constexpr int64_t kPartAlign = 1024;
 
 template <class Run>
 void for_each_contiguous(const ParameterSpec& parameter, int64_t begin, int64_t end, const Run& run) {
   if (begin >= end) return;
   if (!parameter.is_cut()) return run(begin, begin, end - begin);
-  // The part as rows of ranges: all dimensions after the one that is cut belong to an element of it.
+  // Treats the part as rows of ranges. All dimensions after the cut dimension form one element of a range.
   int64_t inner = 1;
   for (size_t d = parameter.cut.dimension + 1; d < parameter.shape.size(); d++) inner *= parameter.shape[d];
   const int64_t here = inner * parameter.shape[parameter.cut.dimension];
   const int64_t whole = inner * parameter.whole_shape[parameter.cut.dimension];
   for (int64_t row = begin / here; row * here < end; row++) {
-    int64_t at = row * here;  // where the range begins, here
+    int64_t at = row * here;  // begin of the range in this rank's part
     for (const ParameterCut::Range& range : parameter.cut.ranges) {
       const int64_t size = inner * (range.end - range.begin);
       const int64_t from = std::max(begin, at), to = std::min(end, at + size);

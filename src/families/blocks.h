@@ -1,4 +1,5 @@
-// The blocks of a model, which compute. The one part of families/ that needs LibTorch: a library of its own.
+// Creates the blocks of a model, which compute forward and backward. The only part of families/ that needs LibTorch, so
+// it is a separate library.
 #pragma once
 #include <memory>
 #include <vector>
@@ -8,10 +9,10 @@
 
 namespace megalith {
 
-// Blocks of a rank; the exchanges must outlive them.
+// Returns the blocks of a rank. The exchanges must outlive them.
 std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, const Exchanges& exchanges = {});
 
-// Makes one block of a family.
+// Creates one block of a family.
 using MakeBlock = std::unique_ptr<Block> (*)(const ModelShape& shape, BlockSpec spec, const Exchanges& exchanges);
 
 // gpt2::make_block, llama::make_block, ...: defined by each folder's blocks.cpp.
@@ -22,7 +23,7 @@ using MakeBlock = std::unique_ptr<Block> (*)(const ModelShape& shape, BlockSpec 
 MEGALITH_FAMILIES(MEGALITH_DECLARE_MAKE_BLOCK)
 #undef MEGALITH_DECLARE_MAKE_BLOCK
 
-// The blocks of an ExtraFamily (families/registry.h), while this object exists: for tests.
+// Registers the blocks of an ExtraFamily (families/registry.h) while this object exists. For tests.
 class ExtraBlocks {
  public:
   ExtraBlocks(const Family& family, MakeBlock make);

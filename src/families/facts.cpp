@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-// The costs of a micro-batch.
+// Returns the costs of a micro-batch.
 BlockCosts costs_of(const BlockSpec& spec, const RankSizes& sizes) {
   const Family& family = *sizes.s.family;
   BlockCosts f = family.facts(spec, sizes);

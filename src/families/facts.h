@@ -1,5 +1,6 @@
-// What a block costs a micro-batch, in operations and bytes, from its shape alone: the planner's raw material. Each family
-// puts its blocks together (families/*/facts.cpp) from the facts beside the layers (model/layers/*_facts.h).
+// Computes what a block costs for a micro-batch, in operations and bytes, from the shape alone. The planner uses these
+// facts. Each family builds the facts of its blocks (families/*/facts.cpp) from those of the layers
+// (model/layers/*_facts.h).
 #pragma once
 #include <vector>
 
@@ -9,8 +10,9 @@
 
 namespace megalith {
 
-// One entry a block, of one rank of a mesh. `micro` is whole sequences. optimizer_bytes is left 0: it is the
-// optimizer's to say. `packing`: how activations are kept for backward; other than as they are in float32 only.
+// Returns one entry per block, for one rank of a mesh. `micro` counts whole sequences. optimizer_bytes stays 0; the
+// optimizer knows it. `packing` is the format of activations between forward and backward. Only float32 activations can
+// be packed.
 std::vector<BlockFacts> block_facts(const ModelShape& shape, const MicroBatchShape& micro, Precision precision,
                                     Packing packing = Packing::fp32, const Mesh& mesh = {});
 

@@ -22,7 +22,7 @@ class HfFields;
 class ShapeCheck;
 struct RankSizes;
 
-// Fields of ModelShape that some families do not have. Where a family has no such field, the default stays.
+// Fields of ModelShape that some families do not have. If a family does not have a field, the field keeps its default.
 struct ShapeFields {
   bool kv_heads = false;  // grouped-query attention; without it, kv_heads is heads
   bool head_dim = false;
@@ -37,11 +37,11 @@ struct ShapeFields {
 struct Preset {
   std::string_view name;
   std::string_view about;  // where the numbers come from
-  ModelShape shape;        // ffn and kv_heads are 0 where Family::fill gives the value, so that they follow an
-                           // overridden hidden or heads
+  // ffn and kv_heads are 0 if fill_defaults computes them, so that they follow an overridden hidden or heads
+  ModelShape shape;
 };
 
-// The words of Hugging Face's files.
+// Names in Hugging Face's files.
 struct HfNames {
   struct Pair {
     std::string_view table, head;
@@ -53,41 +53,44 @@ struct HfNames {
     std::string_view parameter, name;
   };
   std::span<const std::string_view> model_types;       // values of model_type that this family reads
-  std::span<const std::string_view> own_model_types;   // and those that only we write
+  std::span<const std::string_view> own_model_types;   // model_type values that only we write
   std::string_view heads_key;                          // config.json: the number of heads
-  std::string_view prefix;                             // of tensors; bare models leave it out
-  std::span<const Pair> tied;                          // tensors with the same values where the head is tied
-  std::span<const Copy> copies;                        // tensors that transformers expects but does not compute with, and
-                                                       // the parameter that files repeat there
-  std::span<const Ending> old_endings;                 // of tensors in old files
-  std::span<const std::string_view> buffers;           // last words of stored tensors that are no parameters
-  std::span<const std::string_view> other_heads;       // first words of tensors for tasks that we do not train
+  std::string_view prefix;                             // of tensor names; bare models leave it out
+  std::span<const Pair> tied;                          // tensors with the same values if the head is tied
+  // tensors that transformers expects but does not compute with; files contain a copy of `parameter` there
+  std::span<const Copy> copies;
+  std::span<const Ending> old_endings;                 // endings of tensor names in old files
+  std::span<const std::string_view> buffers;           // endings of stored tensors that are not parameters
+  std::span<const std::string_view> other_heads;       // prefixes of tensors for tasks that we do not train
 };
 
 struct Family {
   std::string_view name;       // model.arch
-  bool bidirectional = false;  // positions see those after them: masked objective, no generation
+  bool bidirectional = false;  // positions see later positions: masked objective, no generation
   ShapeFields uses;
-  ModelShape (*defaults)() = nullptr;       // before any field is given: sizes are 0
-  void (*fill)(ModelShape& shape) = nullptr;  // gives ffn, where still 0, what the family makes of hidden
-  // Refuses what the family cannot be, beyond what holds for all families (shape_check.h). Null: nothing more.
+  ModelShape (*defaults)() = nullptr;       // shape before any field is given; sizes are 0
+  void (*fill)(ModelShape& shape) = nullptr;  // sets ffn from hidden; called if ffn is 0
+  // Throws UserError for a shape that the family does not allow, in addition to the checks for all families
+  // (shape_check.h). Null if there are no more checks.
   void (*check)(const ModelShape& shape, const ShapeCheck& check) = nullptr;
   std::span<const Preset> (*presets)() = nullptr;
-  // Blocks from the embedding to the head, with the parameters that a rank of the mesh has. Offsets are set by
-  // list_blocks. The order numbers the parameters, and random numbers follow from these numbers: never change it.
+  // Returns the blocks from the embedding to the head, with the parameters that a rank of the mesh has. list_blocks
+  // sets the offsets. The order gives each parameter its number, which is the key of its random numbers. Never change
+  // the order.
   std::vector<BlockSpec> (*parameters)(const ModelShape& shape, const Mesh& mesh) = nullptr;
-  // What a micro-batch costs in this block, on one rank.
+  // Returns what a micro-batch costs in this block, on one rank.
   BlockCosts (*facts)(const BlockSpec& block, const RankSizes& sizes) = nullptr;
   HfNames (*hf_names)() = nullptr;
-  // config.json without the keys that all families share (checkpoint/hf_config.h).
+  // Read and write config.json, except the keys that all families share (checkpoint/hf_config.h).
   void (*read_config)(const HfFields& fields, ModelShape& shape) = nullptr;
   void (*write_config)(const ModelShape& shape, nlohmann::ordered_json& config) = nullptr;
 };
 
-// A shape of this family before any field is given: context, norm_eps, tied, token_types as its papers have them.
+// Returns the shape of a family before any field is given. context, norm_eps, tied and token_types are as in its
+// papers.
 ModelShape default_shape(const Family& family);
 
-// Gives fields that are still 0 what the family makes of the others: ffn, kv_heads, the experts' top_k and ffn.
+// Computes fields that are still 0 from the other fields: ffn, kv_heads, top_k and ffn of the experts.
 void fill_defaults(ModelShape& shape);
 
 }  // namespace megalith

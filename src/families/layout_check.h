@@ -1,11 +1,11 @@
-// Whether a model can be divided over ranks as a layout says.
+// Checks that a layout can divide a model over its ranks.
 #pragma once
 #include "families/shape_check.h"
 #include "layout/layout.h"
 
 namespace megalith {
 
-// Refuses a layout that the numbers of heads, widths or experts do not allow, and says what they allow.
+// Throws UserError if the layout does not divide the heads, widths or experts. The message lists what is possible.
 void check_layout(const ModelShape& shape, const Layout& layout, const WhereOf& where = {});
 
 }  // namespace megalith

@@ -1,4 +1,4 @@
-// The one table of families. A family is a folder families/NAME and its name here.
+// The table of families. To add a family, add a folder families/NAME and its name here.
 #pragma once
 #include "families/family.h"
 
@@ -6,8 +6,8 @@
 
 namespace megalith {
 
-// gpt2_family, llama_family, ...: the tables, defined by each folder's shape.cpp. The functions that they name are in the
-// other files of the folder.
+// gpt2_family, llama_family, ...: the tables, defined in shape.cpp of each folder. The other files of the folder define
+// the functions of the table.
 #define MEGALITH_DECLARE_FAMILY(name)                                           \
   extern const Family name##_family;                                            \
   namespace name {                                                              \

@@ -1,4 +1,4 @@
-// The words that parameter lists are written in (families/*/parameters.cpp). Initial values are those of Hugging Face's
+// Helpers to write parameter lists (families/*/parameters.cpp). Initial values are those of Hugging Face's
 // _init_weights: normal(0, 0.02) for matrices and tables, ones and zeros for norms and biases.
 #pragma once
 #include <string>
@@ -24,8 +24,8 @@ BlockSpec embedding_block(std::vector<ParameterSpec> parameters);
 BlockSpec layer_block(int64_t layer, std::vector<ParameterSpec> parameters);
 BlockSpec head_block(std::vector<ParameterSpec> parameters);
 
-// Along the tensor axis: what a rank has of a parameter whose given dimension is `parts` equal parts (q, k, v), each cut
-// over the ranks.
+// Cuts parameters over the ranks of the tensor axis. The dimension that is cut has `parts` equal parts (q, k, v). Each
+// part is divided over the ranks.
 class Cutter {
  public:
   explicit Cutter(const Mesh& mesh) : ranks_(mesh.size(Axis::tensor)), rank_(mesh.coordinate(Axis::tensor)) {}

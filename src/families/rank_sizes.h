@@ -1,4 +1,4 @@
-// The sizes that facts are computed from: what one rank has of a model and of a micro-batch.
+// The sizes that facts are computed from: the part of a model and of a micro-batch that one rank has.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -13,24 +13,25 @@ namespace megalith {
 struct MicroBatchShape {
   int64_t sequences = 1;
   int64_t length = 1;
-  double target_fraction = 1;  // of the positions: masked objectives send only those through the head
-  int64_t micros = 1;          // micro-batches a step: together they keep no more rows aside than the table has
-  int64_t kept = 0;            // tokens of a sequence in the layers that drop some; 0: none does
+  double target_fraction = 1;  // fraction of positions with a target: with a masked objective, only these pass the head
+  // micro-batches per step; together they store at most as many sparse gradient rows as the table has
+  int64_t micros = 1;
+  int64_t kept = 0;            // tokens of a sequence that dropping layers keep; 0: no layer drops tokens
   std::vector<int64_t> dropping_layers;
   int64_t tokens() const { return sequences * length; }
 };
 
-// How numbers are kept for backward.
+// Format of numbers that forward keeps for backward.
 struct SavedRows {
-  int64_t e = 4;  // bytes of a number as it is computed with
+  int64_t e = 4;  // bytes of a number during computation
   Packing packing = Packing::fp32;
   bool packs() const { return packing != Packing::fp32; }
   int64_t row(int64_t width) const;                                     // bytes of a row
-  int64_t more(int64_t width) const { return e * width - row(width); }  // of a row that is unpacked
+  int64_t more(int64_t width) const { return e * width - row(width); }  // additional bytes of an unpacked row
 };
 
-// Heads, widths and vocabulary are those of a rank of the tensor axis, positions those of a rank of the context axis.
-// Letters are those of CONTRIBUTING.md.
+// Heads, widths and vocabulary are the part of one rank of the tensor axis; positions are the part of one rank of the
+// context axis. CONTRIBUTING.md explains the letters.
 struct RankSizes {
   const ModelShape& s;
   const Mesh& mesh;
@@ -45,13 +46,14 @@ struct RankSizes {
   int64_t S = mine(N);  // rows between products
 
   bool shares_rows() const { return mesh.size(Axis::tensor) > 1; }
-  int64_t mine(int64_t n) const {  // of n things cut along the tensor axis
+  int64_t mine(int64_t n) const {  // this rank's share of n things that are cut along the tensor axis
     return cut_point(n, mesh.size(Axis::tensor), mesh.coordinate(Axis::tensor) + 1) - cut_point(n, mesh.size(Axis::tensor), mesh.coordinate(Axis::tensor));
   }
-  // Bytes that this rank sends: its rows of all to the others, and its summands of the others' rows to them.
+  // Bytes that this rank sends to gather `rows` rows on all ranks, and to sum `rows` rows over the ranks
+  // (reduce-scatter).
   int64_t gather_bytes(int64_t rows) const { return e * mine(rows) * (mesh.size(Axis::tensor) - 1) * C; }
   int64_t sum_bytes(int64_t rows) const { return e * (rows - mine(rows)) * C; }
-  // A 16-bit product of a weight's gradient, and its float32 copy while it is added up.
+  // Bytes of a 16-bit product for a weight gradient, and of its float32 copy while it is accumulated.
   int64_t product_bytes(int64_t rows, int64_t columns) const { return e < 4 ? 6 * rows * columns : 0; }
 };
 

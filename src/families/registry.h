@@ -1,4 +1,4 @@
-// All families, by name.
+// Looks up families by name.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,12 +8,12 @@
 
 namespace megalith {
 
-// Those of list.h in its order, then those that tests have registered.
+// Returns the families of list.h in its order, then those that tests have registered.
 std::vector<const Family*> families();
-const Family* find_family(std::string_view name);  // null: there is none
+const Family* find_family(std::string_view name);  // null if no family has this name
 
 std::vector<std::string_view> family_names();
-// Names of the families for which `holds` is true, in the order of families().
+// Returns the names of the families for which `holds` is true, in the order of families().
 template <class Predicate>
 std::vector<std::string_view> family_names(const Predicate& holds) {
   std::vector<std::string_view> names;
@@ -22,10 +22,10 @@ std::vector<std::string_view> family_names(const Predicate& holds) {
   return names;
 }
 
-// "a model that predicts the next token (gpt2, llama)", for refusals of other models.
+// Returns "a model that predicts the next token (gpt2, llama)", for errors about other models.
 std::string next_token_models();
 
-// A family that exists while this object does: for tests. Register it before threads ask for families.
+// Registers a family while this object exists. For tests. Create it before other threads ask for families.
 class ExtraFamily {
  public:
   explicit ExtraFamily(const Family& family);

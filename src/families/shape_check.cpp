@@ -15,7 +15,7 @@ namespace megalith {
 namespace {
 
 void check_heads(const ModelShape& s, const ShapeCheck& check) {
-  // No class of Hugging Face's has both: such a checkpoint would be for us alone.
+  // No class of Hugging Face has both head_dim and a bias on the output. Only we could read such a checkpoint.
   const bool any_heads = s.head_size > 0 && !s.output_bias;
   check.require(any_heads || s.hidden % s.heads == 0, "model.heads",
                 fmt::format("a divisor of model.hidden ({})", s.hidden), fmt::format("{}", s.heads),
@@ -26,7 +26,7 @@ void check_heads(const ModelShape& s, const ShapeCheck& check) {
                 fmt::format("{}", s.kv_heads), "remove it");
 }
 
-// Fields that a family does not have keep their defaults.
+// Checks that fields which the family does not have are at their defaults.
 void check_unused_fields(const ModelShape& s, const ShapeCheck& check) {
   auto unused = [&](bool ShapeFields::* field, bool is_default, std::string_view key) {
     check.require(s.family->uses.*field || is_default, key,

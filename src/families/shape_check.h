@@ -1,4 +1,4 @@
-// Checks of a model's shape, and the messages of those that fail.
+// Checks the shape of a model.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -9,12 +9,13 @@
 
 namespace megalith {
 
-// Where a key ("train.lr", "curriculum[0].to") was written ("run.yaml:14"), for messages; an empty function knows no places.
+// Returns the place ("run.yaml:14") of a key ("train.lr", "curriculum[0].to"), for messages. May be empty: messages
+// then have no place.
 using WhereOf = std::function<std::string(std::string_view key)>;
 
 class ShapeCheck {
  public:
-  // `expected` describes the values that a key takes ("a whole number from 1").
+  // `expected` describes the values that a key accepts ("a whole number from 1").
   ShapeCheck(const WhereOf& where, std::string (*expected)(std::string_view key)) : where_(where), expected_(expected) {}
 
   // Throws UserError unless the condition holds.
@@ -27,13 +28,13 @@ class ShapeCheck {
   std::string (*expected_)(std::string_view key);
 };
 
-// Heads, the family's own checks, and fields that the family does not have. Sizes are at least 1.
+// Checks the heads, the family's own rules, and fields that the family does not have. Sizes must already be at least 1.
 void check_shape(const ModelShape& shape, const ShapeCheck& check);
 
-// "llama": the families that have a field, as a choice.
+// Returns the families that have a field, as a choice: "llama".
 std::string families_with(bool ShapeFields::* field);
 
-// "use 4, 6, 8 or 12": the divisors of `number` nearest to `wanted`.
+// Returns the divisors of `number` nearest to `wanted`: "use 4, 6, 8 or 12".
 std::string nearby_divisors(int64_t number, int64_t wanted);
 
 }  // namespace megalith

@@ -20,7 +20,7 @@ class BertEmbedding : public TokenEmbedding {
 
   at::Tensor forward(const at::Tensor&, const Pass& pass, Tape* tape) override {
     at::Tensor x_NC = tokens_.forward(pass);
-    x_NC.add_(types_.value[0]);  // every token is of the first type: text is packed, not paired
+    x_NC.add_(types_.value[0]);  // all tokens have type 0: texts are packed, not paired
     add_positions(*positions_, x_NC, pass);
     at::Tensor y_NC = norm_.forward(x_NC).y_NC;
     dropout_.drop(y_NC, pass);
@@ -80,13 +80,13 @@ class BertLayer : public Block {
   }
 
  private:
-  // The heads' output.
+  // Returns the output of the heads.
   at::Tensor attend(const at::Tensor& x_NC, const Pass& pass, Tape* tape) {
     if (tape) tape->keep(x_NC);
     return attention_.attend(x_NC, pass, tape);
   }
 
-  // The sum that the second norm takes: it is on the tape, too.
+  // Returns the input of the second norm, and keeps it on the tape.
   at::Tensor feed(const at::Tensor& x_NC, at::Tensor o_NC, const Pass& pass, Tape* tape) {
     at::Tensor sum1_NC = attention_.add(x_NC, o_NC, pass);
     o_NC.reset();
@@ -123,7 +123,7 @@ class BertLayer : public Block {
   DropPlace drop2_{shape_.dropout.residual, RandomUse::residual_dropout, spec_.layer, 1};
 };
 
-// Only positions with a target go through the transform and the vocabulary: about one in seven.
+// Computes the transform and the logits only for positions with a target: about one in seven.
 class BertHead : public HeadBlock {
  public:
   using HeadBlock::HeadBlock;

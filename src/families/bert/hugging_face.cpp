@@ -9,13 +9,13 @@ namespace megalith::bert {
 
 HfNames hf_names() {
   static constexpr std::array<std::string_view, 1> model_types{"bert"};
-  // The bias is a pair of its own: forward uses decoder.bias, which is tied to bias together with the table.
+  // The bias is a separate pair: forward uses decoder.bias, which is tied to bias if the table is tied.
   static constexpr std::array<HfNames::Pair, 2> tied{
       {{"bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"},
        {"cls.predictions.bias", "cls.predictions.decoder.bias"}}};
-  // An untied class of transformers 5 has bias, too, and computes with decoder.bias alone. In 4 both are one tensor.
+  // In transformers 5, an untied model also has bias, but computes only with decoder.bias. In 4, both are one tensor.
   static constexpr std::array<HfNames::Copy, 1> copies{{{"cls.predictions.decoder.bias", "cls.predictions.bias"}}};
-  // Files from the time of TensorFlow.
+  // Names in old files, converted from TensorFlow.
   static constexpr std::array<HfNames::Ending, 2> old_endings{
       {{"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias", "LayerNorm.beta"}}};
   static constexpr std::array<std::string_view, 1> buffers{"position_ids"};
@@ -63,7 +63,7 @@ void write_config(const ModelShape& s, nlohmann::ordered_json& config) {
             {"type_vocab_size", s.token_types},
             {"layer_norm_eps", s.norm_eps},
             {"position_embedding_type", "absolute"}};
-  // hidden_dropout_prob is the rate of the embedding and of the residual stream.
+  // Hugging Face has one rate, hidden_dropout_prob, for the embedding and the residual stream.
   if (s.dropout.embedding != s.dropout.residual) write_dropout(s, config);
 }
 

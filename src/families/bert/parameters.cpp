@@ -33,10 +33,10 @@ std::vector<BlockSpec> parameters(const ModelShape& s, const Mesh& mesh) {
                                      ones(p + "output.LayerNorm.weight", C), zeros(p + "output.LayerNorm.bias", C)}));
   }
   const std::string h = "cls.predictions.";
-  // The transform is whole on every rank: each takes its own rows through it.
+  // Every rank has the whole transform, and computes its own rows with it.
   blocks.push_back(head_block({matrix(h + "transform.dense.weight", {C, C}), zeros(h + "transform.dense.bias", C),
                                ones(h + "transform.LayerNorm.weight", C), zeros(h + "transform.LayerNorm.bias", C),
-                               // Where transformers computes with it: untied, the decoder has a bias of its own.
+                               // The name that transformers computes with: an untied decoder has its own bias.
                                own.rows(zeros(h + (s.tied ? "bias" : "decoder.bias"), s.vocab))}));
   if (!s.tied) blocks.back().parameters.push_back(own.rows(matrix(h + "decoder.weight", {s.vocab, C})));
   return blocks;

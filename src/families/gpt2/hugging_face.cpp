@@ -24,7 +24,7 @@ void read_config(const HfFields& f, ModelShape& s) {
   s.norm_eps = f.number_or("layer_norm_epsilon", 1e-5, kSmallestEps, 1);
   s.tied = f.flag_or("tie_word_embeddings", true);
   s.dropout = {f.rate_or("embd_pdrop", 0.1), f.rate_or("resid_pdrop", 0.1), f.rate_or("attn_pdrop", 0.1)};
-  f.must_be_one_of("activation_function", {"gelu_new", "gelu_pytorch_tanh"});  // two names of one function
+  f.must_be_one_of("activation_function", {"gelu_new", "gelu_pytorch_tanh"});  // two names for the same function
   f.must_be("scale_attn_weights", true, "our attention divides by the root of the head's width");
   f.must_be("scale_attn_by_inverse_layer_idx", false, "our attention has the same scale in every layer");
   f.must_be("add_cross_attention", false, "there is no encoder to attend to");

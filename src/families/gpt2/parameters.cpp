@@ -10,7 +10,7 @@ namespace megalith::gpt2 {
 std::vector<BlockSpec> parameters(const ModelShape& s, const Mesh& mesh) {
   const Cutter own(mesh);
   const int64_t C = s.hidden, F = s.ffn;
-  // What feeds the residual stream begins smaller by 1/sqrt(2 layers).
+  // Matrices that add to the residual stream start smaller, by a factor of 1/sqrt(2 layers).
   const double residual_std = kInitialStd / std::sqrt(2.0 * static_cast<double>(s.layers));
   std::vector<BlockSpec> blocks;
   blocks.push_back(embedding_block({own.rows(matrix("transformer.wte.weight", {s.vocab, C})),

@@ -29,7 +29,7 @@ std::span<const Preset> presets() {
       {"gpt2-355m", "GPT-2 medium (gpt2-medium)", preset(24, 1024, 16)},
       {"gpt2-774m", "GPT-2 large (gpt2-large)", preset(36, 1280, 20)},
       {"gpt2-1.5b", "GPT-2 XL (gpt2-xl)", preset(48, 1600, 25)},
-      // Brown et al. 2020, table 2.1, lists 24 heads of 128, which is not 2048; 16 heads of 128 are.
+      // Brown et al. 2020, table 2.1, lists 24 heads of 128, but 24 x 128 is not 2048. 16 x 128 is.
       {"gpt3-1.3b", "GPT-3 XL's size (Brown et al. 2020, table 2.1), 16 heads", preset(24, 2048, 16, 2048)},
   };
   return table;

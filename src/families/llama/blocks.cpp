@@ -1,5 +1,5 @@
-// Llama and its kin (Mistral, Qwen2, and with experts Mixtral, Qwen2-MoE): rotary positions, RMSNorm, SwiGLU, grouped-query
-// attention; no biases but, where the shape says so, on the attention's projections.
+// Llama and related models (Mistral, Qwen2; with experts: Mixtral, Qwen2-MoE): rotary positions, RMSNorm, SwiGLU,
+// grouped-query attention. Only the projections of attention can have biases.
 #include <fmt/format.h>
 
 #include "families/blocks.h"

@@ -1,6 +1,5 @@
-// LlamaForCausalLM with its kin MistralForCausalLM and Qwen2ForCausalLM, and their sparse kin MixtralForCausalLM and
-// Qwen2MoeForCausalLM. Keys and defaults are those of transformers' classes (5.22; the older spelling rope_theta is for
-// 4.x).
+// LlamaForCausalLM, MistralForCausalLM and Qwen2ForCausalLM; with experts, MixtralForCausalLM and Qwen2MoeForCausalLM.
+// Keys and defaults are those of transformers' classes (5.22; the older key rope_theta is for 4.x).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +17,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// What rope_scaling (transformers 4) or rope_parameters (5) says of stretched positions.
+// Reads the scaling of rotary positions from rope_scaling (transformers 4) or rope_parameters (5).
 RopeScaling read_rope_scaling(const HfFields& rope) {
   const char* key = rope.has("rope_type") ? "rope_type" : "type";
   if (!rope.has(key) || rope.at(key) == "default") return {};
@@ -32,7 +31,8 @@ RopeScaling read_rope_scaling(const HfFields& rope) {
   return s;
 }
 
-// Theta from rope_theta (4) or rope_parameters (5), in the file or inside the object; what is given twice must agree.
+// Reads theta from rope_theta (transformers 4) or rope_parameters (5), in the file or inside the object. Values that
+// are given twice must agree.
 void read_rope(const HfFields& f, ModelShape& s, double otherwise) {
   constexpr double most = 1e15;
   double theta = f.number_or("rope_theta", otherwise, 1, most);
@@ -53,8 +53,9 @@ void read_rope(const HfFields& f, ModelShape& s, double otherwise) {
   s.rope_theta = theta;
 }
 
-// Windows that a sequence can outgrow are kept in the shape: users of it see that it does not. Qwen2 has them in some
-// layers only, which its shape could not tell again.
+// Keeps the windows of Mistral and Mixtral in the shape; other code checks that sequences are not longer. Qwen2 has
+// windows in some layers only, which the shape cannot store. So a Qwen2 window that is shorter than the context is an
+// error.
 void read_window(const HfFields& f, ModelShape& s, std::string_view type) {
   if (type == "mistral") {
     bool none = f.given("sliding_window") && !f.has("sliding_window");
@@ -72,7 +73,7 @@ void read_window(const HfFields& f, ModelShape& s, std::string_view type) {
       f.refuse("layer_types", "full_attention in every layer", "our attention sees the whole sequence");
 }
 
-// How a model with experts is trained, in a key of ours.
+// Reads how a model with experts is trained, from our own key.
 void read_training(const HfFields& f, Experts& x) {
   constexpr auto routers = names_of(Router{});
   const auto found = std::find(routers.begin(), routers.end(), f.text("router"));
@@ -113,7 +114,7 @@ void read_experts(const HfFields& f, ModelShape& s, std::string_view type) {
   if (x.top_k > x.count) f.refuse("num_experts_per_tok", fmt::format("at most the {} experts", x.count));
 }
 
-// transformers 4 reads rope_theta and rope_scaling, 5 reads rope_parameters.
+// Writes the keys of both versions: transformers 4 reads rope_theta and rope_scaling, 5 reads rope_parameters.
 void add_rope(ordered_json& config, const ModelShape& s) {
   ordered_json scaling = {{"rope_type", "llama3"},
                           {"factor", s.rope_scaling.factor},
@@ -127,8 +128,8 @@ void add_rope(ordered_json& config, const ModelShape& s) {
   config["rope_parameters"]["rope_theta"] = s.rope_theta;
 }
 
-// Which of the kin has exactly these keys and biases: only Qwen2 leaves the output without one, and transformers' Llama
-// wants heads that divide the width even where their own is given; Mistral does not.
+// Returns the config of the model type with exactly these biases and heads. Only Qwen2 has biases on q, k, v but not on
+// the output. transformers' Llama requires that heads divide hidden_size, even if head_dim is given; Mistral does not.
 ordered_json dense_config(const ModelShape& s) {
   bool qwen2 = s.qkv_bias && !s.output_bias;
   bool mistral = !s.qkv_bias && (s.mistral || s.hidden % s.heads != 0);
@@ -149,13 +150,14 @@ ordered_json dense_config(const ModelShape& s) {
   add_rope(config, s);
   if (mistral) config["sliding_window"] = s.window > 0 ? ordered_json(s.window) : ordered_json();
   if (qwen2) config["use_sliding_window"] = false;
-  if (qwen2 && s.head_size == 0) config.erase("head_dim");  // a key that their Qwen2 folders do not have
+  if (qwen2 && s.head_size == 0) config.erase("head_dim");  // Hugging Face's Qwen2 folders do not have this key
   if (!qwen2 && !mistral) config["attention_bias"] = s.qkv_bias;
   if (!qwen2 && !mistral) config["mlp_bias"] = false;
   return config;
 }
 
-// Experts in a Llama: theirs where one of their classes computes the same, else a type that they refuse.
+// Adds experts to the config. Uses a model type of Hugging Face if one of its classes computes the same; otherwise a
+// type that transformers rejects.
 void add_experts(ordered_json& config, const ModelShape& s) {
   const Experts& x = s.experts;
   const bool ours = x.router == Router::sigmoid || x.router == Router::expert_choice || x.share_layers,
@@ -182,8 +184,8 @@ void add_experts(ordered_json& config, const ModelShape& s) {
     config["qkv_bias"] = s.qkv_bias;
     config["use_sliding_window"] = false;
   }
-  if (s.head_size == 0) config.erase("head_dim");  // as their own folders are
-  // How it is trained, which their keys do not say.
+  if (s.head_size == 0) config.erase("head_dim");  // like Hugging Face's own folders
+  // Training settings, for which Hugging Face has no keys.
   config["megalith_experts"] = {{"router", name_of(x.router)}, {"normalise", x.normalise}, {"capacity", x.capacity},
                                 {"group", x.group},            {"across", x.across},       {"aux_loss", x.aux_loss},
                                 {"z_loss", x.z_loss},          {"jitter", x.jitter},       {"bias_rate", x.bias_rate},
@@ -205,7 +207,7 @@ HfNames hf_names() {
           .buffers = buffers};
 }
 
-// Those of one kind; where a file is silent, each class has its own default.
+// A missing key gets the default of the model's class in transformers.
 void read_config(const HfFields& f, ModelShape& s) {
   const std::string type = f.text("model_type");
   const bool mistral = type == "mistral", mixtral = type == "mixtral";

@@ -3,7 +3,7 @@
 
 namespace megalith::llama {
 
-// Whether Hugging Face's Mixtral has exactly these layers; else its Qwen2-MoE has them, or nothing of theirs.
+// True if Hugging Face's Mixtral has exactly these layers. Otherwise its Qwen2-MoE has them, or none of its models.
 bool is_mixtral(const ModelShape& shape);  // shape.cpp
 
 }  // namespace megalith::llama

@@ -11,15 +11,17 @@
 namespace megalith::llama {
 namespace {
 
-// Experts come last, one after the other, each a contiguous part: gate, up, down. Of those that other ranks of the expert
-// axis have, nothing is here but the name: parameters have the same numbers on all ranks.
+// Adds the parameters of the router and the experts. Experts come last; each is a contiguous part: gate, up, down.
+// Experts of other ranks of the expert axis are listed with size 0, so that parameters have the same numbers on all
+// ranks.
 void add_experts(const ModelShape& s, const Mesh& mesh, const Cutter& own, const std::string& layer,
                  std::vector<ParameterSpec>& to) {
   const Experts& x = s.experts;
   const int64_t C = s.hidden, F = x.ffn;
   const bool mixtral = is_mixtral(s);
   const std::string p = layer + (mixtral ? "block_sparse_moe." : "mlp.");
-  // Switch begins small: a tenth of the usual variance of 1 / inputs. Shazeer's noise alone decides at first.
+  // Switch starts with small weights: a tenth of the usual variance of 1 / inputs. A noisy router (Shazeer) starts at
+  // 0, so that only its noise decides at first.
   auto begins = [&](int64_t inputs) {
     return x.router == Router::switch_ ? std::sqrt(0.1 / static_cast<double>(inputs)) : kInitialStd;
   };

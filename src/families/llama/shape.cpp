@@ -1,4 +1,4 @@
-// Llama, Mistral, Qwen2, and with experts Mixtral and Qwen2-MoE: rotary positions, RMSNorm, SwiGLU, grouped-query
+// Llama, Mistral, Qwen2; with experts, Mixtral and Qwen2-MoE: rotary positions, RMSNorm, SwiGLU, grouped-query
 // attention.
 #include <fmt/format.h>
 
