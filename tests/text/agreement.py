@@ -1,4 +1,4 @@
-"""What the comparisons with other tokenizers share: text to learn from, strings made to break tokenizers, running ours."""
+"""Helpers for comparisons with other tokenizers: training text, strings that are hard for tokenizers, running our tokenizer."""
 import gzip
 import json
 import os
@@ -11,13 +11,13 @@ SHARED = os.environ.get("MEGALITH_SHARED", os.path.join(ROOT, "..", "shared"))
 
 
 def corpus(name, shared=None):
-    """A file of the shared corpus, or None."""
+    """Returns a file of the shared corpus, or None."""
     path = os.path.join(shared or SHARED, "corpus", name)
     return path if os.path.exists(path) else None
 
 
 def corpus_lines(shared, everything, limit=200000):
-    """Real text where there is some: lines of the small files, up to `limit` characters of each, or all of the corpus."""
+    """Returns real text if it exists: lines of the small files, up to `limit` characters of each, or the whole corpus."""
     for name in ["tinyshakespeare.txt", "wikitext2_valid.txt", "wikitext2_test.txt", "botchan.txt", "books.txt.gz"]:
         path = corpus(name, shared)
         if path and (everything or name in ("tinyshakespeare.txt", "wikitext2_valid.txt")):
@@ -27,7 +27,7 @@ def corpus_lines(shared, everything, limit=200000):
 
 
 def training_text(shared):
-    """Real text where there is some; otherwise made-up words with a long tail."""
+    """Returns real text if it exists; otherwise generated words with a long-tailed distribution."""
     path = os.path.join(shared, "corpus", "botchan.txt")
     if os.path.exists(path):
         return open(path, encoding="utf-8").read()
@@ -45,7 +45,7 @@ def assigned(rng, top):
 
 
 def hostile(rng):
-    """One string of a kind that breaks tokenizers."""
+    """Returns a string that is hard for tokenizers."""
     pieces = {
         "words": lambda: " ".join(rng.choice(["the", "Don't", "we'll", "I'M", "naïve", "Straße", "ÉCOLE", "x1y22z333",
                                               "hello,", "(world)", "日本語", "русский", "العربية", "हिन्दी", "ไทย"])

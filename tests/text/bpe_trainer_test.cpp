@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// The definition, without any bookkeeping: count all pairs anew for every merge.
+// BPE by definition: counts all pairs again for every merge.
 json naive_merges(const std::string& text, const json& vocab, size_t count) {
   Gpt2Splitter splitter;
   std::map<std::vector<std::string>, int64_t> words;
@@ -27,7 +27,7 @@ json naive_merges(const std::string& text, const json& vocab, size_t count) {
   json merges = json::array();
   while (merges.size() < count) {
     std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, std::vector<std::string>>>
-        pairs;  // by ids: lowest first
+        pairs;  // sorted by ids, lowest first
     for (const auto& [symbols, n] : words)
       for (size_t i = 0; i + 1 < symbols.size(); i++) {
         auto& entry = pairs[{vocab[symbols[i]], vocab[symbols[i + 1]]}];
@@ -79,7 +79,7 @@ TEST(BpeTrainer, CountsThatGoToDiskGiveTheSameVocabulary) {
   auto a = folder.write("a.txt", made_up_text(20000, 1)), b = folder.write("b.txt", made_up_text(20000, 2));
   BpeTrainerOptions plenty, little;
   little.threads = 3;
-  little.word_memory = 9000;  // a few dozen words a thread
+  little.word_memory = 9000;  // a few dozen words per thread
   little.corpus.piece_bytes = 2000;
   EXPECT_EQ(train_bpe({a, b}, 1000, {}, {}, little), train_bpe({a, b}, 1000, {}, {}, plenty));
 }
@@ -98,7 +98,7 @@ TEST(BpeTrainer, WordsAreToldOnceInOrderWhateverTheMemory) {
   };
   auto words = told(1 << 20);
   EXPECT_TRUE(std::is_sorted(words.begin(), words.end()));
-  EXPECT_EQ(told(0), words);  // every piece's counts go to disk
+  EXPECT_EQ(told(0), words);  // the counts of every piece go to disk
   int64_t bytes = 0;
   for (const auto& [word, count] : words) bytes += static_cast<int64_t>(word.size()) * count;
   EXPECT_EQ(bytes, static_cast<int64_t>(std::filesystem::file_size(file)));

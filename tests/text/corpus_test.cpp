@@ -58,7 +58,7 @@ TEST(Corpus, AFileIsADocumentHoweverItIsStored) {
       << "two members";
   EXPECT_EQ(documents({folder.write("two.zst", zstd(text) + zstd("more"))}), std::vector{text + "more"})
       << "two frames";
-  std::string flat(10 << 20, 'x');  // decompresses to far more than it is
+  std::string flat(10 << 20, 'x');  // decompresses to a much larger text
   EXPECT_EQ(documents({folder.write("flat.gz", gzip(flat))}), std::vector{flat});
   EXPECT_EQ(documents({folder.write("flat.zst", zstd(flat))}), std::vector{flat});
 }
@@ -100,7 +100,7 @@ TEST(Corpus, SeparatorTokensEndDocumentsWhereverTheyStand) {
   }
   std::vector<std::string> many;
   std::string joined;
-  for (uint64_t i = 0; i < 300; i++) {  // tokens lie across the borders of what is read at once
+  for (uint64_t i = 0; i < 300; i++) {  // separator tokens cross the borders between reads
     many.push_back(made_up_text(1 + i * 7, i));
     joined += many.back() + options.separator_token;
   }
@@ -158,7 +158,7 @@ TEST(Corpus, JsonLinesAreADocumentALine) {
     expected.push_back(made_up_text(100 + i * 10, i));
     lines += print_json(nlohmann::json{{"content", expected.back()}, {"n", i}}) + "\n" + (i % 3 ? "" : "\n");
   }
-  lines += R"({"content": ""})";  // an empty document is left out
+  lines += R"({"content": ""})";  // an empty document is skipped
   CorpusOptions options;
   options.text_field = "content";
   options.piece_bytes = 4000;

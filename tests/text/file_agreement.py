@@ -1,4 +1,4 @@
-"""Files of other tokenizer libraries against those libraries: SentencePiece .model, tiktoken's ranks, GPT-2's pair of files.
+"""Compares our ids for files of other tokenizer libraries with those libraries: SentencePiece .model, tiktoken's ranks, GPT-2's pair of files.
 
     .venv/bin/python tests/text/file_agreement.py --program BUILD/encode_main [--strings 2000] [--everything] [--shared DIR]
 
@@ -26,7 +26,7 @@ except ImportError as error:
     sys.exit(77)
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-# As tiktoken writes them today; ours are the families' published ones.
+# Patterns as tiktoken writes them today. Ours are those that the families published.
 CL100K = (r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s")
 O200K = "|".join([
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
@@ -62,19 +62,19 @@ def check_sentencepiece(program, name, model, texts, ordinary, folder):
     reference = sentencepiece.SentencePieceProcessor(model_proto=model)
     theirs = reference.encode(texts)
     wrong = compare("encode", texts, theirs, run(program, path, "encode", texts))
-    # Text that is not UTF-8 decodes to U+FFFD in a number that is up to the decoder: such texts are left out.
+    # If text is not UTF-8, the number of U+FFFD depends on the decoder. Skip such texts.
     pairs = [(ids, text) for ids, text in zip(theirs[:4000], reference.decode(theirs[:4000])) if "\ufffd" not in text]
     wrong += compare("decode", [i for i, _ in pairs], [t for _, t in pairs], run(program, path, "decode", [i for i, _ in pairs]))
-    # What a checkpoint carries gives the same ids, and Hugging Face gives them on ordinary text.
+    # The tokenizer.json of a checkpoint gives the same ids. Hugging Face gives them for ordinary text.
     carried = os.path.join(folder, "tokenizer.json")
     open(carried, "w", encoding="utf-8").write(run(program, path, "file", [""])[0])
     wrong += compare("carried", texts[:500], theirs[:500], run(program, carried, "encode", texts[:500]))
     named = [reference.id_to_piece(i) for i in range(reference.get_piece_size())
-             if reference.is_control(i) or reference.is_unknown(i)] + [s.replace("▁", " ") for s in SYMBOLS]  # which Hugging Face finds before anything else
+             if reference.is_control(i) or reference.is_unknown(i)] + [s.replace("▁", " ") for s in SYMBOLS]  # Hugging Face searches for these first
     ordinary = [line for line in ordinary if not any(name in " " + line for name in named)]
     hf = [e.ids for e in Tokenizer.from_file(carried).encode_batch(ordinary, add_special_tokens=False)]
     wrong += compare("Hugging Face", *without_ties(name, reference, ordinary, hf, reference.encode(ordinary)))
-    for i in range(0, len(model), max(1, len(model) // 7)):  # a torn file is refused, whereever
+    for i in range(0, len(model), max(1, len(model) // 7)):  # a file that is cut anywhere is an error
         torn = os.path.join(folder, "torn.model")
         open(torn, "wb").write(model[:i])
         out = refusal(program, torn)
@@ -86,10 +86,10 @@ def check_sentencepiece(program, name, model, texts, ordinary, folder):
 
 
 def without_ties(name, reference, texts, hf, theirs):
-    """Leaves out the strings that Hugging Face cuts otherwise though both cuts of its unigram model score exactly alike.
+    """Removes the strings that Hugging Face cuts differently although both cuts have exactly the same unigram score.
 
-    No component of a tokenizer.json chooses between such cuts: the order of its additions (float64) does, and in
-    SentencePiece that of its own (float32). Scores are summed here without rounding.
+    Rounding decides between such cuts: float64 additions in Hugging Face, float32 additions in SentencePiece.
+    Here we sum the scores without rounding.
     """
     def score(ids):
         return sum(Fraction(reference.get_score(i)) for i in ids), ids.count(reference.unk_id())
@@ -166,7 +166,7 @@ def main():
     lines = list(corpus_lines(args.shared, args.everything, 60000))
     texts = [""] + [hostile(rng) for _ in range(args.strings)] + lines
     texts += ["".join(rng.choice("abcde ▁") for _ in range(rng.randint(1, 40))) for _ in range(args.strings // 2)]
-    texts.append(" ".join("".join(lines).split())[:300_000])  # so long that SentencePiece begins its sums anew
+    texts.append(" ".join("".join(lines).split())[:300_000])  # long enough that SentencePiece restarts its sums
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
         for name, model in sentencepiece_models(args.shared):

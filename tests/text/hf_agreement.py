@@ -1,9 +1,9 @@
-"""Ids and text against Hugging Face `tokenizers`, family by family, on hostile strings and (where ../shared is) real text.
+"""Compares ids and text with Hugging Face `tokenizers`, per family, on hostile strings and on real text (if ../shared exists).
 
     .venv/bin/python tests/text/hf_agreement.py --program BUILD/encode_main [--strings 500] [--everything] [--shared DIR]
                                                 [--family NAME]
 
---everything takes all of the shared corpus, and --strings applies, for one member of each family. Families whose files are not at hand are trained here with that family's components. Exit code 77: nothing to compare with.
+--everything takes all of the shared corpus, and --strings applies, for one member of each family. If the files of a family are missing, a tokenizer is trained here with the components of that family. Exit code 77: nothing to compare with.
 """
 import argparse
 import io
@@ -29,7 +29,7 @@ try:
 except ImportError:
     sentencepiece = None
 
-# Split patterns as published in the families' tokenizer.json files.
+# Split patterns as published in the tokenizer.json files of the families.
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
           r"|\s*[\r\n]+|\s+(?!\S)|\s+")
 QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
@@ -66,7 +66,7 @@ def fallback_bpe(text, metaspace, scheme="first"):
     t.pre_tokenizer = mark
     t.train_from_iterator([text], trainers.BpeTrainer(vocab_size=1500, show_progress=False, limit_alphabet=60,
                                                       special_tokens=["<unk>", "<s>", "</s>"] + bytes_))
-    # Byte tokens belong to the vocabulary, but are not added tokens.
+    # Byte tokens are in the vocabulary, but are not added tokens.
     data = json.loads(t.to_str())
     data["added_tokens"] = data["added_tokens"][:3]
     t = Tokenizer.from_str(json.dumps(data))
@@ -109,7 +109,7 @@ def unigram(text, normalizer, pre, byte_fallback=False, specials=("<pad>", "</s>
 
 
 def charsmap(text, rules):
-    """SentencePiece's table of rewriting rules of that name (nfkc, nmt_nfkc, nmt_nfkc_cf), as its trainer writes it."""
+    """Returns SentencePiece's table of rewriting rules (nfkc, nmt_nfkc, nmt_nfkc_cf), as its trainer writes it."""
     out = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(text.splitlines()[:300]), model_writer=out, vocab_size=120,
                                              normalization_rule_name=rules, hard_vocab_limit=False, minloglevel=2)
@@ -169,12 +169,12 @@ def check_family(program, name, reference, texts, folder):
         theirs = [e.ids for e in reference.encode_batch(some, add_special_tokens=False)]
         wrong += compare("encode", some, theirs, run(program, path, "encode", some))
         tokens += sum(map(len, theirs))
-        if name in EXACT_TEXT:  # no normalizer: the text comes back
+        if name in EXACT_TEXT:  # no normalizer: decoding returns the text
             plain = [(ids, text) for ids, text in zip(theirs, some) if not any(special in text for special in specials)]
             wrong += compare("round trip", [i for i, _ in plain], [t for _, t in plain],
                              run(program, path, "decode", [i for i, _ in plain]))
         elif begin == 0:
-            # Bytes that are not UTF-8 decode to U+FFFD in a number that is up to the decoder: such texts are left out.
+            # If bytes are not UTF-8, the number of U+FFFD depends on the decoder. Skip such texts.
             decoded = [(ids, reference.decode(ids)) for ids in theirs]
             decoded = [(ids, text) for ids, text in decoded if "\ufffd" not in text]
             wrong += compare("decode", [i for i, _ in decoded], [t for _, t in decoded],
@@ -187,7 +187,7 @@ def check_family(program, name, reference, texts, folder):
 
 
 def check_trainer(program, shared, folder):
-    """Our trainer learns what theirs learns, and they read what we write."""
+    """Our trainer learns the same as Hugging Face's, and Hugging Face reads what we write."""
     text, path = training_text(shared), os.path.join(folder, "text.txt")
     open(path, "w", encoding="utf-8", newline="").write(text)
     ours_text = subprocess.run([program, "2000", "train", path], capture_output=True, text=True, check=True).stdout

@@ -19,7 +19,7 @@ std::string piece(const std::string& text, float score) {
   return bytes + text;
 }
 
-// <unk>, <s>, </s>, 256 bytes, then words.
+// Returns a file with <unk>, <s>, </s>, 256 bytes, then words.
 std::string small_file() {
   std::string bytes("\7\0\0\0", 4);
   bytes += piece("<unk>", 0) + piece("\n<s>\n", 0) + piece("\n</s>\n", 0);

@@ -1,4 +1,4 @@
-"""Our token shards against Megatron's own reader and builder, both ways.  megatron_agreement.py SHARD_MAIN
+"""Compares our token shards with Megatron's own reader and builder, in both directions.  megatron_agreement.py SHARD_MAIN
 
 shard_main (tests/text/tools) reads and writes shards with Megalith's classes, as JSON."""
 
@@ -15,7 +15,7 @@ SKIPPED = 77  # ctest's SKIP_RETURN_CODE
 
 
 def indexed_dataset():
-    """Megatron's module alone: the package's own start would load its models and optimizers."""
+    """Imports only this module of Megatron. Importing the package would load its models and optimizers."""
     found = importlib.util.find_spec("megatron")
     if found is None:
         print("skipped: the package megatron-core is not installed")
@@ -42,7 +42,7 @@ def ours(*arguments, given=None, code=0):
 
 
 def some_documents(chance, vocab, many):
-    """Lists of sequences, with empty documents and empty sequences among them."""
+    """Returns lists of sequences; some documents and sequences are empty."""
     documents = []
     for _ in range(many):
         sequences = []
@@ -82,7 +82,7 @@ def we_read_what_they_write(megatron, folder, chance):
                 [[]],
                 [[1]],
                 [],
-            ]  # the last has no sequence at all
+            ]  # the last document has no sequence
             prefix = folder / f"theirs_{dtype.__name__}_{multimodal}"
             builder = megatron.IndexedDatasetBuilder(f"{prefix}.bin", dtype=dtype, multimodal=multimodal)
             for number, sequences in enumerate(documents):
@@ -100,7 +100,7 @@ def we_read_what_they_write(megatron, folder, chance):
 
 
 def merged_by_them_is_read(megatron, folder, chance):
-    """Megatron's tools merge shards; what they make of ours is what we read."""
+    """Merges our shards with Megatron's tool, and checks that we read the result."""
     import numpy
 
     parts = [[joined(d) for d in some_documents(chance, 65499, 10)] for _ in range(3)]

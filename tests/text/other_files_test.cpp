@@ -1,5 +1,5 @@
-// Rank files of tiktoken's, GPT-2's pair of files, and how wrong files are told. Ids on real ones are held to
-// the libraries' in file_agreement.py.
+// Tests rank files of tiktoken, GPT-2's pair of files, and messages about wrong files. file_agreement.py compares ids
+// of real files with the libraries.
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -28,7 +28,7 @@ TEST(Tiktoken, LowerRanksJoinFirstAndAWholeWordIsItsToken) {
       load_tokenizer(folder.write("small.cl100k.tiktoken", ranks_with({"bc", "ab", "abc", "xyz"})));
   EXPECT_EQ(tokenizer->encode("abcabc"), (Ids{258, 258}));
   EXPECT_EQ(tokenizer->encode("aab"), (Ids{'a', 257}));
-  EXPECT_EQ(tokenizer->encode("xyz"), (Ids{259}));  // though nothing joins into it
+  EXPECT_EQ(tokenizer->encode("xyz"), (Ids{259}));  // even though no merge gives this token
   EXPECT_EQ(tokenizer->encode("a<|endoftext|>"), (Ids{'a', 260}));
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("abc \xFF xyz")), "abc \xFF xyz");
   auto again = parse_tokenizer_json(tokenizer->files().front().second, "tokenizer.json");
@@ -95,7 +95,7 @@ TEST(Unigram, TheBestSumWinsAndUnknownNeighboursAreOneToken) {
 
 TEST(Unigram, ALongWordTakesTimeThatGrowsWithItsLength) {
   auto tokenizer = unigram(R"([["<unk>", 0], ["a", -1], ["aa", -1.5], ["aaaa", -2]])", "0");
-  EXPECT_EQ(tokenizer->encode(std::string(4 << 20, 'a')).size(), 1u << 20);  // never ends if it is quadratic
+  EXPECT_EQ(tokenizer->encode(std::string(4 << 20, 'a')).size(), 1u << 20);  // does not finish if the time is quadratic
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// SentencePiece files made by hand; ids on real ones are held to the library's in file_agreement.py.
+// Tests SentencePiece files made by hand. file_agreement.py compares ids of real files with the library.
 #include <cstring>
 
 #include "text/base64.h"
@@ -29,7 +29,7 @@ std::string piece(const std::string& text, float score, uint64_t type = 1) {
 }
 
 const std::string kControls = piece("<unk>", 0, 2) + piece("<s>", 0, 3) + piece("</s>", 0, 3);
-// Unigram: "ab" is worth more than "a" and "b".
+// Unigram: "ab" has a higher score than "a" plus "b".
 const std::string kUnigram = kControls + piece("\u2581", -2) + piece("a", -3) + piece("b", -3) +
                              piece("ab", -4) + piece("\u2581a", -4) + bytes(2, number(3, 1));
 
@@ -41,9 +41,9 @@ std::unique_ptr<Tokenizer> load(const std::string& model) {
 TEST(SentencePiece, TheBestCutIsTakenAndUnknownCharactersAreOneToken) {
   auto tokenizer = load(kUnigram);
   EXPECT_EQ(tokenizer->encode("ab"), (Ids{3, 6}));       // -6: better than "▁a" + "b" at -7
-  EXPECT_EQ(tokenizer->encode("  a  a "), (Ids{7, 7}));  // spaces are trimmed, runs are one
+  EXPECT_EQ(tokenizer->encode("  a  a "), (Ids{7, 7}));  // spaces at the ends are removed, runs become one space
   EXPECT_EQ(tokenizer->encode("axyb"), (Ids{7, 0, 5}));
-  EXPECT_EQ(tokenizer->encode("</s>"), (Ids{3, 0}));  // control pieces in the text are text
+  EXPECT_EQ(tokenizer->encode("</s>"), (Ids{3, 0}));  // control pieces written in the text are plain text
   EXPECT_EQ(tokenizer->encode("").size() + tokenizer->encode("   ").size(), 0u);
   EXPECT_EQ(tokenizer->decode(Ids{1, 7, 5, 3, 6, 0, 2}), "ab ab \u2047 ");
   EXPECT_EQ(tokenizer->begin_token(), 1);
@@ -73,7 +73,7 @@ TEST(SentencePiece, ADocumentInPartsGivesTheIdsOfTheWhole) {
 }
 
 TEST(SentencePiece, EqualScoresJoinFromTheLeft) {
-  // "aaa" can be made of "aa" + "a" or of "a" + "aa": whichever stands first.
+  // "aaa" can be made of "aa" + "a" or of "a" + "aa": the leftmost pair joins first.
   auto tokenizer = load(kControls + piece("\u2581", -9) + piece("a", -9) + piece("aa", -1) +
                         piece("aaa", -2) + bytes(2, number(3, 2)));
   EXPECT_EQ(tokenizer->encode("aaaaa"), (Ids{3, 5, 6}));
@@ -92,7 +92,7 @@ TEST(SentencePiece, WhatIsTornForeignOrOfAnotherKindIsRefused) {
   for (size_t size = 0; size < kUnigram.size(); size++) {
     try {
       load(kUnigram.substr(0, size));
-    } catch (const UserError&) {  // a file cut between two pieces is a smaller file
+    } catch (const UserError&) {  // a file that is cut between two pieces is a valid smaller file
     }
   }
   EXPECT_SAYS(user_error([&] { load(kUnigram.substr(0, kUnigram.size() - 1)); }), "torn");
@@ -105,7 +105,7 @@ TEST(SentencePiece, WhatIsTornForeignOrOfAnotherKindIsRefused) {
   EXPECT_SAYS(user_error([&] { load(kUnigram + bytes(2, number(35, 1))); }), "<0x00>");
 }
 
-// Any rewriting table, however wrong, is walked within its bounds.
+// A damaged rewriting table must never be read out of bounds.
 TEST(SentencePiece, RandomRewritingTablesNeverCrash) {
   std::mt19937_64 random(5);
   for (int i = 0; i < 300; i++) {

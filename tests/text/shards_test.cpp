@@ -24,7 +24,7 @@ std::vector<Ids> some_documents(int64_t vocab) {
 void write(const std::filesystem::path& prefix, const std::vector<Ids>& documents, TokenWidth width) {
   ShardWriter writer(prefix, width);
   for (const Ids& ids : documents) {
-    writer.add(std::span(ids).first(ids.size() / 2));  // a document may come in parts
+    writer.add(std::span(ids).first(ids.size() / 2));  // a document may be added in parts
     writer.add(std::span(ids).subspan(ids.size() / 2));
     writer.end_document();
   }
@@ -58,7 +58,7 @@ TEST(Shards, ADocumentComesBackFromBothWidths) {
   }
 }
 
-// Byte for byte what Megatron's documentation of the format says, written out by hand.
+// Expected bytes are written by hand, from Megatron's documentation of the format.
 TEST(Shards, TheFilesAreMegatrons) {
   Folder folder;
   write(folder / "t", {{1, 2, 513}, {7}}, TokenWidth::uint16);
@@ -128,7 +128,7 @@ TEST(Shards, WhatDoesNotFitIsRefusedWithItsReason) {
 TEST(Shards, DamagedIndexesNeverCrash) {
   Folder folder;
   write(folder / "t", {{1, 2, 3}, {}, {4, 5}}, TokenWidth::int32);
-  std::filesystem::remove(folder / "t.sums");  // would tell most of the damage before the index is used
+  std::filesystem::remove(folder / "t.sums");  // otherwise the checksums report most of the damage before the index is read
   const std::string index = read_file(folder / "t.idx");
   std::mt19937_64 random(3);
   for (int i = 0; i < 2000; i++) {
@@ -144,9 +144,9 @@ TEST(Shards, DamagedIndexesNeverCrash) {
   }
 }
 
-constexpr int64_t kBlockTokens = kSumsBlock / 2;  // of uint16
+constexpr int64_t kBlockTokens = kSumsBlock / 2;  // uint16 tokens per block
 
-// Three whole blocks and a part of one.
+// Documents that fill three blocks and a part of a fourth.
 std::vector<Ids> long_documents() {
   std::vector<Ids> documents(5);
   TokenId next = 0;
@@ -202,7 +202,7 @@ TEST(ShardSums, ADamagedIndexIsRefused) {
   write(folder / "t", long_documents(), TokenWidth::uint16);
   const size_t second_document = 34 + 5 * 12 + 8;
   std::string index = read_file(folder / "t.idx");
-  index[second_document] = 2;  // begins with the third sequence: fits the rest of the index
+  index[second_document] = 2;  // document begins with the third sequence; consistent with the rest of the index
   folder.write("t.idx", index);
   EXPECT_SAYS(damage([&] { TokenShard shard(folder / "t"); }), "t.idx: checksums: expected the bytes that t.sums was made of");
 }

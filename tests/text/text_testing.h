@@ -1,4 +1,4 @@
-// What the tests of text/ share: a folder that goes away, made-up text, the shared corpus where there is one.
+// Helpers for the tests of text/: a temporary folder, generated text, the shared corpus if it exists.
 #pragma once
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-// A file of ../shared/corpus, or an empty path.
+// Returns the path of a file of ../shared/corpus, or an empty path if it does not exist.
 inline std::filesystem::path shared_corpus(const std::string& name) {
   const char* set = std::getenv("MEGALITH_SHARED");
   std::filesystem::path root = set ? set : source_folder() / "../shared";
@@ -50,7 +50,7 @@ inline std::filesystem::path shared_corpus(const std::string& name) {
 #define SKIP_WITHOUT_SHARED(name) \
   if (shared_corpus(name).empty()) GTEST_SKIP() << "../shared/corpus/" << name << " is not there"
 
-// Words with a long tail, punctuation, numbers, accents, lines and paragraphs.
+// Generates words with a long-tailed distribution, punctuation, numbers, accents, lines and paragraphs.
 inline std::string made_up_text(size_t words, uint64_t seed = 1) {
   std::mt19937_64 random(seed);
   auto below = [&](uint64_t n) { return random() % n; };
@@ -85,7 +85,7 @@ inline std::string made_up_text(size_t words, uint64_t seed = 1) {
   return text;
 }
 
-// Strings made to break tokenizers; valid UTF-8 unless asked otherwise.
+// Generates strings that are hard for tokenizers; valid UTF-8 unless `invalid_bytes` is true.
 inline std::string hostile_string(std::mt19937_64& random, bool invalid_bytes = false) {
   static const std::vector<std::string> kPieces = {" ",
                                                    "  ",
@@ -142,7 +142,7 @@ inline const Tokenizer& small_tokenizer() {
   return *tokenizer;
 }
 
-// The message of the UserError that `fn` must throw.
+// Returns the message of the UserError that `fn` must throw.
 inline std::string user_error(const std::function<void()>& fn) {
   try {
     fn();

@@ -49,7 +49,7 @@ TEST(Tokenize, ShardsHoldEachDocumentAndItsEnd) {
   }
 }
 
-// Files of every kind, with documents far longer and shorter than a piece.
+// Returns files of every kind, with documents much longer and much shorter than a piece.
 std::vector<std::filesystem::path> mixed_files(const Folder& folder) {
   std::string separated, lines, token;
   for (uint64_t i = 0; i < 60; i++) {
@@ -57,7 +57,7 @@ std::vector<std::filesystem::path> mixed_files(const Folder& folder) {
     separated += text + "\n***\n";
     lines += print_json(nlohmann::json{{"text", text}}) + "\n";
   }
-  std::string no_place;  // to cut at
+  std::string no_place;  // text without a safe place to cut
   while (no_place.size() < 70000) no_place += "\u65e5\u672c\u8a9e";
   return {folder.write("a.txt", separated), folder.write("b.jsonl", lines),
           folder.write("c.txt", "\xEF\xBB\xBF" + made_up_text(5000, 99)), folder.write("d.txt", no_place),
@@ -117,7 +117,7 @@ TEST(Tokenize, AKilledProcessLosesNoMoreThanItsLastMoments) {
   CorpusOptions options;
   options.separator = "***";
   options.piece_bytes = 2000;
-  small_tokenizer();  // trained before any process is made
+  small_tokenizer();  // trains the tokenizer before the test forks processes
   tokenize_corpus(files, options, small_tokenizer(), folder / "whole");
   for (int round = 0; round < 8; round++) {
     pid_t child = ::fork();

@@ -40,12 +40,12 @@ TEST(Tokenizer, Gpt2GivesTheKnownIds) {
   EXPECT_TRUE(tokenizer->starts_word(995) && !tokenizer->starts_word(15496));
 }
 
-// The counts that nanoGPT's README publishes for data/shakespeare.
+// Expects the counts that nanoGPT's README gives for data/shakespeare.
 TEST(Tokenizer, Gpt2GivesTheKnownCountsOnTinyShakespeare) {
   SKIP_WITHOUT_SHARED("gpt2_tokenizer.json");
   SKIP_WITHOUT_SHARED("tinyshakespeare.txt");
   auto tokenizer = load_tokenizer(shared_corpus("gpt2_tokenizer.json"));
-  std::string text = read_file(shared_corpus("tinyshakespeare.txt"));  // ASCII: characters are bytes
+  std::string text = read_file(shared_corpus("tinyshakespeare.txt"));  // ASCII: one byte per character
   size_t cut = static_cast<size_t>(static_cast<double>(text.size()) * 0.9);
   auto train = tokenizer->encode(text.substr(0, cut)), valid = tokenizer->encode(text.substr(cut));
   EXPECT_EQ(train.size(), 301966u);
@@ -94,7 +94,7 @@ TEST(Tokenizer, TheEarlierMergeWinsAndUnknownCharactersAreMarked) {
   EXPECT_EQ(with_model(whole)->encode("abc"), (Ids{5})) << "the word is a token";
 }
 
-// Joins the pair of lowest rank, leftmost first, by the definition.
+// BPE by definition: joins the pair with the lowest rank, leftmost first.
 Ids naive_bpe(const json& model, const std::string& text) {
   std::vector<std::string> symbols;
   for (char c : text) symbols.emplace_back(1, c);
@@ -193,7 +193,7 @@ TEST(Tokenizer, AFileThatIsNoTokenizerIsRefused) {
               "regular expression");
 }
 
-// Parts are read by functions that call themselves.
+// Recursive functions read nested parts, so the depth must be limited.
 TEST(Tokenizer, PartsInsideEachOtherAreLimited) {
   for (const auto& [part, list] : {std::pair("pre_tokenizer", "pretokenizers"), std::pair("normalizer", "normalizers"),
                                    std::pair("decoder", "decoders"), std::pair("post_processor", "processors")}) {

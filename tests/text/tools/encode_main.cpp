@@ -1,10 +1,11 @@
-// For comparisons with other tokenizers: reads JSON strings, a line each, from standard input and writes for
-// each the ids that Megalith gives, as a JSON list. With a second argument "decode": lists of ids in, JSON
-// strings out; with "file": the tokenizer.json that a checkpoint carries, as a JSON string.
+// For comparisons with other tokenizers. Reads JSON strings from standard input, one per line. For each, writes the
+// ids that Megalith gives, as a JSON list. With "decode", reads lists of ids and writes JSON strings. With "file",
+// writes the tokenizer.json that a checkpoint contains, as a JSON string.
 //   encode_main TOKENIZER [encode | encode_special | decode | file | train] ...
-//   encode_main TOKENIZER tokenize PREFIX FILE... writes shards on two threads; out come seconds, bytes and
-//   tokens. encode_main VOCAB train FILE... writes the tokenizer.json of a byte-level BPE trained on the
-//   files.
+//   encode_main TOKENIZER tokenize PREFIX FILE...
+//     writes shards on two threads; prints seconds, bytes and tokens
+//   encode_main VOCAB train FILE...
+//     writes the tokenizer.json of a byte-level BPE trained on the files
 #include <chrono>
 #include <cstdio>
 #include <iostream>
