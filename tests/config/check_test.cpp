@@ -86,8 +86,7 @@ TEST(Check, ATokenizerToTrainFitsTheVocabulary) {
   EXPECT_EQ(complaint([&] { check_for_training(parse(text, {"model.vocab=auto"})); }), "no error");
 }
 
-// A run's own config.yaml has the size that the tokenizer came out with, beside the larger one that was asked
-// for.
+// The config.yaml of a run has the actual size of the tokenizer, and also the larger size that the user asked for.
 TEST(Check, ATokenizerThatCameOutSmallerIsNoMistakeOfTheSavedConfig) {
   EXPECT_EQ(mistake(kModel, {"model.vocab=260", "data.tokenizer={train: bpe, vocab: 300}"}), "no error");
 }
@@ -97,7 +96,7 @@ TEST(Check, NothingWrittenIsIgnored) {
             "run.yaml:2: train.momentum: expected 0.9 unless train.optimizer is sgd, got 0.8; "
             "remove momentum or make it so that train.optimizer is sgd");
   EXPECT_EQ(mistake(kModel + "train: {momentum: 0.8, optimizer: sgd}"), "no error");
-  EXPECT_EQ(mistake(kModel + "train: {momentum: 0.9}"), "no error");  // says what holds anyway
+  EXPECT_EQ(mistake(kModel + "train: {momentum: 0.9}"), "no error");  // the default value is accepted
   for (std::string text :
        {"objective.mask_fraction=0.2", "train.sample_prompt=Once", "parallel.schedule=gpipe"})
     EXPECT_NE(mistake(kModel, {text}).find(" unless "), std::string::npos) << text;

@@ -1,4 +1,4 @@
-// What a piece of code complains about, as text to compare.
+// Returns the error message of a piece of code as text, for comparisons.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace megalith {
 
-// The message of the UserError that `code` throws; "no error" when it throws none. Anything else escapes and
-// fails.
+// Returns the message of the UserError that `code` throws, or "no error" if it throws nothing. Other exceptions pass
+// through and fail the test.
 template <class Code>
 std::string complaint(Code code) {
   try {

@@ -61,7 +61,7 @@ Config parse_translated(const FromDeepSpeed& ours) {
 const std::string kMetrics = "data_efficiency.data_sampling.curriculum_learning.curriculum_metrics";
 const std::string kDropping = "data_efficiency.data_routing.random_ltd";
 
-// A ds_config with one metric, of values from 1 to 9 unless `settings` say otherwise.
+// Returns a ds_config with one metric. Its values go from 1 to 9 unless `settings` changes them.
 Json metric(const std::string& name, const Json& settings = Json::object()) {
   Json tree = Json::parse(R"({"difficulty_type": "value", "clustering_type": "schedule_based", "min_difficulty": 1,
     "max_difficulty": 9, "schedule_type": "fixed_linear",
@@ -75,7 +75,7 @@ Json metric(const std::string& name, const Json& settings = Json::object()) {
   return root;
 }
 
-// kWhole with other settings of random_ltd.
+// Returns kWhole with other settings of random_ltd.
 Json dropping(const Json& settings) {
   Json root = Json::parse(kWhole);
   root["data_efficiency"]["data_routing"]["random_ltd"].merge_patch(settings);
@@ -100,7 +100,7 @@ TEST(FromDeepSpeed, TranslatesTheWholeTreeAndSaysWhatItChanged) {
                            "file: is /d/voc_index_to_metric, and /d/voc_index_to_sample is read beside it, not "
                            "/d/voc_index_to_sample_percentile_merged"})
     EXPECT_TRUE(notes_say(ours, part)) << part;
-  // It is what a run takes.
+  // A run accepts the result.
   const Config config = parse_config("model: {arch: gpt2, layers: 4, hidden: 8, heads: 2}\n" + ours.yaml, "run.yaml", "run");
   EXPECT_EQ(config.run.seed, 7u);
   ASSERT_EQ(config.curriculum.size(), 2u);
@@ -117,7 +117,7 @@ TEST(FromDeepSpeed, TakesTheOlderFormAndWhatIsOff) {
   EXPECT_EQ(from_deepspeed(R"({"data_efficiency": {"enabled": false}})", "ds.json").yaml, "");
 }
 
-// Step n of theirs is our n - 1; a table says so, and needs no note.
+// DeepSpeed's step n is our step n - 1. The translated table includes this, so it needs no note.
 TEST(FromDeepSpeed, TablesBeginWhereTheirsDo) {
   auto of = [](const Json& difficulty, const Json& max_step) {
     const Json table = {{"difficulty", difficulty}, {"max_step", max_step}};
@@ -147,7 +147,7 @@ TEST(FromDeepSpeed, ClustersFilterAndASingleOneChangesTheLength) {
     for (const char* type : {"schedule_based", "other"})
       EXPECT_EQ(entry(name, {{"clustering_type", type}}), is(name, CurriculumApply::filter)) << type;
   EXPECT_EQ(entry("vocabularyrarity", Json::object()), is("rarity", CurriculumApply::filter));
-  // DeepSpeed wants the type; without it, files to filter by decide.
+  // DeepSpeed requires clustering_type. Without it, we filter if the metric has files.
   EXPECT_EQ(entry("seqlen", {{"clustering_type", nullptr}}), is("length", CurriculumApply::truncate));
   EXPECT_EQ(entry("seqlen", {{"clustering_type", nullptr}, {"index_to_metric_path", "s_index_to_metric"}}),
             is("seqlen", CurriculumApply::filter));
@@ -166,7 +166,7 @@ TEST(FromDeepSpeed, AFilterSaysWhichFileItReadsOrThatItNeedsOne) {
                                                        {"index_to_sample_path", "a/age_index_to_sample"}}));
   EXPECT_EQ(parse_translated(named).curriculum.at(0).file, "a/age_index_to_metric");
   EXPECT_TRUE(notes_say(named, "age.index_to_metric_path: file: is a/age_index_to_metric, and a/age_index_to_sample is"));
-  // For percentiles DeepSpeed reads only the samples in their order.
+  // For percentiles, DeepSpeed reads only the sorted samples.
   const Json merged = {{"index_to_sample_path", "a/age_index_to_sample_percentile_merged"}};
   const FromDeepSpeed samples = translate(metric("age", merged));
   EXPECT_EQ(parse_translated(samples).curriculum.at(0).file, "a/age_index_to_metric");
@@ -195,7 +195,7 @@ TEST(FromDeepSpeed, RefusesByName) {
             "ds.json: curriculum_learning.schedule_config.difficulty_step: expected a whole number from 1 to 1B, got \"x\"");
 }
 
-// What our own parser would refuse, in DeepSpeed's words.
+// Schedules that our parser would refuse. Errors name DeepSpeed's keys.
 TEST(FromDeepSpeed, RefusesSchedulesThatAreNone) {
   auto of_metric = [](const Json& settings) { return said(metric("age", settings)); };
   auto is = [](const std::string& key, const std::string& rest) {
@@ -249,7 +249,7 @@ TEST(FromDeepSpeed, RefusesSchedulesThatAreNone) {
 }
 
 TEST(FromDeepSpeed, WhatOurParserDoesNotTakeIsNotReturned) {
-  Json::array_t difficulty{1}, max_step;  // more text than a run's file may have
+  Json::array_t difficulty{1}, max_step;  // the result is longer than a YAML file may be
   for (int i = 0; i < 100000; i++) {
     difficulty.push_back(9);
     max_step.push_back(i);
@@ -291,7 +291,7 @@ TEST(FromDeepSpeed, LayerTokensAreTokensTimesLayers) {
   EXPECT_TRUE(notes_say(unknown, "layer_tokens: not translated, as total_layer_num is missing: give train.tokens: 100"));
 }
 
-// Every place in a tree, objects and lists included.
+// Visits every place in a tree, including objects and lists.
 void each_place(const Json& tree, const Json::json_pointer& at,
                 const std::function<void(const Json::json_pointer&)>& visit) {
   visit(at);
@@ -301,7 +301,7 @@ void each_place(const Json& tree, const Json::json_pointer& at,
     for (size_t i = 0; i < tree.size(); i++) each_place(tree[i], at / i, visit);
 }
 
-// "a.b[2]" of /a/b/2.
+// Returns "a.b[2]" for /a/b/2.
 std::string path_of(const Json& tree, const Json::json_pointer& at) {
   if (at.empty()) return "";
   const std::string above = path_of(tree, at.parent_pointer());
@@ -321,7 +321,7 @@ TEST(FromDeepSpeed, NamesUnknownKeysAtEveryLevel) {
       EXPECT_TRUE(notes_say(translate(changed), path + ".surprise: unknown here")) << path;
     });
   }
-  // A note is a line of comment before the YAML, whatever the file says.
+  // A note must stay one comment line before the YAML, even if keys contain line feeds.
   const FromDeepSpeed odd = from_deepspeed(R"({"data_efficiency": {"enabled": true, "a\nb": 1}, "c\nd": 2})", "ds.json");
   for (const std::string& note : odd.notes) EXPECT_EQ(note.find('\n'), std::string::npos) << note;
 }
@@ -377,7 +377,7 @@ TEST(FromDeepSpeed, KeptTokensMayStayTheSameWhereSequencesAreLonger) {
   const FromDeepSpeed ours = from_deepspeed(print_json(root), "ds.json");
   EXPECT_NE(ours.yaml.find("token_dropping: {from: 256, to: 256,"), std::string::npos) << ours.yaml;
   EXPECT_TRUE(notes_say(ours, "data.sequence must be 257 or more"));
-  // Where the curriculum's longest sequences have no more, nothing would ever be dropped.
+  // No token is dropped if the longest sequences of the curriculum are not longer than the kept tokens.
   const FromDeepSpeed none = from_deepspeed(print_json(dropping(constant)), "ds.json");
   EXPECT_EQ(none.yaml.find("token_dropping"), std::string::npos) << none.yaml;
   EXPECT_TRUE(notes_say(none, "256 tokens or more are kept, and no sequence has more than 256"));

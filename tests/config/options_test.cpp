@@ -20,7 +20,7 @@
 namespace megalith {
 namespace {
 
-// A generated page must be what the table gives now; MEGALITH_REGENERATE=1 writes it.
+// Checks that a generated page is up to date. MEGALITH_REGENERATE=1 writes the page.
 void expect_current(const std::string& file, const std::string& content) {
   std::filesystem::path path = source_folder() / "docs/reference" / file;
   if (std::getenv("MEGALITH_REGENERATE")) write_file_atomically(path.lexically_normal(), content);
@@ -48,7 +48,7 @@ TEST(Options, DefaultsInTheTableAreTheDefaultsInTheCode) {
   Config defaults;
   for (const Option& option : options()) {
     Config scratch;
-    bool is_value = false;  // some defaults are formulas or words for "none"
+    bool is_value = false;  // some defaults are formulas, or words that mean "none"
     try {
       is_value = option.set(scratch, parse_yaml(option.default_text, "default", false));
     } catch (const UserError&) {
@@ -61,7 +61,8 @@ TEST(Options, DefaultsInTheTableAreTheDefaultsInTheCode) {
   }
 }
 
-// What a default text says for a family: "the preset's, else gpt2: 1024, bert: 512", "bert: 2, else 0", "1e-5; bert: 1e-12".
+// Returns the default of a family from a default text: "the preset's, else gpt2: 1024, bert: 512", "bert: 2, else 0",
+// "1e-5; bert: 1e-12".
 std::string default_for(std::string_view text, const Family& family) {
   std::string general;
   for (size_t at = 0; at < text.size();) {

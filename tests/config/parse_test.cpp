@@ -117,7 +117,7 @@ TEST(Parse, TokensBecomeStepsRoundedUp) {
             8000);
 }
 
-// What is counted, tokens times layers, must fit 63 bits.
+// Tokens times layers must fit into 63 bits.
 TEST(Parse, RunsThatCannotBeCountedAreRefused) {
   EXPECT_NE(complaint([&] { parse(kModel + "train: {steps: 9000000000000000000}"); }).find("train.steps: expected at most"),
             std::string::npos);
@@ -168,7 +168,7 @@ TEST(Parse, TakingBackAKeyLeavesItsAlternative) {
   EXPECT_EQ(parse(kModel + "train: {steps: 7}", {"train.tokens="}).train.steps, 7);
 }
 
-// A small, repeatable share of what fuzz/config_fuzz.cpp does for longer.
+// A short, reproducible version of fuzz/config_fuzz.cpp.
 TEST(Parse, MutatedTextGivesAConfigOrAUserError) {
   const std::string valid =
       "model:\n  preset: gpt2-124m\n  dropout: {residual: 0.1}\ndata:\n  train:\n    - a.txt\n    - "
@@ -191,7 +191,7 @@ TEST(Parse, MutatedTextGivesAConfigOrAUserError) {
     }
     accepted += mistake(text) == "no error";
   }
-  EXPECT_GT(accepted, 30);  // otherwise nothing but the scanner is tried
+  EXPECT_GT(accepted, 30);  // otherwise we test only the YAML scanner
   EXPECT_LT(accepted, 1450);
 }
 

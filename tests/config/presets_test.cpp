@@ -26,8 +26,8 @@ ModelShape odd(const Family* family, int64_t hidden, int64_t heads, int64_t kv_h
 
 }  // namespace
 
-// Counted by transformers 5.22: sum of numel() over parameters() of GPT2LMHeadModel, LlamaForCausalLM,
-// MistralForCausalLM, Qwen2ForCausalLM and BertForMaskedLM with the same numbers in their configurations.
+// Counted by transformers 5.22 as the sum of numel() over parameters(), with the same sizes in the configuration.
+// Classes: GPT2LMHeadModel, LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM and BertForMaskedLM.
 TEST(Presets, ParametersAreCountedAsHuggingFaceDoes) {
   const std::map<std::string_view, int64_t> counted{
       {"gpt2-124m", 124439808},  {"gpt2-355m", 354823168},  {"gpt2-774m", 774030080},
@@ -74,7 +74,7 @@ TEST(Presets, FieldsOverrideAPresetAndDefaultsFollow) {
   EXPECT_EQ(config.model.shape.kv_heads, 4);
   EXPECT_EQ(config.model.shape.vocab, 1000);
   EXPECT_EQ(config.model.shape.context, 1024);
-  EXPECT_EQ(parse("model: {preset: llama-7b, hidden: 2048}").model.shape.ffn, 11008);  // the preset's own
+  EXPECT_EQ(parse("model: {preset: llama-7b, hidden: 2048}").model.shape.ffn, 11008);  // of the preset
 }
 
 TEST(Presets, UnknownOnesNameTheNearest) {
@@ -89,7 +89,7 @@ TEST(Presets, ArchitecturesHaveTheirDefaults) {
   EXPECT_EQ(llama.model.shape.kv_heads, 5);
   EXPECT_FALSE(llama.model.shape.tied);
   EXPECT_EQ(llama.model.shape.rope_theta, 10000);
-  EXPECT_EQ(llama.model.shape.vocab, 0);  // the tokenizer's
+  EXPECT_EQ(llama.model.shape.vocab, 0);  // 0: follows from the tokenizer
   Config gpt2 = parse("model: {arch: gpt2, layers: 1, hidden: 100, heads: 5}");
   EXPECT_EQ(gpt2.model.shape.ffn, 400);
   EXPECT_TRUE(gpt2.model.shape.tied);

@@ -15,7 +15,7 @@ std::string written_value(const std::string& yaml, const std::string& line) {
   return yaml.find("\n" + line + "\n") != std::string::npos ? line : yaml;
 }
 
-// Draws valid settings; every call of pick() takes the next number of the stream.
+// Generates random valid settings. Each call of pick() takes the next random number.
 class Generator {
  public:
   explicit Generator(uint64_t item) : random_(11, RandomUse::test, item) {}
@@ -70,7 +70,7 @@ TEST(Resolved, AnyConfigReadsBackEqual) {
     try {
       config = parse("", overrides);
     } catch (const UserError&) {
-      continue;  // settings that do not go together; enough must
+      continue;  // settings that contradict each other; the test checks that enough are valid
     }
     parsed++;
     std::string yaml = to_yaml(config);
@@ -154,8 +154,8 @@ TEST(Resolved, DecisionsOfTheFirstRunAreKept) {
   Config now = keep_decisions(saved, parse(kModel, {"train.threads=1"}));
   EXPECT_EQ(now.train.micro_batch, 4);
   EXPECT_EQ(now.model.shape.vocab, 4096);
-  EXPECT_EQ(now.train.threads, 1);          // said now, so it stays to be compared
-  EXPECT_EQ(now.memory.ram, std::nullopt);  // free to change
+  EXPECT_EQ(now.train.threads, 1);          // written in the new config, so it stays and is compared later
+  EXPECT_EQ(now.memory.ram, std::nullopt);  // may change on resume
 }
 
 }  // namespace megalith

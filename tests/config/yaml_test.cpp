@@ -20,7 +20,7 @@ TEST(Yaml, TreeKeepsOrderTextAndLines) {
   ASSERT_EQ(tree.entries.size(), 3u);
   EXPECT_EQ(tree.entries[0].first, "b");
   EXPECT_EQ(tree.entries[0].second.text, "1");
-  EXPECT_EQ(tree.entries[1].second.where, "f.yaml:2");  // the key's line, not the first item's
+  EXPECT_EQ(tree.entries[1].second.where, "f.yaml:2");  // line of the key, not of the first item
   EXPECT_EQ(tree.entries[1].second.items[0].where, "f.yaml:3");
   EXPECT_EQ(tree.entries[1].second.items[1].entries[0].second.text, "q d");
   EXPECT_EQ(tree.entries[2].second.kind, Yaml::Kind::null);
@@ -99,7 +99,7 @@ TEST(Yaml, QuotedTextReadsBackEqual) {
                                  "\x01\x7f",
                                  "\xef\xbb\xbfx"};
   Philox random(1, RandomUse::test, 0);
-  for (uint64_t i = 0; i < 500; i++) {  // any ASCII, controls included
+  for (uint64_t i = 0; i < 500; i++) {  // any ASCII, including control characters
     std::string text;
     for (uint64_t j = 0; j < i % 12; j++) text += static_cast<char>(random.below(i * 16 + j, 128));
     texts.push_back(text);
