@@ -33,11 +33,11 @@ namespace megalith::launch {
 namespace {
 
 constexpr int kListen_ms = 100;
-constexpr double kLongestLook_s = 1;   // counted between two looks: more means that we were suspended
-constexpr double kTrouble_s = 4;       // for mpirun to end a run in which a rank died
-constexpr double kHostSilence_s = 4;   // of another host
-constexpr double kSettle_s = 1;        // for the monitors' last words
-constexpr double kPatience_s = 3;      // for mpirun to end the ranks
+constexpr double kLongestLook_s = 1;   // counted between two checks at most; a longer gap means that we were suspended
+constexpr double kTrouble_s = 4;       // time that mpirun gets to end a run in which a rank died
+constexpr double kHostSilence_s = 4;   // a host that is silent for longer is lost
+constexpr double kSettle_s = 1;        // time that the monitors get for their last messages
+constexpr double kPatience_s = 3;      // time that mpirun gets to end the ranks
 
 std::string terminal() {
   const char* name = ::isatty(STDERR_FILENO) ? ::ttyname(STDERR_FILENO) : nullptr;
@@ -64,7 +64,7 @@ Attempt::Attempt(AttemptSettings settings, StopRequests& requests)
 
 Attempt::~Attempt() {
   end(0);
-  hosts_.clear();  // the monitors clear up
+  hosts_.clear();  // closes the connections; the monitors then kill what is left
   if (monitor_ > 0) ::waitpid(monitor_, nullptr, 0);
   kill_descendants();
   if (words_fd_ >= 0) ::close(words_fd_);
@@ -75,7 +75,7 @@ void Attempt::start() {
   std::optional<Network> network;
   if (settings_.several_hosts)
     network = choose_network(settings_.interface, own_addresses(), routes_to(names_of_hosts(settings_.hosts)));
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what loses its parent below us stays below us
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans among our descendants become our children
   folder_.emplace(run_);
   int pair[2], words[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0 || ::pipe2(words, O_CLOEXEC) != 0)
@@ -135,7 +135,8 @@ void Attempt::wait_and_listen() {
   for (Host& host : hosts_) hear(host);
 }
 
-// What the ranks said goes on to stderr (rank 0's, mostly; the others have logs), mpirun's own words to a file.
+// Copies the output of ranks to stderr (mostly rank 0's, as the others have log files). Appends mpirun's own messages to
+// log-mpirun.txt.
 void Attempt::keep_words() {
   char buffer[16384];
   const size_t own_before = says_.own().size();
@@ -176,7 +177,7 @@ void Attempt::pass_signals_on() {
     log::info("interrupted by {}: stopping after this step and saving; once more stops at once",
               signal_name(requests_.first()));
     for (Host& host : hosts_) host.line.send({{"signal", SIGTERM}});
-    // Nobody is there yet who could save.
+    // Not all ranks have started, so they cannot save.
     if (const auto all = ranks(); static_cast<int>(all.size()) < settings_.ranks) end(kPatience_s);
   }
   if (count > 1) end(0);
@@ -199,7 +200,7 @@ void Attempt::judge(double passed_s) {
     if (host.away) host.line.send(nlohmann::json::object());
     const bool over = std::all_of(host.ranks.begin(), host.ranks.end(), [](const RankView& r) { return r.ended(); });
     if (host.line.open() && host.silent_s < kHostSilence_s) continue;
-    if (host.away && over && !host.ranks.empty()) continue;  // it has left in peace
+    if (host.away && over && !host.ranks.empty()) continue;  // all its ranks have ended: an orderly end
     lost_host_ = host.name;
     log::error("host {} has not answered for {:.0f} s: its link is cut or it is down\n{}", host.name, kHostSilence_s,
                rank_table(all));
@@ -209,7 +210,7 @@ void Attempt::judge(double passed_s) {
   if (auto overdue = watchdog_.look(all, passed_s)) {
     hung_ = find_culprit(all).reason;
     log::error("{}\n{}{}", *overdue, rank_table(all), hung_);
-    for (Host& host : hosts_) host.line.send({{"signal", SIGKILL}});  // mpirun would wake stopped ones up first
+    for (Host& host : hosts_) host.line.send({{"signal", SIGKILL}});  // mpirun would first continue ranks that are stopped
     end(kPatience_s);
   }
 }
@@ -263,7 +264,7 @@ Outcome Attempt::outcome() {
   }
   if (!hung_.empty()) return {Kind::hung, ExitCode::fault, hung_, {}};
 
-  // The user's mistakes first, then ours, then faults: those may follow from the others.
+  // Report the user's mistakes first, then our bugs, then faults: a fault may be a consequence of the others.
   std::map<std::string, std::vector<int>> saying;
   const RankView* worst = nullptr;
   auto weight = [](const RankView& r) { return r.code == 2 ? 0 : r.code == 1 ? 1 : 2; };

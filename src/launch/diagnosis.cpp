@@ -32,7 +32,7 @@ std::set<int> peers_of(const RankView& rank) {
 
 Diagnosis one(const RankView& rank, const std::string& how) { return {{rank.rank}, place(rank) + " " + how}; }
 
-// A circle of ranks that wait for each other, from a rank that waits; empty: there is none.
+// Returns ranks that wait for each other in a cycle, or an empty list if there is no cycle.
 std::vector<int> circle(const std::map<int, std::set<int>>& edges) {
   for (const auto& [start, peers] : edges) {
     std::vector<int> path{start};
@@ -61,7 +61,8 @@ Diagnosis find_culprit(const std::vector<RankView>& ranks) {
   for (const RankView& rank : ranks)
     if (rank.ended()) return one(rank, "has left the run already");
 
-  // Working and waiting for nobody, about as long as the others wait; or in no op at all: it never came to theirs.
+  // `slowest` computes, waits for no rank, and has done so about as long as the others wait. `absent` is in no op: it
+  // has not reached the exchange of the others.
   const RankView *slowest = nullptr, *absent = nullptr;
   double slowest_s = 0, waited_s = 0;
   std::map<int, std::set<int>> edges;
@@ -79,7 +80,7 @@ Diagnosis find_culprit(const std::vector<RankView>& ranks) {
   if (absent && absent->life == Life::running)
     return one(*absent, "never came to what the others wait in, " + doing(*absent));
 
-  // All wait. A rank that is a step behind keeps the others.
+  // All ranks wait. A rank that is a step behind blocks the others.
   auto [behind, ahead] = std::minmax_element(ranks.begin(), ranks.end(),
                                              [](const RankView& a, const RankView& b) { return a.step < b.step; });
   if (behind != ranks.end() && behind->step < ahead->step) return one(*behind, "is behind the others, " + doing(*behind));

@@ -1,4 +1,4 @@
-// Who holds a run up: from what all ranks are in and whom they wait for.
+// Finds the rank that blocks a run, from the ops that all ranks are in and the ranks they wait for.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 namespace megalith::launch {
 
 struct Diagnosis {
-  std::vector<int> ranks;  // the culprits; several where they wait for each other; empty: nobody stands out
+  std::vector<int> ranks;  // the ranks at fault; several if they wait for each other; empty: no rank stands out
   std::string reason;      // "rank 1 on host a is stopped (SIGSTOP), in backward of block 2; ..."
 };
 

@@ -58,7 +58,7 @@ void Door::accept_some(double now_s) {
   }
 }
 
-// Reads no more than what a hello may have.
+// Reads at most kLongestHello bytes in total.
 Door::Verdict Door::hear(Stranger& stranger, std::vector<Guest>& guests) {
   char buffer[kLongestHello];
   const ssize_t got = ::recv(stranger.socket, buffer, kLongestHello - stranger.said.size(), 0);
@@ -67,7 +67,7 @@ Door::Verdict Door::hear(Stranger& stranger, std::vector<Guest>& guests) {
   stranger.said.append(buffer, static_cast<size_t>(got));
   const size_t end = stranger.said.find('\n');
   if (end == std::string::npos) return stranger.said.size() < kLongestHello ? Verdict::wait : Verdict::refused;
-  if (end + 1 != stranger.said.size()) return Verdict::refused;  // a monitor waits for the reply
+  if (end + 1 != stranger.said.size()) return Verdict::refused;  // a monitor sends nothing more before the reply
   const auto admitted = stranger.handshake.admit(std::string_view(stranger.said).substr(0, end));
   if (!admitted || !send_line(stranger.socket, admitted->reply)) return Verdict::refused;
   guests.push_back({admitted->host, stranger.socket});

@@ -1,5 +1,5 @@
-// Where the monitors of other hosts connect to the supervisor. A connection counts only after the handshake; until then it
-// may cost little: a short line, a few seconds, one of a few places.
+// The listening socket of the supervisor, for the monitors of other hosts. A connection counts only after the handshake.
+// Before that it may use little: one short line, a few seconds, one of 32 places.
 #pragma once
 #include <poll.h>
 
@@ -11,7 +11,7 @@
 
 namespace megalith::launch {
 
-inline constexpr size_t kMostStrangers = 32;  // connections without a proof; others wait in the kernel's queue
+inline constexpr size_t kMostStrangers = 32;  // connections without a proof; more of them wait in the kernel's queue
 
 class Door {
  public:
@@ -25,9 +25,9 @@ class Door {
 
   struct Guest {
     std::string host;
-    int socket;  // the caller's to close
+    int socket;  // the caller closes it
   };
-  std::vector<Guest> admit(double now_s);  // who has given the proof; never blocks
+  std::vector<Guest> admit(double now_s);  // returns the monitors that have given the proof; never blocks
   size_t strangers() const { return strangers_.size(); }
 
  private:

@@ -11,7 +11,7 @@
 namespace megalith::launch {
 namespace {
 
-// Slurm's "4(x2),3": the number for each node, in order, with repetitions folded.
+// Parses Slurm's "4(x2),3": the number of tasks of each node in order, where (xN) repeats a number N times.
 std::optional<int> tasks_of_node(std::string_view list, int node) {
   while (!list.empty()) {
     const std::string_view item = list.substr(0, list.find(','));
@@ -45,7 +45,7 @@ Environment environment(const std::function<const char*(const char*)>& get) {
     return found;
   };
   Environment e;
-  // A batch script has SLURM_PROCID too, but it is no step of several tasks.
+  // A batch script has SLURM_PROCID too, but is not a step of several tasks.
   const bool slurm_step = number("SLURM_STEP_ID") && number("SLURM_STEP_NUM_TASKS").value_or(1) > 1;
   const auto rank = slurm_step ? first("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
                                : first("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK");

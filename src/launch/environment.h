@@ -1,4 +1,4 @@
-// What started this process: nobody (a run of its own), our supervisor, or the user's own mpirun or srun.
+// What started this process: the user directly, our supervisor, or the user's own mpirun or srun.
 #pragma once
 #include <functional>
 #include <string>
@@ -18,16 +18,16 @@ struct Environment {
   bool several() const { return size > 1; }
 };
 
-// `get` is getenv or a test's own. Numbers that are not numbers are as if not set.
+// `get` is getenv, or a substitute in tests. A number that cannot be parsed counts as not set.
 Environment environment(const std::function<const char*(const char*)>& get);
 Environment environment();
 
-// The variable by which a supervisor tells ranks how to reach it; see rank_process.h.
+// The supervisor writes into this variable how ranks can reach it; see rank_process.h.
 inline constexpr const char* kSupervisorVariable = "MEGALITH_SUPERVISOR";
-// The supervisor's terminal, which rank 0 writes to; not set where stderr is none.
+// The supervisor's terminal, which rank 0 writes to. Not set if stderr is not a terminal.
 inline constexpr const char* kTerminalVariable = "MEGALITH_TERMINAL";
 
-// A host as ranks see it: its name and the kernel that runs there, as names alone may be the same on two machines.
+// The host name, and the host name with the kernel's boot id: two machines may have the same name.
 std::string host_name();
 std::string host_identity();
 

@@ -8,16 +8,16 @@
 namespace megalith::launch {
 namespace {
 
-constexpr size_t kLongestHost = 255;  // as host names are limited
+constexpr size_t kLongestHost = 255;  // bytes; the limit of host names in POSIX
 
-// What comes in may be anything: another type is as if it were not there.
+// Incoming messages are not trusted: a field of another type counts as missing.
 std::string text_field(const nlohmann::json& message, const char* key) {
   if (!message.is_object()) return "";
   const auto found = message.find(key);
   return found != message.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// Challenges have a fixed length, and the host is last: no two inputs give the same message.
+// Challenges have a fixed length and the host is last, so different inputs always give different messages.
 std::string proof(const std::string& secret, std::string_view who, std::string_view c, std::string_view d,
                   std::string_view host) {
   return hex(hmac_sha256(secret, fmt::format("megalith {} {} {} {}", who, c, d, host)));

@@ -4,7 +4,7 @@
 //   monitor     {"host": H, "challenge": D, "proof": HMAC(secret, "monitor", C, D, H)}
 //   supervisor  {"proof": HMAC(secret, "supervisor", C, D, H)}
 //
-// C and D are new random numbers, so a proof that somebody overheard is worth nothing for another connection.
+// C and D are new random numbers, so a proof that was overheard is useless for another connection.
 #pragma once
 #include <optional>
 #include <string>
@@ -15,7 +15,7 @@
 namespace megalith::launch {
 
 inline constexpr size_t kLongestHello = 1024;   // bytes of one line of the handshake
-inline constexpr double kHandshake_s = 5;       // from the connection to the proof
+inline constexpr double kHandshake_s = 5;       // time from the connection to the proof
 
 std::string new_secret();
 
@@ -35,7 +35,7 @@ class SupervisorHandshake {
 class MonitorHandshake {
  public:
   MonitorHandshake(std::string secret, std::string host) : secret_(std::move(secret)), host_(std::move(host)) {}
-  std::optional<std::string> answer(std::string_view greeting);  // empty if this is no greeting
+  std::optional<std::string> answer(std::string_view greeting);  // empty if this is not a greeting
   bool accepts(std::string_view reply) const;                    // after answer()
 
  private:

@@ -51,7 +51,7 @@ void HostFolder::remove() const {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
   std::filesystem::remove_all(path_.parent_path() / fmt::format("ompi.{}.{}", host_name(), ::geteuid()), ignored);
-  std::filesystem::remove(path_.parent_path(), ignored);  // unless another host's part is in it
+  std::filesystem::remove(path_.parent_path(), ignored);  // fails if another host's folder is in it
 }
 
 void remove_left_over_folders() {
@@ -66,7 +66,7 @@ void remove_left_over_folders() {
       ::flock(lock, LOCK_EX | LOCK_NB) == 0 ? free++ : held++;
       ::close(lock);
     }
-    if (free > 0 && held == 0) std::filesystem::remove_all(entry.path(), ignored);  // without locks: being made
+    if (free > 0 && held == 0) std::filesystem::remove_all(entry.path(), ignored);  // no lock yet: it is being created
   }
 }
 

@@ -21,7 +21,7 @@
 namespace megalith::launch {
 namespace {
 
-// Strangers may hold all places at the supervisor's door for the time of a handshake, several times over.
+// Longer than several handshakes: other connections may hold all places at the supervisor for that time.
 constexpr double kConnect_s = 30;
 
 [[noreturn]] void cannot_reach(const SupervisorAddress& supervisor, const std::string& why) {
@@ -29,7 +29,7 @@ constexpr double kConnect_s = 30;
                           supervisor.port, why));
 }
 
-// A blocking connection to the supervisor, in which every wait ends at the same time.
+// A blocking connection to the supervisor. All its waits share one deadline.
 class Caller {
  public:
   explicit Caller(const SupervisorAddress& supervisor)
@@ -53,7 +53,7 @@ class Caller {
   Caller(const Caller&) = delete;
   Caller& operator=(const Caller&) = delete;
 
-  // Byte by byte: what follows the line is not ours to take.
+  // Reads byte by byte, because what follows the line belongs to the caller of release().
   std::string read_line() {
     std::string line;
     for (char c; line.size() < kLongestHello;) {

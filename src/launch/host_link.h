@@ -1,22 +1,23 @@
-// The TCP connections between the supervisor and the monitors of other hosts: their own, not MPI's.
+// The TCP connections between the supervisor and the monitors of other hosts. They do not use MPI.
 #pragma once
 #include <string>
 #include <vector>
 
 namespace megalith::launch {
 
-// How a rank finds its supervisor, in one environment variable: only this user can read the environment of a process.
+// How a rank finds its supervisor. It is in an environment variable, as only this user can read the environment of a
+// process.
 struct SupervisorAddress {
-  std::string run;      // the name of this start of the run; everybody may know it
+  std::string run;      // the name of this start of the run; not secret
   std::string host;     // host_identity() of the supervisor
   std::string address;  // of the supervisor, for other hosts; empty: one host only
   int port = 0;
-  std::string secret;   // what both ends of a connection prove to know; empty: one host only
+  std::string secret;   // both ends of a connection prove that they know it; empty: one host only
   std::string text() const;
-  static SupervisorAddress parse(const std::string& text);  // Bug if it is none of ours
+  static SupervisorAddress parse(const std::string& text);  // throws Bug if a supervisor of ours did not write it
 };
 
-// From another host: connects, and both ends prove that they know the secret. Returns the socket. Throws Fault.
+// Called on another host. Connects; both ends prove that they know the secret. Returns the socket. Throws Fault.
 int connect_to_supervisor(const SupervisorAddress& supervisor);
 
 }  // namespace megalith::launch

@@ -15,9 +15,9 @@ namespace {
 
 constexpr int kPoll_ms = 100;
 constexpr double kTell_s = 0.25;             // between messages when nothing changes
-constexpr double kSupervisorSilence_s = 20;  // of a supervisor far away, until it is taken for gone
-constexpr double kOrderly_s = 4;             // for a launcher to clear up after itself
-constexpr double kStubborn_s = 10;           // then, for what hangs inside the kernel
+constexpr double kSupervisorSilence_s = 20;  // a supervisor on another host that is silent for longer counts as dead
+constexpr double kOrderly_s = 4;             // time that a launcher gets to clean up
+constexpr double kStubborn_s = 10;           // then time for processes that hang inside the kernel
 
 class HostMonitor {
  public:
@@ -52,7 +52,7 @@ class HostMonitor {
     ranks_ = look_at_ranks(folder_.path());
     for (const RankView& rank : ranks_) {
       if (rank.life == Life::dead) continue;
-      // The launcher of a host far away is the daemon above its ranks.
+      // On another host the launcher is the daemon (orted) above its ranks.
       if (auto stat = process_stat(rank.pid); stat && place_ == MonitorPlace::away && process_name(stat->parent) == "orted")
         launcher_ = stat->parent;
     }
@@ -80,7 +80,8 @@ class HostMonitor {
 
   void clear_up() {
     const double until = monotonic_seconds() + kOrderly_s, at_most = until + kStubborn_s;
-    // Beside the supervisor the launcher has a death signal, and takes a second one for impatience.
+    // Beside the supervisor, mpirun gets SIGTERM as its death signal. It would take a second SIGTERM as a request to
+    // stop at once.
     if (place_ == MonitorPlace::away && launcher_ != 0) ::kill(launcher_, SIGTERM);
     while (!all_gone() && monotonic_seconds() < at_most) {
       for (const RankView& rank : ranks_)

@@ -1,6 +1,6 @@
-// A process beside the ranks of one host, outside MPI. It reads their status pages, tells the supervisor, passes
-// signals on; and when the line to the supervisor ends, for whatever reason, it kills what is left of the run on this
-// host and removes its folder. So nothing outlives a supervisor that was killed or a link that was cut.
+// A process beside the ranks of one host, outside MPI. It reads their status pages, reports to the supervisor and passes
+// signals on. When the connection to the supervisor ends, for any reason, it kills what is left of the run on this host
+// and removes the run's folder. So no process survives a supervisor that was killed, or a cut connection.
 #pragma once
 #include <sys/types.h>
 
@@ -9,13 +9,13 @@
 namespace megalith::launch {
 
 enum class MonitorPlace {
-  beside_supervisor,  // a socket pair: only its end counts
+  beside_supervisor,  // a socket pair: only its end counts as the end of the supervisor
   away,               // TCP: silence counts as the end, too
 };
 
-// Forks one that holds `folder` and `socket` and nothing else of this process; away it is nobody's child. Messages out:
-// {"ranks": [...]} whenever a rank changes, and four times a second. In: {"signal": N} for all ranks, {"launcher": PID}
-// (who to wait for at the end), {} (still there).
+// Forks a monitor that keeps `folder` and `socket` open, and no other descriptor of this process. With `away` it is
+// detached from this process. It sends {"ranks": [...]} when a rank changes, and four times a second. It receives
+// {"signal": N} for all ranks, {"launcher": PID} (the process to wait for at the end), and {} (the supervisor is alive).
 pid_t fork_host_monitor(int socket, const HostFolder& folder, MonitorPlace place);
 
 }  // namespace megalith::launch

@@ -1,5 +1,5 @@
-// Ranks below the user's own mpirun or srun have no supervisor. The first rank of each host forks a process that watches
-// the ranks of this host alone: a hang is named all the same, and ends the run.
+// Ranks below the user's own mpirun or srun have no supervisor. So the first rank of each host forks a process that
+// watches the ranks of this host. It reports a hang and ends the run.
 #pragma once
 #include <filesystem>
 
@@ -7,11 +7,11 @@
 
 namespace megalith::launch {
 
-// `seconds` is run.watchdog. The watch ends with the ranks, and removes the folder. On a hang the table goes to stderr
-// and `log_file`, and the ranks of this host are killed; mpirun or srun then ends the others.
+// `seconds` is run.watchdog. The watch ends with the ranks and removes the folder. On a hang it writes the table of
+// ranks to stderr and `log_file`, and kills the ranks of this host. mpirun or srun then ends the others.
 void fork_host_watch(const HostFolder& folder, int64_t seconds, const std::filesystem::path& log_file);
 
-// What this start of the run is called, the same for all ranks of it: from what mpirun or srun say.
+// The name of this start of the run, the same for all its ranks. It is made from the variables of mpirun or srun.
 std::string joined_run_name();
 
 }  // namespace megalith::launch

@@ -14,8 +14,8 @@
 namespace megalith::launch {
 namespace {
 
-constexpr size_t kTooMuch = 16 << 20;  // bytes that the other side has not taken: it is not there any more
-constexpr size_t kMostMessages = 256;  // taken at a time: the rest stays with the kernel, which slows the sender down
+constexpr size_t kTooMuch = 16 << 20;  // unsent bytes: with more of them, the other side counts as gone
+constexpr size_t kMostMessages = 256;  // received per call; the rest stays in the kernel, which slows the sender down
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// JSON messages over a stream socket, one a line; never blocks.
+// JSON messages over a stream socket, one per line. Never blocks.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace megalith::launch {
 
-inline constexpr size_t kLongestLine = 4 << 20;  // bytes: a host of a thousand ranks has a tenth of it
+inline constexpr size_t kLongestLine = 4 << 20;  // bytes; a host with 1000 ranks needs a tenth of it
 
 class MessageLine {
  public:
@@ -18,7 +18,7 @@ class MessageLine {
 
   int socket() const { return socket_; }
   bool open() const { return open_; }  // false once the other side is gone or broken
-  // What does not fit into the socket now goes out with a later call.
+  // What does not fit into the socket now is sent by a later call.
   void send(const nlohmann::json& message);
   std::vector<nlohmann::json> receive();
   void close();

@@ -34,7 +34,7 @@ std::string find_mpirun() {
 }
 
 std::vector<std::string> mpirun_command(const std::string& mpirun, const MpirunCall& call) {
-  // Threads of ranks are ours to place. More ranks than cores are allowed: whoever asks for them knows.
+  // We place the threads of ranks ourselves. More ranks than cores are allowed: the user has asked for them.
   std::vector<std::string> words{mpirun, "-np", fmt::format("{}", call.ranks), "--bind-to", "none", "--oversubscribe"};
   if (!call.hosts.empty()) {
     std::string list;
@@ -53,16 +53,16 @@ Variables mpirun_environment(const MpirunCall& call, const std::string& guard, b
   const Variables guard_settings{{"LD_PRELOAD", others && *others ? fmt::format("{}:{}", guard, others) : guard},
                                 {"MEGALITH_BIND", call.networks}};
   Variables settings{
-      {"OMPI_MCA_mpi_yield_when_idle", "1"},            // a rank that waits leaves its core to one that computes
+      {"OMPI_MCA_mpi_yield_when_idle", "1"},            // a waiting rank yields its core to a rank that computes
       {"OMPI_MCA_orte_tmpdir_base", call.folder.string()},
-      {"OMPI_MCA_odls_base_num_threads", "0"},          // ranks are the main thread's children: it ends last
+      {"OMPI_MCA_odls_base_num_threads", "0"},          // the main thread forks the ranks: their death signal follows it
       {"OMPI_MCA_oob_tcp_if_include", call.networks},
       {"OMPI_MCA_btl_tcp_if_include", call.networks},
   };
   if (!call.several_hosts) {
     settings.insert(settings.end(), {{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "self,vader"}});
   } else if (guarded) {
-    std::string agent = "env";  // the daemons of other hosts are started over ssh, which passes no environment
+    std::string agent = "env";  // ssh starts the daemons of other hosts and passes no environment
     for (const auto& [name, value] : guard_settings) agent += fmt::format(" {}={}", name, value);
     settings.emplace_back("OMPI_MCA_orte_launch_agent", agent + " orted");
   }
@@ -75,7 +75,8 @@ Variables mpirun_environment(const MpirunCall& call, const std::string& guard, b
 
 namespace {
 
-// Of mpirun and the libraries below it, outside of its paragraphs: remarks begin with [host:pid] or [host][[job
+// True for a message of mpirun or its libraries outside of its paragraphs. Such lines begin with [host:pid] or
+// [host][[job
 bool is_remark(const std::string& line) {
   int pid = 0, length = 0;
   if (std::sscanf(line.c_str(), "[%*[^]:]:%d] %n", &pid, &length) == 1 && length > 0) return true;
@@ -91,7 +92,7 @@ std::string MpirunSays::take(const std::string& text) {
   line_ += text;
   for (size_t end; (end = line_.find('\n')) != std::string::npos; line_.erase(0, end + 1)) {
     const std::string line = line_.substr(0, end + 1);
-    // Its paragraphs stand between lines of dashes.
+    // mpirun's paragraphs are between lines of dashes.
     const bool dashes = line.size() > 60 && line.find_first_not_of('-') == line.size() - 1;
     if (dashes || in_banner_ || is_remark(line)) own_ += line;
     else ranks += line;

@@ -1,4 +1,4 @@
-// How OpenMPI's mpirun is called, and what it says when something went wrong.
+// Builds the command line of OpenMPI's mpirun, and reads what mpirun says if something fails.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -15,35 +15,35 @@ struct HostSlots {
   std::string host;
   int slots = 0;
 };
-// "a:2,b:2"; a host without a number has one slot. UserError for anything else.
+// Parses "a:2,b:2". A host without a number has one slot. Throws UserError for anything else.
 std::vector<HostSlots> parse_hosts(const std::string& text);
 
 using Variables = std::vector<std::pair<std::string, std::string>>;  // environment variables
 
 struct MpirunCall {
   int ranks = 1;
-  std::vector<HostSlots> hosts;      // empty: this one, or what a Slurm job has
+  std::vector<HostSlots> hosts;      // empty: this host, or the nodes of the Slurm job
   bool several_hosts = false;
-  std::string networks = kLoopback;  // where all that OpenMPI starts may listen
-  std::vector<std::string> command;  // of a rank
-  std::filesystem::path folder;      // for its session files
+  std::string networks = kLoopback;  // networks on which everything that OpenMPI starts may listen
+  std::vector<std::string> command;  // command line of a rank
+  std::filesystem::path folder;      // for OpenMPI's session files
   Variables environment;             // for the ranks, on all hosts
 };
 
-// UserError that names the package when there is none in PATH.
+// Throws a UserError that names the package if PATH has no mpirun.
 std::string find_mpirun();
 std::vector<std::string> mpirun_command(const std::string& mpirun, const MpirunCall& call);
-// Settings of OpenMPI. What the user has set stays: `get` is getenv. `guard` is the library of src/bind_guard.cpp.
-// Networks that the user has given OpenMPI for several hosts stay, without the guard.
+// Settings of OpenMPI. Settings of the user stay. `get` is getenv. `guard` is the library of src/bind_guard.cpp. If the
+// user has given OpenMPI networks for several hosts, they stay, and the guard is not used.
 Variables mpirun_environment(const MpirunCall& call, const std::string& guard, bool root,
                              const std::function<const char*(const char*)>& get);
 
-// The lines of mpirun's stderr, sorted: the ranks' own go on, its own are kept.
+// Sorts the lines of mpirun's stderr: output of ranks is returned, mpirun's own messages are kept.
 class MpirunSays {
  public:
-  // Text as it comes; returns what the ranks said.
+  // Takes text in any portions. Returns what the ranks wrote.
   std::string take(const std::string& text);
-  std::string rest();  // the last line, where it has no end
+  std::string rest();  // the last line, if it has no line end
 
   struct Death {
     int rank = 0, signal = 0;
@@ -51,7 +51,7 @@ class MpirunSays {
   };
   std::optional<Death> death() const;  // the first rank that a signal ended
   const std::string& own() const { return own_; }
-  std::string first_words() const;     // its own first paragraph, in one line of a few hundred letters
+  std::string first_words() const;     // mpirun's first paragraph as one line, about 300 characters
 
  private:
   std::string line_, own_;

@@ -55,9 +55,9 @@ const OwnAddress* find(const std::vector<OwnAddress>& own, const std::string& wa
                    "name the interface that leads to the other hosts, as in --interface eth0"});
 }
 
-// This host's own address on the way to `there`.
+// The address of this host that the route to `there` uses.
 std::optional<std::string> source_towards(const sockaddr_in& there) {
-  const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);  // connecting it sends nothing
+  const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);  // connecting a UDP socket sends nothing
   if (socket < 0) return std::nullopt;
   sockaddr_in here{};
   socklen_t size = sizeof here;
@@ -67,7 +67,7 @@ std::optional<std::string> source_towards(const sockaddr_in& there) {
   return known ? std::optional(text_of(here.sin_addr)) : std::nullopt;
 }
 
-// The routes that leave this host, or all if none does: names may all be this machine's.
+// The routes that leave this host, or all routes if none does: all names may mean this machine.
 std::vector<Route> leaving(const std::vector<Route>& routes, const std::vector<OwnAddress>& own) {
   std::vector<Route> away;
   for (const Route& route : routes)
@@ -120,7 +120,8 @@ Network choose_network(const std::string& wanted, const std::vector<OwnAddress>&
     if (wanted.empty() && route.from != chosen->address)
       refuse_network(fmt::format("one address that leads to all hosts ({} to {})", chosen->address, away.front().host),
                      fmt::format("{} to {}", route.from, route.host));
-    // Hosts of other networks, behind a router. A named interface means its own network, unless that is one address.
+    // Adds hosts of other networks, behind a router. A named interface means only its own network, unless that is a
+    // single address.
     if (!contains(*chosen, route.address) && (wanted.empty() || chosen->prefix == 32))
       network.included += fmt::format(",{}/32", route.address);
   }

@@ -23,7 +23,7 @@ std::optional<ProcessStat> process_stat(pid_t pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   std::string text;
   if (!std::getline(file, text)) return std::nullopt;
-  const size_t name_end = text.rfind(')');  // a process's name may hold anything
+  const size_t name_end = text.rfind(')');  // a process name may contain any character
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream rest(text.substr(name_end + 1));
   ProcessStat stat;
@@ -86,7 +86,7 @@ std::string describe_wait_status(int status) {
 }
 
 pid_t spawn(const std::vector<std::string>& command, const SpawnOptions& options) {
-  // All that allocates is done before the fork.
+  // All allocations happen before the fork.
   std::vector<std::string> held;
   for (char** entry = environ; *entry; entry++) {
     const std::string_view text(*entry);
@@ -139,7 +139,7 @@ pid_t fork_beside(bool detached, const std::vector<int>& kept, const std::functi
   if (detached && ::fork() != 0) ::_exit(0);
   ::setsid();
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
-  // An open pipe or terminal would keep others waiting for its end.
+  // If a pipe or terminal stayed open here, its reader would wait for this process.
   const auto is_kept = [&](int fd) { return std::find(kept.begin(), kept.end(), fd) != kept.end(); };
   const int null = ::open("/dev/null", O_RDWR), most = static_cast<int>(::sysconf(_SC_OPEN_MAX));
   for (int fd = 0; fd < std::min(most, 4096); fd++) {
@@ -148,7 +148,7 @@ pid_t fork_beside(bool detached, const std::vector<int>& kept, const std::functi
   }
   try {
     work();
-  } catch (const std::exception&) {  // nowhere to say it
+  } catch (const std::exception&) {  // there is no output to report it to
     ::_exit(static_cast<int>(ExitCode::bug));
   }
   ::_exit(0);

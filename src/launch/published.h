@@ -1,5 +1,5 @@
-// A value in memory that one thread writes and another process reads, without locks: the reader sees a whole value
-// or, where the writer was stopped in the middle, the words as they are.
+// A value in memory that one thread writes and another process reads, without locks. The reader gets a consistent value.
+// If the writer was stopped in the middle of a write, the reader gets a mix of old and new words.
 #pragma once
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ class Published {
   T read() const {
     std::array<uint64_t, kWords> words;
     for (int attempt = 0; attempt < 300; attempt++) {
-      if (attempt >= 100) ::usleep(100);  // its writer does not run just now
+      if (attempt >= 100) ::usleep(100);  // the writer is not running now
       const uint64_t before = version_.load(std::memory_order_acquire);
       for (size_t i = 0; i < kWords; i++) words[i] = words_[i].load(std::memory_order_relaxed);
       std::atomic_thread_fence(std::memory_order_acquire);

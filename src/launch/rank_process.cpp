@@ -34,7 +34,7 @@ RankProcess::RankProcess(const Environment& environment) : environment_(environm
 }
 
 void RankProcess::join_supervisor() {
-  // The launcher's children end with it, whatever happens to it.
+  // A rank dies with its launcher, whatever ends the launcher.
   const std::string parent = process_name(::getppid());
   if (parent == "mpirun" || parent == "orterun" || parent == "orted") ::prctl(PR_SET_PDEATHSIG, SIGKILL);
 
@@ -78,8 +78,8 @@ void RankProcess::begin(const RunSettings& run) {
 int RankProcess::end(ExitCode code, const std::string& message) {
   page_.end(code, message);
   if (!message.empty()) {
-    // Without a supervisor nobody sorts out who says the same. Rank 0 goes first: the others' launcher ends them
-    // before they repeat it.
+    // Without a supervisor, several ranks would print the same message. Rank 0 prints first. The launcher then ends the
+    // others before they repeat it.
     if (environment_.role == Role::joined && environment_.rank > 0) ::sleep(1);
     const std::string who = environment_.several() ? fmt::format("rank {}: ", environment_.rank) : "";
     if (environment_.role != Role::supervised || logging_)

@@ -1,4 +1,4 @@
-// This process as one rank of a run: where it reports, how it ends, where its output goes.
+// This process as one rank of a run: where it reports, how it ends, and where its output goes.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -11,21 +11,23 @@ namespace megalith::launch {
 
 class RankProcess {
  public:
-  // To be made before MPI starts and before there are threads. A process alone has a page that nobody reads.
-  // Under a supervisor: makes the page, dies with its launcher, keeps OpenMPI's shared memory where the supervisor
-  // removes it, and on another host than the supervisor's starts that host's monitor (the first rank there does).
+  // Create it before MPI starts and before there are threads. A process without other ranks has a page that no process
+  // reads. Under a supervisor, the constructor creates the page and makes the rank die with its launcher. It keeps
+  // OpenMPI's shared memory in the folder that the supervisor removes. On a host other than the supervisor's, the first
+  // rank also starts the monitor of that host.
   explicit RankProcess(const Environment& environment);
 
   const Environment& environment() const { return environment_; }
   StatusPage& page() { return page_; }
 
-  // Once the run's settings are known, and still before MPI and threads: rank 0 speaks for all from now on, the others'
-  // output goes to log-RANK.txt in the run directory; without a supervisor the ranks of each host get a watch.
+  // Called when the run's settings are known, still before MPI and threads. From now on only rank 0 prints. The output
+  // of the others goes to log-RANK.txt in the run directory. Without a supervisor, the first rank of each host starts a
+  // watch.
   void begin(const RunSettings& run);
 
-  // The last thing a rank does. Says what went wrong (`message`, empty where all is said): to the supervisor, which
-  // prints it once; without one on stderr. Returns what the process must exit with: under a supervisor an
-  // interrupted rank leaves with 0, as mpirun would kill the others for any other number.
+  // The last call of a rank. Reports `message` (empty if everything has been said) to the supervisor, which prints it
+  // once. Without a supervisor it goes to stderr. Returns the exit code of the process. Under a supervisor an
+  // interrupted rank exits with 0, as mpirun would kill the other ranks for any other code.
   int end(ExitCode code, const std::string& message);
 
  private:

@@ -42,7 +42,7 @@ std::string rank_table(const std::vector<RankView>& ranks) {
         row[9] = show_seconds(lane.for_s);
         row[10] = waits_for(lane);
         rows.push_back(row);
-        for (size_t i = 0; i < 5; i++) row[i].clear();  // the rank's further lanes
+        for (size_t i = 0; i < 5; i++) row[i].clear();  // further lanes of the same rank do not repeat these
       }
   }
   Row::size_type last = rows.front().size() - 1;

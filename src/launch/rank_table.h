@@ -1,4 +1,4 @@
-// All ranks in one table, for the log: who is where, in what, since when, waiting for whom.
+// All ranks in one table, for the log: host, state, op, how long it has been in the op, and the ranks it waits for.
 #pragma once
 #include <string>
 #include <vector>

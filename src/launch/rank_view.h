@@ -1,4 +1,4 @@
-// One rank as the supervisor knows it: its status page, its process, its host. Travels between hosts as JSON.
+// One rank as the supervisor knows it: its status page, process and host. Sent between hosts as JSON.
 #pragma once
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
@@ -12,15 +12,15 @@ namespace megalith::launch {
 
 struct LaneView {
   Lane lane{};
-  std::string op;          // kind
+  std::string op;          // name of the op's kind
   BlockId block = kNoBlock;
   MicroId micro = kNoMicro;
-  uint64_t entered = 0;    // another number: another op
-  double for_s = 0;        // so long already
+  uint64_t entered = 0;    // counts ops: a new number means a new op
+  double for_s = 0;        // time in this op so far
   double predicted_s = 0;
-  std::string exchange;    // empty: it waits for nobody
+  std::string exchange;    // what it waits in; empty: it does not wait
   std::vector<int> peers;  // ranks it waits for
-  int more_peers = 0;      // of them that are not listed
+  int more_peers = 0;      // further peers, not listed
 };
 
 enum class Life { running, stopped, dead };
@@ -31,12 +31,12 @@ struct RankView {
   pid_t pid = 0;
   Life life = Life::running;
   RankState state = RankState::starting;
-  int code = 0;             // once it has ended
+  int code = 0;             // exit code, once it has ended
   double ended_ago_s = 0;
-  std::string message;      // of a failure
+  std::string message;      // the error, if it failed
   int64_t step = 0, checkpoint = -1;
   double step_predicted_s = 0;
-  std::vector<LaneView> lanes;  // busy ones
+  std::vector<LaneView> lanes;  // only busy lanes
 
   bool ended() const { return state == RankState::finished || state == RankState::failed; }
   bool crashed() const { return life == Life::dead && !ended(); }

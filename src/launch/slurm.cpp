@@ -20,18 +20,18 @@
 namespace megalith::launch {
 namespace {
 
-// Before the time limit, so that the ranks can save.
+// Time between the signal and the time limit, so that the ranks can save.
 constexpr int kWarning_s = 120;
 constexpr std::string_view kNodeAddress = "NodeAddr=";
 
-// For the shell.
+// Quotes a word for the shell.
 std::string quoted(const std::string& word) {
   std::string text = "'";
   for (char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
   return text + "'";
 }
 
-// For sbatch, which reads quotes and backslashes in its lines in its own way.
+// Quotes a value for sbatch, which has its own rules for quotes and backslashes.
 std::string sbatch_quoted(const std::string& value) {
   constexpr const char* kPlain = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_./:=,%@+-";
   if (value.find_first_not_of(kPlain) == std::string::npos) return value;
@@ -58,7 +58,7 @@ void check_texts(const SlurmJob& job) {
   for (const std::string& word : job.command) check_text("command line", word);
 }
 
-// What a program wrote to its standard output and error, and how it ended.
+// Returns what a program wrote to its standard output and error, and its wait status.
 std::pair<std::string, int> output_of(const std::vector<std::string>& command) {
   int out[2];
   if (::pipe2(out, O_CLOEXEC) != 0) throw Fault(fmt::format("no pipe for {}: {}", command.front(), std::strerror(errno)));
@@ -104,7 +104,7 @@ std::string batch_script(const SlurmJob& job) {
   option("account", job.account);
   option("output", job.output.string());
   option("open-mode", "append");
-  // To the supervisor, which is the batch script's own process; it has the ranks save and leave.
+  // The signal goes to the supervisor, which is the batch script's own process. It makes the ranks save and exit.
   option("signal", fmt::format("B:TERM@{}", kWarning_s));
   for (const std::string& each : job.options) text += fmt::format("#SBATCH {}\n", each);
   text += fmt::format("\ncd {} || exit 2\nexec", quoted(job.folder.string()));

@@ -1,4 +1,4 @@
-// A run as a Slurm job: the batch script, and handing it in.
+// A run as a Slurm job: writes and submits the batch script.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -10,19 +10,19 @@ struct SlurmJob {
   std::string name;
   int64_t nodes = 1, ranks_per_node = 1;
   std::string time, partition, account;    // empty: the cluster's defaults
-  std::vector<std::string> options;        // further ones for sbatch, as they are
-  std::filesystem::path folder;            // where the job runs, as this command did
-  std::filesystem::path output;            // its output; %j is the job's number
+  std::vector<std::string> options;        // further options for sbatch, unchanged
+  std::filesystem::path folder;            // working directory of the job: that of this command
+  std::filesystem::path output;            // file for the job's output; %j is the job id
   std::vector<std::string> command;        // megalith train ..., without --ranks
 };
 
-// UserError if a text has control characters: a line break would begin another line of the script.
+// Throws UserError if a text has control characters: a line break would begin another line of the script.
 std::string batch_script(const SlurmJob& job);
 
-// The job's number. UserError when there is no sbatch in PATH or it refuses the script, in its own words.
+// Returns the job id. Throws UserError if PATH has no sbatch, or with sbatch's message if it refuses the script.
 std::string submit(const std::filesystem::path& script);
 
-// Inside a job: how Slurm reaches its nodes, names or addresses. Empty if Slurm does not say.
+// Inside a job: the names or addresses by which Slurm reaches its nodes. Empty if Slurm does not say.
 std::vector<std::string> addresses_of_nodes();
 
 }  // namespace megalith::launch

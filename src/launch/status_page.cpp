@@ -17,7 +17,7 @@
 
 namespace megalith::launch {
 
-// `magic` is written last: a reader never takes a half-made page for one.
+// `magic` is written last, so a reader never accepts a page that is only partly initialized.
 struct StatusPage::Layout {
   std::atomic<uint64_t> magic;
   std::atomic<int32_t> rank, pid;
@@ -33,7 +33,7 @@ struct StatusPage::Layout {
 
 namespace {
 
-constexpr uint64_t kMagic = 0x4d45'4741'5041'4745 + sizeof(StatusPage::Layout);  // another layout: another number
+constexpr uint64_t kMagic = 0x4d45'4741'5041'4745 + sizeof(StatusPage::Layout);  // changes with the layout
 static_assert(std::atomic<double>::is_always_lock_free && std::atomic<uint64_t>::is_always_lock_free);
 
 template <size_t N>
@@ -56,9 +56,9 @@ StatusPage::Layout* construct(void* memory, int rank) {
 }
 
 void* map_shared(const std::filesystem::path& file) {
-  ::unlink(file.c_str());  // of a run that had the same name: its readers keep what they have
+  ::unlink(file.c_str());  // an old page of the same name; its readers keep their mapping
   const int fd = create_file(file, kPrivateMode);
-  // Room is taken now: a full file system would otherwise show as SIGBUS at the first write.
+  // Allocates the space now: on a full file system the first write would otherwise fail with SIGBUS.
   int error = fd < 0 ? errno : ::posix_fallocate(fd, 0, sizeof(StatusPage::Layout));
   void* memory = MAP_FAILED;
   if (error == 0) {

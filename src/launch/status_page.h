@@ -1,5 +1,5 @@
-// What a rank is doing, in a page of shared memory outside MPI: whoever watches the rank reads it without its help,
-// also when it hangs, is stopped or is gone. Writing costs nanoseconds and never waits.
+// What a rank is doing, in a page of shared memory outside MPI. Other processes read it without help of the rank, even
+// if the rank hangs, is stopped or is dead. Writing costs nanoseconds and never waits.
 #pragma once
 #include <array>
 #include <filesystem>
@@ -16,54 +16,55 @@ namespace megalith::launch {
 enum class RankState : int32_t { starting, training, saving, stopping, finished, failed };
 std::string_view name(RankState state);
 
-inline constexpr int kPagePeers = 14;  // of an exchange's peers that are kept by number; the rest are counted
+inline constexpr int kPagePeers = 14;  // peers of an exchange that are listed by rank; the rest are only counted
 
-// One lane's op. Plain bytes: it lies in the page.
+// The op of one lane. Trivially copyable, as it is stored in the page.
 struct LaneStatus {
-  uint64_t entered = 0;  // ops so far: a lane that makes progress changes it
+  uint64_t entered = 0;  // number of ops so far; it changes if the lane makes progress
   int32_t busy = 0;      // 1: in an op; 2: in an exchange between ops
   OpKind kind{};
   BlockId block = kNoBlock;
   MicroId micro = kNoMicro;
   double since_s = 0;      // CLOCK_MONOTONIC of this host
-  double predicted_s = 0;  // the op alone; 0: not known
-  char exchange[48] = {};  // what it waits in; empty: it waits for nobody
+  double predicted_s = 0;  // duration of the op alone; 0: not known
+  char exchange[48] = {};  // what it waits in; empty: it does not wait
   int32_t peers_total = 0;
   std::array<int32_t, kPagePeers + 1> peers{};  // ranks it waits for
 };
 
-// How the rank stands as a whole.
+// State of the rank as a whole.
 struct RankStatus {
   RankState state = RankState::starting;
   int32_t code = 0;       // ExitCode, once finished or failed
   double ended_s = 0;     // CLOCK_MONOTONIC
-  char message[1008] = {};  // of a failure
+  char message[1008] = {};  // the error, if it failed
 };
 
 class StatusPage {
  public:
-  StatusPage();  // nobody reads it
+  StatusPage();  // a private page that no other process reads
   StatusPage(const std::filesystem::path& file, int rank) : StatusPage() { share(file, rank); }
   ~StatusPage();
   StatusPage(const StatusPage&) = delete;
   StatusPage& operator=(const StatusPage&) = delete;
 
-  // Makes the file: from now on others can read. Before any op. Fault when it cannot be made.
+  // Creates the file, so that others can read the page. Call it before the first op. Throws Fault if the file cannot be
+  // created.
   void share(const std::filesystem::path& file, int rank);
 
-  // Of the whole rank, any thread.
+  // State of the whole rank. Any thread may call these.
   void state(RankState state);
   void step(int64_t step, double predicted_s);  // the step that begins now
-  void checkpoint(int64_t step);                // written and valid
-  void end(ExitCode code, std::string_view message);  // failed where there is a message
+  void checkpoint(int64_t step);                // the newest one that is written and valid
+  void end(ExitCode code, std::string_view message);  // the state is `failed` if there is a message
 
-  // Of a lane, that lane's thread.
+  // State of one lane. Only the thread of that lane may call these.
   void enter(const Op& op, double predicted_s);
   void waiting(Lane lane, std::string_view exchange, std::span<const int> peers);  // in an op or between ops
-  void arrived(Lane lane);  // the exchange is over, the op goes on
+  void arrived(Lane lane);  // the exchange is over, the op continues
   void leave(Lane lane);
 
-  struct Layout;  // as it lies in the file
+  struct Layout;  // the format of the file
 
  private:
   void publish(Lane lane);
@@ -73,16 +74,16 @@ class StatusPage {
   RankStatus status_;
 };
 
-// A page as its reader finds it.
+// What a reader finds in a page.
 struct PageReading {
   int32_t rank = 0, pid = 0;
-  uint64_t started = 0;               // with the pid, who it is: process.h
+  uint64_t started = 0;               // start time; identifies the process together with pid, see process.h
   int64_t step = 0, checkpoint = -1;  // -1: none yet
   double step_predicted_s = 0;
   RankStatus status;
   std::array<LaneStatus, kLanes> lanes;
 };
-// Nothing where the file is no page (yet).
+// Returns nothing if the file is not a page (yet).
 std::optional<PageReading> read_page(const std::filesystem::path& file);
 
 double monotonic_seconds();

@@ -22,7 +22,7 @@ StopRequests::StopRequests() {
 }
 
 StopRequests::~StopRequests() {
-  count();  // what came too late is not to end the process on its way out
+  count();  // drops late signals, so that they do not kill the process when it exits
   ::close(fd_);
   ::sigprocmask(SIG_SETMASK, &former_, nullptr);
 }

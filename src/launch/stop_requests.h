@@ -1,4 +1,5 @@
-// Signals that ask a supervisor to stop, as something to poll: while this exists they end nothing by themselves.
+// Signals that ask a supervisor to stop, as a descriptor to poll. While this object exists, these signals do not end the
+// process.
 #pragma once
 #include <csignal>
 
@@ -9,11 +10,11 @@ class StopRequests {
   // Takes Ctrl-C, SIGTERM, SIGHUP (a closed terminal) and SIGPIPE (output without a reader). SIGHUP and SIGPIPE stay
   // ignored if the parent process ignores them (nohup).
   StopRequests();
-  ~StopRequests();  // the former meaning comes back
+  ~StopRequests();  // restores the previous signal mask
   StopRequests(const StopRequests&) = delete;
   StopRequests& operator=(const StopRequests&) = delete;
-  int descriptor() const { return fd_; }  // readable when there is a new one
-  // Requests so far. SIGHUP and SIGPIPE come repeatedly and count as the first one only.
+  int descriptor() const { return fd_; }  // readable when there is a new request
+  // Number of requests so far. SIGHUP and SIGPIPE may repeat, and count only if they come first, as one request.
   int count();
   int first() const { return first_; }  // the signal; 0: none yet
 

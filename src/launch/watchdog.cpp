@@ -7,12 +7,12 @@
 namespace megalith::launch {
 namespace {
 
-// Predictions are of an undisturbed machine: first steps, other programs and full disks cost factors, not hours.
+// Predictions assume an undisturbed machine. First steps, other programs and full disks cost a factor, not hours.
 constexpr double kFactor = 20, kLeast_s = 60, kLongestLook_s = 1;
 
 }  // namespace
 
-// An exchange may rightly take as long as the others' part of the step, whatever its own bytes take.
+// An exchange may take as long as the others' part of the step, however few bytes it moves.
 double Watchdog::limit_s(const RankView& rank, const LaneView& lane) const {
   if (seconds_ > 0) return static_cast<double>(seconds_);
   return std::max(kLeast_s, kFactor * std::max(lane.predicted_s, rank.step_predicted_s));

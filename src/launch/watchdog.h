@@ -14,8 +14,8 @@ class Watchdog {
  public:
   explicit Watchdog(int64_t seconds) : seconds_(seconds) {}  // run.watchdog
 
-  // To be called again and again, `passed_s` after the call before. Says which op is overdue, once there is one.
-  // Time counts only while somebody looks: a run that was suspended as a whole has not hung.
+  // Call it repeatedly; `passed_s` is the time since the call before. Returns a message about an overdue op, if there is
+  // one. A gap between calls counts as 1 s at most, so a run that was suspended as a whole has not hung.
   std::optional<std::string> look(const std::vector<RankView>& ranks, double passed_s);
 
   double limit_s(const RankView& rank, const LaneView& lane) const;
