@@ -1,5 +1,5 @@
-// Every member has bytes for every other. Members on one host fetch them where they lie, or round by round from windows.
-// Between hosts they travel directly from buffer to buffer.
+// Every member has bytes for every other member. Members on one host copy them directly from the sender's buffer, or
+// round by round from windows. Between hosts the bytes go through MPI, from buffer to buffer.
 #include <algorithm>
 #include <cstring>
 
@@ -23,7 +23,7 @@ struct Slices {
 struct Sender {
   size_t place;
   std::vector<int64_t> cuts;
-  std::byte* buffer;  // as it is mapped here; null if it is not shared or empty
+  std::byte* buffer;  // address in this process; null if it is not shared or empty
 };
 
 struct Senders {
@@ -35,7 +35,7 @@ struct Senders {
 using Sent = Slices<const std::byte>;
 using Received = Slices<std::byte>;
 
-// Members of this host tell each other where everything lies. Ends the turn.
+// Members of this host tell each other where their buffers and slices are. Ends the turn.
 Senders meet_senders(Channel::State& channel, const Sent& outgoing, const Received& incoming) {
   World::State& world = channel.world;
   const auto me = static_cast<size_t>(channel.place);

@@ -12,8 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kSpin = 20us;    // about what a wake-up costs
-constexpr auto kYield = 200us;  // from here on the core is left to others
+constexpr auto kSpin = 20us;    // about the cost of a wake-up
+constexpr auto kYield = 200us;  // after this time the thread sleeps
 
 void relax() {
 #if defined(__x86_64__)

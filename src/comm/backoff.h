@@ -1,4 +1,4 @@
-// The steps of a wait: spin, yield, then sleep; watched and stoppable once it sleeps.
+// The phases of a wait: spin, yield, then sleep. An observer sees it, and it can be stopped, once it sleeps.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -7,27 +7,27 @@
 
 namespace megalith {
 
-// What all waits of a process share; owned by the world.
+// State that all waits of a process share. The world owns it.
 struct WaitControl {
   std::atomic<bool> stop{false};
   std::atomic<WaitObserver*> observer{nullptr};
-  bool may_spin = true;  // false where ranks outnumber cores: the one waited for may need this very core
+  bool may_spin = true;  // false if a host has more ranks than cores: the other rank may need this core
 };
 
 class Backoff {
  public:
-  // Made after the first vain look: a wait that is over before it begins costs nothing.
+  // Create it only after the condition was checked once and was false. So a wait that is already over costs nothing.
   Backoff(const WaitControl& control, const char* what, const std::string& channel, int peer);
   ~Backoff();
   Backoff(const Backoff&) = delete;
   Backoff& operator=(const Backoff&) = delete;
 
-  // After a vain look. True: look again (it has spun or yielded). False: sleep before looking again. Throws Fault
-  // once the world is stopped.
+  // Call it after each check that found the condition false. Returns true after spinning or yielding: check again.
+  // Returns false if the caller should sleep before the next check. Throws Fault once the world is stopped.
   bool looks_again();
-  // Sleeps an eighth of the time waited so far, at most a millisecond: for what cannot wake us.
+  // Sleeps an eighth of the time waited so far, at most 1 ms. For events that cannot wake this thread.
   void nap() const;
-  // Something came, though not all: back to spinning.
+  // Part of the data has arrived: spin again.
   void start_over() { began_ = std::chrono::steady_clock::now(); }
 
  private:

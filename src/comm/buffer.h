@@ -1,4 +1,4 @@
-// What collectives work on: elements of one type in a row, owned by the caller.
+// The data of a collective: contiguous elements of one type, owned by the caller.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -12,11 +12,11 @@
 namespace megalith {
 namespace {
 
-// What members of a new channel tell each other.
+// Data that the members of a new channel exchange.
 struct Introduction {
-  uint64_t fingerprint = 0;  // of name and members: all must mean the same channel
-  int64_t block = 0;         // in the rank's arena
-  int32_t number = 0;        // the lowest that is free at this rank
+  uint64_t fingerprint = 0;  // of name and members: must be equal on all members
+  int64_t block = 0;         // offset in the rank's arena
+  int32_t number = 0;        // the lowest free channel number at this rank
 };
 
 constexpr int kIntroductionTag = 0, kFirstTag = 1, kTagsOfChannel = 3;
@@ -69,7 +69,8 @@ Channel::State::State(World::State& world_, std::vector<int> members_, std::stri
     const Mapping* arena = host_of[p] == here ? &world.arenas[static_cast<size_t>(members[p])] : nullptr;
     blocks.push_back(arena != nullptr ? reinterpret_cast<Block*>(arena->data() + all[p].block) : nullptr);
   }
-  // Higher than any number its members have used: two channels that share a pair of ranks never share a tag.
+  // A channel's number is higher than all numbers that its members have used. So two channels that share a pair of ranks
+  // never share a tag.
   world.next_channel = chosen + 1;
   tag = kFirstTag + chosen * kTagsOfChannel;
   if (tag + kTagsOfChannel > world.mpi->largest_tag()) throw Fault("too many channels for this MPI's tags");
@@ -88,7 +89,7 @@ void Channel::State::meet() {
     if (theirs.reached(step)) continue;
     Backoff patience(world.waits, doing, name, rank);
     while (!theirs.reached(step)) {
-      world.mpi->progress();  // what this rank sends to other hosts may be what its neighbour waits for
+      world.mpi->progress();  // MPI may still have to send data of this rank that the neighbour waits for
       if (!patience.looks_again()) patience.nap();
     }
   }
@@ -123,7 +124,7 @@ void Channel::State::run(Collective kind, Buffer whole, std::span<const int64_t>
   } else {
     work_in_place(kind, whole.element, cuts, buffers);
   }
-  if (!buffers.empty()) meet();  // neighbours are done with this member's buffer
+  if (!buffers.empty()) meet();  // neighbours no longer use this member's buffer
 }
 
 Channel::Channel(std::unique_ptr<State> state) : state_(std::move(state)) {}

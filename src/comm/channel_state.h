@@ -1,4 +1,4 @@
-// The inside of a channel: its members' blocks in shared memory, and what all of its operations are made of.
+// The state of a channel: its members' blocks in shared memory, and the operations that use them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace megalith {
 
-inline constexpr int64_t kWindow = int64_t{512} << 10;   // bytes of a round, what passes through windows at once
-inline constexpr int64_t kRounding = int64_t{16} << 10;  // and what the rounding of every slice may add
-inline constexpr int64_t kMessage = int64_t{256} << 10;  // the same of a message
-inline constexpr int64_t kSmall = int64_t{16} << 10;     // up to here every member sums everything by itself
+inline constexpr int64_t kWindow = int64_t{512} << 10;   // bytes that one round moves through windows
+inline constexpr int64_t kRounding = int64_t{16} << 10;  // bytes that rounding of the slices may add to a round
+inline constexpr int64_t kMessage = int64_t{256} << 10;  // bytes of a message that one half of a mailbox holds
+inline constexpr int64_t kSmall = int64_t{16} << 10;     // bytes; up to this size every member sums everything
 
-// Where a member's buffer lies, as it tells its neighbours.
+// Where a member's buffer is, for its neighbours.
 struct Posted {
   int64_t bytes = 0;
-  int64_t offset = -1;  // in its region; -1 when it is not shared
+  int64_t offset = -1;  // in its region; -1 if it is not shared
 };
 
 // A channel alternates between two turns: a member may write into one while its neighbours still read the other.
@@ -29,17 +29,17 @@ struct Turn {
   alignas(64) std::byte window[kWindow + kRounding];
 };
 
-// Messages from one member to one neighbour, through two halves in turn.
+// Messages from one member to one neighbour. They use the two halves alternately.
 struct Mailbox {
   struct Half {
-    Posted posted;  // bytes: of the whole message
+    Posted posted;  // `bytes` is the size of the whole message
     alignas(64) std::byte window[kMessage];
   };
-  Flag given, taken;  // halves
+  Flag given, taken;  // number of halves so far
   Half halves[2];
 };
 
-// A member's block, in its own arena: all zero at first.
+// A member's block, in its own arena. It starts as zeroes.
 struct Block {
   Flag step;
   Turn turns[2];
@@ -56,12 +56,12 @@ struct Channel::State {
 
   World::State& world;
   std::string name;
-  std::vector<int> members;  // ranks by place
+  std::vector<int> members;  // rank of each place
   int place = 0;
-  int tag = 0;               // the first of this channel's three
+  int tag = 0;               // the first of this channel's three tags
   int messages_tag() const { return tag + 2; }
 
-  // Hosts of this channel, numbered by their first place.
+  // Hosts of this channel, numbered in the order of their first places.
   std::vector<int> host_of;               // by place
   std::vector<std::vector<int>> on_host;  // places by host
   int here = 0;                           // this rank's host
@@ -69,22 +69,22 @@ struct Channel::State {
   bool one_host() const { return on_host.size() == 1; }
 
   std::vector<Block*> blocks;             // by place; nullptr on other hosts
-  std::vector<int> index_on_host;         // by place: which of its host's members
-  const char* doing = "";                 // the operation, for whoever watches
+  std::vector<int> index_on_host;         // by place: index among the members of its host
+  const char* doing = "";                 // name of the operation, for wait observers
 
   uint32_t step = 0;   // meetings so far
   uint32_t turn = 0;   // turns taken so far
-  std::vector<uint32_t> given, taken;     // halves of messages so far, by place
-  std::vector<std::byte> pool;            // parts on their way between hosts
+  std::vector<uint32_t> given, taken;     // number of message halves so far, by place
+  std::vector<std::byte> pool;            // parts that are being sent between hosts
 
   size_t size() const { return members.size(); }
   Block& mine() { return *blocks[static_cast<size_t>(place)]; }
   Turn& turn_of(int member) { return blocks[static_cast<size_t>(member)]->turns[turn % 2]; }
 
-  // All neighbours come; what each wrote before, all can read after.
+  // A barrier of the members on this host. What each wrote before, all can read afterwards.
   void meet();
-  // One turn: tells the neighbours where the buffer lies. Every local member's buffer as it is mapped here, by
-  // place; empty unless all of them are shared.
+  // Takes one turn: tells the neighbours where the buffer is. Returns every local member's buffer by place, as an
+  // address in this process. Returns an empty list unless all of them are shared.
   std::vector<std::byte*> post(const std::byte* data, int64_t bytes);
 
   void run(Collective kind, Buffer whole, std::span<const int64_t> cuts, Wire wire);
@@ -93,7 +93,7 @@ struct Channel::State {
   void work_in_place(Collective kind, Element element, std::span<const int64_t> cuts,
                      const std::vector<std::byte*>& buffers);
   void work_through_windows(Collective kind, Buffer whole, std::span<const int64_t> cuts);
-  // several_hosts.cpp; without `buffers`, through windows
+  // several_hosts.cpp; uses windows if `buffers` is empty
   void work_between_hosts(Collective kind, Buffer whole, std::span<const int64_t> cuts, Wire wire,
                           const std::vector<std::byte*>& buffers);
   // all_to_all.cpp
@@ -104,12 +104,12 @@ struct Channel::State {
   void receive(std::span<std::byte> message, int from);
 };
 
-// A large operation is cut into rounds, the same on every host: round r takes the same fraction of every slice.
-// In elements, by place.
+// A large operation is divided into rounds, the same on every host. Each round handles the same fraction of every slice.
+// All numbers are in elements, by place.
 struct Round {
   std::vector<int64_t> count;
   std::vector<int64_t> in_whole;   // where the slice's part begins in the buffers
-  std::vector<int64_t> in_window;  // and in windows, where parts are packed
+  std::vector<int64_t> in_window;  // where it begins in windows, in which parts are packed
 };
 int64_t rounds_of(int64_t bytes);
 Round round_of(std::span<const int64_t> cuts, int64_t round, int64_t rounds);

@@ -20,7 +20,7 @@ struct Envelope {
   int32_t has_descriptor = 0;
 };
 
-// Abstract: a zero byte first, no file.
+// An abstract name begins with a zero byte and creates no file.
 socklen_t fill(sockaddr_un& address, uint64_t name) {
   address = {};
   address.sun_family = AF_UNIX;
@@ -90,7 +90,7 @@ DescriptorPost::Letter DescriptorPost::receive_if_any() const {
     std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
     letter.descriptor = Descriptor(fd);
   }
-  if (got != sizeof envelope || envelope.secret != address_.secret) return {};  // not one of us
+  if (got != sizeof envelope || envelope.secret != address_.secret) return {};  // a process outside this run sent it
   if (envelope.has_descriptor != 0 && letter.descriptor.get() < 0) {
     throw Fault("a descriptor from another rank did not arrive; is the limit of open files (ulimit -n) too low?");
   }

@@ -1,5 +1,5 @@
-// Hands open descriptors to processes of the same host: a Unix datagram socket with an abstract name, so that
-// neither a file nor /proc is needed and nothing is left behind.
+// Sends open descriptors to processes of the same host, over a Unix datagram socket with an abstract name. It needs
+// neither files nor /proc, and leaves nothing behind.
 #pragma once
 #include <cstdint>
 
@@ -10,25 +10,25 @@ namespace megalith {
 
 class DescriptorPost {
  public:
-  // What another process must know to write here. The secret keeps strangers out: names are visible to all.
+  // What another process must know to send here. All processes can see names, so the secret keeps strangers out.
   struct Address {
     uint64_t name = 0;
     uint64_t secret = 0;
   };
   struct Letter {
-    int rank = -1;      // the sender's
-    int64_t bytes = 0;  // of the memory behind the descriptor; 0 without one
+    int rank = -1;      // rank of the sender
+    int64_t bytes = 0;  // size of the memory behind the descriptor; 0 without a descriptor
     Descriptor descriptor;
   };
 
   DescriptorPost();
   const Address& address() const { return address_; }
 
-  // False when the receiver's queue is full: take a letter, then try again. `fd` -1: no descriptor.
+  // Returns false if the receiver's queue is full: receive a letter, then try again. `fd` -1: no descriptor.
   bool send(const Address& to, int rank, int64_t bytes, int fd) const;
   // Waits for the next letter.
   Letter receive(const WaitControl& control) const;
-  // The next letter if there is one; a rank of -1 if not.
+  // Returns the next letter, or one with rank -1 if no letter has arrived.
   Letter receive_if_any() const;
 
  private:

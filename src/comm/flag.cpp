@@ -9,8 +9,8 @@
 
 namespace megalith {
 
-// A sleeper says so before it looks for the last time, a raiser writes before it asks for sleepers: in one order
-// of all four (sequential consistency) one of them sees the other.
+// A sleeper increments `sleepers` before it reads `count` for the last time. A raiser writes `count` before it reads
+// `sleepers`. These four accesses are sequentially consistent, so at least one side sees the other.
 void Flag::raise(uint32_t to) {
   count.store(to, std::memory_order_seq_cst);
   if (sleepers.load(std::memory_order_seq_cst) != 0) {

@@ -1,4 +1,4 @@
-// A counter in shared memory that one side raises and others, in any process of the host, wait for.
+// A counter in shared memory. One side raises it; others wait for it, in any process of the host.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace megalith {
 
-// All zero is a valid beginning. Counts wrap around: only differences below 2^31 are compared.
+// All zeroes is the valid initial state. Counts wrap around: only differences below 2^31 are compared.
 struct alignas(64) Flag {
   std::atomic<uint32_t> count;
   std::atomic<uint32_t> sleepers;
@@ -15,9 +15,9 @@ struct alignas(64) Flag {
   bool reached(uint32_t target) const {
     return static_cast<int32_t>(count.load(std::memory_order_acquire) - target) >= 0;
   }
-  // What was written before is visible to whoever sees the new count.
+  // A thread that sees the new count also sees everything written before.
   void raise(uint32_t to);
-  // Sleeps until the count is no longer what it was, someone raises it, or a moment (20 ms) has passed.
+  // Sleeps until the count changes, the flag is raised, or 20 ms have passed.
   void sleep(uint32_t target);
 };
 static_assert(std::atomic<uint32_t>::is_always_lock_free);

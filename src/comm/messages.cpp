@@ -1,5 +1,5 @@
-// Messages between two members: from region to buffer in one copy, or through the two halves of a mailbox; between
-// hosts through MPI.
+// Messages between two members of one host: one copy from region to buffer, or through the two halves of a mailbox.
+// Messages between hosts go through MPI.
 #include <algorithm>
 #include <cstring>
 
@@ -22,7 +22,7 @@ void Channel::State::send(std::span<const std::byte> message, int to) {
   const Posted posted{std::ssize(message), world.offset_in_region(message.data(), std::ssize(message))};
   const int64_t piece = posted.offset >= 0 ? posted.bytes : kMessage;
   for (int64_t at = 0; at < posted.bytes; at += piece) {
-    await_taken(count - 1);  // the half before last: this one's last content
+    await_taken(count - 1);  // until the receiver has taken the previous content of this half
     Mailbox::Half& half = mailbox.halves[count % 2];
     half.posted = posted;
     if (posted.offset < 0) {

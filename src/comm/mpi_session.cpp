@@ -12,8 +12,8 @@ namespace {
 constexpr int64_t kPiece = int64_t{1} << 20;
 const std::string kStart = "start";
 
-// Settings of OpenMPI that the user has not made. Ranks of one host have shared memory of ours: OpenMPI's own would
-// only leave files in /dev/shm when a process is killed. One host needs no network but loopback.
+// Sets OpenMPI's settings unless the user has set them. Ranks of one host use our own shared memory. OpenMPI's would
+// only leave files in /dev/shm when a process is killed. One host needs no network except loopback.
 void prepare_environment() {
   const auto prefer = [](const char* name, const char* value) { setenv(name, value, 0); };
   prefer("OMPI_MCA_mpi_yield_when_idle", "1");
@@ -87,7 +87,7 @@ bool MpiSession::drop_done(std::vector<MPI_Request>& requests) {
 void MpiSession::forget(MPI_Request& request) {
   std::lock_guard hold(lock_);
   if (request == MPI_REQUEST_NULL) return;
-  MPI_Cancel(&request);  // of no avail for some sends; the process is about to end anyhow
+  MPI_Cancel(&request);  // has no effect on some sends; the process is about to end anyway
   MPI_Request_free(&request);
 }
 

@@ -1,5 +1,5 @@
-// MPI as this program uses it: messages between ranks, never a call that blocks. So one lock around every call
-// is enough for any number of threads (MPI_THREAD_SERIALIZED), and waits back off and can be stopped as all others.
+// MPI as this program uses it: messages between ranks, and no call that blocks. So one lock around every call is enough
+// for any number of threads (MPI_THREAD_SERIALIZED). Waits back off and can be stopped like all other waits.
 #pragma once
 #include <mpi.h>
 
@@ -16,7 +16,7 @@ namespace megalith {
 
 class MpiSession {
  public:
-  MpiSession();  // MPI_Init_thread. Throws Fault
+  MpiSession();  // calls MPI_Init_thread; throws Fault
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
@@ -24,19 +24,19 @@ class MpiSession {
   int size() const { return size_; }
   int largest_tag() const { return largest_tag_; }
 
-  // A send is done when the receiver has begun to take it and the memory may be used again.
+  // A send is done when the receiver has begun to receive it and the memory may be used again.
   MPI_Request send(const void* data, int64_t bytes, int to, int tag);
   MPI_Request receive(void* data, int64_t bytes, int from, int tag);
   bool done(MPI_Request& request);  // true for MPI_REQUEST_NULL
-  bool drop_done(std::vector<MPI_Request>& requests);  // whether any was
+  bool drop_done(std::vector<MPI_Request>& requests);  // true if any was done
   void forget(MPI_Request& request);
-  // Lets messages under way move on: MPI works only while it is called.
+  // Lets pending messages make progress: MPI works only during its calls.
   void progress();
 
-  // Every rank's `bytes` bytes, by rank.
+  // Gathers `bytes` bytes of every rank into `all`, by rank.
   void all_gather(const void* mine, void* all, int bytes, const WaitControl& control);
   void barrier(const WaitControl& control);
-  // The orderly end; blocks until all ranks come.
+  // Ends MPI in an orderly way. Blocks until all ranks call it.
   void finalize();
 
  private:
@@ -48,7 +48,7 @@ class MpiSession {
   int rank_ = 0, size_ = 1, largest_tag_ = 0;
 };
 
-// Requests that belong together. What is still under way when it ends (a stopped wait) is forgotten.
+// Requests that belong together. The destructor forgets requests that are still pending (after a stopped wait).
 class Transfers {
  public:
   explicit Transfers(MpiSession& session) : session_(session) {}
@@ -56,7 +56,7 @@ class Transfers {
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
 
-  // In pieces, so that waits see that something moves.
+  // Both move data in pieces, so that waits see progress.
   void send(std::span<const std::byte> data, int to, int tag);
   void receive(std::span<std::byte> data, int from, int tag);
   void wait(const WaitControl& control, const char* what, const std::string& channel, int peer);

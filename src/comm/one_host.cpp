@@ -1,5 +1,5 @@
-// Collectives between members of one host: everything in shared memory. The slice of a member is its share of the
-// work: it sums that slice over all members, in their order.
+// Collectives between members of one host, entirely in shared memory. Each member does the work for its own slice: it
+// sums that slice over all members, in their order.
 #include <cstring>
 
 #include "base/error.h"
@@ -24,7 +24,7 @@ Round round_of(std::span<const int64_t> cuts, int64_t round, int64_t rounds) {
   return parts;
 }
 
-// One meeting: there is little to sum, so every member sums all of it.
+// Needs one meeting only: there is little to sum, so every member sums everything.
 void Channel::State::sum_small(Buffer values) {
   std::memcpy(turn_of(place).window, values.data, static_cast<size_t>(values.bytes()));
   turn_of(place).posted.bytes = values.bytes();
@@ -61,8 +61,8 @@ void Channel::State::work_in_place(Collective kind, Element element, std::span<c
   sum(element, sources, destinations, cuts[me + 1] - cuts[me]);
 }
 
-// Round by round: members lay down what others are to sum or take, meet, and fetch what others have made of it.
-// A member's own slice is summed straight from and into its own buffer.
+// In each round, members copy the data that others will sum or take into their windows. They meet, and then copy the
+// results. A member's own slice is summed directly from and into its own buffer.
 void Channel::State::work_through_windows(Collective kind, Buffer whole, std::span<const int64_t> cuts) {
   const int64_t width = size_of(whole.element);
   const size_t me = static_cast<size_t>(place);

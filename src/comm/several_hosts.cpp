@@ -1,10 +1,11 @@
-// Collectives between hosts. On every host one member, the slice's worker, handles a slice: its own member where
-// that lives, another elsewhere. A sum goes from host to host in the order of the members: a worker adds its host's
-// members to the partial sum that came in and passes it on; so the order of the additions is that of one host. What
-// is final then goes on to the workers of the other hosts, who give it to their neighbours.
+// Collectives between hosts. On every host one member, the slice's worker, handles a slice. On the host of the slice's
+// own member it is that member, elsewhere another one. A sum goes from host to host in the order of the members. A
+// worker adds its host's members to the partial sum that it received, and sends it on. So additions happen in the same
+// order as on one host. The final result is then sent to the workers of the other hosts, which copy it to their
+// neighbours.
 //
-// The parts of all slices and rounds are tasks in one order that all ranks agree on, and a task waits only for
-// earlier ones; so nobody waits in a cycle. Results lag a round behind, so that both directions are busy.
+// The parts of all slices and rounds are tasks in one order that all ranks agree on. A task waits only for earlier
+// tasks, so ranks never wait in a cycle. Results lag one round behind the sums, so that both directions are busy.
 #include <algorithm>
 #include <cstring>
 
@@ -16,14 +17,14 @@ namespace megalith {
 namespace {
 
 struct Task {
-  bool sums;      // adds to a partial sum; if not, hands on what is final
+  bool sums;      // true: adds to a partial sum; false: passes on a final result
   size_t slice;
   int64_t round;
-  int from, to;   // places; -1: nobody
-  size_t run;     // of a sum: the stretch of members to add
+  int from, to;   // places; -1: none
+  size_t run;     // of a sum: the index in runs_ of the members to add
 };
 
-// Consecutive members on one host.
+// Consecutive members on one host: [first, end).
 struct Run {
   int host, first, end;
 };
@@ -36,7 +37,7 @@ class BetweenHosts {
   void work();
 
  private:
-  // What a task works with on its way: a partial sum, and the form in which it travels where that is another.
+  // Buffers of a task: a partial sum, and its packed form if it is sent in another format.
   struct SliceTask {
     std::byte* sum = nullptr;
     std::byte* packed = nullptr;
@@ -44,7 +45,7 @@ class BetweenHosts {
   };
 
   int worker(size_t slice, int host) const;
-  std::vector<int> way_of_result(size_t slice) const;  // hosts, from where it is first known
+  std::vector<int> way_of_result(size_t slice) const;  // hosts, beginning with the one that knows it first
   void list_tasks(int64_t round);
   void list_result(size_t slice, int64_t round);
   bool packs() const { return wire_ == Wire::bf16 && whole_.element == Element::float32; }
@@ -55,7 +56,7 @@ class BetweenHosts {
     unpack_bf16(reinterpret_cast<float*>(part.sum), reinterpret_cast<const uint16_t*>(part.packed), n);
   }
   int64_t count(const Task& task) const { return rounds_[static_cast<size_t>(task.round)].count[task.slice]; }
-  // The task's part of a local member's data, where neighbours can reach it.
+  // The task's part of a local member's data, at an address that neighbours can access.
   std::byte* at(const Task& task, int member) const;
 
   void ask_ahead();
@@ -71,7 +72,7 @@ class BetweenHosts {
   const Collective kind_;
   const Buffer whole_;
   const Wire wire_;
-  const std::vector<std::byte*>& buffers_;  // empty: through windows
+  const std::vector<std::byte*>& buffers_;  // empty: use windows
   const int64_t width_;
   const uint32_t first_turn_;
   const int64_t lag_;                       // rounds
@@ -106,7 +107,8 @@ BetweenHosts::BetweenHosts(Channel::State& channel, Collective kind, Buffer whol
     end_of_round_.push_back(tasks_.size());
     tasks_of_round = std::max(tasks_of_round, tasks_.size() - before);
   }
-  // A part is free again when it has been taken, a round later at most; two rounds' worth is never too few.
+  // A part is free again when its data has been received, at most one round later. So two rounds' worth of parts is
+  // enough.
   const int64_t sum_bytes = (largest * accumulator_size(whole.element) + 63) / 64 * 64;
   const int64_t packed_bytes = (largest * 2 + 63) / 64 * 64;
   parts_.resize(2 * tasks_of_round + 4);
@@ -180,7 +182,7 @@ void BetweenHosts::list_result(size_t slice, int64_t round) {
   Task task{false, slice, round, -1, -1, 0};
   if (found != way.begin()) task.from = worker(slice, found[-1]);
   if (found + 1 != way.end()) task.to = worker(slice, found[1]);
-  if (task.from >= 0 || kind_ == Collective::all_gather) tasks_.push_back(task);  // else the last sum hands it on
+  if (task.from >= 0 || kind_ == Collective::all_gather) tasks_.push_back(task);  // otherwise the last sum sends it
 }
 
 std::byte* BetweenHosts::at(const Task& task, int member) const {
@@ -214,7 +216,8 @@ void BetweenHosts::work() {
   if (buffers_.empty()) c_.turn += static_cast<uint32_t>(rounds_.size());
 }
 
-// Receives of this task and the next few are under way before they are needed. Only this one may wait for room.
+// Starts the receives of this task and the next few early. Only the receive of this task may wait until its part is
+// free.
 void BetweenHosts::ask_ahead() {
   for (; asked_ < std::min(tasks_.size(), done_ + 4); asked_++) {
     const Task& task = tasks_[asked_];
@@ -244,7 +247,7 @@ void BetweenHosts::add(const Task& task, SliceTask& part) {
     return packs() ? send(task, part, part.packed, n * 2)
                    : send(task, part, part.sum, n * accumulator_size(whole_.element));
   }
-  // With results rounded on their way, this host takes the rounded one too: all end with the same.
+  // Results are rounded when they are sent, so this host also uses the rounded one: all ranks get the same result.
   if (packs() && kind_ == Collective::all_reduce) unpack(part, n);
   const void* values = part.sum;
   if (width_ == 2) {
@@ -267,7 +270,7 @@ void BetweenHosts::emit_pieces(const Task& task, SliceTask& part) {
   if (task.to >= 0) packs() ? send(task, part, part.packed, n * 2) : send(task, part, part.sum, n * width_);
 }
 
-// Gives the neighbours what is final: all of them, or the slice's member alone.
+// Copies a final result to all neighbours, or only to the slice's member for reduce_scatter.
 void BetweenHosts::spread(const Task& task, const void* values) {
   for (int p : c_.local()) {
     std::byte* const to = at(task, p);
@@ -289,7 +292,7 @@ void BetweenHosts::wait(MPI_Request& request, int peer) {
   }
 }
 
-// Into this member's window what the workers need of it.
+// Copies the data that the workers need into this member's window.
 void BetweenHosts::lay_out(int64_t round) {
   const Round& part = rounds_[static_cast<size_t>(round)];
   std::byte* const window = c_.mine().turns[(first_turn_ + static_cast<uint32_t>(round)) % 2].window;
@@ -299,7 +302,7 @@ void BetweenHosts::lay_out(int64_t round) {
   }
 }
 
-// Out of it what they made.
+// Copies the results of the workers from this member's window into its buffer.
 void BetweenHosts::fetch(int64_t round) {
   const Round& part = rounds_[static_cast<size_t>(round)];
   const std::byte* const window = c_.mine().turns[(first_turn_ + static_cast<uint32_t>(round)) % 2].window;

@@ -1,4 +1,4 @@
-// Memory that processes of one host share: memfds, which have no name and vanish with their last user.
+// Memory that processes of one host share: memfds. They have no name and disappear with their last user.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,11 +18,11 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// A new memfd of zeroes; sparse. Throws Fault.
+// Creates a sparse memfd of zeroes. Throws Fault.
 Descriptor make_memfd(const char* name, int64_t bytes);
 
-// A shared mapping of the first `bytes` of a descriptor, which need not stay open. It begins where huge pages do: those
-// that the descriptor has are mapped as such.
+// A shared mapping of the first `bytes` of a descriptor. The descriptor may be closed afterwards. The mapping is aligned
+// to huge pages, so that the descriptor's huge pages are mapped as such.
 class Mapping {
  public:
   Mapping() = default;
@@ -38,7 +38,7 @@ class Mapping {
 
   std::byte* data_ = nullptr;
   int64_t bytes_ = 0;
-  void* reserved_ = nullptr;  // as the system gave it, before alignment
+  void* reserved_ = nullptr;  // the system's mapping, before alignment
 };
 
 }  // namespace megalith

@@ -25,7 +25,7 @@ struct Bf16 {
 };
 
 struct Fp16 {
-  // The exponent's bias is made up for by a product with 2^112, which is exact, subnormal numbers included.
+  // Multiplying by 2^112 corrects the bias of the exponent. The product is exact, also for subnormal numbers.
   static ALWAYS_INLINE float widen(uint16_t bits) {
     const uint32_t magnitude = bits & 0x7fffu;
     const uint32_t scaled = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude << 13) * 0x1p112f);
@@ -36,9 +36,9 @@ struct Fp16 {
   static ALWAYS_INLINE uint16_t narrow(float value) {
     const uint32_t bits = std::bit_cast<uint32_t>(value);
     const uint32_t magnitude = bits & 0x7fffffffu;
-    // The last bit that stays decides ties; what overflows the mantissa moves on into the exponent, up to infinity.
+    // The last bit that is kept decides ties. An overflow of the mantissa carries into the exponent, up to infinity.
     const uint32_t normal = (magnitude - (112u << 23) + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
-    // Adding 0.5 lets the adder itself round a subnormal result at the right bit.
+    // Adding 0.5 makes the addition round a subnormal result at the right bit.
     const uint32_t subnormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
     const uint32_t special = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
     const uint32_t finite = magnitude < 0x38800000u ? subnormal : normal;
@@ -47,7 +47,7 @@ struct Fp16 {
   }
 };
 
-// `out` may be `a` or `b` itself: no iteration reads what another one writes.
+// `out` may be `a` or `b`: no iteration reads what another iteration writes.
 MEGALITH_VECTORISED void add_floats(float* out, const float* a, const float* b, int64_t count) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < count; i++) out[i] = a[i] + b[i];
@@ -88,7 +88,7 @@ MEGALITH_VECTORISED void narrow_fp16(uint16_t* out, const float* in, int64_t cou
   for (int64_t i = 0; i < count; i++) out[i] = Fp16::narrow(in[i]);
 }
 
-// A block of partial sums stays in the first-level cache.
+// A block of partial sums fits into the first-level cache.
 constexpr int64_t kBlock = 16 << 10;  // bytes of partial sums
 
 template <class Float, auto add>
@@ -101,7 +101,7 @@ void sum_block(std::span<const std::byte* const> sources, int64_t at, std::byte*
     std::memmove(result, values(0), static_cast<size_t>(count) * sizeof(Float));
     return;
   }
-  // Only the last addition writes where a source may lie.
+  // Only the last addition writes to `out`, which may be one of the sources.
   const size_t last = sources.size() - 1;
   const Float* so_far = values(0);
   for (size_t i = 1; i <= last; i++) {

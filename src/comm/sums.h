@@ -1,5 +1,5 @@
-// Sums over the buffers of several ranks, element by element, always in the order given.
-// Partial sums are kept wider than 16-bit elements: float for all types but double.
+// Sums over the buffers of several ranks, element by element, always in the order given. Partial sums of 16-bit elements
+// are wider: float for all types except double.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,16 +11,16 @@ namespace megalith {
 
 constexpr int64_t accumulator_size(Element element) { return element == Element::float64 ? 8 : 4; }
 
-// partial = values; partial += values; values = partial, rounded to nearest even. `count` elements each.
+// Assigns partial = values; partial += values; values = partial, rounded to nearest even. Each has `count` elements.
 void begin_sum(Element element, void* partial, const void* values, int64_t count);
 void add_to_sum(Element element, void* partial, const void* values, int64_t count);
 void end_sum(Element element, void* values, const void* partial, int64_t count);
 
-// Every destination becomes the sum of all sources. A destination may be a source; otherwise nothing overlaps.
+// Writes the sum of all sources to every destination. A destination may be a source. Buffers must not overlap otherwise.
 void sum(Element element, std::span<const std::byte* const> sources, std::span<std::byte* const> destinations,
          int64_t count);
 
-// float32 to bf16, to nearest even, and back.
+// Converts float32 to bf16, rounded to nearest even, and back.
 void pack_bf16(uint16_t* packed, const float* values, int64_t count);
 void unpack_bf16(float* values, const uint16_t* packed, int64_t count);
 

@@ -1,5 +1,5 @@
-// How a thread waits for another rank: it spins shortly, then yields, then sleeps, so that waiting takes nothing
-// from those who compute. A wait can be seen from outside (who waits for whom) and ended from outside.
+// How a thread waits for another rank: it spins briefly, then yields, then sleeps, so that it takes no time from threads
+// that compute. Other code can see a wait (which rank waits for which) and stop it.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -10,12 +10,12 @@ namespace megalith {
 struct Wait {
   const char* what = "";          // the operation: "all_reduce", "receive", …; a literal
   const std::string* channel = nullptr;
-  int peer = -1;                  // the rank waited for; -1 when it may be any of several
+  int peer = -1;                  // the rank waited for; -1 if it may be one of several
   std::chrono::steady_clock::time_point since;
 };
 
-// Told of waits that last (those that end while spinning are not worth the call). Called by the waiting thread,
-// begin and end in pairs; several threads of a process may wait at once.
+// Called when a wait takes longer; waits that end while spinning are not reported. The waiting thread makes the calls,
+// begin and end in pairs. Several threads of a process may wait at the same time.
 class WaitObserver {
  public:
   virtual ~WaitObserver() = default;

@@ -16,7 +16,7 @@
 namespace megalith {
 namespace {
 
-// Addresses only; pages come as channels use them.
+// Only reserves addresses; pages are allocated when channels use them.
 constexpr int64_t kArena = int64_t{4} << 30;
 constexpr int64_t kPage = 4096;
 
@@ -25,10 +25,10 @@ int number_in_environment(const char* name) {
   return text != nullptr ? std::atoi(text) : 0;
 }
 
-// How many ranks the launcher says there are; 0 without a launcher that says.
+// Returns the number of ranks that the launcher states, or 0 without such a launcher.
 int ranks_by_launcher() {
   if (const int ranks = number_in_environment("OMPI_COMM_WORLD_SIZE"); ranks > 0) return ranks;
-  // srun, not the batch script itself: that has no step's number.
+  // Set by srun for its tasks. The batch script itself has no step.
   if (std::getenv("SLURM_STEP_ID") != nullptr) return number_in_environment("SLURM_STEP_NUM_TASKS");
   return 0;
 }
@@ -42,8 +42,9 @@ std::string first_line_of(const char* path) {
   }
 }
 
-// Equal where ranks can reach each other's memory: one kernel, and one network namespace, in which the abstract
-// sockets that pass descriptors live. MEGALITH_PRETEND_RANKS_PER_HOST makes hosts of fewer ranks, for tests.
+// Equal for ranks that can access each other's memory. They need the same kernel, and the same network namespace for the
+// abstract sockets that pass descriptors. For tests, MEGALITH_PRETEND_RANKS_PER_HOST divides a host into hosts with
+// fewer ranks.
 uint64_t host_fingerprint(int rank) {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
@@ -55,7 +56,7 @@ uint64_t host_fingerprint(int rank) {
   return XXH3_64bits(text.data(), text.size());
 }
 
-// What every rank tells all others when it joins.
+// Data that every rank sends to all others when it joins.
 struct Card {
   uint64_t host = 0;
   DescriptorPost::Address address;
@@ -199,7 +200,7 @@ std::vector<Mapping> World::State::exchange(int fd, int64_t bytes) {
   size_t missing = neighbours.size() - 1;
   for (int other : neighbours) {
     if (other == rank) continue;
-    while (!post->send(addresses[static_cast<size_t>(other)], rank, bytes, fd)) {  // its queue is full
+    while (!post->send(addresses[static_cast<size_t>(other)], rank, bytes, fd)) {  // the receiver's queue is full
       if (const auto letter = post->receive_if_any(); letter.rank >= 0) {
         keep(letter);
         missing--;
@@ -209,7 +210,7 @@ std::vector<Mapping> World::State::exchange(int fd, int64_t bytes) {
     }
   }
   for (; missing > 0; missing--) keep(post->receive(waits));
-  mpi->barrier(waits);  // nobody begins another exchange while one still takes letters of this one
+  mpi->barrier(waits);  // no rank begins another exchange while one still receives letters of this one
   return mappings;
 }
 

@@ -1,6 +1,6 @@
-// The ranks of a run. Started by mpirun or srun, a process joins the others through MPI; alone it is a world of
-// one, and MPI is never touched. Ranks of one host then talk through shared memory only: every rank owns a memfd
-// that its neighbours map, without a name, so that nothing is left however a process ends.
+// The ranks of a run. A process that mpirun or srun started joins the others through MPI. A process alone is a world of
+// one and does not use MPI. Ranks of one host communicate only through shared memory. Every rank owns a memfd that its
+// neighbours map. It has no name, so nothing is left however a process ends.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace megalith {
 
-// Memory of this rank that its neighbours may read and write: a mapping of the whole memfd `fd` at `base`.
-// It may be sparse and far larger than memory: pages come with the first touch.
+// Memory of this rank that its neighbours may read and write: a mapping of the whole memfd `fd` at `base`. It may be
+// sparse and far larger than memory: pages are allocated at the first access.
 struct Region {
   int fd = -1;
   std::byte* base = nullptr;
@@ -24,11 +24,11 @@ struct Region {
 
 class World {
  public:
-  // Whether mpirun or srun started this process as one of several.
+  // True if mpirun or srun started this process as one of several.
   static bool launched();
-  // Collective. Throws UserError when the launcher and MPI disagree, Fault when the ranks cannot meet.
+  // Collective. Throws UserError if launcher and MPI disagree, and Fault if the ranks cannot connect.
   static std::unique_ptr<World> join();
-  // Without leave() before, ends without a word to the others: what an exception must be able to do.
+  // Without a call of leave(), ends without notifying the others, as is needed after an exception.
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -38,28 +38,28 @@ class World {
   int host() const;                          // hosts are numbered by their lowest rank
   int hosts() const;
   int host_of(int rank) const;
-  const std::vector<int>& neighbours() const;  // the ranks of this host, ascending, this one among them
+  const std::vector<int>& neighbours() const;  // the ranks of this host, ascending, including this one
 
-  // Collective over all ranks, at most once, before the channels that are to profit: buffers inside the region
-  // are exchanged without copies. A rank with nothing to share passes an empty region. Region and mapping stay
-  // until the world ends.
+  // Collective over all ranks, at most once. Call it before creating the channels that should use it: they exchange
+  // buffers inside the region without copies. A rank without memory to share passes an empty region. Region and mapping
+  // must exist until the world ends.
   void share_memory(const Region& region);
 
-  // Collective over `members` (ranks in the order of their places; this one among them): every rank makes the
-  // channels it belongs to in one order that all agree on. The channel must not outlive the world.
+  // Collective over `members`: ranks in the order of their places, including this rank. All ranks create their common
+  // channels in the same order. The channel must not outlive the world.
   Channel channel(std::vector<int> members, std::string name);
 
-  // Small exchanges between all ranks, one thread at a time.
+  // Small exchanges between all ranks. Only one thread at a time.
   void barrier();
-  std::string broadcast(std::string_view text, int root);             // what root passed
-  std::vector<std::string> all_gather(std::string_view text);         // by rank
+  std::string broadcast(std::string_view text, int root);             // returns the text of `root`
+  std::vector<std::string> all_gather(std::string_view text);         // returns the texts by rank
 
-  // Every wait of this process, present and future, ends with a Fault. Safe in signal handlers.
+  // Ends every present and future wait of this process with a Fault. Safe in signal handlers.
   void stop() noexcept;
-  // nullptr: nobody. The observer must outlive the waits.
+  // nullptr: no observer. The observer must outlive the waits.
   void observe(WaitObserver* observer);
 
-  // Collective, the orderly end: waits for all, then leaves MPI. No channel may be used afterwards.
+  // The orderly end, collective: waits for all ranks, then ends MPI. No channel may be used afterwards.
   void leave();
 
   struct State;

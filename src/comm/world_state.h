@@ -1,4 +1,4 @@
-// What a world holds and its channels use.
+// The state of a world, which its channels use.
 #pragma once
 #include <memory>
 #include <optional>
@@ -22,15 +22,15 @@ struct World::State {
   std::vector<int> host_of{0};     // by rank
   std::vector<int> neighbours{0};
 
-  // Neighbours' descriptors come through here; addresses by rank, those of other hosts of no use.
+  // Receives the neighbours' descriptors. Addresses are by rank; those of other hosts are not used.
   std::unique_ptr<DescriptorPost> post;
   std::vector<DescriptorPost::Address> addresses;
 
-  // Every rank's control blocks and windows lie in an arena of its own, which its neighbours map: by rank.
+  // By rank: the arena with the rank's control blocks and windows. Every rank owns one arena, which its neighbours map.
   std::vector<Mapping> arenas;
   int64_t arena_used = 0;
 
-  // What World::share_memory announced: this rank's own, and the others' by rank.
+  // Set by World::share_memory: this rank's region, and the neighbours' regions by rank.
   bool shared = false;
   Region region;
   std::vector<Mapping> regions;
@@ -38,13 +38,14 @@ struct World::State {
   int next_channel = 0;
   std::optional<Channel> everyone;  // none in a world of one
 
-  // Bytes of this rank's arena, zero, on a page of their own.
+  // Allocates zeroed bytes in this rank's arena, aligned to pages. Returns their offset.
   int64_t take_from_arena(int64_t bytes);
-  // Where `data` lies in this rank's region; -1 when it does not, or not wholly.
+  // Offset of `data` in this rank's region; -1 if it is not completely inside.
   int64_t offset_in_region(const void* data, int64_t bytes) const;
-  // Where that is mapped here when it is `rank`'s.
+  // Address in this process of `offset` in the region of `rank`.
   std::byte* in_region_of(int rank, int64_t offset) const;
-  // Collective between neighbours: gives `fd` (-1: none) and maps theirs, by rank.
+  // Collective between neighbours: sends `fd` (-1: none), and returns mappings of the descriptors of the others, by
+  // rank.
   std::vector<Mapping> exchange(int fd, int64_t bytes);
 };
 
