@@ -27,8 +27,8 @@ AddressSpace::AddressSpace(size_t bytes, Backing backing) {
   MEGALITH_ASSERT(sysconf(_SC_PAGESIZE) == static_cast<long>(kPage), "pages of {} bytes", sysconf(_SC_PAGESIZE));
   bytes = align_up(bytes, kHugePage);
   mapped_bytes_ = bytes + kHugePage;
-  // Unreadable until opened: systems that count every promise of memory (overcommit_memory = 2) count only what
-  // is opened.
+  // Not accessible until opened: with overcommit_memory = 2 the system counts all accessible memory, so it counts only
+  // what is opened.
   void* got = mmap(nullptr, mapped_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (got == MAP_FAILED) refuse_mapping(bytes);
   mapped_ = reinterpret_cast<uintptr_t>(got);
@@ -46,7 +46,8 @@ AddressSpace::AddressSpace(size_t bytes, Backing backing) {
     }
     opened_ = end_;
   }
-  // Where huge pages are everyone's default they must be kept out of small blocks. A kernel without them says no.
+  // If huge pages are the system's default, they must be kept out of small blocks. The call fails on a kernel without
+  // huge pages, which is fine.
   madvise(got, mapped_bytes_, MADV_NOHUGEPAGE);
 }
 
@@ -74,7 +75,7 @@ void AddressSpace::open(uintptr_t begin, uintptr_t end, bool large) {
 }
 
 void AddressSpace::drop(uintptr_t begin, uintptr_t end) {
-  // Half a huge page that stays must not be made whole again behind our back.
+  // The kernel must not complete a huge page again of which only a part stays.
   const size_t first = slot(begin), last = slot(end - 1);
   if (begin % kHugePage != 0) set_huge(first, first + 1, false);
   if (end % kHugePage != 0) set_huge(last, last + 1, false);
@@ -87,7 +88,7 @@ void AddressSpace::drop(uintptr_t begin, uintptr_t end) {
 void AddressSpace::make_huge([[maybe_unused]] uintptr_t begin, [[maybe_unused]] uintptr_t end) {
 #ifdef MADV_COLLAPSE
   const uintptr_t first = align_up(begin, kHugePage), last = align_down(end, kHugePage);
-  if (first < last) madvise(place(first), last - first, MADV_COLLAPSE);  // an older kernel, or one without any, says no
+  if (first < last) madvise(place(first), last - first, MADV_COLLAPSE);  // fails, harmlessly, on an older kernel
 #endif
 }
 

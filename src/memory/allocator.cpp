@@ -16,18 +16,18 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kAlign = 64;             // a cache line, and an AVX-512 register
-constexpr size_t kArenaFrom = 256 << 10;  // smaller blocks are malloc's business
+constexpr size_t kAlign = 64;             // bytes of a cache line and of an AVX-512 register
+constexpr size_t kArenaFrom = 256 << 10;  // bytes; malloc serves smaller blocks
 
-// What an allocation counts as.
+// The account of an allocation.
 struct Label {
   AllocationKind kind = AllocationKind::workspace;
   Tier tier = Tier::host;
 };
 
-// Stands in front of every small block.
+// Precedes every small block.
 struct Header {
-  size_t bytes;  // as asked for, rounded up to kAlign
+  size_t bytes;  // requested size, rounded up to kAlign
   Label label;
   char pad[kAlign - sizeof(size_t) - sizeof(Label)];
 };
@@ -59,7 +59,7 @@ class Pool {
       throw BudgetExceeded(fmt::format("{} budget: {} in use, {} more wanted, {} allowed",
                                        current.tier == Tier::host ? "memory" : "device memory",
                                        show(Bytes(account.use.live)), show(Bytes(bytes)), show(Bytes(account.budget))));
-    // Addresses cost nothing, so the system would promise this and kill us at the touch.
+    // The system hands out addresses without limit, and would kill us when we access the memory.
     if (live() + bytes > machine_) nothing_left(bytes);
     void* data = small ? take_small(rounded) : arena_.take(rounded, backing_of(current.kind));
     if (!small) labels_.emplace(data, current);
@@ -84,7 +84,7 @@ class Pool {
     auto label = labels_.find(data);
     count(label->second, -static_cast<int64_t>(arena_.give(data)));
     labels_.erase(label);
-    keep_within_peak();  // no more than the peak even if the budget or the peak was lowered meanwhile
+    keep_within_peak();  // keeps within the peak even if the budget or the peak was lowered meanwhile
   }
 
   void set_budget(int64_t bytes, Tier tier) {
@@ -119,7 +119,7 @@ class Pool {
     MEGALITH_ASSERT(!shares_, "state is shared once");
     expect_shared_state();
     try {
-      // Twice what a rank can have: room for holes. All ranks map all of it.
+      // Reserves twice what a rank can have, as holes take room. All ranks map all of it.
       const AddressSpace& space = arena_.share(static_cast<size_t>(2 * machine_ / ranks));
       shares_ = true;
       return {space.fd(), reinterpret_cast<std::byte*>(space.begin()), static_cast<int64_t>(space.end() - space.begin())};
@@ -134,14 +134,14 @@ class Pool {
   }
 
  private:
-  // What ranks exchange block by block, step by step.
+  // Memory that ranks exchange in every step is in shared memory.
   Backing backing_of(AllocationKind kind) const {
     const bool exchanged = kind == AllocationKind::parameters || kind == AllocationKind::gradients;
     return shares_ && exchanged ? Backing::shared : Backing::own;
   }
 
   struct Account {
-    AllocatedMemory use;  // but for cached, which the arena knows
+    AllocatedMemory use;  // without `cached`, which the arena knows
     int64_t budget = 0;
   };
   Account& account_of(Tier tier) { return accounts_[static_cast<size_t>(tier)]; }
@@ -153,8 +153,8 @@ class Pool {
     use.now[static_cast<size_t>(label.kind)] += bytes;
   }
 
-  // What has pages (live + cached) never grows beyond the largest live total seen: the peak stays what the plan
-  // says, whatever sizes come and go. Called before anyone touches what was just taken.
+  // Keeps live + cached memory, which has pages, within the largest live total so far. So the peak stays what the plan
+  // predicts, whatever block sizes come and go. Called before the new block is accessed.
   void keep_within_peak() {
     int64_t most = 0;
     for (const Account& account : accounts_)
@@ -174,7 +174,7 @@ class Pool {
   bool shares_ = false;
   const int64_t machine_ = memory_and_swap();
   Arena arena_;
-  std::unordered_map<void*, Label> labels_;  // of the arena's blocks
+  std::unordered_map<void*, Label> labels_;  // by block of the arena
 };
 
 Pool& pool() {
@@ -212,7 +212,7 @@ void reset_memory_peak() { pool().reset_peak(); }
 
 void release_cached_memory() {
   pool().drop_cached();
-  malloc_trim(0);  // the system's allocator keeps what it is given back, too
+  malloc_trim(0);  // malloc keeps freed memory, too
 }
 
 SharedState share_state(int64_t ranks) { return pool().share(ranks); }

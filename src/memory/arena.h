@@ -1,7 +1,7 @@
-// Large blocks in reserved addresses. Freed ranges join and keep their pages, and the next block goes where most
-// pages are; holes in the addresses cost nothing. What costs is pages, and drop_down_to bounds those.
-// Some of the addresses may be shared with other processes: blocks that are to lie there do as long as there is room.
-// Not thread-safe: its owner locks.
+// Allocates large blocks in reserved addresses. Freed ranges are joined and keep their pages. A new block is placed
+// where most of it has pages. Holes in the addresses cost nothing; pages do, and drop_down_to limits them. Some of the
+// addresses may be shared with other processes. Blocks requested as shared go there while there is room. Not
+// thread-safe: the owner locks.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,23 +18,23 @@ namespace megalith {
 
 class Arena {
  public:
-  static constexpr size_t kLarge = 4 * kHugePage;  // from here on blocks begin on a huge page and lie on them
+  static constexpr size_t kLarge = 4 * kHugePage;  // bytes; blocks of this size and more are on huge pages
 
-  // Addresses are reserved `reserve` bytes at a time, less where the system has a limit.
+  // Reserves addresses in portions of `reserve` bytes, or fewer if the system has a limit.
   explicit Arena(size_t reserve = size_t{64} << 30) : reserve_(reserve) {}
 
-  // What a block of this size takes: whole pages.
+  // The size of a block in whole pages.
   static size_t rounded(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-  // A block of rounded(bytes); its pages may be new (zero) or hold what was there. Throws BudgetExceeded.
+  // Returns a block of rounded(bytes). Its pages may be new (zero) or contain old data. Throws BudgetExceeded.
   void* take(size_t bytes, Backing backing = Backing::own);
-  // Gives a block back; its size.
+  // Frees a block and returns its size.
   size_t give(void* data);
   bool holds(const void* data) const;
 
-  // Reserves addresses that other processes may map, once. Throws BudgetExceeded.
+  // Reserves addresses that other processes may map. Call it once. Throws BudgetExceeded.
   const AddressSpace& share(size_t bytes);
-  // Puts the large blocks that lie there, and have been touched, on huge pages where that is possible.
+  // Moves large shared blocks that have been accessed to huge pages, if possible.
   void make_shared_huge();
 
   // Bytes of free ranges that may have pages.
@@ -49,7 +49,7 @@ class Arena {
   struct Free {
     uintptr_t end = 0;
     bool has_pages = false;
-    uint64_t freed = 0;  // counts up; the newest of the ranges that were joined. 0 without pages
+    uint64_t freed = 0;  // counts up; after a join, the newest of the ranges. 0 without pages
   };
   using FreeRanges = std::map<uintptr_t, Free>;
   struct Window {

@@ -18,8 +18,7 @@ DiskQueue::DiskQueue(std::unique_ptr<DiskEngine> engine, int depth) : engine_(st
 
 DiskQueue::~DiskQueue() {
   waiting_.clear();
-  // Were this to throw, the kernel would go on writing to memory that is somebody else's by then: better to
-  // end here.
+  // If this throws, the process ends. That is better than letting the kernel write to memory that has a new owner.
   for (size_t flying = slots_.size() - free_slots_.size(); flying > 0; flying--) engine_->finish();
 }
 
@@ -56,7 +55,7 @@ void DiskQueue::start_more() {
     Request request = waiting_.front();
     waiting_.pop_front();
     Progress& progress = tickets_.at(request.ticket);
-    if (!progress.error.empty()) {  // the transfer has failed: its rest is of no use
+    if (!progress.error.empty()) {  // the transfer has failed: the rest is not needed
       progress.requests--;
       continue;
     }
@@ -70,7 +69,7 @@ void DiskQueue::start_more() {
   engine_->submit();
 }
 
-// What is left of the slot's request.
+// Starts the remaining part of the slot's request.
 void DiskQueue::start(size_t slot) {
   const Request& r = slots_[slot];
   engine_->start({r.file->descriptor(), r.write, r.offset + r.moved, r.data + r.moved, r.length - r.moved},
@@ -104,7 +103,7 @@ void DiskQueue::finish_one() {
     }
     end(slot);
   } else if (int64_t whole = done.result / kDiskAlign * kDiskAlign; whole > 0) {
-    // Fewer bytes than asked for: the rest again, from a place where direct I/O may begin.
+    // Fewer bytes than requested: start the rest again, from an offset that direct I/O allows.
     request.moved += whole;
     start(slot);
   } else {

@@ -1,4 +1,4 @@
-// Reads and writes of spill files with many requests in flight, every chunk checked.
+// Reads and writes spill files with many requests in flight, and checks every chunk.
 #pragma once
 #include <array>
 #include <atomic>
@@ -17,34 +17,35 @@
 
 namespace megalith {
 
-// Used by one thread at a time; each lane owns one. A transfer is cut into chunks; at most `depth` of them
-// are in flight, in the order asked for, and the next start whenever the queue is called. So a caller that
-// goes off to compute finds `depth` chunks moved when it comes back, not more.
+// Used by one thread at a time; each lane owns one. A transfer is divided into chunks. At most `depth` chunks are in
+// flight, in the order of the calls. The next chunks start whenever the queue is called. So while a caller computes, at
+// most `depth` chunks are moved.
 //
-// Buffers belong to the queue until wait() has returned or thrown for their ticket. Two transfers of the same
-// chunk, one of them a write, must not be in flight together, on this queue or another.
+// Buffers belong to the queue until wait() has returned or thrown for their ticket. If two transfers use the same chunk
+// and one of them writes, they must not be in flight together, on this queue or another.
 class DiskQueue {
  public:
   DiskQueue(std::unique_ptr<DiskEngine> engine, int depth);
-  ~DiskQueue();  // waits for what is in flight (the kernel still uses those buffers), drops the rest
+  ~DiskQueue();  // waits for transfers in flight (the kernel still uses their buffers), drops the rest
   DiskQueue(const DiskQueue&) = delete;
   DiskQueue& operator=(const DiskQueue&) = delete;
 
   using Ticket = int64_t;
-  // Who compares what was read with what had been written (SpillFile::check), and notes what is to be written
-  // (SpillFile::remember): the queue, or the caller, after the read or before the write.
+  // Who verifies checksums after a read (SpillFile::check) and records them before a write (SpillFile::remember): the
+  // queue or the caller.
   enum class Checks : uint8_t { queue, caller };
   // `offset` is a multiple of the file's unit, the length and the address are multiples of kDiskAlign.
   Ticket read(SpillFile& file, int64_t offset, std::span<std::byte> into, Checks by = Checks::queue);
-  // Checksums are taken as chunks start: `from` must not change before wait.
+  // Checksums are computed when chunks start: `from` must not change before wait.
   Ticket write(SpillFile& file, int64_t offset, std::span<const std::byte> from, Checks by = Checks::queue);
-  // Returns when the transfer is complete and, if it was a read that the queue checks, is what had been written. Throws
-  // Fault: the disk failed, is full, the file was cut short, a chunk holds something else. A ticket waited for is done with.
+  // Returns when the transfer is complete. If it was a read that the queue checks, the data is verified. Throws Fault if
+  // the disk failed or is full, the file was cut short, or a chunk has other content. Afterwards the ticket is no longer
+  // valid.
   void wait(Ticket ticket);
-  // Every ticket; throws the first Fault after all have ended.
+  // Waits for all tickets. Throws the first Fault after all have ended.
   void wait_all();
 
-  // Bytes asked for so far; any thread may ask.
+  // Bytes requested so far. Any thread may call these.
   int64_t bytes_read() const { return moved_[0].load(std::memory_order_relaxed); }
   int64_t bytes_written() const { return moved_[1].load(std::memory_order_relaxed); }
 

@@ -22,11 +22,11 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kExtent = 16 * kSpillChunk;     // of one transfer: about what a run asks for at a time
-constexpr int64_t kLargest = int64_t{2} << 30;    // more than caches of a disk hold for long
-constexpr int64_t kInMemory = int64_t{64} << 20;  // where the disk is memory, which may be scarce
+constexpr int64_t kExtent = 16 * kSpillChunk;     // bytes of one transfer: about what a run requests at a time
+constexpr int64_t kLargest = int64_t{2} << 30;    // bytes; more than the caches of a disk hold for long
+constexpr int64_t kInMemory = int64_t{64} << 20;  // bytes; for a disk in memory, which may be scarce
 
-// Of all of the process's threads.
+// Core seconds of all threads of the process.
 struct CoreSeconds {
   double all = 0, kernel = 0;
 };
@@ -40,7 +40,7 @@ CoreSeconds core_seconds() {
   return {seconds(used.ru_utime) + seconds(used.ru_stime), seconds(used.ru_stime)};
 }
 
-// Two extents on huge pages, so that one is in flight while the next is asked for.
+// Two extents on huge pages: one is in flight while the next is requested.
 class Buffers {
  public:
   Buffers() {
@@ -65,8 +65,8 @@ class Buffers {
   std::byte* data_ = nullptr;
 };
 
-// Goes over [begin, end) of the file again and again, an extent in advance, until the time is over or, if
-// `once`, the end is reached. Returns the bytes moved.
+// Moves [begin, end) of the file repeatedly, requesting one extent in advance, until the time is over. With `once`,
+// stops at the end of the range. Returns the bytes moved.
 int64_t go_over(SpillFile& file, const IoMethod& way, int64_t begin, int64_t end, bool write, double seconds,
                 bool once = false) {
   auto queue = make_disk_queue(way, kSpillDepth);
@@ -102,7 +102,7 @@ int64_t size_to_measure(const std::filesystem::path& folder) {
 DiskSpeed measure_disk(const std::filesystem::path& folder, const IoMethod& way, double seconds) {
   SpillFile file(folder / fmt::format("speed-{}{}", random_hex(8), kSpillSuffix),
                  size_to_measure(folder), way);
-  // The first writing of a file is slower than all later ones: the file system notes that there is data now.
+  // The first pass is slower than all later ones: the file system records that there is data now.
   const int64_t bytes = std::max(2 * kExtent, go_over(file, way, 0, file.bytes(), true, 2 * seconds, true));
   auto speed = [&](bool write) {
     const Stopwatch watch;
@@ -133,12 +133,12 @@ DiskSpeed measure_disk(const std::filesystem::path& folder, const IoMethod& way,
   }
   reader.join();
   if (failure) std::rethrow_exception(failure);
-  // The slower of the two counts twice: a step moves as much in as out.
+  // Twice the slower of the two, as a step reads as many bytes as it writes.
   result.mixed = 2 * static_cast<double>(std::min(read, written)) / watch.seconds();
   const CoreSeconds after = core_seconds();
   const auto moved = static_cast<double>(std::max<int64_t>(1, read + written));
   result.core_s = (after.all - before.all) / moved;
-  result.kernel_s = std::max(1e-15, after.kernel - before.kernel) / moved;  // a clock that ticks slowly may say 0
+  result.kernel_s = std::max(1e-15, after.kernel - before.kernel) / moved;  // a coarse clock may give 0
   return result;
 }
 

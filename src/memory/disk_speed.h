@@ -1,4 +1,4 @@
-// How fast the disk under a folder is, measured with the queues that a run drives it with.
+// Measures how fast the disk under a folder is, with the queues that a run uses.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -8,24 +8,24 @@
 
 namespace megalith {
 
-// Chunks in flight a queue: enough while the lane waits, for a core or for those who compute, for some ten milliseconds.
+// Chunks in flight per queue. Enough for the time (about 10 ms) that the lane waits for a core or for threads that
+// compute.
 inline constexpr int kSpillDepth = 32;
 
-// Bytes a second, sustained, checksums included.
+// Sustained bytes per second, including checksums.
 struct DiskSpeed {
-  double read = 0;  // nothing else on the disk
+  double read = 0;  // without writes at the same time
   double write = 0;
-  double mixed = 0;  // reads and writes together, as many of the one as of the other, both counted
-  double core_s = 0;  // seconds of one core that a byte costs: requests and checksums,
-  double kernel_s = 0;  // and of these the requests
+  double mixed = 0;  // equal amounts of reads and writes at the same time; the sum of both
+  double core_s = 0;  // core seconds per byte: requests and checksums
+  double kernel_s = 0;  // core seconds per byte inside the kernel: requests only
 };
 
-// Writes a file of up to 2 GiB (on a small or slow disk less), then reads it, writes it again, and does both
-// at the same time on two queues. About `seconds` for each of the four. UserError (memory.spill) as
-// SpillFile.
+// Writes a file of up to 2 GiB (less on a small or slow disk). Then it reads it, writes it again, and does both at the
+// same time on two queues. Each of the four takes about `seconds`. Throws UserError (memory.spill) like SpillFile.
 DiskSpeed measure_disk(const std::filesystem::path& folder, const IoMethod& way, double seconds = 1);
 
-// A name for the file system under a folder, the same in every run: what its speed is remembered by.
+// Returns a name for the file system under a folder, the same in every run. Stored disk speeds are found by it.
 std::string disk_identity(const std::filesystem::path& folder);
 
 }  // namespace megalith

@@ -18,7 +18,7 @@ std::string name_of_way(const IoMethod& way) {
                      way.direct ? "direct" : "through the page cache");
 }
 
-// Three requests of two lengths, written, wiped, read back. Throws whatever goes wrong.
+// Writes three requests of two lengths, clears the memory, and reads them back. Throws if anything fails.
 void try_way(const std::filesystem::path& folder, const IoMethod& way) {
   constexpr int64_t kBytes = 2 * kSpillChunk + kDiskAlign;
   SpillFile file(folder / fmt::format("try-{}{}", random_hex(8), kSpillSuffix), kBytes, way);

@@ -1,4 +1,4 @@
-// How the disk under a folder is driven. Chosen once by trying, then said and kept for the run.
+// How to access the disk under a folder. Chosen once by trying, then logged and kept for the run.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -6,24 +6,24 @@
 namespace megalith {
 
 struct IoMethod {
-  bool uring = false;   // io_uring; else a few threads with pread and pwrite
-  bool direct = false;  // past the page cache (O_DIRECT); else through it
-  std::string why;      // what the faster ways failed with; empty when this is the fastest
+  bool uring = false;   // io_uring; otherwise a few threads with pread and pwrite
+  bool direct = false;  // bypasses the page cache (O_DIRECT); otherwise uses it
+  std::string why;      // why the faster methods failed; empty if this is the fastest
 };
 
-// "io_uring, direct", and the reason if it is not that.
+// Returns "io_uring, direct" or similar, with the reason if it is not the fastest.
 std::string describe(const IoMethod& way);
 
-// What choose_io_method may try; tests and comparisons leave ways out.
+// The methods that choose_io_method may try. Tests and comparisons exclude some.
 struct DiskWays {
   bool uring = true;
   bool direct = true;
 };
 
-// Writes a little to the folder in the fastest way allowed, reads it back and compares; where that fails, the
-// next way: io_uring and direct, threads and direct, threads through the page cache (there io_uring gains
-// nothing: the kernel copies on threads of its own, one file's writes one after the other), io_uring through
-// the page cache. UserError (memory.spill) when none works.
+// Writes a little data to the folder with the fastest method allowed, reads it back and compares. If that fails, tries
+// the next method: io_uring and direct; threads and direct; threads through the page cache; io_uring through the page
+// cache. With the page cache io_uring is not faster than threads: the kernel copies on its own threads, and writes to
+// one file one after another. Throws UserError (memory.spill) if no method works.
 IoMethod choose_io_method(const std::filesystem::path& folder, DiskWays allowed = {});
 
 }  // namespace megalith

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kSharedState = "megalith-state-";
 std::atomic<bool> ranks_share_state = false;
 
-// Value in KiB of a "Name:   123 kB" line; -1 when absent.
+// Value in KiB of a "Name:   123 kB" line; -1 if absent.
 int64_t kib_field(const char* path, const std::string& field) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);)
@@ -27,7 +27,8 @@ int64_t kib_field(const char* path, const std::string& field) {
   return -1;
 }
 
-// Bytes that shared state counts too little (or, of other processes, too much) in equal parts.
+// Correction in bytes for shared state: the proportional share counts too little for this rank's state, and should not
+// count other ranks' state.
 int64_t shared_state_correction() {
   const std::string all = std::string("/memfd:") + kSharedState,
                     own = fmt::format("/memfd:{} ", shared_state_name(getpid()));
@@ -35,7 +36,7 @@ int64_t shared_state_correction() {
   int64_t kib = 0;
   std::ifstream file("/proc/self/smaps");
   for (std::string line; std::getline(file, line);) {
-    if (!std::isupper(static_cast<unsigned char>(line[0])))  // addresses: a mapping begins
+    if (!std::isupper(static_cast<unsigned char>(line[0])))  // a line with addresses begins a mapping
       mapping = line.find(all) == std::string::npos ? other : line.find(own) == std::string::npos ? theirs : ours;
     else if (mapping == ours && line.starts_with("Rss:")) kib += std::stoll(line.substr(4));
     else if (mapping != other && line.starts_with("Pss:")) kib -= std::stoll(line.substr(4));
@@ -43,7 +44,7 @@ int64_t shared_state_correction() {
   return kib * 1024;
 }
 
-// A number alone in a file; "max" and absence give -1.
+// Reads a file that contains one number. Returns -1 for "max" or if there is no such file.
 int64_t number_in(const std::string& path) {
   std::ifstream file(path);
   std::string word;
@@ -55,13 +56,13 @@ int64_t number_in(const std::string& path) {
   }
 }
 
-// Seconds that a thread has stood ready without a core; 0 where the kernel does not tell.
+// Seconds that a thread was ready to run but had no core; 0 if the kernel does not report it.
 double waited_in(const std::filesystem::path& thread) {
   double ran = 0, waited = 0;  // nanoseconds
   return std::ifstream(thread / "schedstat") >> ran >> waited ? waited * 1e-9 : 0;
 }
 
-// Calls visit(directory) for the process's cgroup of a controller and all above it, up to the mount.
+// Calls visit(directory) for the process's cgroup of a controller and all its parents, up to the mount point.
 template <class Visit>
 void each_cgroup(const std::string& controller, const Visit& visit) {
   std::ifstream file("/proc/self/cgroup");
@@ -94,7 +95,7 @@ Bytes usable_memory() {
 }
 
 Bytes resident_memory() {
-  // Pss_Anon and Pss_Shmem leave out the page cache behind mapped files; older kernels only know Rss.
+  // Pss_Anon and Pss_Shmem exclude the page cache of mapped files. Older kernels report only the RSS.
   int64_t anon = kib_field("/proc/self/smaps_rollup", "Pss_Anon");
   int64_t shared = kib_field("/proc/self/smaps_rollup", "Pss_Shmem");
   if (anon >= 0)

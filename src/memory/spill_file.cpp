@@ -16,20 +16,20 @@
 namespace megalith {
 namespace {
 
-// -1 where the system does not say.
+// Returns -1 if the system does not say.
 int64_t free_bytes(const std::filesystem::path& folder) {
   struct statvfs room {};
   return ::statvfs(folder.c_str(), &room) == 0 ? static_cast<int64_t>(room.f_bavail * room.f_frsize) : -1;
 }
 
-// errno, or 0. The kernel would first fill the disk, under everybody's feet, and then give up: so it is asked
-// before.
+// Returns errno, or 0. Compares with the free space first: the kernel would fill the disk before it gives up, which
+// harms other programs.
 int take_space(int descriptor, int64_t bytes, int64_t free) {
   if (free >= 0 && free < bytes) return ENOSPC;
   int result;
   while ((result = ::fallocate(descriptor, 0, 0, bytes)) != 0 && errno == EINTR) {
   }
-  // Where a file system cannot reserve, a full disk shows while writing instead.
+  // If a file system cannot reserve space, a full disk is noticed only while writing.
   if (result != 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) result = ::ftruncate(descriptor, bytes);
   return result == 0 ? 0 : errno;
 }
@@ -49,7 +49,7 @@ SpillFile::SpillFile(std::filesystem::path path, int64_t bytes, const IoMethod& 
   const auto folder = path_.parent_path();
   const int64_t free = free_bytes(folder);
   if (int error = take_space(descriptor_, bytes_, free)) {
-    ::close(descriptor_);  // the destructor of an object that was never made does not run
+    ::close(descriptor_);  // no destructor runs, as the constructor throws
     if (error != ENOSPC && error != EDQUOT && error != EFBIG)
       throw Fault(fmt::format("spill file {}: cannot take {}: {}", path_.string(), show(Bytes(bytes_)),
                               std::strerror(error)));

@@ -23,7 +23,7 @@ constexpr std::string_view kLockName = "lock.megalith-spill-folder";
                    std::move(hint)});
 }
 
-// Who holds the lock, as its file says; for the message only.
+// Describes who holds the lock according to the lock file. Used only in the message.
 std::string holder(int descriptor) {
   char text[32] = {};
   ssize_t n = ::pread(descriptor, text, sizeof text - 1, 0);
@@ -65,8 +65,8 @@ SpillFolder::SpillFolder(std::filesystem::path folder, DiskWays allowed)
   }
 }
 
-// The lock is the kernel's, on a file of our own: it ends with the process, however that ends. Whoever ends
-// well also deletes the file, so a lock only counts while the file still has its name.
+// The lock is a kernel lock on a file of our own, so it ends with the process, however that ends. A run that ends
+// normally also deletes the file. So a lock counts only while the file still has its name.
 void SpillFolder::lock() {
   const auto path = folder_ / kLockName;
   while (true) {
@@ -85,7 +85,7 @@ void SpillFolder::lock() {
   }
   const std::string pid = fmt::format("{}", ::getpid());
   if (::ftruncate(lock_, 0) != 0 || ::pwrite(lock_, pid.data(), pid.size(), 0) < 0) {
-    // A full disk: the lock holds all the same, it only does not say whose it is.
+    // The disk is full. The lock is valid anyway; only the process id is missing.
   }
 }
 
@@ -96,7 +96,7 @@ SpillFolder::~SpillFolder() {
   if (made_) std::filesystem::remove(folder_, ignored);
 }
 
-// Spill files lose their names at once; these are from a run that was killed in between.
+// Spill files are unlinked right after they are opened. These files are from a run that was killed in between.
 void SpillFolder::remove_leftovers() const {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder_, error))

@@ -1,4 +1,4 @@
-// The folder of the disk tier, this run's alone while it runs.
+// The folder of the disk tier. Only one run at a time uses it.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -11,26 +11,26 @@ namespace megalith {
 
 inline constexpr std::string_view kSpillSuffix = ".megalith-spill";
 
-// Whether there can be such a folder, told before anything takes time: UserError (memory.spill) where a file is in its way.
-// Leaves nothing behind.
+// Checks, before anything takes time, whether such a folder can be created. Throws UserError (memory.spill) if a file is
+// in its way. Creates nothing.
 void check_spill_folder(const std::filesystem::path& folder);
 
 class SpillFolder {
  public:
-  // Makes the folder if need be and locks it; what a dead run left there (files with our suffix, no others)
-  // is removed. Finds out how its disk is driven. UserError (memory.spill): another run uses it, no
-  // permission, a file.
+  // Creates the folder if necessary and locks it. Removes files with our suffix, which a dead run left. Chooses the I/O
+  // method of its disk. Throws UserError (memory.spill) if another run uses the folder, permissions are missing, or it
+  // is a file.
   explicit SpillFolder(std::filesystem::path folder, DiskWays allowed = {});
-  // The lock's file goes, and the folder if this run made it and nobody put anything in.
+  // Removes the lock file, and the folder if this run created it and it is empty.
   ~SpillFolder();
   SpillFolder(const SpillFolder&) = delete;
   SpillFolder& operator=(const SpillFolder&) = delete;
 
   const std::filesystem::path& path() const { return folder_; }
   const IoMethod& way() const { return way_; }
-  // To be asked before anything is made: UserError that says how much is needed and how much is free.
+  // Call it before creating files. Throws a UserError that says how much space is needed and how much is free.
   void require(int64_t bytes) const;
-  // A file of this name's own; see SpillFile for what it throws. The files do not need the folder any more.
+  // Creates a file with this name; see SpillFile for what it throws. The files do not need the folder afterwards.
   std::unique_ptr<SpillFile> make(std::string_view name, int64_t bytes, int64_t unit = kSpillChunk) const;
 
  private:

@@ -1,4 +1,4 @@
-// Where io_uring is not to be had: a few threads that sleep in pread and pwrite.
+// The engine without io_uring: a few threads that sleep in pread and pwrite.
 #include <unistd.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ class ThreadEngine : public DiskEngine {
   std::deque<std::pair<Transfer, uint64_t>> todo_;
   std::deque<Done> done_;
   bool stop_ = false;
-  std::vector<std::thread> threads_;  // last: they use all of the above
+  std::vector<std::thread> threads_;  // last, as they use all members above
 };
 
 }  // namespace
