@@ -1,5 +1,5 @@
-// Tells a directory that somebody is writing from one that a dead process left: the kernel drops the lock
-// with its holder, whatever process id that had, on whatever container.
+// Tells a directory that a process is writing from one that a dead process left. The kernel releases the lock when its
+// holder ends. So this works with any process ids and containers.
 #pragma once
 #include <filesystem>
 
@@ -7,13 +7,13 @@ namespace megalith {
 
 class DirectoryLock {
  public:
-  // Tries once, does not wait.
+  // Tries once and does not wait.
   explicit DirectoryLock(const std::filesystem::path& dir);
   ~DirectoryLock();
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;
-  // False: somebody else holds it, or the file system has no locks (then nothing there is ever taken for
-  // dead).
+  // False if another process holds the lock, or the file system has no locks. In the second case no directory counts as
+  // left by a dead process.
   bool held() const { return held_; }
 
  private:

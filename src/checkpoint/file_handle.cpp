@@ -76,7 +76,7 @@ void FileHandle::reserve(int64_t size) {
   int result;
   while ((result = ::fallocate(fd_, 0, 0, size)) != 0 && errno == EINTR) {
   }
-  // Where a file system cannot reserve, a full disk shows while writing instead.
+  // If a file system cannot reserve space, a full disk is noticed only while writing.
   if (result != 0 && errno != EOPNOTSUPP && errno != ENOSYS) fail("write", errno);
 }
 
@@ -94,16 +94,17 @@ void FileHandle::write_direct(int64_t offset, std::span<const std::byte> bytes) 
   while (direct_ >= 0 && !bytes.empty()) {
     ssize_t n = ::pwrite(direct_, bytes.data(), bytes.size(), offset);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && (errno == EINVAL || errno == EOPNOTSUPP)) break;  // opened so, but not written so: network, layers
+    if (n < 0 && (errno == EINVAL || errno == EOPNOTSUPP)) break;  // some file systems (network, overlays) allow O_DIRECT in
+                                                                   // open but not in write
     if (n < 0) fail("write", errno);
-    const int64_t whole = n / kDirectAlign * kDirectAlign;  // from where a direct write may go on
+    const int64_t whole = n / kDirectAlign * kDirectAlign;  // up to where a direct write can continue
     if (whole == 0) break;
     offset += whole;
     bytes = bytes.subspan(static_cast<size_t>(whole));
   }
   if (bytes.empty()) return;
   write_at(offset, bytes);
-  // Only a hint to begin now: an error of the disk shows in sync().
+  // Only a hint to begin writing now: sync() reports disk errors.
   ::sync_file_range(fd_, offset, std::ssize(bytes), SYNC_FILE_RANGE_WRITE);
 }
 

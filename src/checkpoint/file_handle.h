@@ -1,5 +1,4 @@
-// An open file that closes itself; whole reads and writes at an offset, every failure with the path and the
-// reason.
+// An open file. It closes itself. Reads and writes whole ranges at an offset. Every error has the path and the reason.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +17,7 @@ class FileHandle {
   FileHandle() = default;
   static FileHandle open_to_read(const std::filesystem::path& path);  // UserError: missing, a directory, ...
   static FileHandle create(const std::filesystem::path& path);         // Fault, also if the name exists
-  static FileHandle open_to_write(const std::filesystem::path& path);  // Fault; what is there stays
+  static FileHandle open_to_write(const std::filesystem::path& path);  // Fault; keeps the content
   ~FileHandle();
   FileHandle(FileHandle&& other) noexcept;
   FileHandle& operator=(FileHandle&& other) noexcept;
@@ -27,13 +26,13 @@ class FileHandle {
 
   const std::filesystem::path& path() const { return path_; }
   int64_t size() const;
-  // Fills `out` or throws: Fault for a disk error, UserError where the file ends before.
+  // Fills `out` or throws: Fault for a disk error, UserError if the file ends before.
   void read_at(int64_t offset, std::span<std::byte> out) const;
 
-  // All of these throw Fault (disk full, I/O error). Thread-safe on disjoint ranges.
-  void reserve(int64_t size);  // takes the space now, so that a full disk shows before anything is written
+  // These throw Fault (disk full, I/O error). Thread-safe on disjoint ranges.
+  void reserve(int64_t size);  // allocates the space now, so that a full disk is noticed before anything is written
   void write_at(int64_t offset, std::span<const std::byte> bytes);
-  // Past the page cache where the file system lets us; offset, length and address are multiples of kDirectAlign.
+  // Bypasses the page cache if the file system allows it. Offset, length and address are multiples of kDirectAlign.
   void write_direct(int64_t offset, std::span<const std::byte> bytes);
   void sync();
 
@@ -42,7 +41,7 @@ class FileHandle {
   void open_directly();
   [[noreturn]] void fail(const char* verb, int error) const;
   int fd_ = -1;
-  int direct_ = -1;  // the same file, past the page cache; -1: not to be had
+  int direct_ = -1;  // the same file, opened with O_DIRECT; -1: not possible
   std::filesystem::path path_;
 };
 

@@ -19,7 +19,7 @@ ordered_json id_or_null(std::optional<int64_t> id) {
   return id ? ordered_json(*id) : ordered_json();
 }
 
-// The family that reads such a model_type; null: none does.
+// Returns the family that reads this model_type, or null.
 const Family* family_of_type(const std::string& model_type) {
   for (const Family* family : families()) {
     const HfNames names = family->hf_names();
@@ -44,8 +44,8 @@ std::string hf_config(const ModelShape& shape, const SpecialIds& ids, DType dtyp
   shape.family->write_config(shape, config);
   config["initializer_range"] = 0.02;
   config["tie_word_embeddings"] = shape.tied;
-  // Explicit nulls: their defaults are the ids of other vocabularies. A padding id would keep that row of the
-  // embedding from learning.
+  // Write explicit nulls: the defaults are ids of other vocabularies. A padding id would stop that row of the embedding
+  // from learning.
   config["bos_token_id"] = id_or_null(ids.begin);
   config["eos_token_id"] = id_or_null(ids.end);
   config["pad_token_id"] = nullptr;

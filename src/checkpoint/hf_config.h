@@ -1,5 +1,5 @@
-// A model's shape as Hugging Face's config.json, both ways. Each family knows its own keys
-// (families/*/hugging_face.cpp); the keys that all share are here.
+// Converts a model's shape to and from Hugging Face's config.json. Each family handles its own keys
+// (families/*/hugging_face.cpp). The keys that all families share are here.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -13,18 +13,18 @@
 namespace megalith {
 
 struct SpecialIds {
-  std::optional<int64_t> begin, end;  // of the tokenizer, where known
+  std::optional<int64_t> begin, end;  // of the tokenizer, if known
 };
 
-// Text of a config.json that makes transformers (4 and 5) build exactly this model. `dtype` is that of the
-// weights beside it.
+// Returns the text of a config.json from which transformers (4 and 5) builds exactly this model. `dtype` is the type of
+// the weights.
 std::string hf_config(const ModelShape& shape, const SpecialIds& ids = {}, DType dtype = DType::f32);
 
-// The shape that a config.json describes. UserError naming the key for everything that would be another model
-// than ours (other activations, scaled RoPE, biases where we have none, ...) and for values out of range.
+// Returns the shape that a config.json describes. Throws a UserError that names the key if the model would differ from
+// ours (other activations, scaled RoPE, biases that we do not have, ...), or a value is out of range.
 ModelShape parse_hf_config(std::string_view text, const std::string& where);
-ModelShape read_hf_config(const std::filesystem::path& dir);  // of dir/config.json
-// The ids that dir/config.json names; of several ends the first.
+ModelShape read_hf_config(const std::filesystem::path& dir);  // reads dir/config.json
+// Returns the ids in dir/config.json. If there are several end ids, returns the first.
 SpecialIds read_hf_special_ids(const std::filesystem::path& dir);
 
 }  // namespace megalith

@@ -16,7 +16,7 @@ using nlohmann::ordered_json;
 
 constexpr int version = 1;
 
-// Over the text without spaces, so that only what the manifest says counts, not how it is laid out.
+// Hashes the text without spaces: only the content of the manifest counts, not its layout.
 std::string own_hash(const ordered_json& body) {
   return show_hash(xxh3(as_bytes(print_json(body))));
 }

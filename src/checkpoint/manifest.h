@@ -1,5 +1,5 @@
-// manifest.json: what every byte of a checkpoint must be. Files with their sizes, and extents (file, offset,
-// length, xxh3) that cover each file without gaps; the manifest carries its own hash.
+// manifest.json describes every byte of a checkpoint: files with their sizes, and extents (file, offset, length, xxh3)
+// that cover each file without gaps. The manifest contains its own hash.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,19 +24,18 @@ struct Manifest {
   std::map<std::string, int64_t> sizes;  // file -> bytes
   std::vector<Extent> extents;
 
-  // Sorts the extents by file and offset. Returns what is wrong with the first file that they do not cover
-  // exactly once; empty when all is well.
+  // Sorts the extents by file and offset. Returns an error text about the first file that they do not cover exactly
+  // once, or an empty text.
   std::string normalise();
 };
 
 std::string show_hash(uint64_t hash);  // 16 hexadecimal digits
 
 std::string to_json(const Manifest& manifest);
-// UserError for anything that to_json would not have written: damage, another version, file names with a
-// path.
+// Throws UserError for anything that to_json would not have written: damage, another version, file names with a path.
 Manifest parse_manifest(std::string_view text, const std::string& where);
 
-// A name that stays inside its directory: no slash, not "." or "..", not empty.
+// True if a name stays inside its directory: no slash, not "." or "..", not empty.
 bool is_plain_name(std::string_view name);
 
 }  // namespace megalith

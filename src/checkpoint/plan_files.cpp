@@ -1,4 +1,4 @@
-// Which tensors go into which file, and the index that tells Hugging Face.
+// Assigns tensors to files, and writes the index of these files for Hugging Face.
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"

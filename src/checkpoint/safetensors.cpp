@@ -17,14 +17,14 @@ using nlohmann::json;
 
 constexpr int64_t length_bytes = 8;  // the header's length, little-endian
 
-// A name from the file, fit for one line of a message.
+// A name from the file, shortened and escaped for one line of a message.
 std::string shown(std::string_view name) {
   std::string text(name.substr(0, 80));
   return print_ascii_json(json(text)) + (name.size() > 80 ? "..." : "");
 }
 
-// Reads the header's JSON as it is parsed: {name: {"dtype": s, "shape": [n...], "data_offsets": [a, b]}, ...,
-// "__metadata__": {s: s}}. Anything else stops at once, so depth and memory stay bounded by the header's
+// Reads the header's JSON while it is parsed: {name: {"dtype": s, "shape": [n...], "data_offsets": [a, b]}, ...,
+// "__metadata__": {s: s}}. Anything else stops the parser at once. So depth and memory are bounded by the header's
 // length.
 class HeaderSax : public nlohmann::json_sax<json> {
  public:
@@ -140,7 +140,7 @@ class HeaderSax : public nlohmann::json_sax<json> {
 
   std::string key_path() const { return name_.empty() ? "header" : shown(name_); }
 
-  // A value where another kind belongs.
+  // Reports a value of the wrong type.
   bool value(const std::string& got) const {
     if (level_ == Level::array) refuse(fmt::format("whole numbers from 0 to 2^63-1 in {}", field_), got);
     if (level_ == Level::metadata) refuse("text", got);
@@ -152,7 +152,7 @@ class HeaderSax : public nlohmann::json_sax<json> {
   Level level_ = Level::outside;
   std::string name_, field_;
   std::set<std::string> names_;
-  std::vector<int64_t>* array_ = nullptr;  // into tensors.back()
+  std::vector<int64_t>* array_ = nullptr;  // points into tensors.back()
 };
 
 TensorSpec checked_spec(const HeaderSax::Tensor& t, const std::string& where) {
@@ -202,7 +202,7 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> prefix, in
     header.tensors.push_back({checked_spec(t, where), (*t.offsets)[0]});
   std::stable_sort(header.tensors.begin(), header.tensors.end(),
                    [](const TensorEntry& a, const TensorEntry& b) {
-                     // An empty tensor goes before the one that begins at the same place.
+                     // An empty tensor precedes the tensor that begins at the same offset.
                      return std::pair(a.offset, a.spec.bytes()) < std::pair(b.offset, b.spec.bytes());
                    });
   int64_t expected = 0, data_size = file_size - data_begin;
@@ -227,7 +227,7 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> prefix, in
 
 std::string build_safetensors_header(std::span<const TensorSpec> tensors) {
   nlohmann::ordered_json header;
-  header["__metadata__"] = {{"format", "pt"}};  // what transformers asks for
+  header["__metadata__"] = {{"format", "pt"}};  // transformers requires it
   int64_t offset = 0;
   std::set<std::string_view> names;
   for (const TensorSpec& tensor : tensors) {
@@ -252,7 +252,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : file_(File
   if (size >= length_bytes) {
     uint64_t length;
     std::memcpy(&length, prefix.data(), sizeof length);
-    // A length that lies is the parser's to refuse; here it only must not become a huge allocation.
+    // The parser refuses a wrong length. Here it must only not cause a huge allocation.
     if (length <= static_cast<uint64_t>(std::min(size - length_bytes, max_safetensors_header))) {
       prefix.resize(length_bytes + length);
       file_.read_at(0, prefix);

@@ -1,6 +1,5 @@
-// The safetensors format: 8 bytes of header length, a JSON header, then the tensors' bytes without holes.
-// A header is somebody else's bytes: whatever does not follow the format exactly is a UserError with its
-// reason.
+// The safetensors format: 8 bytes of header length, a JSON header, then the tensors' bytes without gaps. Headers are not
+// trusted: anything that does not follow the format exactly is a UserError with the reason.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -25,20 +24,20 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-// Largest header accepted, the limit of the reference implementation too.
+// Largest header accepted, in bytes. The reference implementation has the same limit.
 inline constexpr int64_t max_safetensors_header = 100'000'000;
 
-// `prefix` is the beginning of a file of `file_size` bytes, at least up to the end of the header (or all of a
-// file that is shorter than it claims). `where` names the file in errors.
+// `prefix` is the beginning of a file of `file_size` bytes, at least up to the end of the header. If the file is shorter
+// than its header claims, it is the whole file. `where` names the file in errors.
 SafetensorsHeader parse_safetensors_header(std::span<const std::byte> prefix, int64_t file_size,
                                            const std::string& where);
 
-// Length and header of a file that holds these tensors in this order; a multiple of 8 bytes. The first
-// tensor's bytes follow, the others each right behind the one before.
+// Returns the header length and header of a file with these tensors in this order. Its size is a multiple of 8 bytes.
+// The tensors' bytes follow without gaps.
 std::string build_safetensors_header(std::span<const TensorSpec> tensors);
 
-// An open file. Reads with pread, not through a map: a disk error is an exception instead of a signal, and
-// pages of the file never count as memory of ours. Reading is thread-safe.
+// An open file. Reads with pread instead of a mapping. So a disk error is an exception instead of a signal, and pages of
+// the file never count as our memory. Reading is thread-safe.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::filesystem::path& path);

@@ -25,7 +25,7 @@ std::vector<fs::path> entries(const fs::path& dir) {
   return paths;
 }
 
-// Under another name first, so that a crash half-way leaves no checkpoint with files missing.
+// Renames it first, so that a crash halfway leaves no checkpoint with files missing.
 void remove_checkpoint(const fs::path& dir) {
   fs::path aside = dir;
   aside += fmt::format(".tmp-{}", random_hex(8));
@@ -41,7 +41,7 @@ bool has_model(const fs::path& dir) {
          fs::exists(dir / "model.safetensors.index.json", error);
 }
 
-// Folders of other programs have no manifest: nothing says what their bytes should be.
+// Folders of other programs have no manifest, so their bytes cannot be verified.
 void check_as_written(const fs::path& dir) {
   std::error_code error;
   if (!fs::exists(dir / "manifest.json", error)) return;

@@ -1,4 +1,4 @@
-// A tensor as files know it: name, element type, shape. No bytes.
+// Description of a tensor in a file: name, element type, shape. No data.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@ struct TensorSpec {
   DType dtype = DType::f32;
   std::vector<int64_t> shape;  // empty: a scalar
 
-  // Both assume that the product fits 63 bits: true of our own models, and checked when a file is read.
+  // Both assume that the product fits 63 bits. This is true for our own models, and checked when a file is read.
   int64_t elements() const {
     int64_t product = 1;
     for (int64_t extent : shape) product *= extent;

@@ -28,7 +28,7 @@ uint64_t hash_extent(const FileHandle& file, const Extent& extent, std::span<std
   return XXH3_64bits_digest(state.get());
 }
 
-// What went wrong, without the path that the caller's reader already knows.
+// Returns the error text without the path, which the message already contains.
 std::string reason(const std::exception& error, const std::filesystem::path& path) {
   std::string text = error.what(), lead = path.string() + ": ";
   return text.starts_with(lead) ? text.substr(lead.size()) : text;

@@ -1,4 +1,4 @@
-// Is every byte of a checkpoint what was written?
+// Checks whether every byte of a checkpoint is what was written.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -14,17 +14,16 @@ struct VerifyProblem {
 
 struct VerifyResult {
   std::vector<VerifyProblem> problems;
-  int64_t files = 0;    // named by the manifest and looked at
-  int64_t extents = 0;  // whose hash was compared
-  int64_t bytes = 0;    // hashed
+  int64_t files = 0;    // in the manifest and checked
+  int64_t extents = 0;  // number of extents whose hash was compared
+  int64_t bytes = 0;    // bytes hashed
   bool ok() const { return problems.empty(); }
 };
 
-// `model`: weights, config.json, tokenizer; without the optimizer's state, which is twice their size.
+// `model`: weights, config.json and tokenizer, but not the optimizer's state, which is twice their size.
 enum class VerifyPart { all, model };
 
-// Lists every problem; throws only when memory runs out. Files that the manifest does not name are not looked
-// at.
+// Lists every problem. Throws only if memory runs out. Ignores files that the manifest does not list.
 VerifyResult verify(const std::filesystem::path& dir, VerifyPart part = VerifyPart::all);
 
 std::string show(const VerifyProblem& problem);  // "model.safetensors: missing"

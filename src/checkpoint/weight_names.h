@@ -1,5 +1,5 @@
-// How Hugging Face files differ in naming the same tensors. Each family lists its own names
-// (families/*/hugging_face.cpp), as the checkpoints have them that transformers (4.x, 5.22) writes and loads.
+// The different names that Hugging Face files use for the same tensors. Each family lists its own names
+// (families/*/hugging_face.cpp): those in checkpoints that transformers (4.x, 5.22) writes and loads.
 #pragma once
 #include <set>
 #include <string>
@@ -10,26 +10,26 @@
 
 namespace megalith {
 
-// The names under which a tensor may lie in a file, its own first: bare models have no leading
-// "transformer.", "bert." or "model."; files from the time of TensorFlow say LayerNorm.gamma and beta.
+// Returns the names that a tensor may have in a file, its own first. Bare models have no leading "transformer.", "bert."
+// or "model.". Old files converted from TensorFlow use LayerNorm.gamma and beta.
 std::vector<std::string> other_spellings(const std::string& name);
 
-// A tensor that holds the same values when the head is tied: the head of an embedding table and so on. Empty:
-// none.
+// Returns the tensor with the same values if the head is tied, such as the head for an embedding table. Empty if there
+// is none.
 std::string tied_to(const std::string& table);
 
-// The other way: `stored` is one side of a tied pair in some spelling, and only the other side is wanted.
-// Returns the table (wanted: `stored` is a copy that must be equal; not wanted: `stored` is itself the table,
-// which an untied model does not use). Empty: `stored` is no such thing.
+// The inverse: `stored` is one side of a tied pair in some spelling, and only the other side is wanted. Returns the
+// table. If the table is wanted, `stored` is a copy that must be equal. If not, `stored` is the table itself, which an
+// untied model does not use. Returns an empty name if `stored` is neither.
 std::string table_behind(const std::string& stored, const std::set<std::string>& wanted);
 
-// The tensor in which files repeat the values of this parameter: transformers expects it, but does not compute with it.
-// Empty: none.
+// Returns the tensor in which files repeat the values of this parameter. transformers expects it, but does not compute
+// with it. Empty if there is none.
 std::string copy_in_files(const std::string& parameter);
-// `parameters` with these tensors, each after its parameter: what a file of weights contains.
+// Returns `parameters` with these copies, each after its parameter: the content of a file of weights.
 std::vector<TensorSpec> with_copies(const std::vector<TensorSpec>& parameters);
 
-// Buffers, and heads for tasks that we do not train.
+// True for buffers, and for heads of tasks that we do not train.
 bool is_no_parameter(std::string_view stored);
 
 }  // namespace megalith

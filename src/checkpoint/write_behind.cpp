@@ -12,10 +12,10 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kPiece = 1 << 20;         // bytes of one write; measured, larger ones are no faster
-constexpr size_t kBuffers = 8;             // pieces taken over and not written yet
-constexpr size_t kThreads = 3;             // that many writes in flight keep an NVMe disk busy
-constexpr size_t kWorthDirect = 64 << 10;  // bytes: less goes through the page cache, many to a request
+constexpr size_t kPiece = 1 << 20;         // bytes of one write; measured: larger ones are not faster
+constexpr size_t kBuffers = 8;             // pieces copied and not written yet
+constexpr size_t kThreads = 3;             // so many writes in flight keep an NVMe disk busy
+constexpr size_t kWorthDirect = 64 << 10;  // bytes; less goes through the page cache, which merges small writes
 
 int64_t up_to_aligned(int64_t offset) { return (offset + kDirectAlign - 1) / kDirectAlign * kDirectAlign; }
 
@@ -24,7 +24,7 @@ int64_t up_to_aligned(int64_t offset) { return (offset + kDirectAlign - 1) / kDi
 void WriteBehind::Free::operator()(std::byte* memory) const { std::free(memory); }
 
 WriteBehind::WriteBehind() {
-  constexpr size_t kHugePage = 2 << 20;  // bytes: the kernel takes fewer of them in hand for every write
+  constexpr size_t kHugePage = 2 << 20;  // bytes; with huge pages the kernel handles fewer pages per write
   memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kHugePage, kBuffers * kPiece)));
   if (!memory_) throw Fault("out of memory for the buffers of a checkpoint");
   ::madvise(memory_.get(), kBuffers * kPiece, MADV_HUGEPAGE);
@@ -45,7 +45,8 @@ void WriteBehind::write(FileHandle& file, int64_t offset, std::span<const std::b
   const int64_t end = offset + std::ssize(bytes);
   const int64_t first = up_to_aligned(offset), last = end / kDirectAlign * kDirectAlign;
   if (last - first < static_cast<int64_t>(kWorthDirect)) return file.write_at(offset, bytes);
-  // A page that two tensors share is never written directly: each adds its bytes through the page cache.
+  // A page that contains bytes of two tensors is never written directly. Each tensor adds its bytes through the page
+  // cache.
   const auto part = [&](int64_t from, int64_t to) {
     return bytes.subspan(static_cast<size_t>(from - offset), static_cast<size_t>(to - from));
   };
@@ -91,7 +92,7 @@ void WriteBehind::run() {
     if (todo_.empty()) return;
     const Piece piece = todo_.front();
     todo_.pop_front();
-    if (fault_.empty()) {  // else the rest is of no use
+    if (fault_.empty()) {  // otherwise the rest is not needed
       writing_++;
       lock.unlock();
       std::string fault;

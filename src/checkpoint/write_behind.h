@@ -1,4 +1,5 @@
-// Bytes on their way to files: taken over by copy, written past the page cache by threads that sleep in the disk.
+// Writes bytes to files in the background. It copies the bytes, and threads that sleep in disk calls write them without
+// the page cache.
 #pragma once
 #include <condition_variable>
 #include <cstddef>
@@ -15,19 +16,19 @@
 
 namespace megalith {
 
-// Why a copy: direct I/O wants aligned memory, tensors lie where they lie; and whoever saves may go on, while the page
-// cache would have copied as well, found pages for it, and pushed out others. Thread-safe on disjoint ranges.
+// Why a copy: direct I/O needs aligned memory, and tensors may be unaligned. Also, the caller can continue at once. The
+// page cache would have copied as well, allocated pages, and evicted others. Thread-safe on disjoint ranges.
 class WriteBehind {
  public:
   WriteBehind();
-  ~WriteBehind();  // waits for what is in flight
+  ~WriteBehind();  // waits for writes in flight
   WriteBehind(const WriteBehind&) = delete;
   WriteBehind& operator=(const WriteBehind&) = delete;
 
-  // Returns when `bytes` may change; the file stays open until the next wait(). Throws the first Fault of
-  // any file, when nothing is in flight any more.
+  // Returns when `bytes` may change. The file must stay open until the next wait(). Throws the first Fault of any file,
+  // after all writes in flight have ended.
   void write(FileHandle& file, int64_t offset, std::span<const std::byte> bytes);
-  // Until all that was handed over is written, or given up because of a Fault. Durable is another matter: sync().
+  // Waits until everything is written, or given up because of a Fault. The data is durable only after sync().
   void wait() noexcept;
   void check();  // throws the first Fault
 
@@ -50,10 +51,10 @@ class WriteBehind {
   std::unique_ptr<std::byte[], Free> memory_;
   std::vector<std::byte*> free_;  // buffers in memory_
   std::deque<Piece> todo_;
-  int writing_ = 0;  // threads that write
+  int writing_ = 0;  // number of threads that write now
   bool stop_ = false;
   std::string fault_;  // the first one
-  std::vector<std::thread> threads_;  // last: they use all of the above
+  std::vector<std::thread> threads_;  // last, as they use all members above
 };
 
 }  // namespace megalith

@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t largest_extent = 8 << 20;     // bytes: a damaged place is named this precisely
-constexpr size_t least_extent = 4 << 10;       // bytes: a manifest names no shorter ones, but for whole files
+constexpr size_t largest_extent = 8 << 20;     // bytes; verify names a damaged place with this precision
+constexpr size_t least_extent = 4 << 10;       // bytes; a manifest has no shorter extents, except for whole files and gaps
 
 [[noreturn]] void fail(const fs::path& path, const char* verb, int error) {
   throw Fault(fmt::format("{}: cannot {}: {}", path.string(), verb, std::strerror(error)));
@@ -125,10 +125,10 @@ void CheckpointWriter::write_extents(const std::string& name, OpenFile& file, in
   bool complete = bytes.empty() && file.size == 0;
   while (!bytes.empty()) {
     std::span<const std::byte> part = bytes.first(std::min(bytes.size(), largest_extent));
-    // Of runs too short to be an extent each (a matrix's columns), the hash is taken when all have been written.
+    // Ranges too short for an extent of their own (columns of a matrix) are hashed when all have been written.
     const bool counts = part.size() >= least_extent || part.size() == static_cast<size_t>(file.size);
     behind_.write(file.handle, offset, part);
-    uint64_t hash = counts ? xxh3(part) : 0;  // while the disk works, and from the cache
+    uint64_t hash = counts ? xxh3(part) : 0;  // hashed while the disk works; the bytes are still in the cache
     {
       std::lock_guard lock(mutex_);
       if (counts) manifest_.extents.push_back({name, offset, std::ssize(part), hash});
@@ -197,7 +197,7 @@ void CheckpointWriter::add_part(std::string_view written) {
         {extent[0].get<std::string>(), extent[1].get<int64_t>(), extent[2].get<int64_t>(), extent[3].get<uint64_t>()});
 }
 
-// What lies between the extents, read back.
+// Reads the bytes between the extents back and hashes them.
 void CheckpointWriter::hash_the_rest() {
   std::sort(manifest_.extents.begin(), manifest_.extents.end(), [](const Extent& a, const Extent& b) {
     return std::tie(a.file, a.offset) < std::tie(b.file, b.offset);
@@ -237,7 +237,7 @@ void CheckpointWriter::commit(const nlohmann::json& state) {
       write_small("state.json", print_any_json(state, 2) + "\n");
     manifest_.normalise();
     for (auto& [name, file] : files_)
-      sync(file);  // nothing to do but where ranges were written twice
+      sync(file);  // needed only for ranges that were written twice
     std::string text = to_json(manifest_);
     FileHandle manifest = FileHandle::create(aside_ / "manifest.json");
     manifest.write_at(0, as_bytes(text));
@@ -254,12 +254,12 @@ void CheckpointWriter::publish() {
   const fs::path parent = final_dir_.parent_path();
   if (::rename(aside_.c_str(), final_dir_.c_str()) == 0) return sync_directory(parent);
   if (errno != ENOTEMPTY && errno != EEXIST) fail(final_dir_, "rename to it", errno);
-  // A damaged checkpoint of the same step, most likely: trade places in one step, then remove it.
+  // Most likely a damaged checkpoint of the same step: exchange both directories atomically, then remove the old one.
   fs::path old = aside_;
   if (::renameat2(AT_FDCWD, aside_.c_str(), AT_FDCWD, final_dir_.c_str(), RENAME_EXCHANGE) != 0) {
     if (errno != EINVAL && errno != ENOSYS) fail(final_dir_, "replace it", errno);
     old +=
-        "-old";  // a file system without exchange: for a moment there is neither, the one before still stands
+        "-old";  // no exchange on this file system: for a moment both names are missing, but earlier checkpoints exist
     rename_or_fail(final_dir_, old);
     rename_or_fail(aside_, final_dir_);
   }
