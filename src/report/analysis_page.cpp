@@ -36,11 +36,11 @@ std::string examples(const char* title, const std::vector<MetricExample>& list) 
   return out + "</table>";
 }
 
-// The hardest of the samples that a filter by this percentile admits, and at least the easiest of all. Of a copy that is put
-// in order no further than the ranks asked for: 8 bytes a sample.
+// For each percentile, the hardest sample that a filter by this percentile admits (at least the easiest of all). Sorts a
+// copy only as far as the required ranks need: 8 bytes per sample.
 void add_percentiles(MetricSummary& s, std::span<const double> values) {
   std::vector<double> copy(values.begin(), values.end());
-  auto ordered = copy.begin();  // up to here nothing moves any more
+  auto ordered = copy.begin();  // elements before it are in their final order
   for (int percent : {0, 1, 5, 25, 50, 75, 95, 99, 100}) {
     const size_t admitted = std::max<size_t>(1, (copy.size() * static_cast<size_t>(percent) + 99) / 100);
     const auto rank = copy.begin() + static_cast<ptrdiff_t>(admitted) - 1;
@@ -50,7 +50,7 @@ void add_percentiles(MetricSummary& s, std::span<const double> values) {
   }
 }
 
-// The `count` samples that come first by an order; takes memory for those alone.
+// Returns the first `count` samples in an order. Allocates memory only for these.
 template <class Before>
 std::vector<MetricExample> first_samples(std::span<const double> values, size_t count, const Before& before) {
   std::vector<int64_t> first(count);
@@ -73,7 +73,7 @@ MetricSummary summarise_metric(const std::string& metric, std::span<const double
     const double place = s.high > s.low ? (value - s.low) / (s.high - s.low) * static_cast<double>(kBins) : 0;
     s.histogram[std::min(kBins - 1, static_cast<size_t>(place))]++;
   }
-  auto easier = [&](int64_t a, int64_t b) {  // the order of the data among equals
+  auto easier = [&](int64_t a, int64_t b) {  // equal values keep the order of the data
     const double x = values[static_cast<size_t>(a)], y = values[static_cast<size_t>(b)];
     return x < y || (x == y && a < b);
   };

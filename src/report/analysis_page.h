@@ -1,4 +1,4 @@
-// What a metric's values look like: for the terminal, as JSON and as a page that needs nothing else.
+// Summaries of a metric's values: as text for the terminal, as JSON, and as a self-contained page.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <span>
@@ -17,16 +17,17 @@ struct MetricSummary {
   std::string metric;
   int64_t samples = 0;
   double mean = 0;
-  std::vector<std::pair<int, double>> percentiles;  // 0, 1, 5, ... 99, 100: a filter by it admits up to here
+  std::vector<std::pair<int, double>> percentiles;  // at 0, 1, 5, ... 99, 100%: a filter admits up to this value
   double low = 0, high = 0;                         // ends of the histogram
   std::vector<int64_t> histogram;                   // 20 bins of equal width
   std::vector<MetricExample> easiest, hardest;
 };
 
-// Everything but the examples' texts; `examples` of each kind. Takes 8 bytes a sample while it works.
+// Computes everything except the texts of the examples; `examples` of each kind. Needs 8 bytes per sample while it
+// works.
 MetricSummary summarise_metric(const std::string& metric, std::span<const double> values, int64_t examples);
 
-std::string metric_table(const MetricSummary& summary);  // a few lines of text
+std::string metric_table(const MetricSummary& summary);  // returns a few lines of text
 nlohmann::json to_json(const MetricSummary& summary);
 std::string analysis_page(std::span<const MetricSummary> summaries, const std::string& title);
 

@@ -7,7 +7,7 @@ namespace megalith {
 
 uint32_t crc32c(std::string_view data);
 
-// A CRC of data that holds CRCs is weak; TFRecord rotates and offsets what it stores.
+// A CRC of data that contains CRCs is weak, so TFRecord rotates the stored CRC and adds an offset.
 inline uint32_t masked_crc32c(std::string_view data) {
   uint32_t crc = crc32c(data);
   return (crc >> 15 | crc << 17) + 0xA282EAD8u;

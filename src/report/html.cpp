@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-// JSON inside a script element: with these as escapes no text of the run can close it or open a comment.
+// Returns JSON for a script element. With these escapes, text of the run cannot close the element or open a comment.
 std::string json_for_script(const nlohmann::json& data) {
   std::string out;
   for (char c : print_any_json(data)) {
@@ -31,7 +31,7 @@ std::string json_for_script(const nlohmann::json& data) {
 std::string render_report(const nlohmann::json& data) {
   std::string_view page = embedded::report_html;
   std::string out;
-  // One pass over the template alone: text of the run that looks like a marker stays as it is.
+  // One pass, over the template only: text of the run that looks like a marker is not replaced.
   for (size_t open; (open = page.find("{{")) != page.npos;) {
     size_t close = page.find("}}", open);
     MEGALITH_ASSERT(close != page.npos, "report.html: a marker without its end");

@@ -1,4 +1,4 @@
-// Plain text for the inside of an HTML element or a quoted attribute.
+// Converts plain text for use inside an HTML element or a quoted attribute.
 #pragma once
 #include <string>
 #include <string_view>

@@ -25,7 +25,7 @@ std::string_view environment(const char* name) {
 bool speaks_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     std::string_view value = environment(name);
-    if (value.empty()) continue;  // the first that is set decides
+    if (value.empty()) continue;  // the first variable that is set decides
     for (const char* spelling : {"UTF-8", "utf-8", "UTF8", "utf8"})
       if (value.find(spelling) != value.npos) return true;
     return false;
@@ -53,13 +53,13 @@ std::string bar(double done, int64_t columns, const LineStyle& style) {
     return out;
   };
   if (!style.utf8) return "[" + repeat("=", filled) + repeat(" ", columns - filled) + "]";
-  // Without colour the two halves need two shapes.
+  // Without colour the two parts need different characters.
   std::string_view rest = style.colour ? "━" : "─";
   return paint(repeat("━", filled), Ink::accent, style.colour) +
          paint(repeat(rest, columns - filled), Ink::dim, style.colour);
 }
 
-// A terminal that is gone or a full disk must not end the work. fmt::print would throw.
+// A closed terminal or a full disk must not stop the work. fmt::print would throw.
 void write_out(std::FILE* out, const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), out);
   std::fflush(out);
@@ -101,24 +101,24 @@ struct LiveLine::Screen {
   bool terminal;
   LineStyle style;
   std::mutex mutex;    // log messages come from any thread
-  bool drawn = false;  // the line is on the screen, the cursor at its end
+  bool drawn = false;  // the line is on the screen, with the cursor at its end
   double drawn_at = -1e9;
 
   void clear_locked() {
     if (!drawn) return;
     write_out(out, "\r\x1b[K");
     drawn = false;
-    drawn_at = -1e9;  // the next draw brings it back at once
+    drawn_at = -1e9;  // the next draw shows it again at once
   }
 };
 
 LiveLine::LiveLine(std::FILE* out, std::optional<bool> terminal) : screen_(std::make_shared<Screen>()) {
   screen_->out = out;
   screen_->terminal = terminal.value_or(::isatty(::fileno(out)) && environment("TERM") != "dumb");
-  screen_->style.colour = environment("NO_COLOR").empty();  // no-color.org: any value but an empty one
+  screen_->style.colour = environment("NO_COLOR").empty();  // no-color.org: any value except an empty one
   screen_->style.utf8 = speaks_utf8();
   if (!screen_->terminal) return;
-  // A message takes the line away and is written in its place.
+  // A log message replaces the line.
   log::before_terminal_lines([weak = std::weak_ptr<Screen>(screen_)] {
     auto screen = weak.lock();
     if (!screen) return;

@@ -1,6 +1,6 @@
 // The metrics of a step, one row each, in the order of metrics.jsonl. metrics.jsonl, TensorBoard, the report, the plain
-// progress line and docs/reference/metrics.md read this table. A new metric is one enumerator and one row here, and one
-// line where it is measured.
+// progress line and docs/reference/metrics.md read this table. A new metric needs one enumerator and one row here, and
+// one line where it is measured.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -21,11 +21,11 @@ inline constexpr size_t kMetricCount = static_cast<size_t>(MetricId::count);
 enum class MetricForm : uint8_t {
   real,   // metrics.jsonl: a number, or null and a string KEY_nonfinite ("nan", "inf", "-inf")
   whole,  // metrics.jsonl: a whole number, without ".0"
-  own,    // not one number: StepMetrics has a field for it
+  own,    // not a single number: StepMetrics has a field for it
 };
 
 enum class MetricUnit : uint8_t { none, nats, seconds, tokens, tokens_per_s, bytes };
-std::string_view name(MetricUnit unit);  // as people write it: "tokens/s"; empty for none
+std::string_view name(MetricUnit unit);  // for display: "tokens/s"; empty for none
 
 struct MetricRow {
   MetricId id;
@@ -35,8 +35,8 @@ struct MetricRow {
   std::string_view about;       // what it means and when it is present
   std::string_view tag = "";    // TensorBoard; empty: not shown there
   std::string_view chart = "";  // title of its chart in the report; metrics with one title share a chart; empty: no chart
-  std::string_view label = "";  // in the legend of that chart
-  std::string_view line = "";   // its word in plain progress lines; empty: not shown there
+  std::string_view label = "";  // its name in the legend of that chart
+  std::string_view line = "";   // its name in plain progress lines; empty: not shown there
   bool noisy = false;           // charts smooth it
 };
 
@@ -105,7 +105,7 @@ static_assert([] {
 
 inline constexpr const MetricRow& row_of(MetricId id) { return kMetrics[static_cast<size_t>(id)]; }
 
-// All rows. Those of one chart stand together, where the first of them stands in the table.
+// Returns all rows. Rows of one chart are together, at the position of the first of them in the table.
 std::vector<std::vector<const MetricRow*>> metrics_by_chart();
 
 std::string metrics_reference();  // docs/reference/metrics.md; a test keeps the file equal to it

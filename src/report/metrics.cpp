@@ -18,7 +18,7 @@
 namespace megalith {
 namespace {
 
-using Json = nlohmann::ordered_json;  // keeps our order of fields, for people who read the file
+using Json = nlohmann::ordered_json;  // keeps the order of fields, for people who read the file
 
 constexpr std::string_view kNonfinite = "_nonfinite";
 
@@ -41,7 +41,7 @@ std::optional<double> get(const Json& record, const std::string& key) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-// The object that a key stands in, and its name there: "disk.read_bytes" is `read_bytes` of `disk`.
+// The object that contains a key, and its name there: "disk.read_bytes" is `read_bytes` of `disk`.
 struct Place {
   explicit Place(std::string_view key) {
     const size_t dot = key.find('.');
@@ -115,7 +115,7 @@ void take_own(StepMetrics& m, const MetricRow& row, const Json& field) {
   }
 }
 
-// Calls `use(number, line)` for every line that a newline ends; returns the torn rest.
+// Calls `use(number, line)` for every line that ends with a newline. Returns the incomplete rest.
 template <class Use>
 std::string_view for_each_line(std::string_view text, Use use) {
   int64_t number = 1;
@@ -124,7 +124,8 @@ std::string_view for_each_line(std::string_view text, Use use) {
   return text;
 }
 
-// Counts lines that are no records of steps, and steps without a record. A torn last line is no damage: a crash leaves it.
+// Counts lines that are not records of steps, and steps without a record. An incomplete last line is not counted: a
+// crash leaves it.
 class Damage {
  public:
   void see(int64_t line, const std::optional<StepMetrics>& metrics) {
@@ -137,7 +138,7 @@ class Damage {
     last_ = metrics->step;
   }
 
-  // Records up to this step should be there.
+  // Tells that records up to this step should exist.
   void until(int64_t step) {
     if (step > last_ && missing_ == 0) first_missing_ = last_ + 1;
     missing_ += std::max<int64_t>(0, step - last_);
@@ -152,7 +153,7 @@ class Damage {
   int64_t bad_ = 0, first_bad_ = 0, missing_ = 0, first_missing_ = 0, last_ = 0;
 };
 
-// The whole records up to `last_step`, or nothing when the file holds no others.
+// Returns the complete records up to `last_step`, or nothing if the file contains only these.
 std::optional<std::string> kept_records(std::string_view text, int64_t last_step, Damage& damage) {
   std::string kept;
   for_each_line(text, [&](int64_t number, std::string_view line) {
@@ -234,7 +235,7 @@ void MetricsLog::append(const StepMetrics& metrics) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       int error = errno;
-      // Without the torn piece the next record still begins a line.
+      // Remove the incomplete record, so that the next record begins a line.
       if (written > 0 && ::ftruncate(fd_, size_) != 0) error = errno;
       if (lost_++ == 0)
         log::warn("{}: step {} is not recorded: {}; training goes on", path_, metrics.step,

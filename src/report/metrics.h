@@ -1,4 +1,4 @@
-// metrics.jsonl: one JSON object a line, one line a step; what every curve of a run is drawn from.
+// metrics.jsonl: one JSON object per line, one line per step. All curves of a run are drawn from it.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -14,16 +14,17 @@
 
 namespace megalith {
 
-// What came to the experts of one layer since the record before that says so: means.
+// Loads of the experts of one layer: means over the steps since the previous record with loads.
 struct ExpertLoads {
   int64_t layer = 0;
-  std::vector<double> load;    // by expert: its tokens over the mean; 1 is even
+  std::vector<double> load;    // by expert: its tokens divided by the mean; 1 is balanced
   double dropped = 0;          // share of the choices that no expert took
-  double entropy = 0;          // of the router, in nats: log(experts) where it cannot tell them apart
+  double entropy = 0;          // of the router, in nats; log(experts) if it prefers no expert
   bool operator==(const ExpertLoads&) const = default;
 };
 
-// One step. Numbers are by MetricId; metric_table.h says what each means. One that was not measured is absent.
+// The metrics of one step. Numbers are by MetricId; metric_table.h describes each. A number that was not measured is
+// absent.
 struct StepMetrics {
   int64_t step = 0;
   std::array<std::optional<double>, kMetricCount> values{};
@@ -35,29 +36,27 @@ struct StepMetrics {
 
   std::optional<double>& operator[](MetricId id) { return values[static_cast<size_t>(id)]; }
   const std::optional<double>& operator[](MetricId id) const { return values[static_cast<size_t>(id)]; }
-  // Not a number where it was not measured.
+  // Returns NaN if it was not measured.
   double get(MetricId id) const { return (*this)[id].value_or(std::numeric_limits<double>::quiet_NaN()); }
 };
 
-// One line of metrics.jsonl, without its newline. JSON has no infinities: a non-finite number becomes null
-// beside a string field that says which ("loss":null,"loss_nonfinite":"nan"). Bytes that are not UTF-8 become
-// U+FFFD.
+// Returns one line of metrics.jsonl, without its newline. JSON has no infinities: a non-finite number becomes null, and
+// a string field says which ("loss":null,"loss_nonfinite":"nan"). Bytes that are not UTF-8 become U+FFFD.
 std::string to_json_line(const StepMetrics& metrics);
 
-// Empty when the line is not a whole record (torn by a crash, or not ours).
+// Returns an empty value if the line is not a complete record (cut by a crash, or not ours).
 std::optional<StepMetrics> parse_metrics_line(std::string_view line);
 
-// All whole records, in the file's order. Lines that are none are left out, with a warning when they are more
-// than the torn end a crash leaves. Throws UserError when the file cannot be read.
+// Returns all complete records, in the file's order. Leaves out other lines, and warns about them, except about an
+// incomplete last line that a crash leaves. Throws UserError if the file cannot be read.
 std::vector<StepMetrics> read_metrics(const std::filesystem::path& path);
 
-// Appends to metrics.jsonl; a record is in the file, whole, when append() returns. The curve of a run must
-// not stop the run: a full disk loses records with one warning and is tried again at the next step.
+// Appends to metrics.jsonl. When append() returns, the whole record is in the file. Writing metrics must not stop the
+// run. So a full disk loses records with one warning, and the next step tries again.
 class MetricsLog {
  public:
-  // `resumed_step`: the run goes on after this step, so records of later ones are dropped (the file is
-  // replaced in one rename or left alone); 0 begins an empty file. Throws UserError or Fault when it cannot
-  // be opened.
+  // `resumed_step`: the run continues after this step, so later records are removed. The file is replaced by one rename
+  // or not changed. 0 begins an empty file. Throws UserError or Fault if it cannot be opened.
   MetricsLog(const std::filesystem::path& path, int64_t resumed_step);
   ~MetricsLog();
   MetricsLog(const MetricsLog&) = delete;
@@ -69,7 +68,7 @@ class MetricsLog {
  private:
   std::string path_;
   int fd_ = -1;
-  int64_t size_ = 0;  // bytes of whole records
+  int64_t size_ = 0;  // bytes of complete records
   int64_t lost_ = 0;
 };
 

@@ -69,12 +69,12 @@ void Progress::step(const StepMetrics& metrics) {
   if (metrics.skipped) {
     view_.skipped++;
   } else if (std::isfinite(loss)) {
-    // Mean with decaying weights; without the division the first losses would be drawn towards zero.
+    // A mean with decaying weights. The division by their sum avoids a bias of the first losses towards zero.
     double past = smoothing_weight_ * kSmoothing;
     smoothing_weight_ = past + 1;
     view_.loss = past > 0 ? view_.loss + (loss - view_.loss) / smoothing_weight_ : loss;
   }
-  // Wall-clock time of this process, so that validations and saves count as they come.
+  // Wall-clock time of this process, so that it includes validations and saves.
   const double done = options_.work_before(view_.step) - options_.work_before(options_.first_step);
   const double left = options_.work_before(view_.steps) - options_.work_before(view_.step);
   bool last = view_.step >= view_.steps;

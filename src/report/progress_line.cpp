@@ -1,4 +1,4 @@
-// What the live line of a run shows.
+// The content of the live line of a run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ std::string show_rate(double tokens_per_s) {
   return show_count(std::llround(std::clamp(tokens_per_s, 0.0, 1e15))) + " tok/s";
 }
 
-// "1.20/4.00 GiB", or with two units where they differ.
+// Returns "1.20/4.00 GiB", or both units if they differ.
 std::string show_memory(const ProgressView& view) {
   std::string used = show(Bytes(view.memory_bytes)), budget = show(Bytes(view.budget_bytes));
   if (view.budget_bytes <= 0) return used;

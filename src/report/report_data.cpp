@@ -1,14 +1,14 @@
-// What report.html embeds, gathered from a run directory:
+// Collects the data that report.html embeds from a run directory:
 //   run, written (seconds since 1970), files {name: "ok" | "missing" | why it cannot be read}
-//   config (text), facts {model, data, batch, ...: short texts from it}, plan, summary (as they are)
-//   charts [{title, unit, series [{key, label, noisy}]}]: those of metric_table.h
-//   curves {KEY: a curve, "difficulty/METRIC": a curve}: see series.h; empty where a run has no such metric
-//   so_far: what metrics.jsonl alone tells, for runs without a summary
-//   experts [{step, layers [{layer, load, dropped, entropy}]}]: records that tell all loads, thinned out
-//   skipped {count, list}, samples {count, list}: the lists thinned out to what a page can show
+//   config (text), facts {model, data, batch, ...: short texts from it}, plan, summary (unchanged)
+//   charts [{title, unit, series [{key, label, noisy}]}]: the charts of metric_table.h
+//   curves {KEY: a curve, "difficulty/METRIC": a curve}: see series.h; empty if a run has no such metric
+//   so_far: totals from metrics.jsonl, for runs without a summary
+//   experts [{step, layers [{layer, load, dropped, entropy}]}]: records with all loads, thinned out
+//   skipped {count, list}, samples {count, list}: the lists are thinned out to what a page can show
 //   op_legend {NAME: {about, colour, repeats}}: every kind of op
 //   trace {names, predicted, measured}: see trace_data.h
-// Absent things are null.
+// Absent data is null.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -30,14 +30,14 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kBuckets = 1000;  // a least, a mean and a most each: more than a wide screen has columns
-constexpr size_t kListed = 100;    // samples, skipped steps, loads of experts shown
+constexpr size_t kBuckets = 1000;  // a minimum, a mean and a maximum each: more than a wide screen has columns
+constexpr size_t kListed = 100;    // largest number of samples, skipped steps and loads of experts
 
 class RunFiles {
  public:
   explicit RunFiles(std::filesystem::path dir) : dir_(std::move(dir)) {}
 
-  // The file through `parse`, or null and its reason in state().
+  // Returns the file parsed by `parse`, or null with the reason in state().
   template <class Parse>
   json load(const std::string& name, Parse parse) {
     std::error_code ignored;
@@ -66,7 +66,7 @@ class RunFiles {
 
 json finite_or_null(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
 
-// Evenly spaced indices, first and last among them.
+// Returns evenly spaced indices, including the first and the last.
 std::vector<size_t> thinned(size_t count) {
   std::vector<size_t> kept;
   size_t n = std::min(count, kListed);
@@ -74,7 +74,7 @@ std::vector<size_t> thinned(size_t count) {
   return kept;
 }
 
-// The limit of a curriculum's metric; not a number where it is what sequences are cut to, which has a curve of its own.
+// Returns the limit of a curriculum's metric. NaN for the length to which sequences are cut: it has a curve of its own.
 double limit_of(const StepMetrics& m, const std::string& metric) {
   for (const auto& [name, limit] : m.difficulty)
     if (name == metric && !(name == "length" && m[MetricId::length])) return limit;
@@ -138,7 +138,7 @@ json so_far(const std::vector<StepMetrics>& all) {
           {"save_s", finite_or_null(saving)}};
 }
 
-// The steps that have something, as {count, list}; the list has `row` of at most kListed of them.
+// Returns the steps for which `has` is true, as {count, list}. The list has `row` of at most kListed of them.
 template <class Has, class Row>
 json listed(const std::vector<StepMetrics>& all, const Has& has, const Row& row) {
   std::vector<const StepMetrics*> chosen;
@@ -180,8 +180,8 @@ const Yaml* entry_of(const Yaml& map, std::string_view key) {
 
 std::string scalar_of(const Yaml* value) { return value && value->kind == Yaml::Kind::scalar ? value->text : ""; }
 
-// Short texts for the head of the page. The configuration is shown whole below, so what is not a plain value
-// here is simply not in the head.
+// Returns short texts for the head of the page. The whole configuration is shown below, so values that are not plain are
+// left out here.
 json facts_of(const std::string& config) {
   json facts = json::object();
   const Yaml root = parse_yaml(config, "config.yaml");
@@ -192,7 +192,7 @@ json facts_of(const std::string& config) {
     if (!value) return;
     for (const Yaml& item : value->items) {
       if (item.kind == Yaml::Kind::scalar) facts[name].push_back(item.text);
-      if (const std::string path = scalar_of(entry_of(item, "path")); !path.empty()) facts[name].push_back(path);  // with a weight
+      if (const std::string path = scalar_of(entry_of(item, "path")); !path.empty()) facts[name].push_back(path);  // has a weight
     }
   };
   fact("preset", "model", "preset");
@@ -206,13 +206,13 @@ json facts_of(const std::string& config) {
   fact("seed", "run", "seed");
   const Yaml* const curriculum = entry_of(root, "curriculum");
   if (!curriculum) return facts;
-  for (const Yaml& entry : curriculum->items)  // metrics whose limits are percentiles
+  for (const Yaml& entry : curriculum->items)  // metrics with limits in percentiles
     if (entry_of(entry, "metric") && scalar_of(entry_of(entry, "unit")) == "percentile")
       facts["percentiles"].push_back(scalar_of(entry_of(entry, "metric")));
   return facts;
 }
 
-// Every kind of op: what it does and its colour in pictures.
+// Returns the description and colour of every kind of op.
 json op_legend() {
   json legend = json::object();
   for (const OpType* type : op_types())
@@ -233,7 +233,7 @@ json report_data(const std::filesystem::path& run_dir) {
   if (config.is_string()) {
     try {
       facts = facts_of(config.get<std::string>());
-    } catch (const UserError&) {  // shown as text all the same
+    } catch (const UserError&) {  // the page still shows the configuration as text
     }
   }
   std::vector<StepMetrics> all;

@@ -9,7 +9,7 @@
 namespace megalith {
 namespace {
 
-// Six digits are more than a screen shows and keep the file small.
+// Six digits are more than a screen shows, and keep the file small.
 double rounded(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", value);

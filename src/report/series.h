@@ -1,4 +1,4 @@
-// A curve small enough to embed: many thousands of steps become at most so many buckets.
+// Makes a curve small enough to embed: many thousands of steps become a limited number of buckets.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,11 +9,11 @@ namespace megalith {
 
 struct Point {
   int64_t x;
-  double y;  // non-finite points are left out of every bucket
+  double y;  // points with a non-finite y are ignored
 };
 
-// {"x": [...], "mean": [...], "min": [...], "max": [...]}: equal numbers of points a bucket, x the middle
-// one's. With no more points than buckets the curve is the points, and "min" and "max" are left out.
+// Returns {"x": [...], "mean": [...], "min": [...], "max": [...]}. Buckets have equal numbers of points; x is that of
+// the middle point. If there are no more points than buckets, returns the points without "min" and "max".
 nlohmann::json bucketed(const std::vector<Point>& points, size_t buckets);
 
 }  // namespace megalith

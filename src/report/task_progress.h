@@ -1,4 +1,4 @@
-// How far work on some amount of bytes is: a live line on a terminal, a plain line now and then elsewhere.
+// Progress of a task with a known number of bytes: a live line on a terminal, a plain line every few seconds elsewhere.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,15 +13,15 @@ class TaskProgress {
  public:
   struct Options {
     std::FILE* out = stderr;
-    std::optional<bool> terminal;   // default: whether `out` is one
+    std::optional<bool> terminal;   // default: true if `out` is a terminal
     std::function<double()> clock;  // seconds; default: steady clock
     double plain_seconds = 10;      // plain output: time between lines
   };
-  // `what` is being done: "tokenizing".
+  // `what` names the task: "tokenizing".
   explicit TaskProgress(std::string what) : TaskProgress(std::move(what), Options()) {}
   TaskProgress(std::string what, Options options);
 
-  // The first call says where this process begins. `result` is what has come of it so far: "5.2M tokens".
+  // The first call says where this process begins. `result` describes the result so far: "5.2M tokens".
   void update(int64_t done_bytes, int64_t total_bytes, const std::string& result);
 
  private:
@@ -29,7 +29,7 @@ class TaskProgress {
   Options options_;
   LiveLine line_;
   double began_ = -1, printed_ = 0;
-  int64_t first_ = 0;  // bytes that were done before
+  int64_t first_ = 0;  // bytes done before this process
 };
 
 }  // namespace megalith

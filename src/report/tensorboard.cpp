@@ -78,14 +78,14 @@ Message scalar(std::string_view tag, double value) {
 Message text_value(std::string_view tag, std::string_view text) {
   constexpr int kDtString = 7;
   Message tensor, plugin, metadata;
-  // TensorProto.dtype, .tensor_shape (none: a scalar), .string_val
+  // TensorProto.dtype, .tensor_shape (empty: a scalar), .string_val
   tensor.varint(1, kDtString).message(2, Message()).text(8, text);
   plugin.text(1, "text");  // SummaryMetadata.PluginData.plugin_name
   metadata.message(1, plugin);
   return Message().text(1, tag).message(8, tensor).message(9, metadata);  // .tag, .tensor, .metadata
 }
 
-// Markdown shows four-space-indented text as it is; samples are no markdown.
+// Samples are not Markdown. Markdown shows text with four spaces of indentation unchanged.
 std::string as_preformatted(std::string_view text) {
   std::string out = "    ";
   for (char c : text) {
@@ -95,8 +95,8 @@ std::string as_preformatted(std::string_view text) {
   return out;
 }
 
-// TensorBoard reads a directory's files in the order of their names: later than all that are there, whatever
-// the clock says.
+// TensorBoard reads the files of a directory in the order of their names. Returns a second later than all existing
+// names, whatever the clock says.
 int64_t next_second(const std::filesystem::path& directory) {
   int64_t second = std::chrono::duration_cast<std::chrono::seconds>(
                        std::chrono::system_clock::now().time_since_epoch()).count();
@@ -124,7 +124,7 @@ TensorBoardLog::TensorBoardLog(const std::filesystem::path& directory, int64_t r
   if (fd_ < 0)
     throw UserError({path_.string(), "", "", "", fmt::format("cannot write: {}", std::strerror(errno))});
   write_record(event_at(0).text(3, "brain.Event:2").bytes());  // Event.file_version
-  if (resumed_step > 0)  // Event.session_log with status START: steps from here on are written anew
+  if (resumed_step > 0)  // Event.session_log with status START: steps from here on replace earlier ones
     write_record(event_at(resumed_step + 1).message(7, Message().varint(1, 1)).bytes());
 }
 

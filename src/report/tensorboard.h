@@ -1,6 +1,6 @@
-// TensorBoard event files: TFRecord framing around Event messages encoded by hand: no protobuf is linked.
-// Fields and numbers follow tensorflow's event.proto, summary.proto and tensor.proto; framing is that of
-// tensorflow's record_writer (length, masked crc32c of the length, data, masked crc32c of the data).
+// TensorBoard event files: TFRecord framing around Event messages. We encode the messages ourselves, without protobuf.
+// Fields and numbers follow TensorFlow's event.proto, summary.proto and tensor.proto. The framing is that of its
+// record_writer (length, masked crc32c of the length, data, masked crc32c of the data).
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -10,17 +10,17 @@
 
 namespace megalith {
 
-// One event file a process: directory/events.out.tfevents.SECONDS.HOST.PID, newer than those already there.
+// One event file per process: directory/events.out.tfevents.SECONDS.HOST.PID. Its name sorts after existing files.
 class TensorBoardLog {
  public:
-  // After a resume TensorBoard is told to forget what earlier files say about steps after `resumed_step`.
+  // After a resume, tells TensorBoard to ignore steps after `resumed_step` in earlier files.
   TensorBoardLog(const std::filesystem::path& directory, int64_t resumed_step);
   ~TensorBoardLog();
   TensorBoardLog(const TensorBoardLog&) = delete;
   TensorBoardLog& operator=(const TensorBoardLog&) = delete;
 
-  // All metrics that have a tag in metric_table.h, the limits of a curriculum, and the sample as text.
-  // Flushed at once. A full disk ends the file with one warning; it never stops the run.
+  // Writes all metrics with a tag in metric_table.h, the limits of a curriculum, and the sample as text. Flushes at
+  // once. On a full disk it warns once and writes no more events. It never stops the run.
   void append(const StepMetrics& metrics);
 
   const std::filesystem::path& path() const { return path_; }
@@ -29,7 +29,7 @@ class TensorBoardLog {
   void write_record(std::string_view data);
   std::filesystem::path path_;
   int fd_ = -1;
-  bool broken_ = false;  // what follows a torn record could not be read, so nothing does
+  bool broken_ = false;  // a record was written only partly; later ones would be unreadable, so none are written
 };
 
 }  // namespace megalith

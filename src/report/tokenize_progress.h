@@ -1,4 +1,4 @@
-// Tokenizing as a person sees it: progress on stderr, Ctrl-C keeps what is done.
+// Tokenizing for the command line: progress on stderr, and Ctrl-C keeps what is done.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace megalith {
 
-// tokenize_corpus with both. Throws Interrupted after a signal. `threads` 0: the machine's cores.
+// Calls tokenize_corpus with progress and Ctrl-C. Throws Interrupted after a signal. `threads` 0: the machine's cores.
 TokenizeCounts tokenize_with_progress(const std::vector<std::filesystem::path>& files,
                                       const CorpusOptions& options, const Tokenizer& tokenizer,
                                       const std::filesystem::path& prefix, int64_t threads);

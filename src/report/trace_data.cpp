@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMostEvents = 12000;  // of each timeline
+constexpr size_t kMostEvents = 12000;  // per timeline
 
 struct Event {
   int64_t lane;
@@ -53,7 +53,7 @@ std::string text_of(const json& event, const char* key) {
 // "backward of layer 3, micro-batch 1" -> "backward": block and micro-batch are arguments.
 std::string kind_of(const std::string& name) { return name.substr(0, name.find(" of ")); }
 
-// Sorted, from 0 on, the longest kMostEvents of them. Returns how many were left out.
+// Keeps the longest kMostEvents events, sorts them by start, and shifts the first to 0. Returns how many were left out.
 size_t tidy(std::vector<Event>& events) {
   size_t left_out = 0;
   if (events.size() > kMostEvents) {
@@ -79,13 +79,13 @@ json rows(const std::vector<Event>& events) {
 }  // namespace
 
 json trace_data(const json& trace) {
-  // The format allows the bare list too.
+  // The format also allows a plain list.
   const json* list = trace.is_array() ? &trace : nullptr;
   if (trace.is_object() && trace.contains("traceEvents")) list = &trace["traceEvents"];
   if (!list || !list->is_array()) throw std::runtime_error("no list of traceEvents");
   Names names, blocks;
   json lanes = json::object();
-  std::map<int64_t, std::string> titles;  // of processes
+  std::map<int64_t, std::string> titles;  // by process
   std::map<int64_t, std::vector<Event>> by_process;
   for (const json& event : *list) {
     if (!event.is_object()) continue;

@@ -1,16 +1,15 @@
-// A Chrome trace made small for the report's timeline.
+// Reduces a Chrome trace to the data of the report's timeline.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 
 namespace megalith {
 
-// From Chrome's trace events ({"traceEvents": [...]}, of which those with ph X are ops, times in
-// microseconds, args {block, micro}) of two processes: the one called "predicted..." (or, where it has no
-// name, number 1), and any other, measured. tid is the lane, called by its thread_name or else by its events'
-// category. Gives
+// Reads Chrome's trace events ({"traceEvents": [...]}). Events with ph X are ops; times are in microseconds, args are
+// {block, micro}. The process with a name "predicted..." (or number 1, if it has no name) is the prediction. All others
+// are measured. tid is the lane. Its name is its thread_name, or otherwise the category of its events. Returns
 //   names: [..], blocks: [..], lanes: {tid: name}, left_out: n,
-//   predicted, measured: [[lane, name index, start, length, block index or -1, micro or -1], ...] by start,
-// each beginning at 0. Of very many events the shortest are left out. Throws when it is no trace.
+//   predicted, measured: [[lane, name index, start, length, block index or -1, micro or -1], ...] by start.
+// Both begin at time 0. If there are too many events, leaves out the shortest. Throws if this is not a trace.
 nlohmann::json trace_data(const nlohmann::json& trace);
 
 }  // namespace megalith

@@ -1,5 +1,5 @@
 "use strict";
-// Numbers as people read them, scales, and line charts over the steps of the run that share one cross-hair.
+// Formats numbers for display. Draws scales, and line charts over the steps of the run that share one cross-hair.
 
 const entities = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 const esc = (text) => String(text).replace(/[&<>"]/g, (c) => entities[c]);
@@ -15,7 +15,7 @@ const show = {
       if (Math.abs(v) >= size) return show.digits(v / size, 3) + name;
     return Math.abs(v) < 1e5 ? show.whole(v) : show.digits(v / 1e3, 3) + "k";
   },
-  digits(v, n) {  // n significant ones, but all of a whole number's
+  digits(v, n) {  // n significant digits, but all digits of a whole number
     const above = v === 0 ? 0 : Math.floor(Math.log10(Math.abs(v) * 1.0005));
     return v === 0 ? "0" : v.toFixed(Math.max(0, n - 1 - above));
   },
@@ -45,7 +45,7 @@ function byteUnit(v) {
   return { name, size };
 }
 
-// About `count` round numbers from lo to hi; `least` is the smallest distance (1 for steps).
+// About `count` round numbers from lo to hi. `least` is the smallest distance (1 for steps).
 function roundTicks(lo, hi, count, least = 0) {
   const rough = Math.max((hi - lo) / Math.max(1, count), least, 1e-300);
   const power = 10 ** Math.floor(Math.log10(rough) + 1e-9);
@@ -82,7 +82,7 @@ function smoothed(values, weight) {
   });
 }
 
-function nearest(xs, x) {  // index; xs ascending and not empty
+function nearest(xs, x) {  // returns an index; xs is ascending and not empty
   let lo = 0, hi = xs.length - 1;
   while (hi - lo > 1) {
     const middle = (lo + hi) >> 1;
@@ -91,13 +91,13 @@ function nearest(xs, x) {  // index; xs ascending and not empty
   return Math.abs(xs[lo] - x) <= Math.abs(xs[hi] - x) ? lo : hi;
 }
 
-// In the next frame: drawing inside the observer would be observed again.
+// Draws in the next frame: drawing inside the observer would trigger the observer again.
 const onResize = (box, draw) => new ResizeObserver(() => requestAnimationFrame(draw)).observe(box);
 
 class Chart {
   static all = [];
   static whole = [0, 1];  // first and last step of the run
-  static view = [0, 1];   // those that all charts show now
+  static view = [0, 1];   // steps that all charts show now
   static onLook = () => {};
   static hover(step) { for (const chart of Chart.all) chart.showAt(step); }
   static look(from, to) {
@@ -238,7 +238,7 @@ class Chart {
     return `<circle class="dot" fill="${s.colour}" r="${radius}" cx="${x}" cy="${y}"/>`;
   }
 
-  // The read-out at a step, and the cross-hair; at null the last values and none.
+  // Shows the values at a step and the cross-hair. With null, shows the last values without cross-hair.
   showAt(step) {
     let cross = "", read = "";
     for (const s of this.series) {

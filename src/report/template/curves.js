@@ -1,6 +1,6 @@
 // The curves over the steps of the run, with their controls.
 
-// A value in a read-out, by the unit of its metric.
+// Formats of values, by the unit of the metric.
 const formats = { nats: show.loss, s: show.seconds, tokens: show.whole, "tokens/s": show.count, bytes: show.bytes };
 const notes = { nats: "nats a token", "tokens/s": "tokens a second" };
 const palette = ["var(--c2)", "var(--c5)", "var(--c1)", "var(--c4)", "var(--c3)"];
@@ -26,20 +26,21 @@ function card(title, note, options) {
   return new Chart(box, { from0: true, ...options });
 }
 
-// One chart of the table of metrics; none where the run has no such values.
+// Draws one chart of the table of metrics, or none if the run has no such values.
 function drawSmall({ title, unit, series }, colour, smoothing) {
   const lines = series.map((s, i) => ({ name: s.label, noisy: s.noisy, colour: i === 0 ? colour : "var(--second)",
     curve: curves[s.key], show: formats[unit] ?? show.general })).filter((s) => s.curve.x.length > 0);
   if (lines.length === 0) return undefined;
   if (unit === "bytes") return drawBytes(title, series, lines, smoothing);
-  // A few spikes would press everything else flat.
+  // Without a log scale, a few spikes would make the rest of the curve look flat.
   const { curve, noisy } = lines[0], most = curve.max ?? curve.mean, least = curve.min ?? curve.mean;
   const spiky = noisy && lines.length === 1 && Math.max(...most) > 12 * median(most) && Math.min(...least) > 0;
   const said = [notes[unit] ?? unit, spiky ? "log scale" : ""].filter(Boolean).join(", ");
   return card(title, said, { log: spiky, smoothing, series: lines });
 }
 
-// In the unit that suits the largest. A budget far above the peak is said, not drawn: the curve would lie on the axis.
+// Uses the unit that suits the largest value. A budget far above the peak is only stated: with a line for it, the curve
+// would lie on the axis.
 function drawBytes(title, series, lines, smoothing) {
   const budget = series[0].key === "mem_peak_bytes" ? plan.budget_bytes : undefined;
   const peak = Math.max(0, ...lines.flatMap(({ curve }) => curve.max ?? curve.mean));
@@ -54,13 +55,14 @@ function drawBytes(title, series, lines, smoothing) {
     smoothing, limit: { value: budget / unit.size, text: said, inside }, series: lines.map(scaled) });
 }
 
-// What a curriculum's limit is of: a metric's values or their percentiles. A second limit of one metric is "NAME filter".
+// Says what a curriculum's limit applies to: a metric's values or their percentiles. A second limit of the same metric
+// is "NAME filter".
 function limited(name) {
   const byPercentile = (facts.percentiles ?? []).includes(name.replace(/ filter( \d+)?$/, ""));
   return (byPercentile ? "percentile of " : "") + esc(name);
 }
 
-// A card for every metric of a curriculum that admits samples.
+// Draws a card for every metric by which a curriculum admits samples.
 function drawDifficulties() {
   for (const [name, curve] of Object.entries(curves).filter(([key, c]) => key.startsWith("difficulty/") && c.x.length > 0))
     card("Difficulty", `samples up to this ${limited(name.slice("difficulty/".length))} are admitted`,

@@ -1,4 +1,4 @@
-// Who works among the experts: one map a layer, experts downwards, steps to the right.
+// Load of the experts: one map per layer, experts downwards, steps to the right.
 
 function drawExperts() {
   const records = data.experts ?? [];
@@ -12,7 +12,7 @@ function drawExperts() {
   $("experts").querySelectorAll("figure").forEach((figure, i) => drawLoads(figure, records, i));
 }
 
-// Even is no colour at all, so that it fits a page of any colour.
+// A load equal to the mean is transparent, so that it fits any page colour.
 function loadColour(load) {
   const off = Math.min(1, Math.abs(load - 1));
   return load < 1 ? `rgba(63, 102, 207, ${off})` : `rgba(224, 96, 44, ${off})`;

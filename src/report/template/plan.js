@@ -1,4 +1,4 @@
-// What was planned against what was measured: memory by kind, step time, the timeline of a step.
+// Compares the plan with the measurements: memory by kind, step time, the timeline of a step.
 
 const kindColours = {
   parameters: "--c1", gradients: "--c2", optimizer: "--c3", activations: "--c4", workspace: "--c5", process: "--c6",
@@ -51,7 +51,7 @@ function kindBars(sides, names, amount, most) {
 
 function drawPromise() {
   fill("promise", bar("Predicted and measured", "before and after"));
-  // The last number: how far off the project allows its prediction to be.
+  // The last number is the allowed relative error of the prediction.
   const rows = [
     ["Step time", predicted.step_s, measured.step_s, show.seconds, 0.3],
     ["Speed, tokens/s", predicted.tokens_per_step / predicted.step_s, predicted.tokens_per_step / measured.step_s, show.count, 0.3],

@@ -1,9 +1,10 @@
-// The page: each section from what the run directory had; what it lacked is said in its place.
+// Builds each section of the page from the files of the run directory. If a file is missing, the section says so.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const plan = data.plan ?? {}, summary = data.summary ?? {}, facts = data.facts ?? {}, soFar = data.so_far ?? {};
 const curves = data.curves;
-// Of the steps that were measured, which a curriculum may leave smaller than those of the plan.
+// Prefer the summary's prediction: it is for the steps that were measured. A curriculum may make them smaller than those
+// of the plan.
 const predicted = { tokens_per_step: plan.tokens_per_step, limits: plan.limits, ...plan.predicted, ...summary.predicted };
 const $ = (id) => document.getElementById(id);
 const fill = (id, html) => $(id).insertAdjacentHTML("beforeend", html);
@@ -13,14 +14,14 @@ const absent = (text) => `<p class="absent">${text}</p>`;
 const bar = (title, note = "", right = "") => `<div class="bar"><h2>${title}${note ? ` <small>${note}</small>` : ""}</h2>` +
   `${right ? `<div class="right">${right}</div>` : ""}</div>`;
 
-// Why a section that lives on this file is empty.
+// Says why a section that needs this file is empty.
 function lacking(file, otherwise) {
   const state = data.files[file];
   if (state === "missing") return `This run has no <code>${file}</code>.`;
   return state === "ok" ? otherwise : `<code>${file}</code> cannot be read: ${esc(state)}`;
 }
 
-const measured = {  // the summary's, or what the metrics say while there is none
+const measured = {  // from the summary, or from the metrics if there is no summary
   step_s: first(summary.measured?.step_s, soFar.step_s),
   peak_bytes: first(summary.measured?.peak_bytes, soFar.peak_bytes || undefined),
   memory: summary.measured?.memory,
@@ -114,7 +115,7 @@ function drawConfig() {
   }
   const line = (text) => esc(text).replace(/^(\s*(?:- )?)([\w.-]+)(:)/, '$1<span class="k">$2</span>$3')
     .replace(/(^|\s)(#.*)$/, '$1<span class="c">$2</span>');
-  // A block for every top-level key, so that columns break between them.
+  // One block per top-level key, so that columns break between keys.
   const blocks = data.config.trimEnd().split(/\n(?=[^\s#-])/);
   const html = blocks.map((b) => `<div>${b.split("\n").map(line).join("\n")}</div>`).join("");
   fill("config", `<pre class="yaml">${html}</pre>`);

@@ -1,8 +1,8 @@
-// One step in figures: what bounds it, what waits for what, every kind of op predicted and measured.
+// One step in numbers: what bounds it, what waits for what, and every kind of op, predicted and measured.
 
 const aboutOp = (name) => data.op_legend?.[name]?.about;
 
-// predicted -> measured as a share, coloured by how far off it is.
+// Shows measured / predicted, coloured by the size of the error.
 function ratioCell(before, after) {
   if (!isNumber(before) || !isNumber(after) || before <= 0) return "<td>–</td>";
   const ratio = after / before, tone = ratio > 0.77 && ratio < 1.3 ? "--good" : "--warn";
@@ -68,7 +68,7 @@ function drawStalls() {
   drawStages();
 }
 
-// Of several ranks: what each stage was to wait for the others, and every rank's memory.
+// For several ranks: the predicted waits of each stage for other ranks, and the memory of every rank.
 function drawStages() {
   const stages = predicted.stages ?? [], ranks = summary.ranks ?? [];
   if (stages.length > 1)

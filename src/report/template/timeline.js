@@ -1,6 +1,6 @@
-// The timeline of one step: lanes by time, predicted above measured on one scale. Drag to look closer.
+// The timeline of one step: lanes over time, predicted above measured, on the same scale. Drag to zoom in.
 
-// Ops of runs that an earlier version recorded may have other names: they get a default colour.
+// An earlier version may have recorded ops with other names. They get a default colour.
 const opColour = (name) => data.op_legend?.[name]?.colour ?? "var(--c6)";
 
 class Timeline {
@@ -83,13 +83,13 @@ class Timeline {
     this.say(null);
   }
 
-  // Events narrower than half a pixel join their neighbours of the same colour: one shape, not thousands.
+  // Events narrower than half a pixel are joined with neighbours of the same colour: one shape instead of thousands.
   bars(events, y, height) {
     const [t0, t1] = this.view;
     let out = "", open = null;
     const flush = () => {
       if (!open) return;
-      const wide = open.to - open.from, width = wide > 4 ? wide - 0.8 : Math.max(0.4, wide);  // a seam between wide ones
+      const wide = open.to - open.from, width = wide > 4 ? wide - 0.8 : Math.max(0.4, wide);  // a gap between wide ones
       out += `<rect x="${open.from.toFixed(2)}" y="${y}" width="${width.toFixed(2)}" height="${height}" fill="${open.colour}"/>`;
       open = null;
     };
@@ -119,7 +119,7 @@ class Timeline {
     }
     const y = event.clientY - this.plot.getBoundingClientRect().top;
     const row = this.rows.find((r) => y >= r.y - 2 && y < r.y + 24);
-    // A little to either side counts too, so that thin ops can be met.
+    // Accepts a small distance to either side, so that the pointer can hit thin ops.
     const slack = (this.view[1] - this.view[0]) / (this.width - this.left) * 1.5;
     const distance = (e) => Math.max(e[2] - t, t - e[2] - e[3], 0);
     let best = null;
