@@ -25,7 +25,7 @@ AdmittedOrder::AdmittedOrder(std::vector<int64_t> admitted_at, std::function<int
     levels_.back().count = static_cast<int64_t>(i) + 1;
   }
   MEGALITH_ASSERT(!levels_.empty() && levels_.front().step <= 0, "nothing is admitted at the first step");
-  // It grows to this. Its pages are there from the start, so that whoever plans with what the process has counts them.
+  // It grows to this size. Allocate its pages now, so that a plan made from the process's memory includes them.
   pool_.resize(order_.size());
   pool_.clear();
 }
@@ -35,12 +35,13 @@ int64_t AdmittedOrder::admitted(int64_t step) const {
   return after == levels_.begin() ? 0 : std::prev(after)->count;
 }
 
-// Where the epoch that a step begins in began: how many are left of an epoch depends on counts alone, not on which.
+// Returns the beginning of the epoch in which a step begins. It depends only on the number of draws, not on which
+// samples were drawn.
 AdmittedOrder::Place AdmittedOrder::epoch_begin(int64_t step) const {
   if (step < counted_to_) counted_ = {}, counted_to_ = 0;
   for (; counted_to_ < step; counted_to_++) {
     const int64_t s = counted_to_, all = admitted(s);
-    const int64_t epochs = (draws_before_(s + 1) - counted_.draw - 1) / all;  // that begin in this step
+    const int64_t epochs = (draws_before_(s + 1) - counted_.draw - 1) / all;  // epochs that begin in this step
     if (epochs > 0) counted_ = {s, counted_.draw + epochs * all, counted_.epoch + epochs};
   }
   return counted_;
@@ -71,8 +72,8 @@ std::vector<EpochSample> AdmittedOrder::advance() const {
   return drawn;
 }
 
-// One step of Fisher and Yates' shuffle. Every epoch starts it from the same arrangement, so that nothing of the epochs
-// before has to be known.
+// One step of the Fisher-Yates shuffle. Every epoch starts from the same arrangement, so that it does not depend on
+// earlier epochs.
 EpochSample AdmittedOrder::take() const {
   if (taken_ == pool_.size()) {
     std::copy_n(order_.begin(), pool_.size(), pool_.begin());

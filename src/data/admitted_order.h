@@ -1,6 +1,6 @@
-// Which of the samples that a curriculum admits so far is drawn when. Every draw takes one of those not yet drawn in
-// this epoch, each equally likely; newly admitted samples join them; when none is left the next epoch begins with all
-// that are admitted.
+// The order of training samples while a curriculum admits more and more of them. Every draw takes a sample that this
+// epoch has not drawn yet, each with the same probability. Newly admitted samples join the epoch. When all are drawn,
+// the next epoch begins with all admitted samples.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,39 +14,39 @@ namespace megalith {
 
 class AdmittedOrder {
  public:
-  // admitted_at[i]: the first step at which sample i may be drawn; at least one must be 0. `draws_before(step)`: how
-  // many draws the steps before one make. `set` tells blended data sets apart.
+  // admitted_at[i]: the first step at which sample i may be drawn; at least one must be 0. `draws_before(step)`: the
+  // number of draws in all earlier steps. `set` distinguishes blended data sets.
   AdmittedOrder(std::vector<int64_t> admitted_at, std::function<int64_t(int64_t)> draws_before, uint64_t seed,
                 uint64_t set = 0);
 
-  // The draws of a step: a function of it and of what the order was made with, whatever was asked for before. Going on
-  // from the step before costs no more than its draws; any other step costs a count of all steps before it and the
-  // draws of its epoch. Thread-safe.
+  // Returns the draws of a step. They depend only on the step and the constructor's arguments, not on earlier calls. The
+  // step after that of the last call costs only its own draws. Any other step costs a count over all earlier steps, and
+  // the draws of its epoch. Thread-safe.
   std::vector<EpochSample> draw(int64_t step) const;
 
-  // What is admitted when, in 16 digits: an order with another is another.
+  // 16 digits that identify when which samples are admitted.
   const std::string& fingerprint() const { return fingerprint_; }
 
   int64_t samples() const { return static_cast<int64_t>(order_.size()); }
-  int64_t admitted(int64_t step) const;  // how many
-  // Passes that the first `steps` steps make over what is admitted: those that are done, and the share of the one that is
-  // not. Thread-safe; any number of steps costs a count of those since the last that was asked for.
+  int64_t admitted(int64_t step) const;  // number of samples admitted at a step
+  // Passes that the first `steps` steps make over the admitted samples: the completed ones, and the fraction of the
+  // current one. Thread-safe. Costs a count of the steps since those of the last call.
   double passes(int64_t steps) const;
 
  private:
-  struct Place {                   // in the sequence of all draws
-    int64_t step = 0, draw = 0;    // the next one's, counted through all steps
+  struct Place {                   // a position in the sequence of all draws
+    int64_t step = 0, draw = 0;    // of the next draw; draws are counted over all steps
     int64_t epoch = 0;
   };
   struct Level {
-    int64_t step, count;           // so many are admitted from this step on
+    int64_t step, count;           // `count` samples are admitted from this step on
   };
-  Place epoch_begin(int64_t step) const;  // these with mutex_ held
+  Place epoch_begin(int64_t step) const;  // call these with mutex_ held
   void seek(int64_t step) const;
   std::vector<EpochSample> advance() const;
   EpochSample take() const;
 
-  std::vector<int64_t> order_;     // samples, those admitted first at the front
+  std::vector<int64_t> order_;     // samples, in the order of their admission
   std::vector<Level> levels_;
   std::function<int64_t(int64_t)> draws_before_;
   uint64_t seed_, set_;
@@ -55,8 +55,8 @@ class AdmittedOrder {
   mutable Place now_;
   mutable Place counted_;              // where the epoch of step counted_to_ begins
   mutable int64_t counted_to_ = 0;
-  mutable std::vector<int64_t> pool_;  // all that are admitted: first the epoch's draws so far, then those that are left
-  mutable size_t taken_ = 0;           // of the pool
+  mutable std::vector<int64_t> pool_;  // all admitted samples: first those drawn in this epoch, then the others
+  mutable size_t taken_ = 0;           // number of samples drawn from the pool in this epoch
 };
 
 }  // namespace megalith

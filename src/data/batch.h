@@ -1,4 +1,4 @@
-// What a step trains on: token ids and targets, in a form that needs no tensors.
+// The data of a training step: token ids and targets, without tensors.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -9,30 +9,31 @@ inline constexpr int64_t kNoTarget = -100;  // a position without loss (Hugging 
 
 // Layers that process only some tokens of each sequence in a training step.
 struct TokenDropping {
-  int64_t kept = 0;              // tokens of a sequence that they process; 0: no layer drops
-  std::vector<int64_t> layers;   // rising
-  std::vector<uint8_t> always;   // sequences x length: 1 where a token is never dropped; empty: any may be
+  int64_t kept = 0;              // tokens of a sequence that these layers process; 0: no layer drops
+  std::vector<int64_t> layers;   // ascending
+  std::vector<uint8_t> always;   // sequences x length: 1 for a token that is never dropped; empty: any may be dropped
 };
 
 struct Batch {
   int64_t sequences = 0;
   int64_t length = 0;
   std::vector<int64_t> ids;      // sequences x length
-  std::vector<int64_t> targets;  // sequences x length, kNoTarget where there is none
-  std::vector<int64_t> prefix;   // prefix objective: per sequence, how many leading positions see each other; else empty
-  // data.attention: document. Sequences x length: where, in its sequence, each position's document begins (0 for
-  // one that began before the sequence). Else empty.
+  std::vector<int64_t> targets;  // sequences x length, kNoTarget if there is none
+  std::vector<int64_t> prefix;   // prefix objective: per sequence, how many leading positions see each other; otherwise
+                                 // empty
+  // For data.attention: document, otherwise empty. Sequences x length: the position in the sequence at which each
+  // position's document begins (0 if it began before the sequence).
   std::vector<int64_t> document_begin;
   TokenDropping dropping;
-  int64_t first_sequence = 0;    // number of the first sequence inside the step's batch: keys dropout, so that it does
-                                 // not depend on how the batch is cut
+  int64_t first_sequence = 0;    // number of the first sequence in the step's batch. It is a key of dropout,
+                                 // so that dropout does not depend on how the batch is cut
 
   int64_t target_count() const {
     int64_t n = 0;
     for (int64_t t : targets) n += t != kNoTarget;
     return n;
   }
-  // Sequences [begin, begin + count) as a batch of their own.
+  // Returns sequences [begin, begin + count) as a batch of their own.
   Batch slice(int64_t begin, int64_t count) const;
 };
 

@@ -12,11 +12,10 @@ namespace megalith {
 namespace {
 
 constexpr uint64_t kStride =
-    0x9E3779B9;  // 2^32 / golden ratio, odd: a lap of 2^32 steps visits every point once
+    0x9E3779B9;  // 2^32 / golden ratio, odd: 2^32 steps visit every point once
 
-// Sum of floor((a i + b) / m) over i in [0, n), modulo 2^64: differences of two such sums are exact. Counts
-// the lattice points under a line; each round exchanges the axes, as Euclid's algorithm exchanges its
-// numbers.
+// Returns the sum of floor((a i + b) / m) over i in [0, n), modulo 2^64: differences of two such sums are exact. It
+// counts the lattice points under a line. Each round exchanges the axes, as Euclid's algorithm exchanges its numbers.
 uint64_t floor_sum(uint64_t n, uint64_t m, uint64_t a, uint64_t b) {
   uint64_t sum = 0;
   for (;;) {
@@ -46,10 +45,10 @@ Blend::Blend(std::span<const double> weights, uint64_t seed)
     MEGALITH_ASSERT(end > before, "weight {} of {}", weight, total);
     ends_.push_back(before = end);
   }
-  ends_.back() = kCircle;  // whatever the sum was rounded to
+  ends_.back() = kCircle;  // corrects the rounding of the sum
 }
 
-// x mod m < end exactly where floor(x / m) and floor((x + m - end) / m) are the same.
+// x mod m < end if and only if floor(x / m) and floor((x + m - end) / m) are equal.
 uint64_t Blend::before(uint64_t positions, uint64_t end) const {
   return positions + floor_sum(positions, kCircle, kStride, start_) -
          floor_sum(positions, kCircle, kStride, start_ + kCircle - end);

@@ -20,7 +20,7 @@ class Admission {
     while (progress_.before(last_, pacing_.unit()) < pacing_.settled()) last_ = std::max<int64_t>(1, 2 * last_);
   }
 
-  // The first step, not before `earliest`, whose limit admits a value; kNever.
+  // Returns the first step, not before `earliest`, at which the limit admits a value, or kNever.
   int64_t step_of(double value, int64_t earliest) const {
     if (admits(earliest, value)) return earliest;
     int64_t refused = earliest, admitted = std::max(last_, earliest);
@@ -33,7 +33,8 @@ class Admission {
   }
 
  private:
-  // A percentile's value is the share of samples before it: below the limit, so that 1% of 50 samples is one.
+  // The value of a percentile is the share of samples before the sample. It must be below the limit, so that 1% of 50
+  // samples is one sample.
   bool admits(int64_t step, double value) const {
     const double limit = pacing_.at(progress_.before(step, pacing_.unit()));
     return percentile_ ? value < limit : value <= limit;
@@ -42,7 +43,7 @@ class Admission {
   Pacing pacing_;
   bool percentile_;
   const StepShapes& progress_;
-  int64_t last_ = 0;  // at this step the pacing has settled
+  int64_t last_ = 0;  // the pacing is constant from this step on
 };
 
 void raise(std::vector<int64_t>& steps, const Filter& filter, int64_t begin, const StepShapes& progress) {
@@ -62,7 +63,8 @@ void raise(std::vector<int64_t>& steps, const Filter& filter, int64_t begin, con
   }
 }
 
-// The filter that admits none of these samples at first, or, where each admits some, all of them.
+// Reports the filter that admits none of these samples at the first step. If each filter admits some, reports all
+// filters.
 [[noreturn]] void refuse_nothing(std::span<const Filter> filters, int64_t begin, int64_t count, const StepShapes& progress,
                                  const std::string& where) {
   for (const Filter& filter : filters) {
@@ -90,7 +92,7 @@ void raise(std::vector<int64_t>& steps, const Filter& filter, int64_t begin, con
 std::string limit_name(std::span<const CurriculumSettings> curriculum, const CurriculumSettings& entry) {
   const auto named_so = std::ranges::count(curriculum, entry.metric, &CurriculumSettings::metric);
   if (named_so == 1 || entry.changes_length()) return entry.metric;
-  int64_t number = 1;  // among the filters of this metric
+  int64_t number = 1;  // number among the filters of this metric
   for (const CurriculumSettings* before = curriculum.data(); before != &entry; before++)
     number += before->metric == entry.metric && !before->changes_length();
   return number == 1 ? entry.metric + " filter" : fmt::format("{} filter {}", entry.metric, number);

@@ -12,12 +12,12 @@
 namespace megalith {
 namespace {
 
-// Samples of T + 1 tokens that overlap by one.
+// Number of samples of T + 1 tokens that overlap by one token.
 int64_t samples_in(int64_t tokens, int64_t sequence) {
   return std::max<int64_t>(0, (tokens - 1) / sequence);
 }
 
-// How many of `samples` are held out.
+// Returns how many of `samples` are held out.
 int64_t held_out_of(int64_t samples, double fraction) {
   if (fraction <= 0) return 0;
   return std::max<int64_t>(1, std::llround(fraction * static_cast<double>(samples)));
@@ -77,11 +77,11 @@ Dataset::Dataset(TokenSources train, TokenSources valid, const DataSettings& set
                  int64_t batch)
     : Dataset(one_set(std::move(train)), std::move(valid), settings, objective, vocabulary, seed, batch) {}
 
-// Into training and validation.
+// Divides one training set into training and validation samples.
 void Dataset::divide(TokenSources sources, double fraction, int64_t needed, const std::string& purpose) {
   MEGALITH_ASSERT(fraction < 1, "valid_fraction {}", fraction);
   ConcatenatedSource stream(std::move(sources));
-  // A split costs one token: validation starts after the last training sample's target.
+  // A split costs one token, as validation starts after the target of the last training sample.
   const int64_t boundary = fraction > 0 ? 1 : 0;
   const int64_t samples = samples_in(stream.tokens() - boundary, sequence_);
   const int64_t held = std::min(samples, held_out_of(samples, fraction));
@@ -98,8 +98,8 @@ void Dataset::divide(TokenSources sources, double fraction, int64_t needed, cons
   valid_samples_ += held;
 }
 
-// A shard of many gigabytes is looked into at many places, the ends among them: one of another tokenizer
-// shows at once, and a run begins within seconds.
+// Checks a large shard at many places, including its ends. So tokens of another tokenizer are found at once, and a run
+// begins within seconds.
 void Dataset::check_some(const ConcatenatedSource& stream) const {
   constexpr int64_t kChunk = 1 << 16, kPlaces = 512;
   std::vector<int64_t> chunk;
@@ -116,9 +116,9 @@ void Dataset::check_some(const ConcatenatedSource& stream) const {
 
 void Dataset::check(const ConcatenatedSource& stream, int64_t begin, std::span<const int64_t> ids) const {
   const auto outside = [limit = static_cast<uint64_t>(vocab_size_)](int64_t id) {
-    return static_cast<uint64_t>(id) >= limit;  // negative ids become large ones
+    return static_cast<uint64_t>(id) >= limit;  // negative ids become large numbers
   };
-  uint64_t any = 0;  // without a branch, so that it vectorises: nearly all ids are good
+  uint64_t any = 0;  // without a branch, so that the loop vectorises: nearly all ids are good
   for (int64_t id : ids) any |= outside(id);
   if (!any) return;
   auto bad = std::ranges::find_if(ids, outside);
@@ -154,7 +154,7 @@ void Dataset::write(const Source& source, const SampleKey& key, Batch& batch, in
                      .prefix = batch.prefix.empty() ? nullptr : &batch.prefix[static_cast<size_t>(row)]});
   if (!batch.document_begin.empty())
     mark_documents(source, std::span(batch.document_begin).subspan(first, length), targets);
-  // Those of the text: what masking puts in place of a word is a word to be learned, not a special token.
+  // Special tokens of the text only: a mask token stands for a word to be learned, so it may be dropped.
   for (size_t p = 0; p < length && !batch.dropping.always.empty(); p++)
     batch.dropping.always[first + p] = special_[static_cast<size_t>(tokens[p])];
 }
@@ -163,7 +163,7 @@ void Dataset::mark_documents(const Source& source, std::span<int64_t> document_b
                              std::span<int64_t> targets) const {
   const auto length = static_cast<int64_t>(targets.size());
   for (int64_t p = 0; p < length;) {
-    const int64_t end = source.stream.document_end(source.begin + p) - source.begin;  // of p's document
+    const int64_t end = source.stream.document_end(source.begin + p) - source.begin;  // end of p's document
     const int64_t inside = std::min(end, length);
     std::fill(document_begin.begin() + p, document_begin.begin() + inside, p);
     if (end <= length && objective_->row().predicts_next) targets[static_cast<size_t>(end - 1)] = kNoTarget;
@@ -199,7 +199,7 @@ int64_t Dataset::samples_before(int64_t step, int64_t batch) const {
 }
 
 std::vector<Dataset::Drawn> Dataset::draw(int64_t step, int64_t batch) const {
-  std::vector<std::vector<EpochSample>> admitted;  // by part
+  std::vector<std::vector<EpochSample>> admitted;  // by training set
   for (const TrainingStream& part : streams_)
     admitted.push_back(part.admitted ? part.admitted->draw(step) : std::vector<EpochSample>{});
   std::vector<Drawn> drawn;
@@ -222,13 +222,13 @@ Batch Dataset::train_batch(int64_t step, int64_t batch) const {
   int64_t row = 0;
   for (const auto& [part, at] : draw(step, batch)) {
     const auto sample = static_cast<uint64_t>(part.first_sample + at.sample), epoch = static_cast<uint64_t>(at.epoch);
-    // The first epoch takes the beginnings of samples; what is left out changes with every further one, so that a curriculum
-    // that stays short for long does not see the same beginnings again and again.
+    // The first epoch uses the beginnings of samples. Later epochs skip a random number of tokens. Otherwise a
+    // curriculum that stays short for long would repeat the same beginnings.
     const auto spare = static_cast<uint64_t>(shape.spare);
     const bool elsewhere = spare > 0 && epoch > 0;
     const uint64_t skipped = elsewhere ? Philox(seed_, RandomUse::reshape_offset, sample, epoch).below(0, spare + 1) : 0;
     const int64_t begin = at.sample * sequence_ + static_cast<int64_t>(skipped);
-    for (int64_t piece = 0; piece < shape.pieces; piece++)  // each with random numbers of its own
+    for (int64_t piece = 0; piece < shape.pieces; piece++)  // each with its own random numbers
       write({part.stream, begin + piece * shape.length}, {seed_, sample ^ static_cast<uint64_t>(piece) << 48, epoch},
             result, row++);
   }

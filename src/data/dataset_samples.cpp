@@ -1,4 +1,4 @@
-// Single training samples of a data set, in the order of the data: what metrics are computed from.
+// Single training samples of a data set, in the order of the data. Metrics are computed from them.
 #include <xxhash.h>
 
 #include <algorithm>
@@ -42,8 +42,8 @@ int64_t Dataset::longest_document(int64_t sample) const {
   return longest;
 }
 
-// From the sizes, and the tokens and ends of documents: all of them where there are few, else those at 1,024 places. A change
-// of the text shows, and a terabyte is not read.
+// Hashes the sizes, and the tokens and ends of documents. It reads all of a small text, and otherwise 1,024 places. So
+// it finds most changes without reading a terabyte.
 std::string Dataset::fingerprint() const {
   constexpr int64_t kPlaces = 1024, kTokens = 64;
   std::vector<int64_t> facts{sequence_, samples_};
@@ -51,7 +51,7 @@ std::string Dataset::fingerprint() const {
     const int64_t tokens = part.order.samples() * sequence_, places = std::min(kPlaces, (tokens + kTokens - 1) / kTokens);
     facts.push_back(part.order.samples());
     for (int64_t i = 0; i < places; i++) {
-      const auto last = static_cast<__int128>(std::max<int64_t>(0, tokens - kTokens));  // where a place may begin
+      const auto last = static_cast<__int128>(std::max<int64_t>(0, tokens - kTokens));  // last possible beginning
       const auto place = static_cast<int64_t>(last * i / std::max<int64_t>(1, places - 1));
       const int64_t count = std::min(kTokens, tokens - place);
       facts.resize(facts.size() + static_cast<size_t>(count));

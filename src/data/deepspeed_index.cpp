@@ -25,7 +25,7 @@ T load(const char* at) {
   return value;
 }
 
-// A number of a type that is known by its code and its width in bytes.
+// Reads a number whose type is given by its code and its width in bytes.
 double number(const char* at, uint8_t code, size_t width) {
   const bool is_signed = code >= 2 && code <= 5;
   switch (width) {
@@ -33,12 +33,12 @@ double number(const char* at, uint8_t code, size_t width) {
     case 2: return is_signed ? load<int16_t>(at) : load<uint16_t>(at);
     case 4: return is_signed ? static_cast<double>(load<int32_t>(at)) : load<uint32_t>(at);
     default:
-      if (code == 6 || code == 7) return load<double>(at);  // as older versions have it
+      if (code == 6 || code == 7) return load<double>(at);  // older versions use these codes for double
       return is_signed ? static_cast<double>(load<int64_t>(at)) : static_cast<double>(load<uint64_t>(at));
   }
 }
 
-// One pair of files, mapped; what can be read of it without leaving the files is checked when it is opened.
+// One pair of files, mapped. When opened, it checks that all numbers are inside the files.
 class IndexFile {
  public:
   explicit IndexFile(std::filesystem::path prefix)
@@ -55,14 +55,14 @@ class IndexFile {
   }
 
   size_t items() const { return items_; }
-  size_t count() const { return count_; }  // of the numbers of all items
+  size_t count() const { return count_; }  // numbers in all items
   size_t length(size_t item) const {
     return static_cast<size_t>(load<int32_t>(index_.text().data() + kShardHeaderBytes + 4 * item));
   }
   double at(size_t item, size_t place) const {
     return number(numbers_.text().data() + offset(item) + width_ * place, code_, width_);
   }
-  double only(size_t item, const char* of) const {  // of an item that must be one number
+  double only(size_t item, const char* of) const {  // the value of an item that must have one number
     if (length(item) != 1)
       refuse(fmt::format("one number for each {}", of), fmt::format("{} for {} {}", length(item), of, item));
     return at(item, 0);
@@ -98,14 +98,14 @@ class IndexFile {
   size_t items_ = 0, count_ = 0, width_ = 1;
 };
 
-// DIR/NAME_ of DIR/NAME_ENDING.
+// Returns DIR/NAME_ for DIR/NAME_ENDING.
 std::optional<std::string> without(const std::filesystem::path& prefix, std::string_view ending) {
   std::string name = prefix.string();
   if (!name.ends_with(ending)) return std::nullopt;
   return name.substr(0, name.size() - ending.size());
 }
 
-// What the values of the files that begin with `name` were multiplied by.
+// Returns the factor by which the values in the files that begin with `name` were multiplied.
 double scale_of(const std::string& name) {
   const std::string note = name + "scale.json";
   std::error_code ignored;
@@ -126,7 +126,7 @@ std::vector<double> read_values(const std::filesystem::path& prefix) {
   return values;
 }
 
-// From the two files that DeepSpeed's sampler reads: which values there are, and which samples have each.
+// Reads the two files that DeepSpeed's sampler reads: the distinct values, and the samples with each value.
 std::vector<double> read_by_value(const std::string& name) {
   for (std::string_view ending : {kDistinct, kSamples})
     if (!is_shard(name + std::string(ending)))
@@ -147,7 +147,7 @@ std::vector<double> read_by_value(const std::string& name) {
       if (!(sample >= 0 && sample < 9e15 && sample == std::floor(sample)))
         samples.refuse("numbers of samples, from 0 on", fmt::format("{} in item {}", sample, item));
       highest = std::max(highest, sample);
-      if (sample >= static_cast<double>(values.size())) continue;  // then one below is never listed
+      if (sample >= static_cast<double>(values.size())) continue;  // then a lower sample is never listed
       const auto i = static_cast<size_t>(sample);
       if (listed[i]) samples.refuse("every sample once", fmt::format("sample {} twice", i));
       listed[i] = true;

@@ -14,10 +14,10 @@
 namespace megalith {
 namespace {
 
-constexpr uint8_t kInt64 = 5;  // the code of what we write
+constexpr uint8_t kInt64 = 5;  // the type code that we write
 
-// Lists of int64. `each_number` and `each_length` call what they are given with every number and with the length of
-// every list, in order, as often as they are asked: nothing is held.
+// Writes lists of int64. `each_number` calls its argument with every number, `each_length` with the length of every
+// list, in order. Both may be called several times, so that nothing must be kept in memory.
 class Lists {
  public:
   template <class Numbers, class Lengths>
@@ -41,7 +41,7 @@ class Lists {
     for (uint64_t i = 0; i <= lists; i++) index_.put(static_cast<int64_t>(i));
     index_.end();
   }
-  void forget_old() const {  // of this name: without its .idx it is none
+  void forget_old() const {  // removes old files of this name: without an .idx there is no index
     std::error_code ignored;
     std::filesystem::remove(index_.path(), ignored);
   }
@@ -54,8 +54,8 @@ class Lists {
   AtomicFile numbers_, index_;
 };
 
-// What values are multiplied by, so that they can be written as whole numbers: a million for reals, less where that would be
-// more than 64 bits hold.
+// Returns the factor that makes values whole numbers: 1 for whole numbers, a million for others, or less if the products
+// would exceed 64 bits.
 double scale_for(const std::string& metric, std::span<const double> real) {
   constexpr double kMost = 9.2e18;
   double largest = 0;
@@ -84,9 +84,9 @@ double write_deepspeed_index(const std::filesystem::path& folder, const std::str
   auto value = [&](int64_t sample) { return std::llround(real[static_cast<size_t>(sample)] * scale); };
   std::vector<int64_t> rising(real.size());
   std::iota(rising.begin(), rising.end(), int64_t{0});
-  // By sample among equals rather than stable, which would take half as much again.
+  // Sorts equal values by sample. A stable sort would need half as much memory again.
   std::ranges::sort(rising, {}, [&](int64_t sample) { return std::pair(value(sample), sample); });
-  auto each_run = [&](auto visit) {  // of equal values: its samples
+  auto each_run = [&](auto visit) {  // visits the samples of each distinct value
     for (auto begin = rising.cbegin(), end = begin; begin != rising.cend(); begin = end) {
       const int64_t of_all = value(*begin);
       end = std::find_if(begin, rising.cend(), [&](int64_t sample) { return value(sample) != of_all; });

@@ -1,4 +1,4 @@
-// Which difficulty of samples is meant: by a curriculum's entry, or by `megalith analyze`.
+// A request for a difficulty of samples, from a curriculum's entry or from `megalith analyze`.
 #pragma once
 #include <string>
 #include <string_view>
@@ -11,16 +11,16 @@ inline constexpr std::string_view kLossMetric = "loss";
 
 struct DifficultyRequest {
   std::string metric;      // one of token_metrics(), or loss; any name with `file`
-  std::string checkpoint;  // loss: the model whose loss it is
-  std::string file;        // the user's own values; empty: they are computed
-  std::string kept = {};   // loss: a file of ours to go by, whatever has become of the checkpoint; empty: as it is now
+  std::string checkpoint;  // loss: the model that computes the loss
+  std::string file;        // the user's own values; empty: compute the values
+  std::string kept = {};   // loss: our file to use, even if the checkpoint has changed since; empty: use the checkpoint
   bool of_model() const { return file.empty() && metric == kLossMetric; }
   bool operator==(const DifficultyRequest&) const = default;
 };
 
 DifficultyRequest request_of(const CurriculumSettings& entry);
 
-// UserError, as of `key`, where no such metric can be had: told before text is made into tokens, which may take long.
+// Throws UserError for `key` if there is no such metric. Called before tokenization, which may take long.
 void check_request(const DifficultyRequest& request, const std::string& key);
 
 }  // namespace megalith

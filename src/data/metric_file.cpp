@@ -33,7 +33,7 @@ std::string header(const MetricSubject& subject) {
   return line;
 }
 
-// For messages: a file that is no text must not reach the terminal as it is.
+// For messages: escapes bytes, as a file that is not text must not reach the terminal unchanged.
 std::string quoted(std::string_view text) {
   std::string out;
   for (char c : text.substr(0, 40)) {
@@ -72,7 +72,7 @@ std::vector<double> read_ours(const std::filesystem::path& path, std::string_vie
   std::vector<double> values(static_cast<size_t>(subject.samples));
   if (text.size() != values.size() * sizeof(double)) refuse(path, "a whole metric file", "a torn one", hint);
   std::memcpy(values.data(), text.data(), text.size());
-  for (double& value : values) value += 0.0;  // makes -0 a 0: see MetricWriter::add
+  for (double& value : values) value += 0.0;  // turns -0 into 0: see MetricWriter::add
   return values;
 }
 
@@ -80,11 +80,11 @@ constexpr std::string_view kWhite = " \t\r\n\v\f";
 
 std::string_view trimmed(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(kWhite), text.size()));
-  return text.substr(0, text.find_last_not_of(kWhite) + 1);  // npos + 1 is 0: nothing
+  return text.substr(0, text.find_last_not_of(kWhite) + 1);  // npos + 1 is 0: an empty text
 }
 
 std::optional<double> parse_number(std::string_view text) {
-  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);  // from_chars takes a minus alone
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);  // from_chars accepts a minus but no plus
   double value = 0;
   auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || stopped != text.data() + text.size()) return std::nullopt;
@@ -93,7 +93,7 @@ std::optional<double> parse_number(std::string_view text) {
 
 std::vector<double> read_lines(const std::filesystem::path& path, std::string_view text) {
   std::vector<double> values;
-  text = text.substr(0, text.find_last_not_of(kWhite) + 1);  // lines left blank at the end
+  text = text.substr(0, text.find_last_not_of(kWhite) + 1);  // removes empty lines at the end
   for (int64_t number = 1; !text.empty(); number++) {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = trimmed(text.substr(0, end));
@@ -139,7 +139,7 @@ MetricWriter::MetricWriter(std::filesystem::path path, int64_t samples)
   if (fd_ < 0) throw_cannot("write", aside_, errno);
 }
 
-// What throws from here on is cleaned up after by the destructor.
+// The delegated constructor is complete, so the destructor cleans up if this one throws.
 MetricWriter::MetricWriter(std::filesystem::path path, const MetricSubject& subject)
     : MetricWriter(std::move(path), subject.samples) {
   if (::flock(fd_, LOCK_EX | LOCK_NB) != 0)
@@ -161,7 +161,7 @@ int64_t MetricWriter::values_after(const std::string& head) const {
   std::string_view text = file.text();
   if (!text.starts_with(head)) return -1;
   text.remove_prefix(head.size());
-  // Blocks that a crash kept from the disk are zeroes. Values begin at multiples of their size: each is whole or zero.
+  // Blocks that a crash lost contain zeroes. Values are aligned to their size, so each is either complete or zero.
   const auto values = static_cast<int64_t>(text.size() / sizeof(double));
   for (int64_t i = 0; i < values; i++) {
     uint64_t bits;
@@ -174,7 +174,7 @@ int64_t MetricWriter::values_after(const std::string& head) const {
 void MetricWriter::add(std::span<const double> values) {
   MEGALITH_ASSERT(done_ + std::ssize(values) <= samples_, "more values than samples");
   std::vector<double> marked(values.begin(), values.end());
-  std::ranges::replace(marked, 0.0, -0.0);  // a value of 0, unlike one that was lost, is not all zeroes
+  std::ranges::replace(marked, 0.0, -0.0);  // a stored 0 must differ from a lost value, which is all zeroes
   write_whole(fd_, {reinterpret_cast<const char*>(marked.data()), values.size_bytes()}, aside_);
   done_ += std::ssize(values);
 }

@@ -1,8 +1,8 @@
-// One number a training sample on disk: the difficulties that `megalith analyze` finds or a user brings.
+// One number per training sample on disk: difficulties that `megalith analyze` computes or a user provides.
 //
-// Ours is NAME.metric: a line of JSON that says what it is of, filled up with spaces so that the values, little-endian
-// float64, begin at a multiple of 8 bytes. Read as well: text with one number a line, and DeepSpeed's index files (.bin
-// and .idx: data/deepspeed_index.h).
+// Our format is NAME.metric: a line of JSON that describes the values, padded with spaces, then the values as
+// little-endian float64 from a multiple of 8 bytes on. We also read text with one number per line, and DeepSpeed's index
+// files (.bin and .idx: data/deepspeed_index.h).
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -12,38 +12,39 @@
 
 namespace megalith {
 
-// What values belong to.
+// What the values were computed from.
 struct MetricSubject {
   std::string metric;
   int64_t samples = 0;
   std::string data;   // Dataset::fingerprint()
-  std::string model;  // metric loss: names the weights whose loss it is; empty: of no model, or of any
+  std::string model;  // metric loss: identifies the weights that computed the loss; empty: no model, or any model
   bool operator==(const MetricSubject&) const = default;
 };
 
-// The values of a file of any of the kinds. UserError, naming the file, where they are not `subject.samples` finite
-// numbers, or where a file of ours is of other data, or of another model than the subject names.
+// Returns the values of a file in any of these formats. Throws a UserError that names the file unless it has
+// `subject.samples` finite numbers. A file of ours must also have the subject's data, and its model if the subject names
+// one.
 std::vector<double> read_metric(const std::filesystem::path& path, const MetricSubject& subject);
 
-// Whether the file is one of ours, whole, of exactly this subject.
+// True if the file is a complete file of ours for exactly this subject.
 bool has_metric(const std::filesystem::path& path, const MetricSubject& subject);
 
-// Writes a .metric aside and renames it when it is whole. What an interrupted writer of the same subject left aside is
-// gone on from, up to the first value that a crash of the machine lost.
+// Writes a .metric to a temporary file and renames it when it is complete. Continues the temporary file of an
+// interrupted writer of the same subject, up to the first value that a crash of the machine lost.
 class MetricWriter {
  public:
   MetricWriter(std::filesystem::path path, const MetricSubject& subject);
-  ~MetricWriter();  // leaves what is aside
+  ~MetricWriter();  // keeps the temporary file
   MetricWriter(const MetricWriter&) = delete;
   MetricWriter& operator=(const MetricWriter&) = delete;
 
-  int64_t done() const { return done_; }  // values there already
+  int64_t done() const { return done_; }  // number of values already written
   void add(std::span<const double> values);
   void finish();
 
  private:
   MetricWriter(std::filesystem::path path, int64_t samples);
-  int64_t values_after(const std::string& head) const;  // -1: of another subject
+  int64_t values_after(const std::string& head) const;  // number of valid values; -1: the file has another subject
 
   std::filesystem::path path_, aside_;
   int64_t samples_, done_ = 0;

@@ -21,9 +21,9 @@ class CausalObjective final : public TrainingObjective {
   }
 };
 
-// A prefix whose P positions see each other, then a causal rest. Position p predicts token p + 1. Positions
-// before P - 1 already see theirs, so they have no target; position P - 1 predicts token P, the first outside
-// the prefix. P is uniform in [1, T - 1]: there are always at least two targets.
+// A prefix of P positions that see each other, followed by a causal rest. Position p predicts token p + 1. Positions
+// before P - 1 already see their target, so they have none. Position P - 1 predicts token P, the first outside the
+// prefix. P is uniform in [1, T - 1], so there are always at least two targets.
 class PrefixObjective final : public TrainingObjective {
  public:
   PrefixObjective() : TrainingObjective(Objective::prefix) {}
@@ -38,15 +38,14 @@ class PrefixObjective final : public TrainingObjective {
   }
 };
 
-// Of so many tokens that may be masked.
+// Number of targets among `tokens` tokens that may be masked.
 int64_t targets_wanted(double fraction, int64_t tokens) {
   return std::max<int64_t>(1, std::llround(fraction * static_cast<double>(tokens)));
 }
 
-// BERT's masked language model (Devlin et al., 2019, section 3.1): a share of the tokens, special ones
-// excepted, are targets; of these 80% are replaced by the mask token, 10% by a random token and 10% stay as
-// they are. The number of targets is exact, not drawn, and at least one; only a sequence of nothing but
-// special tokens has none.
+// BERT's masked language model (Devlin et al., 2019, section 3.1). A share of the tokens are targets, but never special
+// tokens. 80% of the targets are replaced by the mask token, 10% by a random token, and 10% are not changed. The number
+// of targets is exact, not random, and at least one. Only a sequence of special tokens alone has no target.
 class MaskedObjective final : public TrainingObjective {
  public:
   MaskedObjective(const ObjectiveSettings& settings, const VocabularyFacts& vocabulary)
@@ -67,7 +66,7 @@ class MaskedObjective final : public TrainingObjective {
     std::copy_n(tokens.begin(), length, out.ids.begin());
     std::ranges::fill(out.targets, kNoTarget);
     Philox random(key.seed, RandomUse::masking, key.sample, key.epoch);
-    // Numbers [0, T) of the stream shuffle; two from T + 2 p on are position p's.
+    // Random numbers [0, T) of the stream are for the shuffle. Position p uses the two from T + 2 p on.
     for (const Word& word : choose(words_of(tokens.first(length)), random)) {
       for (int64_t p = word.begin; p < word.end; p++) {
         out.targets[p] = tokens[p];
@@ -87,10 +86,10 @@ class MaskedObjective final : public TrainingObjective {
     int64_t size() const { return end - begin; }
   };
 
-  // The units that are masked together: single tokens, or words with all their pieces inside this sequence.
+  // Returns the units that are masked together: single tokens, or words with all their pieces in this sequence.
   std::vector<Word> words_of(std::span<const int64_t> tokens) const {
     std::vector<Word> words;
-    bool open = false;  // the token before belongs to a word that can go on
+    bool open = false;  // the previous token belongs to a word that may continue
     for (int64_t p = 0; p < std::ssize(tokens); p++) {
       if (special_[tokens[p]]) {
         open = false;
@@ -104,8 +103,8 @@ class MaskedObjective final : public TrainingObjective {
     return words;
   }
 
-  // Words in random order as long as they fit the number of targets wanted; a word that is too long for what
-  // is left is passed over, and where none fits at all the shortest is taken.
+  // Chooses words in random order until the number of wanted targets is reached. Skips a word that is longer than the
+  // number of targets still wanted. If no word fits, takes the shortest.
   std::vector<Word> choose(std::vector<Word> words, const Philox& random) const {
     if (words.empty()) return {};
     int64_t pieces = 0;
@@ -126,7 +125,7 @@ class MaskedObjective final : public TrainingObjective {
   bool whole_words_;
   int64_t mask_;
   std::vector<uint8_t> special_;    // by id
-  std::vector<uint8_t> continues_;  // by id: goes on with the word of the token before
+  std::vector<uint8_t> continues_;  // by id: true if it continues the word of the previous token
 };
 
 struct ObjectiveMaker {
@@ -161,7 +160,8 @@ VocabularyFacts facts_of(const Tokenizer& tokenizer) {
 
 int64_t most_targets(const ObjectiveSettings& settings, int64_t length) {
   if (!row_of(settings.kind).few_targets) return length;
-  // Where no word is short enough, the shortest is taken whole: text has some of no more pieces than this in any sequence.
+  // If no word is short enough, the shortest is taken whole. In practice every text has a word of at most this many
+  // pieces.
   constexpr int64_t kShortWord = 8;
   const int64_t wanted = targets_wanted(settings.mask_fraction, length);
   return settings.whole_words ? std::max(wanted, std::min(length, kShortWord)) : wanted;

@@ -1,5 +1,5 @@
-// What a sequence of tokens is turned into: inputs and targets. One small class an objective, behind one
-// interface; what is random in one depends on the sample and its epoch, never on how batches are cut.
+// Turns a sequence of tokens into inputs and targets. Each objective is one small class behind a common interface.
+// Random choices depend on the sample and its epoch, never on how batches are cut.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -12,30 +12,30 @@
 
 namespace megalith {
 
-// What objectives need to know of a vocabulary.
+// The properties of a vocabulary that objectives need.
 struct VocabularyFacts {
   int64_t vocab_size = 0;  // ids are in [0, vocab_size)
   std::optional<int64_t> mask_token;
-  std::function<bool(int64_t)> is_special;   // never a target of masking; empty: none is
-  std::function<bool(int64_t)> starts_word;  // false for pieces that continue a word; empty: all do
+  std::function<bool(int64_t)> is_special;   // true if an id is never a target of masking; empty: none is special
+  std::function<bool(int64_t)> starts_word;  // false for pieces that continue a word; empty: all ids start words
 };
 
-// Borrows the tokenizer, which must live until the objective is made (the answers are kept in tables).
+// Borrows the tokenizer. It must exist until the objective is made, which stores the answers in tables.
 VocabularyFacts facts_of(const Tokenizer& tokenizer);
 
-// Names one presentation of one sample: the key of its random numbers.
+// Identifies one use of one sample. It is the key of its random numbers.
 struct SampleKey {
   uint64_t seed = 0;
-  uint64_t sample = 0;  // in the stream
-  uint64_t epoch = 0;   // kValidation for held-out sequences: the same masks at every evaluation
+  uint64_t sample = 0;  // number of the sample in the stream
+  uint64_t epoch = 0;   // kValidation for held-out sequences, so that every evaluation has the same masks
   static constexpr uint64_t kValidation = ~uint64_t{0};
 };
 
-// Where one sequence of a batch is written; T positions each.
+// The place in a batch for one sequence. Each span has T positions.
 struct SequenceSlot {
   std::span<int64_t> ids;
-  std::span<int64_t> targets;  // kNoTarget where there is none
-  int64_t* prefix = nullptr;   // set exactly when the objective has prefixes
+  std::span<int64_t> targets;  // kNoTarget if there is none
+  int64_t* prefix = nullptr;   // not null if and only if the objective has prefixes
 };
 
 class TrainingObjective {
@@ -43,7 +43,7 @@ class TrainingObjective {
   explicit TrainingObjective(Objective kind) : row_(row_of(kind)) {}
   virtual ~TrainingObjective() = default;
   const ObjectiveRow& row() const { return row_; }
-  // `tokens` are T + 1: the sequence and the token after it. Thread-safe.
+  // `tokens` has T + 1 elements: the sequence and the next token. Thread-safe.
   virtual void write(std::span<const int64_t> tokens, const SampleKey& key,
                      const SequenceSlot& out) const = 0;
 
@@ -51,12 +51,12 @@ class TrainingObjective {
   const ObjectiveRow& row_;
 };
 
-// Throws UserError where the objective cannot work: masked without a mask token in the vocabulary, prefix
-// with sequences of one token.
+// Throws UserError if the objective cannot work: masked without a mask token in the vocabulary, or prefix with sequences
+// of one token.
 std::unique_ptr<TrainingObjective> make_objective(const ObjectiveSettings& settings,
                                                   const VocabularyFacts& vocabulary, int64_t sequence);
 
-// Positions of a sequence that have a target, at the most.
+// Returns the largest possible number of targets in a sequence.
 int64_t most_targets(const ObjectiveSettings& settings, int64_t length);
 
 }  // namespace megalith

@@ -1,5 +1,5 @@
-// Which sample is trained on when: a function of (seed, position), so that resuming, another layout or
-// another batch size needs no state but the number of samples consumed.
+// The order of training samples: a function of (seed, position). So resuming, another layout or another batch size needs
+// no state except the number of samples consumed.
 #pragma once
 #include <cstdint>
 
@@ -11,11 +11,11 @@ struct EpochSample {
   bool operator==(const EpochSample&) const = default;
 };
 
-// Every epoch is a fresh permutation: each sample exactly once. Batches run on across the end of an epoch, so
-// that nothing is dropped: step s of batch B covers positions [s * B, (s + 1) * B).
+// Every epoch is a new permutation with each sample exactly once. Batches continue across the end of an epoch, so that
+// no sample is dropped: step s of batch B covers positions [s * B, (s + 1) * B).
 class SampleOrder {
  public:
-  // `set` is the data set's number where several are blended: each has an order of its own.
+  // `set` is the number of the data set if several are blended. Each has an order of its own.
   SampleOrder(int64_t samples, uint64_t seed, uint64_t set = 0);
   EpochSample at(int64_t position) const;
   int64_t samples() const { return samples_; }

@@ -15,7 +15,7 @@ double Pacing::at(int64_t progress) const {
   if (progress >= s.over) return s.to;
   const double done = static_cast<double>(progress) / static_cast<double>(s.over);
   double value = s.from + (s.to - s.from) * std::pow(done, 1 / s.root);
-  // Three steps of 0.1 are three, though 0.3 / 0.1 is a little less.
+  // 0.3 / 0.1 is slightly less than 3, but must count as 3 steps.
   constexpr double kRoundings = 2 * std::numeric_limits<double>::epsilon();
   if (s.step > 0) {
     const double steps = value / s.step;

@@ -1,5 +1,5 @@
-// How large a number may be after some progress: d(t) = from + (to - from) (t / over)^(1 / root), rounded down to
-// multiples of `step` but never below `from`; or a table. Never falls.
+// The value of a limit after some progress: d(t) = from + (to - from) (t / over)^(1 / root), rounded down to multiples
+// of `step` but never below `from`; or a table. It never decreases.
 #pragma once
 #include <cstdint>
 
@@ -11,9 +11,9 @@ class Pacing {
  public:
   explicit Pacing(PacingSettings settings) : settings_(std::move(settings)) {}
 
-  double at(int64_t progress) const;  // in the settings' unit, from 0
+  double at(int64_t progress) const;  // progress is in the settings' unit, from 0
   Counted unit() const { return settings_.unit; }
-  int64_t settled() const { return settings_.over; }  // from this progress on the value is the last
+  int64_t settled() const { return settings_.over; }  // from this progress on, the value is the last one
   double last() const { return settings_.to; }
 
  private:

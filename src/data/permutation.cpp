@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-// splitmix64's finaliser: every bit of the input moves every bit of the output.
+// The finaliser of splitmix64: every bit of the input affects every bit of the output.
 uint64_t mix(uint64_t z) {
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;

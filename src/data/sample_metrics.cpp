@@ -124,13 +124,13 @@ std::optional<std::vector<double>> token_costs(const Dataset& data, int64_t voca
 }
 
 SampleWalk walk_of(const Dataset& data, int64_t begin, int64_t threads, int64_t tokens_at_once) {
-  const int64_t share = (data.samples() - begin + threads - 1) / threads;  // of a thread
+  const int64_t share = (data.samples() - begin + threads - 1) / threads;  // samples of one thread
   return {begin, data.samples(), std::clamp<int64_t>(std::min(tokens_at_once / data.sequence(), share), 1, 512), threads};
 }
 
 bool for_samples(const SampleWalk& walk, const std::function<void(const SampleChunk&)>& work,
                  const std::function<void(const SampleChunk&)>& done) {
-  // A round is one chunk a thread: simple, and chunks take about equally long.
+  // A round is one chunk per thread. This is simple, and chunks take about equally long.
   for (int64_t round = walk.begin; round < walk.end; round += walk.threads * walk.chunk) {
     if (walk.stop && walk.stop()) return false;
     auto chunk_of = [&](int64_t thread) {

@@ -7,7 +7,7 @@ CachedSource::CachedSource(const std::filesystem::path& prefix, std::string text
   try {
     shard_ = std::make_unique<const ShardSource>(prefix);
   } catch (const UserError& damage) {
-    if (damage.parts.expected.empty()) throw;  // the system refused to open it, and says nothing of its bytes
+    if (damage.parts.expected.empty()) throw;  // the system refused to open it; its bytes may be valid
     discard(damage);
   }
 }

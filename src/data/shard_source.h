@@ -25,15 +25,15 @@ class ShardSource final : public TokenSource {
   TokenShard shard_;
 };
 
-// A cache differs from its checksums. Its index is gone, so the next search for the cache makes it again.
+// Thrown if a cache does not match its checksums. Its index is removed, so the next search for the cache makes it again.
 struct DamagedCache : Fault {
   using Fault::Fault;
 };
 
-// A shard that this program made of text and can make again. Throws DamagedCache where a shard throws UserError.
+// A shard that this program made from text and can make again. Throws DamagedCache instead of the shard's UserError.
 class CachedSource final : public TokenSource {
  public:
-  CachedSource(const std::filesystem::path& prefix, std::string text);  // `text`: the file it was made of
+  CachedSource(const std::filesystem::path& prefix, std::string text);  // `text`: the file it was made from
   bool has_checksums() const { return shard_->has_checksums(); }
   int64_t tokens() const override { return shard_->tokens(); }
   void copy(int64_t begin, std::span<int64_t> out) const override;

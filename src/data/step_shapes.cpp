@@ -31,8 +31,8 @@ StepShape StepShapes::shape_at(int64_t steps, int64_t tokens) const {
     return static_cast<int64_t>(pacing.at(pacing.unit() == Counted::steps ? steps : tokens));
   };
   const int64_t length = length_ ? value(*length_) : sequence_;
-  // Whole multiples of the batch: ranks and micro-batches of every layout that divide that divide these, so that the layout
-  // does not change what a step reads.
+  // Use whole multiples of the batch: a layout's ranks and micro-batches that divide the batch also divide these. So the
+  // layout does not change what a step reads.
   const int64_t fit = hold_ == Hold::tokens ? sequence_ / length : 1;
   StepShape shape{.samples = batch_, .length = length, .pace = kept_ ? value(*kept_) : 0};
   (apply_ == CurriculumApply::reshape ? shape.pieces : shape.samples) *= fit;
@@ -45,13 +45,14 @@ int64_t StepShapes::visits_of(const StepShape& shape) const {
   return shape.tokens() * layers_ - shape.sequences() * dropped * dropping_layers_;
 }
 
-// So many tokens through so many layers that no run gets there (config/check.cpp sees to it), and that still can be counted.
+// Returns a step that no run reaches (config/check.cpp ensures this), but at which tokens times layers can still be
+// counted in 64 bits.
 int64_t StepShapes::unreachable_from(const ShapeInterval& now) const {
   constexpr int64_t kVisits = 8'000'000'000'000'000'000;
   return now.first_step + (kVisits / std::max<int64_t>(1, layers_) - now.tokens_before) / now.shape.tokens();
 }
 
-// From one change of shape to the next: lengths never fall, so the step of a change is found by halving.
+// Finds one change of shape after another. Lengths never decrease, so a binary search finds the step of a change.
 void StepShapes::lay_out() {
   intervals_.push_back({0, shape_at(0, 0), 0, 0, 0});
   for (;;) {
@@ -63,7 +64,7 @@ void StepShapes::lay_out() {
     };
     const int64_t unreachable = unreachable_from(now);
     int64_t same = now.first_step, other = same;
-    for (int64_t stride = 1;; stride *= 2) {  // the first step that is known to differ
+    for (int64_t stride = 1;; stride *= 2) {  // finds a step that is known to differ
       if (stride >= unreachable - same) return;
       other = same + stride;
       if (differs(other)) break;

@@ -1,5 +1,6 @@
-// What each step of a run takes of the data: how many samples, cut into how many sequences of what length, and what
-// that adds up to. A function of the settings and the step alone, in O(log) of the number of different lengths.
+// The shape of each step of a run: how many samples it reads, and into how many sequences of what length they are cut.
+// Also sums over steps. It depends only on the settings and the step, and costs O(log) of the number of different
+// lengths.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,17 +14,17 @@
 namespace megalith {
 
 struct StepShape {
-  int64_t samples = 0;    // of data.sequence tokens each
-  int64_t pieces = 1;     // sequences that a sample is cut into
-  int64_t length = 0;     // of a sequence
-  int64_t pace = 0;       // how many tokens of a sequence the layers that drop may keep; 0: none drops
+  int64_t samples = 0;    // number of samples, of data.sequence tokens each
+  int64_t pieces = 1;     // number of sequences that a sample is cut into
+  int64_t length = 0;     // tokens of a sequence
+  int64_t pace = 0;       // how many tokens of a sequence the layers that drop tokens may keep; 0: no layer drops
   int64_t spare = 0;      // tokens of a sample that its pieces leave out
-  // How many they keep; 0: all.
+  // How many tokens of a sequence these layers keep; 0: all.
   int64_t kept() const { return pace < length ? pace : 0; }
-  int64_t processed() const { return kept() > 0 ? kept() : length; }  // tokens of a sequence, by a layer that may drop
+  int64_t processed() const { return kept() > 0 ? kept() : length; }  // tokens of a sequence that such a layer processes
   int64_t sequences() const { return samples * pieces; }
   int64_t tokens() const { return sequences() * length; }
-  // To compare by: of as many tokens, those in longer sequences are more.
+  // For comparing shapes by work. With equal numbers of tokens, longer sequences are more work.
   auto work() const { return std::tuple(tokens(), sequences() * processed(), length); }
   bool operator==(const StepShape&) const = default;
 };
@@ -32,36 +33,36 @@ class StepShapes {
  public:
   // The same shape at every step.
   StepShapes(int64_t batch, int64_t sequence);
-  // As the curriculum shapes it and as a model of so many layers drops tokens.
+  // The shapes of a curriculum and of token dropping, for a model with `layers` layers.
   StepShapes(const Config& config, int64_t layers);
 
-  StepShape shape(int64_t step) const;         // from 0
-  // What the first `steps` steps compute, each with the step that it begins at: the next one has another number of
-  // sequences, another length or keeps another number of tokens.
+  StepShape shape(int64_t step) const;         // steps are counted from 0
+  // Returns the different shapes that the first `steps` steps compute, each with its first step. Two shapes differ in
+  // the number of sequences, their length, or the number of tokens that are kept.
   std::vector<std::pair<int64_t, StepShape>> changes(int64_t steps) const;
-  int64_t samples_before(int64_t step) const;  // that the steps before it took
+  int64_t samples_before(int64_t step) const;  // samples of all earlier steps
   int64_t tokens_before(int64_t step) const;
   double layer_tokens_before(int64_t step) const;  // a token that one of L layers drops counts 1 / L less
-  // In the unit of a pacing: what the run has done before this step.
+  // Progress of the run before this step, in the unit of a pacing.
   int64_t before(int64_t step, Counted unit) const;
 
-  // What the run has done before a step, in steps of full batches (train.batch whole samples through all layers), as
-  // steps, tokens or layer-tokens count it: what schedules of rates and the length of a run go by.
+  // Progress of the run before a step, in steps of full batches (train.batch whole samples through all layers), counted
+  // as steps, tokens or layer-tokens. Learning rate schedules and the length of a run use it.
   double full_steps_before(int64_t step, Counted by) const;
-  // The steps that it takes until `full_steps` are done.
+  // Returns the number of steps until `full_steps` are done.
   int64_t steps_for(int64_t full_steps, Counted by) const;
 
  private:
-  struct ShapeInterval {  // steps of one shape
+  struct ShapeInterval {  // consecutive steps with one shape
     int64_t first_step;
     StepShape shape;
     int64_t samples_before, tokens_before;
-    int64_t visits_before;  // tokens that went through a layer, summed over the layers
+    int64_t visits_before;  // tokens that passed through a layer, summed over the layers
   };
   const ShapeInterval& interval(int64_t step) const;
   StepShape shape_at(int64_t steps, int64_t tokens) const;
   int64_t visits_of(const StepShape& shape) const;
-  int64_t unreachable_from(const ShapeInterval& now) const;  // the step
+  int64_t unreachable_from(const ShapeInterval& now) const;  // a step that no run reaches
   void lay_out();
 
   int64_t batch_, sequence_;
@@ -69,7 +70,7 @@ class StepShapes {
   Hold hold_ = Hold::sequences;
   std::optional<Pacing> length_, kept_;
   int64_t layers_ = 1, dropping_layers_ = 0;
-  std::vector<ShapeInterval> intervals_;  // never empty; the last one never ends
+  std::vector<ShapeInterval> intervals_;  // never empty; the last one has no end
 };
 
 }  // namespace megalith

@@ -1,4 +1,4 @@
-// Where tokens come from: a stream with random access. Thread-safe to read.
+// A stream of tokens with random access. Thread-safe to read.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -14,18 +14,19 @@ class TokenSource {
   virtual int64_t tokens() const = 0;
   // Fills `out` with tokens [begin, begin + out.size()), which must exist.
   virtual void copy(int64_t begin, std::span<int64_t> out) const = 0;
-  // One past the last token of the document that holds `position`. The token that ends a document is its own.
+  // Returns one past the last token of the document that contains `position`. The token that ends a document belongs to
+  // it.
   virtual int64_t document_end(int64_t position) const = 0;
-  // The file or thing it comes from, for messages.
+  // The name of the file or other source, for messages.
   virtual std::string name() const = 0;
 };
 
 using TokenSources = std::vector<std::unique_ptr<const TokenSource>>;
 
-// Tokens that are in memory already.
+// Tokens in memory.
 class MemorySource final : public TokenSource {
  public:
-  // `document_ends` rise and hold no empty documents; the last document ends with the tokens in any case.
+  // `document_ends` ascend, and there are no empty documents. The last document always ends with the last token.
   explicit MemorySource(std::vector<int64_t> ids, std::string name = "tokens in memory",
                         std::vector<int64_t> document_ends = {})
       : ids_(std::move(ids)), name_(std::move(name)), document_ends_(std::move(document_ends)) {}
@@ -40,7 +41,7 @@ class MemorySource final : public TokenSource {
   std::vector<int64_t> document_ends_;
 };
 
-// Several sources as one stream, in the order given. A document never reaches from one into the next.
+// Several sources as one stream, in the given order. A document never continues from one source into the next.
 class ConcatenatedSource final : public TokenSource {
  public:
   explicit ConcatenatedSource(TokenSources sources);
@@ -57,9 +58,9 @@ class ConcatenatedSource final : public TokenSource {
   Place locate(int64_t position) const;
 
  private:
-  size_t which(int64_t position) const;  // source
+  size_t which(int64_t position) const;  // index of the source
   TokenSources sources_;
-  std::vector<int64_t> ends_;  // of each source in the stream, one past its last token
+  std::vector<int64_t> ends_;  // one past the last token of each source, in the stream
 };
 
 }  // namespace megalith

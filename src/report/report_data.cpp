@@ -192,7 +192,8 @@ json facts_of(const std::string& config) {
     if (!value) return;
     for (const Yaml& item : value->items) {
       if (item.kind == Yaml::Kind::scalar) facts[name].push_back(item.text);
-      if (const std::string path = scalar_of(entry_of(item, "path")); !path.empty()) facts[name].push_back(path);  // has a weight
+      // An item with a weight is a map with a path.
+      if (const std::string path = scalar_of(entry_of(item, "path")); !path.empty()) facts[name].push_back(path);
     }
   };
   fact("preset", "model", "preset");
