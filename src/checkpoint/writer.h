@@ -104,8 +104,8 @@ class CheckpointWriter {
   void guarded(Work work);  // after a Fault, every call throws the first Fault again
 
   std::filesystem::path final_dir_, aside_;
-  bool made_ = false;                  // this writer created the aside directory and removes it
-  std::optional<DirectoryLock> lock_;  // on the aside directory: see remove_stale in store.h
+  bool made_ = false;                  // this writer created the temporary directory and removes it
+  std::optional<DirectoryLock> lock_;  // on the temporary directory: see remove_stale in store.h
   std::map<std::string, OpenFile> files_;
   WriteBehind behind_;
   mutable std::mutex mutex_;  // guards the mutable members below and OpenFile::written

@@ -28,14 +28,14 @@ struct Sender {
 
 struct Senders {
   std::vector<Sender> all;
-  bool shared = true;   // all buffers lie in shared regions
+  bool shared = true;   // all buffers are in shared regions
   int64_t largest = 0;  // bytes
 };
 
 using Sent = Slices<const std::byte>;
 using Received = Slices<std::byte>;
 
-// Members of this host tell each other where their buffers and slices are. Ends the turn.
+// Members of this host exchange the positions of their buffers and slices. Ends the turn.
 Senders meet_senders(Channel::State& channel, const Sent& outgoing, const Received& incoming) {
   World::State& world = channel.world;
   const auto me = static_cast<size_t>(channel.place);

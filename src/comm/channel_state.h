@@ -17,7 +17,7 @@ inline constexpr int64_t kRounding = int64_t{16} << 10;  // bytes that rounding 
 inline constexpr int64_t kMessage = int64_t{256} << 10;  // bytes of a message that one half of a mailbox holds
 inline constexpr int64_t kSmall = int64_t{16} << 10;     // bytes; up to this size every member sums everything
 
-// Where a member's buffer is, for its neighbours.
+// Position of a member's buffer, as its neighbours see it.
 struct Posted {
   int64_t bytes = 0;
   int64_t offset = -1;  // in its region; -1 if it is not shared
@@ -108,8 +108,8 @@ struct Channel::State {
 // All numbers are in elements, by place.
 struct Round {
   std::vector<int64_t> count;
-  std::vector<int64_t> in_whole;   // where the slice's part begins in the buffers
-  std::vector<int64_t> in_window;  // where it begins in windows, in which parts are packed
+  std::vector<int64_t> in_whole;   // begin of the slice's part in the buffers
+  std::vector<int64_t> in_window;  // begin of the part in windows, in which parts are packed
 };
 int64_t rounds_of(int64_t bytes);
 Round round_of(std::span<const int64_t> cuts, int64_t round, int64_t rounds);

@@ -10,7 +10,7 @@ namespace megalith {
 
 class DescriptorPost {
  public:
-  // What another process must know to send here. All processes can see names, so the secret keeps strangers out.
+  // Another process needs this to send here. All processes can see names, so the secret keeps strangers out.
   struct Address {
     uint64_t name = 0;
     uint64_t secret = 0;

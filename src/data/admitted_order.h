@@ -53,7 +53,7 @@ class AdmittedOrder {
   std::string fingerprint_;
   mutable std::mutex mutex_;
   mutable Place now_;
-  mutable Place counted_;              // where the epoch of step counted_to_ begins
+  mutable Place counted_;              // beginning of the epoch of step counted_to_
   mutable int64_t counted_to_ = 0;
   mutable std::vector<int64_t> pool_;  // all admitted samples: first those drawn in this epoch, then the others
   mutable size_t taken_ = 0;           // number of samples drawn from the pool in this epoch

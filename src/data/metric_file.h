@@ -12,7 +12,7 @@
 
 namespace megalith {
 
-// What the values were computed from.
+// Identifies the data and the model that values were computed from.
 struct MetricSubject {
   std::string metric;
   int64_t samples = 0;

@@ -49,7 +49,7 @@ std::string what_it_did(const RankView& rank) {
   return fmt::format("at step {} in {}", rank.step, describe(rank.lanes.front()));
 }
 
-// In a Slurm job without --hosts, Slurm knows where its nodes are.
+// In a Slurm job without --hosts, Slurm gives the addresses of its nodes.
 std::vector<std::string> names_of_hosts(const std::vector<HostSlots>& hosts) {
   if (hosts.empty()) return addresses_of_nodes();
   std::vector<std::string> names;

@@ -47,7 +47,7 @@ class Attempt {
   Outcome run();
 
  private:
-  // What the supervisor knows about one host, and its connection to that host's monitor.
+  // The state of one host, and the connection to its monitor.
   struct Host {
     std::string name;
     MessageLine line;

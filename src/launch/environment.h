@@ -1,4 +1,4 @@
-// What started this process: the user directly, our supervisor, or the user's own mpirun or srun.
+// Finds out what started this process: the user directly, our supervisor, or the user's own mpirun or srun.
 #pragma once
 #include <functional>
 #include <string>

@@ -18,7 +18,7 @@ class MessageLine {
 
   int socket() const { return socket_; }
   bool open() const { return open_; }  // false once the other side is gone or broken
-  // What does not fit into the socket now is sent by a later call.
+  // If the message does not fit into the socket now, a later call sends the rest.
   void send(const nlohmann::json& message);
   std::vector<nlohmann::json> receive();
   void close();

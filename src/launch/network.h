@@ -20,8 +20,8 @@ struct Route {
 std::vector<Route> routes_to(const std::vector<std::string>& hosts);  // leaves out hosts that cannot be resolved
 
 struct Network {
-  std::string address;   // where the supervisor listens
-  std::string included;  // networks as ADDRESS/BITS, separated by commas: where all other processes listen
+  std::string address;   // address on which the supervisor listens
+  std::string included;  // networks as ADDRESS/BITS, separated by commas; all other processes listen on these
 };
 
 inline constexpr const char* kLoopback = "127.0.0.0/8";

@@ -1,4 +1,4 @@
-// This process as one rank of a run: where it reports, how it ends, and where its output goes.
+// This process as one rank of a run: its status page, its output, and its end.
 #pragma once
 #include <filesystem>
 #include <string>

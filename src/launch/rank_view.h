@@ -18,7 +18,7 @@ struct LaneView {
   uint64_t entered = 0;    // counts ops: a new number means a new op
   double for_s = 0;        // time in this op so far
   double predicted_s = 0;
-  std::string exchange;    // what it waits in; empty: it does not wait
+  std::string exchange;    // name of the exchange it waits in; empty: it does not wait
   std::vector<int> peers;  // ranks it waits for
   int more_peers = 0;      // further peers, not listed
 };

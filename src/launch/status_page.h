@@ -1,4 +1,4 @@
-// What a rank is doing, in a page of shared memory outside MPI. Other processes read it without help of the rank, even
+// The activity of a rank, in a page of shared memory outside MPI. Other processes read it without help of the rank, even
 // if the rank hangs, is stopped or is dead. Writing costs nanoseconds and never waits.
 #pragma once
 #include <array>
@@ -27,7 +27,7 @@ struct LaneStatus {
   MicroId micro = kNoMicro;
   double since_s = 0;      // CLOCK_MONOTONIC of this host
   double predicted_s = 0;  // duration of the op alone; 0: not known
-  char exchange[48] = {};  // what it waits in; empty: it does not wait
+  char exchange[48] = {};  // name of the exchange it waits in; empty: it does not wait
   int32_t peers_total = 0;
   std::array<int32_t, kPagePeers + 1> peers{};  // ranks it waits for
 };
@@ -74,7 +74,7 @@ class StatusPage {
   RankStatus status_;
 };
 
-// What a reader finds in a page.
+// The content of a page, as a reader gets it.
 struct PageReading {
   int32_t rank = 0, pid = 0;
   uint64_t started = 0;               // start time; identifies the process together with pid, see process.h

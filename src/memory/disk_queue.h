@@ -31,8 +31,8 @@ class DiskQueue {
   DiskQueue& operator=(const DiskQueue&) = delete;
 
   using Ticket = int64_t;
-  // Who verifies checksums after a read (SpillFile::check) and records them before a write (SpillFile::remember): the
-  // queue or the caller.
+  // The queue or the caller verifies checksums after a read (SpillFile::check) and records them before a write
+  // (SpillFile::remember).
   enum class Checks : uint8_t { queue, caller };
   // `offset` is a multiple of the file's unit, the length and the address are multiples of kDiskAlign.
   Ticket read(SpillFile& file, int64_t offset, std::span<std::byte> into, Checks by = Checks::queue);

@@ -23,7 +23,7 @@ constexpr std::string_view kLockName = "lock.megalith-spill-folder";
                    std::move(hint)});
 }
 
-// Describes who holds the lock according to the lock file. Used only in the message.
+// Describes the process that holds the lock, according to the lock file. Used only in the message.
 std::string holder(int descriptor) {
   char text[32] = {};
   ssize_t n = ::pread(descriptor, text, sizeof text - 1, 0);

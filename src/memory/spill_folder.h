@@ -30,7 +30,7 @@ class SpillFolder {
   const IoMethod& way() const { return way_; }
   // Call it before creating files. Throws a UserError that says how much space is needed and how much is free.
   void require(int64_t bytes) const;
-  // Creates a file with this name; see SpillFile for what it throws. The files do not need the folder afterwards.
+  // Creates a file with this name. It throws like SpillFile. The files do not need the folder afterwards.
   std::unique_ptr<SpillFile> make(std::string_view name, int64_t bytes, int64_t unit = kSpillChunk) const;
 
  private:
