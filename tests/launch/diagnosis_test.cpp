@@ -57,7 +57,7 @@ TEST(Diagnosis, ADeadRankBeforeAll) {
 TEST(Diagnosis, AShortOpBesideALongWaitIsNoReason) {
   RankView busy = waiting(0, 60, {1});
   busy.lanes.push_back({Lane::compute, "forward", 0, 0, 5, 0.1, 0.2, "", {}, 0});
-  EXPECT_EQ(find_culprit({busy, rank(1)}).ranks, std::vector{1});  // in no op at all: it never came
+  EXPECT_EQ(find_culprit({busy, rank(1)}).ranks, std::vector{1});  // in no op: it never reached the exchange
 }
 
 TEST(Diagnosis, WorkThatHangsBesideAnExchangeOfTheSameRank) {
@@ -89,7 +89,7 @@ TEST(RankTable, HasARowForEveryLaneOfEveryRank) {
     std::istringstream fields(line);
     words.push_back({std::istream_iterator<std::string>(fields), {}});
   }
-  ASSERT_EQ(words.size(), 5u);  // heads, one row, two rows, one row
+  ASSERT_EQ(words.size(), 5u);  // the heading, one row, two rows, one row
   EXPECT_EQ(words[1],
             (std::vector<std::string>{"0", "a", "100", "training", "7", "compute", "backward", "3", "1", "1m", "01s"}));
   EXPECT_EQ(words[2], (std::vector<std::string>{"1", "a", "101", "training", "7", "net", "norm,", "all-reduce", "3", "-",
@@ -120,7 +120,7 @@ TEST(Watchdog, CountsTheTimeThatAnOpDoesNotChange) {
   EXPECT_NE(said->find("rank 0: backward of block 3, micro-batch 1 at step 7 takes 6.0s"), std::string::npos) << *said;
 }
 
-// A suspended machine or supervisor sees one long look; the ranks were suspended with it.
+// After a suspension, the gap between two calls is long. The ranks were suspended with the watchdog.
 TEST(Watchdog, ALongLookCountsAsASecond) {
   Watchdog dog(5);
   EXPECT_FALSE(dog.look({working(0, 3600)}, 3600));

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kHere = "127.0.0.1";
 
-// A connection of somebody who need not be one of ours.
+// A connection that need not come from a process of ours.
 class Stranger {
  public:
   explicit Stranger(int port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -33,7 +33,7 @@ class Stranger {
   void say(const std::string& text) const {
     EXPECT_EQ(::send(socket_, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
   }
-  // Whether the other end has closed it. Reads what came before.
+  // True if the other end has closed the connection. Reads the data before that.
   bool is_closed() const {
     char buffer[4096];
     for (ssize_t got; (got = ::recv(socket_, buffer, sizeof buffer, MSG_DONTWAIT)) != 0;)
@@ -116,7 +116,7 @@ TEST(Door, ManyStrangersDoNotKeepAMonitorOut) {
   const SupervisorAddress address{"run", "host", kHere, door.port(), "secret"};
   auto connected = std::async(std::launch::async, [&] { return connect_to_supervisor(address); });
   std::vector<Door::Guest> guests;
-  for (double now = 0; guests.empty() && now < 1000 * kHandshake_s; now += kHandshake_s + 1) {  // their time runs out
+  for (double now = 0; guests.empty() && now < 1000 * kHandshake_s; now += kHandshake_s + 1) {  // other connections time out
     guests = door.admit(now);
     ::usleep(1000);
   }
@@ -129,7 +129,7 @@ TEST(MessageLine, ReadsNoMoreThanALine) {
   int pair[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
   MessageLine here(pair[0]);
-  // The sender writes for as long as somebody takes it.
+  // The sender writes as long as the receiver reads.
   auto sent = std::async(std::launch::async, [&] {
     const std::string part(1 << 20, 'x');
     size_t bytes = 0;

@@ -50,7 +50,7 @@ TEST(Environment, SrunSaysIt) {
 
 TEST(Environment, ABatchScriptIsNoRank) {
   EXPECT_EQ(under({{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).role, Role::alone);
-  // An interactive allocation's shell is a step of one task.
+  // The shell of an interactive allocation is a step of one task.
   EXPECT_EQ(under({{"SLURM_STEP_ID", "4294967290"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}}).role,
             Role::alone);
 }

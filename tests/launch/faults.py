@@ -14,7 +14,7 @@ def it_runs(space):
     run = Run(space, ranks=3)
     result = run.end(0)
     assert run.steps() == list(range(1, 21)), run.steps()
-    assert result.stdout == '{"steps": 20}\n', result.stdout  # rank 0's, byte by byte
+    assert result.stdout == '{"steps": 20}\n', result.stdout  # exactly the output of rank 0
     assert result.stderr.count("rank 0 is here") == 1 and "rank 1" not in result.stderr, result.stderr
     for rank in (1, 2):
         assert f"rank {rank} is here" in (run.dir / f"log-{rank}.txt").read_text()
@@ -27,7 +27,7 @@ def a_killed_rank_is_noticed_and_the_run_goes_on(space):
         os.kill(run.pid(rank), signal.SIGKILL)
         began = time.monotonic()
         wait_for(lambda: "starting again" in run.said(), "the restart")
-        assert time.monotonic() - began < 5, "it took too long to notice"  # part of the interface
+        assert time.monotonic() - began < 5, "it took too long to notice"  # users may rely on this time
         result = run.end(0)
         assert f"rank {rank} on " in result.stderr and "was killed by signal 9 (Killed) at step" in result.stderr, result.stderr
         assert "(restart 1 of 3)" in result.stderr and f"from {run.dir}/checkpoint" in result.stderr, result.stderr
@@ -41,7 +41,7 @@ def all_shared_memory_is_in_the_folder_that_goes(space):
     run.wait_for_step(3)
     for rank in (0, 1):
         files = shared_files(run.pid(rank))
-        assert len(files) > 1, f"not even pages and segments: {files}"  # or this looks in the wrong place
+        assert len(files) > 1, f"not even pages and segments: {files}"  # otherwise the test looks in the wrong place
         for path in files:
             assert any(path.startswith(f"{folder}/") for folder in run.folders()), path
     run.process.terminate()
@@ -53,7 +53,7 @@ def nothing_is_open_to_others(space):
     run = Run(space, "--steps", 1000)
     run.wait_for_step(3)
     addresses = listening(below(run.process.pid))
-    assert "mpirun" in addresses.values(), f"not even mpirun: {addresses}"  # or this looks in the wrong place
+    assert "mpirun" in addresses.values(), f"not even mpirun: {addresses}"  # otherwise the test looks in the wrong place
     assert set(addresses) <= {"127.0.0.1", "::1"}, addresses
     for folder in run.folders():
         for path in (folder, *folder.iterdir()):
@@ -201,7 +201,7 @@ def under_the_users_own_mpirun_it_joins(space):
     assert done.returncode == 2 and done.stderr.count("expected a number above 0") == 1, done.stderr
     assert "megalith: rank 0: run.yaml:3" in done.stderr
 
-    # Nobody supervises, but a hang is named.
+    # No supervisor, but a hang is reported.
     hung = [*command, "--fault", "1:3:stop", "--watchdog", "2"]
     done = subprocess.run(hung, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0 and "rank 1 on " in done.stderr and "is stopped" in done.stderr, done.stderr

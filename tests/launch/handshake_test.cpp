@@ -26,7 +26,7 @@ TEST(Handshake, AnotherSecretIsRefusedByBothEnds) {
   MonitorHandshake stranger(new_secret(), "b");
   EXPECT_FALSE(supervisor.admit(*stranger.answer(supervisor.greeting())));
 
-  const SupervisorHandshake impostor("guessed");  // it admits the monitor, and cannot prove itself
+  const SupervisorHandshake impostor("guessed");  // it admits the monitor, but cannot prove that it knows the secret
   MonitorHandshake monitor("secret", "b");
   EXPECT_FALSE(impostor.admit(*monitor.answer(impostor.greeting())));
   MonitorHandshake other("guessed", "b");
@@ -42,9 +42,9 @@ TEST(Handshake, AProofIsWorthNothingElsewhere) {
   MonitorHandshake later("secret", "b");
   later.answer(first.greeting());
   EXPECT_FALSE(later.accepts(reply));
-  // A supervisor that sends a monitor's own proof back.
+  // A supervisor that sends back the monitor's own proof.
   EXPECT_FALSE(monitor.accepts(answer));
-  // Another name than the one that was proven.
+  // A host name that differs from the one in the proof.
   std::string renamed = answer;
   renamed.replace(renamed.find("\"b\""), 3, "\"c\"");
   EXPECT_FALSE(first.admit(renamed));

@@ -44,7 +44,7 @@ class Hosts(two_hosts.Hosts):
         return done.stderr
 
 
-# Says what it is told to where the supervisor listens, and waits for the end.
+# Sends its argument to the supervisor's port, and waits until the connection is closed.
 STRANGER = """
 import socket, sys
 with socket.create_connection((sys.argv[1], int(sys.argv[2])), 30) as line:
@@ -141,7 +141,7 @@ def hosts_without_a_shared_file_system(space):
         assert "send their parts of checkpoints to rank 0" in said, said
         assert_same_run(space / "runs-a/two", space / "straight/one", "two hosts that share nothing")
         shutil.rmtree(space / "runs-a/two/checkpoints/step-00000012")
-        shutil.rmtree(space / "runs-b/two", ignore_errors=True)  # nothing there is needed to go on
+        shutil.rmtree(space / "runs-b/two", ignore_errors=True)  # not needed for resuming
         said = hosts.train(space, "run.dir=runs/two")
         assert "resuming at step 8" in said, said
     assert_same_run(space / "runs-a/two", space / "straight/one", "two hosts that share nothing, resumed")

@@ -95,7 +95,7 @@ def listening(pids):
     """Addresses that processes listen on, as {address: name of the process}; what `ss -ltnp` says."""
     found = {}
     for pid in pids:
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError):  # the process has ended
             inodes = {os.readlink(fd) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir()}
             name = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
             for file, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):

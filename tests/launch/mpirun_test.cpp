@@ -52,7 +52,7 @@ TEST(Mpirun, OnOneHostOnlySharedMemoryAndLoopback) {
   EXPECT_EQ(value("LD_PRELOAD", false, nothing_set), "/g.so");
   EXPECT_EQ(value("LD_PRELOAD", false, preload_set), "/g.so:theirs.so");
   EXPECT_EQ(value("MEGALITH_BIND", false, network_set), "127.0.0.0/8") << "on one host there is no other network";
-  EXPECT_EQ(value("OMPI_MCA_btl", false, btl_set), "");  // the user's own stays
+  EXPECT_EQ(value("OMPI_MCA_btl", false, btl_set), "");  // the user's setting stays
   EXPECT_EQ(value("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", true, nothing_set), "1");
   EXPECT_EQ(value("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", false, nothing_set), "");
 }
@@ -67,7 +67,7 @@ TEST(Mpirun, OnSeveralHostsOnlyTheirNetwork) {
     EXPECT_EQ(value(name, nothing_set), several.networks) << name;
   EXPECT_EQ(value("OMPI_MCA_orte_launch_agent", nothing_set),
             "env LD_PRELOAD=/g.so MEGALITH_BIND=10.1.0.0/16,10.2.0.7/32 orted");
-  // Who names networks to OpenMPI has them, and no second opinion.
+  // If the user has given OpenMPI networks, they stay, and the guard is not used.
   EXPECT_EQ(value("OMPI_MCA_btl_tcp_if_include", network_set), "");
   EXPECT_EQ(value("LD_PRELOAD", network_set), "");
   EXPECT_EQ(value("OMPI_MCA_orte_launch_agent", network_set), "");
@@ -83,7 +83,7 @@ TEST(MpirunSays, TellsItsOwnWordsFromTheRanks) {
       "2 total processes killed (some possibly by mpirun during cleanup)\n[a note of a rank]\nstep 2\n" +
       kDashes + "\nmpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9 (Killed).\n" + kDashes +
       "\nlast\npart";
-  for (char c : text) ranks += says.take(std::string(1, c));  // however it is cut
+  for (char c : text) ranks += says.take(std::string(1, c));  // the result must not depend on the portions
   ranks += says.rest();
   EXPECT_EQ(ranks, "step 1\n[a note of a rank]\nstep 2\nlast\npart");
   ASSERT_TRUE(says.death());

@@ -69,7 +69,7 @@ class Cluster:
         self.pids = []
 
     def __enter__(self):
-        self.root.mkdir(mode=0o711)  # munged wants a way to its socket for all
+        self.root.mkdir(mode=0o711)  # munged requires that all users can reach its socket
         try:
             self.start()
         except Exception:
@@ -168,7 +168,7 @@ def the_script_says_what_was_asked_for(space):
         "#SBATCH --account=x", "#SBATCH --constraint=avx512", "#SBATCH --signal=B:TERM@120",
     ):  # fmt: skip
         assert f"\n{line}\n" in text, text
-    # The shell reads back the very words.
+    # The shell parses the script into exactly the same words.
     last = subprocess.run(["sh", "-c", text.splitlines()[-1].replace("exec", "printf '%s\\n'", 1)], capture_output=True, text=True)
     assert last.stdout.splitlines() == [str(MEGALITH), "train", "run.yaml", "train.lr=0.5", "run.dir=it's here", "--ranks", "8"]
 
@@ -190,14 +190,14 @@ def a_job_on_two_nodes(space):
         assert "beginning at step 0 on 4 ranks" in cluster.said(job), cluster.said(job)
         assert steps(space)[-1] == 20
 
-        # A rank dies: started again inside the job.
+        # A rank dies: the ranks are restarted inside the job.
         shutil.rmtree(space / "d")
         job = cluster.ask("sbatch", "--parsable", cluster.script("--steps", 40, "--fault", "3:12:kill"))
         assert cluster.wait(job) == "0:0", cluster.said(job)
         assert "was killed by signal 9" in cluster.said(job) and "(restart 1 of 3)" in cluster.said(job), cluster.said(job)
         assert steps(space)[-1] == 40
 
-        # The signal before the time limit: saved, and the next job goes on.
+        # The signal before the time limit: the run saves, and the next job resumes it.
         shutil.rmtree(space / "d")
         job = cluster.ask("sbatch", "--parsable", cluster.script("--steps", 100000, "--every", 1000000))
         wait_for(lambda: len(steps(space)) >= 3, "three steps")
@@ -205,7 +205,7 @@ def a_job_on_two_nodes(space):
         assert cluster.wait(job) == "130:0", cluster.said(job)
         assert int((space / "d/checkpoint").read_text()) == steps(space)[-1]
 
-        # scancel: gone, whatever the ranks do.
+        # scancel: the run ends, whatever the ranks do.
         job = cluster.ask("sbatch", "--parsable", cluster.script("--steps", 100000, "--every", 1000000))
         done = len(steps(space))
         wait_for(lambda: len(steps(space)) > done + 3, "more steps")

@@ -109,7 +109,7 @@ TEST_F(StatusPageTest, OtherFilesAreNoPages) {
   EXPECT_TRUE(look_at_ranks(folder_).empty());
 }
 
-// Every op that is read was one that was written, whole: kind, block and micro-batch belong together.
+// Every op that a reader gets was written as a whole: kind, block and micro-batch belong together.
 TEST_F(StatusPageTest, AReaderNeverSeesHalfAnOp) {
   const auto file = page_file(folder_, 0);
   StatusPage page(file, 0);

@@ -52,7 +52,7 @@ def end(process, directory, expect):
 def open_file(pid, name):
     """A file that a process has open, also one without a name any more."""
     for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(OSError):  # closed meanwhile
+        with contextlib.suppress(OSError):  # closed in the meantime
             if name in os.readlink(descriptor):
                 return descriptor
     raise AssertionError(f"{name} is not open")
@@ -126,7 +126,7 @@ def a_rank_that_fails_leaves_the_summary(space):
     least = float(re.search(r"at least ([\d.]+) MiB", said).group(1))
     directory = space / "runs/failed"
     directory.mkdir(parents=True)
-    (directory / "summary.json").write_text('{"state": "finished", "steps": 99}')  # of an earlier process
+    (directory / "summary.json").write_text('{"state": "finished", "steps": 99}')  # written by an earlier process
     words = (f"memory.ram={int(least) + 24}MiB", "memory.spill=spill", "train.steps=100000", "checkpoint.every=never")
     process = start(space, directory, *words)
     wait_for(lambda: steps_done(directory) >= 2 or process.poll() is not None, "steps")
@@ -159,7 +159,7 @@ def on_a_terminal_there_is_one_live_line_and_ctrl_c_is_typed(space):
             try:
                 if select.select([terminal], [], [], 1)[0]:
                     said += os.read(terminal, 65536)
-            except OSError:  # closed: all who had it are gone
+            except OSError:  # closed: all processes that had it open have ended
                 return
 
     read_until(lambda: said.count(b"\x1b[") > 3 and steps_done(directory) > 20)
@@ -189,7 +189,7 @@ def a_users_mistake_is_said_once(space):
     space.yaml("run", train=SETTINGS.replace("batch: 4", "batch: 3"))
     said = space.run("train", "run.yaml", "--ranks", 2, expect=2).stderr
     assert said.count("train.batch") == 1, said
-    # Found by the ranks only: the data is not there.
+    # An error that only the ranks find: the data does not exist.
     space.yaml("run", train=SETTINGS, data="{train: none.txt, tokenizer: {train: bpe, vocab: 300}, sequence: 32}")
     said = space.run("train", "run.yaml", "--ranks", 2, expect=2).stderr
     assert said.count("none.txt") == 1 and "starting again" not in said, said

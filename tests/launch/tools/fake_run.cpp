@@ -1,8 +1,8 @@
-// A run without training: ranks that step together over MPI, save a number and do what goes wrong when they are told.
+// A run without training: ranks that step together over MPI, save a number, and fail when they are told to.
 //   fake_run --dir DIR --ranks N [--steps N] [--step-ms N] [--fault RANK:STEP:KIND]...
-// Kinds: kill, segv, exit (signals and a process that just ends), stop (SIGSTOP), spin (never leaves its op), absent (leaves
-// its op and never comes to the next), user, bug, fault (errors). A fault happens once: DIR/did-RANK-STEP remembers it;
-// KIND! happens every time.
+// Kinds: kill, segv, exit (signals, and a process that ends without a report), stop (SIGSTOP), spin (never leaves its
+// op), absent (leaves its op and never begins the next), user, bug, fault (errors). A fault happens once: the file
+// DIR/did-RANK-STEP records it. KIND! happens every time.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -29,7 +29,7 @@ struct Settings {
   int64_t restarts = 3, watchdog = 0, every = 5;
   std::string hosts, interface;
   std::vector<std::string> faults;
-  int least_ranks = 1;  // that the layout can do with
+  int least_ranks = 1;  // smallest number of ranks for the layout
 };
 
 volatile std::sig_atomic_t asked_to_stop = 0;
@@ -44,7 +44,7 @@ class FakeRank {
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
     for (int r = 0; r < size_; r++)
       if (r != rank_) others_.push_back(r);
-    void* memory = nullptr;  // some shared memory, as training has
+    void* memory = nullptr;  // some shared memory, as in training
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host_);
     MPI_Win_allocate_shared(1 << 16, 1, MPI_INFO_NULL, host_, &memory, &window_);
     std::ofstream(settings.dir / fmt::format("pid-{}", rank_)) << ::getpid() << "\n";
@@ -107,7 +107,7 @@ class FakeRank {
       for (;;) ::pause();
   }
 
-  // All ranks meet, and agree whether to stop.
+  // All ranks meet and decide together whether to stop.
   bool exchange() {
     page_.enter({ops::gradient_norm, 3, kNoMicro, Lane::net, {}}, 1e-3);
     page_.waiting(Lane::net, "all-reduce", others_);
@@ -145,7 +145,7 @@ int run_rank(const Settings& settings, const Environment& environment) {
   try {
     return process.end(FakeRank(settings, process).run(), "");
   } catch (const UserError& error) {
-    ::_exit(process.end(ExitCode::user, error.what()));  // without MPI_Finalize: the others are not there to join
+    ::_exit(process.end(ExitCode::user, error.what()));  // without MPI_Finalize: the other ranks do not call it
   } catch (const Fault& error) {
     ::_exit(process.end(ExitCode::fault, error.what()));
   } catch (const std::exception& error) {
