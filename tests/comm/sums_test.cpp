@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-// The value of a 16-bit float with `exponent` bits of exponent, by its definition.
+// The value of a 16-bit float with `exponent_bits` bits of exponent, according to the definition.
 double value_of(uint16_t bits, int exponent_bits) {
   const int mantissa_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
   const int exponent = (bits >> mantissa_bits) & ((1 << exponent_bits) - 1);
@@ -52,7 +52,8 @@ TEST_P(Halves, WidenExactly) {
   }
 }
 
-// Between any two neighbours: what is nearer wins, ties go to the even one; each comes back as itself.
+// Between two neighbouring values, the nearer one is chosen, and ties go to the even one. Each value itself is not
+// changed.
 TEST_P(Halves, NarrowToNearestEven) {
   const int exponent = exponent_bits(GetParam());
   const uint16_t infinity = static_cast<uint16_t>(((1 << exponent) - 1) << (15 - exponent));
@@ -62,7 +63,7 @@ TEST_P(Halves, NarrowToNearestEven) {
     const float middle = static_cast<float>((static_cast<double>(a) + b) / 2);
     ASSERT_EQ(narrow(GetParam(), a), low);
     ASSERT_EQ(narrow(GetParam(), -a), low | 0x8000);
-    if (static_cast<double>(middle) * 2 != static_cast<double>(a) + b) continue;  // below float's own precision
+    if (static_cast<double>(middle) * 2 != static_cast<double>(a) + b) continue;  // the middle is not a float
     ASSERT_EQ(narrow(GetParam(), middle), low % 2 == 0 ? low : high) << low;
     ASSERT_EQ(narrow(GetParam(), std::nextafter(middle, 0.0f)), low) << low;
     ASSERT_EQ(narrow(GetParam(), std::nextafter(middle, std::numeric_limits<float>::infinity())), high) << low;
@@ -84,7 +85,7 @@ TEST(Sums, InOrderAndInPlace) {
       for (auto& one : values) for (float& v : one) v = draw(random);
       std::vector<float> expected = values[0];
       for (size_t m = 1; m < members; m++) for (size_t i = 0; i < expected.size(); i++) expected[i] += values[m][i];
-      for (size_t into = 0; into <= members; into++) {  // `members` itself: into all
+      for (size_t into = 0; into <= members; into++) {  // `members` itself means: into all
         auto copies = values;
         std::vector<const std::byte*> sources;
         std::vector<std::byte*> destinations;

@@ -27,7 +27,7 @@ TEST(Waits, ARaiseIsNeverMissed) {
     });
     for (uint32_t i = 1; i <= 3000; i++) {
       ping.raise(i);
-      if (i % 1000 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // let it fall asleep
+      if (i % 1000 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // let the waiting thread fall asleep
       await(pong, i, control, "pong", kChannel, 1);
     }
     other.join();

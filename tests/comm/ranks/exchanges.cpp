@@ -1,4 +1,5 @@
-// Bytes from rank to rank: messages, broadcasts, all-to-all; several channels and threads at once; the world itself.
+// Exchanges of bytes between ranks: messages, broadcasts, all-to-all; several channels and threads at once; the world
+// itself.
 #include <mpi.h>
 
 #include <fstream>
@@ -85,7 +86,7 @@ TEST(AllToAll, MovesEveryPiece) {
   }
 }
 
-// Round the ring, all at once: one thread sends while another receives on the same channel.
+// All ranks send around a ring at the same time: one thread sends while another receives on the same channel.
 TEST(Messages, GoBothWaysAtOnce) {
   const int members = everyone().size(), me = everyone().place();
   if (members == 1) GTEST_SKIP() << "needs 2 ranks";
@@ -118,7 +119,7 @@ TEST(Messages, KeepTheirOrder) {
   }
 }
 
-// The groups of a mesh, used by two lanes of the process at the same time.
+// Two lanes of the process use the groups of a mesh at the same time.
 TEST(Channels, WorkBesideEachOther) {
   if (world().size() % 2 != 0) GTEST_SKIP() << "needs an even number of ranks";
   const Mesh mesh({.data = world().size() / 2, .pipeline = 1, .context = 1, .tensor = 2}, world().rank());
@@ -143,7 +144,7 @@ TEST(Channels, WorkBesideEachOther) {
   EXPECT_TRUE(other);
 }
 
-// A reduction that is repeated under changing loads gives the same bits.
+// A repeated reduction gives the same bits, whatever the load.
 TEST(Channels, RerunsAreBitIdentical) {
   const int64_t count = 100003;
   std::vector<std::byte> first;
@@ -163,7 +164,7 @@ TEST(Channels, RefuseWhatDoesNotFit) {
   EXPECT_THROW(world().channel({world().rank() + 1}, "others"), Bug);
 }
 
-// Whatever is shared has no name: nothing can be left behind.
+// Shared memory has no name, so nothing can be left behind.
 TEST(World, LeavesNothingInDevShm) {
   std::ifstream maps("/proc/self/maps");
   ASSERT_TRUE(maps.good());

@@ -1,5 +1,5 @@
-// One program, many ranks: every rank runs all tests in one order, rank 0 reports. A failure ends the rank at once,
-// and mpirun the others, who would wait for it.
+// One program, many ranks: every rank runs all tests in the same order, and rank 0 reports. A failure ends the rank at
+// once. mpirun then ends the others, which would wait for it.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ class FailFast : public testing::EmptyTestEventListener {
   }
 };
 
-// The value of finite bits, by the formats' definitions.
+// The value of finite bits, according to the definition of the format.
 float widen(uint16_t bits, Element element) {
   if (element == Element::bfloat16) return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
   const int exponent = (bits >> 10) & 31, mantissa = bits & 1023;
@@ -36,7 +36,7 @@ float widen(uint16_t bits, Element element) {
   return (bits & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
-// The nearest of all values, ties to the even one; finite values of moderate size only.
+// The nearest value, ties to even. Only for finite values of moderate size.
 uint16_t narrow(float value, Element element) {
   const float magnitude = std::fabs(value);
   uint16_t low = 0, high = element == Element::bfloat16 ? 0x7f7f : 0x7bff;
@@ -71,7 +71,7 @@ Values::Values(Memory memory, int64_t count, Element element) : count_(count), e
 
 std::vector<std::byte> drawn(int rank, int64_t count, Element element, uint32_t seed) {
   uint64_t state = seed * uint64_t{1000} + static_cast<uint64_t>(rank);
-  const auto random = [&] {  // the high half of a multiplicative generator, well stirred
+  const auto random = [&] {  // the high half of a multiplicative generator, well mixed
     state = state * 6364136223846793005u + 1442695040888963407u;
     return static_cast<uint32_t>((state ^ state >> 29) >> 32);
   };
@@ -92,7 +92,7 @@ std::vector<std::byte> drawn(int rank, int64_t count, Element element, uint32_t 
         std::memcpy(to, &wide, 8);
         break;
       }
-      default: {  // any mantissa, magnitudes around one, now and then subnormal
+      default: {  // any mantissa, magnitudes around one, sometimes subnormal
         const uint32_t any = random();
         const int mantissa_bits = element == Element::bfloat16 ? 7 : 10;
         const uint32_t bias = element == Element::bfloat16 ? 127 : 15;

@@ -1,5 +1,5 @@
-// Sums over ranks, bit by bit what a plain loop in the order of the members gives: whatever the size, the memory,
-// the cuts and the hosts.
+// Sums over ranks equal those of a plain loop in the order of the members, bit for bit, for all sizes, kinds of memory,
+// cuts and hosts.
 #include "ranks/support.h"
 
 #include "layout/cuts.h"
@@ -8,7 +8,7 @@ namespace megalith::testing_ranks {
 namespace {
 
 constexpr Element kSummable[] = {Element::float32, Element::float64, Element::bfloat16, Element::float16};
-// None, one, odd ones, just around what is small and what fits a window, several rounds.
+// Zero, one, odd counts, counts near the limits of small sums and windows, several rounds.
 constexpr int64_t kCounts[] = {0, 1, 7, 1000, 4097, 300007};
 
 std::vector<std::vector<int64_t>> cuts_of(int64_t count, int members) {
@@ -16,7 +16,7 @@ std::vector<std::vector<int64_t>> cuts_of(int64_t count, int members) {
   std::vector<int64_t> uneven{0}, empty(static_cast<size_t>(members) + 1, 0);
   for (int m = 1; m < members; m++) uneven.push_back(count * m * m / (members * members));
   uneven.push_back(count);
-  empty.back() = count;  // all but the last have nothing
+  empty.back() = count;  // only the last member has elements
   ways.push_back(uneven);
   ways.push_back(empty);
   return ways;
@@ -38,7 +38,7 @@ TEST(AllReduce, IsTheSumInTheOrderOfTheMembers) {
   }
 }
 
-// The oracle's own sum is that of real numbers, to rounding.
+// The oracle's sum equals the exact sum, except for rounding.
 TEST(AllReduce, AgreesWithFloat64) {
   const int64_t count = 5000;
   Values values(Memory::shared, count, Element::float32);
@@ -103,7 +103,7 @@ TEST(AllGather, GivesEverySliceToAll) {
   }
 }
 
-// Members in another order than ranks: the order of the members counts, and hosts alternate.
+// The order of members differs from that of ranks: the order of the members counts, and hosts alternate.
 TEST(AllReduce, FollowsTheMembersNotTheRanks) {
   if (world().size() < 3) GTEST_SKIP() << "needs 3 ranks";
   std::vector<int> members;
@@ -126,7 +126,7 @@ TEST(AllReduce, FollowsTheMembersNotTheRanks) {
   }
 }
 
-// Rounded on the way between hosts, alike for all; exact inside one.
+// Sums are rounded between hosts, and equal on all ranks. Inside one host they are exact.
 TEST(AllReduce, Bf16OnTheWire) {
   for (int64_t count : {100, 200003}) {
     const auto exact = summed(everyone().members(), count, Element::float32, 11);

@@ -1,4 +1,4 @@
-// What every rank of the tests has: a world, a shared region, and values that any rank can work out.
+// Shared by all rank tests: a world, a shared region, and values that any rank can compute.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -11,15 +11,15 @@
 
 namespace megalith::testing_ranks {
 
-World& world();                   // of this process; main joins it
+World& world();                   // the world of this process, which main joins
 Channel& everyone();              // all ranks, in their order
-// Bytes that every rank shares: far more than memory, as pages come with the first touch.
+// Bytes that every rank shares: far more than memory, as pages are allocated at the first access.
 inline constexpr int64_t kRegion = int64_t{1} << 36;
 
 enum class Memory { own, shared, mixed };  // mixed: shared by even ranks only
 inline const Memory kMemories[] = {Memory::own, Memory::shared, Memory::mixed};
 
-// `count` elements in memory of that kind; the region's place moves, so that ranks' offsets differ.
+// `count` elements in this kind of memory. Their position in the region changes, so that the offsets of ranks differ.
 class Values {
  public:
   Values(Memory memory, int64_t count, Element element);
@@ -37,9 +37,9 @@ class Values {
   Element element_;
 };
 
-// What `rank` holds at the start of a test case, in the element's own format.
+// The values of `rank` at the start of a test case, in the element's format.
 std::vector<std::byte> drawn(int rank, int64_t count, Element element, uint32_t seed);
-// The sum in the order of `ranks`, by a plain loop: float for all but double, rounded at the end.
+// The sum in the order of `ranks`, computed by a plain loop: in float for all types except double, rounded at the end.
 std::vector<std::byte> summed(const std::vector<int>& ranks, int64_t count, Element element, uint32_t seed);
 double as_double(const std::vector<std::byte>& bytes, int64_t index, Element element);
 
