@@ -1,4 +1,4 @@
-// Random blocks against a plain list of them, with the kernel's word (mincore) for what has pages.
+// Compares random blocks with a plain list of them. The kernel (mincore) says which have pages.
 #include "memory/arena.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ size_t bytes_with_pages(const Arena& arena) {
   return pages * kPage;
 }
 
-// An arena under the rule of its owner, the allocator: with pages no more than the largest live total.
+// An arena with the limit that its owner, the allocator, sets: memory with pages never exceeds the largest live total.
 class Bounded {
  public:
   explicit Bounded(size_t reserve = 4096 * kMiB) : arena(reserve) {}
@@ -91,7 +91,7 @@ TEST_P(RandomBlocks, NeitherMeetNorForgetNorOutgrowTheBound) {
   auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };
   Bounded it;
   for (int round = 0; round < 3000; round++) {
-    // Tides: mostly taking until 160 MiB, then mostly giving.
+    // Phases: mostly allocate up to 160 MiB, then mostly free.
     const bool rising = (round / 150) % 2 == 0;
     if (it.blocks.empty() || (it.live < 160 * kMiB && below(10) < (rising ? 7u : 3u))) {
       const size_t kinds[] = {256 * kKiB + below(kMiB), below(12 * kMiB) + 1, 8 * kMiB + below(24 * kMiB), 3 * kMiB};
@@ -110,13 +110,14 @@ TEST_P(RandomBlocks, NeitherMeetNorForgetNorOutgrowTheBound) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomBlocks, testing::Range(1, 6));
 
-// Every second block freed, then blocks one page larger than the holes: nothing fits anywhere, again and again.
+// Frees every second block, then allocates blocks one page larger than the holes. No block fits into a hole, repeatedly.
 TEST(Arena, HolesCostNoMemory) {
   Bounded it;
   for (size_t round = 0; round < 6; round++) {
     const size_t bytes = (256 + 4 * round) * kKiB;
     while (it.live + bytes <= 96 * kMiB) it.take(bytes);
-    for (size_t n = 0; n < it.blocks.size(); n++) it.give_nth(n);  // the rest moves down: every second one
+    for (size_t n = 0; n < it.blocks.size(); n++) it.give_nth(n);  // later blocks move down in the list, so this frees every
+                                                                   // second one
     it.expect_bound();
   }
   it.take(90 * kMiB - it.live);
@@ -164,7 +165,7 @@ TEST(Arena, DropsWhatWasFreedLongestAgo) {
   unsigned char present = 1;
   mincore(blocks[2], kPage, &present);
   EXPECT_FALSE(present & 1);
-  arena.drop_down_to(kMiB + 5);  // whole pages
+  arena.drop_down_to(kMiB + 5);  // rounded to whole pages
   EXPECT_EQ(arena.cached(), kMiB);
   mincore(blocks[4], kPage, &present);
   EXPECT_TRUE(present & 1);
@@ -181,7 +182,7 @@ TEST(Arena, ReservesMoreAddressesWhenTheyAreUsedUp) {
   it.expect_bound();
 }
 
-// A block of 8 MiB and a bit must not bring in a huge page for the bit.
+// A block slightly larger than 8 MiB must not allocate a huge page for its last part.
 TEST(Arena, HugePagesNeverReachBeyondTheirBlock) {
   Arena arena(256 * kMiB);
   auto* block = static_cast<char*>(arena.take(8 * kMiB + 3 * kPage));

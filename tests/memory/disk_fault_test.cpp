@@ -1,5 +1,5 @@
-// Disks that fill, fail and stutter: real ones where this machine lets us make them, else an engine that
-// plays them.
+// Disks that are full, fail or move data partly: real ones if this machine allows them, otherwise an engine that
+// simulates them.
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ class Mounted {
     if (mounted_) ::umount2(at_.c_str(), MNT_DETACH);
     if (!device_.empty()) run("losetup -d " + device_);
   }
-  // Empty: done. Else why not.
+  // Returns an empty text, or why it failed.
   std::string tmpfs(const std::filesystem::path& at, const char* size) {
     at_ = at;
     mounted_ = ::mount("tmpfs", at.c_str(), "tmpfs", 0, size) == 0;
@@ -68,7 +68,7 @@ TEST_P(DiskFaults, AFullDiskIsNamed) {
   kept.fill(1);
   auto queue = make_disk_queue(GetParam(), 3);
   queue->wait(queue->write(file, 0, kept.span()));
-  // Lose the space that was taken, as on a file system that cannot reserve, and give it to somebody else.
+  // Give up the allocated space, as on a file system that cannot reserve, and let another file take it.
   ASSERT_EQ(::ftruncate(file.descriptor(), 0), 0);
   ASSERT_EQ(::ftruncate(file.descriptor(), file.bytes()), 0);
   SpillFile other(folder.path() / "other", 7 * kMiB, {});
@@ -78,7 +78,7 @@ TEST_P(DiskFaults, AFullDiskIsNamed) {
   EXPECT_NE(fault.find("the disk of " + folder.path().string() + " is full"), std::string::npos) << fault;
 }
 
-// A loop device whose image was cut: the kernel answers reads beyond the cut with EIO.
+// A loop device with a truncated image: the kernel answers reads beyond its end with EIO.
 TEST_P(DiskFaults, AFailingDiskIsSaid) {
   ScratchFolder folder, images;
   Mounted mounted;
@@ -104,7 +104,7 @@ TEST_P(DiskFaults, AFailingDiskIsSaid) {
 INSTANTIATE_TEST_SUITE_P(Ways, DiskFaults, testing::ValuesIn(all_ways()),
                          [](const auto& way) { return way_name(way.param); });
 
-// Answers as told, one answer a transfer; where none is left, does the work.
+// Gives prepared answers, one per transfer. After the last one it does the transfers.
 class PlayedEngine : public DiskEngine {
  public:
   explicit PlayedEngine(std::deque<int64_t> answers) : answers_(std::move(answers)) {}
@@ -123,7 +123,7 @@ class PlayedEngine : public DiskEngine {
   }
   void submit() override {}
   Done finish() override {
-    Done last = done_.back();  // out of order, as disks are
+    Done last = done_.back();  // out of order, like disks
     done_.pop_back();
     return last;
   }

@@ -20,7 +20,7 @@ int64_t open_files() {
   return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
 }
 
-// Ours: the kernel's own workers of a ring come and go as it likes.
+// Number of our threads. The kernel's own workers of a ring are not counted, as they come and go.
 int threads_running() {
   int count = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -51,8 +51,7 @@ class DiskQueues : public testing::TestWithParam<Place> {
   std::unique_ptr<ScratchFolder> folder_;
 };
 
-// Extents of random lengths, written and read in random orders with several tickets open, then partly written
-// again.
+// Extents of random lengths are written and read in random order with several tickets open. Then some are written again.
 TEST_P(DiskQueues, GiveBackWhatWasWrittenInAnyOrder) {
   std::mt19937 random(7);
   for (int depth : {1, 3, 16}) {
@@ -100,7 +99,7 @@ TEST_P(DiskQueues, LeaveChecksToACallerWhoWantsThem) {
   auto queue = make_disk_queue(way(), 4);
   spill->remember(0, kept.span());
   queue->wait(queue->write(*spill, 0, kept.span(), DiskQueue::Checks::caller));
-  kept.span()[17] ^= std::byte{1};  // on disk and not in the book
+  kept.span()[17] ^= std::byte{1};  // the disk has this change, the checksum does not
   queue->wait(queue->write(*spill, 0, kept.span(), DiskQueue::Checks::caller));
   queue->wait(queue->read(*spill, 0, read.span(), DiskQueue::Checks::caller));
   EXPECT_TRUE(read == kept);
@@ -145,7 +144,7 @@ TEST_P(DiskQueues, EveryThreadWithAQueueOfItsOwn) {
   EXPECT_EQ(right, std::vector<int>(kThreads, 5));
 }
 
-// What one lane wrote another reads, as updates and prefetches do.
+// One lane reads what another lane wrote, as updates and prefetches do.
 TEST_P(DiskQueues, AnotherQueueReadsWhatOneWrote) {
   auto spill = file(4 * kMiB);
   DiskBuffer kept(4 * kMiB), read(4 * kMiB);
@@ -165,7 +164,7 @@ TEST_P(DiskQueues, AFlippedBitIsCaught) {
   kept.fill(4);
   auto queue = make_disk_queue(way(), 4);
   queue->wait(queue->write(*spill, 0, kept.span()));
-  // Behind its back, through another descriptor: the file has no name any more.
+  // Changes the file through another descriptor: the file has no name any more.
   const int64_t page = 2 * kMiB + 3 * kDiskAlign;
   kept.span()[static_cast<size_t>(page) + 77] ^= std::byte{0x10};
   const std::string outside = "/proc/self/fd/" + std::to_string(spill->descriptor());
@@ -177,12 +176,12 @@ TEST_P(DiskQueues, AFlippedBitIsCaught) {
   const std::string fault = fault_of([&] { queue->wait(queue->read(*spill, 0, read.span())); });
   EXPECT_NE(fault.find("chunk at 2097152 does not hold what was written"), std::string::npos) << fault;
   EXPECT_NE(fault.find(spill->path().string()), std::string::npos) << fault;
-  // The other chunks are still good, and so is the queue.
+  // The other chunks are still valid, and the queue still works.
   EXPECT_NO_THROW(queue->wait(queue->read(*spill, 0, read.span(0, 2 * kMiB))));
   EXPECT_NO_THROW(queue->wait(queue->read(*spill, 3 * kMiB, read.span(0, kMiB))));
 }
 
-// The right bytes in the wrong place are wrong bytes.
+// Correct bytes in the wrong place must be detected.
 TEST_P(DiskQueues, AMisplacedWriteIsCaught) {
   auto spill = file(2 * kMiB);
   DiskBuffer kept(2 * kMiB), read(2 * kMiB);
@@ -212,7 +211,7 @@ TEST_P(DiskQueues, WhatIsInFlightEndsBeforeTheQueueDoes) {
   auto spill = file(32 * kMiB);
   DiskBuffer kept(32 * kMiB), read(32 * kMiB);
   kept.fill(8);
-  make_disk_queue(way(), 8)->write(*spill, 0, kept.span());  // dropped or written, nobody waits
+  make_disk_queue(way(), 8)->write(*spill, 0, kept.span());  // dropped or written: no call waits for it
   kept.fill(9);
   auto queue = make_disk_queue(way(), 8);
   queue->wait(queue->write(*spill, 0, kept.span()));
@@ -253,7 +252,7 @@ TEST(DiskQueue, RefusesWhatIsNotAligned) {
   SpillFile file(folder.path() / "test", 4 * kMiB, {});
   DiskBuffer buffer(2 * kMiB);
   auto queue = make_disk_queue({}, 2);
-  EXPECT_THROW(queue->write(file, kDiskAlign, buffer.span()), Bug);           // not at a chunk
+  EXPECT_THROW(queue->write(file, kDiskAlign, buffer.span()), Bug);           // not at the beginning of a chunk
   EXPECT_THROW(queue->write(file, 0, buffer.span(0, 100)), Bug);              // length
   EXPECT_THROW(queue->write(file, 0, buffer.span(64, kDiskAlign)), Bug);      // address
   EXPECT_THROW(queue->write(file, 3 * kMiB, buffer.span(0, 2 * kMiB)), Bug);  // beyond the end

@@ -1,4 +1,4 @@
-// Folders, buffers and ways for the tests of the disk tier.
+// Folders, buffers and I/O methods for the tests of the disk tier.
 #pragma once
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 namespace megalith {
 
-// A folder of its own that goes away with everything in it.
+// A new folder. The destructor removes it with its content.
 class ScratchFolder {
  public:
   explicit ScratchFolder(const std::filesystem::path& under = std::filesystem::current_path()) {
@@ -39,7 +39,7 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-// Memory as direct I/O wants it.
+// Memory aligned for direct I/O.
 class DiskBuffer {
  public:
   explicit DiskBuffer(int64_t bytes)
@@ -75,13 +75,14 @@ inline std::vector<IoMethod> all_ways() {
   return {{true, true, ""}, {true, false, ""}, {false, true, ""}, {false, false, ""}};
 }
 
-// Why this way cannot be had in this folder; empty when it can. The self-test of exactly this way.
+// Returns why this I/O method does not work in this folder, or an empty text if it works. Runs the self-test of exactly
+// this method.
 inline std::string obstacle(const std::filesystem::path& folder, const IoMethod& way) {
   try {
     IoMethod found = choose_io_method(folder, {way.uring, way.direct});
-    // Of the ways allowed, a faster kind was found first, or the one asked for.
+    // choose_io_method found this method, or a faster one of the allowed ones.
     if (found.uring == way.uring && found.direct == way.direct) return "";
-    if (way.uring && !way.direct) {  // threads come first through the page cache: try the ring itself
+    if (way.uring && !way.direct) {  // with the page cache, threads are tried first: try the ring itself
       make_disk_queue(way, 1);
       return "";
     }

@@ -18,7 +18,7 @@ void work(double seconds) {
   }
 }
 
-// While it lives, this thread and those that it starts share one core.
+// While this object exists, this thread and the threads that it starts share one core.
 class OnOneCore {
  public:
   OnOneCore() {
@@ -36,7 +36,7 @@ class OnOneCore {
   cpu_set_t before_;
 };
 
-// Of four that would run all the time, three wait at any time; what is going on now may not be counted yet.
+// Of four threads that never sleep, three wait at any time. The wait that is going on now may not be counted yet.
 TEST(Machine, ThreadsThatShareACoreWaitForIt) {
   if (!std::filesystem::exists("/proc/self/schedstat")) GTEST_SKIP() << "this kernel does not tell how long threads wait";
   const OnOneCore here;
@@ -48,7 +48,7 @@ TEST(Machine, ThreadsThatShareACoreWaitForIt) {
     });
   const double before = processor_wait_seconds();
   const Stopwatch watch;
-  work(0.3);  // many times what the kernel gives a thread at once
+  work(0.3);  // many times the kernel's time slice
   const double waited = processor_wait_seconds() - before, passed = watch.seconds();
   done = true;
   EXPECT_GT(waited, 1.5 * passed);

@@ -129,7 +129,7 @@ TEST(IoMethod, IsTheFastestThatWorksAndSaysWhyNotAFaster) {
   EXPECT_TRUE(names_in(scratch.path()).empty());
 }
 
-// As containers do: the kernel has io_uring, this process may not use it.
+// As in containers: the kernel has io_uring, but this process may not use it.
 void forbid_io_uring() {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
