@@ -37,7 +37,7 @@ TEST(HfConfig, WhatIsWrittenReadsBackAsTheSameShape) {
       ModelShape s = shape_of(family);
       s.tied = tied;
       EXPECT_EQ(parse_hf_config(hf_config(s), "config.json"), s);
-      s.dropout = {0.5, 0.25, 0};  // more than Llama's and BERT's own keys can say
+      s.dropout = {0.5, 0.25, 0};  // Llama's and BERT's own keys cannot express this
       EXPECT_EQ(parse_hf_config(hf_config(s), "config.json"), s);
     }
 }
@@ -78,7 +78,7 @@ TEST(HfConfig, TheirExpertsMeanWhatTheirClassesCompute) {
   EXPECT_EQ(mixtral.experts.count, 4);
   EXPECT_EQ(mixtral.experts.top_k, 2);
   EXPECT_EQ(mixtral.experts.ffn, 96);
-  EXPECT_EQ(mixtral.experts.aux_loss, 0);  // they add it only with output_router_logits
+  EXPECT_EQ(mixtral.experts.aux_loss, 0);  // transformers adds it only with output_router_logits
   EXPECT_EQ(mixtral.rope_theta, 1e6);
   EXPECT_FALSE(mixtral.qkv_bias);
   ModelShape qwen = parse_hf_config(R"({"model_type":"qwen2_moe",)" + sizes +
@@ -136,7 +136,7 @@ TEST(HfConfig, RopeThetaIsReadInOldAndNewSpelling) {
   EXPECT_CONTAINS(user_error([&] { parse_hf_config(print_json(torn), "c"); }), "rope_parameters.rope_theta");
 }
 
-// Llama's kin, each as its class in transformers has it.
+// Models similar to Llama, each as its class in transformers defines it.
 TEST(HfConfig, BiasesHeadWidthsAndScaledPositionsComeBack) {
   ModelShape qwen2 = shape_of(&llama_family);
   qwen2.qkv_bias = true;
@@ -152,7 +152,7 @@ TEST(HfConfig, BiasesHeadWidthsAndScaledPositionsComeBack) {
   ModelShape wide = shape_of(&llama_family);
   wide.head_size = 16;
   ModelShape narrow = shape_of(&llama_family);
-  narrow.hidden = 42, narrow.head_size = 4;  // 42 is no multiple of 10 heads, which transformers' Llama refuses
+  narrow.hidden = 42, narrow.head_size = 4;  // 42 is not a multiple of 10 heads, so transformers' Llama refuses it
   EXPECT_EQ(parse_json(hf_config(narrow)).at("model_type"), "mistral");
   narrow.mistral = true;
   ModelShape stretched = shape_of(&llama_family);
@@ -183,7 +183,7 @@ TEST(HfConfig, AMistralFileThatSaysNothingOfItsWindowHasTheClassesDefault) {
   ModelShape s = shape_of(&llama_family);
   s.mistral = true;
   json config = parse_json(hf_config(s));
-  EXPECT_EQ(parse_hf_config(print_json(config), "c").window, 0);  // null: none
+  EXPECT_EQ(parse_hf_config(print_json(config), "c").window, 0);  // null: no window
   config.erase("sliding_window");
   EXPECT_EQ(parse_hf_config(print_json(config), "c").window, 4096);
   EXPECT_EQ(parse_hf_config(print_json(config), "c").longest_sequence(), 37);

@@ -97,7 +97,7 @@ TEST(Weights, AnUntiedHeadIsItsOwnTensor) {
   EXPECT_EQ(first(matched(temp / "m", untied), "lm_head.weight"), 2);
   write_folder(temp / "tied", {{"model.embed_tokens.weight", {3, 2}, 1}});
   EXPECT_CONTAINS(user_error([&] { matched(temp / "tied", untied); }), "none of the name lm_head.weight");
-  // An untied BERT computes with decoder.bias; the bias beside it is not used.
+  // An untied BERT computes with decoder.bias. The other bias is not used.
   write_folder(temp / "bert", {{"cls.predictions.bias", {3}, 0}, {"cls.predictions.decoder.bias", {3}, 9}});
   EXPECT_EQ(
       first(matched(temp / "bert", {{"cls.predictions.decoder.bias", {3}}}), "cls.predictions.decoder.bias"),
@@ -111,7 +111,7 @@ TEST(Weights, TheBiasThatAnUntiedBertDoesNotUseIsReadAsItIsOrAsACopy) {
   EXPECT_EQ(first(matched(temp / "both", {{used, {3}}}), unused), 0);
   write_folder(temp / "old-export", {{used, {3}, 9}});
   EXPECT_EQ(first(matched(temp / "old-export", {{used, {3}}}), unused), 9);
-  // In transformers 4 the two are one tensor, which files have once.
+  // In transformers 4 the two are one tensor, which files contain once.
   write_folder(temp / "transformers-4", {{unused, {3}, 5}});
   EXPECT_EQ(first(matched(temp / "transformers-4", {{used, {3}}}), used), 5);
   write_folder(temp / "misshapen", {{unused, {4}, 0}, {used, {3}, 9}});

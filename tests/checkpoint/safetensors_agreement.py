@@ -101,7 +101,7 @@ def folders_survive_us(tmp):
     ids = torch.arange(2 * 37).reshape(2, 37) * 13 % 1009
     for number, model in enumerate(models()):
         name = f"{type(model).__name__}-{number}"
-        with torch.no_grad():  # biases and norms away from their zeros and ones
+        with torch.no_grad():  # give biases and norms other values than zero and one
             for parameter in model.parameters():
                 parameter.add_(torch.randn_like(parameter) * 0.05)
         model.eval()
@@ -122,7 +122,7 @@ def folders_survive_us(tmp):
         assert half.dtype == torch.bfloat16
         for key, value in half.state_dict().items():
             assert torch.equal(value, theirs[key].to(torch.bfloat16)), (name, key)
-        again = json.loads(tool("shape", tmp / name / "ours"))  # what we wrote means the same to us
+        again = json.loads(tool("shape", tmp / name / "ours"))  # we read what we wrote as the same shape
         assert again == json.loads((tmp / name / "ours" / "config.json").read_text()), name
 
 

@@ -93,7 +93,7 @@ TEST(Store, EveryFlippedByteOfEveryFileIsNoticedOrHarmless) {
     for (int64_t offset = 0; offset<std::ssize(good); offset += good.size()> 2000 ? 13 : 1) {
       flip_byte(dir / name, offset);
       bool noticed = !verify(dir).ok();
-      if (!noticed) {  // only the manifest may differ in what nobody reads: its spaces
+      if (!noticed) {  // only spaces in the manifest may change unnoticed
         EXPECT_STREQ(name, "manifest.json");
         EXPECT_EQ(to_json(parse_manifest(read_file(dir / name), "")), good);
       }
@@ -144,7 +144,7 @@ TEST(Store, PruningKeepsTheNewestAndDropsWhatTheRunWentBackBehind) {
   for (int64_t step : {1, 2, 3, 4}) save(temp.path(), step);
   prune(temp.path(), 2, 4);
   EXPECT_EQ(steps(temp.path()), (std::vector<int64_t>{4, 3}));
-  prune(temp.path(), 1, 3);  // 4 was damaged, the run resumed behind it and saved 3 again
+  prune(temp.path(), 1, 3);  // 4 was damaged, so the run resumed before it and saved 3 again
   EXPECT_EQ(steps(temp.path()), (std::vector<int64_t>{3}));
   EXPECT_EQ(names_in(temp.path()).size(), 1u);
 }
@@ -154,13 +154,13 @@ TEST(Store, WhatAKilledProcessDidNotPruneGoesWhenTheRunResumes) {
   for (int64_t step = 1; step <= 5; step++) fs::create_directory(temp / checkpoint_name(step));
   prune_older(temp.path(), 2, 4);  // 5 is damaged: it stays until the run has saved that step again
   EXPECT_EQ(steps(temp.path()), (std::vector<int64_t>{5, 4, 3}));
-  prune_older(temp.path(), 2, 0);  // a run that begins again
+  prune_older(temp.path(), 2, 0);  // a run that starts from the beginning
   EXPECT_EQ(steps(temp.path()), (std::vector<int64_t>{5, 4, 3}));
 }
 
 TEST(Store, LeftoversOfDeadProcessesGoAndLiveWritersStay) {
   TempDir temp;
-  fs::create_directory(temp / "step-00000005.tmp-1");  // process 1 lives, but holds no lock on it
+  fs::create_directory(temp / "step-00000005.tmp-1");  // process 1 is alive, but has no lock on it
   write_file_atomically(temp / "step-00000005.tmp-1" / "model.safetensors", "half");
   fs::create_directory(temp / "mine.tmp-1");
   CheckpointWriter writer(temp / checkpoint_name(6), plan_files(test::small_tensors(), 1 << 20), {});

@@ -1,4 +1,4 @@
-// What the checkpoint tests share: a temporary folder, a small model, a saved checkpoint, ways to damage one.
+// Shared by the checkpoint tests: a temporary folder, a small model, a saved checkpoint, functions that damage one.
 #pragma once
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ inline std::span<const std::byte> bytes_of(const std::vector<float>& values) {
   return std::as_bytes(std::span(values));
 }
 
-// A whole checkpoint whose values begin at the step.
+// A complete checkpoint. Its values begin at the number of the step.
 inline std::filesystem::path save(const std::filesystem::path& checkpoints, int64_t step) {
   std::filesystem::path dir = checkpoints / checkpoint_name(step);
   CheckpointWriter writer(dir, plan_files(small_tensors(), 1 << 20), {{"config.json", "{}\n"}});
@@ -72,7 +72,7 @@ inline void flip_byte(const std::filesystem::path& path, int64_t offset) {
   file.put(static_cast<char>(byte ^ 0x10));
 }
 
-// The message of the UserError that `work` throws; empty and a failure when it throws none.
+// Returns the message of the UserError that `work` throws. If it throws none, returns an empty text and fails the test.
 template <class Work>
 std::string user_error(Work work) {
   try {

@@ -1,5 +1,4 @@
-// Bytes written behind the caller's back are where they belong, whatever their alignment and order, and a disk that
-// fails is heard of.
+// Bytes written in the background are in the right place, for any alignment and order. A disk that fails is reported.
 #include "checkpoint/write_behind.h"
 
 #include <signal.h>
@@ -15,7 +14,7 @@ namespace {
 
 using test::TempDir;
 
-// Cuts of a file at odd places: pieces of a few bytes, of pages, of megabytes.
+// Cuts a file at odd places: pieces of a few bytes, of pages, of megabytes.
 std::vector<int64_t> cuts(int64_t size, uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<int64_t> out{0};
@@ -36,7 +35,8 @@ void expect_whole(const std::filesystem::path& folder, uint32_t seed) {
   const std::vector<int64_t> at = cuts(kSize, seed);
   {
     WriteBehind behind;
-    const auto half = [&](size_t first) {  // every second piece, from a buffer that changes as soon as it may
+    const auto half = [&](size_t first) {  // writes every second piece, from a buffer that changes as soon as write()
+                                           // returns
       std::vector<std::byte> buffer;
       for (size_t i = first; i + 1 < at.size(); i += 2) {
         buffer.assign(content.begin() + at[i], content.begin() + at[i + 1]);
@@ -68,14 +68,14 @@ TEST(WriteBehind, WorksWhereTheFileSystemLivesInMemory) {
   std::filesystem::remove_all(pattern);
 }
 
-// The part that fails is written by another thread, after write() has returned.
+// Another thread writes the part that fails, after write() has returned.
 TEST(WriteBehind, ADiskThatFailsLaterIsAFaultOfTheNextCalls) {
   TempDir temp;
   rlimit before{};
   ::getrlimit(RLIMIT_FSIZE, &before);
   auto* handler = ::signal(SIGXFSZ, SIG_IGN);
   FileHandle file = FileHandle::create(temp / "file");
-  rlimit limit{4 << 20, before.rlim_max};  // as if the disk ended here
+  rlimit limit{4 << 20, before.rlim_max};  // simulates the end of the disk
   ::setrlimit(RLIMIT_FSIZE, &limit);
   const std::vector<std::byte> bytes(16 << 20);
   std::string said, again;

@@ -171,7 +171,7 @@ TEST(Checkpoint, AUsersFolderWithFilesIsNotANewFolder) {
   EXPECT_CONTAINS(test::user_error([&] { check_new_folder(temp / "note.txt"); }), "got a file");
 }
 
-// Runs `work` in a child process; true when it returned true there.
+// Runs `work` in a child process. Returns true if `work` returned true there.
 template <class Work>
 bool in_child(Work work) {
   pid_t child = ::fork();
@@ -189,7 +189,7 @@ bool in_child(Work work) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// Gives this process a mount table of its own and puts a file system of `bytes` on `dir`: both go with the
+// Gives this process a mount table of its own, and mounts a file system of `bytes` bytes on `dir`. Both end with the
 // process.
 bool mount_tiny_disk(const fs::path& dir, int64_t bytes) {
   int kinds = CLONE_NEWNS | (::geteuid() == 0 ? 0 : CLONE_NEWUSER);
@@ -228,7 +228,7 @@ TEST(Checkpoint, AWriteThatFailsSpoilsTheWriterAndIsCleanedUp) {
       CheckpointWriter writer(temp / checkpoint_name(2),
                               {{"model.safetensors", {{"w", DType::f32, {1 << 19}}}}}, {});
       ::signal(SIGXFSZ, SIG_IGN);
-      rlimit limit{1 << 16, 1 << 16};  // as if the disk ended here: writes beyond fail
+      rlimit limit{1 << 16, 1 << 16};  // simulates the end of the disk: writes beyond it fail
       ::setrlimit(RLIMIT_FSIZE, &limit);
       auto fault = [&](auto work) -> std::string {
         try {
@@ -259,8 +259,7 @@ TEST(Checkpoint, DirectoryThatCannotBeMadeIsAFaultWithItsPath) {
   }
 }
 
-// A child saves step after step until it is killed without warning; at any moment the newest checkpoint must
-// be whole.
+// A child process saves one step after another until it is killed. At any moment the newest checkpoint must be complete.
 TEST(Checkpoint, KilledWriterLeavesTheLastCheckpointValid) {
   TempDir temp;
   save(temp.path(), 1);

@@ -1,9 +1,9 @@
 // Our side of safetensors_agreement.py: small commands that write, dump and rewrite folders.
-//   write DIR            a checkpoint with a tensor of every type: element i is (7 i + 3) mod 251 (bool: its
-//   parity) dump DIR             tensors of a model folder as JSON: name -> [type, shape, the floats' bits]
+//   write DIR            a checkpoint with a tensor of every type: element i is (7 i + 3) mod 251 (bool: its parity)
+//   dump DIR             tensors of a model folder as JSON: name -> [type, shape, the floats' bits]
 //   rewrite SRC DIR LIMIT [bf16]  config and weights through our types, in files of at most LIMIT bytes
-//   shape DIR            config.json as we understand it, written again
-//   import BIN DIR       llama2.c's format
+//   shape DIR            reads config.json and writes it again
+//   import BIN DIR       reads llama2.c's format
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
