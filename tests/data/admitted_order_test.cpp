@@ -11,7 +11,7 @@
 namespace megalith {
 namespace {
 
-// Sample i is admitted at step i / 10; 7 draws a step.
+// Sample i is admitted at step i / 10. There are 7 draws per step.
 std::vector<int64_t> ten_a_step(int64_t samples) {
   std::vector<int64_t> at(static_cast<size_t>(samples));
   for (int64_t i = 0; i < samples; i++) at[static_cast<size_t>(i)] = i / 10;
@@ -21,7 +21,7 @@ AdmittedOrder order_of(std::vector<int64_t> at, uint64_t seed = 1, uint64_t set 
   return AdmittedOrder(std::move(at), [](int64_t step) { return 7 * step; }, seed, set);
 }
 
-// What may be drawn, by the rule alone: all that are admitted, each once, then all again.
+// The samples that may be drawn, directly from the rule: all admitted samples, each once, then all again.
 class Rule {
  public:
   explicit Rule(std::vector<int64_t> admitted_at) : admitted_at_(std::move(admitted_at)) {}
@@ -46,7 +46,8 @@ class Rule {
   int64_t epoch_ = 0;
 };
 
-// Orders of all kinds: samples that come one by one, in heaps and never; steps of no draw and of several epochs.
+// Orders of all kinds: samples that are admitted one by one, in groups or never; steps without draws and with several
+// epochs.
 struct Given {
   std::vector<int64_t> admitted_at;
   std::vector<int64_t> draws_before;
@@ -90,15 +91,15 @@ TEST(AdmittedOrder, AStepIsTheSameWhateverWasAskedForBefore) {
     for (int64_t step = 0; step < given.steps(); step++) all.push_back(forwards.draw(step));
     for (int64_t step = given.steps() - 1; step >= 0; step--) {
       EXPECT_EQ(backwards.draw(step), all[static_cast<size_t>(step)]) << number << ": step " << step;
-      const AdmittedOrder resumed = given.order();  // which knows of no step before
+      const AdmittedOrder resumed = given.order();  // a new object, without earlier steps
       for (int64_t next = step; next < std::min(step + 9, given.steps()); next++)
         EXPECT_EQ(resumed.draw(next), all[static_cast<size_t>(next)]) << number << ": step " << next << " from " << step;
     }
   }
 }
 
-// Counted by what it asks for: a step looks at a few numbers, however many came before and however many of them admitted
-// something; and any step is found with a few for each one before.
+// Counts the calls of draws_before. A step makes only a few, whatever was admitted or drawn before. Finding any step
+// makes a few for each earlier step.
 TEST(AdmittedOrder, AStepCostsNoMoreTheMoreCameBefore) {
   constexpr int64_t kSteps = 3000;
   int64_t asked = 0;
@@ -118,7 +119,7 @@ TEST(AdmittedOrder, AStepCostsNoMoreTheMoreCameBefore) {
   EXPECT_LE(asked, 3 * kSteps);
 }
 
-// Pearson's statistic against the limit that it passes once in a million.
+// Compares Pearson's statistic with a limit that it exceeds once in a million cases.
 void expect_uniform(const std::map<std::vector<int64_t>, int>& seen, int64_t outcomes, const std::string& what) {
   EXPECT_EQ(std::ssize(seen), outcomes) << what;
   double all = 0, chi_square = 0;
@@ -129,8 +130,8 @@ void expect_uniform(const std::map<std::vector<int64_t>, int>& seen, int64_t out
   EXPECT_LT(chi_square, freedom * std::pow(1 - ninth + 4.75 * std::sqrt(ninth), 3)) << what;
 }
 
-// Three samples at first, two more after one draw: the first epoch has 3 x 4! orders, any later one 5!, all equally
-// likely; and what an epoch begins with says nothing of the next one.
+// Three samples at first, two more after one draw. The first epoch has 3 x 4! orders, every later one 5!, all equally
+// likely. The beginning of an epoch does not predict the next epoch.
 TEST(AdmittedOrder, EveryOrderOfEveryEpochIsEquallyLikely) {
   constexpr int kSeeds = 24000, kEpochs = 4;
   std::vector<std::map<std::vector<int64_t>, int>> orders(kEpochs), begins(kEpochs);
@@ -150,7 +151,7 @@ TEST(AdmittedOrder, EveryOrderOfEveryEpochIsEquallyLikely) {
   }
 }
 
-// Of many samples: after some draws and admissions, how often each comes next.
+// With many samples: counts how often each comes next, after some draws and admissions.
 TEST(AdmittedOrder, OldAndNewSamplesAreEquallyLikelyInEveryEpoch) {
   constexpr int kSamples = 40, kSeeds = 4000;
   std::vector<int64_t> at(kSamples);

@@ -30,7 +30,7 @@ TEST(Blend, IndicesOfEachSetCountUpByOne) {
   }
 }
 
-// Every window, not only those from the beginning: what is drawn between two positions.
+// Tests all windows, not only those from the beginning: the samples drawn between two positions.
 TEST(Blend, SharesAreHeldWithinOnePercentInEveryWindow) {
   std::mt19937_64 random(5);
   for (const auto& weights : kWeights) {
@@ -42,7 +42,7 @@ TEST(Blend, SharesAreHeldWithinOnePercentInEveryWindow) {
         const auto begin = static_cast<int64_t>(random() % (uint64_t{1} << (10 + i % 45)));
         for (size_t set = 0; set < weights.size(); set++) {
           const double share = weights[set] / total;
-          const auto window = static_cast<int64_t>(1000 / share);  // long enough to hold about a thousand
+          const auto window = static_cast<int64_t>(1000 / share);  // long enough for about a thousand samples
           const auto drawn = static_cast<double>(blend.drawn(set, begin + window) - blend.drawn(set, begin));
           ASSERT_NEAR(drawn / static_cast<double>(window), share, 0.01 * share)
               << "set " << set << " from " << begin;

@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-// Tokens that count up: a token is its own position in the stream. 300 samples of 20 tokens.
+// Tokens count up: each token is its position in the stream. 300 samples of 20 tokens.
 std::unique_ptr<Dataset> counting(uint64_t seed = 1, size_t sets = 1, ObjectiveSettings objective = {}) {
   std::vector<TrainingSet> train(sets);
   for (size_t set = 0; set < sets; set++) {
@@ -111,7 +111,7 @@ TEST(Curriculum, PiecesOfASampleAreMaskedEachInItsOwnWay) {
   EXPECT_GT(different, 5);
 }
 
-// Every batch holds only what all metrics admit at its step, worked out here from the formulas.
+// Every batch contains only samples that all metrics admit at its step. The test computes them from the formulas.
 TEST(Curriculum, SamplesAreAdmittedWhenAllMetricsAdmitThem) {
   for (size_t sets : {1u, 2u}) {
     auto data = counting(3, sets);
@@ -135,7 +135,7 @@ TEST(Curriculum, SamplesAreAdmittedWhenAllMetricsAdmitThem) {
         const int64_t token = batch.ids[static_cast<size_t>(row * batch.length)], set = token / 10000;
         const int64_t sample = set * 300 + token % 10000 / 20;
         EXPECT_LE(a[static_cast<size_t>(sample)], limit_a);
-        int64_t easier = 0;  // in its set
+        int64_t easier = 0;  // easier samples in its set
         for (int64_t i = set * 300; i < set * 300 + 300; i++)
           easier += b[static_cast<size_t>(i)] < b[static_cast<size_t>(sample)] ||
                     (b[static_cast<size_t>(i)] == b[static_cast<size_t>(sample)] && i < sample);
@@ -148,8 +148,8 @@ TEST(Curriculum, SamplesAreAdmittedWhenAllMetricsAdmitThem) {
   }
 }
 
-// Every rank has a data set of its own, reads the step's batch with it and takes its share; one that has been resumed has
-// read nothing before. tests/ranks/layouts.py has the same with real ranks.
+// Every rank has its own data set, reads the step's batch with it, and takes its part. A resumed rank has read nothing
+// before. tests/ranks/layouts.py tests the same with real ranks.
 TEST(Curriculum, RanksReadPartsOfOneBatchWhereverTheyWereResumed) {
   std::vector<double> values(600);
   for (size_t i = 0; i < values.size(); i++) values[i] = static_cast<double>(i % 60);
@@ -170,7 +170,7 @@ TEST(Curriculum, RanksReadPartsOfOneBatchWhereverTheyWereResumed) {
     for (int64_t rank = 0; rank < ranks; rank++) {
       auto data = read_by();
       for (int64_t step = 0; step < 60; step++) {
-        if (step % (10 + rank) == 0) data = read_by();  // killed, and resumed here
+        if (step % (10 + rank) == 0) data = read_by();  // killed and resumed here
         const Batch batch = data->train_batch(step, 12);
         const int64_t each = batch.sequences / ranks;
         ASSERT_EQ(each * ranks, batch.sequences);
@@ -198,7 +198,7 @@ TEST(Curriculum, DifficultiesOtherThanThoseOfTheCheckpointAreRefused) {
   };
   auto data = with(values);
   const nlohmann::json saved = data->admissions();
-  // Each step admits more; what a checkpoint carries is 16 digits a set, whatever the step.
+  // Each step admits more samples. A checkpoint stores 16 digits per set, whatever the step.
   for (int64_t step = 0; step < 3000; step += 500) {
     data->train_batch(step, 6);
     EXPECT_EQ(print_json(data->admissions()).size(), 2 * 16 + std::string(R"(["",""])").size());
@@ -251,7 +251,7 @@ TEST(Curriculum, AFirstStepThatAdmitsNothingIsRefused) {
                      {filter("b", DifficultyUnit::value, 9, 300, 10), falling}}),
             "curriculum: expected samples that the first step admits by every metric, got none of 300: a from: 9 and b from: "
             "9 have none in common; raise the from of one of them");
-  std::vector<double> of_both(600, 5.0);  // of blended sets the one that has none is named
+  std::vector<double> of_both(600, 5.0);  // the error names the blended set without admitted samples
   of_both[0] = 1;
   const Filter none_of_one{filter("rarity", DifficultyUnit::value, 1, 9, 10), of_both};
   EXPECT_EQ(refused({none_of_one}, 2).find("set 1: curriculum: expected"), 0u);

@@ -14,7 +14,7 @@
 namespace megalith {
 namespace {
 
-// Tokens that count up: a token is its own position in the stream.
+// Tokens count up: each token is its position in the stream.
 std::vector<int64_t> counting(int64_t n, int64_t first = 0) {
   std::vector<int64_t> ids(static_cast<size_t>(n));
   std::iota(ids.begin(), ids.end(), first);
@@ -83,7 +83,7 @@ TEST(Dataset, BatchSizeDoesNotChangeTheSequenceOfSamplesAcrossEpochs) {
     Case given;
     given.objective.kind = kind;
     Dataset data = given.make();
-    Batch whole = data.train_batch(0, 252);  // two epochs and a half
+    Batch whole = data.train_batch(0, 252);  // two and a half epochs
     for (int64_t step = 0; step < 36; step++) {
       Batch part = data.train_batch(step, 7), expected = whole.slice(step * 7, 7);
       EXPECT_EQ(part.ids, expected.ids);
@@ -121,7 +121,7 @@ TEST(Dataset, HeldOutTokensAreNeverTrainedOn) {
       EXPECT_EQ(data.valid_sequences(), std::max<int64_t>(1, std::llround(fraction * samples)));
       EXPECT_EQ(data.samples() + data.valid_sequences(), samples);
       Batch train = data.train_batch(0, data.samples()), valid = data.valid_batch(0, data.valid_sequences());
-      // Tokens are positions: everything validation touches lies after everything training touches.
+      // Tokens are positions: all tokens of validation are after all tokens of training.
       const int64_t last_trained = *std::ranges::max_element(train.targets);
       EXPECT_EQ(*std::ranges::min_element(valid.ids), last_trained + 1);
       EXPECT_LT(*std::ranges::max_element(valid.targets), tokens);
@@ -133,7 +133,7 @@ TEST(Dataset, HeldOutTokensAreNeverTrainedOn) {
 TEST(Dataset, ValidationComesFromItsOwnSourcesWhenThereAreSome) {
   Case given;
   given.valid = counting(35, 5000);
-  given.fraction = 0.5;  // then of no effect
+  given.fraction = 0.5;  // has no effect then
   Dataset data = given.make();
   EXPECT_EQ(data.samples(), 100);
   ASSERT_EQ(data.valid_sequences(), 3);
@@ -216,7 +216,7 @@ TEST(Dataset, AnIdBeyondTheVocabularyIsNamedWithItsPosition) {
 
 namespace {
 
-// A stream of any length that is never stored: a token is its position, modulo the vocabulary.
+// A stream of any length that is never stored: each token is its position modulo the vocabulary size.
 class EndlessSource final : public TokenSource {
  public:
   explicit EndlessSource(int64_t tokens, int64_t bad = -1) : tokens_(tokens), bad_(bad) {}
@@ -287,9 +287,9 @@ TEST(Dataset, ATrillionSamplesAreAsNearAsTen) {
 }
 
 TEST(Dataset, ABadIdThatTheStartDidNotSeeIsNamedWhenItIsUsed) {
-  const int64_t tokens = 100'000'000, bad = 70'003;  // between two places that are looked at
+  const int64_t tokens = 100'000'000, bad = 70'003;  // between two places that the constructor checks
   Dataset data = endless(tokens, bad);
-  // The step that uses it, by search: the order is a permutation.
+  // Finds the step that uses it by search, as the order is a permutation.
   std::string said;
   const int64_t sample = bad / 100;
   SampleOrder order(data.samples(), 1);
@@ -307,7 +307,7 @@ TEST(Dataset, ABadIdThatTheStartDidNotSeeIsNamedWhenItIsUsed) {
       << said;
 }
 
-// Rank r of R takes an R-th of every step's batch.
+// Rank r of R takes 1/R of every step's batch.
 TEST(Dataset, TheOrderIsTheSameForAnyNumberOfRanks) {
   for (Objective kind : {Objective::causal, Objective::masked, Objective::prefix}) {
     Blended given{{1001, 2001}, {0.3, 0.7}};
@@ -336,7 +336,7 @@ TEST(Dataset, BlendedSetsHaveEpochsOfTheirOwnWithEachSampleOnce) {
   const Blended given{{1001, 501, 2001}, {0.5, 0.3, 0.2}, 0.0};
   Dataset data = given.make();
   EXPECT_EQ(data.samples(), 100 + 50 + 200);
-  std::vector<std::vector<int64_t>> seen(3);  // samples in the order they came, by set
+  std::vector<std::vector<int64_t>> seen(3);  // samples in the order of their use, by set
   const int64_t steps = 300;
   for (int64_t step = 0; step < steps; step++) {
     const Batch batch = data.train_batch(step, 10);
@@ -394,7 +394,7 @@ TEST(Dataset, ASetThatIsTooSmallToBlendIsNamed) {
         "1.txt: data.train: expected at least 11 tokens for one sequence (data.sequence 10), got 10; use a "
         "smaller data.sequence or train.batch, or more text");
   }
-  given.sizes[1] = 11;  // less than a batch is enough: it comes again and again
+  given.sizes[1] = 11;  // less than a batch is enough, as the set is repeated
   EXPECT_EQ(given.make().train_batch(0, 8).sequences, 8);
 }
 

@@ -68,7 +68,7 @@ def compare_token_dropping(folder):
             "enabled": True, "random_ltd": dropping}}}, STEPS)
         reference = RandomLTDScheduler(dropping)
         for step in range(STEPS):
-            reference.update_seq(step)  # as their engine does before each forward pass, from 0
+            reference.update_seq(step)  # as DeepSpeed's engine does before each forward pass, from 0
             assert ours[step] == reference.get_current_seq(), (low, high, step, ours[step], reference.get_current_seq())
         print(f"token dropping {low} to {high}: {STEPS} steps equal")
 
@@ -83,16 +83,17 @@ def compare_schedules(folder):
         out, ours = translated(folder, tree, STEPS)
         assert any("train_batch_size" in note for note in out["notes"]) and "seed: 5" in out["yaml"], out
         theirs = list(difficulties_of_their_run(tree["data_efficiency"], STEPS))
-        # Their first step is number 1, ours number 0. A table is shifted by that; a formula stays, begins with its minimum
-        # and is theirs one step later, as the note says.
+        # DeepSpeed's first step is number 1, ours is number 0. A table is shifted by one. A formula is not shifted: it
+        # begins with its minimum and reaches DeepSpeed's values one step later, as the note says.
         late = kind != "fixed_discrete"
         assert any("begins one step later" in note for note in out["notes"]) == late, out["notes"]
         expected = [low, *theirs][:STEPS] if late else theirs
         for step in range(STEPS):
             assert ours[step] == expected[step], (kind, settings, step, ours[step], expected[step])
         print(f"{kind} {settings}: {STEPS} steps of a run equal{', one step later' if late else ''}")
-    # Named differences. A beginning that is no multiple of the step: theirs was 0 below one step and is the next multiple
-    # in later versions, ours is the beginning itself. An end that is none: theirs is not reached at total_curriculum_step.
+    # Known differences, if the minimum is not a multiple of the step: DeepSpeed began at 0 if it was below one step, and
+    # later versions begin at the next multiple. We begin at the minimum. If the maximum is not a multiple, DeepSpeed
+    # does not reach it at total_curriculum_step.
     odd = {"min_difficulty": 10, "max_difficulty": 100, "schedule_type": "fixed_linear",
            "schedule_config": {"total_curriculum_step": 90, "difficulty_step": 64}}
     assert CurriculumScheduler(odd).get_difficulty(0) in (0, 64) and CurriculumScheduler(odd).get_difficulty(90) == 64
@@ -116,7 +117,7 @@ def compare_index_files(folder):
         subprocess.run([PACING, "index", folder, kind], input=json.dumps(values), check=True, text=True)
         for name in ("sample_to_metric", "index_to_metric", "index_to_sample"):
             assert read_by_us(folder / f"{kind}_{name}", 300) == values, (kind, name)
-        if kind == "float":  # which theirs cannot hold
+        if kind == "float":  # DeepSpeed's files cannot hold floats
             values = [int(v * 1_000_000) for v in values]
         read = MMapIndexedDataset(str(folder / f"{kind}_sample_to_metric"), skip_warmup=True)
         assert [read[i].tolist() for i in range(len(read))] == [[v] for v in values]

@@ -15,7 +15,7 @@ using Lists = std::vector<std::vector<int64_t>>;
 
 class DeepSpeedIndex : public testing::Test {
  protected:
-  // As DeepSpeed lays them out.
+  // Writes lists in DeepSpeed's format.
   void write(const std::string& name, const Lists& lists) {
     std::string numbers, lengths, offsets, documents, head(kShardMagic);
     auto put = [](std::string& out, auto value) { out.append(reinterpret_cast<const char*>(&value), sizeof value); };
@@ -33,7 +33,7 @@ class DeepSpeedIndex : public testing::Test {
     write_file_atomically(dir_ / (name + ".bin"), numbers);
     write_file_atomically(dir_ / (name + ".idx"), head + lengths + offsets + documents);
   }
-  // What is said of a pair.
+  // Returns the error for a pair of files.
   std::string complaint(const Lists& distinct, const Lists& samples) {
     write("m_index_to_metric", distinct);
     write("m_index_to_sample", samples);
@@ -55,7 +55,7 @@ class DeepSpeedIndex : public testing::Test {
 };
 
 TEST_F(DeepSpeedIndex, IsReadBackFromAnyOfItsFiles) {
-  // Real values, then whole ones over them: the note of the first must not be taken for the second's.
+  // Real values, then whole values over them: the scale of the first must not be used for the second.
   for (const std::vector<double>& values : {std::vector<double>{0.5, 1.25, -2, 0.5, 7}, {3, 1, 2, 1, 9}, {5, 4, 3, 2, 1}}) {
     EXPECT_EQ(write_deepspeed_index(dir_, "m", values), values[0] == 0.5 ? 1e6 : 1);
     for (const char* name : {"m_sample_to_metric", "m_index_to_metric", "m_index_to_sample"})

@@ -1,4 +1,4 @@
-// data.attention: document: where documents begin in a batch, held against a walk through the stream.
+// data.attention: document. Compares the beginnings of documents in a batch with a walk through the stream.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace megalith {
 namespace {
 
 struct Documents {
-  std::vector<int64_t> ids;   // count up: a token is its own position
-  std::vector<int64_t> ends;  // of documents, one past the last token
+  std::vector<int64_t> ids;   // count up: each token is its own position
+  std::vector<int64_t> ends;  // ends of documents, one past the last token
 
   Documents(const std::vector<int64_t>& lengths) {
     for (int64_t length : lengths) {
@@ -59,7 +59,7 @@ void expect_documents(const Batch& batch, const Batch& plain, const Documents& t
   EXPECT_EQ(batch.ids, plain.ids);
   EXPECT_EQ(batch.prefix, plain.prefix);
   for (int64_t row = 0; row < batch.sequences; row++) {
-    // Masked ids are no positions; one that is left as it was says where the sequence begins.
+    // Masked ids are not positions. An id that was not changed tells where the sequence begins.
     int64_t begin = -1;
     for (int64_t p = 0; p < batch.length && begin < 0; p++)
       if (int64_t i = row * batch.length + p; plain.targets[i] == kNoTarget || predicts_next)

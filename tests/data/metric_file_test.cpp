@@ -39,7 +39,7 @@ TEST_F(MetricFile, IsWrittenAsideAndGoneOnFrom) {
   }
   EXPECT_FALSE(std::filesystem::exists(path));
   EXPECT_FALSE(has_metric(path, subject));
-  std::ofstream(path.string() + ".part", std::ios::app) << "torn";  // half a number
+  std::ofstream(path.string() + ".part", std::ios::app) << "torn";  // an incomplete number
   {
     MetricWriter other(dir_ / "n.metric", {"n", 5, "d"});
     EXPECT_EQ(other.done(), 0);
@@ -71,7 +71,7 @@ TEST_F(MetricFile, IsGoneOnFromTheFirstValueThatACrashLost) {
   std::string content = read_file(part);
   const size_t head = content.find('\n') + 1;
   EXPECT_EQ(head % 8, 0u);
-  std::fill_n(content.begin() + 4096, 4096, '\0');  // a block that never reached the disk, before one that did
+  std::fill_n(content.begin() + 4096, 4096, '\0');  // a block that was not written to the disk, before one that was
   std::ofstream(part, std::ios::binary) << content;
   MetricWriter writer(path, subject);
   EXPECT_EQ(writer.done(), static_cast<int64_t>((4096 - head) / 8));

@@ -1,4 +1,4 @@
-// What a metric takes beside its values, when it is computed and in its files.
+// Memory of a metric in addition to its values, while it is computed and in its files.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kFixed = 1'000'000;  // bytes: buffers and the like
+constexpr int64_t kFixed = 1'000'000;  // bytes: buffers and similar
 
 class MetricMemory : public testing::Test {
  protected:
@@ -54,7 +54,7 @@ TEST_F(MetricMemory, OfCountingTokensDoesNotGrowWithTheSequence) {
   const Dataset data(std::move(sources), {}, settings, {}, vocabulary, 1, 1);
   const PeakHeap heap;
   EXPECT_EQ(token_costs(data, 100, 2, [](int64_t) {}, {})->at(7), 0);
-  EXPECT_LT(heap.grown(), 2 * 8 * kSequence + kFixed);  // one sample a thread
+  EXPECT_LT(heap.grown(), 2 * 8 * kSequence + kFixed);  // one sample per thread
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 namespace megalith {
 namespace {
 
-// Ids below 5 are special, 4 is the mask token; odd ids continue the word before them.
+// Ids below 5 are special, 4 is the mask token. Odd ids continue the word before them.
 VocabularyFacts vocabulary() {
   VocabularyFacts facts;
   facts.vocab_size = 1000;
@@ -73,7 +73,7 @@ TEST(PrefixObjective, OnlyTokensOutsideThePrefixAreTargets) {
     lengths[out.prefix]++;
     for (int64_t p = 0; p < 5; p++) {
       EXPECT_EQ(out.ids[p], 10 + p);
-      // Position p's target is token p + 1: seen already when it lies inside the prefix.
+      // Position p's target is token p + 1. It is already visible if it is inside the prefix.
       EXPECT_EQ(out.targets[p], p + 1 < out.prefix ? kNoTarget : 11 + p);
     }
   }
@@ -121,7 +121,7 @@ TEST(MaskedObjective, TargetsAreMaskedReplacedOrKeptEightyTenTen) {
     }
   }
   ASSERT_EQ(all, 30'000);
-  EXPECT_NEAR(mask / all, 0.8, 0.01);  // over four standard deviations
+  EXPECT_NEAR(mask / all, 0.8, 0.01);  // more than four standard deviations
   EXPECT_NEAR(kept / all, 0.1, 0.008);
   EXPECT_NEAR(random / all, 0.1, 0.008);
   EXPECT_GT(drawn.size(), 900u);  // 3,000 draws of 1,000 ids: about 950 different ones

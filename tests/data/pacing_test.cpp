@@ -11,7 +11,7 @@ PacingSettings formula(double from, double to, double step, int64_t over, double
   return {.from = from, .to = to, .step = step, .over = over, .root = root};
 }
 
-// (t, value): worked out with Python's fractions and decimal, to 30 digits, then rounded down to the step.
+// (t, value): computed with Python's fractions and decimal to 30 digits, then rounded down to the step.
 TEST(Pacing, FollowsTheFormulaRoundedDownButNeverBelowItsBeginning) {
   struct Case {
     PacingSettings settings;
@@ -22,7 +22,7 @@ TEST(Pacing, FollowsTheFormulaRoundedDownButNeverBelowItsBeginning) {
        {{0, 64}, {1, 64}, {41, 64}, {42, 72}, {2500, 544}, {4999, 1016}, {5000, 1024}, {9999, 1024}}},
       {formula(64, 1024, 8, 5000, 2), {{0, 64}, {1, 72}, {2, 80}, {1250, 544}, {2500, 736}, {4999, 1016}, {5000, 1024}}},
       {formula(1, 100, 1, 100, 3), {{0, 1}, {1, 22}, {8, 43}, {27, 64}, {64, 86}, {99, 99}, {100, 100}}},
-      {formula(10, 100, 64, 90), {{0, 10}, {53, 10}, {54, 64}, {89, 64}, {90, 100}}},  // theirs begins at 0
+      {formula(10, 100, 64, 90), {{0, 10}, {53, 10}, {54, 64}, {89, 64}, {90, 100}}},  // DeepSpeed begins at 0
       {formula(-1.5, 2.5, 0, 8), {{0, -1.5}, {1, -1}, {4, 0.5}, {8, 2.5}}},
       {formula(-10, 0, 1, 10), {{0, -10}, {1, -9}, {5, -5}, {9, -1}, {10, 0}}},
       {formula(-1, 1, 0.1, 20), {{0, -1}, {1, -0.9}, {7, -3 * 0.1}, {10, 0}, {13, 3 * 0.1}, {20, 1}}},
@@ -45,7 +45,7 @@ Config config_with(CurriculumApply apply, Hold hold, PacingSettings pacing) {
   return config;
 }
 
-// Step after step, with no cleverness.
+// Checks one step after another with a simple count.
 void expect_as_counted(const Config& config) {
   const StepShapes progress(config, config.model.shape.layers);
   const CurriculumSettings& entry = config.curriculum[0];
@@ -64,7 +64,7 @@ void expect_as_counted(const Config& config) {
     EXPECT_EQ(progress.tokens_before(step), tokens) << step;
     EXPECT_DOUBLE_EQ(progress.layer_tokens_before(step), static_cast<double>(visits) / 4) << step;
     EXPECT_DOUBLE_EQ(progress.full_steps_before(step, Counted::tokens), static_cast<double>(tokens) / 600) << step;
-    if (const int64_t full = tokens / 600; full > 0) {  // the first step by which so many are done
+    if (const int64_t full = tokens / 600; full > 0) {  // the first step at which `full` full steps are done
       const int64_t steps = progress.steps_for(full, Counted::tokens);
       EXPECT_GE(progress.tokens_before(steps), full * 600);
       EXPECT_LT(progress.tokens_before(steps - 1), full * 600);
@@ -93,7 +93,7 @@ TEST(StepShapes, CountsWhatStepsTakeForEveryWayToShortenThem) {
     }
 }
 
-// 9e15 steps of a million tokens are more than 63 bits count; a run never gets there.
+// 9e15 steps of a million tokens exceed 63 bits. No run gets that far.
 TEST(StepShapes, APacingMayGoOverMoreThanCanBeCounted) {
   for (Counted unit : {Counted::steps, Counted::tokens}) {
     PacingSettings slow = formula(8, 16, 1, 9'000'000'000'000'000, 2);

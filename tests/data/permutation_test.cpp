@@ -50,7 +50,7 @@ TEST(Permutation, HugeSizesAreInvertedAtAnyIndex) {
   }
 }
 
-// Over many keys, each index must go everywhere equally often.
+// Over many keys, each index must move to every position equally often.
 TEST(Permutation, ImagesAreUniformOverKeys) {
   for (uint64_t n : {2ull, 3ull, 5ull, 10ull, 17ull}) {
     const int keys = 20'000;
@@ -60,7 +60,7 @@ TEST(Permutation, ImagesAreUniformOverKeys) {
       double chi = 0;
       const double expected = keys / static_cast<double>(n);
       for (int count : counts) chi += (count - expected) * (count - expected) / expected;
-      // Wilson and Hilferty's bound of the chi-square distribution at p = 1e-4.
+      // The Wilson-Hilferty bound of the chi-square distribution at p = 1e-4.
       const double f = static_cast<double>(n - 1);
       EXPECT_LT(chi, f * std::pow(1 - 2 / (9 * f) + 3.719 * std::sqrt(2 / (9 * f)), 3)) << "n " << n;
     }
@@ -80,8 +80,7 @@ TEST(Permutation, AllOrdersOfThreeAreEquallyLikely) {
   EXPECT_LT(chi, 25.7);  // 5 degrees of freedom, p = 1e-4
 }
 
-// Neighbours must not stay neighbours: the correlation of index and image, and of images of consecutive
-// indices.
+// Neighbours must not stay neighbours: checks the correlation of index and image, and of images of consecutive indices.
 TEST(Permutation, ImagesDoNotFollowTheirIndex) {
   const uint64_t n = 100'000;
   Permutation shuffle(n, 5);

@@ -1,4 +1,4 @@
-// How samples are gone through, and what names them. Values are held against Python's in tests/cli/efficiency.py.
+// Tests how samples are processed, and what identifies them. tests/cli/efficiency.py compares the values with Python's.
 #include "data/sample_metrics.h"
 
 #include <gtest/gtest.h>

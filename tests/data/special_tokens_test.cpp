@@ -1,4 +1,4 @@
-// token_dropping.keep_special: which tokens of a batch are marked to be kept.
+// token_dropping.keep_special: tests which tokens of a batch are marked to be kept.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ VocabularyFacts vocabulary_with_special() {
   return facts;
 }
 
-// Sentences of eight words between a begin and an end.
+// Sentences of eight words between a begin and an end token.
 std::vector<int64_t> sentences(size_t tokens) {
   std::vector<int64_t> ids(tokens);
   for (size_t i = 0; i < tokens; i++)
@@ -45,7 +45,7 @@ StepShapes keeping(int64_t from, int64_t to) {
   return StepShapes(config, /*layers=*/4);
 }
 
-// A masked word is no special token, whatever masking put in its place: the mask, or a random id that may be special.
+// A masked word is not a special token, whatever replaces it: the mask, or a random id that may be special.
 TEST(SpecialTokens, AreThoseOfTheTextUnderEveryObjective) {
   for (Objective objective : {Objective::causal, Objective::masked, Objective::prefix}) {
     auto data = data_of(vocabulary_with_special(), objective);
@@ -62,7 +62,7 @@ TEST(SpecialTokens, AreThoseOfTheTextUnderEveryObjective) {
       }
     }
     EXPECT_EQ(masks > 0, objective == Objective::masked);
-    EXPECT_TRUE(data->train_batch(20, 10).dropping.always.empty());  // nothing is dropped any more
+    EXPECT_TRUE(data->train_batch(20, 10).dropping.always.empty());  // no tokens are dropped any more
   }
 }
 
@@ -81,7 +81,7 @@ TEST(SpecialTokens, ThatNobodyKnowsAreRefusedByName) {
   EXPECT_EQ(said(vocabulary),
             "token_dropping.keep_special: expected a tokenizer with special tokens, got one without any; give "
             "data.tokenizer, or leave keep_special out");
-  vocabulary.is_special = nullptr;  // token shards and no tokenizer
+  vocabulary.is_special = nullptr;  // token shards without a tokenizer
   EXPECT_EQ(said(vocabulary),
             "token_dropping.keep_special: expected a tokenizer with special tokens, got none: token shards alone do not say "
             "which tokens are special; give data.tokenizer, or leave keep_special out");

@@ -1,5 +1,6 @@
 // For comparisons with DeepSpeed.
-//   pacing_main pacing RUN.yaml STEPS       the limits of every curriculum entry and of token dropping, a JSON list a step
+//   pacing_main pacing RUN.yaml STEPS       prints the limits of all curriculum entries and of token dropping, one JSON
+// list per step
 //   pacing_main values FILE SAMPLES         the numbers of a metric file, as JSON
 //   pacing_main index  FOLDER NAME < JSON   writes a list of numbers as DeepSpeed's index files
 #include <cstdio>
