@@ -53,7 +53,7 @@ class CheckpointWriter {
   // all functions below throw Fault (disk full, read-only, ...). The destructor removes the temporary directory.
   CheckpointWriter(std::filesystem::path final_dir, std::vector<FileSpec> files,
                    std::vector<std::pair<std::string, std::string>> small_files);
-  // Creates a writer that writes its part of a checkpoint that another process began, with the same files in the same
+  // Creates a writer for a part of a checkpoint that another process began. It has the same files and the same
   // directory. The rules for all calls below then hold for all processes together. The process that began the checkpoint
   // commits it.
   static std::unique_ptr<CheckpointWriter> join(const std::filesystem::path& aside, const std::vector<FileSpec>& files);

@@ -81,7 +81,7 @@ struct Channel::State {
   Block& mine() { return *blocks[static_cast<size_t>(place)]; }
   Turn& turn_of(int member) { return blocks[static_cast<size_t>(member)]->turns[turn % 2]; }
 
-  // A barrier of the members on this host. What each wrote before, all can read afterwards.
+  // A barrier of the members on this host. Afterwards all can read what each wrote before.
   void meet();
   // Takes one turn: tells the neighbours where the buffer is. Returns every local member's buffer by place, as an
   // address in this process. Returns an empty list unless all of them are shared.

@@ -31,7 +31,7 @@ class Blend {
   size_t sets() const { return ends_.size(); }
 
  private:
-  // Of the first `positions` positions (at most kCircle), returns how many are before `end` on the circle.
+  // Returns how many of the first `positions` positions (at most kCircle) are before `end` on the circle.
   uint64_t before(uint64_t positions, uint64_t end) const;
 
   static constexpr uint64_t kCircle = uint64_t{1} << 32;

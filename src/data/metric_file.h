@@ -1,7 +1,7 @@
 // One number per training sample on disk: difficulties that `megalith analyze` computes or a user provides.
 //
-// Our format is NAME.metric: a line of JSON that describes the values, padded with spaces, then the values as
-// little-endian float64 from a multiple of 8 bytes on. We also read text with one number per line, and DeepSpeed's index
+// Our format is NAME.metric: a line of JSON that describes the values, then the values as little-endian float64. Spaces
+// at the end of the line align the values to 8 bytes. We also read text with one number per line, and DeepSpeed's index
 // files (.bin and .idx: data/deepspeed_index.h).
 #pragma once
 #include <cstdint>
@@ -29,8 +29,9 @@ std::vector<double> read_metric(const std::filesystem::path& path, const MetricS
 // True if the file is a complete file of ours for exactly this subject.
 bool has_metric(const std::filesystem::path& path, const MetricSubject& subject);
 
-// Writes a .metric to a temporary file and renames it when it is complete. Continues the temporary file of an
-// interrupted writer of the same subject, up to the first value that a crash of the machine lost.
+// Writes a .metric to a temporary file and renames it when it is complete. Continues the temporary file that an
+// interrupted writer of the same subject left. A crash of the machine may have lost values: then it continues at the
+// first lost value.
 class MetricWriter {
  public:
   MetricWriter(std::filesystem::path path, const MetricSubject& subject);

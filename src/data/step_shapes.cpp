@@ -45,8 +45,8 @@ int64_t StepShapes::visits_of(const StepShape& shape) const {
   return shape.tokens() * layers_ - shape.sequences() * dropped * dropping_layers_;
 }
 
-// Returns a step that no run reaches (config/check.cpp ensures this), but at which tokens times layers can still be
-// counted in 64 bits.
+// Returns a step that no run reaches (config/check.cpp ensures this). Before it, tokens times layers can be counted in
+// 64 bits.
 int64_t StepShapes::unreachable_from(const ShapeInterval& now) const {
   constexpr int64_t kVisits = 8'000'000'000'000'000'000;
   return now.first_step + (kVisits / std::max<int64_t>(1, layers_) - now.tokens_before) / now.shape.tokens();

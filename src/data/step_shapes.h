@@ -46,8 +46,8 @@ class StepShapes {
   // Progress of the run before this step, in the unit of a pacing.
   int64_t before(int64_t step, Counted unit) const;
 
-  // Progress of the run before a step, in steps of full batches (train.batch whole samples through all layers), counted
-  // as steps, tokens or layer-tokens. Learning rate schedules and the length of a run use it.
+  // Progress of the run before a step, in steps of full batches: train.batch whole samples through all layers. `by` says
+  // whether to count steps, tokens or layer-tokens. Learning rate schedules and the length of a run use it.
   double full_steps_before(int64_t step, Counted by) const;
   // Returns the number of steps until `full_steps` are done.
   int64_t steps_for(int64_t full_steps, Counted by) const;

@@ -1,6 +1,6 @@
 // A process beside the ranks of one host, outside MPI. It reads their status pages, reports to the supervisor and passes
-// signals on. When the connection to the supervisor ends, for any reason, it kills what is left of the run on this host
-// and removes the run's folder. So no process survives a supervisor that was killed, or a cut connection.
+// signals on. When the connection to the supervisor ends, for any reason, it kills what is left of the run on this host.
+// It then removes the run's folder. So no process survives a supervisor that was killed, or a cut connection.
 #pragma once
 #include <sys/types.h>
 

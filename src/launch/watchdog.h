@@ -15,7 +15,7 @@ class Watchdog {
   explicit Watchdog(int64_t seconds) : seconds_(seconds) {}  // run.watchdog
 
   // Call it repeatedly; `passed_s` is the time since the call before. Returns a message about an overdue op, if there is
-  // one. A gap between calls counts as 1 s at most, so a run that was suspended as a whole has not hung.
+  // one. A gap between calls counts as 1 s at most. So a suspended run does not count as hung.
   std::optional<std::string> look(const std::vector<RankView>& ranks, double passed_s);
 
   double limit_s(const RankView& rank, const LaneView& lane) const;

@@ -1,7 +1,7 @@
 // The process's CPU allocator. Everything that ATen allocates goes through it. It counts bytes by kind, caches freed
 // memory, and refuses allocations beyond the budget. Blocks of 256 KiB and more are counted in whole pages and aligned
-// to a page, those of 8 MiB and more to a huge page. There is one for the whole process, as LibTorch has one CPU
-// allocator. Memory of a simulated device is allocated here, too, but counted separately against its own budget.
+// to a page. Blocks of 8 MiB and more are aligned to a huge page. There is one for the whole process, as LibTorch has
+// one CPU allocator. Memory of a simulated device is allocated here, too, but counted separately against its own budget.
 #pragma once
 #include <array>
 #include <cstdint>

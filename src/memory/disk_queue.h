@@ -21,8 +21,8 @@ namespace megalith {
 // flight, in the order of the calls. The next chunks start whenever the queue is called. So while a caller computes, at
 // most `depth` chunks are moved.
 //
-// Buffers belong to the queue until wait() has returned or thrown for their ticket. If two transfers use the same chunk
-// and one of them writes, they must not be in flight together, on this queue or another.
+// Buffers belong to the queue until wait() has returned or thrown for their ticket. Two transfers of the same chunk must
+// not be in flight together if one of them writes. This holds for all queues together.
 class DiskQueue {
  public:
   DiskQueue(std::unique_ptr<DiskEngine> engine, int depth);

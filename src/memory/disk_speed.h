@@ -21,8 +21,9 @@ struct DiskSpeed {
   double kernel_s = 0;  // core seconds per byte inside the kernel: requests only
 };
 
-// Writes a file of up to 2 GiB (less on a small or slow disk). Then it reads it, writes it again, and does both at the
-// same time on two queues. Each of the four takes about `seconds`. Throws UserError (memory.spill) like SpillFile.
+// Writes a file of up to 2 GiB (less on a small or slow disk) in at most twice `seconds`. Then it reads the file, writes
+// it again, and does both at the same time on two queues, for about `seconds` each. Throws UserError (memory.spill) like
+// SpillFile.
 DiskSpeed measure_disk(const std::filesystem::path& folder, const IoMethod& way, double seconds = 1);
 
 // Returns a name for the file system under a folder, the same in every run. Stored disk speeds are found by it.

@@ -15,15 +15,15 @@ inline constexpr int64_t kSpillChunk = 1 << 20;  // bytes; usual unit of one dis
 inline constexpr int64_t kSpillTile = 1 << 17;   // bytes with a checksum of their own
 
 // A temporary file: no run reads another run's file. So the file is unlinked as soon as it is open. The kernel frees the
-// space with the last descriptor, however the process ends, so nothing must be cleaned up even after kill -9. (To
+// space with the last descriptor, however the process ends. So nothing must be cleaned up, even after kill -9. (To
 // inspect the bytes from outside, use /proc/PID/fd.)
 //
 // Passive: queues (memory/disk_queue.h) do the transfers. Several threads may use disjoint chunks at the same time.
 class SpillFile {
  public:
   // Allocates the space of `bytes` now, rounded up to kDiskAlign. Throws UserError (memory.spill) if the disk has not
-  // enough space or the folder cannot be written, and Fault if the disk fails. `unit`: bytes of a chunk, a multiple of
-  // kDiskAlign.
+  // enough space or the folder cannot be written. Throws Fault if the disk fails. `unit`: bytes of a chunk, a multiple
+  // of kDiskAlign.
   SpillFile(std::filesystem::path path, int64_t bytes, const IoMethod& way, int64_t unit = kSpillChunk);
   ~SpillFile();
   SpillFile(const SpillFile&) = delete;

@@ -36,7 +36,7 @@ class OnOneCore {
   cpu_set_t before_;
 };
 
-// Of four threads that never sleep, three wait at any time. The wait that is going on now may not be counted yet.
+// Four threads never sleep, so three wait at any time. The wait that is going on now may not be counted yet.
 TEST(Machine, ThreadsThatShareACoreWaitForIt) {
   if (!std::filesystem::exists("/proc/self/schedstat")) GTEST_SKIP() << "this kernel does not tell how long threads wait";
   const OnOneCore here;

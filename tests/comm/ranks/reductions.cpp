@@ -1,5 +1,5 @@
-// Sums over ranks equal those of a plain loop in the order of the members, bit for bit, for all sizes, kinds of memory,
-// cuts and hosts.
+// Sums over ranks equal those of a plain loop in the order of the members, bit for bit. This holds for all sizes, kinds
+// of memory, cuts and hosts.
 #include "ranks/support.h"
 
 #include "layout/cuts.h"
