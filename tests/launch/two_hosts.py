@@ -27,8 +27,8 @@ def ip(*words):
     subprocess.run(["ip", *map(str, words)], check=True, capture_output=True)
 
 
-# What mpirun calls in place of ssh: hands HOST COMMAND to the test, as a process that this one starts would be the
-# supervisor's own, which nothing on another host is.
+# mpirun calls this instead of ssh. It passes HOST COMMAND to the test. If it started the process itself, the process
+# would be a child of the supervisor, as no process on another host is.
 AGENT = """#!{python}
 import socket, sys
 with socket.socket(socket.AF_UNIX) as line:
