@@ -78,7 +78,7 @@ class CheckpointWriter {
   // After it returns, the checkpoint survives a crash. Asserts that every element was written.
   void commit(const nlohmann::json& state);
 
-  int64_t bytes_written() const;  // so far, including headers; thread-safe
+  int64_t bytes_written() const;  // so far, including headers; ranges below 4 KiB only after commit; thread-safe
 
  private:
   struct OpenFile {
