@@ -1,4 +1,5 @@
-// A file that is written aside, as NAME.RANDOM.tmp, from its beginning to its end, and goes unless it is given its name.
+// A file that is written from its beginning to its end under a temporary name, NAME.RANDOM.tmp. The destructor deletes
+// the file unless it was renamed to its final name.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -7,35 +8,36 @@
 
 namespace megalith {
 
-// Writes all bytes where the descriptor of `path` stands. Throws as write_file_atomically does.
+// Writes all bytes at the current position of the descriptor. Messages name `path`. Throws as write_file_atomically does.
 void write_whole(int descriptor, std::string_view bytes, const std::filesystem::path& path);
 
 class AtomicFile {
  public:
-  // Throws as write_file_atomically does, here and below.
+  // The constructor and all members below throw as write_file_atomically does.
   explicit AtomicFile(std::filesystem::path path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
   void put(std::string_view bytes);
-  // The bytes of a number, as this machine has them.
+  // Writes the bytes of a number in the byte order of this machine.
   template <class T>
     requires std::is_arithmetic_v<T>
   void put(T value) {
     put(std::string_view(reinterpret_cast<const char*>(&value), sizeof value));
   }
-  // Makes what was put durable and gives back what the writing took.
+  // Makes the content durable, closes the file and frees the buffer.
   void end();
-  // Replaces what had the name. After end(); syncing the folder is the caller's, who may name several.
+  // Renames the file to its final name and replaces a file of that name. Call end() first. The caller syncs the folder:
+  // it may rename several files first.
   void give_name();
-  // The same, but returns false if a file has the name already. That file stays.
+  // The same, but if a file with the name exists, it stays and the result is false.
   bool give_name_if_free();
   const std::filesystem::path& path() const { return path_; }
 
  private:
   std::filesystem::path path_, aside_;
-  std::string buffer_;  // what is not written yet
+  std::string buffer_;  // bytes that are not written yet
   int fd_ = -1;
   bool named_ = false;
 };

@@ -2,7 +2,7 @@
 
 #include <xxhash.h>
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
-#include <xxh_x86dispatch.h>  // from here on XXH3_64bits is the version for the machine at hand
+#include <xxh_x86dispatch.h>  // redefines XXH3_64bits as the version for this processor
 #endif
 
 #include "base/error.h"

@@ -9,15 +9,15 @@ struct XXH3_state_s;
 
 namespace megalith {
 
-// XXH3, 64 bits, seed 0, in the widest registers there are.
+// XXH3, 64 bits, seed 0, computed in the widest vector registers of this processor.
 uint64_t xxh3(std::span<const std::byte> bytes);
 
-// The same of bytes that come in parts.
+// The same checksum for bytes that arrive in parts.
 class Xxh3 {
  public:
   Xxh3();
   void add(std::span<const std::byte> bytes);
-  uint64_t value() const;  // of all bytes since the beginning or clear()
+  uint64_t value() const;  // of all bytes added since construction or clear()
   void clear();
 
  private:

@@ -5,7 +5,8 @@
 namespace megalith {
 namespace {
 
-// Who computes but has not come by for so long is in a long product, or waits for another rank: one does not wait for it.
+// If no computing thread has called help() for this time, they are in a long product or wait for another rank. Then the
+// lane's thread does its chores itself.
 constexpr std::chrono::milliseconds kPatience{15};
 
 thread_local int computes_here = 0;
@@ -50,7 +51,7 @@ std::shared_ptr<Chores::Chore> Chores::post(std::function<void()> work) {
   return chore;
 }
 
-// Does it without the lock.
+// Does the chore without holding the lock.
 void Chores::take(std::unique_lock<std::mutex>& lock, Chore& chore) {
   chore.state = State::begun;
   lock.unlock();
@@ -100,7 +101,7 @@ bool Chores::done(const Chore& chore) {
 HandedOver::~HandedOver() {
   try {
     wait_all();
-  } catch (...) {  // who wants to know asks before
+  } catch (...) {  // callers that want the exception call wait_all() before
   }
 }
 

@@ -1,8 +1,8 @@
-// Work of the lanes' threads that those who compute take over between two products.
+// Work of the lanes' threads that the computing threads take over between two products.
 //
-// All cores compute in step. A thread that works beside them takes a core from one of them, and the others wait for
-// that one: what it takes, all lose. The same work in small pieces, done by all of them between two products, costs
-// its own time only.
+// The computing threads run in step, one per core. Another thread that works at the same time takes a core from one of
+// them. The others wait for that one, so all cores lose the time that the work takes. Instead, all computing threads do
+// the work in small pieces between two products. Then only the time of the work itself is lost.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -17,18 +17,18 @@
 
 namespace megalith {
 
-// One for the process: the cores are shared, too.
+// One object for the process, because the cores are shared, too.
 class Chores {
  public:
   static Chores& of_process();
 
-  // Called by each thread that computes, every few milliseconds: does what waits.
+  // Does the chores that wait. Each computing thread calls it every few milliseconds.
   void help() {
     last_visit_.store(now(), std::memory_order_relaxed);
     if (waiting_.load(std::memory_order_relaxed) > 0) do_all();
   }
 
-  // While one lives its thread, and those that compute with it, come by.
+  // While an object lives, its thread and the threads that compute with it promise to call help().
   class Computing {
    public:
     Computing();
@@ -65,22 +65,23 @@ class Chores {
   int sleepers_ = 0;
 };
 
-// Chores of one thread, numbered from 0. Where nobody computes, or the caller does, they are done as they are added.
+// Chores of one thread, numbered from 0. If no thread computes, or if the caller computes, add() does a chore at once.
 class HandedOver {
  public:
   HandedOver() = default;
-  ~HandedOver();  // waits for all, whatever they throw
+  ~HandedOver();  // waits for all chores and ignores what they throw
   HandedOver(const HandedOver&) = delete;
   HandedOver& operator=(const HandedOver&) = delete;
 
   void add(std::function<void()> work);
   int64_t size() const { return static_cast<int64_t>(chores_.size()); }
   bool done(int64_t number) const;
-  // Returns when it is done, throws what it threw. Does it here when nobody comes by.
+  // Returns when the chore is done, and throws what the chore threw. Does the chore here if no computing thread calls
+  // help() in time.
   void wait(int64_t number);
-  // The same, but does it here unless somebody has begun.
+  // The same, but does the chore here at once unless another thread has begun it.
   void finish(int64_t number);
-  void wait_all();  // throws the first one's after all have ended
+  void wait_all();  // waits for all chores, then throws the first exception that one of them threw
 
  private:
   std::vector<std::shared_ptr<Chores::Chore>> chores_;

@@ -98,7 +98,7 @@ float f32_from_f16(uint16_t bits) {
 
 uint16_t bf16_from_f32(float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value);
-  if ((bits & 0x7FFFFFFF) > 0x7F800000) return static_cast<uint16_t>(bits >> 16 | 0x40);  // NaN: stay one
+  if ((bits & 0x7FFFFFFF) > 0x7F800000) return static_cast<uint16_t>(bits >> 16 | 0x40);  // a NaN stays a NaN
   return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
@@ -107,11 +107,10 @@ uint16_t f16_from_f32(float value) {
   uint32_t result;
   if (magnitude > 0x7F800000) {
     result = 0x7E00;
-  } else if (magnitude >= 0x477FF000) {  // 65520: halfway between the largest float16 and what would follow
+  } else if (magnitude >= 0x477FF000) {  // 65520: halfway between the largest float16 (65504) and 65536
     result = 0x7C00;
   } else if (magnitude < 0x38800000) {
-    // Below 2^-14 float16 counts in 2^-24, which is the spacing of float32 at 0.5: the addition rounds for
-    // us.
+    // Below 2^-14, the spacing of float16 is 2^-24. The spacing of float32 at 0.5 is the same: the addition rounds for us.
     result = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - std::bit_cast<uint32_t>(0.5f);
   } else {
     result = (magnitude - (112u << 23) + 0xFFF + (magnitude >> 13 & 1)) >> 13;

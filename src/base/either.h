@@ -1,4 +1,4 @@
-// Words as a choice in a message.
+// Formats words as a choice for a message.
 #pragma once
 #include <span>
 #include <string>

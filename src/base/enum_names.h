@@ -1,5 +1,5 @@
-// The word that stands for an enumerated value, in YAML, in files and in messages. Beside each enumeration,
-// names_of(Enum) lists its words; index = value.
+// The name of an enumerated value in YAML, in files and in messages. Each enumeration has a function names_of(Enum) next
+// to it, which returns the names, indexed by value.
 #pragma once
 #include <cstddef>
 #include <string_view>

@@ -22,7 +22,7 @@ std::string message(const UserError::Parts& p) {
   return with_short_words(text);
 }
 
-constexpr size_t kLongest = 300, kHead = 160, kTail = 80;  // bytes: what is shown whole, else its begin and its end
+constexpr size_t kLongest = 300, kHead = 160, kTail = 80;  // bytes: longer texts show only their begin and end
 
 bool inside_character(char c) { return (static_cast<uint8_t>(c) & 0xC0) == 0x80; }
 

@@ -1,4 +1,5 @@
-// Errors by who must act. Asserts are for our own bugs; everything a user can cause is one of these.
+// Errors, one type per person who must act. Asserts are for our own bugs. Everything that a user can cause throws one of
+// the other types.
 #pragma once
 #include <fmt/format.h>
 
@@ -7,30 +8,30 @@
 
 namespace megalith {
 
-// Process exit codes, part of the outside interface.
+// Process exit codes. They are part of the public interface: scripts depend on them.
 enum class ExitCode : int {
   done = 0,
-  bug = 1,                 // ours
+  bug = 1,                 // a bug in this program
   user = 2,                // the user's mistake
   fault_resumable = 3,     // a fault with a valid checkpoint to resume from
-  fault = 4,               // a fault without one
+  fault = 4,               // a fault without a valid checkpoint
   interrupted = 130,       // stopped by a signal, after saving
 };
 
 // Cuts the middle out of a text that is too long for a message, and says how long it was. Cuts no UTF-8 character.
 std::string shortened(const std::string& text);
-// The same for each word of a text, as words are paths and values.
+// Shortens each word of a text that is too long. Paths and values are words.
 std::string with_short_words(const std::string& text);
 
 // True if errno means a fault of the machine: the disk is full or fails, or there is no memory or no descriptor left.
 bool is_machine_fault(int error);
 
-// The user's mistake, in five parts. A part that is too long is shortened in the message. Empty parts are left out of the message:
+// The user's mistake, in five parts. The message shortens a part that is too long and leaves out an empty part:
 //   run.yaml:14: parallel.tensor: expected a divisor of model.heads (16), got 3; use 1, 2, 4, 8 or 16
 struct UserError : std::runtime_error {
   struct Parts {
     std::string where;     // file, file:line, or "command line"
-    std::string key;       // the setting or thing that is wrong
+    std::string key;       // the setting or other thing that is wrong
     std::string expected;  // without the word "expected"
     std::string got;       // without the word "got"
     std::string hint;      // what to do instead
@@ -39,17 +40,17 @@ struct UserError : std::runtime_error {
   Parts parts;
 };
 
-// The machine's fault (disk, memory, numbers that stopped being finite): neither a bug nor a wrong setting.
+// A fault of the machine: disk, memory, or numbers that are no longer finite. Neither a bug nor a wrong setting.
 struct Fault : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Stopped by a signal; the message says how to go on.
+// Stopped by a signal. The message says how to continue.
 struct Interrupted : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Thrown by MEGALITH_ASSERT: a bug of ours, with its place.
+// Thrown by MEGALITH_ASSERT: a bug in this program. The message contains the file and line.
 struct Bug : std::logic_error {
   using std::logic_error::logic_error;
 };
@@ -58,7 +59,7 @@ struct Bug : std::logic_error {
 
 }  // namespace megalith
 
-// States what must hold if our own code is right; on in every build, so keep it out of inner loops.
+// Checks a condition that holds unless our own code has a bug. Every build checks it, so keep it out of inner loops.
 #define MEGALITH_ASSERT(condition, ...)                                                      \
   do {                                                                                       \
     if (!(condition)) [[unlikely]]                                                           \

@@ -29,7 +29,7 @@ Failure failure_with_whole_words(const std::exception_ptr& thrown) {
     return {ExitCode::fault, error.what()};
   } catch (const std::filesystem::filesystem_error& error) {
     return failure_of_path(error);
-  } catch (const std::system_error& error) {  // a thread that could not be started, mostly
+  } catch (const std::system_error& error) {  // usually a thread that could not be started
     return {ExitCode::fault, error.what()};
   } catch (const std::bad_alloc&) {
     return {ExitCode::fault, "out of memory"};

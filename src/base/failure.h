@@ -1,4 +1,4 @@
-// What an exception means to the person who started the program: an exit code and a text.
+// Translates an exception for the person who started the program, into an exit code and a text.
 #pragma once
 #include <exception>
 #include <string>
@@ -12,8 +12,8 @@ struct Failure {
   std::string text;
 };
 
-// Takes any exception, also of a library. Exceptions of libraries give their first line: a stack trace follows it.
-// A Fault has the code of a fault without a checkpoint, because only the run knows its checkpoints.
+// Takes any exception, also one of a library. The text of a library's exception is its first line, because a stack trace
+// may follow. The code of a Fault is that of a fault without a checkpoint, because only the run knows its checkpoints.
 Failure failure_of(const std::exception_ptr& thrown);
 
 }  // namespace megalith

@@ -15,7 +15,7 @@
 namespace megalith {
 namespace {
 
-struct Descriptor {  // closes on every way out
+struct Descriptor {  // closes its file on destruction
   explicit Descriptor(int descriptor) : fd(descriptor) {}
   ~Descriptor() {
     if (fd >= 0) ::close(fd);
@@ -25,10 +25,10 @@ struct Descriptor {  // closes on every way out
   int fd;
 };
 
-// What a pipe may give: more than any file of settings, prompts or vocabulary has.
+// Most bytes that are read from a pipe: more than any file of settings, prompts or vocabulary has.
 constexpr size_t kMostFromPipe = size_t{1} << 28;
 
-// Whether the path names a descriptor that this process was started with, not a pipe in a folder.
+// True if the path names a descriptor that this process was started with, rather than a pipe in a folder.
 bool names_descriptor(const std::filesystem::path& path) {
   const std::string name = path.string();
   return name == "/dev/stdin" || name.starts_with("/dev/fd/") || name.starts_with("/proc/self/fd/");
@@ -46,7 +46,7 @@ struct stat status_of(const Descriptor& file, const std::filesystem::path& path)
   return status;
 }
 
-// Without waiting for a process that writes to a pipe of this name.
+// Opens the file. If the path is a pipe, does not wait for a process that writes to it.
 Descriptor open_at_once(const std::filesystem::path& path) {
   return Descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
 }
@@ -70,7 +70,7 @@ std::string read_file(const std::filesystem::path& path) {
   const mode_t mode = status_of(file, path).st_mode;
   const bool pipe = names_descriptor(path) && (S_ISFIFO(mode) || ::isatty(file.fd));
   if (!pipe) expect_regular(path, mode);
-  else if (::fcntl(file.fd, F_SETFL, 0) != 0) throw_cannot("read", path, errno);  // waits for what comes
+  else if (::fcntl(file.fd, F_SETFL, 0) != 0) throw_cannot("read", path, errno);  // reads now wait for data
   std::string content;
   char buffer[1 << 16];
   for (;;) {

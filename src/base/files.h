@@ -1,4 +1,5 @@
-// Files that are never half there: written aside, synced, renamed.
+// Reading and writing whole files. A file is never visible half written: it is written under a temporary name, synced and
+// renamed.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,20 +14,22 @@ namespace megalith {
 // a pipe or a device could keep the reader waiting forever.
 int open_regular_file(const std::filesystem::path& path);
 
-// Reads a whole file. Throws UserError naming the path and the system's reason. Besides regular files it takes a pipe or
-// terminal that this process was started with (/dev/stdin, or <(command) of a shell).
+// Reads a whole file. Throws UserError with the path and the system's reason. Accepts regular files, and a pipe or terminal
+// that this process was started with (/dev/stdin, or <(command) of a shell).
 std::string read_file(const std::filesystem::path& path);
 
-// Writes beside the target, syncs, renames over it. Throws Fault (disk full, I/O error) or UserError (no permission).
+// Writes a temporary file next to the target, syncs it and renames it over the target. Throws Fault (disk full, I/O error)
+// or UserError (no permission).
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
-// The same, but a file that exists stays and the result is false. If several processes write, one of them succeeds.
+// The same, but if the file exists, it stays and the result is false. If several processes write, one of them succeeds.
 bool write_file_if_absent(const std::filesystem::path& path, std::string_view content);
 
-// What the system said to an attempt ("read", "write") on a file: a Fault where the disk is full or failing, else a UserError.
+// Throws for a failed attempt to `verb` ("read", "write") a file; `error` is errno. Throws Fault if errno means a fault of
+// the machine (is_machine_fault), else UserError.
 [[noreturn]] void throw_cannot(const char* verb, const std::filesystem::path& path, int error);
 
-// Makes renames and new entries in a directory durable; the parent of a bare name, "", is the current one.
+// Makes renames and new entries in a directory durable. An empty path, the parent of a bare name, is the current directory.
 void sync_directory(const std::filesystem::path& directory);
 
 // A read-only memory map of a whole file; empty files map to an empty span.

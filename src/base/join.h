@@ -1,4 +1,4 @@
-// Lists in messages: "a, b, c". fmt::join would compile the formatting of its elements in every file that uses it.
+// Formats lists for messages: "a, b, c". With fmt::join, every file that uses it would compile the formatting again.
 #pragma once
 #include <cstdint>
 #include <span>

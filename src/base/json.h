@@ -1,5 +1,5 @@
-// JSON text in and out. nlohmann's parser and printer are compiled once, in json.cpp. A header includes this or
-// json_fwd.hpp; a .cpp that builds or reads values includes nlohmann/json.hpp.
+// Parses and prints JSON. nlohmann's parser and printer are compiled once, in json.cpp. A header includes this file or
+// json_fwd.hpp. A .cpp file that builds or reads values includes nlohmann/json.hpp.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -7,21 +7,21 @@
 
 namespace megalith {
 
-// Levels of lists and objects inside each other. Code that walks a value may recurse once per level.
+// Most levels of nested lists and objects. Code that walks a value may recurse once per level.
 inline constexpr int kDeepestJson = 256;
 
 // Throw nlohmann::json::parse_error, and UserError if the text is nested too deeply.
 nlohmann::json parse_json(std::string_view text);
 nlohmann::ordered_json parse_ordered_json(std::string_view text);
 
-// For files. Throws UserError with the file, line and column (bytes, from 1) of the first thing that is not JSON.
+// For files. Throws UserError with the file, line and column (in bytes, from 1) of the first byte that is not valid JSON.
 nlohmann::json parse_json(std::string_view text, const std::string& where);
 
 // Return a value with is_discarded() if `text` is not JSON. Throw UserError with the file if it is nested too deeply.
 nlohmann::json try_parse_json(std::string_view text, const std::string& where);
 nlohmann::ordered_json try_parse_ordered_json(std::string_view text, const std::string& where);
 
-// For messages, and for files that can be made again: also discard what is nested too deeply.
+// For messages, and for files that can be made again. A text that is nested too deeply also gives is_discarded().
 nlohmann::json try_parse_json(std::string_view text);
 nlohmann::ordered_json try_parse_ordered_json(std::string_view text);
 

@@ -26,9 +26,9 @@ spdlog::level::level_enum spdlog_level(Level level) {
   return spdlog::level::err;
 }
 
-std::shared_ptr<spdlog::logger> recorder;  // writes to the file only; null: there is no file yet
+std::shared_ptr<spdlog::logger> recorder;  // writes to the file only; null if no file is open
 
-// Stands before the terminal's sink.
+// Calls a function for each message. It is placed before the terminal's sink.
 class CallsBefore : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit CallsBefore(std::function<void()> call) : call_(std::move(call)) {}
@@ -55,7 +55,7 @@ void start(bool quiet) {
 }
 
 void to_file(const std::string& path) {
-  // spdlog's exception is a text without a number.
+  // Tries to open the file first, because spdlog's exception does not contain errno.
   const int tried = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (tried < 0) throw_cannot("write", path, errno);
   ::close(tried);
@@ -73,7 +73,7 @@ void record(std::string_view line) {
 void before_terminal_lines(std::function<void()> call) {
   auto& sinks = spdlog::default_logger()->sinks();
   auto calls = std::make_shared<CallsBefore>(std::move(call));
-  // Messages for the file only do not reach the terminal.
+  // Same level as the terminal: no call for messages that go to the file only.
   if (!sinks.empty()) calls->set_level(sinks.front()->level());
   sinks.insert(sinks.begin(), calls);
 }

@@ -1,4 +1,4 @@
-// The process-wide log: warnings and errors to stderr, everything to the run's log.txt once there is one.
+// The log of the process. Messages go to stderr and, after to_file(), to the run's log.txt.
 #pragma once
 #include <fmt/core.h>
 
@@ -8,16 +8,16 @@
 
 namespace megalith::log {
 
-// Call first in main. `quiet` keeps informational lines off the terminal (they still reach the file).
+// Call this first in main. With `quiet`, informational lines go to the file only, not to the terminal.
 void start(bool quiet);
-// From now on also append to this file. Throws UserError or Fault if it cannot be written.
+// From now on, also appends all messages to this file. Throws UserError or Fault if the file cannot be written.
 void to_file(const std::string& path);
-// From now on calls this before a line goes to the terminal, from any thread that logs.
+// From now on, calls `call` before each line that goes to the terminal. Any thread that logs may make the call.
 void before_terminal_lines(std::function<void()> call);
-// Adds a line to the file only, for what the terminal shows in another form. Nothing happens if there is no file.
+// Adds a line to the file only. Use it for facts that the terminal shows in another form. Does nothing without a file.
 void record(std::string_view line);
 
-// This header does without spdlog, which compiles the formatting again in every file that logs.
+// This header does not include spdlog, because then every file that logs would compile the formatting again.
 enum class Level { info, warn, error };
 void write(Level level, fmt::string_view format, fmt::format_args values);
 

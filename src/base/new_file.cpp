@@ -40,7 +40,7 @@ int open_or_create_file(const std::filesystem::path& path, mode_t mode) {
 
 namespace {
 
-// Empty if only this user can enter the folder.
+// Says why the folder is not private. Empty if only this user can enter it.
 std::string why_not_private(const std::filesystem::path& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) return std::strerror(errno);

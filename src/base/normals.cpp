@@ -1,6 +1,6 @@
-// Compiled without fused multiply-adds (CMakeLists.txt): additions, products, quotients and square roots are rounded
-// alike everywhere, so that every level gives the same bits. Logarithm and sine are Taylor polynomials, long enough that
-// their rest is below float32's rounding.
+// This file is compiled without fused multiply-adds (CMakeLists.txt). Every level then rounds additions, products,
+// quotients and square roots in the same way, so all levels give the same bits. Logarithm, sine and cosine are Taylor
+// polynomials. They have enough terms that the truncation error is below the rounding of float32.
 #include "base/normals.h"
 
 #include <bit>
@@ -10,12 +10,12 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kBlocks = 64;          // of Philox, at once
-constexpr int64_t kGroup = 4 * kBlocks;  // elements
+constexpr int64_t kBlocks = 64;          // Philox blocks computed at once
+constexpr int64_t kGroup = 4 * kBlocks;  // elements made at once
 
 #define MEGALITH_INLINE inline __attribute__((always_inline))
 
-// ln u for u in (0, 1]: of the exponent, and of a mantissa in [sqrt(1/2), sqrt(2)) by 2 artanh((m - 1) / (m + 1)).
+// ln u for u in (0, 1]. u = m * 2^exponent with m in [sqrt(1/2), sqrt(2)), and ln m = 2 artanh((m - 1) / (m + 1)).
 MEGALITH_INLINE float natural_logarithm(float u) {
   constexpr uint32_t kRootOfHalf = 0x3F3504F3u;
   const uint32_t shifted = std::bit_cast<uint32_t>(u) - kRootOfHalf;
@@ -26,7 +26,8 @@ MEGALITH_INLINE float natural_logarithm(float u) {
   return exponent * 0.69314718f + (2.0f * s + 2.0f * s * series);
 }
 
-// Cosine and sine of t turns, t in [0, 1): of the distance to the nearest quarter, which is exact.
+// Cosine and sine of t turns, t in [0, 1). The polynomials take the distance to the nearest quarter turn, which float32
+// represents exactly.
 MEGALITH_INLINE void cosine_and_sine(float t, float& cosine, float& sine) {
   const auto quarter = static_cast<int32_t>(4.0f * t + 0.5f);
   const float x = (4.0f * t - static_cast<float>(quarter)) * 1.5707963f, q = x * x;

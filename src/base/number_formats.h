@@ -1,4 +1,4 @@
-// The formats of numbers: those that a model computes with, and those that numbers are kept in between their uses.
+// The formats of numbers: Precision for computing, Packing for storing them between uses.
 #pragma once
 #include <array>
 #include <string_view>
@@ -12,7 +12,7 @@ constexpr std::array<std::string_view, 3> names_of(Precision) {
   return {"fp32", "bf16", "fp16"};
 }
 
-// The form in which numbers are kept between their uses.
+// The format in which numbers are stored between uses.
 enum class Packing { fp32, bf16, int8 };
 constexpr std::array<std::string_view, 3> names_of(Packing) {
   return {"fp32", "bf16", "int8"};

@@ -1,13 +1,13 @@
-// Counter-based random numbers: a value is a function of (seed, what, step, index), never of order, thread or
-// layout. Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+// Counter-based random numbers. A number depends only on (seed, use, item, step, index), never on order, thread or layout.
+// The generator is Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 #pragma once
 #include <array>
 #include <cstdint>
 
 namespace megalith {
 
-// What a stream of numbers is for; part of the key, so that no two uses share numbers. Values are part of the
-// checkpoint contract: append, never renumber.
+// The purpose of a stream of numbers. It is part of the key, so two uses never share numbers. Runs resumed from a
+// checkpoint rely on these values: append new ones, never renumber.
 enum class RandomUse : uint32_t {
   initial_weights = 1,
   sample_order = 2,
@@ -20,7 +20,7 @@ enum class RandomUse : uint32_t {
   stochastic_rounding = 9,
   blend = 10,
   curriculum = 11,
-  curriculum_order = 12,  // of earlier versions
+  curriculum_order = 12,  // used by earlier versions only
   token_dropping = 13,
   reshape_offset = 14,
   router_noise = 15,
@@ -36,10 +36,10 @@ class Philox {
       : key_{mix(seed ^ mix(static_cast<uint64_t>(use) << 32 | 0x9E37u))},
         stream_(mix(item * 0x9E3779B97F4A7C15ull + step)) {}
 
-  // Four independent 32-bit numbers; any order, any thread.
+  // Four independent 32-bit numbers. Blocks may be computed in any order and on any thread.
   std::array<uint32_t, 4> block(uint64_t index) const { return philox4x32(index, stream_, key_); }
 
-  // The function itself: counter (low, high) and key to four numbers.
+  // The Philox function: from counter (low, high) and key to four numbers.
   static std::array<uint32_t, 4> philox4x32(uint64_t low, uint64_t high, uint64_t key) {
     uint32_t c0 = static_cast<uint32_t>(low), c1 = static_cast<uint32_t>(low >> 32);
     uint32_t c2 = static_cast<uint32_t>(high), c3 = static_cast<uint32_t>(high >> 32);
@@ -57,7 +57,7 @@ class Philox {
     return {c0, c1, c2, c3};
   }
 
-  // What block(index) is computed from, for loops that make many at once.
+  // The inputs of block(index) besides the index, for loops that compute many blocks at once.
   uint64_t key() const { return key_; }
   uint64_t stream() const { return stream_; }
 
@@ -68,7 +68,7 @@ class Philox {
   float uniform(uint64_t index) const { return to_uniform(bits(index)); }
   static float to_uniform(uint32_t bits) { return static_cast<float>(bits >> 8) * (1.0f / 16777216.0f); }
 
-  // Uniform in [0, n), n > 0, without modulo bias worth speaking of (64-bit multiply).
+  // Uniform in [0, n), n > 0. The bias is negligible (64-bit multiply).
   uint64_t below(uint64_t index, uint64_t n) const {
     auto b = block(index);
     uint64_t wide = static_cast<uint64_t>(b[0]) << 32 | b[1];

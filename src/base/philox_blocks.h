@@ -1,4 +1,4 @@
-// Philox (base/philox.h) of many counters in step, for loops that the compiler vectorises.
+// Computes Philox (base/philox.h) for many counters at once, in loops that the compiler vectorises.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace megalith {
 
-// Word w of the block `counter + b` goes to words[w][b], b < kBlocks; `counter` is a multiple of kBlocks, a power of two.
-// Inlined, so that it is compiled for the instruction set of its caller.
+// Writes word w of block `counter + b` to words[w][b], for b < kBlocks. `counter` is a multiple of kBlocks, and kBlocks is a
+// power of two. The function is inlined, so it is compiled for the instruction set of its caller.
 template <int64_t kBlocks>
 inline __attribute__((always_inline)) void philox_blocks(uint64_t counter, uint64_t stream, uint64_t key,
                                                          uint32_t (&words)[4][kBlocks]) {
@@ -33,8 +33,8 @@ inline __attribute__((always_inline)) void philox_blocks(uint64_t counter, uint6
   }
 }
 
-// Elements [begin, begin + out.size()) of a stream that is made kGroup elements at a time: make(first, into) makes the group
-// that begins with element `first`, a multiple of kGroup.
+// Fills `out` with elements [begin, begin + out.size()) of a stream that is made in groups of kGroup elements. make(first,
+// into) makes the group that begins with element `first`, a multiple of kGroup.
 template <int64_t kGroup, class Number, class Make>
 void fill_by_groups(int64_t begin, std::span<Number> out, const Make& make) {
   const int64_t end = begin + std::ssize(out);

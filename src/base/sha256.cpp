@@ -53,7 +53,7 @@ Sha256 sha256(std::string_view bytes) {
   Words state{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   const size_t whole = bytes.size() / kBlock * kBlock;
   for (size_t at = 0; at < whole; at += kBlock) add_block(state, bytes.data() + at);
-  // The rest, a bit that is 1, zeroes, and the length in bits.
+  // The last blocks: the remaining bytes, a 1 bit, zeroes, and the length in bits.
   std::string tail(bytes.substr(whole));
   tail += '\x80';
   while (tail.size() % kBlock != kBlock - 8) tail += '\0';

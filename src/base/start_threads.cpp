@@ -17,7 +17,7 @@ std::thread start_thread(std::function<void()> work) {
 
 std::vector<std::thread> start_threads(size_t count, const std::function<void(size_t)>& work) {
   std::vector<std::thread> threads;
-  threads.reserve(count);  // nothing may throw between two starts: a running thread must be joined
+  threads.reserve(count);  // no allocation may throw between two starts: a running thread must be joined
   for (size_t i = 0; i < count; i++) {
     try {
       threads.push_back(start_thread([work, i] { work(i); }));

@@ -1,4 +1,4 @@
-// Starting threads on a system that may have none left (`ulimit -u`, `ulimit -v`).
+// Starts threads on a system that may refuse to start more (`ulimit -u`, `ulimit -v`).
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -7,10 +7,11 @@
 
 namespace megalith {
 
-// Throws Fault if the system has no thread left.
+// Throws Fault if the system cannot start another thread.
 std::thread start_thread(std::function<void()> work);
 
-// Starts up to `count` threads, each with its number: fewer if the system has no more. Fault if it has none at all.
+// Starts `count` threads; each calls `work` with its number. Starts fewer if the system allows no more. Throws Fault if it
+// cannot start a single one.
 std::vector<std::thread> start_threads(size_t count, const std::function<void(size_t)>& work);
 
 }  // namespace megalith

@@ -12,14 +12,15 @@ namespace {
 constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 
 volatile std::sig_atomic_t first_signal = 0;
-volatile std::sig_atomic_t asked = 0;  // by Ctrl-C or SIGTERM
+volatile std::sig_atomic_t asked = 0;  // Ctrl-C or SIGTERM has asked to stop
 const char* first_message = "";
 std::array<struct sigaction, kSignals.size()> former;
 
-// A shell repeats SIGHUP, and each write to a broken pipe raises SIGPIPE: only the others show impatience.
+// Only a repeated Ctrl-C or SIGTERM means that the user does not want to wait. A shell repeats SIGHUP, and each write to a
+// broken pipe raises SIGPIPE.
 void on_signal(int signal) {
   const bool first = first_signal == 0, asks = signal == SIGINT || signal == SIGTERM;
-  if (asks && asked) _exit(130);  // checkpoints are renamed into place: the last one is whole
+  if (asks && asked) _exit(130);  // checkpoints are renamed into place, so the last one is complete
   if (asks) asked = 1;
   if (!first) return;
   first_signal = signal;

@@ -1,5 +1,5 @@
-// Signals that ask the work to stop at a good place: Ctrl-C, SIGTERM, a closed terminal (SIGHUP), and output that
-// has no reader any more (SIGPIPE). A second Ctrl-C or SIGTERM ends the process at once.
+// Signals that ask the program to stop at the next good place: Ctrl-C, SIGTERM, a closed terminal (SIGHUP), and output
+// without a reader (SIGPIPE). A second Ctrl-C or SIGTERM ends the process at once.
 #pragma once
 #include <string>
 
@@ -27,7 +27,7 @@ class StopSignals {
 // "SIGTERM" for SIGTERM.
 std::string signal_name(int signal);
 
-// True if this process ignores the signal: its parent set it so.
+// True if this process ignores the signal. A process inherits this from its parent.
 bool is_ignored(int signal);
 
 }  // namespace megalith

@@ -1,4 +1,4 @@
-// How long things take, and what is typical of several times.
+// Measures durations, and takes the median of several.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -9,7 +9,7 @@ namespace megalith {
 
 class Stopwatch {
  public:
-  double seconds() const {  // since it was made
+  double seconds() const {  // since construction
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   }
 
@@ -23,7 +23,7 @@ inline double seconds_of(const std::function<void()>& work) {
   return watch.seconds();
 }
 
-// Of at least one value; the upper one in the middle of an even number.
+// Needs at least one value. If their number is even, returns the upper one of the two in the middle.
 inline double median(std::vector<double> values) {
   const auto middle = values.begin() + std::ssize(values) / 2;
   std::nth_element(values.begin(), middle, values.end());

@@ -1,4 +1,4 @@
-// Whose memory bytes are in: the host's, or that of the device on which blocks are computed.
+// The memory that holds some bytes: the host's, or that of the device that computes the blocks.
 #pragma once
 #include <cstdint>
 

@@ -38,7 +38,7 @@ std::optional<int64_t> parse(std::string_view text, const std::array<Unit, N>& u
     if (c != ' ') unit += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   for (const Unit& u : units) {
     if (unit != u.name) continue;
-    if (u.factor == 1 && number.find('.') == std::string::npos) {  // exact, beyond 2^53 too
+    if (u.factor == 1 && number.find('.') == std::string::npos) {  // exact, also above 2^53
       int64_t whole = 0;
       auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), whole);
       if (error != std::errc() || end != number.data() + number.size()) return std::nullopt;

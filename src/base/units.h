@@ -1,4 +1,4 @@
-// Quantities a user writes with a unit (4GiB, 50M, 90s): parsed here, carried as types, printed back.
+// Quantities that a user writes with a unit (4GiB, 50M): parsing, types, and printing.
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -24,10 +24,10 @@ using Bytes = Quantity<struct BytesTag>;    // memory and file sizes
 using Tokens = Quantity<struct TokensTag>;  // amounts of data
 
 // "4GiB", "512MB", "1073741824", "1.5 GiB"; KB/MB/GB are powers of 1000, KiB/MiB/GiB/TiB of 1024.
-// Empty when the text is not a size or does not fit 63 bits.
+// Empty if the text is not a size or does not fit 63 bits.
 std::optional<Bytes> parse_bytes(std::string_view text);
 
-// "50M", "1.5B", "32k", "1000000": powers of 1000, both cases. Empty when it is not a whole count.
+// "50M", "1.5B", "32k", "1000000": powers of 1000, upper or lower case. Empty if the text is not a whole number.
 std::optional<int64_t> parse_count(std::string_view text);
 
 std::string show(Bytes bytes);             // "1.25 GiB"

@@ -1,5 +1,5 @@
-// How plain loops reach the machine's vector units: free functions compiled for three levels of x86-64, the best of
-// which is chosen when the program starts. Instruction sets are asked, never assumed.
+// Makes plain loops use the vector units of the machine. A marked free function is compiled for three levels of x86-64.
+// The program chooses the best supported level when it starts; it never assumes one.
 #pragma once
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)

@@ -11,7 +11,7 @@ std::vector<int64_t> cut_points(int64_t n, int64_t ranks) {
 }
 
 std::vector<int64_t> even_cuts(int64_t count, int size) {
-  constexpr int64_t kLine = 64;  // elements: whole cache lines, whatever their size
+  constexpr int64_t kLine = 64;  // elements: whole cache lines for every element size
   const int64_t lines = (count + kLine - 1) / kLine;
   std::vector<int64_t> cuts;
   for (int p = 0; p <= size; p++) cuts.push_back(std::min(count, lines * p / size * kLine));

@@ -1,4 +1,4 @@
-// How a run is divided over ranks, as numbers: ranks along each axis, and the forms that the division takes.
+// How a run is divided over ranks, as numbers: ranks along each axis, and the variants of the division.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -10,17 +10,18 @@
 
 namespace megalith {
 
-// What travels while attention runs over sequences that are cut: keys and values, round a ring; or q, k, v once and the
-// output back, so that each rank has some heads of whole sequences (Ulysses).
+// The data that ranks exchange in attention when sequences are cut over them.
+// ring: keys and values travel around a ring of ranks.
+// ulysses: q, k and v are exchanged once, so that each rank computes some heads of whole sequences. The output goes back.
 enum class ContextForm : uint8_t { ring, ulysses };
 constexpr std::array<std::string_view, 2> names_of(ContextForm) { return {"ring", "ulysses"}; }
 
 // The order of the micro-batches on the stages of a pipeline.
 enum class PipelineOrder : uint8_t {
-  gpipe,        // all micro-batches forward, then all back
-  one_f_one_b,  // as soon as a micro-batch can go back it does: a stage keeps as many as there are stages behind it
+  gpipe,        // forward of all micro-batches, then backward of all
+  one_f_one_b,  // backward of a micro-batch as soon as possible: stage s of n keeps at most n - s micro-batches
   interleaved,  // the same with several chunks of the model on each stage: less waiting at both ends, more exchange
-  zero_bubble,  // as 1F1B, with backward in two: gradients of activations at once, those of weights when a stage would wait
+  zero_bubble,  // as 1F1B, but backward has two parts: activation gradients at once, weight gradients in idle time
 };
 constexpr std::array<std::string_view, 4> names_of(PipelineOrder) { return {"gpipe", "1f1b", "interleaved", "zero_bubble"}; }
 
@@ -29,30 +30,30 @@ struct Layout {
   int32_t pipeline = 1;
   int32_t context = 1;
   int32_t tensor = 1;
-  int32_t expert = 1;  // a divisor of data: experts are spread over each run of as many neighbours on it
-  int32_t zero = 0;    // sliced over the replicas: 1 optimizer state, 2 gradients too, 3 parameters too
+  int32_t expert = 1;  // a divisor of data: experts are spread over groups of this many neighbours on the data axis
+  int32_t zero = 0;    // ZeRO stage. Sliced over the replicas: 1 optimizer state, 2 also gradients, 3 also parameters
   ContextForm context_form = ContextForm::ring;
   PipelineOrder order = PipelineOrder::one_f_one_b;
-  int32_t chunks = 1;  // of the model on each stage of the pipeline: more than one if `order` is interleaved
+  int32_t chunks = 1;  // chunks of the model on each pipeline stage: more than one only if `order` is interleaved
 
   int32_t ranks() const { return data * pipeline * context * tensor; }
   int32_t along(Axis axis) const;
-  // Ranks that hold the same parameters and work on different sequences, or on different positions of them.
+  // Number of ranks that hold the same parameters and work on different sequences or different positions of them.
   int32_t replicas() const { return data * context; }
-  int32_t expert_replicas() const { return replicas() / expert; }  // of these, the ranks that hold the same experts
-  // ZeRO: each replica updates one slice of the state of every block.
+  int32_t expert_replicas() const { return replicas() / expert; }  // number of replicas that hold the same experts
+  // True with ZeRO: each replica updates one slice of the state of every block.
   bool slices() const { return replicas() > 1 && zero > 0; }
-  // Gradients are summed over ranks.
+  // True if gradients are summed over ranks.
   bool reduces() const { return replicas() > 1 || tensor > 1; }
   // True if some rank holds only a part of a parameter.
   bool divides_parameters() const { return slices() || tensor > 1 || expert > 1; }
   bool operator==(const Layout&) const = default;
 };
 
-// "data 4 × pipeline 2, experts over 2". Axes of one rank are left out; "1 rank" if all are.
+// "data 4 × pipeline 2, experts over 2". Axes with one rank are left out. "1 rank" if all axes have one rank.
 std::string show(const Layout& layout);
 
-// Every layout of exactly `ranks` ranks (expert 1). Layouts with a longer data axis come first.
+// Returns every layout of exactly `ranks` ranks with expert = 1. Layouts with a longer data axis come first.
 std::vector<Layout> layouts_of(int32_t ranks);
 
 }  // namespace megalith
