@@ -1,4 +1,4 @@
-// What passes, checker and simulator know about a block: sizes in bytes, work in floating-point operations.
+// The facts that passes, checker and simulator know about a block: sizes in bytes, work in floating-point operations.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -11,15 +11,15 @@ namespace megalith {
 
 enum class BlockKind : uint8_t { embedding, layer, head };
 
-// What a layer keeps from forward to backward.
+// The tensors that a layer keeps from forward to backward.
 enum class Keep : uint8_t {
-  all,        // what backward needs
-  attention,  // its input and what the attention half leaves: the feed-forward half is made again before backward
-  input,      // its input: forward is made again
-  none,       // not even that: the recomputation of the block before it makes it
+  all,        // everything that backward needs
+  attention,  // its input and what the attention half saves; the feed-forward half is recomputed before backward
+  input,      // its input only; forward is recomputed
+  none,       // nothing; the recomputation of the block before makes its input again
 };
 
-// What a block exchanges with the ranks along one axis, a micro-batch.
+// The exchanges of a block with the ranks along one axis, per micro-batch.
 struct ExchangeFacts {
   int64_t calls = 0;
   int64_t bytes = 0;  // that this rank sends
@@ -33,66 +33,66 @@ struct AxisExchanges {
   const ExchangeFacts& operator[](Axis axis) const { return by_axis[static_cast<size_t>(axis)]; }
 };
 
-// The work of forward or backward of a block, or of a part of it, a micro-batch.
+// The work of a block's forward or backward, or of a part of it, per micro-batch.
 struct BlockWork {
-  double flop = 0;            // in matrix products; multiply and add count as two
-  int64_t touched_bytes = 0;  // memory traffic besides them
+  double flop = 0;            // of the matrix products; a multiply and an add count as two
+  int64_t touched_bytes = 0;  // memory traffic of everything except the matrix products
   AxisExchanges exchanges = {};
   BlockWork& operator+=(const BlockWork& other);
   BlockWork& operator-=(const BlockWork& other);
 };
 
-// What a block is, from its list of parameters. block_facts in families/facts.cpp fills it in.
+// Describes a block, from its list of parameters. block_facts in families/facts.cpp fills it in.
 struct BlockIdentity {
   std::string name;                // "embedding", "layer 3", "head"
   BlockKind kind = BlockKind::layer;
   BlockId tied_to = kNoBlock;      // head: block whose table it multiplies with and adds gradients to
-  int64_t parameters = 0;          // elements of this block that are here
-  int64_t expert_parameters = 0;   // of these, where experts are spread over ranks: the experts'
-  int64_t compute_copy_bytes = 0;  // parameters kept a second time, in the precision of the computation
+  int64_t parameters = 0;          // elements of this block on this rank
+  int64_t expert_parameters = 0;   // part of `parameters` in experts that are spread over ranks
+  int64_t compute_copy_bytes = 0;  // second copy of the parameters, in the precision of the computation
 };
 
-// What a micro-batch costs in a block. The model family fills it in (families/NAME/facts.cpp).
+// The costs of one micro-batch in a block. The model family fills it in (families/NAME/facts.cpp).
 struct BlockCosts {
   BlockWork forward, backward;
-  int64_t saved_bytes = 0;            // what backward needs of forward, its input excluded
-  int64_t attention_saved_bytes = 0;  // of these: what the attention half leaves
-  bool packs_input = false;           // a packed copy of the input is among them, and the input itself goes
-  int64_t output_bytes = 0;           // the activation handed to the next block
-  int64_t workspace_bytes = 0;        // largest temporaries while it runs
-  int64_t validation_bytes = 0;       // the same in a validation, which keeps nothing and drops no tokens
+  int64_t saved_bytes = 0;            // what forward saves for backward, without the input
+  int64_t attention_saved_bytes = 0;  // the attention half's part of saved_bytes
+  bool packs_input = false;           // saved_bytes includes a packed copy of the input; the input itself is freed
+  int64_t output_bytes = 0;           // the activation that the next block gets
+  int64_t workspace_bytes = 0;        // largest temporaries while forward or backward runs
+  int64_t validation_bytes = 0;       // the same in validation, which keeps nothing and drops no tokens
   int64_t sparse_gradient_bytes = 0;  // rows that one backward leaves for embedding_gradient
   bool backward_uses_parameters = true;
-  // Where backward defers its weight products:
-  double weight_flop = 0;            // theirs, of backward's
-  int64_t deferred_bytes = 0;        // what they wait with
-  int64_t deferring_workspace_bytes = 0;  // of that backward; below 0 where what it leaves was on the tape before
+  // If backward defers its weight products:
+  double weight_flop = 0;            // their part of backward's flop
+  int64_t deferred_bytes = 0;        // operands that are kept for them
+  int64_t deferring_workspace_bytes = 0;  // workspace of that backward; below 0 if the operands were on the tape before
   int64_t weight_gradient_workspace_bytes = 0;
-  // Parts of forward that can be left out when it is made again:
-  BlockWork attention;  // up to the heads' output
-  BlockWork output;     // what nothing but the output needs
+  // Parts of forward that a recomputation can leave out:
+  BlockWork attention;  // up to the output of the attention heads
+  BlockWork output;     // work that only the output needs
 
   bool drops_tokens() const { return validation_bytes > saved_bytes + workspace_bytes; }
-  // Of forward made again by a layer that kept so much; `with_output`: the next one's input is wanted, too.
+  // The work of recomputing forward in a layer that kept `keep`. `with_output`: also makes the next layer's input.
   BlockWork again(Keep keep, bool with_output) const;
 };
 
-// Optimizer state, and what it takes to move the state of a block. facts_for in planner/run_blocks.cpp fills it in.
+// The size of the optimizer state, and the memory that moving a block's state needs. facts_for in planner/run_blocks.cpp
+// fills it in.
 struct BlockStorage {
-  int64_t optimizer_bytes = 0;         // of this block's optimizer state
-  int64_t expert_optimizer_bytes = 0;  // of these, where experts are spread over ranks: the experts'
-  int64_t optimizer_disk_bytes = 0;    // the room it takes where it is away: whole chunks
-  int64_t values_disk_bytes = 0;       // and an array of float32 does, parameters or gradient
-  bool optimizer_streams = true;       // it has one number an element, which can be away; else it stays in memory
-  int64_t save_workspace_bytes = 0;    // staging while its parts go out to a checkpoint
+  int64_t optimizer_bytes = 0;         // size of the block's optimizer state
+  int64_t expert_optimizer_bytes = 0;  // part of optimizer_bytes of experts that are spread over ranks
+  int64_t optimizer_disk_bytes = 0;    // disk space of the optimizer state, in whole chunks
+  int64_t values_disk_bytes = 0;       // disk space of one float32 array, such as the parameters or the gradient
+  bool optimizer_streams = true;       // the state has one number per element and can be on disk; else it stays in memory
+  int64_t save_workspace_bytes = 0;    // staging while the block is written to a checkpoint
   int64_t stream_bytes = 0;            // staging while its state streams from and to the disk
-  int64_t load_bytes = 0;              // the same while its parameters alone come
-  bool streams_amply = false;          // staging is as large as is of use
-  int64_t call_bytes = 0;              // staging while forward waits for experts that nobody foresaw
-  int64_t input_offload_bytes = 0;     // staging while its input does
+  int64_t load_bytes = 0;              // staging while only its parameters are loaded
+  bool streams_amply = false;          // staging is ample: more would not help
+  int64_t call_bytes = 0;              // staging while forward waits for experts that were not loaded in advance
+  int64_t input_offload_bytes = 0;     // staging while its input is offloaded or reloaded
 };
 
-// What passes, checker and simulator need to know of a block, in bytes and floating-point operations.
 struct BlockFacts : BlockIdentity, BlockCosts, BlockStorage {};
 
 }  // namespace megalith

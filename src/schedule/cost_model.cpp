@@ -7,11 +7,12 @@
 namespace megalith {
 namespace {
 
-// A lane of one thread takes its time from one core. The computing threads work in step and wait for the one that shares
-// its core: all of them lose what the lane takes, however many they are.
+// The thread of a lane takes its time from one core. The computing threads run in step, so all of them wait for the thread
+// on that core. All cores lose the time that the lane takes, for any number of cores.
 double core_use(double core_s, double seconds) { return core_s / seconds; }
 
-// Of the host's memory, by a rank that alone would take so long for it.
+// The part of the host's memory bandwidth that a rank uses. The rank alone would access memory for `memory_s` of the
+// op's `seconds`.
 double memory_use(const MachineSpeeds& speeds, double memory_s, double seconds) {
   const double part = std::max(1.0, speeds.host_bandwidth / speeds.memory_bandwidth);
   return memory_s / part / seconds;
@@ -36,8 +37,8 @@ ExchangeTime time_of(const MachineSpeeds& speeds, const AxisExchanges& exchanges
   return time;
 }
 
-// Of the host's memory, by an exchange. The ranks of the host were measured together: they do not slow each other down
-// once more.
+// The part of the host's memory bandwidth that an exchange uses. All ranks of the host were measured at the same time. So
+// the result is limited: the ranks must not slow each other down a second time.
 double memory_use(const MachineSpeeds& speeds, const ExchangeTime& time, double seconds) {
   if (time.transfer_s == 0) return 0;
   const double together = time.transfer_s / speeds.host_ranks / seconds;
@@ -95,7 +96,7 @@ Cost spill_cost(const MachineSpeeds& speeds, const Traffic& traffic, double touc
                         : read > 0              ? read / speeds.spill_read
                                                 : written / speeds.spill_write;
   const double memory_s = (read + written + touched_bytes) / speeds.memory_bandwidth;
-  // One core gets its part of the memory's bandwidth.
+  // One core gets 1 / cores of the memory bandwidth.
   const double core_s = (read + written) * speeds.spill_core_s + touched_bytes / speeds.memory_bandwidth * speeds.cores;
   const double alone_s = measured.bytes_per_s > 0 ? measured.wait_s + (read + written) / measured.bytes_per_s : disk_s;
   Cost cost{.seconds = std::max(alone_s, core_s) + speeds.op_overhead_s, .use = {}};

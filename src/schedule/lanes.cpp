@@ -120,7 +120,7 @@ void Lanes::run_queue(size_t lane, std::unique_lock<std::mutex>& lock) {
   idle_.notify_one();
 }
 
-// Sleeps until the op is done; false when the run has failed.
+// Sleeps until the op is done. Returns false if the run has failed.
 bool Lanes::wait_for(OpId op, LaneState& lane, std::unique_lock<std::mutex>& lock) {
   if (failure_ || done_[op]) return failure_ == nullptr;
   lane.waits_for = op;
@@ -144,15 +144,14 @@ void Lanes::fail(std::exception_ptr reason) {
   }
 }
 
-// Counts the lane as awake from now on, not from when its thread gets to run: nobody else may take it for
-// asleep.
+// Counts the lane as awake at once, not when its thread gets to run. Otherwise check_for_cycle would count it as asleep.
 void Lanes::rouse(LaneState& lane) {
   lane.waits_for = kNoOp;
   awake_++;
   lane.wake.notify_one();
 }
 
-// When every lane that has work left sleeps, nobody is left to wake them.
+// If all lanes with work sleep, no lane can wake them: their ops wait in a cycle.
 void Lanes::check_for_cycle() {
   if (awake_ > 0) return;
   for (auto& lane : lanes_) {

@@ -1,4 +1,4 @@
-// Executes schedules: one thread a lane, kept from step to step.
+// Executes schedules with one thread per lane. The threads live from step to step.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -21,25 +21,24 @@ class Lanes {
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
 
-  // Does `work(op)` for every op, each as soon as its lane is free and all of its `after` are done, and
-  // returns when all are done. The compute lane is the caller's thread (LibTorch's OpenMP pool belongs to the
-  // thread that computes); the other lanes' threads start with the first schedule that uses them. What work
-  // throws ends the run: running ops finish, no further one starts, and the first exception is thrown again
-  // here. Ops that wait in a cycle throw Bug. One run at a time.
+  // Calls `work(op)` for every op as soon as its lane is free and all ops in its `after` are done. Returns when all ops are
+  // done. The compute lane is the caller's thread, because LibTorch's OpenMP pool belongs to the thread that computes. The
+  // threads of the other lanes start with the first schedule that uses them. If `work` throws, running ops finish and no
+  // further op starts. Then run() throws the first exception. Throws Bug if ops wait in a cycle. One run at a time.
   std::vector<Span> run(const Schedule& schedule, const std::function<void(OpId)>& work);
 
  private:
   struct LaneState {
     std::vector<OpId> queue;      // of the current run
-    OpId waits_for = kNoOp;       // asleep until this op is done
-    bool has_work = false;        // the current run has ops for it and it has not finished them
+    OpId waits_for = kNoOp;       // the lane sleeps until this op is done
+    bool has_work = false;        // true until the lane has finished its ops of the current run
     std::condition_variable wake;
-    std::thread thread;           // none for the compute lane
+    std::thread thread;           // not used by the compute lane
   };
 
-  // All of these with mutex_ held; run_queue lets go of it while an op works.
+  // Call all of these with mutex_ held. run_queue releases it while an op works.
   void start_thread(size_t lane);
-  void serve(size_t lane);                                   // a lane's thread
+  void serve(size_t lane);                                   // runs on the thread of a lane
   void run_queue(size_t lane, std::unique_lock<std::mutex>& lock);
   bool wait_for(OpId op, LaneState& lane, std::unique_lock<std::mutex>& lock);
   void finish(OpId op);
@@ -51,12 +50,12 @@ class Lanes {
   std::mutex mutex_;  // guards everything below
   std::vector<std::unique_ptr<LaneState>> lanes_;
   std::condition_variable idle_;                             // a lane has left the current run
-  const Schedule* schedule_ = nullptr;  // of the current run; constant during it, as is work_
+  const Schedule* schedule_ = nullptr;  // of the current run; like work_, it does not change during a run
   const std::function<void(OpId)>* work_ = nullptr;
   std::chrono::steady_clock::time_point began_;
   std::vector<bool> done_;
   std::vector<Span> spans_;
-  int awake_ = 0;                                            // lanes with work that are not asleep
+  int awake_ = 0;                                            // number of lanes with work that do not sleep
   std::exception_ptr failure_;
   bool closing_ = false;
 };

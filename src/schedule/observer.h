@@ -1,4 +1,4 @@
-// Watches a step while it runs: which op every lane is in.
+// Watches a running step: which op each lane runs.
 #pragma once
 #include "schedule/op.h"
 
@@ -7,7 +7,8 @@ namespace megalith {
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
-  // By the thread of the lane. An op that throws does not end: the observer keeps what the rank was in.
+  // The thread of the lane calls both. op_ends is not called for an op that throws, so the observer still knows which op
+  // failed.
   virtual void op_begins(const Op& op) = 0;
   virtual void op_ends(const Op& op) = 0;
 };

@@ -1,4 +1,4 @@
-// One entry of a schedule: what is done, for which block and micro-batch, on which lane, after which other ops.
+// One entry of a schedule: the kind of op, its block and micro-batch, its lane, and the ops that it waits for.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,11 +12,12 @@ inline constexpr int32_t kNoBlock = -1;
 inline constexpr int32_t kNoMicro = -1;
 inline constexpr OpId kNoOp = -1;
 
-// The constants are in schedule/ops/, one file per family. One byte: other processes read it on the status page.
+// The constants are in schedule/ops/, one file per family. The type has one byte because other processes read it from the
+// status page.
 enum class OpKind : uint8_t {};
 
-// `net` receives and runs collectives; `send` is separate so that two ranks can send to each other. `upload` and
-// `download` copy to and from a device, both ways at once.
+// `net` receives and runs collectives. `send` is a separate lane, so that two ranks can send to each other. `upload` and
+// `download` copy to and from a device at the same time.
 enum class Lane : uint8_t { compute, read, write, net, send, upload, download };
 inline constexpr int kLanes = 7;
 
@@ -25,8 +26,8 @@ struct Op {
   BlockId block = kNoBlock;
   MicroId micro = kNoMicro;
   Lane lane = Lane::compute;
-  // Ops that must be done before this one starts, besides the earlier ops of its lane. Passes list the whole data flow
-  // here, also what the order of the lane implies, so that another pass can move an op to another lane.
+  // Ops that must be done before this op starts. The earlier ops of its lane must be done, too. Passes list the whole data
+  // flow here, even if the order of the lane implies it. So another pass can move an op to another lane.
   std::vector<OpId> after;
 };
 

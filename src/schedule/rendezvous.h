@@ -1,4 +1,4 @@
-// Where the schedules of several ranks meet: ops of different ranks that begin and end together.
+// Describes where the schedules of several ranks meet: ops of different ranks that begin and end together.
 #pragma once
 #include <compare>
 #include <optional>
@@ -8,32 +8,33 @@
 
 namespace megalith {
 
-// A rank as the others see it. The ranks of one column are the stages of one pipeline. The ranks of one stage in all columns
-// hold the same blocks or, with tensor parallelism, the part of them that `tensor_rank` numbers.
+// A rank as the other ranks see it. The ranks of one column are the stages of one pipeline. The ranks of one stage in all
+// columns hold the same blocks. With tensor parallelism, each of them holds part number `tensor_rank` of the blocks.
 struct RankSchedule {
   const Schedule* schedule = nullptr;  // borrowed
   int32_t column = 0;
   int32_t tensor_rank = 0;
-  int32_t experts = 0;  // ranks with equal stage, tensor_rank and `experts` hold the experts of a layer between them
+  int32_t experts = 0;  // ranks with equal stage, tensor_rank and `experts` together hold the experts of a layer
   int32_t host = 0;     // ranks of one host share its memory and disk
-  int32_t copies = 1;   // ranks of that host that do the same at the same time; one stands for all of them
+  int32_t copies = 1;   // number of ranks of the host that do the same at the same time; this one represents them
 };
 
-// Ops that meet have equal ones: what it is, who takes part, and which of several.
+// Identifies one exchange: its kind, the ranks that take part, and its number among equal ones. Ops that meet have equal
+// values.
 struct Rendezvous {
-  OpKind kind{};              // of the sender, if one sends and one receives
-  int32_t column = -1;        // the ranks of this column; -1: of all columns
-  int32_t stage = -1;         // the ranks of this stage; -1: of all stages
-  int32_t tensor_rank = -1;   // the ranks with this tensor rank; -1: with any
-  int32_t experts = -1;       // the ranks that hold the experts of a layer between them; -1: any
+  OpKind kind{};              // if one rank sends and one receives: the sender's
+  int32_t column = -1;        // ranks of this column take part; -1: of all columns
+  int32_t stage = -1;         // ranks of this stage take part; -1: of all stages
+  int32_t tensor_rank = -1;   // ranks with this tensor rank take part; -1: with any
+  int32_t experts = -1;       // ranks with this RankSchedule::experts take part; -1: with any
   BlockId block = kNoBlock;
   MicroId micro = kNoMicro;
   int32_t occurrence = 0;     // a rank may gather a block several times
-  bool pair = false;          // of two ranks; else of all that the fields above select
+  bool pair = false;          // two ranks take part; else all ranks that the fields above select
   auto operator<=>(const Rendezvous&) const = default;
 };
 
-// What carries an exchange. Exchanges over one route are told apart by their order alone.
+// The channel that carries an exchange. Only their order distinguishes the exchanges over one route.
 struct Route {
   OpKind kind{};
   int32_t column = -1, stage = -1, from = -1, to = -1;
@@ -46,7 +47,7 @@ struct Encounter {
   std::vector<Route> routes;
 };
 
-// For every op of a rank's schedule; nothing for an op that meets no other rank.
+// Returns the encounter of every op of a rank's schedule. It is empty for an op that meets no other rank.
 std::vector<std::optional<Encounter>> encounters_of(const RankSchedule& rank);
 
 }  // namespace megalith

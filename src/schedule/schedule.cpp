@@ -7,7 +7,8 @@ namespace megalith {
 
 namespace {
 
-// Of `whole`, `experts` are what ranks with the same experts share.
+// The size of this rank's slice. `whole` is the size of all state; the part `experts` of it is sliced only over the ranks
+// that hold the same experts.
 int64_t slice_of(int64_t whole, int64_t experts, const Layout& layout) {
   if (!layout.slices()) return whole;
   const auto cut = [](int64_t n, int64_t ranks) { return (n + ranks - 1) / ranks; };

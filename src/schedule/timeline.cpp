@@ -29,7 +29,7 @@ std::vector<Stall> stalls(const Schedule& schedule, std::span<const Span> spans)
     if (!spans[op].ran()) continue;
     const Op& it = schedule.ops[op];
     double& free = free_since[static_cast<size_t>(it.lane)];
-    OpId last = kNoOp;  // of what it waited for
+    OpId last = kNoOp;  // the last op that it waited for
     for (OpId after : it.after) {
       if (spans[after].end > free && (last == kNoOp || spans[after].end > spans[last].end)) last = after;
     }

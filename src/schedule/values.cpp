@@ -61,7 +61,7 @@ bool exists_on_entry(const Schedule& schedule, const Effect& effect) {
   const Placement placed = schedule.placed(effect.block);
   switch (effect.value) {
     case Value::parameters:
-      return placed == Placement::in_memory && !schedule.separate_master();  // else gather or upload makes them
+      return placed == Placement::in_memory && !schedule.separate_master();  // otherwise gather or upload creates them
     case Value::master_parameters:
     case Value::optimizer_state: return placed == Placement::in_memory;
     case Value::gradient:
@@ -92,7 +92,7 @@ bool may_exist_on_exit(const Schedule& schedule, const Effect& effect) {
     case Value::weight_gradient:
     case Value::tied_gradient: return schedule.gradient_stays(effect.block);
     case Value::master_parameters: return schedule.placed(effect.block) != Placement::on_disk;
-    case Value::reduced_gradient:  // optimizer state on disk: it waits for the next load_updated
+    case Value::reduced_gradient:  // if the optimizer state is on disk, it waits for the next load_updated
       return schedule.placed(effect.block) == Placement::optimizer_on_disk;
     default: return false;
   }
@@ -103,7 +103,8 @@ int32_t contributions(const Schedule& schedule, const Effect& effect) {
   if (effect.value == Value::gradient || effect.value == Value::weight_gradient) return schedule.micros;
   if (effect.value != Value::tied_gradient) return 0;
   if (!schedule.table_is_remote()) return schedule.micros + 1;  // embedding_gradient comes last
-  return schedule.holds(effect.block) ? 2 : schedule.micros;  // the borrower's gradient, then embedding_gradient; or the head's alone
+  // The owner of the table adds the borrower's gradient and then embedding_gradient. The borrower adds the head's gradients.
+  return schedule.holds(effect.block) ? 2 : schedule.micros;
 }
 
 size_t value_count(const Schedule& schedule) {
@@ -111,7 +112,7 @@ size_t value_count(const Schedule& schedule) {
 }
 
 size_t value_index(const Schedule& schedule, const Effect& effect) {
-  // Contributions differ in their micro-batch but go to one value.
+  // All contributions, whatever their micro-batch, go to one value.
   MicroId micro = effect.access == Access::accumulate ? kNoMicro : effect.micro;
   size_t row = static_cast<size_t>(effect.value) * (schedule.blocks.size() + 1) +
                static_cast<size_t>(effect.block + 1);

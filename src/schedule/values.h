@@ -1,5 +1,5 @@
-// What ops read and write: the values of a step, and how an op accesses them. Each op family lists the accesses of its ops
-// (schedule/ops/); checker and memory accounting read those lists.
+// The values that ops read and write in a step, and how an op accesses them. Each op family lists the accesses of its ops
+// (schedule/ops/). The checker and the memory accounting use these lists.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,12 +12,12 @@ namespace megalith {
 enum class Value : uint8_t {
   target_count,        // number of target tokens of the step
   loss_sum,            // sum of the losses of the step
-  parameters,          // block: what it computes with
+  parameters,          // block: the parameters that it computes with
   optimizer_state,     // block
-  gradient,            // block: what its own backward (or loss) adds to
+  gradient,            // block: the buffer that its own backward (or loss) adds to
   tied_gradient,       // block: gradient of the table that a tied head adds to, separate from the rest of the block
-  weight_gradient,     // layer: what the op weight_gradient adds to, separate from the rest of the block
-  offloaded_gradient,  // block: on disk, until the pending update is applied
+  weight_gradient,     // layer: the buffer that the op weight_gradient adds to, separate from the rest of the block
+  offloaded_gradient,  // block: gradient on disk, until the pending update is applied
   activation,          // block, micro: its output, the input of the next block, kept until that block's backward
   saved_tensors,       // block, micro: what forward keeps for backward
   saved_attention,     // block, micro: the part of it that a layer keeps if it recomputes the rest
@@ -25,22 +25,22 @@ enum class Value : uint8_t {
   deferred_inputs,     // layer, micro: operands of deferred weight gradients
   offloaded_input,     // block, micro: its input, on disk or, with a device, in host memory
   sparse_gradient,     // block, micro: rows of the embedding's gradient, until embedding_gradient adds them
-  master_parameters,   // block: what the optimizer updates if that is another buffer: a ZeRO slice, or the host copy
+  master_parameters,   // block: the optimizer's buffer, if it is separate: a ZeRO slice, or the host copy
   reduced_gradient,    // block: gradient summed over its replicas; with a device, the host copy
   gradient_norm,       // block: sum of squares
   totals,              // losses and norms, summed over all ranks
   update_decision,     // scale of the step's updates, or that the step is skipped
   saved_block,         // block: its tensors in the checkpoint being written
-  checkpoint,          // durable and visible
+  checkpoint,          // the checkpoint, durable and visible
 };
 inline constexpr int kValues = 22;
 
 enum class Access : uint8_t {
   read,        // the value must be there
   create,      // the value must not be there yet
-  accumulate,  // one contribution of several, in micro-batch order; the one without a micro-batch is last
-  consume,     // reads and frees
-  overwrite,   // in place, once per step; no later op of this step may read it
+  accumulate,  // adds one of several contributions, in micro-batch order; one without a micro-batch is the last
+  consume,     // reads and frees the value
+  overwrite,   // changes the value in place, once per step; no later op of this step may read it
 };
 
 struct Effect {
@@ -51,7 +51,7 @@ struct Effect {
   bool writes() const { return access != Access::read; }
 };
 
-// The accesses of one op, in order. Callers reuse one list for many ops: it keeps its memory.
+// The accesses of one op, in order. Callers reuse one list for many ops, so that it keeps its memory.
 class Effects {
  public:
   void read(Value value, BlockId block = kNoBlock, MicroId micro = kNoMicro) { add(Access::read, value, block, micro); }
@@ -61,7 +61,7 @@ class Effects {
   void accumulate(Value value, BlockId block, MicroId micro) { add(Access::accumulate, value, block, micro); }
   void add(Access access, Value value, BlockId block, MicroId micro) { list_.push_back({access, value, block, micro}); }
 
-  // The values that make up the gradient of a block, all with the same access.
+  // Adds all values that make up the gradient of a block, with the same access.
   void gradient_of(const Schedule& schedule, BlockId block, Access access);
 
   void clear() { list_.clear(); }
@@ -72,20 +72,20 @@ class Effects {
   std::vector<Effect> list_;
 };
 
-// The effects of an op, by its type. The op's block and micro-batch must be within the schedule. Clears `out` first.
+// Writes the effects of an op to `out`, after clearing it. The op's block and micro-batch must be within the schedule.
 void effects_of(const Schedule& schedule, const Op& op, Effects& out);
 
-// What the optimizer updates: the parameters themselves, or a buffer of its own.
+// The value that the optimizer updates: the parameters themselves, or the master parameters.
 Value master_of(const Schedule& schedule);
 
-// Whether the value exists before the step begins. The state of a spilled block counts as existing once it is up to date in
-// this step: load_updated creates it.
+// True if the value exists before the step begins. The state of a spilled block does not: it exists once load_updated has
+// brought it up to date.
 bool exists_on_entry(const Schedule& schedule, const Effect& effect);
-// Whether a value that existed on entry belongs to a pending update. Only the op that applies the update may use it.
+// True if a value that existed on entry belongs to a pending update. Only the op that applies the update may use it.
 bool belongs_to_pending_update(const Effect& effect);
-// Whether the value may exist when the step has ended: the state of the model and the results of the step.
+// True if the value may exist after the step: the state of the model and the results of the step.
 bool may_exist_on_exit(const Schedule& schedule, const Effect& effect);
-// Number of contributions that make it complete; 0 for values that no op accumulates.
+// Number of contributions that complete the value; 0 if no op accumulates it.
 int32_t contributions(const Schedule& schedule, const Effect& effect);
 
 // Dense numbering of all values of a schedule, for tables.

@@ -25,7 +25,7 @@ bool within_scope(const Schedule& schedule, Scope scope, const Op& op) {
   return false;
 }
 
-// Calls `visit(block, micro)` for everything that ops of this scope can be about.
+// Calls `visit(block, micro)` for every block and micro-batch that an op of this scope can have.
 template <class Visit>
 void for_each_in(const Schedule& schedule, Scope scope, const Visit& visit) {
   if (scope == Scope::step) return visit(kNoBlock, kNoMicro);
@@ -39,7 +39,7 @@ class Checker {
  public:
   explicit Checker(const Schedule& schedule) : schedule_(schedule) {}
 
-  // Each stage relies on those before it, so the first that finds something is the last.
+  // Each check relies on the checks before it, so the first one that finds a problem is the last.
   std::vector<Problem> run(std::optional<Bytes> budget, std::optional<Bytes> device) {
     check_shape();
     if (problems_.empty()) check_completeness();
@@ -70,14 +70,14 @@ class Checker {
 
  private:
   struct State {
-    Effect effect{};              // the first that touched it, for its name
+    Effect effect{};              // the first access to the value, for its name in messages
     bool seen = false;
     bool present = false;
-    bool old = false;             // as the step before left it
+    bool old = false;             // the value is still as the step before left it
     bool changed = false;
     int32_t added = 0;            // contributions so far
-    OpId writer = kNoOp;          // last op that wrote it
-    std::vector<OpId> readers;    // since then
+    OpId writer = kNoOp;          // last op that wrote the value
+    std::vector<OpId> readers;    // ops that read the value since then
   };
 
   template <class... Args>
@@ -113,8 +113,8 @@ class Checker {
       report(kNoOp, "a step over 0 micro-batches trains nothing");
   }
 
-  // Every op that is due once is there once. Ops that are due any number of times follow from the values they create and
-  // consume.
+  // Checks that every op that is due once is there once. For ops that are due any number of times, the checks of their
+  // values are enough.
   void check_completeness() {
     std::map<std::tuple<OpKind, BlockId, MicroId>, int> times;
     for (size_t id = 0; id < schedule_.ops.size(); id++) {

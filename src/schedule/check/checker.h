@@ -1,4 +1,4 @@
-// Runs a schedule abstractly and says what is wrong with it, before anything is executed.
+// Proves a schedule before it runs, or says what is wrong with it.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,14 +10,17 @@
 namespace megalith {
 
 struct Problem {
-  OpId op = kNoOp;     // kNoOp: of the whole step, such as an op that is missing
+  OpId op = kNoOp;     // kNoOp: a problem of the whole step, such as a missing op
   std::string reason;  // one sentence that names the op
 };
 
-// Empty when every legal interleaving of the lanes gives the same, complete step: each op of the step is
-// there once, finds what it needs, gradients add up in micro-batch order, nothing waits in a cycle, whatever
-// two ops touch and one of them writes is ordered, nothing is left over, and memory stays within the budget
-// if there is one.
+// Returns no problems if every legal interleaving of the lanes gives the same, complete step:
+// - Each op of the step is there once and finds the values that it needs.
+// - Gradients add up in micro-batch order.
+// - No ops wait in a cycle.
+// - If two ops access one value and one of them writes it, their order is defined.
+// - No value is left over.
+// - Memory stays within `budget` (host) and `device`, if they are given.
 std::vector<Problem> check(const Schedule& schedule, std::optional<Bytes> budget = std::nullopt,
                            std::optional<Bytes> device = std::nullopt);
 

@@ -20,7 +20,7 @@ HappensBefore::HappensBefore(const Schedule& schedule) {
     lanes_[lane_of_[op]].push_back(static_cast<OpId>(op));
   }
 
-  // Let every lane run as far as it can, until none can go on.
+  // Let every lane run as far as it can, until no lane can continue.
   std::vector<bool> done(count, false);
   std::array<size_t, kLanes> next{};
   for (bool progress = true; progress;) {
@@ -49,7 +49,7 @@ HappensBefore::HappensBefore(const Schedule& schedule) {
 bool HappensBefore::before(OpId a, OpId b) const { return a != b && clocks_[b][lane_of_[a]] > position_[a]; }
 
 void HappensBefore::find_cycle(const Schedule& schedule, const std::vector<bool>& done) {
-  // Every op that cannot run waits for another such op: following that leads into a cycle.
+  // Every op that cannot run waits for another such op. Following these waits leads into a cycle.
   auto waits_for = [&](OpId op) {
     for (OpId after : schedule.ops[op].after) {
       if (!done[after]) return after;

@@ -1,5 +1,5 @@
-// Which op comes before which, whatever the speed of the lanes: by the order on a lane and by `after`,
-// transitively.
+// Knows which op always runs before which other op, for any speed of the lanes. This follows from the order on a lane and
+// from `after`, transitively.
 #pragma once
 #include <array>
 #include <vector>
@@ -13,16 +13,16 @@ class HappensBefore {
   // Every `after` must name an op of the schedule.
   explicit HappensBefore(const Schedule& schedule);
 
-  // Ops that wait for one another, each for the next and the last for the first; empty when every op can run.
+  // Ops that wait in a cycle: each for the next one, and the last for the first. Empty if every op can run.
   const std::vector<OpId>& cycle() const { return cycle_; }
-  // A legal order of all ops that can run: all of them when there is no cycle.
+  // A legal order of all ops that can run. Without a cycle, these are all ops.
   const std::vector<OpId>& sequence() const { return sequence_; }
   // The ops of a lane, in order.
   const std::vector<OpId>& lane(Lane lane) const { return lanes_[static_cast<size_t>(lane)]; }
-  // Whether a is always done before b starts. Only for ops in sequence(). O(1): an op knows how far each lane
-  // must have come before it starts.
+  // True if `a` is always done before `b` starts. Both must be in sequence(). Takes constant time: for each op, the object
+  // stores how many ops of each lane must be done before it starts.
   bool before(OpId a, OpId b) const;
-  // How many ops of that lane are always done before `op` starts.
+  // Number of ops of that lane that are always done before `op` starts.
   int32_t done_before(OpId op, Lane lane) const { return clocks_[op][static_cast<size_t>(lane)]; }
 
  private:

@@ -45,7 +45,7 @@ class RankChecker {
     }
   }
 
-  // Number of ranks that take part.
+  // Number of ranks that must take part.
   size_t expected(const Rendezvous& it) const {
     if (it.pair) return 2;
     return static_cast<size_t>(std::count_if(ranks_.begin(), ranks_.end(), [&](const RankSchedule& rank) {
@@ -72,7 +72,7 @@ class RankChecker {
         report("{} meets {} of {} ranks", say(nodes.front()), nodes.size(), expected(it));
   }
 
-  // Exchanges over one route are told apart by their order alone: each rank must define it, and all ranks must agree.
+  // Only their order distinguishes exchanges over one route. Each rank must define this order, and all ranks must agree.
   void check_routes() {
     std::map<Route, std::map<size_t, std::vector<size_t>>> used;  // nodes, by rank
     for (const auto& [node, encounter] : of_)
@@ -91,7 +91,7 @@ class RankChecker {
         }
   }
 
-  // Ops that meet are one node of the graph.
+  // Searches the graph of waits for a cycle. Ops that meet are one node of the graph.
   void check_cycle() {
     std::vector<size_t> group(count_);
     std::iota(group.begin(), group.end(), size_t{0});
@@ -128,7 +128,7 @@ class RankChecker {
         if (--waits[after] == 0) ready.push_back(after);
     }
     if (done == groups) return;
-    std::string stuck;  // the first of every rank that waits
+    std::string stuck;  // the first waiting op of every rank
     std::vector<bool> named(ranks_.size(), false);
     for (size_t n = 0; n < count_; n++) {
       if (waits[group[n]] == 0 || named[rank_of(n)]) continue;
@@ -142,7 +142,7 @@ class RankChecker {
   std::vector<size_t> first_;  // node of a rank's first op
   size_t count_ = 0;
   std::map<Rendezvous, std::vector<size_t>> attendance_;
-  std::map<size_t, Encounter> of_;  // by node: in the order of each rank's ops
+  std::map<size_t, Encounter> of_;  // by node, so in the order of each rank's ops
   std::vector<Problem> problems_;
 };
 

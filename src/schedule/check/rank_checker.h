@@ -1,4 +1,4 @@
-// The schedules of all ranks, run abstractly side by side: do they meet?
+// Proves that the schedules of all ranks fit together, or says what is wrong.
 #pragma once
 #include <span>
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace megalith {
 
-// What is wrong between ranks, given that each schedule alone is right (checker.h): an exchange that some rank does not
-// take part in, or takes part in out of turn, and ops that wait for each other in a cycle. Ops that meet begin and end
-// together, so what this finds holds for any speed of any rank. Problem::op is kNoOp; the reason names ranks and ops.
+// Returns the problems between ranks. Each schedule alone must be right (checker.h). A problem is an exchange that a rank
+// misses or reaches out of order, or ops of several ranks that wait in a cycle. Ops that meet begin and end together, so
+// the result holds for any speed of any rank. Problem::op is kNoOp; the reason names ranks and ops.
 std::vector<Problem> check_ranks(std::span<const RankSchedule> ranks);
 
 }  // namespace megalith

@@ -1,4 +1,4 @@
-// What several op families use: sizes of a block's state, and effects that ops of two families have.
+// Helpers of several op families: sizes of a block's state, and effects that ops of two families have.
 #pragma once
 #include "schedule/schedule.h"
 #include "schedule/values.h"
@@ -11,18 +11,19 @@ inline constexpr int64_t kFloatBytes = 4;  // master parameters and gradients ar
 inline double whole_bytes(const Schedule& s, BlockId block) {
   return static_cast<double>(kFloatBytes) * static_cast<double>(s.blocks[block].parameters);
 }
-// The parameters and the optimizer state that this rank updates.
+// Bytes of the parameters and of the optimizer state that this rank updates.
 inline double slice_bytes(const Schedule& s, BlockId block) {
   return static_cast<double>(kFloatBytes) * static_cast<double>(s.slice_elements(block));
 }
 inline double state_bytes(const Schedule& s, BlockId block) { return static_cast<double>(s.optimizer_slice_bytes(block)); }
 
-// Parameters as the block computes with them. In 16 bits the float32 master of a spilled block is never whole in memory.
+// Bytes of the parameters that the block computes with. In 16-bit precision, the float32 master of a spilled block is never
+// completely in memory.
 inline int64_t computing_bytes(const BlockFacts& block) {
   return block.compute_copy_bytes > 0 ? block.compute_copy_bytes : kFloatBytes * block.parameters;
 }
 
-// Of what backward needs: what a layer keeps all along, and what it computes again.
+// The parts of the saved tensors that a layer keeps from forward to backward, and that it recomputes.
 inline int64_t kept_bytes(const Schedule& s, BlockId block) {
   return s.keeps(block) == Keep::attention ? s.blocks[block].attention_saved_bytes : 0;
 }
@@ -37,7 +38,7 @@ inline void parameters_from_master(const Schedule& s, const Op& op, Effects& out
   out.create(Value::parameters, op.block);
 }
 
-// Losses and norms of this rank: what totals and the update decision are made from.
+// Reads losses and norms of this rank. Totals and the update decision are computed from them.
 inline void read_results(const Schedule& s, Effects& out) {
   out.read(Value::loss_sum);
   for (BlockId block = 0; s.training && block <= s.head(); block++)

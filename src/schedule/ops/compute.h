@@ -8,9 +8,9 @@
 namespace megalith::ops {
 
 inline constexpr OpKind count_targets{0};       // number of target tokens of the step: losses are divided by it
-inline constexpr OpKind forward{1};             // takes the activation of the block before, leaves its own and what is saved
-inline constexpr OpKind loss{2};                // head: forward and backward in one, so that logits never exist as a whole
-inline constexpr OpKind recompute{3};           // forward again, as far as backward needs what was not kept
+inline constexpr OpKind forward{1};             // computes its activation and saved tensors from the activation before
+inline constexpr OpKind loss{2};                // head: forward and backward in one op, so all logits never exist at once
+inline constexpr OpKind recompute{3};           // forward again, to make the tensors for backward that were not kept
 inline constexpr OpKind backward{4};            // consumes the gradient of its output, adds to its parameters' gradient
 inline constexpr OpKind weight_gradient{5};     // layer: the weight gradients that its backward deferred
 inline constexpr OpKind embedding_gradient{6};  // tied table: adds the sparse rows after all other contributions
@@ -20,13 +20,13 @@ inline constexpr OpKind optimizer_step{9};
 
 namespace compute_family {
 
-// Whether the input of a block stays after its forward, unpacked.
+// True if the input of a block stays in memory after its forward, unpacked.
 inline bool keeps_input(const Schedule& s, BlockId b) {
   if (!s.training || s.keeps(b) == Keep::none) return false;
   return s.keeps(b) == Keep::input || !s.blocks[b].packs_input;
 }
 
-// The head scores a micro-batch.
+// Effects of the head that computes the loss of a micro-batch.
 inline void score_effects(const Schedule& s, const Op& op, Effects& out) {
   out.read(Value::target_count);
   if (s.tied_table() != kNoBlock) out.read(Value::parameters, s.tied_table());
@@ -100,7 +100,7 @@ inline void optimizer_step_effects(const Schedule& s, const Op& op, Effects& out
   const BlockId b = op.block;
   out.read(Value::update_decision);
   out.overwrite(master_of(s), b);
-  if (s.slices() && s.parameters_stay(b)) out.overwrite(Value::parameters, b);  // the slice lies within them
+  if (s.slices() && s.parameters_stay(b)) out.overwrite(Value::parameters, b);  // the slice is part of them
   out.overwrite(Value::optimizer_state, b);
   if (s.separate_gradient()) out.consume(Value::reduced_gradient, b);
   if (s.gradient_stays(b)) out.gradient_of(s, b, Access::overwrite);  // zeroed for the next step
@@ -151,7 +151,7 @@ inline Cost weight_gradient_cost(const Schedule& s, const Op& op, const MachineS
   return compute_cost(speeds, s.blocks[op.block].weight_flop, 0);
 }
 inline Cost embedding_gradient_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
-  // Rows are read; rows of the table are read and written.
+  // Reads the sparse rows, and reads and writes the rows of the table.
   return compute_cost(speeds, 0, 3.0 * static_cast<double>(s.blocks[op.block].sparse_gradient_bytes) * s.micros);
 }
 inline Cost gradient_norm_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
@@ -159,18 +159,18 @@ inline Cost gradient_norm_cost(const Schedule& s, const Op& op, const MachineSpe
   return op.lane == Lane::compute ? compute_cost(speeds, 0, bytes) : read_cost(speeds, bytes);
 }
 inline Cost optimizer_step_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
-  // Parameters, gradient and state are read and written.
+  // Reads and writes parameters, gradient and state.
   return compute_cost(speeds, 0, 4 * slice_bytes(s, op.block) + 2 * state_bytes(s, op.block) +
                                      static_cast<double>(s.blocks[op.block].compute_copy_bytes));
 }
 
 inline int64_t forward_workspace(const Schedule& s, const Op& op) {
   const BlockFacts& block = s.blocks[op.block];
-  // A layer with experts on disk needs staging while it waits for some.
+  // A layer with experts on disk needs staging while it waits for experts.
   const bool waits = s.placed(op.block) != Placement::in_memory && !s.separate_master();
   const int64_t staging = waits ? block.call_bytes : 0;
   if (!s.training) return std::max(block.workspace_bytes, block.validation_bytes) + staging;
-  // What is not kept exists all the same while the op runs.
+  // Tensors that are not kept exist, too, while the op runs.
   return block.workspace_bytes + staging + (s.keeps(op.block) != Keep::all ? recomputed_bytes(s, op.block) : 0);
 }
 inline int64_t block_workspace(const Schedule& s, const Op& op) { return s.blocks[op.block].workspace_bytes; }
@@ -182,14 +182,14 @@ inline int64_t weight_gradient_workspace(const Schedule& s, const Op& op) {
   return s.blocks[op.block].weight_gradient_workspace_bytes;
 }
 
-// Rows travel to their experts and back while the layer runs.
+// While the layer runs, rows are sent to the ranks of their experts and back.
 inline std::optional<Encounter> meets_experts(const RankSchedule& rank, const Op& op) {
   const Schedule& s = *rank.schedule;
   if (s.layout.sizes().expert == 1 || s.blocks[op.block].forward.exchanges[Axis::expert].calls == 0) return std::nullopt;
   const int32_t stage = s.layout.stage();
   return Encounter{{.kind = op.kind, .stage = stage, .tensor_rank = rank.tensor_rank, .experts = rank.experts,
                     .block = op.block, .micro = op.micro},
-                   {{forward, -1, stage, rank.tensor_rank, rank.experts}}};  // one route, whatever the layer does
+                   {{forward, -1, stage, rank.tensor_rank, rank.experts}}};  // one route for all layers and ops
 }
 
 inline constexpr OpType kTypes[] = {

@@ -5,8 +5,8 @@
 
 namespace megalith::ops {
 
-inline constexpr OpKind upload{17};    // a copy of its parameters to the device
-inline constexpr OpKind download{18};  // its gradient from the device to the host
+inline constexpr OpKind upload{17};    // copies the block's parameters to the device
+inline constexpr OpKind download{18};  // moves the block's gradient from the device to the host
 
 namespace device_family {
 

@@ -7,12 +7,12 @@
 
 namespace megalith::ops {
 
-inline constexpr OpKind send_activation{22};          // its activation, to the rank of the next block
-inline constexpr OpKind receive_activation{23};       // the activation of a block on another rank
-inline constexpr OpKind send_output_gradient{24};     // gradient of an activation, to the rank that made it
-inline constexpr OpKind receive_output_gradient{25};  // gradient of its activation, from the rank of the next block
-inline constexpr OpKind sync_tied_table{26};          // the table, to the rank of the tied head; both ranks have the op
-inline constexpr OpKind sync_tied_gradient{27};       // what that head added to its gradient, back; both ranks have the op
+inline constexpr OpKind send_activation{22};          // sends the block's activation to the rank of the next block
+inline constexpr OpKind receive_activation{23};       // receives the activation of a block on another rank
+inline constexpr OpKind send_output_gradient{24};     // sends the gradient of an activation to the rank that made it
+inline constexpr OpKind receive_output_gradient{25};  // receives the gradient of an activation from the next block's rank
+inline constexpr OpKind sync_tied_table{26};          // copies the table to the rank of the tied head; both have the op
+inline constexpr OpKind sync_tied_gradient{27};       // moves that head's gradient to the table's rank; both have the op
 
 namespace pipeline_family {
 
@@ -39,7 +39,7 @@ inline void sync_tied_gradient_effects(const Schedule& s, const Op& op, Effects&
   else out.accumulate(Value::tied_gradient, op.block, 0);  // the first of the owner's two contributions
 }
 
-// A message keeps a thread busy at both ends.
+// A message keeps one thread of the sender and one of the receiver busy.
 inline Cost message_cost(const MachineSpeeds& speeds, int64_t bytes) {
   AxisExchanges exchanges;
   exchanges[Axis::pipeline] = {1, bytes};
@@ -55,7 +55,7 @@ inline Cost sync_tied_gradient_cost(const Schedule& s, const Op& op, const Machi
   return message_cost(speeds, kFloatBytes * s.blocks[op.block].parameters);
 }
 
-// `sent`: kind of the sender's op. `forth`: from the stage of the block to the next one, else back.
+// `sent` is the kind of the sender's op. `forth` is true from the stage of the block to the next stage, else false.
 inline Encounter between_stages(const RankSchedule& rank, const Op& op, OpKind sent, bool forth) {
   int32_t from = rank.schedule->stage(op.block), to = rank.schedule->stage(op.block + 1);
   if (!forth) std::swap(from, to);

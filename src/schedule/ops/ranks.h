@@ -1,4 +1,4 @@
-// Collective ops among the ranks that hold the same blocks, and among all ranks.
+// Collective ops of the ranks that hold the same blocks, and of all ranks.
 #pragma once
 #include <algorithm>
 
@@ -9,7 +9,7 @@ namespace megalith::ops {
 
 inline constexpr OpKind gather_parameters{19};  // all-gather: whole parameters from the slices of all replicas
 inline constexpr OpKind reduce_gradient{20};    // all-reduce, or reduce-scatter for a sliced block
-inline constexpr OpKind all_reduce_totals{21};  // loss, targets, squares, stop flag, routing, over all ranks
+inline constexpr OpKind all_reduce_totals{21};  // sums loss, targets, squares, stop flag and routing over all ranks
 
 namespace ranks_family {
 
@@ -30,8 +30,9 @@ inline Due with_several_ranks(const Schedule& s, BlockId, MicroId) {
   return s.layout.sizes().ranks() > 1 && s.micros > 0 ? Due::once : Due::never;
 }
 
-// Exchanges of a block's parameters or gradient between replicas, as float32: what is not an expert, then the experts, which
-// fewer ranks have. In one `way` each rank sends its slice to all others; an all-reduce takes two.
+// Exchanges of a block's parameters or gradient between replicas, as float32. There is one call for everything except
+// experts, and one for the experts, which fewer ranks hold. In one `way` each rank sends its slice to all others; an
+// all-reduce takes two ways.
 inline ExchangeFacts between_replicas(const Schedule& s, BlockId b, int64_t ways) {
   const Layout& layout = s.layout.sizes();
   const int64_t experts = s.blocks[b].expert_parameters;
@@ -56,7 +57,7 @@ inline Cost gather_parameters_cost(const Schedule& s, const Op& op, const Machin
   exchanges[Axis::data] = between_replicas(s, op.block, 1);
   return exchange_cost(speeds, exchanges);
 }
-// One small exchange between all ranks: it takes as long as along the slowest axis.
+// One small exchange between all ranks. It takes as long as a call along the slowest axis.
 inline Cost all_reduce_totals_cost(const Schedule&, const Op&, const MachineSpeeds& speeds) {
   double latency_s = 0;
   for (const LinkSpeed& link : speeds.links) latency_s = std::max(latency_s, link.latency_s);
@@ -68,7 +69,7 @@ inline std::optional<Encounter> gather_meets(const RankSchedule& rank, const Op&
   return Encounter{{.kind = op.kind, .stage = stage, .tensor_rank = rank.tensor_rank, .block = op.block, .micro = op.micro},
                    {{gather_parameters, -1, stage, rank.tensor_rank}}};
 }
-// Parameters that all tensor ranks hold are summed over them too. Gather and reduce use one channel.
+// Gradients of parameters that all tensor ranks hold are summed over these ranks, too. Gather and reduce use one channel.
 inline std::optional<Encounter> reduce_meets(const RankSchedule& rank, const Op& op) {
   const int32_t stage = rank.schedule->layout.stage();
   return Encounter{{.kind = op.kind, .stage = stage, .block = op.block, .micro = op.micro},

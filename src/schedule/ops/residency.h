@@ -1,5 +1,5 @@
-// Ops that bring the state of a block into memory and free it: from and to disk, and for parameters and gradients that do
-// not stay between steps (ZeRO slices, devices, a borrowed table).
+// Ops that bring the state of a block into memory and free it. They serve blocks on disk, and parameters and gradients
+// that do not stay in memory between steps (ZeRO slices, devices, a borrowed table).
 #pragma once
 #include "schedule/op_type.h"
 #include "schedule/ops/common.h"
@@ -8,11 +8,11 @@ namespace megalith::ops {
 
 inline constexpr OpKind load_updated{10};      // spilled block: applies the pending update while its parameters are loaded
 inline constexpr OpKind load{11};              // spilled block: loads its parameters again
-inline constexpr OpKind evict{12};             // frees its parameters; writes nothing
-inline constexpr OpKind zero_gradient{13};     // allocates and zeroes its gradient
+inline constexpr OpKind evict{12};             // frees the block's parameters; writes nothing
+inline constexpr OpKind zero_gradient{13};     // allocates and zeroes the block's gradient
 inline constexpr OpKind offload_gradient{14};  // spilled block: writes its gradient to disk, where load_updated reads it
-inline constexpr OpKind offload_input{15};     // the input that it keeps for recomputation goes to disk or host memory
-inline constexpr OpKind reload_input{16};      // and comes back
+inline constexpr OpKind offload_input{15};     // moves the input that is kept for recomputation to disk or host memory
+inline constexpr OpKind reload_input{16};      // moves that input back
 
 namespace residency_family {
 
@@ -25,7 +25,7 @@ inline void load_updated_effects(const Schedule& s, const Op& op, Effects& out) 
   out.create(master_of(s), b);
 }
 inline void load_effects(const Schedule& s, const Op& op, Effects& out) {
-  out.read(Value::optimizer_state, op.block);  // the disk is up to date once load_updated has run
+  out.read(Value::optimizer_state, op.block);  // the parameters on disk are up to date once load_updated has run
   out.create(master_of(s), op.block);
 }
 inline void evict_effects(const Schedule& s, const Op& op, Effects& out) {
@@ -70,7 +70,7 @@ inline Due input_is_offloaded(const Schedule& s, BlockId b, MicroId) {
   return s.holds(b) && s.training && b != s.head() && s.offloads_input(b) ? Due::once : Due::never;
 }
 
-// Float32 values and optimizer state that a spilled block has on disk.
+// Bytes of float32 values and of optimizer state that a spilled block has on disk.
 inline int64_t values_on_disk(const Schedule& s, BlockId b) { return kFloatBytes * s.slice_elements(b); }
 inline int64_t state_on_disk(const Schedule& s, BlockId b) {
   return s.blocks[b].optimizer_streams ? s.optimizer_slice_bytes(b) : 0;
@@ -88,7 +88,7 @@ inline Traffic load_traffic(const Schedule& s, const Op& op) {
 inline Traffic offload_gradient_traffic(const Schedule& s, const Op& op) {
   return s.placed(op.block) == Placement::in_memory ? Traffic{} : Traffic{.written = values_on_disk(s, op.block)};
 }
-// With a device, inputs wait in host memory.
+// With a device, offloaded inputs wait in host memory.
 inline Traffic offload_input_traffic(const Schedule& s, const Op& op) {
   const int64_t bytes = s.blocks[op.block - 1].output_bytes;
   return s.layout.device ? Traffic{.copied = bytes} : Traffic{.written = bytes};
@@ -109,7 +109,7 @@ inline Cost load_cost(const Schedule& s, const Op& op, const MachineSpeeds& spee
 inline Cost offload_gradient_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
   return spill_cost(speeds, offload_gradient_traffic(s, op), 0, Worker::everyone, speeds.offload_gradient);
 }
-// Copied to or from staging.
+// On disk, the factor 2 is the copy to or from staging: a read and a write of memory.
 inline Cost input_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
   const Traffic traffic = traffic_of(s, op);
   if (s.layout.device) return copy_cost(speeds, static_cast<double>(traffic.copied));

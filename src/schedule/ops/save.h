@@ -6,13 +6,13 @@
 
 namespace megalith::ops {
 
-inline constexpr OpKind save{28};    // block: its tensors go to the checkpoint being written
+inline constexpr OpKind save{28};    // writes the tensors of a block to the checkpoint
 inline constexpr OpKind commit{29};  // makes the checkpoint being written durable and visible
 
 namespace save_family {
 
 inline void save_effects(const Schedule& s, const Op& op, Effects& out) {
-  if (s.placed(op.block) != Placement::on_disk) out.read(master_of(s), op.block);  // else the copy on disk is read
+  if (s.placed(op.block) != Placement::on_disk) out.read(master_of(s), op.block);  // otherwise the copy on disk is read
   out.read(Value::optimizer_state, op.block);
   out.create(Value::saved_block, op.block);
 }
@@ -40,7 +40,7 @@ inline int64_t save_workspace(const Schedule& s, const Op& op) {
   const BlockFacts& block = s.blocks[op.block];
   return block.save_workspace_bytes + (s.placed(op.block) == Placement::in_memory ? 0 : block.stream_bytes);
 }
-// The files of a checkpoint are complete when all ranks have written.
+// The ranks meet because the files of a checkpoint are complete only when all ranks have written.
 inline std::optional<Encounter> commit_meets(const RankSchedule& rank, const Op& op) {
   if (rank.schedule->layout.sizes().ranks() == 1) return std::nullopt;
   return Encounter{{.kind = op.kind}, {{op.kind}}};

@@ -1,4 +1,4 @@
-// The one list of op families.
+// The list of all op families.
 #include <array>
 #include <vector>
 

@@ -10,7 +10,7 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kOnTheWay = 2;  // inputs that wait to go out, and that are back early
+constexpr size_t kOnTheWay = 2;  // most inputs that wait to be written, and most that are reloaded early
 
 class InputOffload {
  public:
@@ -40,8 +40,8 @@ class InputOffload {
  private:
   using Key = std::pair<BlockId, MicroId>;
 
-  // Which inputs may come back when which op (before the pass) is done: the recomputation two before their own, or the
-  // last forward before it, whatever is later.
+  // For each op of the original step, finds the inputs that may be reloaded when the op is done. For an input, this op is
+  // the recomputation two before its own, or the last forward before its own recomputation, whichever is later.
   void find_reloads(const std::vector<Op>& ops) {
     reloads_.resize(ops.size());
     std::vector<OpId> recomputes;
@@ -77,8 +77,8 @@ class InputOffload {
   }
 
   Schedule step_;
-  std::vector<std::vector<Key>> reloads_;  // by op before the pass
-  std::vector<OpId> place_;                // by op before the pass: where it stands now
+  std::vector<std::vector<Key>> reloads_;  // by op of the original step
+  std::vector<OpId> place_;                // by op of the original step: its new id
   std::vector<OpId> offloads_;
   std::map<Key, OpId> offloaded_, reloaded_;
 };

@@ -1,4 +1,5 @@
-// Inputs that layers keep for their recomputation, on disk from forward to backward; of a device, in the host's memory.
+// Moves the inputs that layers keep for their recomputation to disk between forward and backward. With a device, the inputs
+// go to the host's memory.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -7,13 +8,13 @@
 
 namespace megalith {
 
-// The training step with the inputs of some layers parked: written out when forward has used them (`park`), read again
-// shortly before the layer is recomputed (`unpark`). At most two wait to go out: computing waits for the disk rather than
-// fill memory; and at most two come back early. Only layers that keep their input and nothing else can park. `offloads`: by
-// block; empty: none. Comes before with_residency.
+// Returns the training step with offloaded inputs of some layers. `offload_input` writes an input when forward has used it.
+// `reload_input` reads it shortly before the layer is recomputed. At most two inputs wait to be written, so computing waits
+// for the disk rather than fill memory. At most two inputs are reloaded early. Only layers with Keep::input can offload.
+// `offloads` has one entry per block; empty means that no block offloads. Call this before with_residency.
 Schedule with_input_offload(Schedule step, std::vector<bool> offloads);
 
-// By block: bytes of a micro-batch's input that offloads on disk; empty: none does.
+// Returns the bytes of the input that each block offloads to disk, per micro-batch. Empty if no block offloads to disk.
 std::vector<int64_t> offloaded_input_bytes(const Schedule& step);
 
 }  // namespace megalith

@@ -19,8 +19,8 @@ struct ModelChunk {
   BlockId first = 0, last = 0;
   int32_t stage = 0;
   double forward = 0, backward = 0;  // cost of a micro-batch, in flop
-  double weights = 0;                // of what backward puts off
-  bool defers = false;               // it puts something off
+  double weights = 0;                // cost of the weight gradients that backward defers, in flop
+  bool defers = false;               // true if backward defers weight gradients
 };
 
 std::vector<ModelChunk> chunks_of(const Schedule& step) {
@@ -30,7 +30,7 @@ std::vector<ModelChunk> chunks_of(const Schedule& step) {
     ModelChunk& piece = pieces.back();
     piece.last = block;
     const BlockFacts& facts = step.blocks[block];
-    // The head goes back at once; what is not kept is made again.
+    // The head runs backward together with forward. Backward of a block includes its recomputation.
     piece.forward += facts.forward.flop + (block == step.head() ? facts.backward.flop : 0);
     if (block < step.head())
       piece.backward += facts.backward.flop + (step.keeps(block) == Keep::all ? 0 : facts.forward.flop);
@@ -42,7 +42,7 @@ std::vector<ModelChunk> chunks_of(const Schedule& step) {
   return pieces;
 }
 
-enum class Work : uint8_t { back, forward, weight_gradient };  // in the order in which a stage would rather do them
+enum class Work : uint8_t { back, forward, weight_gradient };  // most preferred first
 
 struct Task {
   size_t piece = 0;
@@ -51,8 +51,8 @@ struct Task {
   double start = 0;
 };
 
-// What every stage does when, found by playing the step: a stage that is free takes what can go back before what can go
-// forward, what was put off only when there is neither, and keeps no more micro-batches than the order allows.
+// Finds the tasks of every stage and their times by simulating the step. A free stage prefers backward to forward. It
+// computes deferred weight gradients only if it can do neither. It keeps no more micro-batches than the order allows.
 class ListScheduler {
  public:
   ListScheduler(const std::vector<ModelChunk>& pieces, int32_t stages, int32_t micros, PipelineOrder order)
@@ -86,7 +86,7 @@ class ListScheduler {
   }
 
  private:
-  // Of a stage's pieces: micro-batches in flight that it may have.
+  // Most micro-batches in flight (forward done, backward not) that a stage may have, summed over its pieces.
   int32_t limit(int32_t stage) const {
     const auto pieces = static_cast<int32_t>(pieces_.size()) / stages_;
     if (order_ == PipelineOrder::gpipe) return std::numeric_limits<int32_t>::max();
@@ -94,8 +94,8 @@ class ListScheduler {
     return 2 * (stages_ - stage - 1) + (pieces - 1) * stages_ + 1;
   }
 
-  // And with those of which only weight products are left: as many as the first stage of 1F1B has, so that no stage needs
-  // more memory than that one.
+  // Most micro-batches that a stage may hold if those that wait only for weight gradients count, too. The first stage of
+  // 1F1B has the same number, so no stage needs more memory than that stage.
   int32_t live_limit() const {
     return order_ == PipelineOrder::zero_bubble ? stages_ : std::numeric_limits<int32_t>::max();
   }
@@ -123,7 +123,8 @@ class ListScheduler {
     for (size_t p = 0; p < pieces_.size(); p++) {
       if (pieces_[p].stage != stage) continue;
       const auto offer = [&](Work work, MicroId micro) {
-        // By groups of as many micro-batches as stages, forward from the first piece, back from the last.
+        // Micro-batches are taken in groups of `stages_`. Within a group, forward prefers the first piece and backward the
+        // last one.
         const auto place = static_cast<int64_t>(p);
         const std::tuple rank(work, micro / stages_, work == Work::forward ? place : -place, micro);
         if (best && best_rank <= rank) return;
@@ -131,7 +132,8 @@ class ListScheduler {
         best_rank = rank;
       };
       if (can_back(p, now)) offer(Work::back, back_[p]);
-      // What has begun may always go on: the limit is for what a stage lets in.
+      // The limit applies only to the first piece of a stage, where micro-batches enter. A micro-batch that has entered may
+      // always continue.
       const bool lets_in = p < static_cast<size_t>(stages_);
       const bool room = in_flight < limit(stage) && live < live_limit();
       if ((!lets_in || room) && can_forward(p, now)) offer(Work::forward, forward_[p]);
@@ -170,17 +172,18 @@ class ListScheduler {
   const int32_t stages_, micros_;
   const PipelineOrder order_;
   std::vector<MicroId> forward_, back_, last_weight_gradient_;              // by piece: the next micro-batch
-  std::vector<std::vector<double>> forward_done_, back_done_;  // by piece and micro-batch: when
+  std::vector<std::vector<double>> forward_done_, back_done_;  // by piece and micro-batch: time when it is done
   std::vector<double> free_at_;                                // by stage
   std::vector<std::vector<Task>> tasks_;                       // by stage
 };
 
-// Cuts the blocks into `count` runs so that the dearest is as cheap as can be.
+// Cuts the blocks into `count` runs such that the most expensive run is as cheap as possible. Returns the last block of
+// each run.
 std::vector<BlockId> ends_of_runs(const std::vector<double>& costs, int32_t count) {
   const size_t n = costs.size();
   std::vector<double> before(n + 1, 0);
   for (size_t i = 0; i < n; i++) before[i + 1] = before[i] + costs[i];
-  // dearest[k][i]: of the first i blocks in k runs.
+  // dearest[k][i] is the cost of the most expensive run if the first i blocks are cut into k runs.
   const double never = std::numeric_limits<double>::infinity();
   std::vector<std::vector<double>> dearest(static_cast<size_t>(count) + 1, std::vector<double>(n + 1, never));
   std::vector<std::vector<size_t>> cut(static_cast<size_t>(count) + 1, std::vector<size_t>(n + 1, 0));
@@ -225,7 +228,7 @@ Schedule pipeline_step(std::vector<BlockFacts> blocks, int32_t micros, PipelineO
   const int32_t stages = 1 + *std::max_element(empty.layout.stages.of.begin(), empty.layout.stages.of.end());
   StepWriter step(std::move(empty));
   const std::vector<std::vector<Task>> tasks = ListScheduler(pieces, stages, micros, order).run();
-  std::map<std::tuple<BlockId, MicroId, Work>, double> starts;  // by a task's first block (back: its last)
+  std::map<std::tuple<BlockId, MicroId, Work>, double> starts;  // keyed by a task's first block, for backward its last
   for (const std::vector<Task>& of_stage : tasks)
     for (const Task& task : of_stage) {
       const ModelChunk& piece = pieces[task.piece];
@@ -245,8 +248,8 @@ Schedule pipeline_step(std::vector<BlockFacts> blocks, int32_t micros, PipelineO
     } else if (task.work == Work::weight_gradient) {
       step.weight_gradients_through(piece.first, piece.last, task.micro, last);
     } else {
-      // Where nobody waits for the gradient that comes out, what would follow anyway is made block by block: it need not
-      // wait with all of the stage's layers.
+      // If this backward sends no gradient to another stage and its weight gradients come next, compute them block by
+      // block. Then the operands of all layers of the stage need not be kept at the same time.
       const bool now = piece.first == 0 && i + 1 < mine.size() && mine[i + 1].work == Work::weight_gradient &&
                        mine[i + 1].piece == task.piece && mine[i + 1].micro == task.micro;
       step.backward_through(piece.first, piece.last, task.micro, last,

@@ -8,17 +8,18 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kUnits = 512;       // of memory in the table
-constexpr BlockId kLongestChain = 32;  // more layers at once would take more memory than their inputs save
+constexpr int64_t kUnits = 512;       // units of memory in the table
+constexpr BlockId kLongestChain = 32;  // longer chains would take more memory than they save
 
-// Layers that are decided about one by one. Of deeper models, neighbours are treated alike: the time of a choice is bounded.
+// Most layers with a choice of their own. In deeper models, groups of neighbours get the same choice, so that the time to
+// choose is bounded.
 constexpr size_t kMostDecisions = 128;
 
 // A chain of recomputed layers first..last, or one layer that keeps all or its attention half.
 struct Chain {
-  int64_t kept = 0;       // bytes from forward to backward
-  int64_t transient = 0;  // bytes while it goes back, besides
-  double flop = 0;        // made again
+  int64_t kept = 0;       // bytes kept from forward to backward
+  int64_t transient = 0;  // additional bytes during backward
+  double flop = 0;        // recomputed operations
 };
 
 class Costs {
@@ -26,7 +27,7 @@ class Costs {
   Costs(const std::vector<BlockFacts>& blocks, int32_t micros, ComputeOrder order)
       : blocks_(blocks), micros_(micros), together_(order == ComputeOrder::by_block ? micros : 1) {}
 
-  // `keep`: the first one's.
+  // `keep` is what the first layer keeps.
   Chain of(BlockId first, BlockId last, Keep keep) const {
     const BlockFacts& block = blocks_[first];
     switch (keep) {
@@ -40,7 +41,7 @@ class Costs {
 
  private:
   Chain recomputed(BlockId first, BlockId last) const {
-    Chain chain{together_ * input(first), blocks_[last].saved_bytes, 0};  // the last one goes micro-batch by micro-batch
+    Chain chain{together_ * input(first), blocks_[last].saved_bytes, 0};  // the last one goes back one micro-batch at a time
     for (BlockId b = first; b <= last; b++) {
       chain.flop += static_cast<double>(micros_) * blocks_[b].again(Keep::input, b < last).flop;
       if (b > first) chain.transient += together_ * input(b);
@@ -54,13 +55,13 @@ class Costs {
   const int64_t micros_, together_;
 };
 
-// The other half is made from it, so it must be as forward had it.
+// The feed-forward half is recomputed from the attention half, so the kept tensors must be unchanged, not packed.
 bool can_keep_attention(const BlockFacts& block) { return !block.packs_input; }
 
 struct Choice {
   double flop = std::numeric_limits<double>::infinity();
-  BlockId last = kNoBlock;  // of the chain that begins here
-  Keep keep = Keep::all;    // the first one's
+  BlockId last = kNoBlock;  // last layer of the chain that begins here
+  Keep keep = Keep::all;    // what the first layer of the chain keeps
 };
 
 }  // namespace
@@ -102,12 +103,12 @@ KeepCost keep_cost(const std::vector<BlockFacts>& blocks, int32_t micros, Comput
 
 namespace {
 
-// `alike`: how many layers each of these stands for. Their kept bytes add up.
+// Each block stands for `alike` layers, whose kept bytes add up.
 std::vector<Keep> least_recomputation(const std::vector<BlockFacts>& blocks, int32_t micros, ComputeOrder order, int64_t bytes,
                                       int64_t alike) {
   const Costs costs(blocks, micros, order);
   const auto head = static_cast<BlockId>(blocks.size()) - 1;
-  // Only one chain goes back at a time, so the largest of them counts: try every limit that matters.
+  // Only one chain runs backward at a time, so only the largest `transient` counts. Try every possible limit for it.
   std::vector<int64_t> limits{0};
   for (BlockId first = 1; first < head; first++) {
     if (can_keep_attention(blocks[first])) limits.push_back(costs.of(first, first, Keep::attention).transient);
@@ -123,7 +124,7 @@ std::vector<Keep> least_recomputation(const std::vector<BlockFacts>& blocks, int
     if (limit > bytes) break;
     const int64_t room = (bytes - limit) / alike, unit = std::max<int64_t>(1, room / kUnits);
     const int64_t units = room / unit;
-    // table[b][u]: the least recomputation for layers b.. with u units left.
+    // table[b][u] is the least recomputation for layers b and later, with u units of memory left.
     std::vector<std::vector<Choice>> table(static_cast<size_t>(head) + 1,
                                            std::vector<Choice>(static_cast<size_t>(units) + 1));
     for (Choice& done : table[static_cast<size_t>(head)]) done.flop = 0;
@@ -168,7 +169,7 @@ std::vector<Keep> choose_keep(const std::vector<BlockFacts>& blocks, int32_t mic
   some.push_back(blocks.back());
   const std::vector<Keep> decided = least_recomputation(some, micros, order, bytes, static_cast<int64_t>(alike));
   if (decided.empty()) return {};
-  std::vector<Keep> keep{Keep::all};  // each chain as many times as there are layers alike
+  std::vector<Keep> keep{Keep::all};  // each chain is repeated `alike` times
   for (size_t first = 1, end = 0; first + 1 < some.size(); first = end) {
     for (end = first + 1; end + 1 < some.size() && decided[end] == Keep::none;) end++;
     for (size_t time = 0; time < alike; time++)

@@ -10,8 +10,8 @@
 namespace megalith {
 namespace {
 
-// Blocks whose parameters an op reads and that are not there when the step begins. sync_tied_table provides the table that
-// another rank owns.
+// Blocks whose parameters an op reads although they are not there when the step begins. Does not include the table that
+// another rank owns: sync_tied_table provides it.
 std::vector<BlockId> loaded_for(const Schedule& step, const Op& op) {
   std::vector<BlockId> blocks;
   Effects effects;
@@ -40,8 +40,8 @@ std::vector<BlockId> temporary_gradients_of(const Schedule& step, const Op& op) 
 struct Interval {
   BlockId block = kNoBlock;
   int32_t first_use = 0, last_use = 0;
-  std::vector<OpId> ops;  // of the step before the pass, that need the parameters
-  int32_t before = -1;    // the interval of the block before this one
+  std::vector<OpId> ops;  // ops of the original step that need the parameters
+  int32_t before = -1;    // the block's previous interval; -1 if this is the first one
 };
 
 class Resident {
@@ -85,12 +85,13 @@ class Resident {
         }
       }
     }
-    // A block that no op of this step needs (it cannot be, but for a step that only saves) has no interval.
+    // A block that no op of this step needs has no interval. Only steps that do nothing but save have such blocks.
   }
 
-  // The op after which the parameters of an interval may be loaded; kNoOp: from the begin of the step.
+  // The op after which the parameters of an interval may be loaded, or kNoOp for the beginning of the step.
   OpId may_load_after(const Interval& interval) const { return end_of(interval.first_use - window_); }
-  // The same for the host copy that a device uploads from: not before the earlier interval's copy was loaded.
+  // The same for the host copy that is uploaded to a device. It is not loaded before the first use of the block's previous
+  // interval.
   OpId may_load_master_after(const Interval& interval) const {
     const int32_t use = interval.first_use - window_ - ahead_;
     return end_of(interval.before < 0 ? use : std::max(use, intervals_[static_cast<size_t>(interval.before)].first_use));
@@ -99,7 +100,7 @@ class Resident {
 
   void write() {
     const size_t count = step_.ops.size();
-    // Intervals, by op of the step plus one. Place 0 is before the first op.
+    // Lists of intervals, indexed by the id of an original op plus one. Index 0 is before the first op.
     std::vector<std::vector<size_t>> load_after(count + 1), load_master_after(count + 1), evict_after(count);
     for (size_t s = 0; s < intervals_.size(); s++) {
       const OpId after = may_load_after(intervals_[s]), home = ahead_ > 0 ? may_load_master_after(intervals_[s]) : after;
@@ -114,7 +115,7 @@ class Resident {
     updated_.assign(step_.blocks.size(), kNoOp);
     last_evict_.assign(step_.blocks.size(), kNoOp);
     const auto come = [&](OpId after) {
-      // What is due now is not behind what may come early.
+      // First the parameters that are due now, so that loads which may come early do not delay them.
       const auto place = static_cast<size_t>(after + 1);
       for (size_t s : load_after[place]) provide(s, after);
       for (size_t s : load_master_after[place]) load_master(s, after);
@@ -132,14 +133,14 @@ class Resident {
     return static_cast<OpId>(ops_.size()) - 1;
   }
 
-  // From disk to where it is at home, once.
+  // Loads the master of an interval from disk to host memory, unless it is loaded already or is not on disk.
   void load_master(size_t s, OpId after) {
     const Interval& interval = intervals_[s];
     const bool first = interval.before < 0, away = step_.placed(interval.block) == Placement::on_disk;
     if (master_loaded_[s] != kNoOp || !(first ? step_.placed(interval.block) != Placement::in_memory : away)) return;
     std::vector<OpId> room = room_after(after);
     if (!first && step_.layout.device)
-      room.push_back(loaded_[static_cast<size_t>(interval.before)]);  // the host's copy went there
+      room.push_back(loaded_[static_cast<size_t>(interval.before)]);  // which reads the host copy
     else if (last_evict_[interval.block] != kNoOp) room.push_back(last_evict_[interval.block]);
     master_loaded_[s] = loaded_[s] = add(
         {.kind = first ? ops::load_updated : ops::load, .block = interval.block, .lane = Lane::read, .after = std::move(room)});
@@ -151,7 +152,7 @@ class Resident {
     load_master(s, after);
     if (!step_.separate_master()) return;
     std::vector<OpId> room = master_loaded_[s] == kNoOp ? room_after(after) : std::vector<OpId>{master_loaded_[s]};
-    // (Where what came home came for this alone, its own wait will do.)
+    // Without a device, the master was loaded only for this interval, and that load has already waited for room.
     if (step_.layout.device && master_loaded_[s] != kNoOp && after != kNoOp) room.push_back(last_on_compute_);
     if (last_evict_[interval.block] != kNoOp && (master_loaded_[s] == kNoOp || step_.layout.device))
       room.push_back(last_evict_[interval.block]);
@@ -162,7 +163,7 @@ class Resident {
                     .after = std::move(room)});
   }
 
-  // Evicting at the end of that use makes room.
+  // The op that a load waits for, so that there is room: the last one on the compute lane, such as the evict after a use.
   std::vector<OpId> room_after(OpId op) const {
     return op == kNoOp ? std::vector<OpId>{} : std::vector<OpId>{last_on_compute_};
   }
@@ -189,8 +190,8 @@ class Resident {
       op.after.push_back(loaded_[first_interval(op.block)]);
     const bool brings_sum = op.kind == ops::reduce_gradient || op.kind == ops::download;
     if (brings_sum && spilled && !step_.gradient_stays(op.block) && step_.placed(op.block) == Placement::optimizer_on_disk)
-      op.after.push_back(updated_[op.block]);  // which takes the sum of the step before
-    // At most two of the host's gradients wait for the disk.
+      op.after.push_back(updated_[op.block]);  // which consumes the sum of the step before
+    // At most two gradients in host memory wait to be written to disk.
     if (op.kind == ops::download && step_.placed(op.block) == Placement::on_disk && offloads_.size() >= 2)
       op.after.push_back(offloads_[offloads_.size() - 2]);
     const OpKind kind = op.kind;
@@ -203,10 +204,10 @@ class Resident {
     if (sums || kind == ops::download) freed_.push_back(place_[old]);
   }
 
-  // At most two gradients at a time: the one that is made and the one that goes out.
+  // At most two gradients exist at a time: one is being computed, and one is being offloaded or reduced.
   void zero_gradient(BlockId block) {
     Op op{.kind = ops::zero_gradient, .block = block, .after = {}};
-    // After load_updated, which reads the gradient of the step before.
+    // Wait for load_updated, which reads the gradient of the step before.
     if (step_.placed(block) != Placement::in_memory) op.after.push_back(updated_[block]);
     if (freed_.size() >= 2) op.after.push_back(freed_[freed_.size() - 2]);
     zeroed_[block] = last_on_compute_ = add(std::move(op));
@@ -235,13 +236,13 @@ class Resident {
   Schedule step_;
   const int32_t window_, ahead_;
   std::vector<Interval> intervals_;             // by first use
-  std::vector<OpId> use_ends_;         // by use: its last op, before the pass
-  std::vector<Op> ops_;                 // the result's
-  std::vector<OpId> place_;             // by op before the pass: where it stands now
-  std::vector<OpId> loaded_;              // by interval: its last op: load_updated, load, gather or upload
-  std::vector<OpId> master_loaded_;           // by interval: load_updated or load; kNoOp: it was there, or has yet to come
+  std::vector<OpId> use_ends_;         // by use: its last op in the original step
+  std::vector<Op> ops_;                 // ops of the result
+  std::vector<OpId> place_;             // by op of the original step: its new id
+  std::vector<OpId> loaded_;              // by interval: op that provides them: load_updated, load, gather or upload
+  std::vector<OpId> master_loaded_;           // by interval: load_updated or load; kNoOp: not needed or not added yet
   std::vector<OpId> zeroed_, updated_, last_evict_;  // by block
-  std::vector<OpId> freed_;              // ops that free the gradients that do not stay
+  std::vector<OpId> freed_;              // ops that free gradients which do not stay in memory
   std::vector<OpId> offloads_;
   OpId last_on_compute_ = kNoOp;
 };
@@ -269,7 +270,7 @@ Schedule apply_pending_only(std::vector<BlockFacts> blocks, std::vector<Placemen
   for (BlockId block = 0; block < static_cast<BlockId>(step.blocks.size()); block++) {
     if (step.placed(block) == Placement::in_memory || !step.holds(block)) continue;
     step.ops.push_back({.kind = ops::load_updated, .block = block, .lane = Lane::read, .after = {}});
-    // Before the next one comes in.
+    // Evict the block before the next one is loaded.
     const auto updated = static_cast<OpId>(step.ops.size()) - 1;
     if (step.placed(block) == Placement::on_disk)
       step.ops.push_back({.kind = ops::evict, .block = block, .lane = Lane::read, .after = {updated}});

@@ -35,8 +35,8 @@ Schedule with_save(Schedule step) {
       if (saved != kNoOp) commit.after.push_back(saved);
     add(std::move(commit));
   };
-  // What is in memory goes out at once, before its update overwrites it; what is spilled when load_updated has applied the
-  // update that the step before left pending.
+  // Blocks in memory are saved at once, before their update overwrites them. Spilled blocks are saved after load_updated has
+  // applied the update that the step before left pending.
   for (size_t block = 0; block < saves.size(); block++)
     if (step.holds(static_cast<BlockId>(block)) && step.placed(static_cast<BlockId>(block)) == Placement::in_memory)
       save(block, {});

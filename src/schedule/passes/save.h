@@ -1,4 +1,4 @@
-// Places the saving of a checkpoint.
+// Adds the ops that save a checkpoint.
 #pragma once
 #include <vector>
 
@@ -6,12 +6,12 @@
 
 namespace megalith {
 
-// A step that writes the state left by the step before it while it computes: each block goes out on the write lane
-// before its update overwrites it, or when its pending update is made, then `commit`.
+// Returns a step that computes and, at the same time, saves the state that the step before left. The write lane saves each
+// block before its update overwrites the block. A spilled block is saved after its pending update. Then `commit` follows.
 Schedule with_save(Schedule step);
 
-// Nothing but a save: at the end of a run or on a signal. Its `micros` is 0. With spilled blocks:
-// with_save(apply_pending_only(...)).
+// Returns a step that only saves, for the end of a run or a signal. Its `micros` is 0. If blocks are spilled, use
+// with_save(apply_pending_only(...)) instead.
 Schedule save_only(std::vector<BlockFacts> blocks, RankLayout layout = {});
 
 }  // namespace megalith

@@ -36,7 +36,7 @@ void StepWriter::sync_table() {
   if (step_.training) zeroed_ = add({.kind = ops::zero_gradient, .block = table, .after = {}});
 }
 
-// A received activation may wait while one other micro-batch is computed, no longer: memory is bounded by the order.
+// A received activation may wait while one other op is computed, not longer. This bounds memory.
 std::vector<OpId> StepWriter::one_ahead() const {
   return before_last_ == kNoOp ? std::vector<OpId>{} : std::vector<OpId>{before_last_};
 }
@@ -94,7 +94,7 @@ void StepWriter::recompute(BlockId block, MicroId micro) {
   const bool input_again = step_.keeps(block) == Keep::none;
   std::vector<OpId> after;
   if (input_again) after.push_back(recomputed_[at(block - 1, micro)]);
-  // The activation that it makes again was the next block's, which took it.
+  // This recomputation makes its output again. The next block's forward consumed the first copy, so it must run before.
   if (step_.output_again(block)) after.push_back(forward_[at(block + 1, micro)]);
   if (after.empty()) after.push_back(forward_[at(block, micro)]);
   recomputed_[at(block, micro)] =
@@ -106,10 +106,10 @@ void StepWriter::backward(BlockId block, MicroId micro) {
     output_gradient_[at(block, micro)] = add(
         {.kind = ops::receive_output_gradient, .block = block, .micro = micro, .lane = Lane::net, .after = one_ahead()});
   std::vector<OpId> after{output_gradient_[at(block, micro)]};
-  // What is received says nothing of what was done here.
+  // A received gradient does not imply that forward on this rank is done.
   if (!step_.holds(block + 1) && step_.keeps(block) == Keep::all) after.push_back(forward_[at(block, micro)]);
   if (added_[block] != kNoOp) after.push_back(added_[block]);
-  // (Where the next block was recomputed after it, the order is given.)
+  // If the next block was recomputed from this one, the order follows from that.
   if (step_.keeps(block) != Keep::all && !step_.output_again(block)) after.push_back(recomputed_[at(block, micro)]);
   const OpId op = add({.kind = ops::backward, .block = block, .micro = micro, .after = std::move(after)});
   added_[block] = backward_[at(block, micro)] = op;
@@ -128,15 +128,15 @@ void StepWriter::weight_gradient(BlockId block, MicroId micro) {
 
 void StepWriter::gradient_norm(BlockId block) {
   const BlockId table = step_.tied_table();
-  if (last_weight_gradient_[block] != kNoOp) added_[block] = last_weight_gradient_[block];  // the last of all
+  if (last_weight_gradient_[block] != kNoOp) added_[block] = last_weight_gradient_[block];  // the last contribution
   if (block == head_ && step_.borrows(table)) add({.kind = ops::evict, .block = table, .after = {scored_}});
   if (block == table) {
     if (step_.table_is_remote())
       added_[block] = add({.kind = ops::sync_tied_gradient, .block = table, .lane = Lane::net, .after = {added_[block], synced_}});
     added_[block] = add({.kind = ops::embedding_gradient, .block = block, .after = {added_[block]}});
   }
-  // Summed over the ranks, or brought from the device, as soon as it is whole, while others are still computed; its norm
-  // there, too, so that computing does not wait.
+  // As soon as the gradient is complete, it is summed over the ranks or downloaded from the device, while other gradients
+  // are still computed. Its norm runs on the same lane, so that the compute lane does not wait.
   Lane lane = Lane::compute;
   if (step_.layout.sizes().reduces()) {
     lane = Lane::net;
@@ -157,7 +157,7 @@ void StepWriter::forward_through(BlockId first, BlockId last, MicroId micro) {
 }
 
 void StepWriter::backward_through(BlockId first, BlockId last, MicroId micro, bool last_micro, Weights weights) {
-  // A chain of blocks is made forward again when the last of them is due.
+  // A chain of blocks is recomputed before backward of its last block.
   const auto chain_begin = [&](BlockId block) {
     while (step_.keeps(block) == Keep::none) block--;
     return block;
@@ -185,18 +185,18 @@ void StepWriter::weight_gradients_through(BlockId first, BlockId last, MicroId m
 Schedule StepWriter::finish() {
   send_due(std::numeric_limits<double>::infinity());
   std::vector<OpId> sums = norms_;
-  if (!step_.training && scored_ != kNoOp) sums.push_back(scored_);  // else the head's norm follows it
+  if (!step_.training && scored_ != kNoOp) sums.push_back(scored_);  // in training, the head's norm follows it
   if (step_.borrows(step_.tied_table())) {
-    // After everything else that is sent: its owner takes it when it has gone back itself.
+    // Sent after everything else, because the owner of the table receives it after its own backward.
     if (step_.training) add({.kind = ops::sync_tied_gradient, .block = step_.tied_table(), .lane = Lane::send, .after = {scored_}});
     else add({.kind = ops::evict, .block = step_.tied_table(), .after = {scored_}});
   }
   if (step_.layout.sizes().ranks() > 1) sums = {add({.kind = ops::all_reduce_totals, .after = std::move(sums)})};
   if (!step_.training) return std::move(step_);
   const OpId decision = add({.kind = ops::prepare_update, .after = std::move(sums)});
-  // On the compute lane: nothing else has work by now, and a second thread that computes in parallel regions makes
-  // the OpenMP runtime keep more threads than there are cores, which puts them to sleep between regions (a layer
-  // took a third longer in all of the step).
+  // The optimizer runs on the compute lane, because the lane has no other work by now. A second thread with parallel regions
+  // would be slower: the OpenMP runtime would keep more threads than cores, and they would sleep between regions. Then a
+  // layer took a third longer in the whole step.
   for (BlockId block = 0; block <= head_; block++)
     if (step_.holds(block)) add({.kind = ops::optimizer_step, .block = block, .after = {decision}});
   return std::move(step_);

@@ -1,6 +1,6 @@
-// Writes the ops of one rank's step in the order in which they are computed, each after those whose results it takes.
-// What a rank does not have itself it receives, and what the next one needs it sends: whoever writes an order says
-// only which block takes which micro-batch when.
+// Writes the ops of one rank's step in the order in which they are computed. Each op waits for the ops whose results it
+// uses. The writer also adds the receives of what a rank does not have, and the sends of what the next rank needs. So an
+// order of a step only says when each block computes each micro-batch.
 #pragma once
 #include <functional>
 #include <map>
@@ -18,25 +18,26 @@ class StepWriter {
 
   const Schedule& step() const { return step_; }
 
-  // Of blocks that this rank holds.
+  // These add the ops of a block that this rank holds.
   void forward(BlockId block, MicroId micro);
-  void loss(MicroId micro);  // of the head
-  void recompute(BlockId block, MicroId micro);  // nothing where the block keeps all
+  void loss(MicroId micro);  // for the head
+  void recompute(BlockId block, MicroId micro);  // adds nothing if the block keeps all
   void backward(BlockId block, MicroId micro);
-  void weight_gradient(BlockId block, MicroId micro);  // nothing where its backward defers nothing
-  void gradient_norm(BlockId block);  // when all of the block's contributions are there
+  void weight_gradient(BlockId block, MicroId micro);  // adds nothing if the block's backward defers nothing
+  void gradient_norm(BlockId block);  // call it after all contributions to the block's gradient
 
-  // The whole way of a micro-batch through blocks `first` to `last` of this rank, `loss` for the head.
+  // Adds the forward pass of a micro-batch through blocks `first` to `last` of this rank. In training, the head's op is
+  // `loss`.
   void forward_through(BlockId first, BlockId last, MicroId micro);
-  // And back, chains of layers that are made again included; `last_micro`: norms follow. What is deferred is made at once
-  // with Weights::now, else by weight_gradients_through.
+  // Adds the backward pass, with the recomputation of chains of layers. With `last_micro`, gradient norms follow. Deferred
+  // weight gradients are computed at once with Weights::now, else by weight_gradients_through.
   enum class Weights : uint8_t { now, later };
   void backward_through(BlockId first, BlockId last, MicroId micro, bool last_micro, Weights weights = Weights::now);
   void weight_gradients_through(BlockId first, BlockId last, MicroId micro, bool last_micro);
 
-  // Where ranks take what they are sent in another order than it is made: sends are held back until `send_due` says that
-  // the receiver's time for them has come. `time` gives that time; all ranks must go by the same clock, so that nobody
-  // waits for a send that stands behind one that nobody takes yet.
+  // For orders in which a rank receives results in another order than they are made. Each send is held back until `send_due`
+  // reaches the time when the receiver takes the result. `time` returns this time. All ranks must use the same clock.
+  // Otherwise a rank could wait for a send that is queued behind a send which is not received yet.
   using ReceiverTime = std::function<double(OpKind send, BlockId block, MicroId micro)>;
   void hold_sends(ReceiverTime time) { receiver_time_ = std::move(time); }
   void send_due(double now);
@@ -50,24 +51,24 @@ class StepWriter {
   }
   OpId add(Op op);
   void sync_table();
-  void receive_input(BlockId block, MicroId micro);  // input of a block whose neighbour before is elsewhere
-  std::vector<OpId> one_ahead() const;  // what must be done before something is received: not more than one waits
+  void receive_input(BlockId block, MicroId micro);  // if another rank has the block before
+  std::vector<OpId> one_ahead() const;  // ops that a receive waits for, so that at most one received value waits
 
   Schedule step_;
   const BlockId head_;
-  // The ops that last made these, by block and micro-batch.
+  // The last op of each kind, by block and micro-batch; output_gradient_ has the ops that made the output gradients.
   std::vector<OpId> forward_, recomputed_, output_gradient_, backward_;
-  std::vector<OpId> added_;    // by block: to its gradient
-  std::vector<OpId> last_weight_gradient_;  // by block that defers its weight products
+  std::vector<OpId> added_;    // by block: the last op that added to its gradient
+  std::vector<OpId> last_weight_gradient_;  // by block; kNoOp if the block defers nothing
   OpId counted_ = kNoOp, scored_ = kNoOp;
-  OpId last_ = kNoOp, before_last_ = kNoOp;  // on the compute lane
-  OpId synced_ = kNoOp, zeroed_ = kNoOp;      // of a table that another stage borrows
+  OpId last_ = kNoOp, before_last_ = kNoOp;  // the last two ops on the compute lane
+  OpId synced_ = kNoOp, zeroed_ = kNoOp;      // ops of a table that another stage borrows
   std::vector<OpId> norms_;
   ReceiverTime receiver_time_;
   std::map<std::tuple<double, BlockId, MicroId>, Op> held_;  // by the receiver's time
 };
 
-// A step without ops; asserts that blocks, what they keep and how they are divided fit each other.
+// Returns a step without ops. Asserts that `blocks`, `keep` and `layout` fit each other.
 Schedule empty_step(std::vector<BlockFacts> blocks, int32_t micros, bool training, std::vector<Keep> keep,
                     RankLayout layout);
 

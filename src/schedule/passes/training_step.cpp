@@ -10,7 +10,7 @@ Schedule training_step(std::vector<BlockFacts> blocks, int32_t micros, ComputeOr
                        RankLayout layout) {
   const BlockId head = static_cast<BlockId>(blocks.size()) - 1;
   Schedule empty = empty_step(std::move(blocks), micros, true, std::move(keep), std::move(layout));
-  // A chain of blocks is made forward again when the last of them is due: where a block's chain begins.
+  // The first block of each block's chain. A chain is recomputed before backward of its last block.
   std::vector<BlockId> chain(static_cast<size_t>(head) + 1, kNoBlock);
   for (BlockId block = 0; block < head; block++)
     chain[block] = empty.keeps(block) == Keep::none ? chain[block - 1] : block;
@@ -32,7 +32,7 @@ Schedule training_step(std::vector<BlockFacts> blocks, int32_t micros, ComputeOr
       if (!holds(block)) continue;
       if (ends_chain(block) && chain[block] < block)
         for (BlockId b = chain[block]; b < block; b++) each([&](MicroId m) { step.recompute(b, m); });
-      // Micro-batch by micro-batch: only one's saved tensors are there at a time.
+      // One micro-batch after another, so that only the saved tensors of one exist at a time.
       each([&](MicroId m) {
         if (ends_chain(block)) step.recompute(block, m);
         step.backward(block, m);

@@ -1,5 +1,5 @@
-// Writes the compute order of a rank that holds all blocks, or its part of them where it takes all micro-batches block by
-// block; and of validation.
+// Writes the compute order of a rank that holds all blocks. With by_block, the rank may hold only some of them. Also writes
+// the step of a validation.
 #pragma once
 #include <vector>
 
@@ -8,17 +8,18 @@
 namespace megalith {
 
 enum class ComputeOrder : uint8_t {
-  by_micro,  // a micro-batch goes through all blocks and back before the next: one's activations are alive
-  by_block,  // a block takes all micro-batches before the next block: its parameters are needed once a direction
+  by_micro,  // a micro-batch goes through all blocks and back before the next: activations of one micro-batch are alive
+  by_block,  // a block takes all micro-batches before the next block: its parameters are needed once per direction
 };
 
-// One optimizer step over `micros` >= 1 micro-batches. At least two blocks: the first is the embedding, the last
-// the head, whose forward and backward are one op (`loss`). `keep`: by block, what it keeps for backward; empty:
-// all. Whatever the order, gradients add up in the order of the micro-batches: the numbers are the same.
+// Returns one optimizer step over `micros` >= 1 micro-batches. There are at least two blocks: the first is the embedding,
+// the last the head. Forward and backward of the head are one op (`loss`). `keep` says what each block keeps for backward;
+// empty means that all blocks keep all. In every order, gradients add up in the order of the micro-batches, so the numbers
+// are the same.
 Schedule training_step(std::vector<BlockFacts> blocks, int32_t micros, ComputeOrder order = ComputeOrder::by_micro,
                        std::vector<Keep> keep = {}, RankLayout layout = {});
 
-// Forward passes only; `forward` of the head gives the loss.
+// Returns a step with forward passes only. The head's `forward` computes the loss.
 Schedule evaluation_step(std::vector<BlockFacts> blocks, int32_t micros,
                          ComputeOrder order = ComputeOrder::by_micro, RankLayout layout = {});
 

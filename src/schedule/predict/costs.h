@@ -7,7 +7,7 @@
 
 namespace megalith {
 
-// One cost per op. Reads and writes share one disk; a lane other than compute keeps at most one core busy.
+// Returns one cost per op. Reads and writes share one disk. A lane other than compute keeps at most one core busy.
 std::vector<Cost> predict_costs(const Schedule& schedule, const MachineSpeeds& speeds);
 
 }  // namespace megalith

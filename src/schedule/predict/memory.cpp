@@ -20,7 +20,7 @@ struct Amount {
   int64_t bytes = 0;
 };
 
-// With a device, blocks compute in its memory; the state of the model stays with the host.
+// With a device, blocks compute in device memory, and the state of the model stays in host memory.
 bool on_host(Value value) {
   return value == Value::master_parameters || value == Value::reduced_gradient || value == Value::offloaded_input;
 }
@@ -29,7 +29,7 @@ Tier tier_of(const Schedule& schedule, Value value) {
   return schedule.layout.device && !on_host(value) ? Tier::device : Tier::host;
 }
 
-// What a value occupies while it exists; nothing for what is resident or too small to count.
+// The memory that a value occupies while it exists. It is 0 for values that are resident or too small to count.
 Amount amount(const Schedule& schedule, const Effect& effect, Tier tier) {
   if (tier_of(schedule, effect.value) != tier) return {};
   switch (effect.value) {
@@ -46,14 +46,14 @@ Amount amount(const Schedule& schedule, const Effect& effect, Tier tier) {
     case Value::gradient:
       if (schedule.gradient_stays(effect.block)) return {};
       return {MemoryKind::gradients, kFloatBytes * schedule.blocks[effect.block].parameters};
-    case Value::tied_gradient:  // else a part of the block's gradient
+    case Value::tied_gradient:  // if not borrowed, it is part of the block's gradient
       if (!schedule.borrows(effect.block)) return {};
       return {MemoryKind::gradients, kFloatBytes * schedule.blocks[effect.block].parameters};
     case Value::reduced_gradient:
       if (!schedule.separate_master() || schedule.placed(effect.block) != Placement::on_disk) return {};
       return {MemoryKind::gradients, kFloatBytes * schedule.slice_elements(effect.block)};
     case Value::deferred_inputs: return {MemoryKind::saved, schedule.blocks[effect.block].deferred_bytes};
-    case Value::offloaded_input:  // on disk without a device
+    case Value::offloaded_input:  // without a device it is on disk
       if (!schedule.layout.device) return {};
       return {MemoryKind::activations, schedule.blocks[effect.block - 1].output_bytes};
     case Value::sparse_gradient: return {MemoryKind::aside, schedule.blocks[effect.block].sparse_gradient_bytes};
@@ -101,11 +101,12 @@ MemoryUse resident(const Schedule& schedule, Tier tier) {
     if (placed == Placement::in_memory || !block.optimizer_streams)
       use[MemoryKind::optimizer] += schedule.optimizer_slice_bytes(id);
     if (placed == Placement::on_disk) continue;
-    // The master values: whole or a slice, and apart from what is computed with unless they lie within it.
+    // The master parameters, whole or a slice. They need memory of their own unless they are part of the parameters that the
+    // block computes with.
     if (schedule.parameters_stay(id)) use[MemoryKind::parameters] += computing_bytes(block);
     if (!schedule.parameters_stay(id) || block.compute_copy_bytes > 0) use[MemoryKind::parameters] += slice;
     if (!schedule.training) continue;
-    // Of gradients that do not stay whole, the slice of the sum has a place of its own.
+    // If the whole gradient does not stay, the slice of the summed gradient needs memory.
     use[MemoryKind::gradients] += schedule.gradient_stays(id) ? block.parameters * kFloatBytes : slice;
   }
   return use;
@@ -150,11 +151,11 @@ MemoryBound memory_bound(const Schedule& schedule, const HappensBefore& order, T
   MEGALITH_ASSERT(order.cycle().empty());
   struct Life {
     int64_t bytes = 0;
-    OpId maker = kNoOp, taker = kNoOp;
+    OpId maker = kNoOp, taker = kNoOp;  // the ops that create and consume the value
   };
-  std::vector<Life> lives;                                        // a value may have several, one after another
+  std::vector<Life> lives;                                        // a value may have several lives, one after another
   constexpr size_t kNone = SIZE_MAX;
-  std::vector<size_t> current(value_count(schedule), kNone);  // by value, into lives
+  std::vector<size_t> current(value_count(schedule), kNone);  // index into `lives`, by value
   Effects effects;
   for (OpId op : order.sequence()) {
     effects_of(schedule, schedule.ops[op], effects);
@@ -167,23 +168,23 @@ MemoryBound memory_bound(const Schedule& schedule, const HappensBefore& order, T
       if (effect.access == Access::consume && life != kNone) lives[life].taker = op;
     }
   }
-  std::array<int64_t, kLanes> most_workspace{};  // of one op of the lane
+  std::array<int64_t, kLanes> most_workspace{};  // the largest workspace of an op, by lane
   for (const Op& op : schedule.ops) {
     int64_t& most = most_workspace[static_cast<size_t>(op.lane)];
     most = std::max(most, workspace(schedule, op, tier));
   }
 
-  // Seen from one lane: at every moment it runs an op or waits for its next one. While it runs an op, those values
-  // can be alive whose maker is not sure to start later and whose taker is not sure to be done; while it waits, also
-  // those whose taker it may be waiting for. Of the other lanes' workspaces take the largest: they may all be at work.
-  // Each lane's view is a bound of its own; the lowest is the answer.
+  // Each lane gives a bound; the lowest one is the answer. At every moment a lane runs an op or waits for its next one.
+  // While it runs an op, a value can be alive unless its maker always starts later or its taker is always done. While the
+  // lane waits, a value can also be alive if the lane may be waiting for its taker. All other lanes may be running an op,
+  // so the largest workspace of each one is added.
   const int64_t base = resident(schedule, tier).total();
   MemoryBound lowest{std::numeric_limits<int64_t>::max(), kNoOp};
   for (size_t l = 0; l < kLanes; l++) {
     const Lane lane = static_cast<Lane>(l);
     const std::vector<OpId>& ops = order.lane(lane);
     if (ops.empty()) continue;
-    std::vector<int64_t> running(ops.size() + 2, 0), waiting(ops.size() + 2, 0);  // changes, by position on the lane
+    std::vector<int64_t> running(ops.size() + 2, 0), waiting(ops.size() + 2, 0);  // change in bytes, by position on the lane
     for (const Life& life : lives) {
       if (life.bytes == 0) continue;
       const auto first = static_cast<size_t>(order.done_before(life.maker, lane));
@@ -195,7 +196,7 @@ MemoryBound memory_bound(const Schedule& schedule, const HappensBefore& order, T
       const auto last = static_cast<size_t>(end - ops.begin());
       running[first] += life.bytes;
       running[last] -= life.bytes;
-      // The lane's own ops do not run while it waits.
+      // While the lane waits, its own ops do not run.
       const bool makes = schedule.ops[life.maker].lane == lane;
       const bool takes = life.taker != kNoOp && schedule.ops[life.taker].lane == lane;
       waiting[makes ? first + 1 : first] += life.bytes;

@@ -1,4 +1,4 @@
-// How many bytes a schedule keeps alive, by kind, at a moment or at worst.
+// Counts the bytes that a schedule keeps alive, by kind: at one moment, or as an upper bound.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -22,34 +22,34 @@ struct MemoryUse {
   int64_t total() const;
 };
 
-// What is there before, during and after the step: of a device nothing. Gradients count in a training step only.
+// Memory that is in use before, during and after the step. It is 0 for a device. Gradients count only in a training step.
 MemoryUse resident(const Schedule& schedule, Tier tier = Tier::host);
 
-// Follows a step op by op: what an op makes is alive from its start, what it takes until its end.
+// Follows a step op by op. A value is alive from the start of the op that creates it to the end of the op that consumes it.
 class MemoryLedger {
  public:
   explicit MemoryLedger(const Schedule& schedule, Tier tier = Tier::host);  // borrows the schedule
   void start(OpId op);
   void finish(OpId op);
   const MemoryUse& now() const { return now_; }
-  const MemoryUse& peak() const { return peak_; }  // at the first moment of the highest total
-  OpId peak_op() const { return peak_op_; }  // whose start led there; kNoOp: what is resident is the peak
+  const MemoryUse& peak() const { return peak_; }  // at the first moment with the highest total
+  OpId peak_op() const { return peak_op_; }  // the op whose start led to the peak; kNoOp if the peak is resident()
 
  private:
   const Schedule& schedule_;
   Tier tier_;
   MemoryUse now_, peak_;
   OpId peak_op_ = kNoOp;
-  Effects effects_;  // of the op at hand
+  Effects effects_;  // of the current op
 };
 
-// By kind at the highest moment when the ops run one by one, as they are listed.
+// The peak, by kind, if the ops run one by one in the order of the list.
 MemoryUse memory_in_order(const Schedule& schedule, Tier tier = Tier::host);
 
-// An upper bound over all interleavings that the schedule allows. Needs a complete order.
+// An upper bound of memory over all interleavings of the lanes that the schedule allows.
 struct MemoryBound {
   int64_t bytes = 0;
-  OpId op = kNoOp;  // while it runs
+  OpId op = kNoOp;  // the op during which the bound may be reached
 };
 MemoryBound memory_bound(const Schedule& schedule, const HappensBefore& order, Tier tier = Tier::host);
 

@@ -9,7 +9,7 @@ namespace megalith {
 
 std::vector<MemoryPoint> memory_over_time(const Schedule& schedule, std::span<const Span> spans) {
   MEGALITH_ASSERT(spans.size() == schedule.ops.size());
-  enum Phase { ends, begins, ends_at_once };  // in this order at one moment; an op of no length ends after it began
+  enum Phase { ends, begins, ends_at_once };  // the order of events at one moment; an op of no length ends after it began
   struct Event {
     double seconds;
     Phase phase;

@@ -1,4 +1,4 @@
-// Memory over the time of a step: what a picture of it shows below the lanes.
+// Memory over the time of a step. Pictures of a step show it below the lanes.
 #pragma once
 #include <span>
 #include <vector>
@@ -10,12 +10,13 @@
 namespace megalith {
 
 struct MemoryPoint {
-  double seconds = 0;  // from then on, until the next point
+  double seconds = 0;  // `use` holds from this time until the next point
   MemoryUse use;
 };
 
-// In time order, the first at 0. `spans` by op, predicted or measured; ops that did not run count for nothing. What
-// ends at a moment makes room for what begins then, as in the simulator, whose peak is the highest point.
+// Returns points in time order; the first one is at 0. `spans` has one entry per op, predicted or measured. Ops that did
+// not run are ignored. If one op ends and another begins at the same moment, the first one frees its memory before, as in
+// the simulator. So the highest point is the simulator's peak.
 std::vector<MemoryPoint> memory_over_time(const Schedule& schedule, std::span<const Span> spans);
 
 }  // namespace megalith

@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-// As much as can be of reads and writes side by side, the rest alone.
+// Reads and writes run at the same time as far as possible. The rest runs alone.
 double disk_seconds(const Traffic& traffic, const MachineSpeeds& speeds) {
   const auto read = static_cast<double>(traffic.read), written = static_cast<double>(traffic.written);
   const double both = std::min(read, written);

@@ -1,4 +1,4 @@
-// What bounds a step: the least time that its useful work takes of each resource.
+// Says what bounds a step: the least time that its useful work needs of each resource.
 #pragma once
 #include <array>
 
@@ -7,19 +7,19 @@
 
 namespace megalith {
 
-// Seconds, by resource, of a training step as if the others were endless, at the speeds that the machine was measured
-// to reach. Useful is what the step would do with all of its state in memory and everything kept: recomputation is not.
+// Returns the seconds that a training step would need of each resource if the others were unlimited. Uses the measured
+// speeds of the machine. Useful work is the work of a step that keeps all state in memory and recomputes nothing.
 //   cores   its matrix products
-//   memory  its passes over memory besides them
-//   disk    what the blocks on disk must move; 0 for those in memory
+//   memory  its passes over memory, without the matrix products
+//   disk    the state that blocks on disk must move; 0 for blocks in memory
 //   network what it exchanges with other ranks
-// A step of `seconds` reaches useful_seconds / seconds of the limit; the longest bounds it.
+// A step that takes `seconds` reaches useful_seconds / seconds of the limit. The longest time bounds the step.
 std::array<double, kResources> useful_seconds(const Schedule& step, const MachineSpeeds& speeds);
 
-// The resource with the longest.
+// The resource with the longest time.
 Resource binding(const std::array<double, kResources>& useful);
 
-// What each lane moves over the spill disk in a step.
+// The bytes that each lane moves over the spill disk in a step.
 std::array<Traffic, kLanes> traffic_by_lane(const Schedule& step);
 
 }  // namespace megalith

@@ -51,15 +51,15 @@ class Simulator {
 
  private:
   static constexpr size_t kNone = SIZE_MAX;
-  using Load = std::array<double, kResources>;  // of each resource, what running ops ask for together
+  using Load = std::array<double, kResources>;  // of each resource, the sum of what running ops would use alone
 
   struct LaneState {
     size_t next = 0;     // position of the op that runs or waits
     OpId running = kNoOp;
-    bool waits = false;  // it has come to a meeting before the others
-    double left = 0;     // seconds of the running op, at the speed it has alone
-    double rate = 1;     // part of that speed it gets now
-    Resource limit{};    // that holds it back when rate < 1
+    bool waits = false;  // the running op is an exchange, and other ranks have not reached it
+    double left = 0;     // remaining seconds of the running op, at the speed that it has alone
+    double rate = 1;     // the part of that speed that it gets now
+    Resource limit{};    // the resource that slows it down if rate < 1
     bool works() const { return running != kNoOp && !waits; }
   };
 
@@ -78,7 +78,7 @@ class Simulator {
     HappensBefore order;
     MemoryLedger memory, device;
     std::vector<bool> done;
-    std::vector<size_t> meeting;  // by op: its place in attendance_, or kNone
+    std::vector<size_t> meeting;  // by op: index into attendance_, or kNone
     std::array<LaneState, kLanes> lanes{};
     Load load{};
     Simulation result;
@@ -86,11 +86,11 @@ class Simulator {
 
   struct Attendance {
     size_t expected = 0;
-    double seconds = 0;               // of the one that needs longest
+    double seconds = 0;               // of the rank that needs the longest time
     std::vector<LaneState*> present;
   };
 
-  // Starts every op whose turn it is; false when nothing runs any more.
+  // Starts every op that is ready. Returns false if no op runs any more.
   bool start_ready() {
     for (Rank& rank : ranks_)
       for (size_t l = 0; l < kLanes; l++) {
@@ -134,7 +134,8 @@ class Simulator {
     }
   }
 
-  // Each op gets, of every resource it uses, its part of what all running ops ask for together.
+  // Sets the rate of each op. If the running ops together ask for more of a resource than there is, each is slowed down in
+  // proportion.
   void share_resources(Rank& rank) {
     for (LaneState& lane : rank.lanes) {
       lane.rate = 1;
@@ -148,7 +149,7 @@ class Simulator {
     }
   }
 
-  // To the moment when the next op ends.
+  // Advances the clock to the moment when the next op ends.
   void advance() {
     double step = std::numeric_limits<double>::infinity();
     sum_loads();

@@ -1,5 +1,5 @@
-// The executor with durations in place of work: same lanes, same rules, shared resources; of one rank or of several
-// that meet.
+// Runs schedules with predicted durations in place of work. It uses the same lanes and rules as the executor, and models
+// shared resources. It simulates one rank, or several ranks that exchange data.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,25 +15,25 @@
 namespace megalith {
 
 struct Simulation {
-  double seconds = 0;                        // of the step
-  std::vector<Span> spans;                   // by op; an exchange begins when its rank has come
-  std::array<double, kLanes> busy{};         // seconds a lane was at work, without its waits for other ranks
+  double seconds = 0;                        // duration of the step
+  std::vector<Span> spans;                   // by op; an exchange begins when this rank has reached it
+  std::array<double, kLanes> busy{};         // seconds that a lane worked, without its waits for other ranks
   std::vector<Stall> stalls;                 // longest first
   std::array<double, kResources> slowed{};   // seconds that ops lost because others used the same resource
-  double waited_for_ranks = 0;               // seconds in which nothing was computed and another rank had not come yet
+  double waited_for_ranks = 0;               // seconds without computing while an exchange waited for another rank
   int64_t peak_bytes = 0;
   MemoryUse at_peak;                         // by kind; sums to peak_bytes
-  OpId peak_op = kNoOp;                      // whose start led there; kNoOp: what is resident is the peak
+  OpId peak_op = kNoOp;                      // the op whose start led to the peak; kNoOp if the peak is resident()
   MemoryUse on_device;                       // at the device's own peak, by kind
 };
 
-// Ops that run at the same time share a resource in proportion to what they would use of it alone. `costs`
-// has one entry an op. The schedule must be one that the checker accepts. Other ranks are there when they are needed.
+// Ops that run at the same time share a resource in proportion to what each would use alone. `costs` has one entry per op.
+// The checker must accept the schedule. Exchanges never wait for other ranks.
 Simulation simulate(const Schedule& schedule, std::span<const Cost> costs);
 
-// The same for ranks that meet each other: an exchange goes on when all of `ranks` that take part in it have come, and
-// takes as long as the one that needs longest. The ranks of a host share its memory and disk; each has its own cores and
-// network. One result a rank, in one clock.
+// The same for several ranks. An exchange starts when all of `ranks` that take part have reached it. It takes as long as
+// the rank that needs the longest time. The ranks of a host share its memory and disk. Each has its own cores and network.
+// Returns one result per rank, all on one clock.
 std::vector<Simulation> simulate_ranks(std::span<const RankSchedule> ranks, std::span<const std::vector<Cost>> costs);
 
 }  // namespace megalith

@@ -21,9 +21,9 @@ std::string show_short(double seconds) {
   return fmt::format("{:.3g} s", seconds);
 }
 
-// One letter a cell: the kind that had most of its time, '.' when the lane was idle for more of it.
+// Returns one letter per cell: the op kind with the most time in the cell, or '.' if the lane was idle for longer.
 std::string row(const Schedule& schedule, std::span<const Span> spans, Lane lane, double seconds, int cells) {
-  std::vector<std::array<double, kKinds>> shares(static_cast<size_t>(cells));  // in cells
+  std::vector<std::array<double, kKinds>> shares(static_cast<size_t>(cells));  // time of each kind, in units of a cell
   for (size_t op = 0; op < spans.size(); op++) {
     if (schedule.ops[op].lane != lane || !spans[op].ran() || seconds <= 0) continue;
     const double from = spans[op].start / seconds * cells, to = spans[op].end / seconds * cells;
@@ -66,7 +66,7 @@ std::string draw_timeline(const Schedule& schedule, std::span<const Span> spans,
   }
   text += fmt::format("{:8} 0{:>{}}\n", "", show_short(seconds), cells - 1);
   std::string legend = fmt::format("{:8} . idle", "");
-  size_t line = 0;  // where the legend's last line begins
+  size_t line = 0;  // start of the legend's last line
   for (const OpType* type : op_types()) {
     if (!used_kinds[static_cast<size_t>(type->kind)]) continue;
     const std::string entry = fmt::format("  {} {}", type->letter, type->name);
@@ -80,8 +80,8 @@ std::string draw_timeline(const Schedule& schedule, std::span<const Span> spans,
   return text + legend + '\n';
 }
 
-// Fields as in "Trace Event Format" (the Chromium project's document): ph X is an event with a duration, ph M
-// names processes and threads, times are in microseconds.
+// The fields follow "Trace Event Format", a document of the Chromium project. ph X is an event with a duration. ph M names
+// processes and threads. Times are in microseconds.
 std::string trace_json(const std::vector<TraceProcess>& processes) {
   using Json = nlohmann::ordered_json;
   Json events = Json::array();

@@ -1,4 +1,4 @@
-// Pictures of a step: for the terminal and for Perfetto.
+// Draws a step for the terminal and for Perfetto.
 #pragma once
 #include <span>
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace megalith {
 
-// One row a lane that has ops, one letter an op kind, then a scale and a legend. `columns` >= 40 is the width
-// of all.
+// Draws one row per lane that has ops and one letter per op kind, then a scale and a legend. `columns` is the total width,
+// at least 40.
 std::string draw_timeline(const Schedule& schedule, std::span<const Span> spans, int columns = 100);
 
-// A step as one process of a trace; several (predicted, measured) stand below one another, and those with the
-// same title are one. Borrows.
+// A step as one process of a trace. Processes (such as predicted and measured) are drawn below each other. Steps with the
+// same title belong to one process. The pointer and the span are borrowed.
 struct TraceProcess {
   std::string title;
   const Schedule* schedule = nullptr;

@@ -19,7 +19,7 @@ namespace {
 constexpr double kWidth = 1200, kLeft = 96, kRight = 64, kInner = kWidth - kLeft - kRight;
 constexpr double kRow = 30, kRowGap = 7, kMemoryHeight = 210;
 
-// By MemoryKind.
+// Indexed by MemoryKind.
 constexpr std::array<std::string_view, kMemoryKinds> kMemoryColours{"#3f66cf", "#2f9d8f", "#d99a0b", "#e0604c",
                                                                     "#f0a498", "#b7c0d8", "#8e5bd0", "#4a9fd8"};
 constexpr std::string_view kProcessColour = "#b3b8bf", kLimitColour = "#c8322b";
@@ -38,7 +38,7 @@ std::string duration(double seconds) {
   return fmt::format("{:.3g} s", seconds);
 }
 
-// 1, 2 or 5 times a power of ten: about `most` of them in `range`.
+// Returns 1, 2 or 5 times a power of ten, such that about `most` steps fit in `range`.
 double round_step(double range, double most) {
   const double rough = range / most, power = std::pow(10, std::floor(std::log10(rough)));
   for (double factor : {1.0, 2.0, 5.0})
@@ -81,7 +81,8 @@ class Picture {
     svg_ += fmt::format("<text x='{:.1f}' y='{:.1f}' {}>{}</text>\n", at_x, at_y, more, escaped(what));
   }
 
-  // One row a lane that has ops. Ops narrower than a pixel join neighbours of their kind: one shape, not thousands.
+  // Draws one row per lane that has ops. Ops narrower than a pixel are joined with neighbours of their kind, so that the
+  // picture has one shape for them and not thousands.
   void lanes() {
     const auto busy = busy_seconds(schedule_, p_.spans);
     const double top = y_;
@@ -117,7 +118,7 @@ class Picture {
     }
   }
 
-  // Which block the compute lane is at, above it, as many as can be read.
+  // Writes above the compute lane which block it computes. Leaves out names that would overlap.
   void turns(const std::vector<OpId>& own) {
     double free_from = 0;
     for (size_t i = 0; i < own.size();) {
@@ -149,7 +150,7 @@ class Picture {
         y_, shown, kRow, type_of(op.kind).colour, escaped(what),
         duration(p_.spans[id].end - p_.spans[id].start), duration(p_.spans[id].start));
     if (op.block == kNoBlock) return;
-    if (op.lane == Lane::compute) return;  // its turns are named above it
+    if (op.lane == Lane::compute) return;  // turns() names its blocks above the lane
     const std::string label = short_name(op.block);
     if (shown < 6.5 * static_cast<double>(label.size()) + 6) return;
     text(from + shown / 2, y_ + 19, label, type_of(op.kind).light ? "text-anchor='middle' class='dark' pointer-events='none'"
@@ -166,7 +167,7 @@ class Picture {
     }
   }
 
-  // Boxes with names, as many a line as there is room for.
+  // Draws coloured boxes with names, as many per line as fit.
   void legend(const std::vector<std::pair<std::string_view, std::string_view>>& entries) {  // colour, name
     double at = kLeft;
     for (const auto& [colour, what] : entries) {
@@ -192,7 +193,7 @@ class Picture {
 
   int64_t total(const MemoryPoint& point) const { return point.use.total() + p_.process_bytes; }
 
-  // At most two points a pixel: its highest moment, so that no short peak is lost, then what it leaves.
+  // Returns at most two points per pixel: the highest one, so that no short peak is lost, and then the last one.
   std::vector<MemoryPoint> shown_points() const {
     const double pixel = seconds_ / kInner;
     std::vector<MemoryPoint> shown;
@@ -202,7 +203,7 @@ class Picture {
       for (; next < points_.size() && std::floor(points_[next].seconds / pixel) == column; next++)
         if (total(points_[next]) > total(points_[highest])) highest = next;
       shown.push_back({column * pixel, points_[highest].use});
-      const bool free = next == points_.size() || points_[next].seconds >= (column + 2) * pixel;  // else that one follows
+      const bool free = next == points_.size() || points_[next].seconds >= (column + 2) * pixel;  // else a point follows
       if (highest + 1 < next && free) shown.push_back({(column + 1) * pixel, points_[next - 1].use});
       i = next;
     }
@@ -243,7 +244,7 @@ class Picture {
     y_ = bottom + 38;
   }
 
-  // One area a kind, each upon the ones before it, in steps.
+  // Draws one area per kind as a step function, each on top of the areas before it.
   template <class YOf>
   void areas(const YOf& y_of) {
     const std::vector<MemoryPoint> shown = shown_points();
@@ -275,8 +276,8 @@ class Picture {
   const Schedule& schedule_;
   const double seconds_;
   const std::vector<MemoryPoint> points_;
-  std::vector<std::pair<std::string_view, std::string_view>> kinds_;  // drawn: colour, name
-  double y_ = 0;  // where the next thing goes
+  std::vector<std::pair<std::string_view, std::string_view>> kinds_;  // colour and name of the areas drawn so far
+  double y_ = 0;  // vertical position of the next element
   std::string svg_;
 };
 

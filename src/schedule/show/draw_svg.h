@@ -1,4 +1,4 @@
-// A step as a picture in a file of its own: lanes above, memory below, one scale of time.
+// Draws a step as an SVG picture: lanes above, memory below, with one time scale.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -13,12 +13,12 @@ struct StepPicture {
   std::string title, subtitle;
   const Schedule* schedule = nullptr;  // borrowed
   std::span<const Span> spans;         // by op
-  int64_t process_bytes = 0;           // beside what the schedule counts: the bottom of the memory chart
-  int64_t budget_bytes = 0;            // drawn as a line where it is near
+  int64_t process_bytes = 0;           // memory that the schedule does not count: the bottom of the memory chart
+  int64_t budget_bytes = 0;            // drawn as a line if it is below three times the peak
 };
 
-// Lanes as rows, ops coloured by kind with a legend, memory over the step by kind with the budget. Blocks
-// are named where there is room: above the compute lane, inside the ops of others; pointing at an op names it in full.
+// Draws lanes as rows, ops coloured by kind, a legend, and memory by kind over the step with the budget. Names of blocks
+// are shown if they fit: above the compute lane, and inside the ops of other lanes. The tooltip of an op has its full name.
 std::string draw_svg(const StepPicture& picture);
 
 }  // namespace megalith
