@@ -1,13 +1,13 @@
-// Adafactor (Shazeer & Stern, 2018, algorithms 4 and 5): second moments of a matrix as one number a row and
-// one a column. Without momentum; the rate is the schedule's (no relative steps, no scaling by the
-// parameter's size), and weight decay is decoupled. With b = 1 - t^-0.8 and eps = 1e-30:
+// Adafactor (Shazeer & Stern, 2018, algorithms 4 and 5). The second moments of a matrix are one number per row and one per
+// column. There is no momentum. The learning rate is that of the schedule: no relative steps, no scaling by the parameter's
+// size. Weight decay is decoupled. With b = 1 - t^-0.8 and eps = 1e-30:
 //   matrix  R = b R + (1 - b) (mean over the row of g^2 + eps);  C likewise over the column
 //           u = g / sqrt(R C / mean(R))
 //   other   V = b V + (1 - b) (g^2 + eps);  u = g / sqrt(V)
 //   p *= 1 - lr wd;  p -= lr u / max(1, rms(u) / d),  d = 1
-// Statistics: round 0 is the new R and C (so that apply may write them from every slice of the matrix), round
-// 1 the sum of u^2 for fixed chunks of the parameter. All sums run in element order: slices that come in
-// order give the same bits as the whole.
+// Statistics of round 0 are the new R and C, so apply may write them from every slice of the matrix. Those of round 1 are
+// the sums of u^2 over fixed chunks of the parameter. All sums run in element order. So slices processed in order give the
+// same bits as the whole parameter.
 #include <cmath>
 
 #include "base/error.h"
@@ -20,7 +20,7 @@ namespace {
 constexpr double kEps = 1e-30;
 constexpr double kDecayPower = -0.8;
 constexpr double kClip = 1.0;         // d
-constexpr int64_t kSumChunk = 65536;  // elements a number of round 1 covers
+constexpr int64_t kSumChunk = 65536;  // elements per number of round 1
 
 bool is_matrix(const ParameterFacts& parameter) {
   return parameter.shape.size() == 2;
@@ -42,7 +42,7 @@ void for_rows(int64_t begin, int64_t end, int64_t columns, const Body& body) {
   }
 }
 
-// The same on threads; no row is on two of them.
+// The same on several threads. One thread handles all of a row.
 template <class Body>
 void for_rows_parallel(int64_t begin, int64_t end, int64_t columns, const Body& body) {
   const int64_t first_row = begin / columns, rows = (end + columns - 1) / columns - first_row;
@@ -52,7 +52,7 @@ void for_rows_parallel(int64_t begin, int64_t end, int64_t columns, const Body& 
   });
 }
 
-// Adds weight * g^2 one after the other to sum.
+// Adds weight * g^2 of each element to `sum`, in order.
 MEGALITH_KERNEL double add_squares(double sum, double weight, float scale, int64_t n, const float* g) {
   for (int64_t i = 0; i < n; i++) {
     const double x = g[i] * scale;
@@ -84,7 +84,7 @@ MEGALITH_KERNEL void update_row(float row, float scale, float keep, float rate, 
   for (int64_t i = 0; i < n; i++) p[i] = p[i] * keep - rate * (g[i] * scale * row * column[i]);
 }
 
-struct Blend {  // of a moment with a new square
+struct Blend {  // factors that blend a moment with a new square
   float keep, add;
 };
 
@@ -108,7 +108,7 @@ MEGALITH_KERNEL void update_elements(Blend b, float scale, float keep, float rat
   }
 }
 
-// What a gradient element is multiplied with: its row's factor times its column's.
+// Factors of a gradient element: that of its row times that of its column.
 struct Factored {
   std::vector<float> row, column;
   Factored(const std::vector<double>& moments, int64_t rows, int64_t columns)
@@ -182,8 +182,8 @@ class Adafactor final : public Optimizer {
     return {static_cast<float>(beta(update)), static_cast<float>(1 - beta(update))};
   }
 
-  // Round 0 of a matrix: the rows' new moments, then the columns'. What does not come from gradients is added
-  // by the slice that holds the first element.
+  // Round 0 of a matrix: the new moments of the rows, then of the columns. The slice that holds the first element adds the
+  // terms that do not come from gradients.
   static void gather_moments(const ParameterSlice& slice, const Update& update,
                              std::span<double> statistics) {
     const int64_t rows = slice.parameter->shape[0], columns = slice.parameter->shape[1];
@@ -201,7 +201,7 @@ class Adafactor final : public Optimizer {
           add_squares(statistics[row], row_weight, scale, last - first, gradient + (first - begin));
     });
     const double column_weight = (1 - b) / static_cast<double>(rows);
-    // Threads share the columns, so that for each the rows come in order.
+    // The columns are divided over the threads, so that the rows of each column are added in order.
     for_chunks(columns, 64, [&](int64_t left, int64_t right) {
       for_rows(begin, end, columns, [&](int64_t row, int64_t first, int64_t last) {
         first = std::max(first, row * columns + left);
@@ -218,7 +218,7 @@ class Adafactor final : public Optimizer {
                                     std::span<double> statistics) {
     const int64_t begin = slice.begin, end = begin + std::ssize(slice.value);
     const auto scale = static_cast<float>(update.gradient_scale);
-    // One call an aligned chunk: body(sum, first, last) by element of the parameter.
+    // Calls body(sum, first, last) for each aligned chunk; `first` and `last` are elements of the parameter.
     const auto for_sums = [&](const auto& body) {
       const int64_t first_chunk = begin / kSumChunk;
       for_chunks((end + kSumChunk - 1) / kSumChunk - first_chunk, 1, [&](int64_t k, int64_t) {

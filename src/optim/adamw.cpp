@@ -1,5 +1,4 @@
-// Adam with decoupled weight decay (Loshchilov & Hutter, 2019), in the order of operations of
-// torch.optim.AdamW:
+// Adam with decoupled weight decay (Loshchilov & Hutter, 2019). The order of operations is that of torch.optim.AdamW:
 //   p *= 1 - lr wd;  m += (1 - b1)(g - m);  v = b2 v + (1 - b2) g^2
 //   p -= lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)
 #include <cmath>
@@ -11,7 +10,7 @@
 namespace megalith {
 namespace {
 
-struct Factors {  // of one update, rounded to float once
+struct Factors {  // constants of one update, rounded to float once
   float gradient, keep, mean, square_keep, square_add, root_correction, eps, rate;
 };
 

@@ -9,9 +9,9 @@
 namespace megalith {
 namespace {
 
-// float32 bits of y = 4 (bits of the code as a float32 - kShift); code 256 would be 1.
+// With bits() of a float32: bits(y) = 4 (bits(code) - kShift). Code 256 would be y = 1.
 constexpr uint32_t kShift = 413u << 21;
-constexpr float kLast = 4;             // codes 1 to 3 would be more than an octave apart: not used
+constexpr float kLast = 4;             // smallest code: codes 1 to 3 are not used, they would be over an octave apart
 constexpr float kLeast = 0x1p-24f;     // y of kLast
 constexpr float kTiny = 1e-35f;
 
@@ -23,7 +23,7 @@ inline __attribute__((always_inline)) float code_of(float y) {
 }
 
 MEGALITH_KERNEL float largest(int64_t n, const float* __restrict x) {
-  uint32_t most = 0;  // as integers positive floats have the same order
+  uint32_t most = 0;  // the bits of positive floats, read as integers, have the same order
   for (int64_t i = 0; i < n; i++) most = std::max(most, std::bit_cast<uint32_t>(x[i]) & 0x7FFFFFFFu);
   return std::bit_cast<float>(most);
 }
@@ -43,7 +43,7 @@ MEGALITH_KERNEL void encode_signed(int64_t n, const float* __restrict x, const u
   for (int64_t i = 0; i < n; i++) {
     const float y = __builtin_fabsf(x[i]) * inverse;
     const float up = (static_cast<float>(random[i]) + 0.5f) * 0x1p-16f;
-    const float part = y * (1 / kLeast);  // of the last step
+    const float part = y * (1 / kLeast);  // y relative to the last step
     const int32_t code = std::min(static_cast<int32_t>(code_of(std::max(y, kLeast)) + up), 127);
     const int32_t small = part + up >= 1 ? static_cast<int32_t>(kLast) : 0;
     const int32_t sign = x[i] < 0 ? 128 : 0;

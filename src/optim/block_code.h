@@ -1,24 +1,27 @@
-// Numbers in one byte each, with a float32 scale for every block of them.
+// Stores numbers in one byte each, with one float32 scale per block of numbers.
 //
-// The bits of a positive float32, read as an integer, are nearly its logarithm; a quarter of them, so read, are those
-// of nearly its fourth root. The code of a number is that fourth root, from 0 to 255 for numbers that are never
-// negative, from 0 to 127 under a sign for others, rounded to a whole number; the largest of a block gets the largest
-// code. Both ways are a shift of bits, a conversion and a product: loops over them vectorise.
+// The bits of a positive float32, read as an integer, are nearly proportional to its logarithm. A quarter of this integer
+// gives the bits of nearly its fourth root. The code of a number is this fourth root, rounded to a whole number. Codes are
+// 0 to 255 for numbers that are never negative, and 0 to 127 with a sign bit for others. The largest number of a block gets
+// the largest code. Encoding and decoding are a shift of bits, a conversion and a product, so their loops vectorise.
 //
-// Between two codes numbers lie as on a ruler (four octaves share the codes from one power of two to the next, so the
-// steps are equal within an octave), therefore rounding up with the probability of the rest gives the number itself on
-// average. What a code can be wrong by, relative to the number: with 255 codes at most 1/32 for numbers down to 1/16
-// of the block's largest, 1/16 down to 1/256, 1/8 down to 2^-12, 1/4 down to 2^-16, doubling every four octaves, to 1
-// at 2^-24; with 127 codes twice that. Rounded to nearest: half of it. Below the last step (2^-24 or, under a sign,
-// 2^-20 of the largest) numbers that are never negative are raised to it (they divide), others become it or zero.
+// The codes from one power of two to the next cover four octaves, and the steps within an octave are equal. So decoding is
+// linear between two neighbouring codes. A number is exact on average if the probability to round it up is its distance
+// from the lower code.
+//
+// Largest relative error with 255 codes, by the size of a number relative to the largest of its block: 1/32 down to 1/16,
+// 1/16 down to 1/256, 1/8 down to 2^-12, 1/4 down to 2^-16. It doubles every four octaves and is 1 at 2^-24. With 127 codes
+// it is twice as large. With rounding to nearest it is half as large. The last step is 2^-24 of the largest number, or
+// 2^-20 with a sign. Smaller numbers that are never negative become the last step, because they are divisors. Other smaller
+// numbers become the last step or zero.
 #pragma once
 #include <cstdint>
 #include <span>
 
 namespace megalith {
 
-// Returns the block's scale. `random`: 16 bits an element; empty: to nearest. Values are finite; a block without one
-// of at least 1e-35 is kept as zeros, which are bytes of zero.
+// Returns the block's scale. `random` has 16 bits per element; if it is empty, values are rounded to nearest. All values
+// must be finite. If all are below 1e-35 in size, they are stored as zeros, which are zero bytes.
 float encode_block(std::span<const float> values, bool negative, std::span<const uint16_t> random, uint8_t* codes);
 void decode_block(std::span<const uint8_t> codes, bool negative, float scale, float* values);
 

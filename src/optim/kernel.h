@@ -1,13 +1,13 @@
-// How the loops over elements are compiled and spread over threads.
+// Compiles loops over elements for vector units, and spreads them over threads.
 #pragma once
 #include <cstdint>
 #include <functional>
 
-// Put before a free function whose loops should vectorise: compiled once for each level of x86-64, the best
-// one is taken at run time. No fused multiply-add where the source has none, so every level, and every
-// element whether it is in the body or the rest of a loop, gets the same bits. (These loops wait for memory;
-// the fusion would gain nothing.) Loops with a square root vectorise only where the whole file is compiled
-// with -fno-math-errno: GCC decides for the built-in before it sees the attribute.
+// Put MEGALITH_KERNEL before a free function whose loops should vectorise. The function is compiled for each level of
+// x86-64, and the best level is chosen at run time. The compiler adds no fused multiply-adds. So all levels give the same
+// bits, and so do elements in the body and in the remainder of a loop. (Fusion would not help: these loops wait for memory.)
+// Loops with a square root vectorise only if the whole file is compiled with -fno-math-errno, because GCC decides about
+// the built-in before it sees the attribute.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define MEGALITH_KERNEL                             \
   __attribute__((optimize("O3", "fp-contract=off"), \
@@ -21,7 +21,8 @@ namespace megalith {
 // Calls body(begin, end) for fixed chunks of [0, n), on LibTorch's threads.
 void for_chunks(int64_t n, int64_t chunk, const std::function<void(int64_t begin, int64_t end)>& body);
 
-// Elements a thread takes at once: 64 KiB a stream, long against a thread's start, small against caches.
+// Elements that a thread takes at once: 64 KiB per array. The work is long compared to starting a thread, and the data is
+// small compared to caches.
 inline constexpr int64_t kElementChunk = 16384;
 
 }  // namespace megalith

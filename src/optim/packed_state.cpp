@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-constexpr uint64_t kMostSlots = 8;  // of a parameter: separates their random streams
+constexpr uint64_t kMostSlots = 8;  // most slots of a parameter; separates their random streams
 static_assert(kElementChunk % kScaleBlock == 0);
 
 MEGALITH_KERNEL void to_bf16(int64_t n, const float* __restrict x, const uint16_t* __restrict random,
@@ -20,7 +20,7 @@ MEGALITH_KERNEL void to_bf16(int64_t n, const float* __restrict x, const uint16_
   for (int64_t i = 0; i < n; i++) out[i] = static_cast<uint16_t>((std::bit_cast<uint32_t>(x[i]) + random[i]) >> 16);
 }
 
-// Ties to even.
+// Rounds to nearest, ties to even.
 MEGALITH_KERNEL void to_bf16_nearest(int64_t n, const float* __restrict x, uint16_t* __restrict out) {
   for (int64_t i = 0; i < n; i++) {
     const uint32_t bits = std::bit_cast<uint32_t>(x[i]);
@@ -32,7 +32,8 @@ MEGALITH_KERNEL void from_bf16(int64_t n, const uint16_t* __restrict x, float* _
   for (int64_t i = 0; i < n; i++) out[i] = std::bit_cast<float>(static_cast<uint32_t>(x[i]) << 16);
 }
 
-// Calls work(first, count, scale's place) for the blocks of [begin, begin + count); `first` counts from begin.
+// Calls work(first, count, scale) for the blocks of [begin, begin + count). `first` counts from `begin`. `scale` is the
+// index of the block's scale.
 template <class Work>
 void each_block(int64_t begin, int64_t count, const Work& work) {
   for (int64_t at = begin, end = begin + count; at < end;) {
@@ -42,7 +43,7 @@ void each_block(int64_t begin, int64_t count, const Work& work) {
   }
 }
 
-// A thread's room for what it unpacks: small enough to stay in its cache.
+// A thread's memory for unpacked elements, small enough to stay in its cache.
 struct Scratch {
   std::vector<float> values;
   std::vector<uint16_t> random;
@@ -55,8 +56,8 @@ Scratch& scratch(size_t slots) {
   return mine;
 }
 
-// Calls work(tile) for cuts of a slice that end where their number in the parameter is a multiple of kElementChunk, at block
-// ends; on LibTorch's threads.
+// Calls work(tile) for parts of a slice, on LibTorch's threads. Parts are cut where the index in the parameter is a multiple
+// of kElementChunk, so at block ends.
 template <class Work>
 void each_tile(Packing packing, const PackedSlice& slice, const Work& work) {
   const int64_t begin = slice.begin, end = begin + std::ssize(slice.value), bytes = packed_bytes(packing);
@@ -82,7 +83,7 @@ void apply_plain(const Optimizer& optimizer, const PackedSlice& slice, const Upd
   optimizer.apply(plain, update, {});
 }
 
-// Unpacked, updated and packed again.
+// Unpacks the tile's state, updates the tile, and packs the state again.
 void apply_to_tile(const Optimizer& optimizer, Packing packing, std::span<const SlotSpec> specs, const PackedSlice& tile,
                    const Update& update) {
   if (packing == Packing::fp32) return apply_plain(optimizer, tile, update);
@@ -160,7 +161,7 @@ void pack(Packing packing, bool negative, std::span<const float> values, int64_t
 void apply_packed(const Optimizer& optimizer, Packing packing, const PackedSlice& slice, std::span<const Update> updates) {
   static const std::vector<float> zeros(kElementChunk, 0.0f);
   const std::vector<SlotSpec> specs = slots_of(optimizer, slice);
-  if (packing == Packing::fp32 && updates.size() == 1 && !slice.gradient.empty())  // nothing to keep in the cache
+  if (packing == Packing::fp32 && updates.size() == 1 && !slice.gradient.empty())  // no need to cut it into tiles
     return apply_plain(optimizer, slice, updates.front());
   each_tile(packing, slice, [&](PackedSlice tile) {
     const std::span<const float> none = std::span(zeros).first(tile.value.size());

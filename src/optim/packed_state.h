@@ -1,5 +1,5 @@
-// Optimizer state in fewer bytes: kept packed, unpacked for an update a few thousand elements at a time, packed again.
-// Optimizers see float32 only.
+// Optimizer state in fewer bytes. The state is stored packed. An update unpacks a few thousand elements at a time and packs
+// them again. Optimizers only see float32.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace megalith {
 
 inline constexpr int64_t kScaleBlock = 256;  // elements that share a scale, counted from the parameter's begin
 
-int64_t packed_bytes(Packing packing);  // an element, scales apart
-// Scales of elements [begin, begin + count) of a parameter. A cut inside a block gives both parts a scale.
+int64_t packed_bytes(Packing packing);  // bytes per element, without the scales
+// Number of scales of elements [begin, begin + count) of a parameter. If a cut is inside a block, both parts have a scale.
 int64_t scale_count(Packing packing, int64_t begin, int64_t count);
 
 // One slot of a range of elements.
 struct PackedSlot {
   std::byte* numbers = nullptr;
-  float* scales = nullptr;  // null where the packing has none
+  float* scales = nullptr;  // null if the packing has no scales
 };
 
 struct PackedSlice {
@@ -31,13 +31,13 @@ struct PackedSlice {
   std::vector<PackedSlot> slots;
 };
 
-// Updates of an optimizer that looks at elements one by one, one after the other. The gradient is the first one's (empty:
-// zero); that of all others is zero. A few elements at a time make all of them, so that they stay in a core's cache. Where
-// an update rounds, it does so at random: bits follow from the update's seed and number, the parameter's number, the slot
-// and the element's index, so the result does not depend on threads, nor on cuts that are block ends.
+// Applies several updates in order. The optimizer must treat elements independently. The first update uses the slice's
+// gradient (zero if it is empty). The gradient of all other updates is zero. All updates run on a few elements at a time,
+// so that these stay in a core's cache. Rounding is random. Its bits depend only on the update's seed and number, the
+// parameter's number, the slot and the element's index. So the result does not depend on threads, nor on cuts at block ends.
 void apply_packed(const Optimizer& optimizer, Packing packing, const PackedSlice& slice, std::span<const Update> updates);
 
-// Plain conversions of a slot's elements from `begin` on; `random` as in block_code.h.
+// Convert elements of a slot, starting at element `begin` of the parameter. `random` is as in block_code.h.
 void unpack(Packing packing, bool negative, const PackedSlot& from, int64_t begin, std::span<float> values);
 void pack(Packing packing, bool negative, std::span<const float> values, int64_t begin, std::span<const uint16_t> random,
           const PackedSlot& to);

@@ -6,8 +6,8 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kBlocks = 64;           // of Philox, at once
-constexpr int64_t kGroup = 8 * kBlocks;   // elements
+constexpr int64_t kBlocks = 64;           // Philox blocks computed at once
+constexpr int64_t kGroup = 8 * kBlocks;   // elements made at once
 
 MEGALITH_KERNEL void group_bits(uint64_t counter, uint64_t stream, uint64_t key, uint16_t* __restrict out) {
   uint32_t words[4][kBlocks];

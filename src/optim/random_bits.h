@@ -1,4 +1,4 @@
-// Random bits for rounding, in bulk: a function of the stream and the element's index alone.
+// Random bits for rounding, in bulk. The bits depend only on the stream and the element's index.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace megalith {
 
-// out[i]: 16 bits of element begin + i of the stream. Philox's block 64 (e / 512) + e % 64 holds, as its 16-bit number
-// e / 64 % 8, that of element e: so a loop over blocks fills runs of elements.
+// out[i] becomes the 16 bits of element begin + i of the stream. The bits of element e are 16-bit number e / 64 % 8 in
+// Philox block 64 (e / 512) + e % 64. With this order, a loop over blocks writes consecutive elements.
 void random_bits(const Philox& stream, int64_t begin, std::span<uint16_t> out);
 
 }  // namespace megalith

@@ -19,7 +19,7 @@ double learning_rate(const TrainSettings& settings, double step) {
   if (step > static_cast<double>(last)) return low;
   const int64_t begin = settings.decay == Decay::wsd ? std::max(peak, last - settings.decay_steps) : peak;
   if (last <= begin) return lr;  // a run of one step
-  if (settings.decay == Decay::wsd && step <= static_cast<double>(begin)) return lr;  // to the bit
+  if (settings.decay == Decay::wsd && step <= static_cast<double>(begin)) return lr;  // exactly lr
   const double done = std::max(0.0, step - static_cast<double>(begin)) / static_cast<double>(last - begin);
   const double left = settings.decay == Decay::cosine ? 0.5 * (1 + std::cos(std::numbers::pi * done)) : 1 - done;
   return low + (lr - low) * left;

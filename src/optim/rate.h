@@ -1,4 +1,4 @@
-// The learning rate as a function of the step: nothing to save, nothing to restore.
+// The learning rate as a function of the step. It has no state, so checkpoints do not save it.
 #pragma once
 #include <cstdint>
 
@@ -6,11 +6,10 @@
 
 namespace megalith {
 
-// `step` counts from 0, in steps of full batches; where a curriculum makes batches smaller and train.schedule_by
-// counts tokens, it lies between whole numbers. Warm-up is linear and reaches lr at step warmup - 1 (step 0 without
-// warm-up). After it:
-//   cosine, linear  from lr to min_lr, reached at the last step and kept after it
-//   wsd             lr, until the last decay_steps steps go from there to min_lr as linear does; min_lr after them
+// `step` counts from 0, in steps of full batches. If a curriculum makes batches smaller and train.schedule_by counts tokens,
+// `step` can be a fraction. Warm-up is linear and reaches lr at step warmup - 1 (at step 0 without warm-up). After it:
+//   cosine, linear  from lr to min_lr, which the last step reaches; min_lr after it
+//   wsd             lr; in the last decay_steps steps linear from lr to min_lr; min_lr after them
 //   inverse_sqrt    lr * sqrt(warmup / (step + 1)), with warmup at least 1
 //   constant        lr
 double learning_rate(const TrainSettings& settings, double step);

@@ -1,5 +1,5 @@
-// Gradient descent with momentum, as torch.optim.SGD: weight decay is part of the gradient (not decoupled),
-// and the momentum starts at the first gradient (a buffer of zeros gives the same).
+// Gradient descent with momentum, as in torch.optim.SGD. Weight decay is part of the gradient (not decoupled). The momentum
+// starts with the first gradient; a buffer of zeros gives the same result.
 //   g += wd p;  b = momentum b + g;  p -= lr b
 #include "base/error.h"
 #include "optim/kernel.h"

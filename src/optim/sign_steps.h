@@ -1,5 +1,5 @@
-// Parameters that are not descended on but move by a fixed amount against the sign of their gradient, whatever optimizer
-// the others have: a router's balancing bias, whose gradient counts tokens.
+// Some parameters do not use gradient descent. Each update moves them by a fixed amount against the sign of their gradient,
+// with any optimizer. An example is the balancing bias of a router, whose gradient counts tokens.
 #pragma once
 #include <memory>
 
@@ -7,7 +7,8 @@
 
 namespace megalith {
 
-// `others`, but for parameters with a sign_rate. Their state is there, and stays empty.
+// Returns an optimizer that moves parameters with a sign_rate in this way and uses `others` for the rest. Parameters with a
+// sign_rate have optimizer state, too, but it never changes.
 std::unique_ptr<Optimizer> with_sign_steps(std::unique_ptr<Optimizer> others);
 
 }  // namespace megalith

@@ -6,9 +6,9 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kLanes = 16;  // partial sums a chunk keeps; part of the result's definition, like the chunk
+constexpr int64_t kLanes = 16;  // partial sums per chunk; another number, like another chunk size, changes the result
 
-// float * float is exact in double, so only the order of the sums matters, and that is fixed.
+// The product of two floats is exact in double. So only the order of the sums matters, and it is fixed.
 MEGALITH_KERNEL double chunk_sum(const float* values, int64_t n) {
   double lanes[kLanes] = {};
   int64_t i = 0;

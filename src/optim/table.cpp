@@ -1,4 +1,4 @@
-// The optimizers, one file each: who makes them.
+// The table of optimizers. Each optimizer is in a file of its own.
 #include "base/error.h"
 #include "optim/optimizer.h"
 #include "optim/sign_steps.h"
