@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kExportElements = int64_t{1} << 20;  // elements in memory at once
 
-// What other programs keep beside weights and tokenizer, taken along as it is.
+// Files that other programs store next to weights and tokenizer. They are copied unchanged.
 constexpr const char* kCompanions[] = {"vocab.txt", "tokenizer_config.json", "special_tokens_map.json",
                                        "generation_config.json", "chat_template.jinja"};
 

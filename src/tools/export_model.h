@@ -1,4 +1,5 @@
-// A model's weights and tokenizer as a Hugging Face folder, piece by piece: memory does not grow with the model.
+// Exports weights and tokenizer of a model as a Hugging Face folder. Works piece by piece, so memory does not grow with the
+// model.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -13,14 +14,15 @@
 
 namespace megalith {
 
-// `from`: a checkpoint, a run or a Hugging Face folder, checked tensor by tensor. Empty `dtype`: as stored, float32 where
-// tensors differ. `out` must be missing or empty.
+// `from` is a checkpoint, a run or a Hugging Face folder. All its tensors are checked. If `dtype` is empty, the tensors keep
+// their stored type, or become float32 if their types differ. `out` must be missing or empty.
 void export_model(const std::filesystem::path& from, const std::filesystem::path& out, std::optional<DType> dtype);
 
-// Parts of it, for folders that are made in other ways.
-DType stored_type(const WeightSource& source);  // that all floating-point tensors have; float32 where they differ
+// Parts of export_model, for folders that are made in other ways.
+// Returns bf16 or f16 if all floating-point tensors have that type, else float32.
+DType stored_type(const WeightSource& source);
 std::vector<TensorSpec> tensors_of(const ModelShape& shape, DType dtype);
-// `folder` is where tokenizer and companions come from; `read` gives elements of a tensor from the given one on.
+// Tokenizer and small files are copied from `folder`. `read` fills `values` with elements of a tensor, starting at `begin`.
 using ReadTensor = std::function<void(const std::string& name, int64_t begin, std::span<float> values)>;
 void write_model(const std::filesystem::path& folder, const ModelShape& shape, DType dtype, const std::filesystem::path& out,
                  const ReadTensor& read);

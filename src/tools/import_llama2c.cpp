@@ -19,7 +19,7 @@ namespace megalith {
 namespace {
 
 constexpr int64_t header_bytes = 7 * 4;
-constexpr uint32_t later_magic = 0x616B3432;  // "ak42" begins versions 1 and 2
+constexpr uint32_t later_magic = 0x616B3432;  // "ak42", the first bytes of versions 1 and 2
 
 // Walks the float arrays of the file in order, without copying.
 class Arrays {
@@ -47,7 +47,7 @@ ModelShape read_header(std::span<const std::byte> bytes, const std::string& wher
   constexpr std::array<const char*, 7> names{"dim",        "hidden_dim", "n_layers", "n_heads",
                                              "n_kv_heads", "vocab_size", "seq_len"};
   constexpr int32_t most = 1 << 28;
-  bool untied = h[5] < 0;  // how version 0 says that the head has weights of its own
+  bool untied = h[5] < 0;  // in version 0, a negative vocab_size means that the head has weights of its own
   if (untied && h[5] >= -most) h[5] = -h[5];
   for (size_t i = 0; i < h.size(); i++)
     if (h[i] < 1 || h[i] > most)
@@ -85,8 +85,8 @@ void check_size(const ModelShape& s, size_t got, const std::string& where) {
                      fmt::format("{}", got), "not a llama2.c version-0 file, or one cut short"});
 }
 
-// RoPE turns pairs of rows: neighbours (2i, 2i+1) in llama2.c, half a head apart (i, i + width/2) in Hugging
-// Face.
+// Reorders rows for RoPE, which rotates pairs of rows. In llama2.c a pair is two neighbours (2i, 2i+1). In Hugging Face's
+// order its rows are half a head apart (i, i + width/2).
 std::vector<std::byte> halves_from_pairs(std::span<const std::byte> matrix, int64_t heads, int64_t width,
                                          int64_t columns) {
   std::vector<std::byte> result(matrix.size());
@@ -100,17 +100,17 @@ std::vector<std::byte> halves_from_pairs(std::span<const std::byte> matrix, int6
   return result;
 }
 
-// One of the file's arrays: the same matrix of every layer, one after the other.
+// One array of the file: it contains the same matrix of all layers, in order.
 struct LayerArray {
   const char* name;
   std::vector<int64_t> shape;
-  int64_t rotary_heads = 0;  // > 0: rows to reorder
+  int64_t rotary_heads = 0;  // heads whose rows must be reordered for RoPE; 0 if none
 };
 
-// Number of pieces that a model file speaks of: the sixth number of its header, negative when untied.
+// Vocabulary size of a model file: the sixth number of its header, which is negative if the head is not tied.
 int64_t vocab_of(const std::filesystem::path& bin) {
   MappedFile file(bin);
-  if (file.bytes().size() < 28) return 0;  // import_llama2c says what is wrong with it
+  if (file.bytes().size() < 28) return 0;  // import_llama2c reports the error
   int32_t vocab = 0;
   std::memcpy(&vocab, file.bytes().data() + 20, sizeof vocab);
   return std::abs(static_cast<int64_t>(vocab));

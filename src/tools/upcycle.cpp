@@ -16,7 +16,7 @@
 namespace megalith {
 namespace {
 
-constexpr float kRouterStd = 0.02f;  // small: tokens go everywhere at first
+constexpr float kRouterStd = 0.02f;  // small, so that tokens are spread over all experts at first
 
 ModelShape with_experts(ModelShape shape, const Upcycling& wanted, const std::string& where) {
   auto require = [&](bool holds, const char* key, const std::string& expected, const std::string& got) {
@@ -35,7 +35,7 @@ ModelShape with_experts(ModelShape shape, const Upcycling& wanted, const std::st
   return shape;
 }
 
-// The dense tensor that an expert's begins as; the name itself for what has no experts.
+// Returns the name of the dense tensor that an expert's tensor is copied from. Other names are returned unchanged.
 std::string dense_name(const std::string& name) {
   for (const char* part : {"block_sparse_moe.experts.", "mlp.experts."}) {
     const size_t at = name.find(part);

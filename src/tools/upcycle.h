@@ -1,5 +1,5 @@
-// A model with experts from a dense one: every expert begins as the dense feed-forward layer, so that the new model
-// computes what the old one did, until training tells its experts apart.
+// Makes a model with experts from a dense model. Every expert begins as a copy of the dense feed-forward layer. So the new
+// model computes the same as the old one until training makes its experts different.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -13,7 +13,7 @@ struct Upcycling {
   int64_t top_k = 2;
 };
 
-// As export_model, with experts.
+// Like export_model, but the exported model has experts.
 void upcycle_model(const std::filesystem::path& from, const std::filesystem::path& out, std::optional<DType> dtype,
                    const Upcycling& upcycling);
 
