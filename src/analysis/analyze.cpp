@@ -20,7 +20,7 @@
 namespace megalith {
 namespace {
 
-// As much of a text as a line of a table has room for. Where a sample begins or ends inside a character, its bytes are none.
+// Shortens a text to fit into a line of a table. A sample may begin or end inside a character; such bytes become U+FFFD.
 std::string one_line(std::string_view text, size_t longest = 160) {
   std::string line;
   for (size_t p = 0; p < text.size();) {
@@ -44,14 +44,14 @@ void add_texts(std::vector<MetricExample>& examples, const Dataset& data, const 
   }
 }
 
-// Each once, however many entries go by it.
+// The metrics to compute. Each occurs once, even if several curriculum entries use it.
 std::vector<DifficultyRequest> wanted(const Config& config, const AnalysisOptions& options) {
   std::vector<DifficultyRequest> all;
   auto add = [&](DifficultyRequest request) {
     if (request.of_model() && !options.checkpoint.empty()) request.checkpoint = options.checkpoint;
     if (std::ranges::find(all, request) == all.end()) all.push_back(request);
   };
-  auto add_filters = [&](const std::string& name) {  // all of them for ""
+  auto add_filters = [&](const std::string& name) {  // "" adds all filters
     bool any = false;
     for (const CurriculumSettings& entry : config.curriculum) {
       if (entry.changes_length() || (!name.empty() && entry.metric != name)) continue;
@@ -69,7 +69,7 @@ std::vector<DifficultyRequest> wanted(const Config& config, const AnalysisOption
   return all;
 }
 
-// What a metric's values are called where those of others have the same name: losses of two checkpoints, say.
+// Returns a unique name for a metric's values. Several may have the same metric, such as the losses of two checkpoints.
 std::string name_among(const std::vector<MetricSummary>& others, const std::string& metric) {
   std::string name = metric;
   for (int number = 2; std::ranges::find(others, name, &MetricSummary::metric) != others.end(); number++)
@@ -86,7 +86,7 @@ Analysis analyze(const Config& config, const AnalysisOptions& options) {
   if (!options.deepspeed.empty()) make_deepspeed_folder(options.deepspeed);
   const RunDirectory directory(config.run.dir);
   auto say = [](const std::string& line) { log::info("{}", line); };
-  // As training does: where nothing was saved, what is there may be of other text or another vocabulary.
+  // Training does the same: without a checkpoint, an existing tokenizer.json may belong to other text or another vocabulary.
   const std::optional<Found> checkpoint = newest_checkpoint(directory.checkpoints());
   if (!checkpoint) std::filesystem::remove(directory.file("tokenizer.json"));
   KeptTokenizer tokenizer(directory, say);
@@ -110,7 +110,7 @@ Analysis analyze(const Config& config, const AnalysisOptions& options) {
     const double scale = write_deepspeed_index(options.deepspeed, name, values);
     if (scale != 1) log::info("{}: DeepSpeed's files hold whole numbers: values times {:.0f}", name, scale);
   }
-  std::vector<MetricSummary> shown = analysis.summaries;  // on the page those of earlier calls, too
+  std::vector<MetricSummary> shown = analysis.summaries;  // the page also shows metrics of earlier calls
   for (std::string_view metric : token_metrics())
     if (const DifficultyRequest other{std::string(metric), "", ""};
         std::ranges::find(requests, other) == requests.end() && difficulties.known(metric))

@@ -1,4 +1,4 @@
-// What `megalith analyze` does: difficulties of all training samples, and what they look like.
+// Implements `megalith analyze`: computes the difficulties of all training samples and shows them.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -10,9 +10,9 @@
 namespace megalith {
 
 struct AnalysisOptions {
-  std::vector<std::string> metrics;  // empty: those that the curriculum filters by, or else all of tokens
-  std::string checkpoint;            // loss; empty: as the curriculum says
-  std::string deepspeed;             // folder for DeepSpeed's index files; empty: none
+  std::vector<std::string> metrics;  // empty: the metrics that the curriculum filters by, or all token metrics
+  std::string checkpoint;            // model of the metric loss; empty: the one that the curriculum names
+  std::string deepspeed;             // folder for DeepSpeed's index files; empty: do not write them
   int64_t examples = 5;
 };
 

@@ -17,7 +17,7 @@
 namespace megalith {
 namespace {
 
-// Losses lie side by side, those of other weights or other data under other names: what a run goes by is never replaced.
+// Losses of other weights or other data have other file names. So files that a run uses are never replaced.
 std::string file_name(const MetricSubject& subject) {
   if (subject.model.empty()) return subject.metric + ".metric";
   const std::string of = subject.data + subject.model;
@@ -80,7 +80,7 @@ void Difficulties::compute(const DifficultyRequest& request, const std::filesyst
                                          : make_token_metric(request.metric, data_, vocab, costs);
   SampleWalk walk = walk_of(data_, writer.done(), metric->threaded() ? threads_ : 1, metric->tokens_at_once());
   walk.stop = stop;
-  std::vector<double> values(static_cast<size_t>(walk.threads * walk.chunk));  // of one round
+  std::vector<double> values(static_cast<size_t>(walk.threads * walk.chunk));  // values of one round of chunks
   auto room = [&](const SampleChunk& chunk) {
     return std::span(values).subspan(static_cast<size_t>(chunk.thread * walk.chunk), static_cast<size_t>(chunk.count));
   };

@@ -1,4 +1,4 @@
-// The difficulty of every training sample by a metric: computed once, kept in the run directory.
+// The difficulty of every training sample by a metric. It is computed once and stored in the run directory.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -15,18 +15,18 @@ namespace megalith {
 
 struct MetricValues {
   std::filesystem::path path;
-  std::vector<double> values;  // one a training sample
+  std::vector<double> values;  // one per training sample
 };
 
 class Difficulties {
  public:
-  // Borrows all.
+  // Borrows all arguments.
   Difficulties(const Run& run, const RunDirectory& directory, const Dataset& data);
 
-  // A metric's values, computed first unless they are there for exactly these data and this model. Shows progress; an
-  // interruption keeps what is done and throws Interrupted.
+  // Returns a metric's values. Computes them first unless they are stored for exactly these data and this model. Shows
+  // progress. An interruption keeps the values computed so far and throws Interrupted.
   MetricValues of(const DifficultyRequest& request);
-  // Whether they are there already, for a metric of tokens.
+  // True if the values of a token metric are stored already.
   bool known(std::string_view metric) const;
 
  private:
@@ -38,7 +38,7 @@ class Difficulties {
   const RunDirectory& directory_;
   const Dataset& data_;
   int64_t threads_;
-  std::string fingerprint_;                          // of the data
+  std::string fingerprint_;                          // fingerprint of the data
   std::optional<std::vector<double>> token_costs_;  // counted when a metric first needs them
 };
 

@@ -1,4 +1,4 @@
-// The values that a curriculum's filters go by.
+// The difficulties that the filters of a curriculum use.
 #pragma once
 #include <vector>
 
@@ -7,9 +7,10 @@
 
 namespace megalith {
 
-// One for each entry of `curriculum` that filters, from the user's file or from what `megalith analyze` left in the
-// run directory, which is made now if it is not there. UserError where a file is of other data. What stands for each
-// checkpoint is noted there: a run that has `begun` goes by it even if the checkpoint has changed or gone.
+// Returns one filter for each entry of `curriculum` that filters. Its values are from the user's file, or from the file that
+// `megalith analyze` left in the run directory. If neither exists, the values are computed now. Throws UserError if a file
+// belongs to other data. The run directory records which losses belong to each checkpoint. A run that has `begun` uses these
+// losses even if the checkpoint has changed or no longer exists.
 std::vector<Filter> prepare_filters(const Run& run, const RunDirectory& directory, const Dataset& data, bool begun);
 
 }  // namespace megalith

@@ -19,8 +19,8 @@
 namespace megalith {
 namespace {
 
-// From the sizes and the bytes at up to 256 places of each file: training changes all weights, and a large model is not
-// read twice.
+// Computes a fingerprint from the size and the bytes at up to 256 places of each file. This is enough because training
+// changes all weights, and a large model need not be read twice.
 std::string weights_fingerprint(const std::filesystem::path& folder) {
   constexpr size_t kPlaces = 256, kBytes = 1 << 16;
   std::set<std::filesystem::path> files;
@@ -34,7 +34,7 @@ std::string weights_fingerprint(const std::filesystem::path& folder) {
     facts.push_back(bytes.size());
     const size_t places = std::clamp<size_t>(bytes.size() / kBytes, 1, kPlaces);
     for (size_t i = 0; i < places; i++) {
-      const size_t last = bytes.size() - std::min(kBytes, bytes.size());  // where a piece may begin
+      const size_t last = bytes.size() - std::min(kBytes, bytes.size());  // the last position where a piece may begin
       const std::string_view piece = bytes.substr(last * i / std::max<size_t>(1, places - 1), kBytes);
       facts.push_back(XXH3_64bits(piece.data(), piece.size()));
     }
@@ -87,7 +87,7 @@ class LossMetric : public SampleMetric {
       out[row] = sum / static_cast<double>(std::max<int64_t>(1, targets));
     }
   }
-  bool threaded() const override { return false; }  // the model's own threads are at work
+  bool threaded() const override { return false; }  // the model uses threads of its own
   int64_t tokens_at_once() const override { return 2048; }
 
  private:
@@ -102,7 +102,7 @@ std::string loss_named(const std::filesystem::path& checkpoint, const Config& co
   std::string name = weights_fingerprint(find_model_folder(checkpoint, warn));
   if (config.data.attention == AttentionReach::document) name += ", by document";
   const ObjectiveRow& objective = row_of(config.objective.kind);
-  if (objective.random)  // which tokens are hidden or seen at once follows from the seed
+  if (objective.random)  // the seed decides which tokens are hidden or seen at once
     name += fmt::format(", {}, seed {}", objective.word, config.run.seed);
   if (objective.few_targets)
     name += fmt::format(", {} of the {}", config.objective.mask_fraction, config.objective.whole_words ? "words" : "tokens");

@@ -1,4 +1,4 @@
-// A sample's mean loss under a trained model, as a difficulty.
+// The difficulty of a sample as its mean loss under a trained model.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -10,12 +10,12 @@
 
 namespace megalith {
 
-// Names the values: the weights of a checkpoint, a run or a Hugging Face folder as they are now, and what else in the
-// config decides which losses there are. Weights that were trained on have another name.
+// Returns a name for the losses. It identifies the current weights of a checkpoint, a run or a Hugging Face folder, and the
+// settings that change the losses. If the weights are trained further, the name changes.
 std::string loss_named(const std::filesystem::path& checkpoint, const Config& config);
 
-// Losses as a validation of the run has them: its objective, its documents, no dropout. UserError where the model has
-// other tokens, another kind of objective or too short a context. Borrows `data`.
+// Computes losses as a validation of the run does: with its objective and documents, and without dropout. Throws UserError
+// if the model has other tokens, another kind of objective or a context that is too short. Borrows `data`.
 std::unique_ptr<SampleMetric> make_loss_metric(const std::filesystem::path& checkpoint, const Config& config,
                                                const RunDirectory& run, const Dataset& data);
 
