@@ -79,7 +79,7 @@ TEST(Checker, OpsThatWaitForEachOtherAreNamed) {
 }
 
 TEST(Checker, AWaitAgainstTheOrderOfTheLaneIsACircle) {
-  Schedule schedule = step();  // save of embedding comes first on the lane of save of head
+  Schedule schedule = step();  // the lane runs the embedding's save before the head's
   schedule.ops[find(schedule, ops::save, 0)].after.push_back(find(schedule, ops::save, 2));
   EXPECT_NE(first_reason(schedule).find("waits in a cycle"), std::string::npos);
 }
@@ -114,7 +114,7 @@ TEST(Checker, GradientsAddUpInTheOrderOfMicroBatches) {
             "loss of head, micro-batch 1 adds to the loss sum as number 1 instead of 2");
 }
 
-// Exchanges the work of two ops, each staying where the other was.
+// Swaps the work of two ops. Each position keeps its lane and its `after`.
 Schedule exchanged(OpKind a, BlockId block_a, OpKind b, BlockId block_b) {
   Schedule schedule = training_step(make_blocks(3, true), 1);
   auto micro = [](OpKind kind) { return kind <= ops::backward ? 0 : kNoMicro; };
@@ -162,7 +162,7 @@ TEST(Checker, AClipBeforeTheLastNormIsCaught) {
 
 TEST(Checker, ParametersMayNotChangeWhileTheyAreUsed) {
   Schedule schedule = with_save(training_step(make_blocks(2, false), 1));
-  // Saves after the updates instead of before them.
+  // Make the saves run after the updates instead of before them.
   for (Op& op : schedule.ops) {
     if (op.kind == ops::optimizer_step) std::erase_if(op.after, [](OpId after) { return after < 2; });
   }
@@ -186,9 +186,9 @@ TEST(Checker, WhatIsOnDiskIsFetchedOnlyWhenItWasRenewed) {
 }
 
 TEST(Checker, TheBudgetIsComparedWithTheWorstMoment) {
-  // 3 blocks of 1000..1002 parameters: 16 bytes each with gradients and moments. At worst, in the layer's
-  // backward: kept by two forwards, embedding's output, both of its output's and its input's gradients, and
-  // the workspace.
+  // There are 3 blocks of 1000 to 1002 parameters, with 16 bytes per parameter including gradient and moments. The peak is
+  // in the layer's backward: the tensors saved by two forwards, the embedding's output, the gradients of the layer's output
+  // and input, and the workspace.
   const int64_t worst = 3003 * 16 + 2 * 701 + 3 * 101 + 31;
   const Schedule schedule = training_step(make_blocks(3, false), 4);
   EXPECT_EQ(first_reason(schedule, Bytes(worst)), "accepted");

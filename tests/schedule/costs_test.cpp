@@ -30,7 +30,7 @@ struct StreamCosts : testing::Test {
 };
 
 TEST_F(StreamCosts, AnOpThatMovesStateTakesWhatTheTrialSaysAndTheDiskSpeedWithoutOne) {
-  const auto bytes = 28.0 * static_cast<double>(blocks[1].parameters);  // 16 come, 12 go
+  const auto bytes = 28.0 * static_cast<double>(blocks[1].parameters);  // 16 are read, 12 written
   EXPECT_DOUBLE_EQ(cost_of(ops::load_updated).seconds, bytes / 4e7);
   speeds.load_updated = {.wait_s = 0.003, .bytes_per_s = 1e7};
   speeds.load_updated_scarce = {.wait_s = 0.002, .bytes_per_s = 5e6};
@@ -39,7 +39,7 @@ TEST_F(StreamCosts, AnOpThatMovesStateTakesWhatTheTrialSaysAndTheDiskSpeedWithou
   EXPECT_DOUBLE_EQ(cost_of(ops::load_updated).seconds, 0.003 + bytes / 1e7);
 }
 
-// Four cores share the checksums where staging is ample; the kernel's part one of them has, and all wait for it.
+// With ample staging, four cores share the work of the checksums. The kernel's part runs on one core, and all wait for it.
 TEST_F(StreamCosts, ALaneTakesFromAllCoresWhatItDoesItself) {
   const Cost alone = cost_of(ops::load_updated);
   blocks[1].streams_amply = true;
@@ -49,7 +49,7 @@ TEST_F(StreamCosts, ALaneTakesFromAllCoresWhatItDoesItself) {
   EXPECT_NEAR(shared.use[kCores] * shared.seconds, bytes * (0.25e-9 + 0.75e-9 / 4), bytes * 1e-11);
 }
 
-// Round speeds: a call takes 1 ms on the tensor axis, 2 on the context axis; a megabyte a second, and a tenth of that.
+// Round speeds. A call takes 1 ms on the tensor axis and 2 ms on the context axis. These transfer 1 and 0.1 MB per second.
 struct ExchangeCosts : testing::Test {
   ExchangeCosts() {
     speeds.links[size_t(Axis::tensor)] = {1e-3, 1e6};
@@ -73,7 +73,7 @@ TEST_F(ExchangeCosts, BlocksPayForEachCallAndEachByte) {
   EXPECT_DOUBLE_EQ(cost.seconds, work + calls + transfer);
   EXPECT_DOUBLE_EQ(cost.use[size_t(Resource::network)], transfer / cost.seconds);
   EXPECT_DOUBLE_EQ(cost.use[kCores], (work + (calls + transfer) / 2) / cost.seconds);  // one of two cores exchanges
-  // The passes over memory; and what is exchanged is read and written, which cannot take longer than the exchange.
+  // The passes over memory, and reading and writing the exchanged bytes, which cannot take longer than the exchange.
   EXPECT_DOUBLE_EQ(cost.use[size_t(Resource::memory)], (3e-3 + std::min(transfer, 2 * 6500 / 1e6)) / cost.seconds);
   EXPECT_DOUBLE_EQ(cost_of(step, ops::forward, 2, 0).seconds, work);
   EXPECT_DOUBLE_EQ(cost_of(step, ops::backward, 1, 0).seconds, 4e-3 + 5e-3);
@@ -94,7 +94,7 @@ TEST_F(ExchangeCosts, ARecomputationLeavesOutWhatItDoesNotRepeat) {
     const Schedule step = training_step(blocks, 1, ComputeOrder::by_micro, {Keep::all, keep, Keep::all, Keep::all});
     return cost_of(step, ops::recompute, 1, 0).seconds;
   };
-  // Of 2 ms of products and 3 ms of memory, the output takes 0.5 and 0.7, attention 0.7 and 1.1.
+  // Forward takes 2 ms for products and 3 ms for memory. The output takes 0.5 and 0.7 ms of these, attention 0.7 and 1.1 ms.
   EXPECT_DOUBLE_EQ(seconds(Keep::input), 1.5e-3 + 2.3e-3 + 3e-3 + 4.5e-3);
   EXPECT_DOUBLE_EQ(seconds(Keep::attention), 0.8e-3 + 1.2e-3 + 2e-3 + 3.5e-3);
 }
@@ -102,7 +102,7 @@ TEST_F(ExchangeCosts, ARecomputationLeavesOutWhatItDoesNotRepeat) {
 TEST_F(ExchangeCosts, RanksPayForGradientsAndSlices) {
   RankLayout layout{Mesh({.data = 4}), {}};
   const auto step = [&] { return training_step(blocks, 1, ComputeOrder::by_block, {}, layout); };
-  // Of 1001 elements each rank sends its quarter to three others; to add up and to hand out the sums.
+  // Each rank sends its quarter of 1001 elements to three others: once to add them up, and once to distribute the sums.
   const double one_way = 4 * 1001 / 4 * 3 / 1e6;
   const Cost all_reduce = cost_of(step(), ops::reduce_gradient, 1);
   EXPECT_DOUBLE_EQ(all_reduce.seconds, 3e-3 + 2 * one_way);
@@ -130,14 +130,14 @@ TEST_F(ExchangeCosts, StagesPayForMessages) {
   EXPECT_DOUBLE_EQ(cost_of(receives, ops::sync_tied_gradient, 0).seconds, 4e-3 + 4000 / 1e6);
 }
 
-// Alone a rank gets half of what the host's memory can do.
+// A rank alone reaches half of the host's memory bandwidth.
 TEST_F(ExchangeCosts, UseOfMemoryIsOfTheHosts) {
   speeds.host_bandwidth = 2e6;
   speeds.host_ranks = 4;
   const Cost norm = cost_of(training_step(blocks, 1), ops::gradient_norm, 1);
   EXPECT_DOUBLE_EQ(norm.seconds, 4004 / 1e6);
   EXPECT_DOUBLE_EQ(norm.use[size_t(Resource::memory)], 0.5);
-  // Exchanges were measured with all four ranks: together they fill the memory at most.
+  // Exchanges were measured with all four ranks at the same time. Together they use at most the whole memory bandwidth.
   const RankLayout layout{Mesh({.data = 4}), {}};
   const Schedule step = training_step(blocks, 1, ComputeOrder::by_micro, {}, layout);
   const Cost all_reduce = cost_of(step, ops::reduce_gradient, 1);

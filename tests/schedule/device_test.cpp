@@ -1,5 +1,4 @@
-// Blocks that are computed on a device: what is uploaded, what is downloaded, and how much of the device's memory that
-// takes.
+// Blocks that are computed on a device: uploads, downloads, and the device memory that they need.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +42,8 @@ TEST(Device, CopiesHaveLanesOfTheirOwn) {
 }
 
 TEST(Device, AWindowAsLongAsTheStepUploadsEveryBlockOnce) {
-  // Forward and backward, but for the last layer and the head, whose turns follow one another.
+  // With a window of one, blocks are uploaded for forward and for backward. The last layer and the head are uploaded once,
+  // because their uses follow each other.
   EXPECT_GT(count(step_on_device(8, {}, 1), ops::upload), 8);
   EXPECT_EQ(count(step_on_device(8, {}, 16), ops::upload), 8);
 }
@@ -55,12 +55,13 @@ TEST(Device, TheWindowBoundsTheDevicesMemoryAndTheHostsIsWhatItWas) {
     const int64_t bytes = bound(step, Tier::device).bytes;
     EXPECT_GT(bytes, before) << window;
     before = bytes;
-    // Parameters, gradients and moments: 16 bytes each, and nothing else.
+    // Parameters, gradients and moments: 16 bytes per parameter, and nothing else.
     int64_t state = 0;
     for (const BlockFacts& block : step.blocks) state += 16 * block.parameters;
     EXPECT_EQ(bound(step, Tier::host).bytes, state) << window;
   }
-  // With a window of one: the tied table and its gradient, one block's parameters here and one's to come, two gradients.
+  // With a window of one, the device holds the tied table and its gradient, the parameters of the current and of the next
+  // block, and two gradients.
   const int64_t parameters = 4 * 1011;
   EXPECT_LT(bound(step_on_device(12, {}, 1, 0, 1), Tier::device).bytes, 6 * parameters + 12 * (701 + 101) + 1000);
 }
@@ -69,7 +70,7 @@ TEST(Device, TheWindowBoundsTheDevicesMemoryAndTheHostsIsWhatItWas) {
 TEST(Device, ANormOfTheGradientThatWaitsForAnUpdateIsCaught) {
   Schedule step = step_on_device(4, {M, O, M, M}, 2);
   ASSERT_TRUE(check(step).empty());
-  // The norm comes first, and the update waits for it.
+  // Move the norm to the beginning, and make the update wait for it.
   const auto norm = std::ranges::find_if(step.ops, [](const Op& op) { return op.kind == ops::gradient_norm && op.block == 1; });
   const auto at = static_cast<OpId>(norm - step.ops.begin());
   std::rotate(step.ops.begin(), norm, norm + 1);
@@ -96,7 +97,7 @@ TEST(Device, WhatIsOnDiskComesHomeBeforeItIsUploaded) {
   for (int32_t ahead : {0, 1, 3}) {
     const Schedule step = step_on_device(8, std::vector<Placement>(8, A), 1, ahead);
     ASSERT_TRUE(check(step).empty());
-    // How many turns of computing lie between the moment a block may be read and the moment it may be uploaded.
+    // Counts the uses between the moment when a block may be read and the moment when it may be uploaded.
     int64_t waits = 0;
     for (const Op& op : step.ops) {
       if (op.kind != ops::upload) continue;

@@ -44,7 +44,7 @@ TEST(DrawSvg, EveryWideOpIsARectangleInProportionToItsTime) {
   const std::string rectangle = d.svg.substr(d.svg.rfind("<rect", at), at - d.svg.rfind("<rect", at));
   std::smatch width;
   ASSERT_TRUE(std::regex_search(rectangle, width, std::regex("width='([0-9.]+)'")));
-  EXPECT_NEAR(std::stod(width[1]), share * 1040, 1.5);  // a seam and the rounding
+  EXPECT_NEAR(std::stod(width[1]), share * 1040, 1.5);  // tolerance: the gap between ops and the rounding
 }
 
 TEST(DrawSvg, NamesWhatItShowsAndEscapesWhatIsNotItsOwn) {

@@ -1,7 +1,7 @@
-// Blocks without tensors: plain arrays of hashes in place of numbers. Every result depends on everything that
-// went into it and on the order of contributions, so a missing, doubled or misplaced op changes the final
-// state. Written apart from the checker's table of effects: what they agree on, they agree on independently.
-// One rank's; fake_ranks.h runs them, of one rank or of several that meet.
+// Blocks without tensors: plain arrays of hashes in place of numbers. Every result depends on all its inputs and on the
+// order of contributions. So a missing, doubled or misplaced op changes the final state. This code does not use the
+// checker's table of effects, so it tests the checker independently. An object has the blocks of one rank. fake_ranks.h
+// runs the blocks of one rank, or of several ranks that exchange data.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -16,9 +16,9 @@ namespace megalith {
 
 class FakeBlocks {
  public:
-  using Buffer = std::vector<uint64_t>;  // all zero: not there
+  using Buffer = std::vector<uint64_t>;  // all zero if the value does not exist
 
-  // `column`: of the rank among those that hold the same blocks; each has sequences and a slice of its own.
+  // `column` is the index of the rank among the ranks that hold the same blocks. Each has its own sequences and slice.
   explicit FakeBlocks(const Schedule& schedule, size_t width = 1, int32_t column = 0)
       : schedule_(schedule), width_(width), column_(width, 1 + static_cast<uint64_t>(column)) {
     blocks_.resize(schedule.blocks.size());
@@ -37,10 +37,10 @@ class FakeBlocks {
     }
   }
 
-  // The work of an op for the lanes.
+  // Does the work of an op, for Lanes.
   void work(OpId op) { begin(op, {gives(op)})(); }
 
-  // What an op hands to the ranks that it meets; nothing for one that only receives or meets nobody.
+  // The data that an op gives to the ranks that it meets. Empty if the op only receives or meets no rank.
   Buffer gives(OpId id) const {
     const Op& op = schedule_.ops[id];
     const Block* block = op.block == kNoBlock ? nullptr : &blocks_[op.block];
@@ -62,9 +62,8 @@ class FakeBlocks {
     }
   }
 
-  // Reads everything the op reads and returns what writes its results, so that another op can come in
-  // between. `met`: what was given where it meets others: the sender's, or everyone's in the order of ranks, its own
-  // included.
+  // Reads all inputs of the op and returns a function that writes its results. Another op can run in between. If the op
+  // meets other ranks, `met` has the data that they gave: the sender's, or that of all ranks in order, including this one.
   std::function<void()> begin(OpId id, const std::vector<Buffer>& met) {
     const Op& op = schedule_.ops[id];
     const BlockId head = static_cast<BlockId>(blocks_.size()) - 1;
@@ -108,7 +107,7 @@ class FakeBlocks {
         Buffer result = hash(10 + op.micro, {&block->parameters});
         result = hash(11, {&result, input != nullptr ? &input->activation : &column_});
         if (schedule_.blocks[op.block].packs_input) w.clear(input->activation);
-        // The rest that is made again is right only with the part that was kept.
+        // The recomputed part is right only if the kept part is right.
         const bool part = schedule_.keeps(op.block) == Keep::attention;
         if (!part || micro->attention == hash(15, {&result})) w.set(micro->saved, hash(12, {&result}));
         if (op.block + 1 < head && schedule_.keeps(op.block + 1) == Keep::none) w.set(micro->activation, std::move(result));
@@ -197,7 +196,7 @@ class FakeBlocks {
         const Buffer gradient = whole_gradient(*block);
         Buffer updated = hash(70, {home, &gradient, &block->optimizer, &scale_});
         w.set(block->optimizer, hash(71, {&block->optimizer, &gradient, &scale_}));
-        // The slice lies within the whole, of which the rest is out of date from now on.
+        // The slice is part of the whole parameters. The rest of them is out of date from now on.
         if (schedule_.slices() && schedule_.parameters_stay(op.block))
           w.set(block->parameters, hash(72, {&block->parameters, &updated}));
         w.set(*home, std::move(updated));
@@ -240,7 +239,7 @@ class FakeBlocks {
     return [w = std::move(w)] { w.apply(); };
   }
 
-  // Everything there is, for comparison.
+  // The complete state, for comparison.
   std::vector<Buffer> state() const {
     std::vector<Buffer> all{targets_, loss_, scale_, checkpoint_, totals_};
     for (const Block& b : blocks_) {
@@ -270,7 +269,7 @@ class FakeBlocks {
     }
   };
 
-  // A block that this rank holds, as the step before left it.
+  // Fills a block that this rank holds with the state that the step before left.
   void fill(BlockId id) {
     Block& block = blocks_[id];
     const auto value = [&](uint64_t tag) {
@@ -278,17 +277,17 @@ class FakeBlocks {
       return schedule_.slices() ? hash(tag, {&number, &column_}) : hash(tag, {&number});
     };
     const Placement placed = schedule_.placed(id);
-    if (schedule_.slices() && schedule_.parameters_stay(id)) block.parameters = value(4000);  // others' slices have changed
+    if (schedule_.slices() && schedule_.parameters_stay(id)) block.parameters = value(4000);  // other slices have changed
     (placed == Placement::on_disk ? block.on_disk : home_of(block)) = value(1000);
     block.optimizer = value(2000);
     if (placed != Placement::in_memory) pending_of(id) = value(3000);
   }
 
-  // What updates change.
+  // The buffer that updates change.
   Buffer& home_of(Block& block) const {
     return schedule_.slices() || schedule_.layout.device ? block.slice : block.parameters;
   }
-  // Of a block whose moments are away: where the gradient waits for its update.
+  // The gradient that waits for its update, for a block whose optimizer state is on disk.
   Buffer& pending_of(BlockId id) {
     Block& block = blocks_[id];
     if (schedule_.placed(id) == Placement::on_disk) return block.stowed;
@@ -330,7 +329,7 @@ class FakeBlocks {
   std::vector<Block> blocks_;
 };
 
-// The state after the ops one by one, as they are listed.
+// Returns the state after the ops have run one by one, in the order of the list.
 inline std::vector<FakeBlocks::Buffer> run_in_order(const Schedule& schedule, size_t width = 1) {
   FakeBlocks blocks(schedule, width);
   for (size_t op = 0; op < schedule.ops.size(); op++) blocks.work(static_cast<OpId>(op));

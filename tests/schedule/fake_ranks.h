@@ -1,4 +1,4 @@
-// Runs schedules with fake blocks: lanes of random speed, on one rank or on several that meet where they exchange.
+// Runs schedules with fake blocks, on one rank or on several ranks that exchange data. Lanes have random speeds.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -39,7 +39,7 @@ class FakeRanks {
     }
   }
 
-  // Ops of different lanes overlap wherever the schedules let them. False when ops are left that can never start or
+  // Runs all ops. Ops of different lanes overlap if the schedules allow it. Returns false if some ops can never start or
   // never meet.
   bool run() {
     while (left_ > 0) {
@@ -68,16 +68,16 @@ class FakeRanks {
     std::vector<OpId> queue;
     size_t next = 0;
     std::function<void()> running;  // writes the results of the op that has begun
-    bool waits = false;             // for others to meet
-    std::optional<Buffer> given;    // what it read of its own when it came there
+    bool waits = false;             // waits for other ranks to reach the exchange
+    std::optional<Buffer> given;    // its own data, if it read them when it reached the exchange
   };
 
-  // Channels carry numbers, not names: those that take part match in the order in which they come.
+  // Channels carry numbers without names. So exchanges on a channel are matched in the order in which the ranks reach them.
   enum class Channel { replicas, shares, experts, everyone, writers, forward, backward, table };
-  using Way = std::tuple<Channel, int32_t, int32_t, int32_t>;  // stage or column; between two stages, from and to
+  using Way = std::tuple<Channel, int32_t, int32_t, int32_t>;  // and stage or column; for two stages, also from and to
   struct Rendezvous {
     Way way;
-    size_t side = 0, sides = 0;  // of two: the sender's is the first
+    size_t side = 0, sides = 0;  // with two sides, the sender is the first
   };
 
   std::optional<Rendezvous> meeting_of(size_t rank, const Op& op) const {
@@ -89,7 +89,7 @@ class FakeRanks {
     switch (op.kind) {
       case ops::gather_parameters:
       case ops::reduce_gradient: {
-        // Of ranks that share the inside of blocks each gathers its share; in sums all take part.
+        // Among tensor ranks, each gathers only its part of a block. All of them take part in sums of gradients.
         const bool all = op.kind == ops::reduce_gradient;
         const int32_t stage = schedule.layout.stage(), share = ranks_[rank].tensor_rank;
         Rendezvous it{{all && schedule.layout.sizes().tensor > 1 ? Channel::shares : Channel::replicas, stage, all ? 0 : share, 0}};
@@ -136,7 +136,7 @@ class FakeRanks {
     return std::all_of(after.begin(), after.end(), [&](OpId op) { return done_[lane.rank][op]; });
   }
 
-  // A lane that can begin or end an op, the fast ones more often; null: none can.
+  // Returns a random lane that can begin or end an op, more often a fast one. Null if no lane can.
   LaneState* choose() {
     int32_t sum = 0;
     weights_.clear();
@@ -163,8 +163,8 @@ class FakeRanks {
       lane.running = blocks.begin(op, {});
       return;
     }
-    // An exchange may read its numbers at once or when the others are there.
-    const bool rows = std::get<0>(meeting->way) == Channel::experts;  // of a layer that runs: not what a block gives
+    // An exchange may read its data at once, or when the other ranks have reached it.
+    const bool rows = std::get<0>(meeting->way) == Channel::experts;  // exchanged inside a running layer
     if (!rows && pick(random_, 0, 1) == 1) lane.given = blocks.gives(op);
     lane.waits = true;
     auto& sides = waiting_[meeting->way];
@@ -175,7 +175,7 @@ class FakeRanks {
     else meet(sides);
   }
 
-  // Rows travel between layers that do the same; else they never arrive.
+  // Rows are exchanged only between ranks that run the same op on the same layer. Otherwise the ranks wait forever.
   void run_together(std::vector<std::deque<LaneState*>>& sides) {
     const auto doing = [&](const LaneState& lane) {
       const Op& op = ranks_[lane.rank].schedule->ops[lane.queue[lane.next]];
@@ -216,7 +216,7 @@ class FakeRanks {
   std::map<Way, std::vector<std::deque<LaneState*>>> waiting_;  // by side
 };
 
-// The state that all ranks end in; nothing when they hang.
+// Returns the final state of all ranks, or nothing if they hang.
 inline std::optional<FakeState> run_interleaved(std::span<const RankSchedule> ranks, Random& random) {
   FakeRanks fake(ranks, random);
   if (!fake.run()) return std::nullopt;

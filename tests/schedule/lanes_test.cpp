@@ -1,4 +1,4 @@
-// Also built with ThreadSanitizer: the fake blocks are plain arrays, so an op that runs too early is seen as
+// Also built with ThreadSanitizer. The fake blocks are plain arrays, so ThreadSanitizer reports an op that runs too early as
 // a race.
 #include "schedule/lanes.h"
 
@@ -34,7 +34,7 @@ TEST(Lanes, AThousandRunsGiveWhatTheOpsOneByOneGive) {
   for (int run = 0; run < 1000; run++) {
     Schedule schedule = random_schedule(random);
     if (run % 2 == 0)
-      spread(schedule, random);  // all lanes at work, with only the dependencies to keep order
+      spread(schedule, random);  // all lanes work, and only dependencies keep the order
     FakeBlocks blocks(schedule, 16);
     const auto spans = lanes.run(schedule, [&](OpId op) { blocks.work(op); });
     ASSERT_EQ(blocks.state(), run_in_order(schedule, 16)) << "run " << run;
@@ -57,7 +57,7 @@ TEST(Lanes, OpsOfDifferentLanesRunAtTheSameTime) {
       throw Fault("the other op did not come");
   };
   Lanes lanes;
-  lanes.run(save_only(make_blocks(2, false)), [](OpId) {});  // write's thread exists already
+  lanes.run(save_only(make_blocks(2, false)), [](OpId) {});  // starts the thread of the write lane
   const Schedule schedule = two_lanes({{.kind = ops::count_targets, .after = {}},
                                        {.kind = ops::save, .block = 0, .lane = Lane::write, .after = {}}});
   EXPECT_NO_THROW(lanes.run(schedule, [&](OpId op) { op == 0 ? meet(here, there) : meet(there, here); }));
@@ -82,7 +82,7 @@ TEST(Lanes, ComputeIsTheCallersThreadAndTheOthersStayFromRunToRun) {
 }
 
 TEST(Lanes, OnlyLanesThatAScheduleUsesHaveAThread) {
-  std::thread([] {}).join();  // a sanitizer starts a thread of its own beside the program's first
+  std::thread([] {}).join();  // a sanitizer starts its own thread with the program's first one
   const auto before = threads();
   {
     Lanes lanes;
@@ -116,7 +116,7 @@ TEST(Lanes, WhatAnOpThrowsReachesTheCallerAndStopsTheRest) {
       const bool behind = schedule.ops[op].lane == schedule.ops[bad].lane && static_cast<OpId>(op) > bad;
       EXPECT_FALSE(behind && started[op]);
     }
-    FakeBlocks blocks(schedule);  // and the next run is a good one
+    FakeBlocks blocks(schedule);  // the next run works again
     lanes.run(schedule, [&](OpId op) { blocks.work(op); });
     ASSERT_EQ(blocks.state(), run_in_order(schedule));
   }

@@ -30,8 +30,8 @@ TEST(MemoryCurve, ItsHighestPointIsTheSimulatorsPeakAndItEndsAsItBegan) {
 }
 
 TEST(MemoryCurve, FollowsASmallStepByHand) {
-  // Forward of the embedding keeps 701 + 101 bytes beside its 31 of workspace; loss takes the 101 and leaves a gradient
-  // of as many, backward takes all.
+  // Forward of the embedding leaves 701 + 101 bytes and has a workspace of 31 bytes. The loss consumes the 101 bytes and
+  // leaves a gradient of 101 bytes. Backward consumes all.
   const Schedule step = training_step(make_blocks(2, false), 1);
   const int64_t rest = resident(step).total();
   std::vector<Span> spans(step.ops.size());

@@ -1,4 +1,4 @@
-// Damaged schedules: whatever the checker lets through must do no harm when it is executed.
+// Damages schedules at random. A damaged schedule that the checker accepts must do no harm when it is executed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,8 +22,8 @@ namespace {
 enum Mutation { deletion, swapped_order, swapped_places, removed_dependency, kMutations };
 constexpr const char* kNames[] = {"deletion", "swapped order", "swapped places", "removed dependency"};
 
-// The schedule with its ops in another order (place i takes op order[i]); `after` follows the ops, and
-// forgets those that are gone.
+// Returns the schedule with its ops in another order: position i gets op order[i]. `after` is adapted; ops that are not in
+// `order` are removed from it.
 Schedule reorder(const Schedule& schedule, const std::vector<OpId>& order) {
   std::vector<OpId> place(schedule.ops.size(), kNoOp);
   for (size_t i = 0; i < order.size(); i++) place[order[i]] = static_cast<OpId>(i);
@@ -54,7 +54,7 @@ std::optional<Schedule> mutate(const Schedule& schedule, Mutation mutation, Rand
       if (a == b) return std::nullopt;
       std::swap(order[a], order[b]);
       return reorder(schedule, order);
-    case swapped_places:  // each does the other's work where it stands
+    case swapped_places:  // each op does the work of the other one at its own position
       if (a == b) return std::nullopt;
       std::swap(mutant.ops[a].kind, mutant.ops[b].kind);
       std::swap(mutant.ops[a].block, mutant.ops[b].block);
@@ -69,7 +69,7 @@ std::optional<Schedule> mutate(const Schedule& schedule, Mutation mutation, Rand
   }
 }
 
-// Whether some interleaving ends in another state than the original, or never ends.
+// True if one of `tries` random interleavings ends in another state than the original, or never ends.
 bool does_harm(std::span<const RankSchedule> ranks, const FakeState& expected, int tries, Random& random) {
   for (int i = 0; i < tries; i++)
     if (run_interleaved(ranks, random) != expected) return true;
@@ -83,7 +83,7 @@ bool does_harm(const Schedule& mutant, const FakeState& expected, int tries, Ran
 
 constexpr int kTries = 40;
 
-// In each test. Long runs set another number.
+// Number of mutants in each test. Long runs set another number.
 int mutants() {
   const char* const number = std::getenv("MEGALITH_MUTANTS");
   return number ? std::atoi(number) : 1000;
@@ -95,7 +95,7 @@ class Tally {
     (caught ? caught_ : harmless_)[mutation]++;
     if (caught) harmful_[mutation] += harm;
   }
-  // Both the checkers and the execution must have had something to tell apart.
+  // Checks that there were harmful and harmless mutants, so that the tests mean something.
   void expect_both() const {
     for (int m = 0; m < kMutations; m++) {
       std::printf("  %-18s %4d caught (%d of them seen to do harm), %4d harmless\n", kNames[m], caught_[m], harmful_[m],
@@ -131,7 +131,7 @@ TEST(Mutation, DamagedSchedulesAreCaughtOrHarmless) {
   tally.expect_both();
 }
 
-// The ops in which a mutant differs, for the message.
+// Names the ops in which a mutant differs, for the message.
 std::string difference(const Schedule& schedule, const Schedule& mutant) {
   const auto say = [](const Schedule& s, size_t op) {
     if (op >= s.ops.size()) return std::string("nothing");
@@ -164,7 +164,7 @@ TEST(Mutation, DamagedSchedulesOfSeveralRanksAreCaughtOrHarmless) {
         spread_work(stage, random);
         ASSERT_TRUE(check(stage).empty()) << layout.name();
       }
-      if (!check_ranks(ranks).empty()) continue;  // work that now waits behind an exchange may close a cycle
+      if (!check_ranks(ranks).empty()) continue;  // spread work may now wait behind an exchange and close a cycle
     }
     RankSchedule& damaged = ranks[static_cast<size_t>(pick(random, 0, count - 1))];
     const Schedule& schedule = *damaged.schedule;
@@ -200,8 +200,8 @@ TEST(Mutation, EveryDependencyBetweenLanesIsNeededAndItsLossIsCaught) {
       mutant.ops[op].after.erase(mutant.ops[op].after.begin() + static_cast<std::ptrdiff_t>(i));
       const std::string what = describe(schedule, static_cast<OpId>(op)) + " without waiting for " +
                                describe(schedule, schedule.ops[op].after[i]);
-      // An update's clip is also implied by the update before it on its lane: only the first one's loss does
-      // harm.
+      // The update before on the same lane also implies the wait for prepare_update. So removing this wait does harm only
+      // for the first update.
       const bool implied = schedule.ops[op].kind == ops::optimizer_step && schedule.ops[op].block > 0 &&
                            schedule.ops[schedule.ops[op].after[i]].kind == ops::prepare_update;
       EXPECT_EQ(check(mutant).empty(), implied) << what;
@@ -209,7 +209,7 @@ TEST(Mutation, EveryDependencyBetweenLanesIsNeededAndItsLossIsCaught) {
       removed++;
     }
   }
-  EXPECT_EQ(removed, 4 * 2);  // each of four updates waits for clip and for its save
+  EXPECT_EQ(removed, 4 * 2);  // each of four updates waits for prepare_update and for its save
 }
 
 TEST(Mutation, EverySingleDeletionIsCaught) {

@@ -1,4 +1,4 @@
-// Ways to divide a model among ranks, for property tests.
+// Random ways to divide a model over ranks, for property tests.
 #pragma once
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ namespace megalith {
 struct RandomLayout {
   int32_t stages = 1, pieces = 1, replicas = 1, zero = 0, tensor = 1, expert = 1;
   PipelineOrder order = PipelineOrder::one_f_one_b;
-  bool by_block = false;  // a block takes all micro-batches before the next, whatever `order` is
+  bool by_block = false;  // a block takes all micro-batches before the next block; `order` is ignored
   int32_t window = 1;
   std::vector<Placement> placement;
   std::vector<Keep> keep;
@@ -87,7 +87,7 @@ inline RandomLayout random_layout(Random& random, const std::vector<BlockFacts>&
   return layout;
 }
 
-// Work on any lane: nothing but dependencies keeps it in order. What meets other ranks stays, in its turn.
+// Moves ops to random lanes, so that only dependencies keep them in order. Ops that meet other ranks stay on their lanes.
 inline void spread_work(Schedule& schedule, Random& random) {
   for (Op& op : schedule.ops) {
     const bool experts = (op.kind == ops::forward || op.kind == ops::recompute || op.kind == ops::backward) &&
@@ -98,7 +98,7 @@ inline void spread_work(Schedule& schedule, Random& random) {
   }
 }
 
-// The schedules of all ranks: a row of stages for every share of every replica. Borrows `stages`.
+// Returns the schedules of all ranks: all stages for every tensor rank of every replica. Borrows `stages`.
 inline std::vector<RankSchedule> ranks_of(const std::vector<Schedule>& stages, const RandomLayout& layout) {
   std::vector<RankSchedule> ranks;
   for (int32_t column = 0; column < layout.replicas * layout.tensor; column++)

@@ -18,7 +18,7 @@ inline int32_t pick(Random& random, int32_t low, int32_t high) {  // both includ
   return std::uniform_int_distribution<int32_t>(low, high)(random);
 }
 
-// An embedding, layers, a head; small primes as facts, so that sums tell what went into them.
+// Makes an embedding, layers and a head. Their facts are small primes, so that a sum shows what it is made of.
 inline std::vector<BlockFacts> make_blocks(int32_t count, bool tied) {
   std::vector<BlockFacts> blocks(static_cast<size_t>(count));
   for (int32_t b = 0; b < count; b++) {
@@ -49,14 +49,14 @@ inline std::vector<BlockFacts> make_blocks(int32_t count, bool tied) {
   return blocks;
 }
 
-// The same step with its updates on a lane of their own, as a pass may place them: more that can race.
+// Returns the step with its updates on another lane, as a pass may place them. So more ops can race.
 inline Schedule with_updates_aside(Schedule step) {
   for (Op& op : step.ops)
     if (op.kind == ops::optimizer_step) op.lane = Lane::send;
   return step;
 }
 
-// Any mix of blocks in memory, with moments away, and away; at least one of them spilled.
+// Gives each block a random placement. At least one block is spilled.
 inline std::vector<Placement> random_placement(Random& random, size_t blocks) {
   std::vector<Placement> placement(blocks);
   for (Placement& p : placement) p = static_cast<Placement>(pick(random, 0, 2));
@@ -65,7 +65,7 @@ inline std::vector<Placement> random_placement(Random& random, size_t blocks) {
   return placement;
 }
 
-// Layers that keep all, their attention half, their input, or nothing where the layer before can make it.
+// Each layer keeps all, its attention half, its input, or nothing if the layer before can make its input again.
 inline std::vector<Keep> random_keep(Random& random, const std::vector<BlockFacts>& blocks) {
   std::vector<Keep> keep(blocks.size(), Keep::all);
   for (size_t b = 1; b + 1 < blocks.size(); b++) {
@@ -81,7 +81,7 @@ inline Schedule random_step(Random& random, std::vector<BlockFacts> blocks, int3
                        std::move(layout));
 }
 
-// The step with the inputs of some of the layers that keep nothing else on disk; half of the time none.
+// Offloads the inputs of some of the layers that keep only their input. In half of the calls, offloads none.
 inline Schedule some_parked(Random& random, Schedule step) {
   std::vector<bool> offloads(step.blocks.size());
   const bool any = pick(random, 0, 1) == 1;
@@ -105,7 +105,7 @@ inline Schedule random_spilled(Random& random, std::vector<BlockFacts> blocks, i
   }
 }
 
-// Blocks computed on a device, their state in the host's memory or on its disk.
+// Makes a schedule whose blocks are computed on a device. Their state is in the host's memory or on its disk.
 inline Schedule random_on_device(Random& random, std::vector<BlockFacts> blocks, int32_t micros) {
   const auto placement = pick(random, 0, 1) == 1 ? random_placement(random, blocks.size()) : std::vector<Placement>();
   const int32_t window = pick(random, 1, 4), ahead = pick(random, 0, 3);
@@ -145,12 +145,12 @@ inline Schedule random_schedule(Random& random) {
   }
 }
 
-// Ops on any lane: nothing but their dependencies keeps them in order.
+// Moves ops to random lanes, so that only their dependencies keep them in order.
 inline void spread(Schedule& schedule, Random& random) {
   for (Op& op : schedule.ops) op.lane = static_cast<Lane>(pick(random, 0, kLanes - 1));
 }
 
-// The op of this kind, block and micro-batch.
+// Finds the op of this kind, block and micro-batch.
 inline OpId find(const Schedule& schedule, OpKind kind, BlockId block = kNoBlock, MicroId micro = kNoMicro) {
   for (size_t op = 0; op < schedule.ops.size(); op++) {
     const Op& it = schedule.ops[op];

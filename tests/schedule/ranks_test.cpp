@@ -1,4 +1,4 @@
-// Schedules of several ranks: each alone passes the checker, and all of them meet.
+// Schedules of several ranks. Each one passes the checker, and all of them together pass the rank checker.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 namespace megalith {
 namespace {
 
-// Every rank's own check, and all together; the first problem or nothing.
+// Checks each rank alone and all ranks together. Returns the first problem, or an empty text.
 std::string problem(const std::vector<BlockFacts>& blocks, int32_t micros, const RandomLayout& layout) {
   std::vector<Schedule> stages;
   for (int32_t stage = 0; stage < layout.stages; stage++) {
@@ -49,7 +49,8 @@ int count(const Schedule& schedule, OpKind kind) {
 }
 
 TEST(Ranks, AStageThatDoesNotStayGathersEachBlockOnceADirection) {
-  // ZeRO 3 over a pipeline, four micro-batches: embedding and head once, layers twice, whatever the number.
+  // ZeRO 3 over a pipeline with four micro-batches. Embedding and head are gathered once, layers twice, for any number of
+  // micro-batches.
   const auto blocks = make_blocks(8, false);
   const RandomLayout layout{.stages = 2, .replicas = 2, .zero = 3, .window = 1};
   int gathers = 0, reduces = 0;
@@ -59,7 +60,8 @@ TEST(Ranks, AStageThatDoesNotStayGathersEachBlockOnceADirection) {
     reduces += count(step, ops::reduce_gradient);
     EXPECT_EQ(count(step, ops::zero_gradient), count(step, ops::reduce_gradient));
   }
-  // The last layer of the first stage is still there when it goes back; the second stage has its head in between.
+  // The last layer of the first stage is still in memory when its backward begins. On the second stage, the head is in
+  // between.
   EXPECT_EQ(gathers, 8 + 6 - 1);
   EXPECT_EQ(reduces, 8);
 }
@@ -80,7 +82,7 @@ TEST(Ranks, OneForwardOneBackwardKeepsAsManyAsThereAreStagesBehind) {
   }
 }
 
-// Live are what a layer's forward has begun and its weights have not ended.
+// A micro-batch is live in a layer from its forward to its weight gradient.
 TEST(Ranks, ZeroBubbleKeepsNoMoreThanTheFirstStageOfOneForwardOneBackward) {
   const auto blocks = make_blocks(8, false);
   for (int32_t stage = 0; stage < 4; stage++) {
@@ -96,12 +98,12 @@ TEST(Ranks, ZeroBubbleKeepsNoMoreThanTheFirstStageOfOneForwardOneBackward) {
     }
     EXPECT_LE(most, 4) << stage;
     EXPECT_EQ(waiting, 0);
-    if (stage == 0) EXPECT_EQ(most_waiting, 1);  // nobody waits for its gradient: weights at once
+    if (stage == 0) EXPECT_EQ(most_waiting, 1);  // no stage waits for its gradient, so weight gradients come at once
     else EXPECT_GT(most_waiting, 1) << stage;
   }
 }
 
-// The step's seconds and what its stages wait for each other, by an order.
+// Returns the seconds of the step, and the seconds that its stages wait for each other.
 std::pair<double, double> step_and_waits(const std::vector<BlockFacts>& blocks, int32_t micros, const RandomLayout& layout) {
   const MachineSpeeds speeds{.flops = 1e9, .memory_bandwidth = 1e15, .links = on_every_axis({0, 1e15})};
   std::vector<Schedule> stages;
@@ -120,21 +122,21 @@ std::pair<double, double> step_and_waits(const std::vector<BlockFacts>& blocks, 
   return {all.front().seconds, waits};
 }
 
-// Four equal stages of two layers, forward 2 and backward 4 ms a layer: the textbook's bubbles.
+// Four equal stages of two layers; a layer takes 2 ms forward and 4 ms backward. The bubbles are those of the textbook.
 TEST(Ranks, BubblesAreThoseOfTheOrders) {
   auto blocks = make_blocks(10, false);
   for (BlockFacts* end : {&blocks.front(), &blocks.back()}) end->forward.flop = end->backward.flop = 0;
   constexpr int32_t kStages = 4, kMicros = 8;
-  constexpr double kWork = kMicros * 12e-3, kOne = 12e-3;  // of a stage; of a micro-batch there
+  constexpr double kWork = kMicros * 12e-3, kOne = 12e-3;  // seconds on one stage: all, and per micro-batch
   const auto seconds = [&](PipelineOrder order, int32_t pieces) {
     return step_and_waits(blocks, kMicros, {.stages = kStages, .pieces = pieces, .order = order}).first;
   };
-  const double bound = kWork + (kStages - 1) * kOne;  // a micro-batch's way forward and back through the other stages
+  const double bound = kWork + (kStages - 1) * kOne;  // plus one micro-batch through the other stages and back
   EXPECT_NEAR(seconds(PipelineOrder::gpipe, 1), bound, 0.02 * bound);
   EXPECT_NEAR(seconds(PipelineOrder::one_f_one_b, 1), bound, 0.02 * bound);
   EXPECT_LT(seconds(PipelineOrder::interleaved, 2), 0.97 * bound);
-  // Forward 4, backward 4, weights 4 ms. Weights fill the bubble, at best but for one part of three; with as few
-  // micro-batches at a time as here, but for some more than that.
+  // Forward, backward and weight gradients take 4 ms each. Weight gradients fill the bubble. At best one third of it
+  // remains. With few micro-batches in flight, as here, somewhat more remains.
   const double left = seconds(PipelineOrder::zero_bubble, 1) - kWork;
   EXPECT_GE(left, (kStages - 1) * kOne / 3 - 1e-6);
   EXPECT_LT(left, 0.6 * (kStages - 1) * kOne);
@@ -155,7 +157,7 @@ TEST(Ranks, RandomLayoutsAreSimulatedToTheirEnd) {
         costs.back().push_back({.seconds = 1e-3 * pick(random, 0, 5), .use = {}});
     }
     const std::vector<Simulation> all = simulate_ranks(ranks, costs);
-    // Nothing is done sooner than by itself.
+    // A rank is not faster with others than alone.
     for (size_t r = 0; r < ranks.size(); r++)
       EXPECT_GE(all[r].seconds, simulate(*ranks[r].schedule, costs[r]).seconds - 1e-9) << layout.name();
   }
@@ -163,7 +165,7 @@ TEST(Ranks, RandomLayoutsAreSimulatedToTheirEnd) {
 
 TEST(Ranks, StagesAreBalancedByCost) {
   auto blocks = make_blocks(10, false);
-  blocks.back().forward.flop = 8e6;  // a head as dear as four layers
+  blocks.back().forward.flop = 8e6;  // the head costs as much as four layers
   blocks.back().backward.flop = 16e6;
   blocks.front().forward.flop = blocks.front().backward.flop = 0;
   const auto stages = balanced_stages(blocks, 3);
@@ -184,8 +186,8 @@ TEST(Ranks, ExpertsAreSlicedOverTheRanksThatHaveTheSame) {
   EXPECT_EQ(step.slice_elements(2), (step.blocks[2].parameters + 3) / 4);
   const Schedule whole = of_stage(blocks, 2, {.replicas = 4, .expert = 2}, 0);
   EXPECT_EQ(whole.slice_elements(1), 1000);
-  // Of 200 elements each of four ranks sends its quarter to three others, twice. Nothing of the experts is summed where no
-  // two ranks have the same.
+  // Each of four ranks sends its quarter of 200 elements to three others, twice. Gradients of experts are not summed if no
+  // two ranks have the same experts.
   const MachineSpeeds speeds{.flops = 1e9, .memory_bandwidth = 1e9, .links = on_every_axis({0, 1e9})};
   const auto seconds = [&](int32_t expert) {
     const Schedule one = of_stage(blocks, 1, {.replicas = 4, .expert = expert}, 0);
@@ -195,7 +197,7 @@ TEST(Ranks, ExpertsAreSlicedOverTheRanksThatHaveTheSame) {
   EXPECT_DOUBLE_EQ(seconds(2), (2 * 3 * 200 + 2 * 2 * 800) / 1e9);
 }
 
-// Rows travel while a layer runs: ranks that have its experts between them run it at the same time.
+// Ranks exchange rows while a layer with experts runs. So the ranks that share its experts must run it at the same time.
 TEST(Ranks, LayersWithExpertsRunTogetherOrAreFound) {
   const auto blocks = make_blocks(5, false);
   const RandomLayout layout{.replicas = 4, .expert = 2};
@@ -218,7 +220,7 @@ TEST(Ranks, LayersWithExpertsRunTogetherOrAreFound) {
   ASSERT_TRUE(check(recomputes).empty());
   EXPECT_EQ(problem_with(recomputes, 1), "recompute of layer 0, micro-batch 0 on rank 1 meets 1 of 2 ranks");
   again.keep[1] = Keep::all;
-  again.keep[2] = Keep::input;  // without experts: nobody minds
+  again.keep[2] = Keep::input;  // it has no experts, so this is allowed
   EXPECT_EQ(problem_with(of_stage(blocks, 2, again, 0), 1), "none");
   // One rank goes through its micro-batches in another order.
   Schedule swapped = step;
@@ -241,7 +243,7 @@ TEST(Ranks, WhatGoesTheSameWayHasItsTurn) {
             "but their order is not defined");
 }
 
-// Damage that leaves each rank's own schedule as the checker of one rank would have it, or not: either check finds it.
+// Damages the exchanges of one rank. Either the checker of one rank or the rank checker must find the damage.
 TEST(Ranks, LostExchangesAreFound) {
   Random random(5);
   int found = 0, tried = 0;
@@ -261,7 +263,7 @@ TEST(Ranks, LostExchangesAreFound) {
         if (damaged.ops[op].kind != ops::gradient_norm) exchanges.push_back(op);
     if (exchanges.size() < 2) continue;
     tried++;
-    // It does another exchange than the one that the others wait for.
+    // The rank now does another exchange than the one that the others wait for.
     const OpId lost = exchanges[static_cast<size_t>(pick(random, 0, static_cast<int32_t>(exchanges.size()) - 1))];
     const std::string what = describe(damaged, lost);
     damaged.ops[lost].kind = ops::all_reduce_totals;

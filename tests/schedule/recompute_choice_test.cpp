@@ -24,7 +24,7 @@ std::vector<BlockFacts> uneven_blocks(Random& random, int32_t count) {
   return blocks;
 }
 
-// All choices there are: each layer keeps all, its attention half, its input, or (behind one that does not) nothing.
+// Tries all choices. Each layer keeps all, its attention half, its input, or nothing (after one that is recomputed).
 void try_all(const std::vector<BlockFacts>& blocks, int32_t micros, ComputeOrder order, int64_t bytes,
              std::vector<Keep>& keep, size_t block, double& best) {
   if (block + 1 == blocks.size()) {
@@ -53,12 +53,12 @@ TEST(RecomputeChoice, IsTheBestOfAllChoicesThatFit) {
     double best = INFINITY;
     try_all(blocks, micros, order, bytes, keep, 1, best);
     const std::vector<Keep> chosen = choose_keep(blocks, micros, order, bytes);
-    if (chosen.empty()) continue;  // memory is counted in steps: a tight fit may be missed, never a budget broken
+    if (chosen.empty()) continue;  // memory is counted in units, so a tight fit may be missed
     fitting++;
     const KeepCost cost = keep_cost(blocks, micros, order, chosen);
     EXPECT_LE(cost.bytes, bytes);
     EXPECT_GE(cost.flop, best);
-    // What rounding may cost: the best choice within a table's step less for every layer.
+    // Rounding may cost this much: compare with the best choice with less memory, one unit of the table per layer.
     double coarse = INFINITY;
     try_all(blocks, micros, order, bytes - bytes * static_cast<int64_t>(blocks.size()) / 500, keep, 1, coarse);
     EXPECT_LE(cost.flop, coarse);
@@ -95,7 +95,7 @@ TEST(RecomputeChoice, EveryKthLayerKeepsItsInput) {
   EXPECT_EQ(keep, (std::vector<Keep>{Keep::all, Keep::input, Keep::none, Keep::input, Keep::none, Keep::input, Keep::all}));
 }
 
-// Neighbours are treated alike there: the choice stays near the optimum and takes no more memory.
+// In deep models, groups of neighbours get the same choice. It stays near the optimum and takes no more memory.
 TEST(RecomputeChoice, DeepModelsAreChosenForInBoundedTime) {
   constexpr int32_t kLayers = 5000;
   std::vector<BlockFacts> blocks = make_blocks(kLayers + 2, false);

@@ -28,8 +28,8 @@ TEST(Limits, RecomputationAndSpillingDoNotAddUsefulWork) {
 }
 
 TEST(Limits, TheDiskMustMove36BytesAParameterAtTheMixedSpeed) {
-  // By hand: renew reads p, g, m, v and writes p, m, v; layers and head are fetched again for backward unless they stay;
-  // every gradient goes out. The embedding's backward needs no parameters.
+  // Computed by hand: load_updated reads p, g, m, v and writes p, m, v. Layers and head are loaded again for backward unless
+  // they stay. Every gradient is offloaded. The embedding's backward needs no parameters.
   const auto blocks = make_blocks(8, false);
   const Schedule step =
       with_residency(training_step(blocks, 2, ComputeOrder::by_block), std::vector<Placement>(8, Placement::on_disk), 1);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array<double, kResources> kCores{1}, kMemory{0, 1}, kDisk{0, 0, 1}, kNetwork{0, 0, 0, 1}, kNone{};
 
-// Norms of block 0 stand for any work: only lanes, dependencies and costs matter here.
+// Gradient norms of block 0 represent any work: only lanes, dependencies and costs matter here.
 struct Job {
   Lane lane;
   Cost cost;
@@ -55,26 +55,26 @@ TEST(Simulator, OpsOnDifferentResourcesDoNotDisturbEachOther) {
 
 TEST(Simulator, TwoOpsOnOneResourceRunAtHalfSpeedUntilOneEnds) {
   const Simulation s = run({{Lane::compute, {1, kMemory}}, {Lane::send, {3, kMemory}}});
-  EXPECT_DOUBLE_EQ(s.spans[0].end, 2);  // both at half speed for 2 s; then 2 s are left, at full speed
+  EXPECT_DOUBLE_EQ(s.spans[0].end, 2);  // both at half speed for 2 s; then 2 s remain at full speed
   EXPECT_DOUBLE_EQ(s.spans[1].end, 4);
   EXPECT_DOUBLE_EQ(s.slowed[static_cast<size_t>(Resource::memory)], 2);  // each lost 1 s
 }
 
 TEST(Simulator, ResourcesAreSharedInProportionToDemand) {
-  // 0.9 + 0.6 of the disk asked for: everybody at 1 / 1.5 of its speed.
+  // The ops ask for 0.9 + 0.6 of the disk, so each gets 1 / 1.5 of its speed.
   const Simulation s = run({{Lane::read, {2, {0, 0, 0.9}}}, {Lane::write, {2, {0, 0, 0.6}}}});
   EXPECT_DOUBLE_EQ(s.seconds, 3);
 }
 
 TEST(Simulator, TheScarcestResourceSetsTheSpeed) {
   const Simulation s = run({{Lane::compute, {1, {0.5, 1, 0}}}, {Lane::send, {1, {0.7, 0.5, 0}}}});
-  // cores 1.2, memory 1.5: both use both, so both run at 1 / 1.5.
+  // The ops ask for 1.2 of the cores and 1.5 of the memory. Both use both, so both run at 1 / 1.5 of their speed.
   EXPECT_DOUBLE_EQ(s.seconds, 1.5);
   EXPECT_DOUBLE_EQ(s.slowed[static_cast<size_t>(Resource::cores)], 0);
   EXPECT_DOUBLE_EQ(s.slowed[static_cast<size_t>(Resource::memory)], 1);
 }
 
-// Ranks with a job each; their hosts, and how many ranks do that there.
+// The job of a rank, its host, and the number of ranks of the host that do the same job.
 struct RankJob {
   std::array<double, kResources> use;
   int32_t host = 0, copies = 1;
@@ -97,7 +97,7 @@ TEST(Simulator, TwoRanksThatStreamTheMemoryOfOneHostTakeTwiceAsLong) {
   EXPECT_EQ(seconds_by_rank({{kMemory}}), std::vector<double>{1});
   EXPECT_EQ(seconds_by_rank({{kMemory}, {kMemory}}), (std::vector<double>{2, 2}));
   EXPECT_EQ(seconds_by_rank({{kMemory, 0}, {kMemory, 1}}), (std::vector<double>{1, 1}));
-  EXPECT_EQ(seconds_by_rank({{kMemory, 0, 2}}), std::vector<double>{2});  // one stands for both
+  EXPECT_EQ(seconds_by_rank({{kMemory, 0, 2}}), std::vector<double>{2});  // one represents both
   EXPECT_EQ(seconds_by_rank({{kMemory, 0, 2}, {kMemory, 0, 2}, {kMemory, 1}}), (std::vector<double>{4, 4, 1}));
 }
 
@@ -125,15 +125,15 @@ TEST(Simulator, OpsInACircleAreABug) {
 }
 
 TEST(Simulator, MemoryIsFollowedOpByOp) {
-  // Embedding, layer, head; one micro-batch. Numbers in make_blocks: 16 bytes a parameter resident, output
-  // 101, saved 701, workspace 31.
+  // Embedding, layer and head with one micro-batch. make_blocks has the numbers: 16 resident bytes per parameter, 101 bytes
+  // of output, 701 saved, 31 of workspace.
   const Schedule schedule = training_step(make_blocks(3, false), 1);
   const Simulation s = simulate(schedule, std::vector<Cost>(schedule.ops.size(), Cost{1, kCores}));
   EXPECT_EQ(s.at_peak[MemoryKind::parameters], 4 * 3003);
   EXPECT_EQ(s.at_peak[MemoryKind::gradients], 4 * 3003);
   EXPECT_EQ(s.at_peak[MemoryKind::optimizer], 8 * 3003);
   EXPECT_EQ(s.at_peak[MemoryKind::saved], 2 * 701);
-  // loss: both outputs and the gradient of the second. backward of the layer: the first output, two
+  // In the loss: both outputs and the gradient of the second one. In the layer's backward: the first output and two
   // gradients.
   EXPECT_EQ(s.at_peak[MemoryKind::activations], 3 * 101);
   EXPECT_EQ(s.at_peak[MemoryKind::workspace], 31);
@@ -187,7 +187,7 @@ TEST(Simulator, TimeLiesBetweenItsBoundsAndMemoryWithinTheCheckersBound) {
     EXPECT_EQ(s.on_device.total() > 0, schedule.layout.device && schedule.micros > 0);
     if (schedule.layout.device) continue;
     if (i % 2 == 1 && schedule.placement.empty() && schedule.offloads.empty() && find(schedule, ops::commit) == kNoOp) {
-      EXPECT_EQ(s.peak_bytes, bound.bytes);  // one lane holds all of the memory: nothing to be unsure of
+      EXPECT_EQ(s.peak_bytes, bound.bytes);  // one lane uses all memory, so the bound is exact
     }
   }
 }
@@ -209,13 +209,13 @@ TEST(Costs, FollowFromFactsAndSpeeds) {
   EXPECT_DOUBLE_EQ(seconds(ops::loss, 1, 0), 6 + 8 + 0.5);
   EXPECT_DOUBLE_EQ(seconds(ops::embedding_gradient, 0), 3 * 2 * 13 / 1e3 + 0.5);
   EXPECT_DOUBLE_EQ(seconds(ops::gradient_norm, 1), 2 + 0.5);
-  EXPECT_DOUBLE_EQ(seconds(ops::optimizer_step, 1), 16 + 0.5);  // 2000 bytes four times, 4000 twice
+  EXPECT_DOUBLE_EQ(seconds(ops::optimizer_step, 1), 16 + 0.5);  // 2000 bytes four times, and 4000 bytes twice
   EXPECT_DOUBLE_EQ(seconds(ops::save, 1), 60 + 0.5);
   EXPECT_DOUBLE_EQ(seconds(ops::commit), 7.5);
   const Cost& save = costs[find(schedule, ops::save, 1)];
   EXPECT_DOUBLE_EQ(save.use[static_cast<size_t>(Resource::disk)], 60 / 60.5);
   EXPECT_DOUBLE_EQ(save.use[static_cast<size_t>(Resource::memory)], 12 / 60.5);
-  EXPECT_DOUBLE_EQ(save.use[static_cast<size_t>(Resource::cores)], 12 / 60.5);  // all who compute wait for one
+  EXPECT_DOUBLE_EQ(save.use[static_cast<size_t>(Resource::cores)], 12 / 60.5);  // all computing threads wait for one
 }
 
 TEST(Costs, ASaveHidesBehindComputingWhenTheDiskIsFastEnough) {

@@ -1,4 +1,5 @@
-// A new op needs one entry in a table: an op that only this test registers is checked, priced, simulated and drawn.
+// Shows that a new op needs only one entry in a table. Only this test registers the op, which is then checked, simulated and
+// drawn, and gets a cost.
 #include <gtest/gtest.h>
 
 #include <algorithm>

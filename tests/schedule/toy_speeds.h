@@ -1,4 +1,4 @@
-// A slow machine of round speeds, on which every resource has something to do.
+// A slow machine with round speeds, on which steps use every resource.
 #pragma once
 #include "schedule/predict/costs.h"
 

@@ -19,7 +19,7 @@ std::string listing(const Schedule& schedule) {
   return text;
 }
 
-// Everything that `after` leads to from an op, lanes left out.
+// Returns all ops that an op waits for through `after`, without the order of the lanes.
 std::set<OpId> reachable(const Schedule& schedule, OpId from) {
   std::set<OpId> found;
   std::vector<OpId> open(schedule.ops[from].after);
@@ -98,7 +98,7 @@ TEST(BasePass, NoDependencyFollowsFromTheOthers) {
   Random random(4);
   for (int i = 0; i < 60; i++) {
     const Schedule schedule = random_schedule(random);
-    // with_residency and with_input_offload name what lanes give anyway, and make room.
+    // Skip steps of with_residency and with_input_offload: they also name ops that the lanes imply, and ops that make room.
     if (!schedule.placement.empty() || !schedule.offloads.empty() || schedule.layout.device) continue;
     for (size_t op = 0; op < schedule.ops.size(); op++) {
       for (OpId after : schedule.ops[op].after) {
@@ -135,7 +135,7 @@ TEST(SavePass, TheCheckpointHoldsTheStateBeforeTheStepAndTrainingIsTheSame) {
   const Schedule plain = training_step(make_blocks(4, true), 2), saving = with_save(plain);
   auto with = run_in_order(saving), without = run_in_order(plain);
   const auto saved = run_in_order(save_only(make_blocks(4, true)));
-  constexpr size_t kCheckpoint = 3;  // in FakeBlocks::state()
+  constexpr size_t kCheckpoint = 3;  // index in FakeBlocks::state()
   EXPECT_EQ(with[kCheckpoint], saved[kCheckpoint]);
   EXPECT_NE(with[kCheckpoint], without[kCheckpoint]);
   with[kCheckpoint] = without[kCheckpoint];
