@@ -1,4 +1,4 @@
-// What must not change a single bit: slices and threads.
+// Slices and threads must not change a single bit of the result.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ TEST(Optimizers, ResultsDoNotDependOnHowAParameterIsCut) {
         for (uint64_t k = 0; k < 40; k++)
           cuts.push_back(static_cast<int64_t>(
               random.below(100 * static_cast<uint64_t>(t) + k, static_cast<uint64_t>(n))));
-        cuts.insert(cuts.end(), {0, 1, 2, n});  // an empty slice and slices of one element too
+        cuts.insert(cuts.end(), {0, 1, 2, n});  // also an empty slice and slices of one element
         std::ranges::sort(cuts);
         const auto gradient = normals(n, 200 + static_cast<uint64_t>(t));
         const Update update{.lr = 0.01, .gradient_scale = 0.9, .step = t};

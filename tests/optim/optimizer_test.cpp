@@ -1,4 +1,4 @@
-// Every optimizer against a naive float64 reimplementation and against PyTorch's or Hugging Face's numbers.
+// Compares every optimizer with a naive float64 implementation, and with numbers of PyTorch or Hugging Face.
 #include "optim/optimizer.h"
 
 #include <gtest/gtest.h>
@@ -11,10 +11,10 @@
 namespace megalith {
 namespace {
 
-// The formulas again, element by element in double, straight from the papers.
+// The formulas of the papers, computed element by element in double.
 struct Naive {
   OptimizerKind kind;
-  int64_t rows, columns;  // rows 0: not a matrix
+  int64_t rows, columns;  // rows is 0 if it is not a matrix
   double decay;
   std::vector<double> p, m, v, r, c;
 
@@ -71,8 +71,8 @@ struct Naive {
   }
 };
 
-// Elements where the sign of Lion's blend is within rounding of zero would differ by a whole step; none is
-// here.
+// If Lion's blend were within rounding of zero, its sign could be wrong and the element would differ by a whole step. These
+// data have no such element.
 void expect_follows_naive(OptimizerKind kind, std::vector<int64_t> shape, bool decays) {
   int64_t n = 1;
   for (int64_t d : shape) n *= d;
@@ -105,7 +105,7 @@ void expect_follows_naive(OptimizerKind kind, std::vector<int64_t> shape, bool d
   EXPECT_GT(moved, 0.01) << static_cast<int>(kind);
 }
 
-// The gradient of element i at step t, of the numbers below.
+// Returns the gradients of all elements at step t, for the reference numbers below.
 std::vector<float> reference_gradient(int64_t n, int t) {
   std::vector<float> g;
   for (int64_t i = 0; i < n; i++)

@@ -1,4 +1,4 @@
-// Optimizer state in fewer bytes, against the codes' definitions worked out in another way.
+// Compares packed optimizer state with the definition of the codes, computed in another way.
 #include "optim/packed_state.h"
 
 #include <ATen/Parallel.h>
@@ -14,8 +14,8 @@
 namespace megalith {
 namespace {
 
-// Every number that a code stands for, with scale 1, from the words of the description: from one power of two to the
-// next the codes run through four octaves, evenly within each.
+// Returns the number that a code stands for, with scale 1. It follows the description in block_code.h: from one power of two
+// to the next, the codes cover four octaves, with equal steps within each.
 double meaning(int code) {
   if (code == 0) return 0;
   const int decade = static_cast<int>(std::floor(std::log2(code)));
@@ -40,7 +40,7 @@ TEST(BlockCode, DecodesWhatItsDescriptionSays) {
   }
 }
 
-// Numbers over 20 octaves, both signs where wanted.
+// Makes numbers over 20 octaves, with both signs if `negative`.
 std::vector<float> spread(int64_t n, bool negative, uint64_t item) {
   std::vector<float> values = normals(n, item);
   Philox random(5, RandomUse::test, item + 1);
@@ -115,7 +115,7 @@ TEST(Rounding, AtRandomIsUnbiased) {
         unpack(packing, negative, {numbers.data(), scales.data()}, 0, back);
         for (size_t i = 0; i < 256; i++) sums[i] += back[i], squares[i] += static_cast<double>(back[i]) * back[i];
       }
-      const double floor = negative ? 0 : scales[0] * meaning(4);  // below it numbers are raised
+      const double floor = negative ? 0 : scales[0] * meaning(4);  // smaller numbers are raised to it
       for (size_t i = 0; i < 256; i++) {
         const double mean = sums[i] / kTimes, deviation = std::sqrt(std::max(0.0, squares[i] / kTimes - mean * mean));
         if (packing == Packing::int8 && values[i] < floor && !negative) continue;
@@ -143,7 +143,7 @@ struct PackedTrial {
     each_slice(gradient, ends,
                [&](const PackedSlice& slice) { apply_packed(*trial.optimizer, packing, slice, {&update, 1}); });
   }
-  // No gradient: it is zero.
+  // An empty gradient counts as zero.
   void steps(const std::vector<float>& gradient, std::span<const Update> updates, const std::vector<int64_t>& ends) {
     each_slice(gradient, ends, [&](const PackedSlice& slice) { apply_packed(*trial.optimizer, packing, slice, updates); });
   }
@@ -234,7 +234,7 @@ TEST(PackedState, TheSeedAndTheUpdateDecideTheRounding) {
   a.step(normals(n, 3), {.lr = 0.01, .step = 1, .seed = 1}, {n});
   b.step(normals(n, 3), {.lr = 0.01, .step = 1, .seed = 2}, {n});
   EXPECT_NE(a.numbers, b.numbers);
-  EXPECT_EQ(a.trial.value, b.trial.value);  // the first update is made in float32: only what is kept differs
+  EXPECT_EQ(a.trial.value, b.trial.value);  // the first update computes in float32: only the packed state differs
 }
 
 }  // namespace

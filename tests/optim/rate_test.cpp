@@ -20,10 +20,10 @@ TrainSettings settings(Decay decay, int64_t steps = 101, int64_t warmup = 11) {
   return s;
 }
 
-// As the reference page has it: warm-up, lr, and the last `fall` steps linearly to min_lr. `step` counts from 0.
+// The formula of the reference page: warm-up, then lr, then linear to min_lr in the last `fall` steps. `step` counts from 0.
 double by_hand(double step, double steps, double warmup, double fall) {
   if (step < warmup - 1) return (step + 1) / warmup;
-  const double left = steps - 1 - step;  // until the last step
+  const double left = steps - 1 - step;  // steps until the last one
   return left >= fall ? 1.0 : left <= 0 ? 0.2 : 0.2 + 0.8 * left / fall;
 }
 
@@ -69,7 +69,7 @@ TEST(LearningRate, WarmUpStableDecayIsFlatUntilItsLastSteps) {
     s.decay_steps = fall;
     for (double step = 0; step < steps + 3; step += 0.25)
       EXPECT_NEAR(learning_rate(s, step), by_hand(step, steps, warmup, fall), 1e-12) << steps << " steps, at " << step;
-    s.lr = 0.003, s.min_lr = 0.0003;  // exact where it does not fall, whatever the rounding
+    s.lr = 0.003, s.min_lr = 0.0003;  // exactly lr before it falls, with any rounding
     for (double step = warmup; step <= steps - 1 - fall; step += 0.5) EXPECT_EQ(learning_rate(s, step), 0.003) << step;
     s.lr = 1, s.min_lr = 0.2;
     EXPECT_LT(learning_rate(s, steps - fall), 1.0);

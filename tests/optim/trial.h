@@ -27,7 +27,7 @@ struct Trial {
     }
   }
 
-  // One step as the engine does it: `cuts` are the slices' ends, in order.
+  // Does one step as the engine does it. `cuts` are the ends of the slices, in order.
   void step(const std::vector<float>& gradient, const Update& update, const std::vector<int64_t>& cuts) {
     std::vector<ParameterSlice> slices;
     int64_t begin = 0;
