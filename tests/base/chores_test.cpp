@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-// A thread that computes and comes by until it is told to stop; its helper is one that computes with it.
+// A thread that computes, and calls help() if `comes_by`, until stop(). A helper thread computes with it.
 class Computer {
  public:
   explicit Computer(bool comes_by = true) {
@@ -70,7 +70,7 @@ TEST(Chores, AreDoneByThoseWhoComeBy) {
     chores.wait_all();
     EXPECT_EQ(done, 1000);
   }
-  EXPECT_LT(here, 500);  // none on a machine that is never held up longer than our patience
+  EXPECT_LT(here, 500);  // 0 on a machine that never delays a thread longer than our patience
 }
 
 TEST(Chores, AreNotLeftToThoseWhoDoNotComeBy) {
@@ -119,7 +119,7 @@ TEST(Chores, EndBeforeWhatTheyWorkOn) {
   EXPECT_EQ(done, 50);
 }
 
-// Whoever waits is not left alone when computing ends with chores in the queue.
+// If computing ends while chores are in the queue, the thread that waits for them does them.
 TEST(Chores, GoOnWhenComputingEnds) {
   for (int round = 0; round < 20; round++) {
     Computer computer;

@@ -13,7 +13,7 @@
 namespace megalith {
 namespace {
 
-// Independent of the conversions: what the bits of a 16-bit float mean, in double.
+// Returns the value of a 16-bit float in double, without the conversions under test.
 double meaning(uint16_t bits, int exponent_bits) {
   int mantissa_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
   int exponent = bits >> mantissa_bits & ((1 << exponent_bits) - 1),
@@ -41,7 +41,7 @@ void every_value_survives(int exponent_bits, Widen widen, Narrow narrow) {
   }
 }
 
-// Nearest of the two neighbours, ties to the even one, infinity as the value that would follow the largest.
+// Expects the nearest of the two neighbours, or the even one for a tie. Infinity counts as the value after the largest one.
 template <class Narrow>
 void rounds_to_nearest_even(float value, int exponent_bits, Narrow narrow) {
   uint16_t got = narrow(value);
@@ -76,7 +76,7 @@ TEST(DType, NarrowingRoundsToNearestTiesToEven) {
     rounds_to_nearest_even(value, 5, f16_from_f32);
     rounds_to_nearest_even(std::ldexp(random.uniform(i), static_cast<int>(i % 44) - 27), 5, f16_from_f32);
   }
-  for (uint32_t i = 0; i < 0x7C00; i++) {  // exactly between two float16
+  for (uint32_t i = 0; i < 0x7C00; i++) {  // the middle between two float16 values
     double middle = (meaning(static_cast<uint16_t>(i), 5) +
                      (i == 0x7BFF ? 65536.0 : meaning(static_cast<uint16_t>(i + 1), 5))) /
                     2;

@@ -21,7 +21,7 @@ std::string complaint(const Read& read) {
   return "none";
 }
 
-// No process writes to the pipe: a reader that opens it the usual way waits forever.
+// No process writes to the pipe, so a reader that opens it in the usual way would wait forever.
 TEST(Files, PipesAndDevicesAreRefusedAtOnce) {
   TempDir dir;
   const std::filesystem::path pipe = dir.path() / "pipe";

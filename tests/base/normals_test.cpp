@@ -58,7 +58,7 @@ TEST(Normals, AreDistributedAsNormals) {
   EXPECT_NEAR(squares / n, 1, 0.01);
   EXPECT_NEAR(fourths / n, 3, 0.07);
   EXPECT_NEAR(neighbours / n, 0, 0.007);
-  // Against the distribution function: Kolmogorov and Smirnov's distance, p = 0.001.
+  // Compare with the distribution function: Kolmogorov-Smirnov distance, p = 0.001.
   std::vector<float> sorted = values;
   std::ranges::sort(sorted);
   double distance = 0;

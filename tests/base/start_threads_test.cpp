@@ -18,7 +18,7 @@ TEST(StartThreads, StartsEachWithItsNumber) {
   EXPECT_EQ(numbers, 6u);
 }
 
-// A stack larger than the address space stands for a system without room for a thread.
+// A stack larger than the address space has the same effect as a system that cannot start another thread.
 TEST(StartThreads, WithoutRoomForAThreadItIsAFaultOfTheMachine) {
   pthread_attr_t former, huge;
   ASSERT_EQ(::pthread_getattr_default_np(&former), 0);

@@ -29,7 +29,7 @@ TEST(StopSignals, AClosedTerminalAndABrokenPipeMayRepeat) {
     std::raise(SIGHUP);
     std::raise(SIGPIPE);
   }
-  std::raise(SIGTERM);  // the first request of a person
+  std::raise(SIGTERM);  // the first signal sent by a person
   EXPECT_EQ(signals.signal(), "SIGHUP");
 }
 

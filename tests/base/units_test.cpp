@@ -8,7 +8,7 @@ TEST(Units, SizesTakeBinaryAndDecimalUnits) {
   EXPECT_EQ(parse_bytes("4GiB"), Bytes(4ll << 30));
   EXPECT_EQ(parse_bytes("1.5 GiB"), Bytes(3ll << 29));
   EXPECT_EQ(parse_bytes("512MB"), Bytes(512'000'000));
-  EXPECT_EQ(parse_bytes("9007199254740993"), Bytes(9007199254740993));  // beyond double's integers
+  EXPECT_EQ(parse_bytes("9007199254740993"), Bytes(9007199254740993));  // not exact in double
 }
 
 TEST(Units, CountsTakeThousands) {
