@@ -6,11 +6,11 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "checkpoint/hf_config.h"
+#include "checkpoint/model_tensors.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
 #include "checkpoint/weight_names.h"
 #include "checkpoint/writer.h"
-#include "families/block_spec.h"
 #include "text/tokenizer.h"
 
 namespace megalith {
@@ -36,13 +36,6 @@ DType stored_type(const WeightSource& source) {
     type = tensor.dtype;
   }
   return type == DType::bf16 || type == DType::f16 ? *type : DType::f32;
-}
-
-std::vector<TensorSpec> tensors_of(const ModelShape& shape, DType dtype) {
-  std::vector<TensorSpec> tensors;
-  for (const BlockSpec& block : list_blocks(shape))
-    for (const ParameterSpec& p : block.parameters) tensors.push_back({p.name, dtype, p.shape});
-  return tensors;
 }
 
 void write_model(const std::filesystem::path& folder, const ModelShape& shape, DType dtype, const std::filesystem::path& out,

@@ -21,7 +21,6 @@ void export_model(const std::filesystem::path& from, const std::filesystem::path
 // Parts of export_model, for folders that are made in other ways.
 // Returns bf16 or f16 if all floating-point tensors have that type, else float32.
 DType stored_type(const WeightSource& source);
-std::vector<TensorSpec> tensors_of(const ModelShape& shape, DType dtype);
 // Tokenizer and small files are copied from `folder`. `read` fills `values` with elements of a tensor, starting at `begin`.
 using ReadTensor = std::function<void(const std::string& name, int64_t begin, std::span<float> values)>;
 void write_model(const std::filesystem::path& folder, const ModelShape& shape, DType dtype, const std::filesystem::path& out,

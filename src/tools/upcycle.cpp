@@ -7,6 +7,7 @@
 #include "base/normals.h"
 #include "base/philox.h"
 #include "checkpoint/hf_config.h"
+#include "checkpoint/model_tensors.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
 #include "checkpoint/writer.h"

@@ -1,0 +1,17 @@
+// The tensors that a folder must have to be a model of some shape.
+#pragma once
+#include <filesystem>
+#include <vector>
+
+#include "checkpoint/tensor_spec.h"
+#include "families/model_shape.h"
+
+namespace megalith {
+
+std::vector<TensorSpec> tensors_of(const ModelShape& shape, DType dtype);
+
+// UserError unless the folder has all of them with their shapes (WeightSource::check_matches). Reads headers, and values
+// only of a tied head that is stored beside its table.
+void check_weights(const ModelShape& shape, const std::filesystem::path& folder);
+
+}  // namespace megalith
