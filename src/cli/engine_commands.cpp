@@ -33,7 +33,8 @@ Command train_command(const EngineCommands* engine) {
                   {"--ranks", &a->ranks, "start so many processes, watch them, start them again after a crash", {.least = 1}},
                   {"--hosts", &a->hosts, "where: names with numbers of ranks, a:2,b:2, each reached by ssh; else this host",
                    {.needs = "--ranks"}},
-                  {"--interface", &a->interface, kInterfaceHelp, {.needs = "--ranks"}}}});
+                  {"--interface", &a->interface, kInterfaceHelp, {.needs = "--ranks"}},
+                  {"--dry-run", &a->dry_run, "check settings, files and memory, show the plan, and write nothing"}}});
 }
 
 Command memory_command(const EngineCommands* engine) {

@@ -14,6 +14,7 @@ struct TrainArguments {
   std::vector<std::string> overrides;
   int ranks = 0;
   std::string hosts, interface;
+  bool dry_run = false;
 };
 
 struct OutlookArguments {  // memory, simulate

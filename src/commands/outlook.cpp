@@ -8,15 +8,12 @@
 #include "checkpoint/store.h"
 #include "cli/run_file.h"
 #include "commands/commands.h"
+#include "commands/run_text.h"
 #include "config/resolve_layout.h"
-#include "engine/threads.h"
-#include "families/family.h"
 #include "planner/memory_table.h"
 #include "planner/plan_json.h"
 #include "planner/shape_forecast.h"
-#include "run/loss_record.h"
-#include "run/resume.h"
-#include "run/run.h"
+#include "run/foresee.h"
 #include "schedule/op_type.h"
 #include "schedule/passes/residency.h"
 #include "schedule/predict/memory_curve.h"
@@ -28,52 +25,15 @@
 namespace megalith {
 namespace {
 
-std::string model_line(const Run& run) {
-  return fmt::format("{}, {} parameters", run.shape.family->name, show_count(parameter_count(run.shape)));
-}
-
-std::string step_line(const PlanInput& input, int64_t micro_batch) {
-  const int32_t micros = input.micros_of(micro_batch);
-  return fmt::format("{} tokens a step in {}", input.batch * input.sequence,
-                     micros == 1 ? "one micro-batch" : fmt::format("{} micro-batches", micros));
-}
-
-std::string lines(const std::vector<std::string>& notes) {
-  std::string text;
-  for (const std::string& note : notes) text += note + "\n";
-  return text;
-}
-
-// Of steps whose shape changes while the run goes on.
-std::string shown(std::span<const ShapeForecast> shapes, bool with_seconds) {
-  if (shapes.empty()) return "";
-  return fmt::format("the figures are of the largest steps; the run's first and last, and some between:\n{}\n",
-                     show(shapes, with_seconds));
-}
-
-struct Foreseen {
-  std::unique_ptr<TokenizerSource> tokenizer;  // stays loaded, as in training: the plan counts what the process takes
-  Run run;
-  PlanInput input;
-};
-
-// A run of `ranks` ranks on this host, as rank 0 sees it. 0: as many as the axes make, with one copy of the model if
-// parallel.data is auto.
-Foreseen foresee(const Config& config, int ranks) {
+// A run of `ranks` ranks on this host. 0: as many as the axes make, with one copy of the model if parallel.data is auto.
+Foreseen foresee_on_this_host(const Config& config, int ranks) {
   const Layout layout = check_run(config, ranks > 0 ? ranks : layout_of(config).ranks());
-  check_curriculum(config);
-  const std::filesystem::path directory = config.run.dir;
-  const std::optional<Found> checkpoint = newest_checkpoint(directory / "checkpoints");
-  auto tokenizer = std::make_unique<ForeseenTokenizer>(checkpoint.has_value());
-  Run run = prepare_run(checkpoint ? resume_config(directory, config, layout) : config,
-                        {.mesh = Mesh(layout), .host_ranks = layout.ranks(), .resume = checkpoint, .tokenizer = *tokenizer});
-  set_threads(run.threads);
-  PlanInput input = plan_input(run);
-  return {std::move(tokenizer), std::move(run), std::move(input)};
+  return foresee(config, layout,
+                 {layout.ranks(), newest_checkpoint(std::filesystem::path(config.run.dir) / "checkpoints")});
 }
 
 CommandResult memory(const CommandContext& context, const Config& config, int ranks) {
-  const Foreseen foreseen = foresee(config, ranks);
+  const Foreseen foreseen = foresee_on_this_host(config, ranks);
   const auto& [tokenizer, run, input] = foreseen;
   std::vector<std::string> notes = run.notes;
   MemoryTable table;
@@ -91,7 +51,7 @@ CommandResult memory(const CommandContext& context, const Config& config, int ra
     table = memory_table(error.shortfall);
   }
   print(context, fmt::format("{}, {}\n{}\n{}{}", model_line(run), step_line(input, micro_batch), show(table),
-                             shown(shapes, false), lines(notes)));
+                             shape_lines(shapes, false), lines(notes)));
   nlohmann::json json = to_json(table);
   json["shapes"] = to_json(shapes);
   json["micro_batch"] = micro_batch;
@@ -163,7 +123,7 @@ std::string about_links(const Links& links) {
 }
 
 CommandResult simulate_run(const CommandContext& context, const Config& config, const OutlookArguments& a) {
-  const Foreseen foreseen = foresee(config, a.ranks);
+  const Foreseen foreseen = foresee_on_this_host(config, a.ranks);
   const auto& [tokenizer, run, input] = foreseen;
   const Plan plan = make_plan(input);
   std::vector<std::string> notes = run.notes;
@@ -173,7 +133,7 @@ CommandResult simulate_run(const CommandContext& context, const Config& config, 
   const std::vector<ShapeForecast> shapes = forecast_shapes(input, plan, run.shapes, run.steps);
   print(context, fmt::format("{}\n{}{}\n{}\n{}{}", what, lines(notes), lines(plan.adapted),
                              draw_timeline(plan.step, plan.predicted.spans, terminal_columns()),
-                             figures(plan, input), shown(shapes, true)));
+                             figures(plan, input), shape_lines(shapes, true)));
   if (!a.svg.empty()) {
     const std::string subtitle = fmt::format("one step, predicted: {}{}{}", show_seconds(plan.predicted.seconds),
                                              how.empty() ? "" : "; ", how);

@@ -4,7 +4,9 @@
 #include "cli/run_file.h"
 #include "comm/world.h"
 #include "commands/commands.h"
+#include "commands/dry_run.h"
 #include "commands/supervise.h"
+#include "memory/machine.h"
 #include "train/train.h"
 
 namespace megalith {
@@ -34,6 +36,7 @@ std::string how_it_ended(const nlohmann::json& summary) {
 
 CommandResult run_train(const CommandContext& context, const TrainArguments& a) {
   const launch::Environment& started = context.rank->environment();
+  if (a.dry_run) return dry_run(context, a);
   if (started.role == launch::Role::joined && a.ranks > 0)
     throw UserError({"command line", "--ranks",
                      fmt::format("nothing: mpirun or srun has started {} ranks", started.size),
@@ -45,8 +48,9 @@ CommandResult run_train(const CommandContext& context, const TrainArguments& a) 
   std::unique_ptr<World> world;
   TrainResult result = from_run_file(a.path, a.overrides, [&](const Config& config) {
     context.rank->begin(config.run);
+    const Bytes alone = resident_memory();
     if (started.several()) world = World::join();
-    return train(config, world.get(), context.rank->page());
+    return train(config, {world.get(), world ? resident_memory() - alone : Bytes(0)}, context.rank->page());
   });
   if (world && (result.code == ExitCode::done || result.code == ExitCode::interrupted)) world->leave();
   const nlohmann::json& s = result.summary;

@@ -5,9 +5,13 @@
 namespace megalith {
 namespace {
 
-// What no schedule counts: token ids, masks and tables of positions, small blocks of the system's allocator, stacks.
-constexpr int64_t kUncounted = int64_t{24} << 20;
-// The same on a device: masks and tables of positions.
+// The buffers of checkpoint/write_behind.
+constexpr int64_t kSave = int64_t{8} << 20;
+// Of a run that spills: queues, threads of lanes, what measuring the disk left with the system's allocator.
+constexpr int64_t kStreams = int64_t{4} << 20;
+// Measured: 4 to 10 MiB, the most where many tensors are just small enough for the system's allocator.
+constexpr int64_t kRest = int64_t{12} << 20;
+// Masks and tables of positions.
 constexpr int64_t kUncountedOnDevice = int64_t{4} << 20;
 // Of tensors: alignment and gaps between parameters.
 constexpr double kCounted = 0.985;
@@ -24,10 +28,20 @@ Bytes host_budget(const MemorySettings& memory) {
   return usable_memory() - device_of(memory);  // a simulated device has its memory from the same machine
 }
 
-int64_t room_for_tensors(Bytes budget, Bytes process) { return counted(budget - process - Bytes(kUncounted)); }
-int64_t room_on_device(Bytes budget) { return counted(budget - Bytes(kUncountedOnDevice)); }
+ProcessBound process_bound(int64_t tensors, Bytes process, const MemorySettings& memory) {
+  return {.process = process,
+          .tensors = Bytes(tensors),
+          .gaps = uncounted(tensors) - Bytes(tensors),
+          .save = Bytes(kSave),
+          .streams = Bytes(memory.spill.empty() ? 0 : kStreams),
+          .rest = Bytes(kRest)};
+}
 
-Bytes process_with(int64_t tensors, Bytes process) { return uncounted(tensors) + Bytes(kUncounted) + process; }
+int64_t room_for_tensors(Bytes budget, Bytes process, const MemorySettings& memory) {
+  return counted(budget - process_bound(0, process, memory).sum());
+}
+
+int64_t room_on_device(Bytes budget) { return counted(budget - Bytes(kUncountedOnDevice)); }
 Bytes device_with(int64_t tensors) { return uncounted(tensors) + Bytes(kUncountedOnDevice); }
 
 }  // namespace megalith

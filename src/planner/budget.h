@@ -8,12 +8,22 @@ namespace megalith {
 Bytes host_budget(const MemorySettings& memory);  // memory.ram, or what the machine has
 Bytes device_of(const MemorySettings& memory);    // memory.device; 0: the host computes
 
-// For tensors, of a budget: of the whole process, of a device.
-int64_t room_for_tensors(Bytes budget, Bytes process);
-int64_t room_on_device(Bytes budget);
+// The most that a process takes, item by item. `memory` and `train` admit a run by the sum.
+struct ProcessBound {
+  Bytes process;  // the process itself (planner/process.h)
+  Bytes tensors;  // at most, in any order of the lanes
+  Bytes gaps;     // between parameters, for alignment
+  Bytes save;     // buffers of a checkpoint on its way to disk
+  Bytes streams;  // requests and threads of the disk tier
+  Bytes rest;     // token ids, masks, small blocks of the system's allocator, stacks
+  Bytes sum() const { return process + tensors + gaps + save + streams + rest; }
+};
+ProcessBound process_bound(int64_t tensors, Bytes process, const MemorySettings& memory);
+// The other way: bytes for tensors of a process with such a budget.
+int64_t room_for_tensors(Bytes budget, Bytes process, const MemorySettings& memory);
 
-// The other way: the whole process, or the device's memory, when tensors take at most so many bytes.
-Bytes process_with(int64_t tensors, Bytes process);
+// The same for the memory of a device.
+int64_t room_on_device(Bytes budget);
 Bytes device_with(int64_t tensors);
 
 }  // namespace megalith

@@ -1,6 +1,8 @@
 #include "planner/memory_table.h"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "memory/spill_file.h"
@@ -14,6 +16,15 @@ MemoryUse plain_peak(const Schedule& step) { return memory_in_order(training_sch
 
 // Each array begins at a chunk of its file.
 int64_t whole_chunks(int64_t bytes) { return (bytes + kSpillChunk - 1) / kSpillChunk * kSpillChunk; }
+
+// What the bound contains beyond the sum at the peak: a run may use it, and few runs use all of it.
+std::vector<std::pair<std::string, Bytes>> beyond_the_peak(const MemoryTable& t) {
+  return {{"lanes at once, save", std::max(Bytes(0), t.bound.tensors - Bytes(t.planned.total()))},
+          {"gaps", t.bound.gaps},
+          {"save buffers", t.bound.save},
+          {"disk tier", t.bound.streams},
+          {"batches, fragments", t.bound.rest}};
+}
 
 }  // namespace
 
@@ -31,12 +42,10 @@ MemoryUse on_disk(const Schedule& step) {
 }
 
 MemoryTable memory_table(const Plan& plan) {
-  const Bytes most = process_with(most_memory(plan.blocks, plan.micros, plan.strategy), plan.process);
   MemoryTable table{.plain = plain_peak(plan.step), .planned = plan.predicted.at_peak, .disk = on_disk(plan.step)};
-  table.process = plan.process;
   table.budget = plan.budget;
   table.host_ranks = plan.host_ranks;
-  table.most = most;
+  table.bound = process_bound(most_memory(plan.blocks, plan.micros, plan.strategy), plan.process, plan.memory);
   table.strategy = describe(plan.strategy);
   if (plan.device_budget.value == 0) return table;
   table.device = plan.predicted.on_device;
@@ -47,10 +56,9 @@ MemoryTable memory_table(const Plan& plan) {
 
 MemoryTable memory_table(const Shortfall& why) {
   MemoryTable table{.plain = plain_peak(why.step), .planned = memory_in_order(why.step), .disk = on_disk(why.step)};
-  table.process = why.process;
   table.budget = why.budget;
   table.host_ranks = why.host_ranks;
-  table.most = why.least;
+  table.bound = why.least;
   table.fits = false;
   table.strategy = describe(why.tightest);
   table.suggestions = why.suggestions;
@@ -69,16 +77,19 @@ std::string show(const MemoryTable& t) {
     return fmt::format("  {:<22}{:>12}{:>14}{}{:>12}\n", what, a, b, device ? fmt::format("{:>14}", on_device) : "", c);
   };
   const bool adapted = !t.strategy.empty();
+  const Bytes most = t.bound.sum();
   std::string text = row("", "unadapted", t.fits ? "planned" : "at least", "on disk", "on device");
   for (size_t k = 0; k < kMemoryKinds; k++) {
     const auto kind = static_cast<MemoryKind>(k);
     if (t.plain[kind] + t.planned[kind] + t.disk[kind] + t.device[kind] > 0)
       text += row(name(kind), cell(t.plain[kind]), cell(t.planned[kind]), cell(t.disk[kind]), cell(t.device[kind]));
   }
-  text += row("process", cell(t.process.value), cell(t.process.value), "-");
-  text += row("sum at the peak", cell(t.plain.total() + t.process.value), cell(t.planned.total() + t.process.value),
+  text += row("process", cell(t.bound.process.value), cell(t.bound.process.value), "-");
+  text += row("sum at the peak", cell(t.plain.total() + t.bound.process.value), cell(t.planned.total() + t.bound.process.value),
               cell(t.disk.total()), cell(t.device.total()));
-  text += row("at most, with a save", "", show(t.most), "", show(t.device_most));
+  for (const auto& [what, bytes] : beyond_the_peak(t))
+    if (bytes.value > 0) text += row(fmt::format("+ {}", what), "", show(bytes), "", "");
+  text += row("at most", "", show(most), "", show(t.device_most));
   text += row(t.host_ranks > 1 ? "budget of a rank" : "budget", "", show(t.budget), "", show(t.device_budget));
   text += '\n';
   if (t.fits) {
@@ -86,13 +97,13 @@ std::string show(const MemoryTable& t) {
     return text;
   }
   const std::string even = adapted ? " even with " + t.strategy : "";
-  if (t.most > t.budget) text += fmt::format("does not fit: {} short{}\n", show(t.most - t.budget), even);
+  if (most > t.budget) text += fmt::format("does not fit: {} short{}\n", show(most - t.budget), even);
   if (t.device_most > t.device_budget)
     text += fmt::format("does not fit the device: {} short{}\n", show(t.device_most - t.device_budget), even);
   for (const Suggestion& each : t.suggestions)
     text += fmt::format("  {:<32} would fit, with {}\n", each.setting, show(each.bytes));
   std::string both;
-  if (t.most > t.budget) both += fmt::format("memory.ram={}MiB ", t.host_ranks * ((t.most.value >> 20) + 1));
+  if (most > t.budget) both += fmt::format("memory.ram={}MiB ", t.host_ranks * ((most.value >> 20) + 1));
   if (t.device_most > t.device_budget) both += fmt::format("memory.device={}MiB ", (t.device_most.value >> 20) + 1);
   if (!both.empty()) both.pop_back();
   text += fmt::format("  {:<32} would fit\n", both);
@@ -103,20 +114,23 @@ nlohmann::json to_json(const MemoryTable& t) {
   const auto kinds = [&](const MemoryUse& use, bool with_process) {
     nlohmann::json all;
     for (size_t k = 0; k < kMemoryKinds; k++) all[std::string(name(static_cast<MemoryKind>(k)))] = use.bytes[k];
-    if (with_process) all["process"] = t.process.value;
+    if (with_process) all["process"] = t.bound.process.value;
     return all;
   };
   nlohmann::json ways = nlohmann::json::array();
   for (const Suggestion& each : t.suggestions)
     ways.push_back({{"setting", each.setting}, {"bytes", each.bytes.value}});
+  nlohmann::json beyond = nlohmann::json::object();
+  for (const auto& [what, bytes] : beyond_the_peak(t)) beyond[what] = bytes.value;
   return {{"fits", t.fits},
           {"budget_bytes", t.budget.value},
           {"host_ranks", t.host_ranks},
-          {"most_bytes", t.most.value},
+          {"most_bytes", t.bound.sum().value},
+          {"beyond_peak", beyond},
           {"unadapted", kinds(t.plain, true)},
           {"planned", kinds(t.planned, true)},
-          {"planned_bytes", t.planned.total() + t.process.value},
-          {"unadapted_bytes", t.plain.total() + t.process.value},
+          {"planned_bytes", t.planned.total() + t.bound.process.value},
+          {"unadapted_bytes", t.plain.total() + t.bound.process.value},
           {"disk", kinds(t.disk, false)},
           {"disk_bytes", t.disk.total()},
           {"device_budget_bytes", t.device_budget.value},

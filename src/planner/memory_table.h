@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "planner/budget.h"
 #include "planner/plan.h"
 #include "planner/refusal.h"
 #include "schedule/predict/memory.h"
@@ -18,9 +19,9 @@ struct MemoryTable {
   MemoryUse device;    // at the peak of the device that computes, where there is one
   Bytes device_budget; // 0: there is none
   Bytes device_most;   // of its memory, whatever runs at once
-  Bytes process, budget;        // of one rank
+  Bytes budget;                 // of one rank
   int64_t host_ranks = 1;       // that share memory.ram
-  Bytes most;          // of the whole process, saves included, whatever runs at once
+  ProcessBound bound;           // saves included, whatever runs at once
   bool fits = true;
   std::string strategy;         // what was adapted, as a line
   std::vector<Suggestion> suggestions;        // single settings that would make it fit

@@ -12,6 +12,7 @@
 #include "planner/calibration.h"
 #include "planner/fitting.h"
 #include "planner/links.h"
+#include "planner/process.h"
 #include "planner/refusal.h"
 #include "planner/run_blocks.h"
 #include "planner/size_check.h"
@@ -26,6 +27,8 @@ namespace {
 
 // A window is larger than need be when a smaller one costs this little.
 constexpr double kAsGood = 1.01;
+// Buffers of the matrix library up to here are part of ProcessBound::rest.
+constexpr int64_t kSmallBuffers = int64_t{2} << 20;
 
 // The ranks of all stages, or of some, side by side. One result a stage, of its ranks in the first column.
 std::vector<Simulation> simulate_stages(const Plan& plan, const std::vector<Strategy>& stages) {
@@ -62,6 +65,9 @@ Strategy choose_strategy(const std::vector<Strategy>& strategies, const std::fun
     if (found[i] <= best * kAsGood) return strategies[i];
   return strategies.front();
 }
+
+// Bytes for tensors.
+int64_t room_of(const Plan& plan) { return room_for_tensors(plan.budget, plan.process, plan.memory); }
 
 void must_be_valid(const Schedule& schedule) {
   auto problems = check(schedule);
@@ -130,7 +136,7 @@ std::vector<Strategy> choose_for_stages(const Plan& plan, const PlanInput& input
 }
 
 bool fits(const Plan& plan, const std::vector<BlockFacts>& blocks, const Strategy& strategy) {
-  return most_memory(blocks, plan.micros, strategy) <= room_for_tensors(plan.budget, plan.process) &&
+  return most_memory(blocks, plan.micros, strategy) <= room_of(plan) &&
          (plan.device_budget.value == 0 ||
           most_memory(blocks, plan.micros, strategy, Tier::device) <= room_on_device(plan.device_budget));
 }
@@ -179,6 +185,29 @@ Links find_links(Plan& plan, const LinkPlace& place, const Links& known, Measuri
   return found;
 }
 
+Bytes rank_budget(const PlanInput& input) { return Bytes(host_budget(input.memory).value / input.host_ranks); }
+
+// A plan of which nothing is chosen yet.
+Plan begun_plan(const PlanInput& input) {
+  MEGALITH_ASSERT(input.threads > 0 && !input.shapes.empty());
+  check_plan_size(input, rank_budget(input).value);
+  Plan plan;
+  plan.stage = input.stage;
+  plan.host_ranks = input.host_ranks;
+  plan.device_budget = device_of(input.memory);
+  plan.memory = input.memory;
+  plan.threads = input.threads;
+  return plan;
+}
+
+// Of a plan whose budget and process are known. DoesNotFit if no micro-batch fits.
+void settle_micro_batch(Plan& plan, const PlanInput& input) {
+  plan.micro_batch = input.micro_batch > 0 ? input.micro_batch : choose_micro_batch(input, room_of(plan));
+  plan.micros = input.micros_of(plan.micro_batch);
+  plan.blocks = facts_for(input, plan.micro_batch);
+  if (!fits_tightly(input, plan.micro_batch, room_of(plan))) refuse(plan, input);
+}
+
 }  // namespace
 
 Plan with_shape(Plan plan, const PlanInput& input, const StepShape& shape) {
@@ -225,21 +254,20 @@ Plan with_window(Plan plan, const PlanInput& input, int32_t window) {
   return plan;
 }
 
+void check_fits(const PlanInput& input) {
+  Plan plan = begun_plan(input);
+  plan.process = input.process;
+  plan.budget = rank_budget(input);
+  settle_micro_batch(plan, input);
+}
+
 Plan make_plan(const PlanInput& input, Measuring measuring, const PlanPeers& peers) {
-  MEGALITH_ASSERT(input.threads > 0 && !input.shapes.empty());
-  check_plan_size(input, host_budget(input.memory).value / input.host_ranks);
-  Plan plan;
-  plan.stage = input.stage;
-  plan.host_ranks = input.host_ranks;
-  plan.device_budget = device_of(input.memory);
-  plan.threads = input.threads;
+  Plan plan = begun_plan(input);
   start_matrix_library();
   plan.columns = columns_of(input.layout.ranks(), input.layout.pipeline, peers.host_of);
   const LinkPlace place{input.layout, peers.hosts};
-  Agreed agreed{.speeds = {}, .process = resident_memory(), .budget = host_budget(input.memory)};
+  Agreed agreed{.speeds = {}, .process = input.process, .budget = rank_budget(input)};
   agreed.speeds.links = known_links(place, plan.threads, measuring == Measuring::allowed).value_or(Links{});
-  agreed.budget = Bytes(agreed.budget.value / input.host_ranks);
-  const Bytes started = agreed.process;
   const auto settle = [&] {
     if (peers.agree) peers.agree(agreed);
     plan.speeds = agreed.speeds;
@@ -249,20 +277,15 @@ Plan make_plan(const PlanInput& input, Measuring measuring, const PlanPeers& pee
   };
   settle();
   const Links links = agreed.speeds.links;
-  plan.micro_batch = input.micro_batch > 0
-                         ? input.micro_batch
-                         : choose_micro_batch(input, room_for_tensors(plan.budget, plan.process));
-  plan.micros = input.micros_of(plan.micro_batch);
-  plan.blocks = facts_for(input, plan.micro_batch);
-  if (!fits_tightly(input, plan.micro_batch, room_for_tensors(plan.budget, plan.process))) refuse(plan, input);
+  settle_micro_batch(plan, input);
   const Workload work = workload(input, plan.micro_batch);
   find_speeds(plan, agreed, {input, work, measuring, peers}, settle);
-  // With the buffers that the matrix library keeps, whether it has them by now or will have them: they are the process's
-  // own, too.
-  agreed.process = std::max(started + library_buffers(work, plan.threads), resident_memory());
+  // If the matrix library keeps more than the figure has for it.
+  const Bytes expected = std::max(Bytes(kSmallBuffers), product_buffers(input));
+  agreed.process += std::max(Bytes(0), library_buffers(work, plan.threads) - expected);
   agreed.speeds.links = find_links(plan, place, links, measuring, peers);
   settle();
-  plan.stages = choose_for_stages(plan, input, room_for_tensors(plan.budget, plan.process));
+  plan.stages = choose_for_stages(plan, input, room_of(plan));
   if (plan.stages.empty()) refuse(plan, input);
   plan.strategy = plan.stages[static_cast<size_t>(plan.stage)];
   plan.staging = choose_staging(plan, input);

@@ -24,7 +24,8 @@ struct Plan {
   int64_t threads = 1;
   Bytes budget;                 // of the whole process
   int64_t host_ranks = 1;       // that share the host's memory, each with such a budget
-  Bytes process;                // of the process itself: code, runtime, tokenizer; measured before the model exists
+  Bytes process;                // of the process itself: code, runtime, tokenizer (planner/process.h)
+  MemorySettings memory;
   MachineSpeeds speeds;         // what times are predicted from
   std::vector<BlockFacts> blocks;
   Staging staging = Staging::scarce;  // of what streams
@@ -69,6 +70,9 @@ struct PlanPeers {
 // schedules and simulates the step. DoesNotFit, with a breakdown and the settings that would help, when nothing fits.
 // Forbidden to measure, it takes typical speeds where a measurement is missing, and says so in `measured`.
 Plan make_plan(const PlanInput& input, Measuring measuring = Measuring::allowed, const PlanPeers& peers = {});
+
+// The part of make_plan that follows from shapes and budget alone: DoesNotFit if no strategy fits. Takes milliseconds.
+void check_fits(const PlanInput& input);
 
 // The same plan, cut into as many micro-batches, for steps of another shape. `input` is that of `plan`.
 Plan with_shape(Plan plan, const PlanInput& input, const StepShape& shape);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/units.h"
 #include "config/config.h"
 #include "data/step_shapes.h"
 #include "layout/layout.h"
@@ -26,6 +27,7 @@ struct PlanInput {
   OptimizerKind optimizer = OptimizerKind::adamw;
   double momentum = 0;                   // of the optimizer: without it SGD has no state
   MemorySettings memory;
+  Bytes process;                         // of the process itself (planner/process.h); all ranks plan with the largest
   std::filesystem::path disk;            // where checkpoints go
   bool resumed = false;                  // a refusal then suggests only settings that a resumed run may change
 

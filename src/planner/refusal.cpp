@@ -5,7 +5,6 @@
 
 #include "base/join.h"
 #include "config/options.h"
-#include "planner/budget.h"
 #include "planner/fitting.h"
 #include "planner/plan.h"
 #include "planner/plan_json.h"
@@ -30,7 +29,7 @@ std::vector<Suggestion> suggestions_for(const PlanInput& input, Bytes process, B
     const std::optional<int64_t> micro = smallest_micro_batch(changed);
     if (!micro) return;
     const int64_t bytes = least_memory(changed, *micro);
-    const Bytes all = process_with(bytes, process);
+    const Bytes all = process_bound(bytes, process, changed.memory).sum();
     if (input.memory.device && least_memory(changed, *micro, Tier::device) > room_on_device(device_of(input.memory))) return;
     if (all <= budget) suggestions.push_back({say, all});
   };
@@ -80,20 +79,19 @@ DoesNotFit::DoesNotFit(Parts what, Shortfall why)
 void refuse(const Plan& plan, const PlanInput& input) {
   Shortfall why{.micro_batch = plan.micro_batch,
                 .budget = plan.budget,
-                .process = plan.process,
                 .host_ranks = plan.host_ranks,
                 .suggestions = suggestions_for(input, plan.process, plan.budget)};
   const auto blocks = facts_for(input, plan.micro_batch);
   why.tightest = tightest_strategy(blocks, plan.micros, limits_of(input, blocks, plan.stage, 0));
   why.step = training_schedule(blocks, plan.micros, why.tightest);
-  why.least = process_with(most_memory(blocks, plan.micros, why.tightest), plan.process);
+  why.least = process_bound(most_memory(blocks, plan.micros, why.tightest), plan.process, input.memory);
   why.device_budget = device_of(input.memory);
   const int64_t on_device = input.memory.device ? most_memory(blocks, plan.micros, why.tightest, Tier::device) : 0;
   if (input.memory.device) why.device_least = device_with(on_device);
   const bool device_short = why.device_least > why.device_budget;
   const std::string how = describe(why.tightest);
   const MemoryUse use = memory_in_order(why.step, device_short ? Tier::device : Tier::host);
-  const Bytes least = device_short ? why.device_least : why.least;
+  const Bytes least = device_short ? why.device_least : why.least.sum();
   const int64_t ranks = device_short ? 1 : plan.host_ranks;  // memory.ram is the host's
   const std::string each = ranks > 1 ? fmt::format(" for {} ranks, {} each,", ranks, show(least)) : "";
   UserError::Parts what{"", device_short ? "memory.device" : "memory.ram",

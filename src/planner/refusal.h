@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "planner/budget.h"
 #include "planner/plan_input.h"
 #include "planner/strategy.h"
 #include "schedule/schedule.h"
@@ -20,9 +21,9 @@ struct Suggestion {
 // Why a run does not fit, in figures.
 struct Shortfall {
   int64_t micro_batch = 1;
-  Bytes budget, process;     // of one rank
+  Bytes budget;              // of one rank
   int64_t host_ranks = 1;    // that share memory.ram
-  Bytes least;               // of the whole process, by the strategy that needs least
+  ProcessBound least;        // by the strategy that needs least
   Strategy tightest;
   Schedule step;             // by that strategy
   Bytes device_budget, device_least;  // of the device that computes; 0: the host does

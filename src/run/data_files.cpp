@@ -1,10 +1,27 @@
 #include "run/data_files.h"
 
-#include <filesystem>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
 #include "text/shards.h"
 
 namespace megalith {
+namespace {
+
+void check_readable(const std::filesystem::path& file) {
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) throw_cannot("open", file, errno);
+  ::close(descriptor);
+}
+
+}  // namespace
+
 
 bool names_shard(const std::string& entry) {
   return shard_prefix(entry) != std::filesystem::path(entry) || std::filesystem::exists(shard_file(entry, ".idx"));
@@ -17,12 +34,45 @@ std::vector<std::string> text_entries(const std::vector<std::string>& entries) {
   return out;
 }
 
+std::vector<std::filesystem::path> shards_of(const std::string& entry) {
+  const bool pattern = entry.find_first_of("*?[{") != std::string::npos && !is_shard(shard_prefix(entry));
+  std::vector<std::filesystem::path> prefixes;
+  for (const auto& path : pattern ? expand_files({entry}) : std::vector<std::filesystem::path>{entry})
+    prefixes.push_back(shard_prefix(path));
+  return prefixes;
+}
+
+void refuse_without_tokenizer(const char* key, const std::string& entry) {
+  throw UserError({"", "data.tokenizer", fmt::format("a tokenizer for the text in {} ({})", key, entry), "none",
+                   "give a tokenizer.json, or {train: bpe, vocab: 4096}"});
+}
+
 CorpusOptions corpus_options(const DataSettings& data) {
   CorpusOptions options;
   options.text_field = data.text_field;
   options.separator = data.separator;
   options.separator_token = data.separator_token;
   return options;
+}
+
+std::vector<std::filesystem::path> files_to_train_tokenizer_on(const DataSettings& data) {
+  auto files = expand_files(text_entries(data.train));
+  if (files.empty())
+    throw UserError({"", "data.tokenizer", "text in data.train to train a tokenizer on", "token shards only",
+                     "give the tokenizer that made the shards"});
+  return files;
+}
+
+void check_data_files(const DataSettings& data, bool has_tokenizer) {
+  for (const auto& [key, entries] : {std::pair{"data.train", &data.train}, std::pair{"data.valid", &data.valid}})
+    for (const std::string& entry : *entries) {
+      if (!names_shard(entry)) {
+        if (!has_tokenizer) refuse_without_tokenizer(key, entry);
+        for (const std::filesystem::path& file : expand_files({entry})) check_readable(file);
+        continue;
+      }
+      for (const std::filesystem::path& prefix : shards_of(entry)) const TokenShard opened(prefix);
+    }
 }
 
 }  // namespace megalith

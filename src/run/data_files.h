@@ -1,5 +1,6 @@
 // What the entries of data.train and data.valid name, and how their text is read.
 #pragma once
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -11,9 +12,22 @@ namespace megalith {
 // Whether an entry means token shards: by the name of one of their files, or by a prefix that has an index.
 bool names_shard(const std::string& entry);
 
+// The shards that an entry means, by prefix.
+std::vector<std::filesystem::path> shards_of(const std::string& entry);
+
+// UserError for text in `key` without a tokenizer.
+[[noreturn]] void refuse_without_tokenizer(const char* key, const std::string& entry);
+
 // The entries that are text.
 std::vector<std::string> text_entries(const std::vector<std::string>& entries);
 
 CorpusOptions corpus_options(const DataSettings& data);
+
+// The text that a tokenizer is trained on. UserError if there is none.
+std::vector<std::filesystem::path> files_to_train_tokenizer_on(const DataSettings& data);
+
+// UserError unless all files of data.train and data.valid are there and can be opened, shards have the form of shards, and
+// text has a tokenizer. Reads no text.
+void check_data_files(const DataSettings& data, bool has_tokenizer);
 
 }  // namespace megalith

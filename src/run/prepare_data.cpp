@@ -36,14 +36,10 @@ class SourceFinder {
   // Adds what an entry of data.train or data.valid names.
   void add(TokenSources& sources, const std::string& entry, const char* key) {
     if (names_shard(entry)) {
-      const bool pattern = entry.find_first_of("*?[{") != std::string::npos && !is_shard(shard_prefix(entry));
-      for (const auto& path : pattern ? expand_files({entry}) : std::vector<std::filesystem::path>{entry})
-        take(sources, std::make_unique<ShardSource>(shard_prefix(path)));
+      for (const auto& prefix : shards_of(entry)) take(sources, std::make_unique<ShardSource>(prefix));
       return;
     }
-    if (!tokenizer_)
-      throw UserError({"", "data.tokenizer", fmt::format("a tokenizer for the text in {} ({})", key, entry),
-                       "none", "give a tokenizer.json, or {train: bpe, vocab: 4096}"});
+    if (!tokenizer_) refuse_without_tokenizer(key, entry);
     take(sources, std::make_unique<CachedSource>(shard_of(entry, config_, directory_, *tokenizer_, say_), entry));
   }
 

@@ -14,10 +14,13 @@
 #include "base/new_file.h"
 
 namespace megalith {
-
 namespace {
 
 namespace fs = std::filesystem;
+
+[[noreturn]] void refuse_directory(const std::filesystem::path& path, const std::string& reason) {
+  throw UserError({"", "run.dir", "a directory that can be written", path.string(), reason});
+}
 
 // Files that a run first writes under another name, NAME.*.tmp.
 struct OwnFile {
@@ -58,13 +61,21 @@ void remove_left_over_files(const fs::path& run_dir) {
 
 }  // namespace
 
+void check_run_directory(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::path part = std::filesystem::absolute(path);
+  while (!std::filesystem::exists(part, error) && part.has_relative_path()) part = part.parent_path();
+  if (!std::filesystem::is_directory(part, error)) refuse_directory(path, part.string() + " is a file");
+  if (::access(part.c_str(), W_OK | X_OK) != 0) refuse_directory(path, part.string() + ": " + std::strerror(errno));
+}
+
 RunDirectory::RunDirectory(const std::filesystem::path& path, bool leads) : path_(path) {
   if (!leads) return;
   std::error_code error;
   std::filesystem::create_directories(path_, error);
-  auto refuse = [](const std::filesystem::path& what, int reason) {
+  const auto refuse = [](const std::filesystem::path& what, int reason) {
     if (is_machine_fault(reason)) throw_cannot("make", what, reason);
-    throw UserError({"", "run.dir", "a directory that can be written", what.string(), std::strerror(reason)});
+    refuse_directory(what, std::strerror(reason));
   };
   if (error) refuse(path_, error.value());
   lock_ = open_or_create_file(path_ / ".lock");

@@ -5,6 +5,9 @@
 
 namespace megalith {
 
+// UserError where the folder could not be made or written. Makes nothing.
+void check_run_directory(const std::filesystem::path& path);
+
 class RunDirectory {
  public:
   // Makes the folder, takes a lock on it and removes files that a killed process left half-written. UserError when it

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 
-#include "base/error.h"
 #include "base/files.h"
 #include "run/data_files.h"
 #include "text/bpe_trainer.h"
@@ -11,10 +10,7 @@ namespace megalith {
 namespace {
 
 std::string train_tokenizer(const Config& config, const std::function<void(const std::string&)>& say) {
-  auto files = expand_files(text_entries(config.data.train));
-  if (files.empty())
-    throw UserError({"", "data.tokenizer", "text in data.train to train a tokenizer on", "token shards only",
-                     "give the tokenizer that made the shards"});
+  const auto files = files_to_train_tokenizer_on(config.data);
   say(fmt::format("training a tokenizer of {} tokens", config.data.tokenizer.train_vocab));
   std::vector<std::string> special{"<|endoftext|>"};
   if (row_of(config.objective.kind).needs_mask) special.push_back("<|mask|>");

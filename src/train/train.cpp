@@ -20,9 +20,10 @@
 #include "inference/load_model.h"
 #include "memory/allocator.h"
 #include "planner/plan_json.h"
+#include "planner/process.h"
 #include "planner/shape_forecast.h"
 #include "planner/shape_plans.h"
-#include "run/loss_record.h"
+#include "run/foresee.h"
 #include "run/prepare_data.h"
 #include "run/resume.h"
 #include "run/run.h"
@@ -63,6 +64,14 @@ std::optional<Found> open_directory(const Config& config, RankSetup& ranks, std:
   return found;
 }
 
+// Everything that a mistake can be found by without text: settings, files, memory. Returns the process's figure.
+Bytes check_before_work(const Config& config, const Layout& layout, const ForeseenBy& by) {
+  const Foreseen foreseen = foresee(config, layout, by);
+  check_fits(foreseen.input);  // first: it refuses sizes that no list of tensors can have
+  check_files(foreseen);
+  return foreseen.input.process;
+}
+
 struct Prepared {
   Run run;
   std::unique_ptr<Dataset> data;
@@ -73,7 +82,6 @@ Prepared prepare(const Config& config, const std::optional<Found>& checkpoint, R
   std::optional<Prepared> prepared;
   ranks.leader_first(
       [&] {
-        if (ranks.leads()) check_curriculum(config);  // other hosts need no checkpoint whose losses come to them
         prepared.emplace(prepare_run(config, {.mesh = ranks.mesh(),
                                               .host_ranks = ranks.host_ranks(),
                                               .resume = checkpoint,
@@ -170,18 +178,27 @@ std::string first_line(const Run& run, const PlanInput& input, const Plan& plan,
 
 }  // namespace
 
-TrainResult train(const Config& config, World* world, launch::StatusPage& page) {
+TrainResult train(const Config& config, const Joined& joined, launch::StatusPage& page) {
+  World* world = joined.world;
   const Layout layout = check_run(config, world ? world->size() : 1);
+  const int32_t host_ranks = world ? static_cast<int32_t>(world->neighbours().size()) : 1;
+  const bool leads = !world || world->rank() == 0;
+  // Before the directory is made, so that a mistake leaves nothing; a checkpoint is looked for in an open directory only.
+  const bool begun = !list_checkpoints(std::filesystem::path(config.run.dir) / "checkpoints").empty();
+  Bytes process(0);
+  if (leads && !begun) process = check_before_work(config, layout, {host_ranks, std::nullopt, joined.transport});
   RankSetup ranks(world, layout);
   std::optional<RunDirectory> opened;
   const std::optional<Found> checkpoint = open_directory(config, ranks, opened);
+  if (leads && begun) process = check_before_work(config, layout, {host_ranks, checkpoint, joined.transport});
   const RunDirectory& directory = *opened;
   const Config settings = checkpoint ? resume_config(directory.path(), config, layout) : config;
   KeptTokenizer tokenizer(directory, say);
   const auto [run, data] = prepare(settings, checkpoint, ranks, directory, tokenizer);
 
   set_threads(run.threads);
-  const PlanInput input = plan_input(run);
+  PlanInput input = plan_input(run);
+  input.process = with_data(process);
   const Plan plan = make_plan(input, Measuring::allowed, ranks.peers());
   set_allocation_budget(Bytes(plan.budget.value - plan.process.value));
   for (const std::string& change : plan.adapted) say(change);

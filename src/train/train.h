@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "comm/world.h"
 #include "config/config.h"
 #include "launch/status_page.h"
@@ -15,10 +16,15 @@ struct TrainResult {
   std::string failure;     // of a rank among several, which has not said it itself
 };
 
+// The ranks of a run, all of which call `train`.
+struct Joined {
+  World* world = nullptr;      // borrowed; null: this process is alone
+  Bytes transport = Bytes(0);  // what joining took of this process's memory
+};
+
 // Trains, or goes on where the run directory's newest valid checkpoint left off. Throws UserError for what the
-// user must change; faults end with a code that says whether there is a checkpoint to go on from. `world`: the ranks of
-// this run, all of which call this (borrowed; null: this process is alone). Rank 0 writes what the run leaves.
-// `page` is kept up to date.
-TrainResult train(const Config& config, World* world, launch::StatusPage& page);
+// user must change; faults end with a code that says whether there is a checkpoint to go on from. Rank 0 writes what the run
+// leaves, and checks everything that needs no text before a tokenizer is trained. `page` is kept up to date.
+TrainResult train(const Config& config, const Joined& joined, launch::StatusPage& page);
 
 }  // namespace megalith

@@ -4,6 +4,7 @@ bad_input.py BINARY"""
 import gzip
 import json
 import os
+import shutil
 import subprocess
 
 from refusals import refused
@@ -18,7 +19,6 @@ def unreadable_data(space):
         "run.yaml",
         "data.train=absent.txt",
         says=["absent.txt", "expected", "got"],
-        quiet=False,
     )
     refused(
         space,
@@ -26,13 +26,14 @@ def unreadable_data(space):
         "run.yaml",
         "data.train=[text.txt, 'none-*.jsonl']",
         says=["none-*.jsonl"],
-        quiet=False,
     )
     for words in (("data.train=" + "x" * 100000,), ("run.dir=" + "x" * 100000,)):
         line = refused(space, "train", "run.yaml", *words, says=["xxx...xxx", "bytes)"], quiet=False)
         assert len(line) < 1000, f"{len(line)} characters"
     (space / "folder").mkdir()
-    refused(space, "train", "run.yaml", "data.train=folder", says=["folder"], quiet=False)
+    refused(space, "train", "run.yaml", "data.train=folder", says=["folder"])
+    refused(space, "train", "run.yaml", "data.valid=absent.txt", says=["absent.txt", "expected"])
+    assert not (space / "runs").exists(), "a refused run left a directory"
     (space / "broken.txt.gz").write_bytes(gzip.compress(b"some text " * 1000)[:60])
     refused(space, "train", "run.yaml", "data.train=broken.txt.gz", says=["broken.txt.gz"], quiet=False)
     space.write("broken.jsonl", '{"text": "good line"}\n{"text": "bad\n')
@@ -163,25 +164,62 @@ def folders_to_start_from(space):
         "run.yaml",
         folder("wrong", wrong),
         says=["wrong", "h.1.ln_1.weight", "31", "32"],
-        quiet=False,
     )
     fewer = {k: v for k, v in weights.items() if "h.1.mlp" not in k}
-    refused(space, "train", "run.yaml", folder("fewer", fewer), says=["fewer", "h.1.mlp"], quiet=False)
-    refused(space, "train", "run.yaml", folder("deeper", n_layer=3), says=["deeper", "h.2"], quiet=False)
+    refused(space, "train", "run.yaml", folder("fewer", fewer), says=["fewer", "h.1.mlp"])
+    refused(space, "train", "run.yaml", folder("deeper", n_layer=3), says=["deeper", "h.2"])
     refused(
         space,
         "train",
         "run.yaml",
         folder("foreign", model_type="t5"),
         says=["foreign", "t5", "gpt2"],
-        quiet=False,
     )
     torn = folder("torn")
     content = (space / "torn/model.safetensors").read_bytes()
     (space / "torn/model.safetensors").write_bytes(content[: len(content) // 2])
-    refused(space, "train", "run.yaml", torn, says=["torn/model.safetensors"], quiet=False)
+    refused(space, "train", "run.yaml", torn, says=["torn/model.safetensors"])
     (space / "torn/model.safetensors").write_bytes(b"\xff" * 100)
-    refused(space, "train", "run.yaml", torn, says=["torn/model.safetensors"], quiet=False)
+    refused(space, "train", "run.yaml", torn, says=["torn/model.safetensors"])
+    integers = {k: v.int() if k == "transformer.h.1.ln_1.weight" else v for k, v in weights.items()}
+    refused(space, "train", "run.yaml", folder("integers", integers), says=["integers", "h.1.ln_1.weight", "I32"])
+    refused(space, "train", "run.yaml", "data.tokenizer.vocab=301", says=["model.vocab", "at least the tokenizer's 301", "300"])
+    assert not (space / "runs").exists(), "a refused run left a directory"
+
+
+def rewrite_header(path, change):
+    content = path.read_bytes()
+    begin = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:begin])
+    change(header)
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + content[begin:])
+
+
+def headers_of_weights_to_start_from(space):
+    """They are checked before a tokenizer is trained, and leave no run directory."""
+    space.yaml("first", steps=2, every=2)
+    space.train("first", "run.dir=first")
+    space.yaml("run", model="{from: copy}")
+    name = "transformer.h.1.mlp.c_fc.bias"
+
+    def rename(header):
+        header["transformer.h.1.other"] = header.pop(name)
+
+    def reshape(header):
+        header[name]["shape"] = [2, 64]
+
+    def integers(header):
+        header[name]["dtype"] = "I32"
+
+    for change, says in ((rename, "none of the name"), (reshape, "[2, 64] instead of [128]"), (integers, "of I32")):
+        space.run("export", "first", "--out", "copy")
+        (space / "copy/manifest.json").unlink(missing_ok=True)
+        rewrite_header(space / "copy/model.safetensors", change)
+        refused(space, "train", "run.yaml", says=["copy", "h.1.mlp.c_fc.bias", says, "another model"])
+        refused(space, "train", "run.yaml", "--dry-run", says=["copy", "h.1.mlp.c_fc.bias", says])
+        shutil.rmtree(space / "copy")
+    assert not (space / "runs").exists(), "a refused run left a directory"
 
 
 def other_commands(space):
@@ -355,6 +393,7 @@ run_cases(
         a_text_with_few_words_is_no_mistake,
         token_beyond_the_vocabulary,
         folders_to_start_from,
+        headers_of_weights_to_start_from,
         other_commands,
         a_run_that_changed,
         run_directories,

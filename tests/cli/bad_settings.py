@@ -79,8 +79,8 @@ def training_settings(space):
         "run.yaml",
         "memory.ram=1MiB",
         says=["memory.ram", "at least", "parameters", "got 1.00 MiB"],
-        quiet=False,
     )
+    assert not (space / "runs").exists(), "a refused run left a directory"
 
 
 def experts_of_a_dense_model(space):

@@ -4,6 +4,7 @@ import json
 import pathlib
 import xml.etree.ElementTree as xml
 
+from peak_memory import run_and_watch
 from support import run_cases
 
 MODEL = "{arch: gpt2, layers: 6, hidden: 384, heads: 4, context: 64}"
@@ -96,6 +97,46 @@ def spilled_state_is_counted_once(space):
     assert plan["strategy"]["summary"] and plan["strategy"]["summary"] in said, (plan["strategy"], said)
 
 
+def memory_and_train_admit_by_one_bound(space):
+    """At the bound both admit the run, one MiB below it both refuse, and the run keeps to it. budgets.py does it for thirty."""
+    write_run(space)
+    settings = ["memory.recompute=none", "train.eval_every=2", "train.eval_batches=1", "checkpoint.every=2"]
+    least = -(-memory(space, "memory.ram=1MiB", *settings, expect=2)["most_bytes"] // (1 << 20))
+    fits, short = f"memory.ram={least}MiB", f"memory.ram={least - 1}MiB"
+    memory(space, short, *settings, expect=2)
+    assert "memory.ram" in space.train("run", short, *settings, expect=2).stderr
+    assert not (space / "runs").exists(), "a refused run left a directory"
+    bound = memory(space, fits, *settings)
+    space.run("simulate", "run.yaml", fits, *settings)  # measures the machine, which takes memory of its own
+    code, said, peak = run_and_watch(space, "train", "run.yaml", fits, *settings)
+    assert code == 0, said
+    assert peak <= bound["most_bytes"] <= peak + max(0.1 * peak, 12 << 20), (peak, bound)
+    assert bound["most_bytes"] >= bound["planned_bytes"] + sum(bound["beyond_peak"].values()), bound
+    return f"peak {peak >> 20} MiB, bound {bound['most_bytes'] >> 20} MiB"
+
+
+def a_dry_run_checks_and_writes_nothing(space):
+    write_run(space)
+    before = files(space)
+    said = space.run("train", "run.yaml", "--dry-run")
+    for part in ("nothing was written", "at most", "tokenizer of 300 tokens", "text.txt", "train steps 1 to 3"):
+        assert part in said.stdout, said.stdout
+    assert "training a tokenizer" not in said.stderr, said.stderr
+    shown = space.run("train", "run.yaml", "--dry-run", "--json", "--ranks", 2, "train.micro_batch=auto").json
+    assert shown["dry_run"] and shown["memory"]["host_ranks"] == 2 and len(shown["would"]) == 3 and shown["assumed"], shown
+    space.run("train", "run.yaml", "--dry-run", "data.valid=absent.txt", expect=2)
+    space.run("train", "run.yaml", "--dry-run", "memory.ram=1MiB", expect=2)
+    space.run("train", "run.yaml", "--dry-run", "run.dir=text.txt/below", expect=2)
+    refused = space.run("train", "run.yaml", "--dry-run", "--ranks", 3, "--json", expect=2)
+    assert "train.batch" in refused.json["error"], refused.stdout
+    assert files(space) == before, files(space)
+    space.train("run", "checkpoint.every=3")
+    before = files(space)
+    said = space.run("train", "run.yaml", "--dry-run", "train.steps=5", "checkpoint.every=3").stdout
+    assert "train steps 4 to 5" in said and "assumed:\n  - that the text" in said, said
+    assert files(space) == before, files(space)
+
+
 def simulate_draws_one_step(space):
     write_run(space)
     settings = ["memory.spill=spill", "memory.recompute=full", "memory.window=2"]
@@ -128,6 +169,8 @@ run_cases(
         the_table_adds_up_and_is_the_run_s,
         what_does_not_fit_is_told_with_settings_that_help,
         spilled_state_is_counted_once,
+        memory_and_train_admit_by_one_bound,
+        a_dry_run_checks_and_writes_nothing,
         simulate_draws_one_step,
     ]
 )

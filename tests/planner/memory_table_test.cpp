@@ -41,7 +41,7 @@ struct Table : OwnCache {
   void budget(double share) {
     const Plan whole = plan();
     const double tensors = static_cast<double>(memory_table(whole).plain.total());
-    config.memory.ram = process_with(static_cast<int64_t>(share * tensors), whole.process);
+    config.memory.ram = process_bound(static_cast<int64_t>(share * tensors), whole.process, whole.memory).sum();
   }
 
   Config config;
@@ -54,7 +54,7 @@ TEST_F(Table, WithoutAdaptingItIsThePlainStepAndNothingIsOnDisk) {
   EXPECT_TRUE(table.fits);
   EXPECT_EQ(table.plain.bytes, table.planned.bytes);
   EXPECT_EQ(table.disk.total(), 0);
-  EXPECT_LE(table.planned.total() + table.process.value, table.most.value);
+  EXPECT_LE(table.planned.total() + table.bound.process.value, table.bound.sum().value);
   EXPECT_FALSE(std::filesystem::exists(calibration_file()));
 }
 
@@ -72,7 +72,7 @@ TEST_F(Table, WhatIsOnDiskIsWhatTheStoreTakes) {
     const MemoryTable table = memory_table(spilled);
     EXPECT_GT(table.disk.total(), 0);
     EXPECT_LT(table.planned.total(), table.plain.total());
-    EXPECT_LE(table.most, *config.memory.ram);
+    EXPECT_LE(table.bound.sum(), *config.memory.ram);
     EXPECT_LT(table.plain[MemoryKind::optimizer], moments);
     moments = table.plain[MemoryKind::optimizer];
     Engine engine(config.model.shape, config.train, 1, true,
@@ -96,7 +96,7 @@ TEST_F(Table, AShortfallNamesSettingsEachOfWhichFits) {
   } catch (const DoesNotFit& error) {
     const MemoryTable table = memory_table(error.shortfall);
     EXPECT_FALSE(table.fits);
-    EXPECT_GT(table.most, table.budget);
+    EXPECT_GT(table.bound.sum(), table.budget);
     EXPECT_FALSE(table.suggestions.empty());
     for (const Suggestion& each : table.suggestions) {
       EXPECT_LE(each.bytes, table.budget) << each.setting;

@@ -17,6 +17,7 @@
 #include "planner/measurements.h"
 #include "planner/own_cache.h"
 #include "planner/plan_json.h"
+#include "planner/refusal.h"
 #include "planner/shape_plans.h"
 
 namespace megalith {
@@ -86,6 +87,34 @@ TEST_F(Planner, WhatCannotFitIsRefusedWithItsBreakdown) {
     for (const char* kind : {"parameters", "gradients", "optimizer", "activations", "process"})
       EXPECT_NE(error.parts.expected.find(kind), std::string::npos) << error.what();
   }
+}
+
+TEST_F(Planner, MemoryIsCheckedAloneAsItIsForAPlan) {
+  PlanInput input = input_of(config);
+  input.memory.recompute = Recompute::none;
+  input.micro_batch = 64;
+  const Plan plan = make_plan(input, Measuring::forbidden);
+  const int64_t least = process_bound(most_memory(plan.blocks, plan.micros, plan.strategy), input.process, input.memory).sum().value;
+  for (const int64_t more : {-1, 1}) {
+    input.memory.ram = Bytes(least + more * (64 << 10));
+    if (more > 0) {
+      EXPECT_NO_THROW(check_fits(input));
+      EXPECT_NO_THROW(make_plan(input, Measuring::forbidden));
+    } else {
+      EXPECT_THROW(check_fits(input), DoesNotFit);
+      EXPECT_THROW(make_plan(input, Measuring::forbidden), DoesNotFit);
+    }
+  }
+}
+
+TEST_F(Planner, TheProcessIsOneFigure) {
+  PlanInput input = input_of(config);
+  input.process = Bytes(int64_t{3} << 30);
+  EXPECT_EQ(make_plan(input, Measuring::forbidden).process, input.process);
+  const Bytes measured = measured_process();
+  EXPECT_EQ(measured.value % (4 << 20), 0);
+  EXPECT_EQ(with_data(input.process), input.process);
+  EXPECT_GT(with_data(Bytes(0)), Bytes(0)) << "what takes more than the bound has room for counts";
 }
 
 TEST_F(Planner, MeasurementsAreMadeOnceAMachineAndShape) {
