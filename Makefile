@@ -22,7 +22,7 @@ test: ## build everything and run all tests
 	@ninja -C $(BUILD)
 	@ctest --test-dir $(BUILD) --output-on-failure --label-exclude '^long$$' -j "$$(nproc)"; code=$$?; scripts/skipped $(BUILD); exit $$code
 
-test-long: ## the long tests; WHAT=campaign, hosts, kills, mutants, prediction, ranks or text runs one part
+test-long: ## the long tests; WHAT=budgets, campaign, hosts, kills, mutants, prediction, ranks or text runs one part
 	@scripts/setup --test
 	@cmake -S . -B $(BUILD) -G Ninja >/dev/null
 	@ninja -C $(BUILD)
