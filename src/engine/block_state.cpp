@@ -87,7 +87,7 @@ BlockStates::BlockStates(const ModelShape& shape, Precision precision, const Opt
 
 void BlockStates::divide(BlockState& state) {
   const Home& home = state.home;
-  // What is gathered, sliced or uploaded is loaded whole.
+  // A block with a separate master is always loaded whole, so its experts need no segments of their own.
   const std::vector<Segment>& parts = state.spec().segments;
   for (const Segment& spec : layout_.separate_master() ? by_ranks(parts) : parts) {
     SegmentState& segment = state.segments.emplace_back();
@@ -99,7 +99,7 @@ void BlockStates::divide(BlockState& state) {
     const int32_t replicas = segment.spread ? mesh.layout().expert_replicas() : mesh.layout().replicas();
     const std::vector<int64_t> cuts = even_cuts(segment.flat.size(), replicas);
     const auto place = static_cast<size_t>(segment.spread ? mesh.expert_replica() : mesh.replica());
-    // One of several ranks with the same expert does not know whether tokens of another chose it.
+    // Load experts on demand only without replicas: a rank does not know which experts the tokens of a replica chose.
     if (home.placement != Placement::in_memory && (format_.elementwise() || !format_.training) && replicas == 1)
       segment.expert = spec.expert;
     segment.counted = {segment.flat.begin + cuts[place], segment.flat.begin + cuts[place + 1]};

@@ -20,10 +20,10 @@ std::span<std::byte> bytes_of(float* data, int64_t elements) {
   return std::as_writable_bytes(std::span(data, static_cast<size_t>(elements)));
 }
 
-// Elements of a transfer that holds `elements`.
+// Elements that a disk transfer of `elements` moves, with padding.
 int64_t padded(int64_t elements) { return round_up(elements, kDiskAlign / kFloatBytes); }
 
-// Unit by unit.
+// Cuts all extents into pieces of one file unit.
 std::vector<SpillPiece> units_of(std::span<const BlockStore::Whole> all) {
   std::vector<SpillPiece> units;
   for (const BlockStore::Whole& one : all) {
@@ -59,7 +59,7 @@ StoredArray stored_slot(const SlotSize& slot) {
 
 BlockStore::BlockStore(const std::filesystem::path& folder, const std::vector<StoredBlock>& blocks, Staging staging)
     : folder_(folder), staging_(staging) {
-  // Bytes of a unit: a chunk of any array fits, and where one has several they follow each other.
+  // Bytes of a unit. Any chunk of any array fits into one unit. An array with several chunks uses one unit for each.
   int64_t state_unit = kDiskAlign, optimizer_unit = kDiskAlign;
   const auto fit = [](int64_t& unit, const StoredArray& array) {
     if (array.elements > 0) unit = std::max(unit, array.chunks() > 1 ? array.chunk_stride() : array.chunk_bytes(0));

@@ -1,4 +1,4 @@
-// The state of spilled blocks on disk: one file a kind, each block's elements in an extent of its own.
+// The state of spilled blocks on disk. Each kind of state has one file; each segment has its own extent in that file.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -23,34 +23,34 @@ namespace megalith {
 
 StoredArray stored_slot(const SlotSize& slot);
 
-// Of a block on disk, by kind.
+// The arrays of one segment on disk, by kind.
 struct StoredBlock {
   StoredArray parameters, gradient;  // float32
-  std::vector<StoredArray> slots;    // optimizer state, one number an element
-  std::vector<StoredArray> inputs;   // that park, by micro-batch
+  std::vector<StoredArray> slots;    // optimizer state, one number per element
+  std::vector<StoredArray> inputs;   // of the layer, offloaded to disk; by micro-batch
 };
 
-// A flat float32 buffer that whole transfers of `elements` fit into, wherever the allocator puts it: a view, aligned
-// and with room behind it. Uninitialised.
+// Returns an uninitialised flat float32 buffer for disk transfers of `elements`. It is a view of a larger tensor: it begins
+// at a multiple of kDiskAlign, and there is room for padding behind it.
 at::Tensor disk_buffer(int64_t elements);
 
 class BlockStore {
  public:
-  // Takes all of the disk's space at once. `blocks`: by BlockId.
+  // Reserves all disk space at once. `blocks`: by SegmentState::stored.
   BlockStore(const std::filesystem::path& folder, const std::vector<StoredBlock>& blocks, Staging staging);
 
   struct Extent {
     SpillFile* file = nullptr;
-    int64_t offset = 0;  // bytes, a multiple of the file's unit: every chunk begins a unit
+    int64_t offset = 0;  // bytes, a multiple of the file's unit: every chunk starts at a unit
     StoredArray array;
   };
   Extent parameters(BlockId block) const { return places_[static_cast<size_t>(block)].parameters; }
   Extent gradient(BlockId block) const { return places_[static_cast<size_t>(block)].gradient; }
-  // The place of an input of so many bytes, at most those it was made for.
+  // Returns the extent of an input of `bytes`. That must not be more than StoredBlock::inputs reserved.
   Extent input(BlockId block, MicroId micro, int64_t bytes) const;
   const std::vector<Extent>& slots(BlockId block) const { return places_[static_cast<size_t>(block)].slots; }
 
-  // Whole extents of float32, all of them at once; `buffer` is a disk_buffer's.
+  // A whole extent of float32. `buffer` is the data of a disk_buffer. `read` and `write` move all extents at once.
   struct Whole {
     Extent extent;
     float* buffer = nullptr;
@@ -58,20 +58,20 @@ class BlockStore {
   void read(Lane lane, std::span<const Whole> all);
   void write(Lane lane, std::span<const Whole> all);
 
-  // One array of several that stream through memory in step, a chunk at a time.
+  // One of several arrays that stream through memory in lockstep, one chunk at a time.
   struct Array {
     Extent extent;
-    bool reads = false;     // its chunks come in before the work,
-    bool writes = false;    // and go out after it
-    float* whole = nullptr; // where all of it is in memory (a disk_buffer); null: through staging buffers
+    bool reads = false;     // its chunks are read before the work
+    bool writes = false;    // its chunks are written after the work
+    float* whole = nullptr; // the whole array in memory (a disk_buffer); null: chunks pass through staging buffers
   };
-  // Calls `work(chunk, pointers)` for every chunk in order, here, with a pointer to its bytes for every array, while the
-  // next chunks come in and the last go out.
+  // Calls `work(chunk, pointers)` for every chunk in order, on the calling thread. There is one pointer per array, to the
+  // bytes of the chunk. Meanwhile the disk reads the next chunks and writes the previous ones.
   using ChunkWork = std::function<void(int64_t chunk, std::span<std::byte* const> arrays)>;
   void stream(Lane lane, const std::vector<Array>& arrays, const ChunkWork& work);
-  // The same of several parts of a block without a pause between them, tile by tile, in any order and by any thread
-  // (base/chores.h), several at once: work(tile, pointers to its chunk's bytes). The arrays of all parts are of the same
-  // kinds in the same order; the last of them may be left out. A chunk of packed numbers is one tile.
+  // Streams several parts of a block without a pause between them. Calls `work(tile, pointers)` tile by tile, in any order
+  // and on any thread (base/chores.h), several at once. The pointers are to the bytes of the tile's chunk. All parts have
+  // the same kinds of arrays in the same order; a part may lack the last kind. A chunk of packed numbers is one tile.
   struct Tile {
     size_t part = 0;
     int64_t chunk = 0;
@@ -82,7 +82,7 @@ class BlockStore {
 
   const IoMethod& way() const { return folder_.way(); }
   int64_t bytes() const { return bytes_; }  // on disk
-  int64_t bytes_read() const;               // so far, on all lanes
+  int64_t bytes_read() const;               // until now, on all lanes
   int64_t bytes_written() const;
 
  private:
@@ -96,11 +96,11 @@ class BlockStore {
   Staging staging_;
   std::unique_ptr<SpillFile> parameters_, gradients_, optimizer_, inputs_;
   std::vector<Places> places_;
-  std::array<std::unique_ptr<DiskQueue>, kLanes> queues_;  // a lane is one thread
+  std::array<std::unique_ptr<DiskQueue>, kLanes> queues_;  // by lane; each lane has one thread
   int64_t bytes_ = 0;
 };
 
-// What BlockStore's read and write do on a lane's queue.
+// BlockStore::read and BlockStore::write, on the given queue.
 void read_whole(DiskQueue& disk, std::span<const BlockStore::Whole> all);
 void write_whole(DiskQueue& disk, std::span<const BlockStore::Whole> all);
 

@@ -8,11 +8,11 @@
 namespace megalith {
 namespace {
 
-// A few elements at a time, so that the gradient is still in the cache when it is zeroed: zeroing it later is one more pass
-// over memory. For elementwise optimizers.
+// Updates a few elements at a time, so that their gradient is still in the cache when it is zeroed. Zeroing it later would
+// take another pass over memory. For elementwise optimizers.
 void apply_and_clear(const ParameterSlice& whole, const Optimizer& optimizer, const Update& update) {
   constexpr int64_t kElements = int64_t{1} << 15;  // four streams of them fit into the cache of one core
-  auto* gradient = const_cast<float*>(whole.gradient.data());  // the caller's to clear
+  auto* gradient = const_cast<float*>(whole.gradient.data());  // the caller wants it cleared
   const int64_t elements = std::ssize(whole.value);
   at::parallel_for(0, (elements + kElements - 1) / kElements, 1, [&](int64_t first, int64_t last) {
     for (int64_t begin = first * kElements; begin < std::min(elements, last * kElements); begin += kElements) {
@@ -49,7 +49,7 @@ void apply_tile(Packing packing, BlockState& state, SegmentState& segment, const
                 std::span<const Update> updates) {
   const BlockStore::Tile& tile = at.tile;
   for (SlotFormat::ParameterRange range : segment.format->pieces(tile.chunk)) {
-    // The part of it in the tile. A tile of packed numbers is a whole chunk, so scales are not cut.
+    // Keep the part that lies in the tile. A tile of packed numbers is a whole chunk, so scales are not cut.
     const int64_t skip = std::max<int64_t>(0, tile.first - range.at);
     range.begin += skip;
     range.at += skip;
@@ -93,11 +93,11 @@ void apply_update(const StateFormat& format, BlockState& state, const Optimizer&
 void optimizer_step(BlockStates& model, BlockId id, const Optimizer& optimizer, const Update& update) {
   BlockState& state = model.at(id);
   const StateFormat& format = model.format();
-  // The whole gradient lies beside what is updated, and the optimizer is elementwise.
+  // True if the whole gradient is in memory, this rank updates the whole block, and the optimizer is elementwise.
   const bool fused = state.home.gradient_stays && format.elementwise() && !format.packs() && !state.home.sliced;
   for (size_t i = 0; i < state.facts.size() && fused; i++) apply_and_clear(state.slice(i), optimizer, update);
   if (!fused) apply_update(format, state, optimizer, update);
-  if (!format.wide() && !model.layout().separate_master())  // else gather or upload converts
+  if (!format.wide() && !model.layout().separate_master())  // with a separate master, gather or upload converts
     for (const SegmentState& segment : state.segments) model.copy_to_computing(state, segment);
   if (!fused) clear_gradient(model, id);
 }

@@ -1,4 +1,4 @@
-// The exchanges of blocks among the ranks of one axis, over a channel.
+// Exchanges of a block between the ranks of one axis, over a channel.
 #pragma once
 #include <exception>
 #include <functional>
@@ -35,8 +35,8 @@ class ChannelExchange final : public Exchange {
 
   Channel channel_;
   std::thread transfer_;
-  std::function<void()> rest_;  // what the caller does of a transfer in finish()
-  std::exception_ptr fault_;    // of the other thread
+  std::function<void()> rest_;  // the part of a transfer that the caller runs in finish()
+  std::exception_ptr fault_;    // thrown by the transfer thread
 };
 
 }  // namespace megalith

@@ -20,7 +20,7 @@ bool plain(const StoredArray& array) { return array.element_bytes == kElementByt
 Flight::~Flight() {
   try {
     disk_.wait_all();
-  } catch (const Fault&) {  // who wants to know asks before
+  } catch (const Fault&) {  // a caller that wants to see the fault waits before this
   }
 }
 
@@ -49,7 +49,7 @@ ChunkStream::ChunkStream(DiskQueue& disk, const std::vector<std::vector<Array>>&
     places_.push_back(bytes);
     bytes += slots_ * stride;
   }
-  // All kinds' in one: a large block lies on huge pages, of which the kernel takes fewer in hand for every transfer.
+  // One buffer for all kinds: a large buffer is on huge pages, so the kernel handles fewer pages in each transfer.
   MemoryScope scope(AllocationKind::staging);
   if (bytes > 0) staging_ = disk_buffer(bytes / kElementBytes);
 }
@@ -87,7 +87,7 @@ void ChunkStream::work(int64_t number, int64_t first, int64_t count) const {
   for (size_t a = 0; a < arrays.size(); a++) {
     SpillPiece piece = chunk_of(number, a);
     pointers.push_back(piece.bytes.data());
-    // The last one has what pads the chunk, too.
+    // The last tile includes the padding of the chunk.
     if (!whole)
       piece = {piece.file, piece.offset + first * kElementBytes,
                last ? piece.bytes.subspan(first * kElementBytes)
@@ -108,7 +108,7 @@ void ChunkStream::settle(std::vector<DiskQueue::Ticket>& tickets) {
 void ChunkStream::come(int64_t number) {
   while (gone_ <= number - slots_) go();
   const auto slot = static_cast<size_t>(number % slots_);
-  settle(going_[slot]);  // of the chunk that was in this place
+  settle(going_[slot]);  // writes of the chunk that used this slot before
   for (size_t a = 0; a < arrays_of(number).size(); a++) {
     if (!arrays_of(number)[a].reads) continue;
     const SpillPiece chunk = chunk_of(number, a);
@@ -125,7 +125,7 @@ void ChunkStream::hand_over(int64_t number) {
       work(number, first, count);
       continue;
     }
-    chores_.add([this, number, first, count] {  // whoever does it
+    chores_.add([this, number, first, count] {  // may run on any thread
       c10::InferenceMode no_graph;
       MemoryScope workspace(AllocationKind::workspace);
       TierScope home(Tier::host);

@@ -1,4 +1,4 @@
-// Chunks of several arrays that go through memory in step: in from the disk, worked on, out again.
+// Streams chunks of several arrays through memory in lockstep: reads them, works on them, writes them back.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -13,7 +13,7 @@
 
 namespace megalith {
 
-// A piece of a spill file and where it is in memory.
+// A piece of a spill file and its bytes in memory.
 struct SpillPiece {
   SpillFile* file = nullptr;
   int64_t offset = 0;
@@ -22,7 +22,8 @@ struct SpillPiece {
   void remember() const { file->remember(offset, bytes); }
 };
 
-// Ends what is in flight whatever happens: the disk uses buffers that are somebody else's soon.
+// Waits for all transfers in flight when it is destroyed, also after an exception: the disk uses buffers that are about to
+// be freed.
 class Flight {
  public:
   explicit Flight(DiskQueue& disk) : disk_(disk) {}
@@ -36,10 +37,10 @@ class Flight {
 
 class ChunkStream {
  public:
-  // Chunks of an array that are in memory while as many stream.
+  // Returns how many chunks of an array are in memory while `chunks` of them stream.
   static int64_t slots(int64_t chunks, Staging staging);
 
-  // Who works: the caller's thread, chunk by chunk in order, or whoever has time, tile by tile.
+  // Which thread works: the caller's, chunk by chunk in order; or any free thread, tile by tile.
   enum class By : uint8_t { caller, anyone };
   ChunkStream(DiskQueue& disk, const std::vector<std::vector<BlockStore::Array>>& parts, By by, Staging staging,
               const BlockStore::TileWork& work);
@@ -50,18 +51,18 @@ class ChunkStream {
   struct Turn {
     size_t part = 0;
     int64_t chunk = 0;
-    int64_t chores = 0;  // up to the end of its own
+    int64_t chores = 0;  // number of chores up to the last one of this turn
   };
-  // Slots on their way in; the others are worked on or on their way out.
+  // Number of slots that are being read. The others are being worked on or written.
   int64_t ahead() const { return std::max<int64_t>(2, slots_ * 5 / 12); }
   int64_t turns() const { return static_cast<int64_t>(turns_.size()); }
   const Turn& turn(int64_t number) const { return turns_[static_cast<size_t>(number)]; }
   const std::vector<Array>& arrays_of(int64_t number) const { return parts_[turn(number).part]; }
-  int64_t elements_of(int64_t number) const;  // of its chunk
+  int64_t elements_of(int64_t number) const;  // elements of the turn's chunk
   int64_t chores_before(int64_t number) const { return number == 0 ? 0 : turn(number - 1).chores; }
   SpillPiece chunk_of(int64_t number, size_t array) const;
   int64_t tile_elements(int64_t number) const;
-  void work(int64_t number, int64_t first, int64_t count) const;  // on a tile: checked before, its checksum taken after
+  void work(int64_t number, int64_t first, int64_t count) const;  // verifies a tile, works on it, updates its checksum
   void come(int64_t number);
   void hand_over(int64_t number);
   bool worked_on(int64_t number) const;
@@ -74,13 +75,13 @@ class ChunkStream {
   const BlockStore::TileWork& work_;
   std::vector<Turn> turns_;
   int64_t slots_ = 0;
-  bool scarce_ = false;              // so few that the disk would be idle until somebody comes by
+  bool scarce_ = false;              // so few slots that the disk would be idle if we waited for another thread
   at::Tensor staging_;
-  std::vector<int64_t> strides_;     // bytes, by kind: of the largest chunk that is staged; 0: none is
-  std::vector<int64_t> places_;      // bytes into it, by kind
-  std::vector<std::vector<DiskQueue::Ticket>> coming_, going_;  // by turn modulo slots_
-  int64_t gone_ = 0;                 // turns whose chunks are on their way out
-  Flight flight_;                    // ends after the chores: declared before them
+  std::vector<int64_t> strides_;     // bytes of the largest staged chunk, by kind; 0: the kind is not staged
+  std::vector<int64_t> places_;      // offset in `staging_` in bytes, by kind
+  std::vector<std::vector<DiskQueue::Ticket>> coming_, going_;  // reads and writes, by turn modulo slots_
+  int64_t gone_ = 0;                 // turns whose writes have started
+  Flight flight_;                    // declared before the chores, so that it ends after them
   HandedOver chores_;
 };
 

@@ -1,5 +1,5 @@
-// Where blocks are computed when that is not the host's memory: bounded memory, reached by copies. The engine knows this
-// interface alone; simulated_device.h has the one there is.
+// A device that computes blocks in its own bounded memory. Copies move data between that memory and the host's. The engine
+// uses only this interface; simulated_device.h is the only implementation.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -11,10 +11,10 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  // A tensor in its memory, uninitialised. BudgetExceeded where that is full.
+  // Returns an uninitialised tensor in the device's memory. Throws BudgetExceeded if that memory is full.
   virtual at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type) = 0;
-  // Copies between the host and the device, done when they return; types may differ: the host converts. Called on the
-  // lanes of the same names, each by one thread, both at the same time.
+  // Copy between the host and the device, and return when the copy is done. Types may differ: the host converts. The lanes
+  // of the same names call them, each with one thread. Both may run at the same time.
   virtual void upload(const at::Tensor& from, const at::Tensor& to) = 0;
   virtual void download(const at::Tensor& from, const at::Tensor& to) = 0;
 

@@ -16,7 +16,7 @@ void DeviceCopies::upload(BlockId id) {
   for (SegmentState& segment : state.segments) {
     write_computing(state.spec(), copy, segment.own.begin, segment.values,
                     [&](const at::Tensor& from, const at::Tensor& to) { device_->upload(from, to); });
-    if (state.home.placement == Placement::on_disk) segment.values.reset();  // the disk has them
+    if (state.home.placement == Placement::on_disk) segment.values.reset();  // the disk has a copy
   }
   model_.rebind(state, [&] { state.computing = copy; });
 }

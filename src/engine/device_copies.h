@@ -11,7 +11,7 @@ class DeviceCopies {
   bool any() const { return device_ != nullptr; }
   void upload(BlockId id);    // parameters
   void download(BlockId id);  // gradient
-  // The input that a layer keeps; the host copy belongs to the caller.
+  // Copies the input that a layer keeps. The caller owns the host copy.
   at::Tensor download_input(const at::Tensor& input);
   void upload_input(const at::Tensor& from, const at::Tensor& to) { device_->upload(from, to); }
 

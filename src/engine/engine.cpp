@@ -120,7 +120,7 @@ void Engine::Parts::add_micros(StepState& step) {
 }
 
 void Engine::Parts::run_op(StepState& step, const Op& op) {
-  c10::InferenceMode lane_records_nothing;  // thread-local: every lane says so
+  c10::InferenceMode lane_records_nothing;  // thread-local: every lane needs its own
   const OpType& type = type_of(op.kind);
   std::optional<Chores::Computing> helps;
   if (op.lane != Lane::compute) keep_to_one_thread();
@@ -142,7 +142,7 @@ void Engine::observe(StepObserver* observer) { parts_->observer = observer; }
 void Engine::add_handlers(std::span<const OpHandler> handlers) { parts_->add(handlers); }
 
 StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
-  c10::InferenceMode no_graph;  // gradients are the business of the blocks: nothing is recorded
+  c10::InferenceMode no_graph;  // blocks compute their own gradients: autograd records nothing
   Parts& p = *parts_;
   for (const Op& op : schedule.ops)
     MEGALITH_ASSERT(p.handlers[static_cast<size_t>(op.kind)], "no handler for {}", describe(schedule, op));
@@ -163,7 +163,7 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
                  .input = input,
                  .batch = p.own_batch(input),
                  .squares = std::vector<double>(schedule.blocks.size(), 0)};
-  // What is saved is complete, and so is what a step leaves that only applies pending updates.
+  // A save needs complete state. A step that only applies pending updates must apply all of them.
   if (input.sink || schedule.micros == 0) step.load_scope = LoadScope::all;
   const DiskUse before = p.residency.disk_use();
   p.add_micros(step);

@@ -1,5 +1,5 @@
-// Runs schedules of a model. It knows no technique and no op: order, overlap and placement come from the schedule, and what
-// an op does is in engine/ops/.
+// Runs schedules of a model. The schedule decides order, overlap and placement; the handlers in engine/ops/ decide what each
+// op does. The engine itself knows no technique and no op.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -33,15 +33,15 @@ class Engine {
          const StorageOptions& storage = {}, ProcessGroups* groups = nullptr, const StageMap& stages = {});
   ~Engine();
 
-  // From now on tells the observer which op every lane is in; borrowed.
+  // From now on reports the current op of every lane to the observer. Borrowed.
   void observe(StepObserver* observer);
-  // Also runs these ops: for tests. The table must outlive the engine.
+  // Adds handlers of other ops, for tests. The table must outlive the engine.
   void add_handlers(std::span<const OpHandler> handlers);
 
   // Runs a schedule of this model. Micro-batches are equal cuts of this rank's sequences of the batch.
   StepOutcome run(const Schedule& schedule, const StepInput& input);
 
-  // Logits of the last position of every sequence, or of all positions. With a cache, `ids` continue it.
+  // Logits of the last position of every sequence, or of all positions. With a cache, `ids` continue its sequences.
   at::Tensor logits(const std::vector<int64_t>& ids, int64_t sequences, KeyValueCache* cache, bool last_only);
   // Loss of every position of a batch (0 if it has no target), row by row.
   std::vector<float> losses(const Batch& batch);

@@ -1,4 +1,4 @@
-// Tensors as channels take them.
+// Converts tensors to the buffers that channels take.
 #pragma once
 #include <ATen/core/Tensor.h>
 

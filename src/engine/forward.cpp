@@ -13,7 +13,7 @@ class LoadedBlock {
     TierScope host(Tier::host);
     const Home& home = parts.model.at(id).home;
     if (home.placement != Placement::in_memory) parts.residency.load_updated(id, Lane::compute, LoadScope::likely_experts);
-    // Without a schedule, the replicas are all ranks.
+    // Without a schedule, all ranks are replicas.
     if (home.sliced) gather_parameters(parts.model, id, {parts.groups->everyone(), parts.groups->everyone()});
     if (parts.device.any()) parts.device.upload(id);
   }
@@ -30,7 +30,7 @@ class LoadedBlock {
 
 BlockId head_of(const ForwardParts& parts) { return static_cast<BlockId>(parts.model.size()) - 1; }
 
-// All blocks but the head.
+// Runs all blocks except the head.
 at::Tensor forward_layers(const ForwardParts& parts, const Pass& pass) {
   at::Tensor x_NC;
   for (BlockId b = 0; b < head_of(parts); b++) {

@@ -9,7 +9,7 @@
 
 namespace megalith {
 
-// What an engine computes with, borrowed.
+// The parts of an engine that a forward pass needs, borrowed.
 struct ForwardParts {
   BlockStates& model;
   Residency& residency;
@@ -17,7 +17,7 @@ struct ForwardParts {
   ProcessGroups* groups;  // null: this rank is alone
 };
 
-// Logits of the last position of every sequence, or of all positions. `pass.cache`, if there is one, is continued.
+// Logits of the last position of every sequence, or of all positions. If `pass.cache` is set, the pass continues it.
 at::Tensor forward_logits(const ForwardParts& parts, const Pass& pass, bool last_only);
 // Loss of every position (0 if it has no target), row by row.
 std::vector<float> forward_losses(const ForwardParts& parts, const Pass& pass);

@@ -17,8 +17,8 @@ namespace megalith {
 namespace {
 
 constexpr int64_t kColumns = 256;                       // of the rows that blocks exchange, as float32
-constexpr int64_t kFewRows = 8, kManyRows = 4096;       // in all; 4 MiB, as activations of a thousand tokens are
-constexpr int64_t kFewNumbers = 64, kManyNumbers = int64_t{8} << 20;  // of gradients: more than caches hold
+constexpr int64_t kFewRows = 8, kManyRows = 4096;       // of all ranks; many: 4 MiB, like activations of 1000 tokens
+constexpr int64_t kFewNumbers = 64, kManyNumbers = int64_t{8} << 20;  // elements of gradients; many: larger than caches
 constexpr int kWarm = 3, kTimesFew = 41, kTimesMany = 11;
 
 // An exchange of some size, and the bytes that this rank sends in it.
@@ -34,11 +34,11 @@ double typical_seconds(const Trial& trial, int times) {
   return median(std::move(seconds));
 }
 
-// `calls`: exchanges in one go of a trial.
+// `calls`: number of exchanges in one run of the trial.
 LinkSpeed speed_of(const Trial& few, const Trial& many, double calls) {
   const double few_s = typical_seconds(few, kTimesFew), many_s = typical_seconds(many, kTimesMany);
   const auto few_bytes = static_cast<double>(few.bytes), many_bytes = static_cast<double>(many.bytes);
-  // More takes longer, or the machine had a bad moment: then all of it is the rate's.
+  // More bytes should take longer. If they did not, something disturbed the machine: then count all time as transfer time.
   const double rate = many_s > few_s ? (many_bytes - few_bytes) / (many_s - few_s) : many_bytes / many_s;
   return {.latency_s = std::max(1e-7, (few_s - few_bytes / rate) / calls), .bytes_per_s = rate};
 }
@@ -46,7 +46,7 @@ LinkSpeed speed_of(const Trial& few, const Trial& many, double calls) {
 at::Tensor rows_of(int64_t rows) { return at::ones({rows, kColumns}); }
 int64_t row_bytes(int64_t rows) { return rows * kColumns * static_cast<int64_t>(sizeof(float)); }
 
-// Rows come together, and summands are added up.
+// An all-gather of rows, then a reduce-scatter.
 Trial gather_and_sum(Exchange& ranks, int64_t rows) {
   const auto cuts = cut_points(rows, ranks.size());
   const int64_t mine = cut_point(rows, ranks.size(), ranks.rank() + 1) - cut_point(rows, ranks.size(), ranks.rank());
@@ -73,7 +73,7 @@ Trial all_to_all(Exchange& ranks, int64_t rows) {
           row_bytes(all - each)};
 }
 
-// In memory that the ranks of a host share, as gradients are.
+// Uses memory that the ranks of a host share, like gradients.
 Trial all_reduce(Channel& ranks, int64_t numbers) {
   MemoryScope scope(AllocationKind::gradients);
   const at::Tensor x = flat_buffer(numbers, at::kFloat);
@@ -82,7 +82,7 @@ Trial all_reduce(Channel& ranks, int64_t numbers) {
           2 * static_cast<int64_t>(x.nbytes()) / ranks.size() * (ranks.size() - 1)};
 }
 
-// To the next stage and back; of an odd number of stages the last one looks on.
+// Sends between pairs of stages, there and back. With an odd number of stages, the last one does nothing.
 Trial to_and_fro(Channel& stages, int64_t rows) {
   const int here = stages.place(), other = here ^ 1;
   if (other >= stages.size()) return {[] {}, 0};

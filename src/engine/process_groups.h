@@ -1,5 +1,5 @@
-// The channels on which one rank exchanges with others, by group. Every lane has its own channels, so that no lane waits for
-// another.
+// The channels on which one rank exchanges data with other ranks, by group. Every lane has its own channels, so that no lane
+// waits for another lane.
 #pragma once
 #include <memory>
 #include <optional>
@@ -24,18 +24,19 @@ class ProcessGroups {
   const Mesh& mesh() const { return mesh_; }
   bool first() const { return mesh_.rank() == 0; }
   int ranks() const { return mesh_.layout().ranks(); }
-  // Ranks that share the inside of blocks with this one. Compute lane.
+  // Exchanges with the ranks that compute parts of the same blocks. Compute lane.
   Exchanges inside();
-  // One rank of the tensor axis counts the losses: all of them know the same ones.
+  // True if this rank counts the losses. All ranks of the tensor axis have the same losses, so only the first one counts.
   bool counts_losses() const { return mesh_.first(Axis::tensor); }
-  // This rank takes the sequences [begin, begin + each) of the batch of a step.
+  // This rank computes sequences [begin, begin + each) of a step's batch.
   int64_t sequences_begin(int64_t batch) const { return sequences_each(batch) * mesh_.coordinate(Axis::data); }
   int64_t sequences_each(int64_t batch) const { return batch / mesh_.size(Axis::data); }
 
   Channel& everyone() { return everyone_; }                                                       // compute lane
   Replicas replicas() { return {replicas_, same_experts_ ? *same_experts_ : replicas_}; }         // net lane
   Channel* tensor_gradients() { return tensor_gradients_ ? &*tensor_gradients_ : nullptr; }       // net lane
-  // Along the pipeline; places are stages. Activations, their gradients and a tied table each have their own channel.
+  // Along the pipeline: a rank's place in the channel is its stage. Activations, their gradients and a tied table each have
+  // their own channel.
   Channel& pipeline_forward() { return *forward_; }
   Channel& pipeline_backward() { return *backward_; }
   Channel& pipeline_table() { return *table_; }

@@ -10,8 +10,8 @@
 namespace megalith {
 namespace {
 
-// Wide parameters of 16-bit buffers (model/computing_buffer.h): what lies in elements [begin + cuts[p], begin + cuts[p + 1])
-// comes from member p.
+// Gathers the wide parameters of 16-bit buffers (model/computing_buffer.h). Member p of the channel provides those in
+// elements [begin + cuts[p], begin + cuts[p + 1]).
 void gather_wide(const BlockSpec& spec, const at::Tensor& computing, int64_t begin, std::span<const int64_t> cuts,
                  Channel& channel) {
   const int64_t first = spec.wide_before(begin);

@@ -1,5 +1,5 @@
-// Exchanges the state of blocks with the ranks that hold the same blocks, and the tied table between two stages. These are
-// what the ops of the ranks and pipeline families do with parameters and gradients.
+// Exchanges the state of blocks with the ranks that hold the same blocks, and the tied table between two stages. The ops of
+// the ranks and pipeline families call these functions.
 #pragma once
 #include "comm/channel.h"
 #include "schedule/op.h"
@@ -8,19 +8,20 @@ namespace megalith {
 
 class BlockStates;
 
-// The ranks that hold the same blocks, and of these the ones that have the same experts: all if experts are not spread.
+// `all`: the ranks that hold the same blocks. `of_experts`: those among them that also hold the same experts; equal to `all`
+// if experts are not spread over ranks.
 struct Replicas {
   Channel& all;
   Channel& of_experts;
 };
 
-// Whole parameters, from the slices of all replicas.
+// Gathers whole parameters from the slices of all replicas.
 void gather_parameters(BlockStates& model, BlockId id, const Replicas& replicas);
-// Sums the gradient over the replicas; of a sliced block, this rank's slice of it. `tensor`: the ranks that share the inside
-// of blocks (null: none); what all of them hold has a part of its gradient on each.
+// Sums the gradient over the replicas; for a sliced block, only this rank's slice. `tensor`: the ranks of the tensor axis
+// (null: only this one). Each of them has a part of the gradient of parameters that are not cut; these parts are summed too.
 void reduce_gradient(BlockStates& model, BlockId id, const Replicas& replicas, Channel* tensor);
-// The table of another stage, to the rank of the tied head; and what that head added to its gradient, back. `peer` is the
-// place of the other rank on `pair`.
+// Send the tied table from its stage to the stage of the head, and the gradient from the head back to the table. `peer` is
+// the other rank's place in `pair`.
 void sync_tied_table(BlockStates& model, BlockId id, Channel& pair, int peer);
 void sync_tied_gradient(BlockStates& model, BlockId id, Channel& pair, int peer);
 

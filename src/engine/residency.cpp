@@ -14,13 +14,13 @@ namespace {
 
 static_assert(kPartAlign * sizeof(float) % kDiskAlign == 0, "segments of a flat buffer are loaded one by one");
 
-// After this many updates, an expert that no token chooses applies them all the same: the log stays short, and so does the
-// time to apply it. Experts differ by up to half of it, so that not all of them are loaded in the same step.
+// After this many pending updates, an expert is loaded and applies them even if no token chooses it. This keeps the log
+// short, and the time to apply it. The limit of an expert is up to half lower, so that not all load in the same step.
 constexpr int64_t kMostWaiting = 64;
 
 float* as_floats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
 
-// Bytes of any kind, as an array of float32.
+// Describes any bytes as an array of float32.
 StoredArray array_of(int64_t bytes) { return {(bytes + 3) / 4}; }
 
 // Calls work(bytes of the tensor, bytes of the chunk) for each chunk of a tensor on disk.
@@ -70,7 +70,8 @@ void Residency::open_store(const StorageOptions& storage) {
   if (any) store_ = std::make_unique<BlockStore>(storage.spill, stored, storage.staging);
 }
 
-// What the last use of the block needed is likely to be needed again, and a gradient that waits must make room for the next.
+// True if the segment should be loaded with its block. A segment that the last use needed is likely to be needed again. A
+// waiting gradient must be applied before the next gradient needs its place.
 bool Residency::is_due(const SegmentState& segment) const {
   const int64_t most = kMostWaiting - segment.stored % (kMostWaiting / 2);
   return segment.chosen || of(segment).gradient_waits || waiting(segment) >= most;
@@ -90,7 +91,7 @@ void Residency::allocate_parameters(BlockState& state) {
   const bool separate = model_.layout().separate_master();
   if (!separate) model_.rebind(state, [&] { state.computing = flat_buffer(elements, type); });
   for (SegmentState& segment : state.segments) {
-    // What is gathered or uploaded is loaded whole, as the float32 it is saved from.
+    // State that will be gathered or uploaded is loaded whole, in float32. Checkpoints are saved from it.
     if (separate) segment.values = flat_buffer(segment.own.size(), at::kFloat);
     else if (type == at::kFloat) segment.values = state.computing.narrow(0, segment.own.begin, segment.own.size());
   }
@@ -98,7 +99,7 @@ void Residency::allocate_parameters(BlockState& state) {
 
 void Residency::fill_computing(BlockState& state, const SegmentState& segment, int64_t begin,
                                std::span<const float> values) {
-  if (model_.format().wide() || model_.layout().separate_master()) return;  // else gather or upload converts
+  if (model_.format().wide() || model_.layout().separate_master()) return;  // a separate master: gather or upload converts
   const auto count = static_cast<int64_t>(values.size());
   const at::Tensor from = tensor::from_blob(const_cast<float*>(values.data()), {count}, at::kFloat);
   write_computing(state.spec(), state.computing, segment.own.begin + begin, from);
@@ -131,7 +132,7 @@ void Residency::stream_updated(BlockState& state, std::span<SegmentState* const>
   const bool on_disk = state.home.placement == Placement::on_disk;
   const bool keeps_values = format.wide() || model_.layout().separate_master();
   const auto values = static_cast<size_t>(format.slot_arrays);
-  // Arrays: those of the optimizer, then what else is on disk.
+  // Order of arrays: optimizer state, then parameters and gradient if they are on disk.
   std::vector<std::vector<BlockStore::Array>> all;
   for (const SegmentState* segment : segments) {
     std::vector<BlockStore::Array>& arrays = all.emplace_back();
@@ -221,13 +222,13 @@ void Residency::read(BlockState& state, std::span<SegmentState* const> segments,
 
 void Residency::evict(BlockId id) {
   BlockState& state = model_.at(id);
-  // The device copy is freed while the host copy may be loaded already, for the next use.
+  // When the device copy is freed, the host copy may already be loaded for the next use.
   const bool frees_master = state.home.placement == Placement::on_disk && !(device_ && state.computing.defined());
   model_.rebind(state, [&] {
     state.computing.reset();
     for (SegmentState& segment : state.segments) {
       of(segment).present = false;
-      if (frees_master) segment.values.reset();  // else they are the slice that stays
+      if (frees_master) segment.values.reset();
     }
   });
 }
@@ -241,7 +242,7 @@ void Residency::zero_gradient(BlockId id) {
   for (SegmentState& segment : state.segments) {
     if (!model_.layout().separate_master())
       segment.gradient = state.gradients.narrow(0, segment.own.begin, segment.own.size());
-    // Experts that are not chosen yet are zeroed when they are.
+    // Experts that are not chosen yet are zeroed in load_experts, when a token chooses them.
     if (segment.chosen) zero(state.gradients.narrow(0, segment.flat.begin, segment.flat.size()));
   }
 }
@@ -253,7 +254,7 @@ void Residency::offload_gradient(BlockId id, Lane lane) {
     if (segment.chosen) whole.push_back({store_->gradient(segment.stored), segment.gradient.mutable_data_ptr<float>()});
   store_->write(lane, whole);
   for (SegmentState& segment : state.segments) segment.gradient.reset();
-  // With a separate master, reduce or download freed the whole gradient.
+  // With a separate master, reduce or download has already freed the whole gradient.
   if (!model_.layout().separate_master()) model_.rebind(state, [&] { state.gradients.reset(); });
 }
 
@@ -279,7 +280,7 @@ void Residency::load_experts(int64_t layer, std::span<const int64_t> begin) {
     if (segment.expert < 0 || begin[expert + 1] == begin[expert]) continue;
     if (!of(segment).present) loaded.push_back(&segment);
     if (std::exchange(segment.chosen, true) || !segment.gradient.defined()) continue;
-    if (state.home.placement == Placement::on_disk) zero(segment.gradient);  // zero_gradient left it out
+    if (state.home.placement == Placement::on_disk) zero(segment.gradient);  // zero_gradient skipped it
   }
   load_segments(state, loaded, Lane::compute);
   experts_called_ += std::ssize(loaded);

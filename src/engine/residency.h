@@ -1,6 +1,5 @@
-// Moves the state of spilled blocks between memory and disk, and knows which updates they have yet to apply. Its functions
-// are what the ops of the residency family do. Also loads experts on demand: a layer knows which ones it needs only when its
-// router has run.
+// Moves the state of spilled blocks between memory and disk, and tracks their pending updates. The ops of the residency
+// family call its functions. Also loads experts on demand: a layer knows which experts it needs only after its router ran.
 #pragma once
 #include <memory>
 #include <span>
@@ -13,12 +12,12 @@
 
 namespace megalith {
 
-// Which experts load_updated loads: those that are likely to be chosen, while the updates of the others wait; or all.
+// Which experts load_updated loads: only likely ones (the updates of the others stay pending), or all.
 enum class LoadScope : uint8_t { likely_experts, all };
 
 class Residency final : public ExpertLoader {
  public:
-  // Borrows both. `optimizer` null: parameters only.
+  // Borrows `model`, `optimizer` and the device. `optimizer` null: parameters only.
   Residency(BlockStates& model, const Optimizer* optimizer, const StorageOptions& storage);
 
   void load_updated(BlockId id, Lane lane, LoadScope scope);
@@ -26,37 +25,37 @@ class Residency final : public ExpertLoader {
   void evict(BlockId id);
   void zero_gradient(BlockId id);
   void offload_gradient(BlockId id, Lane lane);
-  // The input that a layer keeps, on disk.
+  // Write the input that a layer keeps to disk, and read it back.
   void offload_input(BlockId id, MicroId micro, Lane lane, const at::Tensor& input);
   void reload_input(BlockId id, MicroId micro, Lane lane, const at::Tensor& input);
 
-  // The update that all spilled blocks have yet to apply, with the gradients of this step; their next load applies it.
+  // Records an update of all spilled blocks, with the gradients of this step. The next load of a block applies it.
   void record_update(const Update& update);
-  void discard_gradients();  // of a step that is skipped
+  void discard_gradients();  // of a skipped step
   bool is_pending(BlockId id) const;
 
   // Null if all experts are always loaded with their layer.
   ExpertLoader* experts() { return loads_experts_ ? this : nullptr; }
   void load_experts(int64_t layer, std::span<const int64_t> begin) override;
 
-  DiskUse disk_use() const;  // so far
+  DiskUse disk_use() const;  // since the start
   BlockStore* store() const { return store_.get(); }  // null: nothing is spilled
 
  private:
-  // How far a segment of a spilled block is behind.
+  // Which updates a segment of a spilled block has applied.
   struct Progress {
-    int64_t applied = 0;          // updates of the log before this one are in it
-    bool gradient_waits = false;  // for the first one that is not; else its gradient is zero
+    int64_t applied = 0;          // number of the first update that is pending; earlier ones are applied
+    bool gradient_waits = false;  // its gradient waits for that update; false: its gradient is zero
     bool present = false;         // parameters are in memory and up to date
   };
   Progress& of(const SegmentState& segment) { return progress_[static_cast<size_t>(segment.stored)]; }
   const Progress& of(const SegmentState& segment) const { return progress_[static_cast<size_t>(segment.stored)]; }
-  int64_t waiting(const SegmentState& segment) const { return log_.end() - of(segment).applied; }  // updates
+  int64_t waiting(const SegmentState& segment) const { return log_.end() - of(segment).applied; }  // pending updates
   bool is_pending(const BlockState& state) const;
   bool is_due(const SegmentState& segment) const;
   void open_store(const StorageOptions& storage);
   void allocate_parameters(BlockState& state);
-  void load_segments(BlockState& state, std::span<SegmentState* const> segments, Lane lane);  // up to date
+  void load_segments(BlockState& state, std::span<SegmentState* const> segments, Lane lane);  // and brings them up to date
   void stream_updated(BlockState& state, std::span<SegmentState* const> segments, Lane lane);
   void load_whole_updated(BlockState& state, Lane lane);
   void read(BlockState& state, std::span<SegmentState* const> segments, Lane lane);

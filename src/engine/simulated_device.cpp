@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kPiece = int64_t{1} << 20;  // elements: the pace is kept piece by piece
+constexpr int64_t kPiece = int64_t{1} << 20;  // elements; the speed is limited after each piece
 
 class SimulatedDevice final : public Device {
  public:
@@ -27,7 +27,7 @@ class SimulatedDevice final : public Device {
   Bytes memory() const override { return memory_; }
 
  private:
-  // `bytes`: that travel.
+  // `bytes`: the bytes that cross the link.
   void copy(const at::Tensor& from, const at::Tensor& to, size_t bytes) const;
 
   Bytes memory_;

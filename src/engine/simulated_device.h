@@ -1,6 +1,6 @@
-// A device that is none: its memory is this process's, counted apart and bounded; copies take the time that they would over
-// a way of the given bandwidth. Blocks are computed by the same kernels, so that a schedule for a device runs, with every
-// number as without one, where there is no device.
+// A device simulated in this process. Its memory is host memory with its own budget. Copies take as long as they would over
+// a link of the given bandwidth. Blocks use the same kernels as without a device, so a schedule for a device runs on any
+// machine and computes the same numbers.
 #pragma once
 #include <memory>
 
@@ -10,8 +10,8 @@ namespace megalith {
 
 class Device;
 
-// `bandwidth`: bytes a second, each way. One at a time: the allocator has one account for it. (Shared, so that the pointer
-// knows how to delete what is only declared here.)
+// `bandwidth`: bytes per second, each way. Only one device may exist at a time, because the allocator has one budget for it.
+// (The pointer is shared because it can then delete a class that is only declared here.)
 std::shared_ptr<Device> simulated_device(Bytes memory, double bandwidth);
 
 }  // namespace megalith

@@ -5,13 +5,13 @@
 namespace megalith {
 namespace {
 
-// The first parameter that does not end before an element of the flat buffer. Parameters are in the order of their offsets.
+// Returns the index of the first parameter that ends after `element` of the flat buffer. Parameters are sorted by offset.
 size_t first_after(const BlockSpec& spec, int64_t element) {
   const auto ends = [&](const ParameterSpec& p) { return p.offset + p.size() <= element; };
   return static_cast<size_t>(std::ranges::partition_point(spec.parameters, ends) - spec.parameters.begin());
 }
 
-// Calls visit(parameter, overlap) for every parameter that has elements in a range.
+// Calls visit(parameter, overlap) for every parameter that has elements in the range.
 template <class Visit>
 void each_in(const BlockSpec& spec, const FlatRange& range, const Visit& visit) {
   for (size_t p = first_after(spec, range.begin); p < spec.parameters.size() && spec.parameters[p].offset < range.end; p++)
@@ -23,8 +23,8 @@ FlatRange chunk_of(const FlatRange& range, int64_t chunk) {
   return {begin, std::min(range.end, begin + kStateChunk)};
 }
 
-// A chunk inside of a parameter has as many scales as any other there: chunks are whole multiples of a block of scales.
-// So it is enough to look at the chunks where parameters begin and end, and at one between.
+// All chunks inside one parameter have the same number of scales: a chunk is a multiple of the block that shares a scale.
+// So it is enough to check the chunks where parameters begin and end, and one between them.
 int64_t most_scales(const BlockSpec& spec, Packing packing, const FlatRange& range) {
   int64_t most = 0;
   const auto look_at = [&](int64_t chunk) {

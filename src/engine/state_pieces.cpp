@@ -15,7 +15,7 @@ namespace {
 DType packed_type(Packing packing) { return packing == Packing::bf16 ? DType::bf16 : DType::u8; }
 const std::string kScaleSuffix = ".scale";
 
-// `begin`: of `out` inside the parameter; any cut gives the same values.
+// `begin`: index of the first element of `out` inside the parameter. The values do not depend on how a parameter is cut.
 void fill_normal(std::span<float> out, int64_t begin, const Philox& random, float deviation) {
   constexpr int64_t kChunk = 1 << 14;
   const auto size = static_cast<int64_t>(out.size());
@@ -136,7 +136,7 @@ void StatePieces::emit_record(BlockState& state, SegmentState& segment, size_t s
       piece.values = {reinterpret_cast<float*>(at.numbers), count};
     }
     emit(state, range.parameter, piece, direction, work);
-    // Scales belong to whole parameters: blocks of elements with a common scale are not cut.
+    // Scales are of whole parameters, because blocks of elements with a common scale are not cut.
     if (scales > 0 && (direction == Direction::fills || model_.first_of_replicas()))
       work({of.name + kScaleSuffix, {segment.format->scales(range.parameter)}, {at.scales, scales}, range.first_scale});
   }
@@ -159,7 +159,7 @@ void StatePieces::read_parameters(BlockId id, Lane lane, const PieceWork& work) 
     for (size_t p = 0; p < pieces.size(); p++) emit(state, p, pieces[p], Direction::reads, work);
     return;
   }
-  // On the write lane the schedule ensures it; the update that this step records may be there already.
+  // On the write lane the schedule ensures this. There, the update of the current step may already be pending.
   MEGALITH_ASSERT(lane == Lane::write || !residency_.is_pending(id), "{} has a pending update", state.spec().name);
   BlockStore& store = *residency_.store();
   for (SegmentState& segment : state.segments)
@@ -221,7 +221,7 @@ void StatePieces::walk_optimizer(BlockId id, Lane lane, Direction direction, con
       BlockStore& store = *residency_.store();
       const BlockStore::Array array{store.slots(segment.stored)[k], !fills, fills};
       store.stream(lane, {array}, [&](int64_t chunk, std::span<std::byte* const> records) {
-        if (fills) std::fill_n(records[0], segment.format->record_bytes(chunk), std::byte{0});  // gaps, too
+        if (fills) std::fill_n(records[0], segment.format->record_bytes(chunk), std::byte{0});  // also zeroes the gaps
         emit_record(state, segment, k, chunk, records[0], direction, work);
       });
     }

@@ -1,5 +1,5 @@
-// The state of a model as named tensors and pieces of them: for checkpoints, initial values and tests. Of what several ranks
-// hold, each reads pieces of its own, and all together read everything; each fills all that it holds.
+// The state of a model as named tensors and pieces of them: for checkpoints, initial values and tests. If several ranks hold
+// the same state, each rank reads different pieces, and together they read everything. Each rank fills all that it holds.
 #pragma once
 #include <vector>
 
@@ -21,15 +21,15 @@ class StatePieces {
   size_t blocks() const;
   const ModelShape& shape() const;
 
-  // Views of what this rank has in memory, and the names and shapes of all; packed state has no views.
+  // Return the names and shapes of all tensors, with views of those that this rank has in memory. Packed state has no views.
   std::vector<TensorPiece> parameters(BlockId id);
   std::vector<TensorPiece> gradients(BlockId id);
   std::vector<TensorPiece> optimizer_state(BlockId id);
   int64_t optimizer_bytes(BlockId id) const;
 
-  // Calls `work` for every piece of every tensor, in order, wherever it is. Packed numbers come as they are kept, their
-  // scales as a tensor of their own (NAME.scale). Pieces of a spilled block are staging buffers; no update may be pending.
-  // `lane`: whose thread calls.
+  // Call `work` for every piece of every tensor, in order, in memory or on disk. Packed numbers are passed as stored; their
+  // scales are a separate tensor (NAME.scale). Pieces of a spilled block are in staging buffers, and the block must have no
+  // pending update. `lane`: the lane of the calling thread.
   void read_parameters(BlockId id, Lane lane, const PieceWork& work);
   void read_optimizer(BlockId id, Lane lane, const PieceWork& work);
   void write_parameters(BlockId id, const PieceWork& work);
@@ -37,14 +37,14 @@ class StatePieces {
   // Call after the float32 values in memory were written through parameters().
   void values_changed();
 
-  // Initial weights: every element is a function of (seed, parameter, index). Zero optimizer state.
+  // Sets initial weights and zeroes the optimizer state. Every weight is a function of (seed, parameter, index).
   void initialise(uint64_t seed);
   void zero_optimizer();
 
  private:
   enum class Direction : uint8_t { reads, fills };
-  // Passes on a piece of a parameter, `begin` counted in the part that this rank holds, as contiguous ranges of the whole
-  // parameter. Reading leaves out what this rank does not count.
+  // Passes a piece of a parameter to `work` as contiguous ranges of the whole parameter. piece.begin counts in the part that
+  // this rank holds. Reading skips elements that this rank does not count.
   void emit(const BlockState& state, size_t parameter, const TensorPiece& piece, Direction direction, const PieceWork& work) const;
   void emit_record(BlockState& state, SegmentState& segment, size_t slot, int64_t chunk, std::byte* record, Direction direction,
                    const PieceWork& work);

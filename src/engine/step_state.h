@@ -1,4 +1,4 @@
-// What the handlers of ops work on: one step of one rank while it runs.
+// The state of one step of one rank while it runs. The handlers of ops work on it.
 #pragma once
 #include <optional>
 #include <vector>
@@ -15,7 +15,7 @@
 
 namespace megalith {
 
-// A micro-batch on its way through the model. Vectors are by block.
+// A micro-batch while it passes through the model. Vectors are by block.
 struct MicroState {
   Pass pass;
   std::vector<at::Tensor> activations;  // output of the block, until the next one has consumed it
@@ -52,7 +52,7 @@ struct StepState {
   MicroState& micro(const Op& op) { return micros[static_cast<size_t>(op.micro)]; }
 };
 
-// An activation of a micro-batch, uninitialised, where blocks compute.
+// Returns an uninitialised activation of a micro-batch, in the memory where blocks compute.
 at::Tensor new_activation(const BlockStates& model, const Pass& pass);
 
 }  // namespace megalith

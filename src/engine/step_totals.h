@@ -1,4 +1,4 @@
-// What a step adds up over micro-batches, blocks and ranks: loss, targets, gradient norm, stop requests and routing.
+// Sums of a step over micro-batches, blocks and ranks: loss, targets, gradient norm, stop requests and routing.
 #pragma once
 #include <optional>
 #include <vector>
@@ -15,11 +15,12 @@ struct StepTotals {
   std::vector<double> routing = {};  // see routing/record.h
 };
 
-// Of this rank, in the order of micro-batches and blocks. Does not ask for stop requests.
+// Returns the totals of this rank, added in the order of micro-batches and blocks, without stop requests.
 StepTotals own_totals(const StepState& step);
-// Of all ranks. Several ranks have them from all_reduce_totals; one rank adds up its own at the first call.
+// Returns the totals of all ranks. With several ranks, all_reduce_totals computes them. A single rank computes its own at the
+// first call.
 StepTotals& totals_of(StepState& step);
-// Loss, targets, stop flag and routing of the outcome.
+// Sets loss, targets, stop flag and routing of the outcome.
 void finish(StepState& step);
 
 }  // namespace megalith

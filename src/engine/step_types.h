@@ -1,4 +1,4 @@
-// What a step takes and gives.
+// The input and the outcome of a step.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace megalith {
 
-// Where the save ops of a schedule put the tensors of a checkpoint. Called on the write lane. Must not throw for faults of
-// the disk: training continues without that checkpoint, and the sink reports to its owner.
+// Receives the tensors of a checkpoint from the save ops of a schedule. Called on the write lane. Must not throw if the disk
+// fails: training continues without that checkpoint, and the sink reports the fault to its owner.
 class CheckpointSink {
  public:
   virtual ~CheckpointSink() = default;
@@ -24,17 +24,17 @@ class CheckpointSink {
 
 struct StepInput {
   const Batch* batch = nullptr;    // borrowed; of all ranks; null for a schedule without micro-batches
-  int64_t step = 0;                // from 0: keys dropout
+  int64_t step = 0;                // from 0; dropout is a function of it
   double lr = 0;
   CheckpointSink* sink = nullptr;  // borrowed; needed by schedules that save
-  std::function<bool()> stop_requested = {};  // of this rank; asked once, at the end
+  std::function<bool()> stop_requested = {};  // of this rank; called once, at the end
   bool same_for_all = false;       // every rank of the data axis takes the whole batch; it counts once
 };
 
-// What went over the disk.
+// Traffic of the disk tier.
 struct DiskUse {
   int64_t read = 0, written = 0;  // bytes
-  int64_t experts_called = 0;     // not foreseen: a layer waited for them
+  int64_t experts_called = 0;     // experts loaded on demand, while a layer waited
   DiskUse operator-(const DiskUse& o) const {
     return {read - o.read, written - o.written, experts_called - o.experts_called};
   }

@@ -19,7 +19,7 @@
 namespace megalith {
 namespace {
 
-// Chunks of an array: of a small layer and of one that takes several rounds through all staging.
+// Chunks of an array: a small layer, and one that uses each staging slot several times.
 constexpr int64_t kFew = 6, kMany = 24;
 constexpr int kTimes = 7;
 
@@ -29,11 +29,11 @@ double typical_seconds(const std::function<void()>& work) {
   return median(std::move(seconds));
 }
 
-// Of `work(chunks)`, which moves that many chunks of `arrays` arrays.
+// Measures `work(chunks)`, which moves that many chunks of `arrays` arrays.
 TransferSpeed try_transfer(int64_t arrays, const std::function<void(int64_t chunks)>& work) {
   const double few = typical_seconds([&] { work(kFew); }), many = typical_seconds([&] { work(kMany); });
   const auto bytes = [&](int64_t chunks) { return static_cast<double>(arrays * chunks * kSpillChunk); };
-  // More takes longer, or the disk had a bad moment: then all of it is the rate's.
+  // More chunks should take longer. If they did not, something disturbed the disk: then count all time as transfer time.
   const double rate = many > few ? (bytes(kMany) - bytes(kFew)) / (many - few) : bytes(kMany) / many;
   return {.wait_s = std::max(1e-6, few - bytes(kFew) / rate), .bytes_per_s = rate};
 }
@@ -51,7 +51,7 @@ StreamSpeeds try_here(const std::filesystem::path& folder, const IoMethod& way) 
   const auto whole = [&](int64_t kind, int64_t chunks) {
     return std::vector<BlockStore::Whole>{{extent(kind, chunks), values.mutable_data_ptr<float>()}};
   };
-  for (int64_t kind = 0; kind < kinds; kind++) write_whole(*queue, whole(kind, kMany));  // its first writing is slower
+  for (int64_t kind = 0; kind < kinds; kind++) write_whole(*queue, whole(kind, kMany));  // the first write is slower
   const auto adamw = make_optimizer({});
   const ParameterFacts parameter{"any", {kStateChunk}};
   const auto load_updated = [&](Staging staging) {
@@ -71,7 +71,7 @@ StreamSpeeds try_here(const std::filesystem::path& folder, const IoMethod& way) 
       ChunkStream(*queue, parts, ChunkStream::By::anyone, staging, update).run();
     };
   };
-  constexpr int64_t kMoved = 7;  // arrays: four come, three go
+  constexpr int64_t kMoved = 7;  // four arrays are read, three are written
   return {.load = try_transfer(1, [&](int64_t chunks) { read_whole(*queue, whole(value, chunks)); }),
           .offload_gradient = try_transfer(1, [&](int64_t chunks) { write_whole(*queue, whole(gradient, chunks)); }),
           .load_updated = try_transfer(kMoved, load_updated(Staging::ample)),
@@ -81,7 +81,7 @@ StreamSpeeds try_here(const std::filesystem::path& folder, const IoMethod& way) 
 }  // namespace
 
 StreamSpeeds try_streams(const std::filesystem::path& folder, const IoMethod& way) {
-  return std::async(std::launch::async, [&] {  // as a lane
+  return std::async(std::launch::async, [&] {  // a thread of its own, like a lane
            c10::InferenceMode no_graph;
            keep_to_one_thread();
            return try_here(folder, way);

@@ -1,4 +1,4 @@
-// How long the ops that move a block's state take on a disk: tried with the code that moves it.
+// Measures how long the ops that move a block's state take on a disk, with the code of these ops.
 #pragma once
 #include <filesystem>
 
@@ -7,13 +7,13 @@
 
 namespace megalith {
 
-// Alone on the machine, by one thread, with an update like AdamW's.
+// Speeds of one thread while nothing else runs, with the update of AdamW.
 struct StreamSpeeds {
   TransferSpeed load, offload_gradient;
-  TransferSpeed load_updated, load_updated_scarce;  // by how much staging there is: engine/block_store.h
+  TransferSpeed load_updated, load_updated_scarce;  // with ample and with scarce staging: engine/stored_array.h
 };
 
-// Writes a file of some 100 MB, a second or two. UserError (memory.spill) as SpillFile.
+// Writes a file of about 100 MB; takes one or two seconds. Throws UserError (memory.spill) like SpillFile.
 StreamSpeeds try_streams(const std::filesystem::path& folder, const IoMethod& way);
 
 }  // namespace megalith

@@ -1,4 +1,4 @@
-// A tensor by name, or a piece of one: what checkpoints are made of.
+// A named tensor, or a piece of one. Checkpoints consist of them.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -12,9 +12,9 @@ void set_threads(int64_t threads) { at::set_num_threads(static_cast<int>(threads
 void keep_to_one_thread() {
   thread_local bool done = false;
   if (std::exchange(done, true)) return;
-  // LibTorch sets a thread's number when it is first asked, and remembers that it has done so twice: for its own calls
-  // and for what its headers put into ours. A second team would also make libgomp send the first one's workers to
-  // sleep at the end of every region.
+  // LibTorch sets the thread count of a thread at the first use, and would overwrite ours. It remembers this in two places:
+  // in the library, and in the code that its headers put into ours. So both calls come before we set the count. A second
+  // OpenMP team would also make libgomp put the workers of the first team to sleep after every region.
   at::get_num_threads();
   at::internal::lazy_init_num_threads();
   omp_set_num_threads(1);

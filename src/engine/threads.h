@@ -4,11 +4,11 @@
 
 namespace megalith {
 
-// Of LibTorch's loops and ours, started by the thread that computes.
+// Sets the number of threads of LibTorch's loops and ours. Applies to loops that the calling thread starts.
 void set_threads(int64_t threads);
 
-// Of the calling thread: what it does it does alone. The cores are the compute lane's; other lanes have one thread each,
-// which streams and updates.
+// Makes the calling thread run its loops without other threads. The compute lane uses the cores. Every other lane has one
+// thread, which streams and updates.
 void keep_to_one_thread();
 
 }  // namespace megalith

@@ -1,6 +1,6 @@
-// Updates that were decided on and that some parts of a model on disk have yet to make, by number, oldest first. An expert
-// that no token chooses makes many of them at once when it is needed again; what waits for too long is brought in for it
-// (Residency::is_due), so the log stays short.
+// Updates that some spilled segments have not applied yet, by number, oldest first. An expert that no token chooses
+// collects pending updates and applies all of them when it is needed again. Residency::is_due loads it after too many
+// updates, so the log stays short.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,7 +12,7 @@ namespace megalith {
 
 class UpdateLog {
  public:
-  int64_t end() const { return first_ + std::ssize(updates_); }  // the number of the next one
+  int64_t end() const { return first_ + std::ssize(updates_); }  // the number of the next update
   void add(const Update& update) { updates_.push_back(update); }
   std::span<const Update> from(int64_t number) const {
     return std::span(updates_).subspan(static_cast<size_t>(number - first_));

@@ -87,7 +87,7 @@ void prepare_update(StepState& step, const Op&) {
     step.counters.loss_scale = next.state();
   }
   if (step.outcome.skipped) return step.residency.discard_gradients();
-  // As torch.nn.utils.clip_grad_norm_ scales: max_norm / (norm + 1e-6), at most 1.
+  // The same scale as in torch.nn.utils.clip_grad_norm_: max_norm / (norm + 1e-6), at most 1.
   const double clip = step.settings.clip > 0 ? std::min(1.0, step.settings.clip / (norm + 1e-6)) : 1.0;
   step.update = {step.input.lr, clip / scale, ++step.counters.updates, step.seed};
   step.residency.record_update(step.update);

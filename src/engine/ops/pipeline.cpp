@@ -18,7 +18,7 @@ at::Tensor receive(StepState& step, const Op& op, Channel& channel, BlockId from
   return x;
 }
 
-// The stage on the other side of a tied table.
+// Returns the other stage that uses the tied table.
 int table_peer(const StepState& step, const Op& op) {
   return step.schedule.stage(step.schedule.borrows(op.block) ? op.block : step.schedule.head());
 }

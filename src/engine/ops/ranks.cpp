@@ -13,7 +13,7 @@ void all_reduce_totals(StepState& step, const Op&) {
   StepTotals totals = own_totals(step);
   if (!groups.counts_losses() || (step.input.same_for_all && !groups.mesh().first(Axis::data)))
     totals.loss = totals.targets = 0;
-  // Ranks that share sequences or the inside of blocks know the same about their routers.
+  // All ranks of the tensor and context axes have the same routing record: count it once.
   if (!groups.mesh().first(Axis::tensor) || !groups.mesh().first(Axis::context)) std::ranges::fill(totals.routing, 0);
   if (step.input.stop_requested && step.input.stop_requested()) totals.stops = 1;
   std::vector<double> sums{totals.loss, totals.targets, totals.squares, totals.stops};
