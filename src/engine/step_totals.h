@@ -17,7 +17,7 @@ struct StepTotals {
 
 // Returns the totals of this rank, added in the order of micro-batches and blocks, without stop requests.
 StepTotals own_totals(const StepState& step);
-// Returns the totals of all ranks. With several ranks, all_reduce_totals computes them. A single rank computes its own at the
+// Returns the totals of all ranks. With several ranks, all_reduce_totals computes them; a single rank computes them at the
 // first call.
 StepTotals& totals_of(StepState& step);
 // Sets loss, targets, stop flag and routing of the outcome.

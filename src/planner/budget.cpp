@@ -13,7 +13,7 @@ constexpr int64_t kStreams = int64_t{4} << 20;
 constexpr int64_t kRest = int64_t{12} << 20;
 // Masks and tables of positions.
 constexpr int64_t kUncountedOnDevice = int64_t{4} << 20;
-// Of tensors: alignment and gaps between parameters.
+// Counted share of the memory of tensors. The rest is alignment and gaps between parameters.
 constexpr double kCounted = 0.985;
 
 int64_t counted(Bytes bytes) { return static_cast<int64_t>(static_cast<double>(bytes.value) * kCounted); }

@@ -1,4 +1,4 @@
-// Bytes that a run may take and bytes for its tensors: what no schedule counts lies between them.
+// Converts between the budget of a run and the bytes for its tensors. The difference is memory that no schedule counts.
 #pragma once
 #include "base/units.h"
 #include "config/config.h"

@@ -27,7 +27,7 @@
 namespace megalith {
 namespace {
 
-constexpr int kStreamed = 4;     // passes over memory in one call, where threads are started for it
+constexpr int kStreamed = 4;     // passes over memory in one call that starts its own threads
 
 double memory_speed() {
   const int64_t n = int64_t{16} << 20;
@@ -36,7 +36,7 @@ double memory_speed() {
   return 3.0 * 4.0 * static_cast<double>(n) / s;
 }
 
-// The same by one thread on every core of the host.
+// Measures the same with one thread on every core of the host.
 double host_memory_speed() {
   const auto cores = static_cast<size_t>(usable_cores());
   const int64_t n = int64_t{16} << 20, each = n / static_cast<int64_t>(cores);
@@ -81,7 +81,7 @@ double disk_write_speed(const std::filesystem::path& directory) {
   return failed != 0 || written == 0 ? not_measured(failed) : static_cast<double>(written) / s;
 }
 
-// The folder itself, or what of its path there is already: a prediction makes no folders.
+// Returns the folder, or its nearest parent that exists: a prediction does not create folders.
 std::filesystem::path existing_part(std::filesystem::path path) {
   path = std::filesystem::absolute(path);
   while (!std::filesystem::is_directory(path) && path.has_relative_path()) path = path.parent_path();
@@ -126,13 +126,13 @@ void add_spill_speeds(MachineSpeeds& speeds, const std::filesystem::path& spill,
   speeds.load_updated_scarce = get_tried("scarce renew", &StreamSpeeds::load_updated_scarce);
 }
 
-// By the samples: they are all that is run.
+// Names the measurement of the library's buffers. Only the samples run, so the name depends only on them.
 std::string buffers_of(const Workload& work) {
   const std::string layer = describe(measured_layer(work).sample), head = describe(measured_head(work).sample);
   return "buffers of " + layer + (head == layer ? "" : " and " + head);
 }
 
-// Of the process without what it may give back.
+// Returns the resident bytes of the process after it has freed cached memory.
 double settled_bytes() {
   release_cached_memory();
   return static_cast<double>(resident_memory().value);
@@ -154,8 +154,8 @@ MachineSpeeds machine_speeds(const MachineUse& use, Measurements& known) {
   return speeds;
 }
 
-// Seconds that the products of a block take: what was measured of its sample, without the passes over memory, scaled to the
-// block.
+// Returns the seconds that the matrix products of a block take: the measured time of its sample, minus passes over memory,
+// scaled to the block.
 double product_seconds(const MeasuredBlock& block, double sample_seconds, double memory_bandwidth) {
   const BlockFacts& f = block.of_sample;
   const double touched = static_cast<double>(f.forward.touched_bytes + f.backward.touched_bytes);
@@ -176,7 +176,8 @@ double product_speed(const Workload& work, const MachineSpeeds& machine, bool to
     run();
     return std::max(1.0, settled_bytes() - before);
   });
-  // Ranks of one host slow each other down. Without them, what they measured once is better than what is measured alone.
+  // Ranks of one host slow each other down. If the other ranks do not run now, an earlier measurement with them is better
+  // than a measurement alone.
   const std::string beside = fmt::format(", {} ranks", machine.host_ranks);
   const std::string what = describe(layer.sample);
   const bool several = machine.host_ranks > 1 && (together || known.find("layer of " + what + beside));
@@ -191,11 +192,11 @@ double product_speed(const Workload& work, const MachineSpeeds& machine, bool to
       product_seconds(layer, seconds_of_sample("layer", layer.sample, layer_s), machine.memory_bandwidth);
   const double whole_head =
       product_seconds(head, seconds_of_sample("head", head.sample, head_s), machine.memory_bandwidth);
-  // The speed at which the predicted passes over memory and the products together take what was measured.
+  // At this speed, products and predicted passes over memory together take the measured time.
   return (static_cast<double>(work.shape.layers) * layer.flop() + head.flop()) / (all_layers + whole_head);
 }
 
-// Keeps what was measured, and leaves nothing of it in memory.
+// Saves the measurements and frees the memory that measuring used.
 void settle(Measurements& known) {
   known.save();
   release_cached_memory();

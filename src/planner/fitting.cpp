@@ -10,11 +10,11 @@
 namespace megalith {
 namespace {
 
-// Beyond this many tokens at once matrix products get no faster, but activations grow.
+// With more tokens at once, matrix products do not become faster, but activations grow.
 constexpr int64_t kTokensEnough = 4096;
-// A step is a list of ops, some for each block and micro-batch. A plan looks at many such lists.
+// A step is a list with several ops for each block and micro-batch. Planning checks many such lists, so they must be short.
 constexpr int64_t kMostBlocksTimesMicros = int64_t{1} << 16;
-// Below this many products are slow, and computing layers again costs less than smaller micro-batches.
+// With fewer tokens, matrix products are slow: recomputing layers costs less than a smaller micro-batch.
 constexpr int64_t kTokensFew = 512;
 
 int64_t most_micros(const PlanInput& input) {
@@ -24,7 +24,7 @@ int64_t most_micros(const PlanInput& input) {
 // Micro-batches that the planner may choose, large to small.
 std::vector<int64_t> micro_batches_to_try(const PlanInput& input) {
   const int64_t batch = input.rank_batch();
-  // A pipeline wants several micro-batches a stage to be busy.
+  // A pipeline needs several micro-batches per stage to be busy.
   const int64_t stages = input.layout.pipeline;
   const int64_t largest = stages > 1 ? std::max<int64_t>(1, batch / (4 * stages)) : batch;
   std::vector<int64_t> divisors;
@@ -33,8 +33,8 @@ std::vector<int64_t> micro_batches_to_try(const PlanInput& input) {
   return divisors;
 }
 
-// Whether the step fits with that micro-batch, by a strategy that is always the same: memory follows from the order
-// alone, no speeds are needed.
+// True if the step fits with this micro-batch and a fixed strategy. Memory depends only on the order of ops, so no speeds
+// are needed.
 bool fits_plainly(const PlanInput& input, int64_t micro_batch, int64_t room) {
   const auto blocks = facts_for(input, micro_batch);
   const int32_t micros = input.micros_of(micro_batch);

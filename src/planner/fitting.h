@@ -1,4 +1,4 @@
-// Whether a run fits, by shapes alone: memory follows from the order of ops, no speeds are needed.
+// Decides from shapes alone whether a run fits. Memory depends only on the order of ops, so no speeds are needed.
 #pragma once
 #include <optional>
 #include <vector>
@@ -9,19 +9,19 @@
 
 namespace megalith {
 
-// What the ranks of a stage may choose from, with `room` bytes for tensors.
+// Returns the limits for the strategy of the ranks of a stage, with `room` bytes for tensors.
 StrategyLimits limits_of(const PlanInput& input, const std::vector<BlockFacts>& blocks, int32_t stage, int64_t room);
 
-// Bytes of tensors by the strategy that needs least, of the stage that needs most.
+// Returns the bytes of tensors with the tightest strategy, on the stage that needs most.
 int64_t least_memory(const PlanInput& input, int64_t micro_batch, Tier tier = Tier::host);
 bool fits_tightly(const PlanInput& input, int64_t micro_batch, int64_t room);
 
-// UserError where a step would have more micro-batches than can be planned.
+// Throws UserError if a step would have more micro-batches than can be planned.
 void check_micro_batches(const PlanInput& input);
-// The smallest that the settings allow and that can be planned; empty: there is none.
+// Returns the smallest micro-batch that the settings allow and that can be planned, or nothing if no micro-batch can.
 std::optional<int64_t> smallest_micro_batch(const PlanInput& input);
-// Sequences: the largest that needs neither recomputation nor the disk, unless it has so few tokens that products get
-// slow; then the largest that fits with all of both.
+// Returns the micro-batch in sequences: the largest that needs neither recomputation nor the disk. If that has so few tokens
+// that products are slow, the largest that fits with full recomputation and everything on disk.
 int64_t choose_micro_batch(const PlanInput& input, int64_t room);
 
 }  // namespace megalith

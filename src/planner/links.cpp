@@ -7,7 +7,7 @@
 namespace megalith {
 namespace {
 
-// Every number of the links that a layout has, by name.
+// Calls each(name, number) for every number of the links that a layout uses.
 template <class Each>
 void for_each_number(const LinkPlace& place, Links& links, const Each& each) {
   const Layout& l = place.layout;

@@ -1,5 +1,5 @@
-// Speeds of the exchanges between the ranks of a run: tried when the ranks first meet, then kept with the other measurements
-// of the machine.
+// Speeds of exchanges between the ranks of a run. They are measured when the ranks first run together, and then kept with
+// the other measurements of the machine.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,18 +11,18 @@
 
 namespace megalith {
 
-// What the speeds depend on.
+// The speeds depend on these.
 struct LinkPlace {
   Layout layout;
   std::string hosts;  // the host of every rank; empty: all are on one
 };
 
-// Of the axes that the layout has; empty when one of them was not measured. `fresh`: nor may it have been measured on a busy
-// machine a while ago.
+// Returns the speeds of the axes that the layout uses, or nothing if one was not measured. `fresh`: ignore old measurements
+// of a busy machine.
 std::optional<Links> known_links(const LinkPlace& place, int64_t threads, bool fresh = false);
-// Runs `try_links` and keeps what it finds.
+// Runs `try_links` and keeps the speeds that it returns.
 Links measured_links(const LinkPlace& place, int64_t threads, const std::function<Links()>& try_links);
-// Of ranks on one ordinary host.
+// Returns speeds between ranks on one ordinary host.
 Links typical_links();
 
 }  // namespace megalith

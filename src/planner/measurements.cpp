@@ -15,14 +15,14 @@
 namespace megalith {
 namespace {
 
-constexpr double kBusy = 0.1;          // of its time that a thread waits for a core; at rest it is below a hundredth
-constexpr int64_t kBusyHolds = 10 * 60;  // seconds
+constexpr double kBusy = 0.1;          // share of its time that a thread waits for a core; below 0.01 on an idle machine
+constexpr int64_t kBusyHolds = 10 * 60;  // seconds until a measurement of a busy machine is repeated
 
 int64_t now() {  // since 1970
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// A number; or, of a busy machine, {"value": number, "until": seconds since 1970, "waited": share of the time}.
+// An entry is a number or, from a busy machine, {"value": number, "until": seconds since 1970, "waited": share of the time}.
 double value_of(const nlohmann::json& entry) {
   const nlohmann::json& value = entry.is_object() && entry.contains("value") ? entry["value"] : entry;
   return value.is_number() ? value.get<double>() : 0;
@@ -33,7 +33,7 @@ bool is_over(const nlohmann::json& entry) {
          (!entry.contains("until") || !entry["until"].is_number() || entry["until"].get<int64_t>() < now());
 }
 
-// 0 of a machine at rest.
+// 0 if the machine was idle.
 double busy_share_of(const nlohmann::json& entry) {
   return entry.is_object() && entry.contains("waited") && entry["waited"].is_number() ? entry["waited"].get<double>() : 0;
 }

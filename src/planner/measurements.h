@@ -1,4 +1,4 @@
-// What was measured of this machine, by name, kept in the user's cache folder.
+// Measurements of this machine, by name, kept in the user's cache folder.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -13,32 +13,32 @@
 
 namespace megalith {
 
-// Where measurements are kept: $XDG_CACHE_HOME/megalith, ~/.cache/megalith or, without a home, nowhere.
+// Returns the file of measurements, in $XDG_CACHE_HOME/megalith or ~/.cache/megalith; empty if there is no home.
 std::filesystem::path calibration_file();
 
 class Measurements {
  public:
-  // Of this processor with so many threads. Without leave to measure, what is missing is 1. `core_waits` tells the seconds
-  // that threads have waited for cores so far.
+  // Measurements of this processor with `threads` threads. If `may_measure` is false, get() returns 1 for a measurement that
+  // is missing. `core_waits` returns the total seconds that threads have waited for cores.
   Measurements(int64_t threads, bool may_measure, std::function<double()> core_waits = processor_wait_seconds);
 
   ~Measurements();
   Measurements(const Measurements&) = delete;
   Measurements& operator=(const Measurements&) = delete;
 
-  // The measurement of that name, made now if there is none.
+  // Returns the measurement `name`. Measures it if it is missing.
   double get(const std::string& name, const std::function<double()>& measure);
-  // The measurement of that name, if there is one that need not be made again.
+  // Returns the measurement `name`, or nothing if it is missing or must be repeated.
   std::optional<double> find(const std::string& name) const;
-  // Of several numbers from one go: watches how busy the cores are while they are measured, and keeps them one by one.
+  // For several numbers from one measurement. `watch` observes how busy the cores are during it; `set` keeps one number.
   void watch(const std::function<void()>& measure);
   void set(const std::string& name, double value);
 
   bool complete() const { return complete_; }  // nothing was missing
-  // What to tell the user if any measurement that was asked for was made while other work held the cores. Else empty.
+  // Returns a warning for the user if a requested measurement was made while other work used the cores, else an empty text.
   std::string warning() const;
-  // Keeps what was made. What was made while other work held the cores says more about that moment than about the machine:
-  // it is said so, and after ten minutes it is made again. A cache that cannot be written is no reason to stop.
+  // Saves new measurements. If they were made while other work used the cores, they are not typical of the machine: the log
+  // says so, and they are repeated after ten minutes. If the cache file cannot be written, the run continues.
   void save();
 
  private:
@@ -47,10 +47,10 @@ class Measurements {
   std::filesystem::path path_;
   std::function<double()> core_waits_;
   std::unique_ptr<nlohmann::json> all_;  // an object, by machine and then by name
-  std::vector<std::string> made_;  // names, in this go
+  std::vector<std::string> made_;  // names of new measurements
   double watched_ = 0;             // seconds that they took
-  double waited_ = 0;              // and that a thread stood ready without a core meanwhile, on average
-  double busiest_ = 0;             // the share of its time that a thread waited in the busiest of what get() gave
+  double waited_ = 0;              // seconds of these that a thread waited for a core, on average
+  double busiest_ = 0;             // largest share of time that a thread waited, of all measurements from get()
   bool may_measure_ = true, complete_ = true;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 MemoryUse plain_peak(const Schedule& step) { return memory_in_order(training_schedule(step.blocks, step.micros, {})); }
 
-// Each array begins at a chunk of its file.
+// Rounds up: each array begins at a chunk of its file.
 int64_t whole_chunks(int64_t bytes) { return (bytes + kSpillChunk - 1) / kSpillChunk * kSpillChunk; }
 
 // What the bound contains beyond the sum at the peak: a run may use it, and few runs use all of it.

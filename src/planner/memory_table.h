@@ -1,4 +1,4 @@
-// What a run needs how much of, by kind, in memory and on disk: what `megalith memory` prints.
+// How much memory and disk a run needs, by kind. `megalith memory` prints this table.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -14,7 +14,7 @@ namespace megalith {
 
 struct MemoryTable {
   MemoryUse plain;     // at the peak of a step with everything in memory and nothing recomputed
-  MemoryUse planned;   // at the peak of the step that will run; of one that does not fit, by what needs least
+  MemoryUse planned;   // at the peak of the step that will run; if the run does not fit, with the tightest strategy
   MemoryUse disk;      // in spill files
   MemoryUse device;    // at the peak of the device that computes, where there is one
   Bytes device_budget; // 0: there is none
@@ -23,14 +23,14 @@ struct MemoryTable {
   int64_t host_ranks = 1;       // that share memory.ram
   ProcessBound bound;           // saves included, whatever runs at once
   bool fits = true;
-  std::string strategy;         // what was adapted, as a line
-  std::vector<Suggestion> suggestions;        // single settings that would make it fit
+  std::string strategy;         // what was adapted, in one line
+  std::vector<Suggestion> suggestions;        // single settings that would make the run fit
 };
 
 MemoryTable memory_table(const Plan& plan);
 MemoryTable memory_table(const Shortfall& shortfall);
 
-// Bytes that a schedule's spilled blocks have on disk.
+// Returns the bytes that a schedule has on disk: spilled blocks and offloaded inputs.
 MemoryUse on_disk(const Schedule& step);
 
 std::string show(const MemoryTable& table);          // rows for people

@@ -25,12 +25,12 @@
 namespace megalith {
 namespace {
 
-// A window is larger than need be when a smaller one costs this little.
+// A window or strategy within this factor of the fastest counts as equally fast.
 constexpr double kAsGood = 1.01;
 // Buffers of the matrix library up to here are part of ProcessBound::rest.
 constexpr int64_t kSmallBuffers = int64_t{2} << 20;
 
-// The ranks of all stages, or of some, side by side. One result a stage, of its ranks in the first column.
+// Simulates the ranks of the given stages together. Returns one result per stage: that of its rank in the first column.
 std::vector<Simulation> simulate_stages(const Plan& plan, const std::vector<Strategy>& stages) {
   std::vector<Schedule> steps;
   for (const Strategy& strategy : stages) steps.push_back(training_schedule(plan.blocks, plan.micros, strategy));
@@ -54,8 +54,8 @@ void predict(Plan& plan) {
   plan.predicted = plan.predicted_stages[static_cast<size_t>(plan.stage)];
 }
 
-// The fastest of those that fit; of those about as fast, the first (which moves and keeps least). `seconds`: of the step
-// by such a strategy.
+// Returns the first strategy that is about as fast as the fastest. Earlier ones move and keep less. `seconds` returns the
+// step time with a strategy.
 Strategy choose_strategy(const std::vector<Strategy>& strategies, const std::function<double(const Strategy&)>& seconds) {
   if (strategies.size() == 1) return strategies.front();
   std::vector<double> found;
@@ -74,8 +74,8 @@ void must_be_valid(const Schedule& schedule) {
   MEGALITH_ASSERT(problems.empty(), "{}", problems.front().reason);
 }
 
-// That the schedules of all ranks meet is proved before the first step. Ranks of the data, context and tensor axes have
-// the same schedule, so that two columns of stages stand for all.
+// Proves before the first step that the schedules of all ranks meet. Ranks of the data, context and tensor axes have the
+// same schedule, so two columns of stages represent all of them.
 void must_meet(const Plan& plan, Schedule (*write)(const std::vector<BlockFacts>&, int32_t, const Strategy&)) {
   if (plan.strategy.layout.sizes().ranks() == 1) return;
   std::vector<Schedule> stages;
@@ -103,7 +103,7 @@ void write_schedules(Plan& plan, const PlanInput& input) {
   must_meet(plan, evaluation_schedule);
 }
 
-// One strategy a stage, all of them in one order of computing; empty where some stage does not fit.
+// Returns one strategy per stage, all with the same order of computing. Empty if a stage does not fit.
 std::vector<Strategy> choose_for_stages(const Plan& plan, const PlanInput& input, int64_t room) {
   std::vector<Strategy> chosen;
   std::vector<std::vector<Strategy>> fitting;  // by stage
@@ -123,7 +123,7 @@ std::vector<Strategy> choose_for_stages(const Plan& plan, const PlanInput& input
     if (blockwise == 0 || blockwise == std::ssize(chosen)) break;
     by_block = true;
   }
-  // Each stage once more, with the others beside it: what is slower alone may be hidden where a stage waits anyway.
+  // Choose again for each stage, now simulated with the others: a slower strategy costs nothing if the stage waits anyway.
   for (size_t stage = 0; chosen.size() > 1 && stage < chosen.size(); stage++) {
     std::erase_if(fitting[stage], [&](const Strategy& s) { return s.order != chosen[stage].order; });
     chosen[stage] = choose_strategy(fitting[stage], [&](const Strategy& strategy) {
@@ -141,8 +141,8 @@ bool fits(const Plan& plan, const std::vector<BlockFacts>& blocks, const Strateg
           most_memory(blocks, plan.micros, strategy, Tier::device) <= room_on_device(plan.device_budget));
 }
 
-// What streams has ample staging where the strategies leave room for it. (Fewer blocks in memory for more of it is faster
-// in simulation only.)
+// Returns ample staging if the strategies leave room for it. (To free room, we could keep fewer blocks in memory, but that
+// is faster only in simulation.)
 Staging choose_staging(const Plan& plan, const PlanInput& input) {
   if (std::ranges::none_of(plan.stages, &Strategy::spills)) return Staging::scarce;
   const auto blocks = facts_for(input, plan.micro_batch, Staging::ample);
@@ -150,7 +150,7 @@ Staging choose_staging(const Plan& plan, const PlanInput& input) {
   return all ? Staging::ample : Staging::scarce;
 }
 
-// Measures, or looks up, what times are predicted from, but for links. All ranks call it at the same time.
+// Measures or looks up the speeds of the machine, except links. All ranks call it at the same time.
 struct SpeedQuestion {
   const PlanInput& input;
   const Workload& work;

@@ -1,5 +1,4 @@
-// What a run will do and what it should take, decided before anything is allocated: micro-batch, schedules,
-// predicted time and memory.
+// The plan of a run, made before anything is allocated: micro-batch, schedules, predicted time and memory.
 #pragma once
 #include <functional>
 #include <span>
@@ -20,7 +19,7 @@ namespace megalith {
 
 struct Plan {
   int64_t micro_batch = 1;      // sequences
-  int32_t micros = 1;           // a step
+  int32_t micros = 1;           // micro-batches per step
   int64_t threads = 1;
   Bytes budget;                 // of the whole process
   int64_t host_ranks = 1;       // that share the host's memory, each with such a budget
@@ -28,47 +27,47 @@ struct Plan {
   MemorySettings memory;
   MachineSpeeds speeds;         // what times are predicted from
   std::vector<BlockFacts> blocks;
-  Staging staging = Staging::scarce;  // of what streams
-  Strategy strategy;            // what brings it within the budget
+  Staging staging = Staging::scarce;  // for arrays that stream
+  Strategy strategy;            // how the step fits the budget
   int32_t stage = 0;            // of the pipeline
-  std::vector<Strategy> stages; // by stage, this one's among them
+  std::vector<Strategy> stages; // by stage; includes this stage
   Schedule step, step_with_save, final_save;
-  Schedule evaluation, evaluation_of_one;  // of as many micro-batches as a step has, of one
-  bool measured = true;         // the speeds are this machine's; false: typical ones, time is not predicted by them
-  bool links_measured = true;   // those of exchanges between ranks are; false: they are an ordinary host's
-  std::vector<RankColumn> columns;  // of ranks, as simulated
-  Simulation predicted;         // of `step`, with what it waits for the other stages
-  std::vector<Simulation> predicted_stages;  // by stage, in one clock; this one's among them
-  std::vector<std::string> warnings;  // about the predicted times, a line each
-  std::vector<std::string> adapted;  // what was changed to make it fit, a line each
-  Bytes device_budget;          // of the device that computes; 0: the host does
+  Schedule evaluation, evaluation_of_one;  // with as many micro-batches as a step; with one
+  bool measured = true;         // speeds are measured on this machine; false: typical speeds, not for predicting time
+  bool links_measured = true;   // speeds of exchanges between ranks are measured; false: those of an ordinary host
+  std::vector<RankColumn> columns;  // ranks that are simulated
+  Simulation predicted;         // of `step`, with its waits for other stages
+  std::vector<Simulation> predicted_stages;  // by stage, on one clock; includes this stage
+  std::vector<std::string> warnings;  // about the predicted times, one line each
+  std::vector<std::string> adapted;  // what was changed to make the run fit, one line each
+  Bytes device_budget;          // memory of the device that computes; 0: the host computes
   Bytes predicted_peak() const { return Bytes(predicted.peak_bytes) + process; }
 };
 
-// Whether speeds that no run has measured yet may be measured (some seconds).
+// Whether the planner may measure speeds that are not in the cache file yet (a few seconds).
 enum class Measuring : uint8_t { allowed, forbidden };
 
-// What all ranks of a run must plan with alike.
+// Values that all ranks of a run must plan with, so they must be equal on all ranks.
 struct Agreed {
-  MachineSpeeds speeds;  // rank 0's
-  Bytes process;  // of the rank that has most
-  Bytes budget;   // of a rank
+  MachineSpeeds speeds;  // of rank 0
+  Bytes process;  // the largest of all ranks
+  Bytes budget;   // of a rank; the smallest of all ranks
 };
 
-// The other ranks of the run, where several make the same plan.
+// The other ranks of the run, if several ranks make the same plan.
 struct PlanPeers {
   bool leads_host = true;  // this rank measures the host for all of its ranks
   std::vector<int32_t> host_of = {};  // by rank; empty: all are on one host
-  std::string hosts = {};             // which hosts they are, as text; empty: one host
+  std::string hosts = {};             // the host of every rank, as text; empty: one host
   // Both are collective; empty: there are no other ranks.
-  std::function<void(Agreed&)> agree = {};  // makes the figures of all ranks the same
-  std::function<Links()> try_links = {};    // how long exchanges take, the same on all ranks
+  std::function<void(Agreed&)> agree = {};  // makes the values equal on all ranks
+  std::function<Links()> try_links = {};    // measures exchanges; returns the same on all ranks
 };
 
-// Chooses what the settings leave open. What changes the numbers (the micro-batch) follows from shapes and budget
-// alone; what does not (recomputation, spilling, the window) is the fastest by simulation of what fits. Checks the
-// schedules and simulates the step. DoesNotFit, with a breakdown and the settings that would help, when nothing fits.
-// Forbidden to measure, it takes typical speeds where a measurement is missing, and says so in `measured`.
+// Chooses everything that the settings leave open. The micro-batch changes computed numbers, so it depends only on shapes
+// and budget. Recomputation, spilling and the window do not change numbers: simulation finds the fastest that fit. Checks
+// the schedules and simulates the step. Throws DoesNotFit, with a breakdown and settings that would help, if nothing fits.
+// If measuring is forbidden and a measurement is missing, it uses typical speeds and sets `measured` to false.
 Plan make_plan(const PlanInput& input, Measuring measuring = Measuring::allowed, const PlanPeers& peers = {});
 
 // The part of make_plan that follows from shapes and budget alone: DoesNotFit if no strategy fits. Takes milliseconds.
@@ -77,9 +76,9 @@ void check_fits(const PlanInput& input);
 // The same plan, cut into as many micro-batches, for steps of another shape. `input` is that of `plan`.
 Plan with_shape(Plan plan, const PlanInput& input, const StepShape& shape);
 
-// Of a plan that spills: the smallest window that fits and is as fast as any, judged by how long each lane's ops took
-// in a step that ran (`measured`, of ran.step, which may be of another shape) instead of by calibration. The window changes
-// no number.
+// For a plan that spills: returns the smallest window that fits and is about as fast as the fastest. It uses the times of a
+// step that ran instead of calibration: `measured` has the spans of ran.step, whose shape may differ from that of `plan`.
+// The window does not change computed numbers.
 int32_t window_by_measurement(const Plan& plan, const Plan& ran, std::span<const Span> measured);
 Plan with_window(Plan plan, const PlanInput& input, int32_t window);
 

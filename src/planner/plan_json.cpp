@@ -13,7 +13,7 @@
 namespace megalith {
 namespace {
 
-// [{compute_s, waits_for_ranks_s, peak_bytes}], one entry a stage of the pipeline.
+// [{compute_s, waits_for_ranks_s, peak_bytes}], one entry per pipeline stage.
 nlohmann::json stages_json(const Plan& plan) {
   nlohmann::json list = nlohmann::json::array();
   for (const Simulation& stage : plan.predicted_stages)
@@ -23,7 +23,7 @@ nlohmann::json stages_json(const Plan& plan) {
   return list;
 }
 
-// {axis: {latency_s, bytes_per_s}}, of the axes that have ranks.
+// {axis: {latency_s, bytes_per_s}}, for axes with several ranks.
 nlohmann::json links_json(const Plan& plan) {
   nlohmann::json links = nlohmann::json::object();
   for (size_t axis = 0; axis < kAxes && plan.strategy.layout.sizes().ranks() > 1; axis++)

@@ -1,4 +1,4 @@
-// Plans as reports and plan.json show them.
+// Plans as JSON, for reports and plan.json.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 

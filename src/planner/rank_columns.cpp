@@ -9,7 +9,7 @@
 namespace megalith {
 namespace {
 
-// Hosts numbered in the order in which they come.
+// Renumbers the hosts from 0, in the order in which they first occur.
 RankColumn renumbered(RankColumn column) {
   std::map<int32_t, int32_t> number;
   for (int32_t& host : column.host) host = number.emplace(host, static_cast<int32_t>(number.size())).first->second;

@@ -14,10 +14,10 @@
 namespace megalith {
 namespace {
 
-// Whether a run that has a checkpoint may change the setting, "key=value".
+// True if a run that has a checkpoint may change the setting, "key=value".
 bool may_change(const std::string& setting) { return find_option(setting.substr(0, setting.find('=')))->may_change; }
 
-// Single settings that would make it fit, with what the process would then take.
+// Returns single settings that would make the run fit, with the memory that the process would then need.
 std::vector<Suggestion> suggestions_for(const PlanInput& input, Bytes process, Bytes budget) {
   std::vector<Suggestion> suggestions;
   const bool divided = input.layout.divides_parameters();
@@ -50,7 +50,7 @@ std::vector<Suggestion> suggestions_for(const PlanInput& input, Bytes process, B
   return suggestions;
 }
 
-// What a rank takes by kind; `all` has what is not counted and what a save takes, too.
+// Lists the memory of a rank by kind. `all` is the total: it also has memory that is not counted and memory for a save.
 std::string table_of(const MemoryUse& use, Bytes process, Bytes all) {
   std::string table;
   Bytes rest = all;
@@ -63,7 +63,7 @@ std::string table_of(const MemoryUse& use, Bytes process, Bytes all) {
   return table + fmt::format("other {}", show(rest));
 }
 
-// Its hint is for where no single setting helps.
+// Replaces the hint by the suggestions, if there are any.
 UserError::Parts with_suggestions(UserError::Parts what, const std::vector<Suggestion>& suggestions) {
   std::vector<std::string> settings;
   for (const Suggestion& each : suggestions) settings.push_back(fmt::format("{} ({})", each.setting, show(each.bytes)));

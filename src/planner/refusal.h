@@ -1,4 +1,4 @@
-// Why a run does not fit, and which single settings would help.
+// Explains why a run does not fit, and which single settings would help.
 #pragma once
 #include <vector>
 
@@ -12,13 +12,13 @@ namespace megalith {
 
 struct Plan;
 
-// A single setting that would make a run fit, and what the process would then take.
+// A single setting that would make a run fit, and the memory that the process would then need.
 struct Suggestion {
   std::string setting;  // key=value
   Bytes bytes;
 };
 
-// Why a run does not fit, in figures.
+// The numbers of a run that does not fit.
 struct Shortfall {
   int64_t micro_batch = 1;
   Bytes budget;              // of one rank

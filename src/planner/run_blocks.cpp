@@ -10,8 +10,8 @@
 namespace megalith {
 namespace {
 
-// Targets of a step, at the most, by the tokens of a full one: many short sequences have more than few long ones, as each
-// has at least one.
+// Returns the largest number of targets of a step, divided by the tokens of a full step. Each sequence has at least one
+// target, so many short sequences have more targets than few long ones.
 double target_fraction(const PlanInput& input) {
   int64_t most = 0;
   for (const StepShape& shape : input.shapes)
@@ -28,7 +28,7 @@ MicroBatchShape micro_shape(const PlanInput& input, int64_t sequences, int64_t k
           .dropping_layers = kept > 0 ? input.dropping_layers : std::vector<int64_t>{}};
 }
 
-// A full one's `micro`, as steps of another shape have it: as many micro-batches.
+// Returns the micro-batch of a step of another shape, which has as many micro-batches. `micro`: that of a full step.
 MicroBatchShape reshaped(MicroBatchShape micro, const PlanInput& input, const StepShape& shape) {
   micro.sequences = micro.sequences * shape.sequences() / input.batch;
   micro.length = shape.length;
@@ -38,7 +38,7 @@ MicroBatchShape reshaped(MicroBatchShape micro, const PlanInput& input, const St
   return micro;
 }
 
-// What of a layout decides how large a rank's part of a block is.
+// Returns only the part of a layout that decides how large a rank's part of a block is.
 Layout inside_blocks(const Layout& layout) {
   return {.data = layout.expert, .context = layout.context, .tensor = layout.tensor, .expert = layout.expert,
           .context_form = layout.context_form};
@@ -48,7 +48,7 @@ Workload work_keeping(const PlanInput& input, int64_t micro_batch, int64_t kept)
   return {input.shape, micro_shape(input, micro_batch, kept), input.precision, input.objective.kind, inside_blocks(input.layout)};
 }
 
-// Memory for steps of both kinds.
+// Raises the memory of `facts` so that it is also enough for `others`.
 void cover(std::vector<BlockFacts>& facts, const std::vector<BlockFacts>& others) {
   for (size_t b = 0; b < facts.size(); b++)
     for (int64_t BlockCosts::* bytes :
@@ -57,10 +57,11 @@ void cover(std::vector<BlockFacts>& facts, const std::vector<BlockFacts>& others
       facts[b].*bytes = std::max(facts[b].*bytes, others[b].*bytes);
 }
 
-// Optimizer state of one number an element, and what the engine's streaming of a block takes: see engine/residency.cpp, stream_updated.
+// Sets the sizes of optimizer state with one number per element, and the memory to stream a block: see stream_updated in
+// engine/residency.cpp.
 void describe_streaming(BlockStorage& f, const BlockSpec& spec, int64_t slots, Packing packing, bool narrow,
                         Staging staging) {
-  // The optimizer's, then the gradient; 16 bits: and the master. By kind and part: one stream takes all.
+  // Arrays by kind, then by part: optimizer state, gradient and, in 16 bits, the master. One stream moves all of them.
   std::vector<std::vector<StoredArray>> staged(static_cast<size_t>(slots) + (narrow ? 2 : 1));
   for (const Segment& part : spec.segments) {
     const SlotSize size = slot_size(spec, packing, part.range);
@@ -75,12 +76,12 @@ void describe_streaming(BlockStorage& f, const BlockSpec& spec, int64_t slots, P
   f.stream_bytes = staging_bytes(staged, staging);
   f.streams_amply = f.stream_bytes == staging_bytes(staged, Staging::ample);
   if (spec.segments.size() == 1) return;
-  for (std::vector<StoredArray>& kind : staged) kind.erase(kind.begin());  // experts alone
+  for (std::vector<StoredArray>& kind : staged) kind.erase(kind.begin());  // keep only experts
   f.call_bytes = staging_bytes(staged, staging);
 }
 
-// State of another form, of an optimizer that looks at whole parameters: it stays in memory, and so does a block while
-// it is updated.
+// The same for an optimizer that reads whole parameters. Its state stays in memory, and a block is in memory while it is
+// updated.
 void describe_whole(BlockStorage& f, const BlockSpec& spec, const Optimizer& optimizer, bool narrow) {
   f.optimizer_streams = false;
   f.stream_bytes = (narrow ? 8 : 4) * spec.flat_size;
@@ -114,15 +115,15 @@ Workload workload(const PlanInput& input, int64_t micro_batch) {
 std::vector<BlockFacts> facts_for(const PlanInput& input, int64_t micro_batch, Staging staging) {
   const LargestKept largest = largest_kept(input);
   const Workload work = work_keeping(input, micro_batch, largest.most);
-  // Ranks that share blocks have equal parts, but for a row or a token here and there.
+  // Ranks that divide blocks have equal parts, up to a row or a token.
   const Mesh first(input.layout);
   auto facts_of = [&](const MicroBatchShape& micro) {
     return block_facts(work.shape, micro, work.precision, input.activations, first);
   };
   auto facts = facts_of(work.micro);
-  // Layers that drop hold more beside what they keep than those that do not.
+  // Beside what they keep, layers that drop tokens need more memory than layers that do not.
   if (largest.dropping > 0 && largest.most == 0) cover(facts, facts_of(micro_shape(input, micro_batch, largest.dropping)));
-  // An expert has room for one row at least of every group of tokens: short sequences make more groups.
+  // An expert has room for at least one row of every group of tokens, and short sequences make more groups.
   if (input.shape.experts.any())
     for (const StepShape& shape : input.shapes) cover(facts, facts_of(reshaped(work.micro, input, shape)));
   const auto optimizer = make_optimizer({.optimizer = input.optimizer, .momentum = input.momentum});
@@ -130,7 +131,7 @@ std::vector<BlockFacts> facts_for(const PlanInput& input, int64_t micro_batch, S
   const auto slots = static_cast<int64_t>(optimizer->slots({"any", {1, 1}, true}).size());
   const bool narrow = work.precision != Precision::fp32;
   for (size_t b = 0; b < facts.size(); b++) {
-    if (narrow) {  // they come as float32 and are narrowed on the way
+    if (narrow) {  // values are read as float32 and converted to 16 bits
       std::vector<StoredArray> values;
       for (const Segment& part : specs[b].segments) values.push_back({part.range.size()});
       facts[b].load_bytes = staging_bytes({values}, staging);

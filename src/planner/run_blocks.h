@@ -1,4 +1,4 @@
-// The blocks of a run as its schedules see them: what a rank's share of each computes, keeps and moves.
+// The blocks of a run as its schedules see them: what a rank's part of each block computes, keeps and moves.
 #pragma once
 #include <vector>
 
@@ -9,11 +9,11 @@
 
 namespace megalith {
 
-// Tokens of a full sequence that the layers which may drop process, by what all sequences of a step have together: many
-// short ones may drop nothing where the long ones of the end drop much.
+// Tokens that dropping layers process per sequence of a full batch: all rows of a step, divided by the sequences of a full
+// batch. A step with many short sequences may drop nothing, while later steps with long sequences drop many tokens.
 struct LargestKept {
-  int64_t most = 0;      // in any step, what a plan is for; 0: all
-  int64_t dropping = 0;  // in steps that drop; 0: none does
+  int64_t most = 0;      // the most of all steps, which the plan must fit; 0: all tokens
+  int64_t dropping = 0;  // the most of steps that drop tokens; 0: no step does
 };
 LargestKept largest_kept(const PlanInput& input);
 Workload workload(const PlanInput& input, int64_t micro_batch);  // what calibration measures

@@ -19,15 +19,15 @@
 namespace megalith {
 namespace {
 
-// Operations of one call. More would say the same: matrices of these sizes reach the speed that larger ones reach.
+// Operations of one call. More would not change the result: matrices of this size are as fast as larger ones.
 constexpr double kEnoughFlop = 60e9;
-// Rows and columns below which products get slower, so that a sample keeps as many if the model has them.
+// Products with fewer rows or columns are slower, so a sample keeps at least this many if the model has them.
 constexpr int64_t kRows = 512, kColumns = 1024, kWords = 8192;
-// Experts beyond these are left out if all of them would take more memory than this.
+// A sample leaves out experts beyond kExperts if all of them would take more memory than kMostExpertBytes.
 constexpr int64_t kExperts = 64;
 constexpr double kMostExpertBytes = 256e6;
 
-// Of a model with experts, a layer that has them is measured.
+// Makes every layer have experts, because in a model with experts a layer that has them is measured.
 ModelShape with_experts_everywhere(ModelShape shape) {
   shape.experts.dense_first = 0;
   shape.experts.every = 1;
@@ -51,13 +51,14 @@ LayerAndHead facts_of(const Workload& work) {
 
 double flop_of(const BlockFacts& facts) { return facts.forward.flop + facts.backward.flop; }
 
-// Fewer rows, down to kRows: sequences leave first.
+// Removes sequences that kRows rows do not need.
 void take_fewer_sequences(Workload& work) {
   const int64_t enough = (kRows + work.micro.length - 1) / work.micro.length;
   work.micro.sequences = std::min(work.micro.sequences, enough);
 }
 
-// Half as wide, with heads of the same width. False if it is narrow already, or if ranks could not divide its heads.
+// Halves the width, with heads of the same size. Returns false if the model is already narrow, or if ranks could not divide
+// its heads.
 bool halve_width(ModelShape& s, const Layout& layout) {
   if (s.hidden < 2 * kColumns || s.heads < 2) return false;
   const int64_t group = s.heads / s.kv_heads, kv_heads = std::max<int64_t>(1, s.kv_heads / 2);
@@ -78,7 +79,7 @@ bool halve(int64_t& size, int64_t least) {
   return true;
 }
 
-// What depends on the length and the number of sequences.
+// Limits the sizes that depend on the length and the number of sequences.
 void fit_to_micro(Workload& work) {
   Experts& x = work.shape.experts;
   work.shape.context = std::min(work.shape.context, std::max(work.micro.length, kRows));
@@ -86,7 +87,8 @@ void fit_to_micro(Workload& work) {
   x.across = std::min(x.across, work.micro.sequences);
 }
 
-// Smaller until a call has kEnoughFlop at most: length and width together, so that attention keeps its part of the work.
+// Makes the workload smaller until a call has at most kEnoughFlop. Length and width shrink together, so that attention keeps
+// its part of the work.
 Workload sample_of_layer(Workload work) {
   Experts& x = work.shape.experts;
   const auto large = [&] { return flop_of(facts_of(work).layer) > kEnoughFlop; };
@@ -118,8 +120,8 @@ Workload sample_of_head(Workload work) {
   return work;
 }
 
-// A rank's part of one layer and of the head of a model, with weights of its own, ready to run. The other ranks are absent:
-// exchanges have prices of their own.
+// A rank's part of one layer and of the head of a model, with its own weights, ready to run. The other ranks are absent,
+// because exchanges are measured separately.
 class Sample {
  public:
   explicit Sample(const Workload& work)
@@ -145,7 +147,7 @@ class Sample {
     if (exchanges_.mesh.divides_rows()) pass_ = local_pass(std::move(pass_), exchanges_.mesh);
     x_SC_ = tensor::ones({pass_.rows(), work.shape.hidden}, compute);
     x_SC_.select(1, 0).fill_(2);  // a row of equal values would have no variance to normalise
-    if (one.experts.any()) x_SC_.normal_();  // tokens for every expert
+    if (one.experts.any()) x_SC_.normal_();  // so that every expert gets tokens
     flushed_ = tensor::ones({int64_t{16} << 20});
   }
 
@@ -184,7 +186,7 @@ class Sample {
     gradients_ = tensor::zeros({block.spec().flat_size}, at::kFloat);
     block.bind(values_, gradients_);
   }
-  // In a step every block finds caches full of the others' data.
+  // In a step, the caches are full of other blocks' data when a block begins.
   void flush() { flushed_.add_(1); }
 
   Workload work_;
@@ -213,7 +215,7 @@ std::string describe(const Workload& w) {
                                                     x.shared, name_of(x.router), x.capacity)
                                       : "";
   const Layout& l = w.layout;
-  std::string part;  // of the block that a rank has
+  std::string part;  // which part of the block a rank has
   if (l.tensor > 1) part += fmt::format(" tensor {}", l.tensor);
   if (l.context > 1) part += fmt::format(" context {} {}", l.context, name_of(l.context_form));
   if (l.expert > 1) part += fmt::format(" expert {}", l.expert);

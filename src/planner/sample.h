@@ -1,4 +1,4 @@
-// What calibration runs of a model: one layer and the head. A large model's are represented by smaller ones, which take a
+// The sample of a model that calibration runs: one layer and the head. For a large model it runs smaller ones, which take a
 // second instead of minutes.
 #pragma once
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace megalith {
 
-// A block of a run, and the smaller workload whose same block is measured in its place.
+// A block of a run, and the smaller workload that is measured instead.
 struct MeasuredBlock {
-  Workload sample;       // the run's own where that is small
-  BlockFacts of_sample;  // of the block that is run
-  BlockFacts whole;      // of the run's block
+  Workload sample;       // the workload of the run itself if that is small
+  BlockFacts of_sample;  // the block of the sample
+  BlockFacts whole;      // the block of the run
   double flop() const { return whole.forward.flop + whole.backward.flop; }
 };
 MeasuredBlock measured_layer(const Workload& work);
 MeasuredBlock measured_head(const Workload& work);
 
-// Everything that the time of a sample depends on.
+// Returns everything that the time of a sample depends on, as text.
 std::string describe(const Workload& work);
 
 // Seconds of forward and backward, with cold caches as in a real step.

@@ -10,7 +10,7 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kShown = 6;  // at most: a plan each, which of large models takes a moment
+constexpr size_t kShown = 6;  // at most: each needs a plan, which takes a moment for a large model
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// A plan for every shape of batch: curricula and token dropping change it while a run goes on.
+// A plan for every shape of batch. Curricula and token dropping change the shape during a run.
 #pragma once
 #include <array>
 #include <optional>
@@ -10,12 +10,12 @@ namespace megalith {
 
 class ShapePlans {
  public:
-  // `whole` is the run's plan, for full batches that drop least: no step needs more. Borrows both.
+  // `whole` is the plan of the run, for full batches that drop the fewest tokens. No step needs more memory. Borrows both.
   ShapePlans(const PlanInput& input, const Plan& whole);
 
-  // Made when another shape is asked for, until the next one is: shapes do not come back.
+  // Returns the plan for a shape, valid until the next call. Keeps only the last plan, because shapes do not come back.
   const Plan& at(const StepShape& shape);
-  void forget() { last_.reset(); }  // when the whole plan has changed
+  void forget() { last_.reset(); }  // call it after `whole` has changed
 
  private:
   using Key = std::array<int64_t, 3>;  // sequences, length, tokens kept

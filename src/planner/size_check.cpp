@@ -13,18 +13,18 @@
 namespace megalith {
 namespace {
 
-// Tensors that a model may consist of. A list of them takes about 100 MiB.
+// The most tensors that a model may have. A list of that many takes about 100 MiB.
 constexpr int64_t kMostTensors = int64_t{1} << 17;
-// Each stage of a pipeline has a schedule that knows all blocks.
+// Each stage of a pipeline has a schedule that lists all blocks.
 constexpr int64_t kMostBlocksTimesStages = int64_t{1} << 14;
-// Balanced parts of a pipeline are found in time that grows with the square of the blocks.
+// The time to balance the parts of a pipeline grows with the square of the number of blocks.
 constexpr int64_t kMostBlocksSquaredTimesParts = int64_t{1} << 25;
 // Sums of bytes are 63-bit numbers. Those of a step stay far below this.
 constexpr double kMostBytes = 0x1p60;
-// More than any block keeps and takes of a token, in numbers as wide as its widest row.
+// Upper bound of what a block keeps and needs for one token, as a multiple of its widest row.
 constexpr double kRowsOfAToken = 64;
 
-// Sizes of a model or of a part of it. As doubles: nothing overflows.
+// Sizes of a model or of a part of it. They are doubles, so that nothing overflows.
 struct ModelSize {
   double parameters = 0, tensors = 0;
   ModelSize operator+(const ModelSize& o) const { return {parameters + o.parameters, tensors + o.tensors}; }
@@ -32,7 +32,7 @@ struct ModelSize {
   ModelSize operator*(double times) const { return {parameters * times, tensors * times}; }
 };
 
-// Of a model with so many layers, all of them with so many experts (0: dense).
+// Returns the size of a model with `layers` layers that all have `experts` experts (0: dense).
 ModelSize size_of(ModelShape shape, int64_t layers, int64_t experts) {
   shape.layers = layers;
   shape.experts.count = experts;
@@ -48,13 +48,14 @@ ModelSize size_of(ModelShape shape, int64_t layers, int64_t experts) {
   return size;
 }
 
-// Of the whole model, from lists of one layer: equal layers and experts are counted once.
+// Returns the size of the whole model. It lists only one layer of each kind, because equal layers and experts have the same
+// size.
 ModelSize size_of(const ModelShape& shape) {
   const ModelSize ends = size_of(shape, 0, 0);
   const Experts& x = shape.experts;
   int64_t sparse = 0;
   for (int64_t layer = 0; layer < shape.layers; layer++) sparse += x.in_layer(layer) ? 1 : 0;
-  if (x.share_layers) sparse = 1;  // the others have a few norms
+  if (x.share_layers) sparse = 1;  // the other layers only have a few norms
   const int64_t dense = x.share_layers ? 0 : shape.layers - sparse;
   ModelSize all = ends + (size_of(shape, 1, 0) - ends) * static_cast<double>(dense);
   if (sparse == 0) return all;
@@ -87,8 +88,8 @@ void check_ops(const PlanInput& input) {
   check_micro_batches(input);
 }
 
-// Parameters and gradients in float32 are somewhere, once on all ranks together; a rank has its rows of a micro-batch in
-// memory.
+// All ranks together hold parameters and gradients at least once, in float32, in memory or on disk. Each rank has its rows
+// of a micro-batch in memory.
 void check_bytes(const PlanInput& input, const ModelSize& size, int64_t budget) {
   const ModelShape& s = input.shape;
   const auto ranks = static_cast<double>(input.layout.ranks()), host_ranks = static_cast<double>(input.host_ranks);

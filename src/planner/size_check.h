@@ -1,11 +1,11 @@
-// Sizes that cannot be planned are refused before any list is built: their lists or sums would have no end.
+// Refuses sizes that cannot be planned before any list is built. The lists would be too long, or sums would overflow.
 #pragma once
 #include "planner/plan_input.h"
 
 namespace megalith {
 
-// UserError if the model has more parameters, the step more ops, or a sum of bytes more digits than a plan can count; also if
-// memory and disk together cannot hold the model. `budget`: bytes of memory that a rank may take.
+// Throws UserError if the model has too many parameter tensors, if the step has too many ops, or if a sum of bytes could
+// overflow. Also throws it if memory and disk together cannot hold the model. `budget`: bytes of memory for one rank.
 void check_plan_size(const PlanInput& input, int64_t budget);
 
 }  // namespace megalith

@@ -14,24 +14,25 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kWorthSpilling = int64_t{1} << 20;  // bytes: smaller blocks stay
-// Beyond so many blocks, or blocks times micro-batches, each look at a schedule takes long, so fewer strategies are looked at.
-// The window is chosen again from the first steps that ran.
+constexpr int64_t kWorthSpilling = int64_t{1} << 20;  // bytes; smaller blocks stay in memory
+// With more blocks, or more blocks times micro-batches, each schedule takes long to make and check, so we try fewer
+// strategies. The window is chosen again after the first steps.
 constexpr int64_t kManyBlocks = 512, kManyOps = 2048;
 
 bool is_large(const std::vector<BlockFacts>& blocks, int32_t micros) {
   return std::ssize(blocks) > kManyBlocks || std::ssize(blocks) * micros > kManyOps;
 }
 
-// A chain of layers that are made again in one go ends where a stage ends.
+// Ends a chain of recomputed layers where a pipeline stage ends.
 std::vector<Keep> within_stages(std::vector<Keep> keep, const StageMap& stages) {
   for (size_t b = 1; b < keep.size() && !stages.of.empty(); b++)
     if (keep[b] == Keep::none && stages.of[b] != stages.of[b - 1]) keep[b] = Keep::input;
   return keep;
 }
 
-// Blocks in the order in which they leave memory: the last layers first (the first layers are what a step begins
-// with, and the disk needs a lead), then the head and the embedding, which are used more than twice a step.
+// Returns the blocks in the order in which they move to disk. The last layers are first: a step begins with the first
+// layers, so the disk has time to load the last ones. The head and the embedding are last, because a step uses them more
+// than twice.
 std::vector<size_t> leaving_order(const std::vector<BlockFacts>& blocks) {
   std::vector<size_t> order;
   for (size_t b = blocks.size() - 2; b >= 1; b--) order.push_back(b);
@@ -41,7 +42,7 @@ std::vector<size_t> leaving_order(const std::vector<BlockFacts>& blocks) {
   return order;
 }
 
-// The path from everything in memory (0) to everything away: moments leave first.
+// The steps from everything in memory (0) to everything on disk. Moments move to disk first.
 class PlacementPath {
  public:
   explicit PlacementPath(const std::vector<BlockFacts>& blocks) : count_(blocks.size()), order_(leaving_order(blocks)) {
@@ -66,7 +67,7 @@ class PlacementPath {
   bool streams_ = true;
 };
 
-// The smallest number in [0, most] for which `fits`, or nothing. Whatever fits stays fitting further on.
+// Returns the smallest number in [0, most] for which `fits` is true, or nothing. If a number fits, all larger ones must fit.
 std::optional<size_t> smallest(size_t most, const std::function<bool(size_t)>& fits) {
   if (!fits(most)) return std::nullopt;
   size_t low = 0, high = most;
@@ -87,7 +88,8 @@ std::vector<Keep> keep_as_told(const std::vector<BlockFacts>& blocks, const Memo
   }
 }
 
-// The first layers park first: their inputs wait longest. Empty: none is to.
+// Returns which inputs to offload, for the first `layers` layers that keep one: their inputs wait longest. Empty if no layer
+// offloads its input.
 std::vector<bool> parking(const std::vector<Keep>& keep, size_t layers) {
   std::vector<bool> offloads(keep.size());
   for (size_t b = 0; b < keep.size() && layers > 0; b++)
@@ -98,11 +100,11 @@ std::vector<bool> parking(const std::vector<Keep>& keep, size_t layers) {
   return std::ranges::find(offloads, true) == offloads.end() ? std::vector<bool>() : offloads;
 }
 
-// With as little recomputation as fits where blocks are computed, the placement given.
+// Returns the strategy with as little recomputation as fits the tier that computes, or nothing. Does not change placement.
 std::optional<Strategy> with_least_recompute(const std::vector<BlockFacts>& blocks, int32_t micros, Strategy strategy,
                                              int64_t room) {
   const Tier tier = strategy.layout.device ? Tier::device : Tier::host;
-  // How much of the room is left for what layers keep follows from trying: in 64ths of the room.
+  // Find by trial which part of the room layers may use for what they keep, in 64ths.
   const bool large = is_large(blocks, micros);
   for (int64_t left = 64; left > 0; left = large ? left / 2 : left - 1) {
     strategy.keep = choose_keep(blocks, micros, strategy.order, room * left / 64);
@@ -116,7 +118,7 @@ std::optional<Strategy> with_least_recompute(const std::vector<BlockFacts>& bloc
 Schedule training_schedule(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy) {
   const RankLayout& layout = strategy.layout;
   const std::vector<Keep> keep = within_stages(strategy.keep, layout.stages);
-  // Blocks that are loaded for each use take all micro-batches at a time, whatever the order of the pipeline is.
+  // Blocks that are loaded for each use compute all micro-batches at a time, for any pipeline order.
   const bool pipelined = !layout.stages.of.empty() && strategy.order == ComputeOrder::by_micro;
   Schedule step = pipelined ? pipeline_step(blocks, micros, layout.sizes().order, keep, layout)
                             : training_step(blocks, micros, strategy.order, keep, layout);
@@ -137,7 +139,7 @@ Schedule final_save_schedule(const std::vector<BlockFacts>& blocks, const Strate
 int64_t most_memory(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy, Tier tier) {
   const auto bound = [&](const Schedule& schedule) { return memory_bound(schedule, HappensBefore(schedule), tier).bytes; };
   const int64_t step = bound(with_save(training_schedule(blocks, micros, strategy)));
-  // Validation and the last save hold less, but where training drops tokens.
+  // Validation and the last save need less memory, unless training drops tokens.
   if (std::ranges::none_of(blocks, &BlockFacts::drops_tokens)) return step;
   return std::max(step, bound(evaluation_schedule(blocks, micros, strategy)));
 }
@@ -147,15 +149,15 @@ std::vector<int32_t> windows_to_try(const MemorySettings& memory, bool device, s
   std::vector<int32_t> windows;
   if (!device)
     for (int32_t window = 1; window <= kLargestWindow; window++) windows.push_back(window);
-  // Up to every block's staying from its first use to its last.
+  // The largest window keeps every block in memory from its first use to its last.
   for (int32_t window = 1; device && window < 4 * static_cast<int32_t>(blocks); window *= 2) windows.push_back(window);
   return windows;
 }
 
 namespace {
 
-// What fits a device and the host behind it. Of the host's memory as much is used as there is, of the device's by windows
-// of several sizes; simulation finds out which is worth it.
+// Returns strategies that fit a device and its host. They use as much host memory as there is, and device memory by windows
+// of several sizes. Simulation finds the fastest.
 std::vector<Strategy> strategies_on_device(const std::vector<BlockFacts>& blocks, int32_t micros,
                                            const StrategyLimits& limits) {
   const MemorySettings& memory = limits.memory;
@@ -165,7 +167,7 @@ std::vector<Strategy> strategies_on_device(const std::vector<BlockFacts>& blocks
   std::vector<Strategy> found;
   const auto fits_device = [&](const Strategy& s) { return most_memory(blocks, micros, s, Tier::device) <= limits.device; };
   const auto fits_host = [&](const Strategy& s) { return most_memory(blocks, micros, s) <= limits.room; };
-  // With as little on disk as the host's memory lets stay.
+  // Adds a strategy with as little on disk as host memory allows.
   const auto add = [&](Strategy strategy) {
     const auto steps = smallest(memory.spill.empty() ? 0 : path.length(), [&](size_t n) {
       strategy.placement = path.at(n);
@@ -188,13 +190,13 @@ std::vector<Strategy> strategies_on_device(const std::vector<BlockFacts>& blocks
       if (const auto mixed = with_least_recompute(blocks, micros, strategy, limits.device)) add(*mixed);
     }
     if (found.size() > before) continue;
-    // Inputs that layers keep, in the host's memory.
+    // Offload inputs that layers keep to host memory.
     if (open) strategy.keep = recompute_all(blocks);
     const auto parked = smallest(layers, [&](size_t n) {
       strategy.offloads = parking(strategy.keep, n);
       return fits_device(strategy);
     });
-    if (!parked) break;  // nor would a larger window fit
+    if (!parked) break;  // a larger window would not fit either
     strategy.offloads = parking(strategy.keep, *parked);
     add(strategy);
   }
@@ -212,13 +214,13 @@ std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, 
   const auto fits = [&](const Strategy& s) { return most_memory(blocks, micros, s) <= limits.room; };
   Strategy plain = limits.plain();
   plain.keep = keep_as_told(blocks, memory);
-  if (fits(plain)) return {plain};  // nothing is faster than memory, and no recomputation was asked for but this
+  if (fits(plain)) return {plain};  // nothing is faster; recomputes only what the settings ask for
   if (open)
     if (auto in_memory = with_least_recompute(blocks, micros, plain, limits.room)) found.push_back(*in_memory);
   if (memory.spill.empty()) return found;
 
-  // Inputs of layers leave last: with all the state in memory where that does, else with all of it away, or with as little
-  // of it away as fits when all of them park.
+  // Inputs of layers are offloaded last. Three cases: all state in memory; all state on disk; or all inputs offloaded, with
+  // as little state on disk as fits.
   const size_t layers = blocks.size() - 2;
   const auto park_some = [&](Strategy strategy) {
     const auto count = smallest(layers, [&](size_t n) {
@@ -295,7 +297,7 @@ Strategy tightest_strategy(const std::vector<BlockFacts>& blocks, int32_t micros
   strategy.order = ComputeOrder::by_block;
   strategy.placement = path.at(path.length());
   strategy.window = limits.memory.window > 0 ? static_cast<int32_t>(limits.memory.window) : 1;
-  // Small inputs take less memory than the staging on their way.
+  // Small inputs take less memory than the staging that offloads them.
   Strategy parked = strategy;
   parked.offloads = parking(parked.keep, blocks.size() - 2);
   return most_memory(blocks, micros, parked) < most_memory(blocks, micros, strategy) ? parked : strategy;

@@ -1,4 +1,4 @@
-// How a step is brought within the memory budget: what is computed again, and what lives on disk.
+// How a step fits the memory budget: what is recomputed, and what is on disk.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,57 +14,58 @@
 
 namespace megalith {
 
-inline constexpr int32_t kLargestWindow = 4;  // worth trying: beyond it the disk is the limit
+inline constexpr int32_t kLargestWindow = 4;  // larger ones are not worth trying: the disk is the limit
 
 struct Strategy {
   ComputeOrder order = ComputeOrder::by_micro;
   std::vector<Keep> keep;             // by block; empty: all keep all
   std::vector<Placement> placement;   // by block; empty: all in memory
-  std::vector<bool> offloads;            // by block: the input that it keeps waits on disk; empty: none does
-  int32_t window = 1;                 // turns that blocks come early to where they are computed
-  int32_t ahead = 0;                  // with a device: turns that they come from disk before that
-  RankLayout layout;                  // given; with by_block a pipeline is breadth first, whatever its order
+  std::vector<bool> offloads;            // by block: offload the input that it keeps; empty: no block does
+  int32_t window = 1;                 // how many uses early a block is loaded to where it is computed
+  int32_t ahead = 0;                  // with a device: how many uses before that a block is loaded from disk
+  RankLayout layout;                  // not chosen here; with by_block, a pipeline is always breadth first
 
   bool spills() const { return !placement.empty() || !offloads.empty(); }
-  bool moves() const { return spills() || layout.device; }  // something comes and goes by the window
+  bool moves() const { return spills() || layout.device; }  // the window decides when something is loaded
   bool recomputes() const { return !keep.empty(); }
 };
 
 Schedule training_schedule(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy);
 Schedule evaluation_schedule(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy);
-// A save that no step follows.
+// The save after the last step.
 Schedule final_save_schedule(const std::vector<BlockFacts>& blocks, const Strategy& strategy);
 
-// Largest bytes that the step with its save, a validation and the last save may have in memory.
+// Returns the most bytes that the step with a save, a validation and the last save can have in memory.
 int64_t most_memory(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy, Tier tier = Tier::host);
 
-// What may be chosen: everything that the settings leave open.
+// The limits of the choice: settings that are fixed, and the memory.
 struct StrategyLimits {
   MemorySettings memory;
   int64_t room = 0;  // bytes for tensors
   RankLayout layout = {};
-  bool by_block = false;  // no other order: another stage of the pipeline has it
-  int64_t device = 0;     // bytes for tensors in the device's memory, where blocks are computed on one
+  bool by_block = false;  // only this order, because another stage of the pipeline uses it
+  int64_t device = 0;     // bytes for tensors in device memory, if a device computes
 
-  // Before anything is chosen. Parameters that are gathered for each use are gathered for all micro-batches at once.
+  // The strategy before anything is chosen. Parameters that are gathered for each use are gathered for all micro-batches at
+  // once.
   Strategy plain() const {
     const bool passing = by_block || layout.device || (layout.sizes().slices() && layout.sizes().zero >= 3);
     return {.order = passing ? ComputeOrder::by_block : ComputeOrder::by_micro, .layout = layout};
   }
 };
 
-// Every strategy worth a look that fits the room, none of which is better than another in all respects: those in
-// memory before those on disk, less recomputation before more. Empty: nothing fits.
+// Returns all strategies worth trying that fit. None of them is better than another in all respects. Strategies in memory
+// come before those on disk, and less recomputation before more. Empty if nothing fits.
 std::vector<Strategy> fitting_strategies(const std::vector<BlockFacts>& blocks, int32_t micros,
                                          const StrategyLimits& limits);
 
-// The one that needs the least memory.
+// Returns the strategy that needs the least memory.
 Strategy tightest_strategy(const std::vector<BlockFacts>& blocks, int32_t micros, const StrategyLimits& limits);
 
-// Windows worth a look, rising.
+// Returns the windows worth trying, in rising order.
 std::vector<int32_t> windows_to_try(const MemorySettings& memory, bool device, size_t blocks);
 
-// "full recompute, 22 of 26 blocks on disk, window 2"; empty when there is nothing to say.
+// "full recompute, 22 of 26 blocks on disk, window 2"; empty if everything is in memory and nothing is recomputed.
 std::string describe(const Strategy& strategy);
 
 }  // namespace megalith

@@ -16,13 +16,12 @@
 namespace megalith {
 namespace {
 
-// Long calls are repeated until there are enough for a median that a moment's disturbance does not move, or until kPatience
-// is over.
+// Long calls are repeated kEnough times, so that a short disturbance does not change the median, or until kPatience is over.
 constexpr size_t kFew = 3, kEnough = 15, kMany = 50;
 constexpr double kPatience = 2;       // seconds
-constexpr double kWorthSaying = 2.5;  // seconds
-constexpr double kLeastShare = 1.0 / 64;  // of a call's time that is left when waits are taken off
-constexpr double kBusyShare = 0.1;        // of its time that a thread waits for a core
+constexpr double kWorthSaying = 2.5;  // seconds; longer measurements are announced in the log
+constexpr double kLeastShare = 1.0 / 64;  // share of a call's time that remains at least after subtracting waits
+constexpr double kBusyShare = 0.1;        // share of its time that a thread waits for a core on a busy machine
 
 double thread_cpu_seconds() {
   timespec used{};
@@ -32,8 +31,8 @@ double thread_cpu_seconds() {
 
 struct CallTime {
   double passed = 0;  // seconds
-  double waited = 0;  // of these, that the calling thread stood ready without a core
-  double ran = 0;     // that it had one
+  double waited = 0;  // seconds of these that the calling thread waited for a core
+  double ran = 0;     // seconds of these that it had a core
 };
 CallTime time_of(const std::function<void()>& work) {
   const double waited = thread_wait_seconds(), ran = thread_cpu_seconds();
@@ -41,9 +40,9 @@ CallTime time_of(const std::function<void()>& work) {
   return {passed, thread_wait_seconds() - waited, thread_cpu_seconds() - ran};
 }
 
-// While this lives, OpenMP's threads sleep soon where they wait for each other, instead of spinning: GNU's library spins little
-// where it manages more threads than there are cores. The ones that wait here make them more. Then a thread's processor time is
-// what it computes, whatever else has the cores.
+// While this object exists, OpenMP threads that wait for each other soon sleep instead of spinning. GNU's library spins
+// little if it manages more threads than there are cores. The threads that this object starts, which only wait, make them
+// more. Then the processor time of a thread is the time that it computes, even on a busy machine.
 class LittleSpinning {
  public:
   LittleSpinning() {
@@ -77,7 +76,7 @@ double typical_seconds(const char* what, const std::function<void()>& work, doub
   const CallTime first = time_of(work);
   const double threads = omp_get_max_threads();
   const bool busy = processor_wait_seconds() - waits_before > kBusyShare * threads * first.passed;
-  // On a busy machine the processor time of this thread counts, if it computes itself and does not wait for others that do.
+  // On a busy machine use the processor time of this thread, unless it only waits for other threads that compute.
   const bool count_running = busy && first.ran > 0.5 * (first.passed - first.waited);
   const std::unique_ptr<LittleSpinning> quiet = count_running ? std::make_unique<LittleSpinning>() : nullptr;
   const double expected = std::max(kFew * first.passed, std::min(kPatience, kEnough * first.passed));
