@@ -1,4 +1,4 @@
-// What the entries of data.train and data.valid name, and how their text is read.
+// The meaning of the entries of data.train and data.valid, and the options to read their text.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace megalith {
 
-// Whether an entry means token shards: by the name of one of their files, or by a prefix that has an index.
+// True if an entry names token shards: by the name of one of their files, or by a prefix that has an index.
 bool names_shard(const std::string& entry);
 
 // The shards that an entry means, by prefix.

@@ -13,7 +13,7 @@ namespace {
 
 using Say = std::function<void(const std::string&)>;
 
-// Tokenizes text unless the cache has its tokens; gives the shard's prefix.
+// Tokenizes text unless the cache has its tokens. Returns the prefix of the shard.
 std::filesystem::path shard_of(const std::string& entry, const Config& config, const RunDirectory& run,
                                const Tokenizer& tokenizer, const Say& say) {
   auto files = expand_files({entry});

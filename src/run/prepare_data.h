@@ -1,4 +1,4 @@
-// From the files a config names to a data set: text is tokenized once and kept.
+// Makes a data set from the files that a config names. Text is tokenized once, and the tokens are kept.
 #pragma once
 #include <functional>
 #include <memory>

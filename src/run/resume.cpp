@@ -33,7 +33,7 @@ void check_changes(const Config& saved, const Config& next) {
   for (const std::string& change : harmless) log::info("continues with {}", change);
 }
 
-constexpr double kJump = 0.1;  // of the larger rate: what smaller changes do to the loss is not seen
+constexpr double kJump = 0.1;  // share of the larger rate; smaller changes have no visible effect on the loss
 
 // The rate of a step (from 0).
 double rate_at(const Config& config, const StepShapes& shapes, int64_t step) {
@@ -51,7 +51,7 @@ std::optional<Config> saved_config(const std::filesystem::path& run_dir) {
 std::string describe_rate_jump(const Config& before, const Config& now, int64_t layers, int64_t step) {
   const StepShapes old_shapes(before, layers), shapes(now, layers);
   if (step >= shapes.steps_for(now.train.steps, now.train.schedule_by)) return "";
-  // Both schedules at one step: what either of them does from step to step is no jump.
+  // Compare both schedules at the same step: a change from one step to the next within a schedule is no jump.
   const double last = rate_at(before, old_shapes, step - 1), moved = rate_at(now, shapes, step - 1);
   if (std::abs(moved - last) <= kJump * std::max(moved, last)) return "";
   const bool ends = find_option("train.min_lr")->get(now).has_value();  // its decay ends at min_lr

@@ -14,8 +14,8 @@ namespace megalith {
 // `layout` is the layout of `now`. Throws a UserError that lists the settings that may not change; logs the others.
 Config resume_config(const std::filesystem::path& run_dir, const Config& now, const Layout& layout);
 
-// The settings that the run in `run_dir` has had until now, from its config.yaml. Empty if that file is gone. The folder
-// need not be held.
+// The settings that the run in `run_dir` has had until now, from its config.yaml. Empty if that file is gone. The caller
+// does not need the lock of the folder.
 std::optional<Config> saved_config(const std::filesystem::path& run_dir);
 
 // A warning if the changes from `before` to `now` make the learning rate jump at `step`, the next step of the run (from 0,

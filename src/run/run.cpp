@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-// The folder that `model.from` names; empty if it names none.
+// Returns the folder that `model.from` names, or an empty path if it is not set.
 std::filesystem::path folder_to_start_from(const Config& config, const std::function<void(const std::string&)>& say) {
   if (config.model.from.empty()) return {};
   try {
@@ -24,7 +24,7 @@ std::filesystem::path folder_to_start_from(const Config& config, const std::func
   }
 }
 
-// The shape may come from a folder, its vocabulary from a tokenizer of `vocab` tokens (0: there is none).
+// The shape may come from a folder, its vocabulary from a tokenizer of `vocab` tokens (0: no tokenizer).
 ModelShape complete_shape(const ModelSettings& model, const std::filesystem::path& folder, int64_t vocab) {
   ModelShape shape = model.shape;
   if (!model.from.empty()) {

@@ -19,16 +19,16 @@ struct Plan;
 
 // Made by prepare_run; nothing changes it afterwards.
 struct Run {
-  Config config;                   // as written; of a resumed run, merged with the settings that it began with
+  Config config;                   // as written; for a resumed run, merged with the settings that it began with
   ModelShape shape;                // complete, with the vocabulary
   Mesh mesh = Mesh();              // of the rank that asks
-  int32_t host_ranks = 1;          // that share the host's memory and cores
+  int32_t host_ranks = 1;          // ranks that share the host's memory and cores
   int64_t threads = 1;             // of a rank
   std::optional<Found> resume;     // the checkpoint to resume from; empty: the run begins
   std::filesystem::path weights;   // the folder to load weights from: of `resume`, or model.from. Empty: fresh weights
   StepShapes shapes;               // of its steps
   int64_t steps = 0;               // until it is done
-  std::vector<std::string> notes;  // what was taken from where, a line each
+  std::vector<std::string> notes;  // where settings came from, one line each
 };
 
 struct RunContext {
@@ -45,10 +45,10 @@ Layout check_run(const Config& config, int ranks);
 // Text is not tokenized. Takes no lock, sets no threads, and writes no files but what `context.tokenizer` keeps.
 Run prepare_run(const Config& config, const RunContext& context);
 
-// What the plan of this rank follows from.
+// Returns the input of this rank's plan.
 PlanInput plan_input(const Run& run);
 
-// config.yaml: the settings with all that was decided for them.
+// Returns config.yaml: the settings, with automatic ones replaced by the decisions.
 std::string resolved_yaml(const Run& run, const Plan& plan);
 
 }  // namespace megalith

@@ -41,7 +41,7 @@ std::string_view name_of_aside(std::string_view file) {
   return file.substr(0, file.rfind('.') == file.npos ? 0 : file.rfind('.'));
 }
 
-// Removes such files that a killed process left. The caller must hold the lock.
+// Removes such temporary files that a killed process left. The caller must hold the lock.
 void remove_left_over_files(const fs::path& run_dir) {
   for (const std::string_view folder : {"", "analysis", "data"}) {
     std::error_code error;

@@ -1,4 +1,4 @@
-// The folder one run leaves: who holds it, what is where.
+// The folder of a run: its lock and its paths.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -10,8 +10,8 @@ void check_run_directory(const std::filesystem::path& path);
 
 class RunDirectory {
  public:
-  // Makes the folder, takes a lock on it and removes files that a killed process left half-written. UserError when it
-  // cannot be written or another process trains there. A rank that does not lead looks on: the folder is another rank's.
+  // Makes the folder, locks it and removes half-written files of a killed process. Throws UserError if the folder cannot be
+  // written or another process trains there. If `leads` is false, it does nothing: another rank has the lock.
   explicit RunDirectory(const std::filesystem::path& path, bool leads = true);
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;

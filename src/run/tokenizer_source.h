@@ -15,8 +15,8 @@ namespace megalith {
 class TokenizerSource {
  public:
   virtual ~TokenizerSource() = default;
-  // Finds the tokenizer and keeps it loaded, because it is part of what the process takes. Returns the size of the
-  // vocabulary, 0 if all data are token shards. May add a line to `notes` that says where it comes from.
+  // Finds the tokenizer and keeps it loaded, because its memory counts as memory of the process. Returns the size of the
+  // vocabulary, or 0 if all data are token shards. May add a line to `notes` that says where it comes from.
   virtual int64_t vocabulary(const Config& config, std::vector<std::string>& notes) = 0;
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }  // null: none is loaded
 
@@ -36,7 +36,7 @@ class KeptTokenizer final : public TokenizerSource {
   std::function<void(const std::string&)> say_;
 };
 
-// Leaves no files behind. Of a tokenizer that has yet to be trained, only the size is known.
+// Writes no files. If the tokenizer must still be trained, only its size is known.
 class ForeseenTokenizer final : public TokenizerSource {
  public:
   explicit ForeseenTokenizer(bool begun) : begun_(begun) {}  // whether the run has a checkpoint
