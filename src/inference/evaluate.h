@@ -1,4 +1,4 @@
-// How well a model predicts a text.
+// Measures how well a model predicts a text.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,8 +16,8 @@ struct Evaluation {
   int64_t bytes = 0;          // of the text
 };
 
-// Windows of `window` tokens (0: the context), each `stride` after the one before (0: not overlapping). Every
-// token but the first is predicted once, with as much before it as its window has.
+// Evaluates windows of `window` tokens (0: the context). Each window begins `stride` tokens after the previous one (0: they
+// do not overlap). Every token except the first is predicted once, from the tokens before it in its window.
 Evaluation evaluate_text(Engine& engine, const Tokenizer& tokenizer, const std::vector<std::string>& files, int64_t window,
                          int64_t stride);
 

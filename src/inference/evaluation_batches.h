@@ -1,5 +1,5 @@
-// Losses of many sequences, several at once: equal lengths share a pass, shorter ones are filled up behind their end,
-// which a causal model does not see.
+// Computes the losses of many sequences, several in one pass. Shorter sequences are padded at the end, which a causal model
+// does not see.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -12,7 +12,7 @@ namespace megalith {
 struct ScoredSequence {
   std::vector<int64_t> ids;   // at least 2
   int64_t first_target = 1;   // ids from here on are predicted from those before them
-  int64_t tag = 0;            // the caller's
+  int64_t tag = 0;            // for the caller; not used here
 };
 
 class EvaluationBatches {
@@ -29,12 +29,12 @@ class EvaluationBatches {
   Engine& engine_;  // borrowed
   Result result_;
   std::vector<ScoredSequence> waiting_;
-  int64_t longest_ = 0;  // of those that wait
+  int64_t longest_ = 0;  // ids of the longest sequence in `waiting_`
 };
 
-// UserError unless the model is one that continues text.
+// Throws UserError unless the model predicts the next token.
 void check_predicts_next_token(const ModelShape& shape);
-// UserError where an id is not one of the model's.
+// Throws UserError if an id is outside of the model's vocabulary.
 void check_ids(const std::vector<int64_t>& ids, int64_t vocab);
 
 }  // namespace megalith

@@ -18,7 +18,7 @@ namespace {
 std::vector<int64_t> prompt_ids(const Tokenizer& tokenizer, const std::string& prompt, int64_t vocab) {
   std::vector<TokenId> ids = tokenizer.encode(prompt, /*add_special=*/true);
   if (ids.empty()) {
-    // Nothing to go on from: the token that separates documents begins a new one.
+    // There is no text to continue, so begin a new document.
     auto first = tokenizer.begin_token() ? tokenizer.begin_token() : tokenizer.end_token();
     if (!first)
       throw UserError({"", "--prompt", "some text", "nothing", "this tokenizer has no token that begins a document"});
@@ -41,7 +41,7 @@ void warn_of_full_context(const ModelShape& shape) {
             shape.window, std::max<int64_t>(1, shape.window / 2));
 }
 
-// What turns one sequence's ids into text.
+// Turns the ids of one sequence into text.
 struct Writer {
   Writer(const Tokenizer& tokenizer, const std::vector<int64_t>& prompt, std::vector<std::string> stop)
       : decoder(tokenizer), stops(std::move(stop)) {

@@ -1,4 +1,4 @@
-// Text from a model, one token after the other, for one prompt or many at once.
+// Generates text with a model, token by token, for one prompt or many at once.
 #pragma once
 #include <functional>
 #include <string>
@@ -22,17 +22,17 @@ std::string_view name(GenerationEnd end);
 
 struct Generated {
   std::string text;     // what follows the prompt
-  int64_t tokens = 0;   // made for it
+  int64_t tokens = 0;   // generated
   GenerationEnd end = GenerationEnd::tokens;
 };
 
 struct GenerateHooks {
-  std::function<void(size_t prompt, const std::string& piece)> show;  // text as it comes
-  std::function<bool()> interrupted;                                  // asked before every token
+  std::function<void(size_t prompt, const std::string& piece)> show;  // called with every new piece of text
+  std::function<bool()> interrupted;                                  // called before every token
 };
 
-// Each result is the one its prompt gets alone. An empty prompt begins a document. Where the context is full, the text
-// goes on from the second half of it, and a warning says so once.
+// Each result is the same as if its prompt were alone. An empty prompt begins a document. If the context is full, the text
+// continues from the second half of the context, and a warning says so once.
 std::vector<Generated> generate(Engine& engine, const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
                                 const GenerateSettings& settings, const GenerateHooks& hooks = {});
 

@@ -11,7 +11,7 @@
 namespace megalith {
 namespace {
 
-// `parts_of`: names and shapes of a block's parts; `write`: has each piece of them filled.
+// `parts_of` returns the names and shapes of a block's parts. `write` calls a function that fills each piece of them.
 template <class PartsOf, class Write>
 void read_all(StatePieces& model, WeightSource source, const PartsOf& parts_of, const Write& write) {
   std::vector<TensorSpec> expected;

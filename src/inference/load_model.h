@@ -1,4 +1,4 @@
-// Weights and optimizer state from a folder into a model's buffers.
+// Loads weights and optimizer state from a folder into a model's buffers.
 #pragma once
 #include <filesystem>
 
@@ -6,18 +6,18 @@
 
 namespace megalith {
 
-// Parameters from a checkpoint of ours or a Hugging Face folder. UserError listing names that do not match.
+// Loads parameters from a Megalith checkpoint or a Hugging Face folder. Throws a UserError that lists names that differ.
 void load_parameters(StatePieces& model, const std::filesystem::path& folder);
-// The same for a run that begins with them: its optimizer state is empty.
+// Loads parameters for a new run, and zeroes the optimizer state.
 void start_from(StatePieces& model, const std::filesystem::path& folder);
-// Optimizer state from a checkpoint of ours.
+// Loads optimizer state from a Megalith checkpoint.
 void load_optimizer(StatePieces& model, const std::filesystem::path& checkpoint);
 
 // An engine for generation and evaluation with the weights of a checkpoint, a run or a Hugging Face folder.
 struct LoadedModel {
   std::filesystem::path folder;
   std::unique_ptr<Engine> engine;
-  std::unique_ptr<class Tokenizer> tokenizer;  // null where the folder has none
+  std::unique_ptr<class Tokenizer> tokenizer;  // null if the folder has no tokenizer
   LoadedModel();
   ~LoadedModel();
   LoadedModel(LoadedModel&&) noexcept;

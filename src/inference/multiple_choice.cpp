@@ -43,13 +43,13 @@ Question parse_question(const json& object, const std::string& where) {
 
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
-// Ids of a context and a choice, and where the choice begins among them.
+// Returns the ids of a context and a choice, and the index of the first id of the choice.
 ScoredSequence sequence_of(const Tokenizer& tokenizer, const Question& q, const std::string& choice,
                            const std::string& joint, const ModelShape& shape) {
   const int64_t longest = shape.longest_sequence();
   std::string context = q.context, rest = choice;
   if (!context.empty() && !is_space(context.back()) && !is_space(rest.front())) rest = joint + rest;
-  // White space goes to the front of words, where tokenizers have it.
+  // Move white space from the end of the context to the choice: tokenizers put spaces in front of words.
   size_t end = context.size();
   while (end > 0 && is_space(context[end - 1])) end--;
   rest = context.substr(end) + rest;
@@ -121,7 +121,7 @@ ChoiceEvaluation evaluate_choices(Engine& engine, const Tokenizer& tokenizer, co
       sequences.push_back(std::move(sequence));
     }
   }
-  // Like lengths together: little is filled up.
+  // Put similar lengths together, so that little padding is needed.
   std::stable_sort(sequences.begin(), sequences.end(), [](const ScoredSequence& a, const ScoredSequence& b) {
     return a.ids.size() > b.ids.size();
   });

@@ -1,4 +1,4 @@
-// Multiple-choice questions answered by likelihood: the choice that the model finds likeliest after the context.
+// Answers multiple-choice questions by likelihood: the answer is the choice that is most likely after the context.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -16,23 +16,23 @@ struct Question {
   std::string where;                 // file:line
 };
 
-// One a line, or in one JSON array: {"context": "...", "choices": ["...", ...], "answer": 0}. Other fields are passed over.
-// UserError naming the place for everything else.
+// Reads one question per line, or all from one JSON array: {"context": "...", "choices": ["...", ...], "answer": 0}. Ignores
+// other fields. Throws a UserError with the line for anything else.
 std::vector<Question> read_questions(const std::filesystem::path& file);
 
 struct ChoiceScores {
   std::vector<double> log_likelihood;  // of each choice's tokens, nats
-  std::vector<int64_t> bytes, tokens;  // of each choice, what joins it to the context left out of the bytes
+  std::vector<int64_t> bytes, tokens;  // of each choice; bytes do not include the joint
 };
 
 struct ChoiceEvaluation {
   std::vector<ChoiceScores> questions;
-  // Share of questions whose right choice has the greatest log-likelihood: as it is, a byte, a token.
+  // Share of questions whose right choice has the greatest log-likelihood: in total, per byte, per token.
   double accuracy = 0, accuracy_per_byte = 0, accuracy_per_token = 0;
 };
 
-// Context and choice are joined by `joint`, unless there is white space already or no context. A context too long for the
-// model loses its beginning.
+// Puts `joint` between context and choice, unless there is white space already or no context. Cuts off the beginning of a
+// context that is too long for the model.
 ChoiceEvaluation evaluate_choices(Engine& engine, const Tokenizer& tokenizer, const std::vector<Question>& questions,
                                   const std::string& joint);
 

@@ -34,7 +34,7 @@ void keep_top_k(std::vector<Candidate>& all, int64_t k) {
   std::sort(all.begin(), all.end(), likelier);
 }
 
-// Takes from a heap, so that the many that nobody will draw are never sorted.
+// Uses a heap, so that the many candidates that are removed are never sorted.
 void keep_top_p(std::vector<Candidate>& all, double p) {
   if (p >= 1) return;
   auto below = [](const Candidate& a, const Candidate& b) { return likelier(b, a); };

@@ -16,7 +16,7 @@ std::string StopStrings::feed(const std::string& piece) {
     held_.resize(cut);
     return std::exchange(held_, "");
   }
-  // The longest end of the text that could be the beginning of a stop string waits.
+  // Hold back the longest end of the text that could be the beginning of a stop string.
   size_t keep = 0;
   for (const std::string& stop : stops_)
     for (size_t n = std::min(stop.size() - 1, held_.size()); n > keep; n--)

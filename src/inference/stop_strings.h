@@ -1,4 +1,4 @@
-// Text up to the first of some stop strings, as it streams in.
+// Cuts streamed text before the first stop string.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,9 +9,9 @@ class StopStrings {
  public:
   explicit StopStrings(std::vector<std::string> stops) : stops_(std::move(stops)) {}
 
-  // Takes more text, gives back what can no longer be part of a stop string.
+  // Takes more text. Returns the text that can no longer be part of a stop string.
   std::string feed(const std::string& piece);
-  std::string finish();  // the text ended: what was still held back
+  std::string finish();  // call it at the end of the text; returns what was held back
   bool stopped() const { return stopped_; }
 
  private:

@@ -1,4 +1,4 @@
-// Sequences of ids that grow token by token in a cache: what generation is made of, below text.
+// Sequences of ids that grow token by token, with a key-value cache. Generation of text is built on them.
 #pragma once
 #include <functional>
 #include <memory>
@@ -15,8 +15,8 @@ namespace megalith {
 
 struct KeyValueCache;
 
-// Sequences that grow together. Their numbers are those each has alone: prompts are read one by one, and the products of
-// single tokens treat every row by itself (model/kernels/few_rows.h).
+// Sequences that grow together. Each one has the same logits as if it were alone: prompts are read one by one, and products
+// of single tokens compute each row independently (model/kernels/few_rows.h).
 class TokenStream {
  public:
   explicit TokenStream(Engine& engine);
@@ -28,14 +28,14 @@ class TokenStream {
   int64_t begin(std::vector<int64_t> ids);
   // Logits after the last id of a sequence; valid until the next call of begin or grow.
   std::span<const float> logits(int64_t sequence) const;
-  // One more id each for the sequences named, which are all different.
+  // Appends one id to each of the given sequences, which must all be different.
   void grow(const std::vector<int64_t>& sequences, const std::vector<int64_t>& ids);
 
   const std::vector<int64_t>& ids(int64_t sequence) const { return histories_[static_cast<size_t>(sequence)]; }
-  bool context_was_full() const { return slid_; }  // a sequence went on from the second half of its context
+  bool context_was_full() const { return slid_; }  // a sequence continued from the second half of its context
 
  private:
-  void read(int64_t sequence);  // its history, or as much as half the context holds where it is longer than it
+  void read(int64_t sequence);  // its history; if that is longer than the context, its end, half a context long
   void keep_logits(const std::vector<int64_t>& sequences, const at::Tensor& logits_BV);
 
   Engine& engine_;  // borrowed
