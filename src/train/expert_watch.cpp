@@ -10,7 +10,7 @@
 namespace megalith {
 namespace {
 
-// Tokens of each expert over the mean.
+// Returns the tokens of each expert, divided by the mean.
 std::vector<double> evenness(const std::vector<int64_t>& load) {
   const auto sum = static_cast<double>(std::accumulate(load.begin(), load.end(), int64_t{0}));
   std::vector<double> out;
@@ -19,7 +19,7 @@ std::vector<double> evenness(const std::vector<int64_t>& load) {
   return out;
 }
 
-double in_three_decimals(double x) { return std::round(x * 1000) / 1000; }  // the file is for reading and drawing
+double in_three_decimals(double x) { return std::round(x * 1000) / 1000; }  // enough for people and plots
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// What routers do over a run: a few numbers for every step, now and then the loads of all experts, and a word when an
-// expert starves.
+// Watches routers during a run. Adds a few numbers to the metrics of every step and, at intervals, the loads of all experts.
+// Warns if an expert starves.
 #pragma once
 #include <algorithm>
 #include <map>
@@ -12,8 +12,8 @@ namespace megalith {
 
 class ExpertWatch {
  public:
-  static constexpr int64_t kRecords = 200;      // of a run that tell all loads
-  static constexpr double kStarving = 0.1;      // less than this part of the mean load
+  static constexpr int64_t kRecords = 200;      // records per run that have all loads
+  static constexpr double kStarving = 0.1;      // an expert with less than this part of the mean load starves
   static constexpr int64_t kLong = 100;         // steps in a row
 
   explicit ExpertWatch(int64_t steps) : every_(std::max<int64_t>(1, steps / kRecords)) {}
@@ -23,13 +23,13 @@ class ExpertWatch {
 
  private:
   void feed(int64_t layer, const LayerRouting& routing);
-  std::vector<ExpertLoads> told();  // since it was told last
+  std::vector<ExpertLoads> told();  // mean loads since the last call
 
   int64_t every_;
-  int64_t seen_ = 0;                                        // steps since then
-  std::map<int64_t, LayerRouting> sums_;                    // by layer, over those
+  int64_t seen_ = 0;                                        // steps since the last call of told()
+  std::map<int64_t, LayerRouting> sums_;                    // by layer, over these steps
   std::map<std::pair<int64_t, size_t>, int64_t>
-      starving_;  // by layer and expert: steps in a row; warned of: the most there is
+      starving_;  // by layer and expert: steps in a row; the largest int64_t after a warning
 };
 
 }  // namespace megalith

@@ -29,7 +29,7 @@
 namespace megalith {
 namespace {
 
-// What a save added to a step: updates that waited for it, and what it took after the last of them.
+// Returns the seconds that a save added to a step: the time that updates waited for it, and its time after all other work.
 double save_delay(const Schedule& schedule, const std::vector<Span>& spans) {
   double delay = 0, work_ends = 0;
   for (const Stall& stall : stalls(schedule, spans))
@@ -64,7 +64,7 @@ TrainResult TrainingLoop::run(LoopState state) {
   }
   reset_memory_peak();
   const Stopwatch watch;
-  // Under a supervisor that one says it, once for all ranks.
+  // Under a supervisor, the supervisor prints this message, once for all ranks.
   const bool supervised = launch::environment().role == launch::Role::supervised;
   const StopSignals signals(leads_ && !supervised ? "\nstopping after this step and saving; once more stops at once\n" : "",
                             supervised ? AfterStop::ignore : AfterStop::restore);
@@ -77,7 +77,7 @@ TrainResult TrainingLoop::run(LoopState state) {
     const bool resumable = !last_checkpoint_.empty();
     result.code = resumable ? ExitCode::fault_resumable : ExitCode::fault;
     if (progress_) progress_->clear();
-    // Of several ranks each says what went wrong when it ends, and the supervisor whether there is a checkpoint.
+    // With several ranks, each one says what went wrong when it ends. The supervisor says whether there is a checkpoint.
     if (groups_) result.failure = fmt::format("stopped after step {}: {}", state.step, fault.what());
     else
       log::error("stopped after step {}: {}; {}", state.step, fault.what(),
@@ -97,7 +97,7 @@ TrainResult TrainingLoop::run(LoopState state) {
 
 void TrainingLoop::begin(const LoopState& state) {
   if (leads_) {
-    // They describe the last process of this run, so they would be wrong if this one is killed.
+    // These files describe the previous process of this run, so they would be wrong if this process is killed.
     for (const char* name : {"summary.json", "trace.json"}) std::filesystem::remove(directory_.file(name));
   }
   if (groups_) groups_->world().barrier();  // before another rank can fail and write its own
@@ -138,7 +138,7 @@ void TrainingLoop::steps(LoopState& state, const StopSignals& signals) {
 }
 
 void TrainingLoop::record_interruption(const LoopState& state, const StopSignals& signals) const {
-  // Below a supervisor every signal arrives as SIGTERM: it records the one that it got.
+  // Under a supervisor every signal arrives as SIGTERM. The supervisor records the signal that it got.
   const bool own = signals.stop_requested() && launch::environment().role != launch::Role::supervised;
   log::record(fmt::format("interrupted{} after step {}", own ? " by " + signals.signal() : "", state.step));
 }
@@ -154,7 +154,7 @@ bool TrainingLoop::validates(const LoopState& state) const {
 
 void TrainingLoop::choose_window() {
   constexpr size_t kEnough = 3;  // the first one warms up
-  // Ranks that hold the same blocks must agree: theirs stays as it was planned.
+  // Ranks that hold the same blocks must use the same window, so with several ranks the planned window stays.
   if (groups_ || !plan_.strategy.moves() || config_.memory.window > 0 || window_chosen_ || times_.size() < kEnough) return;
   window_chosen_ = true;
   const int32_t window = window_by_measurement(plan_, plans_.at(times_.shape()), times_.typical());
@@ -182,7 +182,7 @@ StepMetrics TrainingLoop::one_step(LoopState& state, const StopSignals& signals)
   measure_process(state.step);
   describe_shape(metrics, state.step);
   if (pending_) {
-    // What updates waited for, or the whole slowdown where that is more: writing takes a share of the cores, too.
+    // The time that updates waited, or the whole slowdown if that is more: writing also uses the cores.
     double save_s = save_delay(plans_.at(shape).step_with_save, outcome.spans);
     if (!times_.empty() && times_.shape() == shape) save_s = std::max(save_s, step_s - times_.usual());
     metrics[MetricId::save_s] = save_s;
@@ -250,7 +250,7 @@ void TrainingLoop::validate_and_sample(StepMetrics& metrics, bool last) {
     if (last_valid_->bits_per_byte > 0) metrics[MetricId::valid_bits_per_byte] = last_valid_->bits_per_byte;
     if (progress_) progress_->note(fmt::format("step {}: {}", metrics.step, show(*last_valid_)));
   }
-  // Every rank with a copy of the model makes the same one; a model that is divided makes none.
+  // Every rank that has the whole model generates the same sample. A model that is divided generates none.
   const bool whole = !groups_ || (groups_->mesh().layout().data == groups_->ranks() && groups_->mesh().layout().expert == 1);
   if (config_.train.sample_tokens > 0 && tokenizer_ && !run_.shape.family->bidirectional && whole) {
     const std::string& prompt = config_.train.sample_prompt;
@@ -263,7 +263,7 @@ void TrainingLoop::save_now(const LoopState& state) {
   page_.state(interrupted_ ? launch::RankState::stopping : launch::RankState::saving);
   auto save = saver_.begin(state.step, state_json(state));
   engine_.run(plan_.final_save, {.step = state.step, .sink = save.get()});
-  // Nothing follows that could save it again: what was trained since the checkpoint before is lost, so say so.
+  // No later step can save this state again. The steps since the last checkpoint are lost, so this must be reported.
   if (!saver_.finish(*save, state.step)) throw Fault("its state could not be saved");
   last_checkpoint_ = save->dir().string();
   page_.checkpoint(state.step);
@@ -293,7 +293,7 @@ void TrainingLoop::compare_ranks() {
   for (const std::string& rank : groups_->world().all_gather(print_json(mine))) ranks_.push_back(parse_json(rank));
 }
 
-// As in plan.json's "predicted"; "ops" has both sides.
+// The same fields as "predicted" in plan.json. ("ops" in summary.json has both predicted and measured times.)
 nlohmann::json TrainingLoop::measured() {
   const AllocatedMemory memory = allocated_memory();
   nlohmann::json kinds;
@@ -302,7 +302,7 @@ nlohmann::json TrainingLoop::measured() {
   const Schedule& step = plans_.at(times_.shape()).step;
   return {{"step_s", times_.usual()},
           {"peak_bytes", memory.peak + process_bytes_},
-          {"resting_bytes", memory.live},  // of tensors: what is held from step to step
+          {"resting_bytes", memory.live},  // tensors that stay between steps
           {"memory", kinds},
           {"device_peak_bytes", allocated_memory(Tier::device).peak},
           {"stalls", stalls_json(stalls(step, times_.typical()))},
@@ -340,7 +340,7 @@ void TrainingLoop::write_summary(nlohmann::json& summary) {
   if (!times_.empty()) {
     const Plan& plan = plans_.at(times_.shape());
     summary["measured"] = measured();
-    // Where the steps that were measured are not those of plan.json: what was predicted for them.
+    // If the measured steps have another plan than the one in plan.json, add the prediction for them.
     if (&plan != &plan_)
       summary["predicted"] = {{"step_s", plan.predicted.seconds},
                               {"tokens_per_step", times_.shape().tokens()},
@@ -362,10 +362,10 @@ nlohmann::json TrainingLoop::leave_failure(const LoopState& state, const std::st
   if (groups_) failed["rank"] = groups_->world().rank();
   try {
     if (leads_) write_summary(failed);
-    // The first rank may never learn of it: it waits for this one until it is ended.
+    // Rank 0 may never learn of the failure: it waits for this rank until it is killed.
     else if (sees_run_dir_ && write_file_if_absent(directory_.file("summary.json"), print_any_json(failed, 1)))
       write_report(directory_.path());
-  } catch (const std::exception& also) {  // the run's own error counts
+  } catch (const std::exception& also) {  // the run's own error is the one to report
     log::warn("cannot record how the run ended: {}", also.what());
   }
   return failed;

@@ -1,4 +1,4 @@
-// Step after step: train, measure, validate, save, show; until done, stopped or broken.
+// The training loop. Each step trains, measures, validates, saves and reports, until the run is done, stopped or fails.
 #pragma once
 #include <memory>
 #include <optional>
@@ -26,7 +26,7 @@
 
 namespace megalith {
 
-// What a checkpoint's state.json holds besides the engine's counters.
+// The content of a checkpoint's state.json besides the engine's counters.
 struct LoopState {
   int64_t step = 0;              // steps done
   int64_t tokens = 0;            // consumed
@@ -34,7 +34,8 @@ struct LoopState {
   int64_t skipped_in_a_row = 0;
 };
 
-// What a training loop works with, all borrowed. `tokenizer` may be null; `groups` and `remote` are if there is one rank.
+// The parts that a training loop works with, all borrowed. `tokenizer` may be null. `groups` and `remote` are null if there
+// is one rank.
 struct LoopParts {
   const Run& run;
   const PlanInput& input;
@@ -50,7 +51,7 @@ struct LoopParts {
 
 class TrainingLoop {
  public:
-  // Rank 0 alone writes and speaks.
+  // Only rank 0 writes metrics and shows progress.
   explicit TrainingLoop(const LoopParts& parts);
   TrainResult run(LoopState state);
 
@@ -60,21 +61,21 @@ class TrainingLoop {
   void record_interruption(const LoopState& state, const StopSignals& signals) const;  // in log.txt
   StepMetrics one_step(LoopState& state, const StopSignals& signals);
   void validate_and_sample(StepMetrics& metrics, bool last);
-  void save_now(const LoopState& state);               // with nothing else going on
+  void save_now(const LoopState& state);               // while nothing else runs
   nlohmann::json state_json(const LoopState& state) const;
-  void compare_ranks();  // memory of each, predicted and measured; all ranks at the same time
+  void compare_ranks();  // collective: collects the predicted and the measured memory of each rank
   nlohmann::json measured();
-  nlohmann::json summary_before(const LoopState& state);  // of a run that was done before
+  nlohmann::json summary_before(const LoopState& state);  // of a run that was already done
   nlohmann::json summary(const LoopState& state, const std::string& how, double seconds) const;
   // Rank 0: adds what was measured, writes summary.json, trace.json and the report.
   void write_summary(nlohmann::json& summary);
   // Any rank: a summary that says what stopped the run. Does not throw if it cannot be written.
   nlohmann::json leave_failure(const LoopState& state, const std::string& error, double seconds);
   void describe_shape(StepMetrics& metrics, int64_t step) const;
-  void choose_window();                                // from what the first steps took
+  void choose_window();                                // from the times of the first steps
   void measure_process(int64_t step);
   bool due(int64_t every, const LoopState& state) const { return every > 0 && state.step % every == 0; }
-  // Counted as the run's length is: the many short steps of a curriculum have no more validations than few long ones.
+  // Counts in the unit of the run's length. So many short steps of a curriculum have no more validations than few long ones.
   bool validates(const LoopState& state) const;
 
   const Run& run_;
@@ -92,20 +93,20 @@ class TrainingLoop {
   ShapePlans plans_;
   ExpertWatch experts_;
   Saver saver_;
-  std::unique_ptr<Save> pending_;         // goes out with the next step
+  std::unique_ptr<Save> pending_;         // written during the next step
   int64_t pending_step_ = 0;
   std::unique_ptr<MetricsLog> log_;
   std::unique_ptr<TensorBoardLog> board_;
   std::unique_ptr<Progress> progress_;
   StepTimes times_;
-  nlohmann::json ranks_ = nlohmann::json::array();  // of several: what compare_ranks found
-  int64_t process_bytes_ = 0;             // resident beyond the allocator's, at most
+  nlohmann::json ranks_ = nlohmann::json::array();  // with several ranks: result of compare_ranks
+  int64_t process_bytes_ = 0;             // largest resident memory outside of the allocator
   std::optional<double> last_loss_;       // of a step that was not skipped
   std::optional<Validation> last_valid_;
   std::vector<int32_t> token_bytes_;      // by id; empty until a validation needs them, or if they are unknown
   std::string last_checkpoint_;
   bool interrupted_ = false;
-  bool stop_requested_ = false;           // of some rank, when the last step ended
+  bool stop_requested_ = false;           // some rank was asked to stop, when the last step ended
   bool window_chosen_ = false;            // from measurements
 };
 

@@ -1,4 +1,4 @@
-// What the ranks of a run do together before its first step.
+// The setup that the ranks of a run do together before the first step.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -12,11 +12,11 @@
 
 namespace megalith {
 
-// One rank and those that it runs with. All ranks construct theirs and call its functions at the same time.
+// One rank and the ranks that it runs with. All ranks construct this object and call its functions at the same time.
 class RankSetup {
  public:
-  // Borrows `world`, whose size is the layout's; null: this process is alone. Parameters and gradients are placed where the
-  // ranks of this host can reach them.
+  // Borrows `world`, which has as many ranks as the layout; null: this process is alone. From then on, parameters and
+  // gradients are allocated in memory that all ranks of this host can reach.
   RankSetup(World* world, const Layout& layout);
 
   ProcessGroups* groups() { return groups_ ? &*groups_ : nullptr; }  // null: alone
@@ -25,19 +25,19 @@ class RankSetup {
   Mesh mesh() const { return groups_ ? groups_->mesh() : Mesh(); }
   int32_t host_ranks() const { return world_ ? static_cast<int32_t>(world_->neighbours().size()) : 1; }
 
-  // Work that leaves files behind: rank 0 does it first, the others find the files. `bring` gets the files to hosts that do
-  // not see them, before those do the work.
+  // Does work that creates files: rank 0 first, then the other ranks, which find the files. `bring` copies the files to
+  // hosts that do not see them, before those hosts do the work.
   void leader_first(const std::function<void()>& work, const std::function<void(RemoteHosts&)>& bring = [](RemoteHosts&) {});
 
-  // The checkpoint that rank 0 has found and verified, for all.
+  // Returns on all ranks the checkpoint that rank 0 has found and verified.
   std::optional<Found> broadcast_checkpoint(const std::optional<Found>& found);
   // Finds out which hosts do not see the run directory, which is on rank 0's host.
   void find_remote_hosts(const std::filesystem::path& run_dir);
-  // UserError on all ranks if one would draw other samples than rank 0: `admissions` is Dataset's.
+  // Throws UserError on all ranks if a rank would draw other samples than rank 0. `admissions`: those of Dataset, as JSON.
   void check_same_admissions(const std::string& admissions);
-  // All ranks plan with rank 0's speeds, the smallest budget and the largest process.
+  // Makes all ranks plan with rank 0's speeds, the smallest budget and the largest process.
   PlanPeers peers();
-  // Of memory.spill: a folder holds the files of one rank.
+  // Returns the folder for this rank's files within memory.spill.
   std::filesystem::path spill_folder(const std::string& spill) const;
 
  private:
@@ -46,7 +46,7 @@ class RankSetup {
   std::optional<RemoteHosts> remote_;
 };
 
-// A world that tells its waits as long as this exists.
+// Makes a world report its waits to an observer while this object exists.
 class Observed {
  public:
   Observed(World* world, StatusObserver& observer);

@@ -13,10 +13,10 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kMessageBytes = int64_t{1} << 20;  // bytes that travel at a time
-constexpr int kFirst = 0, kRemote = 1;        // places in a channel between the two
+constexpr int64_t kMessageBytes = int64_t{1} << 20;  // the most bytes in one message
+constexpr int kFirst = 0, kRemote = 1;        // places in a channel between rank 0 and a remote rank
 
-// What a piece is and how long; without a file, the end.
+// Describes the piece that follows. An empty file name means the end.
 std::string header_of(const std::string& file, const std::string& tensor, int64_t element, int64_t bytes) {
   return print_json(nlohmann::json{{"file", file}, {"tensor", tensor}, {"element", element}, {"bytes", bytes}});
 }
@@ -87,7 +87,7 @@ void RemoteHosts::bring(const std::filesystem::path& path) {
     if (world_.rank() == 0 && !in) throw Fault(fmt::format("{} cannot be read", file.string()));
     if (writes && !out) throw Fault(fmt::format("{} cannot be written", file.string()));
   }
-  world_.barrier();  // it is whole before anybody reads it
+  world_.barrier();  // files must be complete before a rank reads them
 }
 
 void RemoteHosts::forget(const std::filesystem::path& path) {
@@ -101,7 +101,7 @@ void RemoteHosts::begin_receiving(Write write) {
     receiving_.push_back(start_thread([this, remote, write] {
       try {
         receive_from(remote, write);
-      } catch (const Fault&) {  // the world was stopped: whoever did it says why
+      } catch (const Fault&) {  // the world was stopped; the rank that stopped it reports why
       }
     }));
 }

@@ -44,7 +44,7 @@ Save::Save(std::filesystem::path dir, std::vector<FileSpec> files,
   }
 }
 
-// Rank 0 says where it writes, or nothing where it cannot; the others join it there.
+// Rank 0 broadcasts the folder in which it writes, or an empty text if it cannot. The other ranks join it there.
 void Save::begin_together(std::vector<FileSpec> files, std::vector<std::pair<std::string, std::string>> small_files) {
   std::string aside;
   if (groups_->first()) {
@@ -70,7 +70,8 @@ void Save::begin_together(std::vector<FileSpec> files, std::vector<std::pair<std
   }
 }
 
-// Every rank's part, or why it has none; it counts when all have one. What remote ranks sent is in rank 0's.
+// Collects every rank's part, or the reason why a rank has no part. Commits only if all ranks have their parts. The part of
+// rank 0 includes what remote ranks sent.
 void Save::commit_together() {
   nlohmann::json mine = nlohmann::json::object();
   if (sends_) remote_->send_end();

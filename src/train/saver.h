@@ -1,4 +1,4 @@
-// Checkpoints of a run: what goes into one, written by the save ops of a schedule, in the background.
+// Checkpoints of a run. The save ops of a schedule write them in the background.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -14,12 +14,13 @@
 
 namespace megalith {
 
-// One checkpoint being written. A fault of the disk ends it with a warning; the run goes on and the checkpoints
-// before it stay as they are.
+// One checkpoint while it is written. If the disk fails, the save ends with a warning. The run continues, and earlier
+// checkpoints do not change.
 class Save final : public CheckpointSink {
  public:
-  // Of several ranks all make theirs at the same time: rank 0 begins the files, the others write their parts of them, or,
-  // where they do not see them, send their parts to rank 0. Both pointers are borrowed; `remote` null: all see them.
+  // With several ranks, all ranks construct this object at the same time. Rank 0 creates the files, and the others write
+  // their parts into them. Ranks that do not see the files send their parts to rank 0. Both pointers are borrowed; `remote`
+  // null: all ranks see the files.
   Save(std::filesystem::path dir, std::vector<FileSpec> files, std::vector<std::pair<std::string, std::string>> small_files,
        const nlohmann::json& state, ProcessGroups* groups, RemoteHosts* remote);
   ~Save() override;
@@ -40,8 +41,8 @@ class Save final : public CheckpointSink {
   ProcessGroups* groups_;
   RemoteHosts* remote_;
   std::string fault_;  // why this rank gave up
-  bool sends_ = false;  // a remote rank: rank 0 takes its parts
-  std::mutex writing_;  // parts from remote hosts come on threads of their own
+  bool sends_ = false;  // this rank is remote and sends its parts to rank 0
+  std::mutex writing_;  // parts from remote hosts arrive on other threads
   std::unique_ptr<CheckpointWriter> writer_;  // null once given up, and on a remote host
   bool done_ = false;
 };
@@ -51,9 +52,9 @@ class Saver {
   // `tokenizer` may be null. Borrows the model.
   Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokenizer* tokenizer, int64_t keep,
         ProcessGroups* groups = nullptr, RemoteHosts* remote = nullptr);
-  // The state after `step` steps; hand it to the next schedule that saves. `state` becomes state.json.
+  // Begins a checkpoint of the state after `step` steps. The next schedule that saves writes it. `state` becomes state.json.
   std::unique_ptr<Save> begin(int64_t step, const nlohmann::json& state);
-  // After that schedule ran: removes old checkpoints; true when it is there.
+  // Call it after that schedule ran. Removes old checkpoints. Returns true if the checkpoint is complete.
   bool finish(const Save& save, int64_t step);
 
  private:

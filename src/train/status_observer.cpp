@@ -3,7 +3,7 @@
 namespace megalith {
 namespace {
 
-thread_local std::optional<Lane> lane_of_thread;  // of the op that this thread is in
+thread_local std::optional<Lane> lane_of_thread;  // lane of the op that this thread runs
 
 }  // namespace
 
@@ -14,7 +14,7 @@ std::optional<Lane> StatusObserver::lane() const {
 
 void StatusObserver::op_begins(const Op& op) {
   lane_of_thread = op.lane;
-  page_.enter(op, /*predicted_s=*/0);  // the step's prediction is what the watchdog goes by
+  page_.enter(op, /*predicted_s=*/0);  // the watchdog uses the prediction of the step
 }
 
 void StatusObserver::op_ends(const Op& op) {

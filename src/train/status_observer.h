@@ -16,8 +16,8 @@ class StatusObserver final : public StepObserver, public WaitObserver {
   void op_begins(const Op& op) override;
   void op_ends(const Op& op) override;
 
-  // By the thread that waits. Between ops (when a checkpoint begins, at the end) the thread that created this object counts
-  // as the compute lane; waits of other threads outside of ops are not recorded.
+  // Called by the thread that waits. Between ops (when a checkpoint begins, at the end) the thread that created this object
+  // counts as the compute lane. Waits of other threads outside of ops are not recorded.
   void wait_begins(const Wait& wait) override;
   void wait_ends(const Wait& wait) override;
 

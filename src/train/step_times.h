@@ -1,5 +1,5 @@
-// What the largest steps took, to be held against what was predicted for them. Steps grow while a curriculum or token
-// dropping goes on: what smaller ones took is forgotten when a larger one comes.
+// The times of the largest steps, to compare them with their prediction. Steps grow during a curriculum or token dropping:
+// times of smaller steps are forgotten when a larger step comes.
 #pragma once
 #include <span>
 #include <vector>
@@ -12,7 +12,7 @@ namespace megalith {
 class StepTimes {
  public:
   void add(const StepShape& shape, double seconds, const std::vector<Span>& spans);  // of a step without a save
-  void clear() { *this = {}; }                                                       // their schedule has changed
+  void clear() { *this = {}; }                                                       // call it if the schedule has changed
 
   bool empty() const { return seconds_.empty(); }
   size_t size() const { return seconds_.size(); }

@@ -93,7 +93,7 @@ Prepared prepare(const Config& config, const std::optional<Found>& checkpoint, R
   auto& [run, data] = *prepared;
   if (config.token_dropping.on())
     data->drop_tokens(config.token_dropping.layers_of(run.shape.layers), config.token_dropping.keep_special);
-  ranks.leader_first(  // analyses leave files, too
+  ranks.leader_first(  // analyses also create files
       [&] { data->follow(run.shapes, prepare_filters(run, directory, *data, checkpoint.has_value() || !ranks.leads())); },
       [&](RemoteHosts& remote) { remote.bring(directory.file("analysis")); });
   ranks.check_same_admissions(print_json(data->admissions()));
@@ -116,7 +116,7 @@ LoopState restore(Engine& engine, const Dataset& data, const std::filesystem::pa
           .skipped_in_a_row = saved.at("skipped_in_a_row").get<int64_t>()};
 }
 
-// Fills the model with what the run begins or goes on with.
+// Fills the model with initial weights, with the weights of model.from, or with the state to resume from.
 LoopState fill(Engine& engine, const Run& run, const Dataset& data) {
   if (run.resume) return restore(engine, data, run.weights);
   if (run.weights.empty()) engine.state().initialise(run.config.run.seed);
@@ -124,7 +124,7 @@ LoopState fill(Engine& engine, const Run& run, const Dataset& data) {
   return {};
 }
 
-// What was decided, for people and for the next start: nothing refuses the run any more.
+// Writes the decisions, for people and for the next start. Call it when nothing can refuse the run any more.
 void write_decisions(const Run& run, const PlanInput& input, const Plan& plan, const RunDirectory& directory) {
   write_file_atomically(directory.file("config.yaml"), resolved_yaml(run, plan));
   nlohmann::json json = to_json(plan, input);
@@ -132,11 +132,11 @@ void write_decisions(const Run& run, const PlanInput& input, const Plan& plan, c
   write_file_atomically(directory.file("plan.json"), print_json(json, 1));
 }
 
-// A run that ends on short sequences, or still drops tokens, is rarely what was meant.
+// Warns if the run ends while sequences are still short or tokens are still dropped: that is rarely intended.
 void tell_unfinished(const Run& run) {
   auto tell = [&](const std::string& key, const PacingSettings& pacing) {
     const int64_t last = std::max<int64_t>(0, run.steps - 1);
-    const int64_t done = run.shapes.before(last, pacing.unit);  // what the last step goes by
+    const int64_t done = run.shapes.before(last, pacing.unit);  // progress of the pacing at the last step
     if (done < pacing.over)
       log::warn("the run ends before {} has reached {}: its last step begins after {} of {} {}, with {}", key, pacing.to, done,
                 pacing.over, name_of(pacing.unit), Pacing(pacing).at(done));
@@ -146,7 +146,7 @@ void tell_unfinished(const Run& run) {
   if (run.config.token_dropping.on()) tell("token_dropping", run.config.token_dropping.pacing);
 }
 
-// Sequences within the window are computed exactly, so the settings refuse longer ones.
+// Warns about a sliding window. Only sequences within it are computed exactly, so the settings refuse longer ones.
 void tell_window(const ModelShape& shape) {
   if (shape.window_shortens())
     log::warn("the model's sliding_window is {0}, shorter than its context of {1}: data.sequence can be at most {0}, and "
@@ -154,7 +154,7 @@ void tell_window(const ModelShape& shape) {
               shape.window, shape.context);
 }
 
-// What is trained, how, and what a step should take.
+// Describes the model, how it is trained, and the predicted time and memory of a step.
 std::string first_line(const Run& run, const PlanInput& input, const Plan& plan, int64_t step) {
   const auto changes = run.shapes.changes(run.steps);
   auto by_work = [](const auto& a, const auto& b) { return a.second.work() < b.second.work(); };

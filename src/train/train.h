@@ -1,4 +1,4 @@
-// A run, from its config to its report.
+// Does a whole run, from its config to its report.
 #pragma once
 #include <nlohmann/json.hpp>
 
@@ -13,7 +13,7 @@ namespace megalith {
 struct TrainResult {
   ExitCode code = ExitCode::done;
   nlohmann::json summary;  // as in summary.json
-  std::string failure;     // of a rank among several, which has not said it itself
+  std::string failure;     // with several ranks: what went wrong; not printed yet
 };
 
 // The ranks of a run, all of which call `train`.
