@@ -26,8 +26,8 @@ bool put(std::FILE* out, const std::string& text) {
   return std::fwrite(text.data(), 1, text.size(), out) == text.size() && std::fflush(out) == 0;
 }
 
-// What a command says is its result: one that is lost (a full disk behind a redirection) is no success.
-// Without a reader (`| head`) the program ends as other Unix tools do: SIGPIPE kills it, and it prints nothing.
+// Prints the result of a command. If the result is lost (a full disk behind a redirection), the command fails with a Fault.
+// Without a reader (`| head`) the program ends like other Unix tools: SIGPIPE kills it, and it prints nothing.
 void put_result(const std::string& text) {
   if (put(stdout, text)) return;
   if (errno == EPIPE) {
@@ -37,12 +37,12 @@ void put_result(const std::string& text) {
   throw Fault(fmt::format("standard output: cannot write: {}", std::strerror(errno)));
 }
 
-// Text from a model and names of files may be any bytes; JSON takes UTF-8 alone.
+// Text from a model and names of files may have any bytes, but JSON allows only UTF-8.
 std::string json_line(const nlohmann::json& object) {
   return print_any_json(object) + "\n";
 }
 
-// The rank's own end says it: once for all ranks.
+// RankProcess::end prints the message, once for all ranks.
 int fail(const CommandContext& context, ExitCode code, const char* kind, const std::string& message) {
   const launch::Environment& ranks = context.rank->environment();
   if (context.json && ranks.rank == 0 && ranks.role != launch::Role::supervised)
@@ -84,8 +84,8 @@ bool limit_spinning() {
                           std::strerror(errno)));
 }
 
-// For an engine program that was started directly, by a user's mpirun for example. It starts once more, because libgomp
-// is loaded already.
+// For an engine program that was started directly, for example by a user's mpirun. Starts it again, because libgomp is
+// already loaded.
 void start_again_with_limit(const std::vector<std::string>& command) {
   if (limit_spinning()) become(std::filesystem::read_symlink("/proc/self/exe"), command);
 }

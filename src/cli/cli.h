@@ -1,4 +1,4 @@
-// The command line: arguments in, exit code out. Everything that goes wrong ends here as one line.
+// The command line: arguments in, exit code out. All errors are caught here and printed as one line.
 #pragma once
 #include "cli/engine_commands.h"
 

@@ -1,5 +1,5 @@
-// A command as data: its name, its options and what it does. parse.cpp makes a command line of a list of them; it alone
-// sees CLI11.
+// A command as data: its name, its options and what it does. parse.cpp parses a command line with a list of them. Only
+// parse.cpp uses CLI11.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -16,11 +16,11 @@
 
 namespace megalith {
 
-// What a command gives back: how it ended and, for --json, one object.
+// The result of a command: how it ended and, for --json, one object.
 struct CommandResult {
   ExitCode code = ExitCode::done;
   nlohmann::json json = nlohmann::json::object();  // null: printed already, by a rank
-  std::string failure;                             // what went wrong, where nobody has said it
+  std::string failure;                             // what went wrong, if it is not printed yet
 };
 
 struct CommandContext {
@@ -29,15 +29,15 @@ struct CommandContext {
   bool json = false;                    // stdout is for one JSON object; the rest goes to stderr
 };
 
-// Where the value of an option goes. A bool is a flag, a vector takes several values, an optional tells whether the
-// option was given.
+// The variable that receives the value of an option. A bool is a flag, a vector takes several values, and an optional shows
+// whether the option was given.
 using OptionTarget = std::variant<bool*, int*, int64_t*, uint64_t*, double*, std::string*, std::optional<int64_t>*,
                                   std::vector<std::string>*>;
 
 struct OptionRules {
   bool required = false;
   bool shows_default = false;           // in the help: what the target holds before parsing
-  bool one_value = false;               // of a list: one value each time the option is given, as more arguments follow
+  bool one_value = false;               // of a list: takes only one value each time, because more arguments may follow
   char separator = '\0';                // of a list: between values in one argument
   std::optional<double> least, most;    // a number in this range
   std::vector<std::string> words = {};  // one of these
@@ -58,12 +58,12 @@ struct Command {
   std::function<CommandResult(const CommandContext&)> run = {};
   std::vector<Command> subcommands = {};
   std::vector<std::string> one_required = {};      // at least one of these options must be given
-  std::shared_ptr<const void> arguments = nullptr;  // what the options point to, where `run` is empty
+  std::shared_ptr<const void> arguments = nullptr;  // owns the targets of the options if `run` is empty
 };
 
 inline constexpr const char* kModelPath = "a run, a checkpoint or a Hugging Face folder";  // what CKPT may name
 
-// Prints text for people: on stdout, or on stderr where stdout is JSON's.
+// Prints text for people: on stdout, or on stderr with --json.
 void print(const CommandContext& context, const std::string& text);
 
 }  // namespace megalith

@@ -1,4 +1,4 @@
-// Commands that make a folder with a model of another one: import, export.
+// Commands that convert a model to a new model folder: import, export.
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -23,7 +23,7 @@ struct ExportArguments {
   std::string path, out, dtype = "fp32";
 };
 
-// An empty one: as stored.
+// Empty for "stored".
 std::optional<DType> dtype_of(const std::string& word) {
   if (word == "stored") return std::nullopt;
   return word == "bf16" ? DType::bf16 : word == "fp16" ? DType::f16 : DType::f32;

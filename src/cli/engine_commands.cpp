@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-// Completes a command: the engine runs it, another program only parses it.
+// Completes a command. The engine program runs it; another program only parses its options.
 template <class Arguments>
 Command run_by(const EngineCommands* engine,
                CommandResult (*EngineCommands::*action)(const CommandContext&, const Arguments&),
@@ -62,7 +62,7 @@ Command analyze_command(const EngineCommands* engine) {
                   {"--metric", &a->metrics,
                    "length, rarity, length_rarity, compression, loss, or one that the curriculum has a file of; several with "
                    "commas; default: all that the curriculum filters by, else the first four",
-                   {.one_value = true, .separator = ','}},  // what follows may be key=value
+                   {.one_value = true, .separator = ','}},  // the next argument may be key=value
                   {"--checkpoint", &a->checkpoint, "metric loss: the model whose loss it is; default: the curriculum's"},
                   {"--deepspeed", &a->deepspeed, "folder to write DeepSpeed's index files to, too"},
                   {"--examples", &a->examples, "easiest and hardest samples shown",

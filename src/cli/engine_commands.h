@@ -1,5 +1,5 @@
-// The commands that compute with a model. This folder knows their options; the engine program, which links LibTorch and
-// MPI, runs them. The program `megalith` calls it for them.
+// The commands that compute with a model. This folder knows their options. The engine program, which links LibTorch and MPI,
+// runs them. The program `megalith` starts the engine program for them.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -52,7 +52,7 @@ struct DoctorArguments {
 };
 
 struct EngineCommands {
-  void (*start)();  // before any of them
+  void (*start)();  // called before any command
   CommandResult (*train)(const CommandContext&, const TrainArguments&);
   CommandResult (*memory)(const CommandContext&, const OutlookArguments&);
   CommandResult (*simulate)(const CommandContext&, const OutlookArguments&);
@@ -62,7 +62,7 @@ struct EngineCommands {
   CommandResult (*doctor)(const CommandContext&, const DoctorArguments&);
 };
 
-// Their options. `engine` null: another program runs them.
+// The commands with their options. `engine` null: another program runs them.
 Command train_command(const EngineCommands* engine);
 Command memory_command(const EngineCommands* engine);
 Command simulate_command(const EngineCommands* engine);

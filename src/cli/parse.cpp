@@ -13,7 +13,7 @@
 namespace megalith {
 namespace {
 
-// CLI11's own ranges print their ends with 300 digits.
+// A range check. CLI11's own one prints its limits with 300 digits.
 CLI::Validator number_between(double least, std::optional<double> most) {
   return CLI::Validator(
       [=](std::string& text) {
@@ -55,7 +55,7 @@ void add_command(CLI::App& parent, const Command& command, const Command*& chose
   for (const Command& below : command.subcommands) add_command(*app, below, chosen);
   if (!command.run && !command.subcommands.empty()) app->require_subcommand(1);
   app->callback([app, &command, &chosen] {
-    if (!app->get_subcommands().empty()) return;  // the deepest one is meant
+    if (!app->get_subcommands().empty()) return;  // the deepest subcommand is chosen
     const auto given = [&](const std::string& name) { return app->get_option(name)->count() > 0; };
     if (!command.one_required.empty() && std::ranges::none_of(command.one_required, given))
       throw CLI::RequiredError(join(command.one_required, " or "));
@@ -63,7 +63,7 @@ void add_command(CLI::App& parent, const Command& command, const Command*& chose
   });
 }
 
-// An unknown command first: CLI11 would only list all that follows it as unexpected.
+// Reports an unknown command first. CLI11 would only list it and all arguments after it as unexpected.
 std::string what_is_wrong(const std::vector<Command>& commands, int argc, char** argv, const CLI::ParseError& error) {
   std::string command;
   for (int i = 1; i < argc && command.empty(); i++)

@@ -11,7 +11,7 @@ namespace megalith {
 struct ParsedLine {
   const Command* command = nullptr;  // null: none was named
   bool json = false;                 // --json was given
-  std::optional<int> exit_code;      // help or the version was printed: leave with this
+  std::optional<int> exit_code;      // help or the version was printed: exit with this code
   std::string error;                 // what is wrong with the arguments; empty: nothing
   std::string help;                  // of the whole program
 };

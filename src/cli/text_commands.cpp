@@ -22,7 +22,7 @@ void add_corpus_options(std::vector<CommandOption>& options, CorpusOptions& corp
                      {.excludes = "--separator"}});
 }
 
-// The prefix that `--out` names.
+// Returns the prefix that `--out` names. Throws UserError if that is a folder.
 std::filesystem::path checked_prefix(const std::string& out) {
   std::filesystem::path prefix = shard_prefix(out);
   std::error_code ignored;
