@@ -33,7 +33,7 @@ void evaluate_on_choices(LoadedModel& model, const EvalArguments& a, const std::
 }  // namespace
 
 CommandResult run_eval(const CommandContext& context, const EvalArguments& a) {
-  std::vector<Question> questions;  // read first: a mistake there shows before a large model is loaded
+  std::vector<Question> questions;  // read first, to report mistakes before loading a large model
   if (!a.choices.empty()) questions = read_questions(a.choices);
   LoadedModel model = load_with_tokenizer(a.path);
   nlohmann::json out = nlohmann::json::object();

@@ -21,7 +21,7 @@ std::string prompt_of(const nlohmann::json& value, const std::string& where) {
   return value["prompt"].get<std::string>();
 }
 
-// One prompt a line; of JSON, one a record.
+// Reads one prompt per line; from JSON, one per record.
 std::vector<std::string> read_prompts(const std::string& path) {
   std::vector<std::string> prompts;
   if (is_json_name(path)) {
@@ -41,7 +41,7 @@ std::vector<std::string> read_prompts(const std::string& path) {
 
 volatile std::sig_atomic_t interrupted = 0;
 
-// While it lives, Ctrl-C only sets a flag (and ends a pending read).
+// While this object exists, Ctrl-C only sets a flag (and ends a pending read).
 class AnswerInterrupt {
  public:
   AnswerInterrupt() {
@@ -72,7 +72,7 @@ Line read_line(std::string& line) {
   }
 }
 
-// A line in, its continuation out, until the end of input. An empty line continues the last text.
+// Reads lines and prints a continuation of each, until the end of input. An empty line continues the last text.
 CommandResult run_interactively(LoadedModel& model, const GenerateSettings& settings, const CommandContext& context) {
   AnswerInterrupt guard;
   const bool terminal = ::isatty(STDIN_FILENO);
@@ -101,7 +101,8 @@ CommandResult run_interactively(LoadedModel& model, const GenerateSettings& sett
   return {ExitCode::done, {{"answers", answers}}};
 }
 
-// A longer prompt would lose its beginning, which transformers' attention still sees through its layers.
+// Refuses prompts longer than the sliding window. They would lose their beginning, but in transformers attention still sees
+// it through several layers.
 void check_prompts(const LoadedModel& model, const std::vector<std::string>& prompts) {
   const ModelShape& shape = model.engine->shape();
   if (!shape.window_shortens()) return;

@@ -1,4 +1,4 @@
-// Models as commands need them.
+// Loads models for commands.
 #pragma once
 #include <string>
 
@@ -7,7 +7,7 @@
 
 namespace megalith {
 
-// UserError where there is no tokenizer beside the weights.
+// Throws UserError if there is no tokenizer beside the weights.
 LoadedModel load_with_tokenizer(const std::string& path);
 
 }  // namespace megalith

@@ -1,4 +1,5 @@
-// memory and simulate: what a run needs and what its step looks like; nothing is trained, nothing left behind.
+// The commands memory and simulate. They show what a run needs and how its step runs, without training and without writing
+// files.
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -96,7 +97,7 @@ std::string figures(const Plan& plan, const PlanInput& input) {
     if (traffic[l].read + traffic[l].written > 0)
       text += fmt::format("{:<5} lane   {} read, {} written\n", name(static_cast<Lane>(l)), show(Bytes(traffic[l].read)),
                           show(Bytes(traffic[l].written)));
-  // Other lanes wait for work; what the computing waits for is time lost.
+  // Only waits of the compute lane are lost time. Other lanes wait because they have no work.
   bool any = false;
   for (const Stall& stall : step.stalls) {
     if (stall.lane != Lane::compute || stall.seconds < 0.001 * step.seconds) continue;

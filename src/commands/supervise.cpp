@@ -16,7 +16,7 @@ int most_ranks(const Config& config, int available) {
     try {
       resolve_layout(config, ranks);
       return ranks;
-    } catch (const UserError&) {  // not with so many
+    } catch (const UserError&) {  // no layout for this number of ranks
     }
   }
   return 0;

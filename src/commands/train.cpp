@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-// Two or three lines for people; a run that failed has said why already.
+// Returns two or three lines for people; nothing for a run that failed, which has already printed why.
 std::string how_it_ended(const nlohmann::json& summary) {
   const std::string state = summary.value("state", ""), checkpoint = summary.value("checkpoint", "");
   const int64_t steps = summary.value("steps", int64_t{0});
