@@ -1,6 +1,6 @@
 // A library that is loaded into mpirun, its daemons and the ranks (LD_PRELOAD). OpenMPI listens on all addresses of a host,
-// whatever its settings say about networks. With this, a socket that would be bound to all addresses is bound to the one
-// that lies in the networks of the variable MEGALITH_BIND.
+// whatever its settings say about networks. This library binds such a socket to one address instead: the first one in the
+// networks of the variable MEGALITH_BIND.
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,14 +14,14 @@ namespace {
 
 using Bind = int (*)(int, const sockaddr*, socklen_t);
 
-// mpirun starts others with this library that are not ours to change: ssh, srun.
+// True for OpenMPI's programs and the ranks. mpirun also starts ssh and srun with this library, which must not change.
 bool is_guarded() {
   const char* name = program_invocation_short_name;
   return strncmp(name, "mpirun", 6) == 0 || strcmp(name, "orterun") == 0 || strcmp(name, "orted") == 0 ||
          getenv("OMPI_COMM_WORLD_RANK") != nullptr;
 }
 
-// Whether an address lies in a network as in "10.1.0.0/16".
+// True if an address is in a network such as "10.1.0.0/16".
 bool lies_in(in_addr address, const char* network, size_t length) {
   char text[64] = "";
   if (length >= sizeof text) return false;
@@ -36,7 +36,7 @@ bool lies_in(in_addr address, const char* network, size_t length) {
   return ((ntohl(address.s_addr) ^ ntohl(first.s_addr)) & mask) == 0;
 }
 
-// The first address of this host that lies in one of the networks, in their order.
+// Finds the first address of this host that is in one of the networks, in the order of the networks.
 bool find_address(const char* networks, in_addr& found) {
   ifaddrs* all = nullptr;
   if (getifaddrs(&all) != 0) return false;
@@ -78,7 +78,7 @@ extern "C" __attribute__((visibility("default"))) int bind(int socket, const soc
     }
     if (address->sa_family == AF_INET6 && size >= sizeof(sockaddr_in6)) {
       sockaddr_in6 here = *reinterpret_cast<const sockaddr_in6*>(address);
-      if (IN6_IS_ADDR_UNSPECIFIED(&here.sin6_addr)) {  // ranks and hosts are reached by IPv4
+      if (IN6_IS_ADDR_UNSPECIFIED(&here.sin6_addr)) {  // ranks and hosts use only IPv4
         here.sin6_addr = in6addr_loopback;
         return real(socket, reinterpret_cast<const sockaddr*>(&here), sizeof here);
       }
