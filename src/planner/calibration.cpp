@@ -55,7 +55,7 @@ double host_memory_speed() {
   return 3.0 * 4.0 * static_cast<double>(each) * static_cast<double>(cores) * kStreamed / s;
 }
 
-// Bytes a second written and made durable, over 64 MiB; 0 if that fails.
+// Returns bytes per second of writing 64 MiB, with fdatasync; 0 if that fails.
 double disk_write_speed(const std::filesystem::path& directory) {
   std::filesystem::path path = directory / fmt::format(".megalith-disk-{}.tmp", random_hex(8));
   const auto not_measured = [&](int error) {
@@ -64,7 +64,7 @@ double disk_write_speed(const std::filesystem::path& directory) {
     return 0.0;
   };
   int fd = create_file(path, kPrivateMode);
-  if (fd < 0) return errno == EACCES || errno == EROFS ? 0 : not_measured(errno);  // found out later
+  if (fd < 0) return errno == EACCES || errno == EROFS ? 0 : not_measured(errno);  // the run reports this later
   std::vector<char> buffer(size_t{4} << 20, 'm');
   int64_t written = 0;
   int failed = 0;
