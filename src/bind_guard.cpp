@@ -1,6 +1,6 @@
 // A library that is loaded into mpirun, its daemons and the ranks (LD_PRELOAD). OpenMPI listens on all addresses of a host,
-// whatever its settings say about networks. This library binds such a socket to one address instead: the first one in the
-// networks of the variable MEGALITH_BIND.
+// even if its settings name networks. This library binds such a socket to one address instead: the first one in the networks
+// of the variable MEGALITH_BIND.
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>

@@ -24,8 +24,8 @@ inline CommandOption run_overrides(std::vector<std::string>& overrides) {
 // Throws UserError for run.dir if it cannot be made.
 void make_run_directory(const std::string& dir);
 
-// Calls `work(config)`. A mistake that is found only then (data, folders, memory) is still a mistake in the run file or on the
-// command line: the error says which.
+// Calls `work(config)`. A mistake that is found only then (data, folders, memory) is still a mistake in the run file or on
+// the command line: the error says which.
 template <class Work>
 auto from_run_file(const std::string& path, const std::vector<std::string>& overrides, const Work& work) {
   const Config config = load_config(path, overrides);

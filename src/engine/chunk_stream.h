@@ -40,7 +40,7 @@ class ChunkStream {
   // Returns how many chunks of an array are in memory while `chunks` of them stream.
   static int64_t slots(int64_t chunks, Staging staging);
 
-  // Which thread works: the caller's, chunk by chunk in order; or any free thread, tile by tile.
+  // The thread that works: the caller's, chunk by chunk in order; or any free thread, tile by tile.
   enum class By : uint8_t { caller, anyone };
   ChunkStream(DiskQueue& disk, const std::vector<std::vector<BlockStore::Array>>& parts, By by, Staging staging,
               const BlockStore::TileWork& work);

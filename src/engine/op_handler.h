@@ -1,4 +1,4 @@
-// What an op does to tensors: one function per kind. Each family of ops has its handlers in one file of engine/ops/.
+// A handler does the work of an op on tensors: one function per kind. Each family of ops has one file in engine/ops/.
 #pragma once
 #include <span>
 

@@ -12,7 +12,7 @@
 
 namespace megalith {
 
-// Which experts load_updated loads: only likely ones (the updates of the others stay pending), or all.
+// The experts that load_updated loads: only likely ones (the updates of the others stay pending), or all.
 enum class LoadScope : uint8_t { likely_experts, all };
 
 class Residency final : public ExpertLoader {
@@ -42,7 +42,7 @@ class Residency final : public ExpertLoader {
   BlockStore* store() const { return store_.get(); }  // null: nothing is spilled
 
  private:
-  // Which updates a segment of a spilled block has applied.
+  // The updates that a segment of a spilled block has applied.
   struct Progress {
     int64_t applied = 0;          // number of the first update that is pending; earlier ones are applied
     bool gradient_waits = false;  // its gradient waits for that update; false: its gradient is zero

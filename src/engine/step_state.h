@@ -28,7 +28,7 @@ struct MicroState {
 };
 
 struct StepState {
-  // Of the engine, borrowed:
+  // Parts of the engine, borrowed:
   const TrainSettings& settings;
   uint64_t seed;
   BlockStates& model;
@@ -38,7 +38,7 @@ struct StepState {
   const Optimizer* optimizer;  // null: parameters only
   ProcessGroups* groups;       // null: this rank is alone
   StepCounters& counters;
-  // Of this step:
+  // This step:
   const Schedule& schedule;
   StepInput input;
   Batch batch;                  // of this rank

@@ -1,4 +1,4 @@
-// Which state is on disk, in which folder, and on which device blocks compute.
+// Options for the state on disk, and for the device that computes blocks.
 #pragma once
 #include <filesystem>
 #include <vector>

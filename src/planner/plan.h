@@ -32,7 +32,7 @@ struct Plan {
   int32_t stage = 0;            // of the pipeline
   std::vector<Strategy> stages; // by stage; includes this stage
   Schedule step, step_with_save, final_save;
-  Schedule evaluation, evaluation_of_one;  // with as many micro-batches as a step; with one
+  Schedule evaluation, evaluation_of_one;  // with the micro-batches of a step; with one
   bool measured = true;         // speeds are measured on this machine; false: typical speeds, not for predicting time
   bool links_measured = true;   // speeds of exchanges between ranks are measured; false: those of an ordinary host
   std::vector<RankColumn> columns;  // ranks that are simulated
@@ -44,7 +44,7 @@ struct Plan {
   Bytes predicted_peak() const { return Bytes(predicted.peak_bytes) + process; }
 };
 
-// Whether the planner may measure speeds that are not in the cache file yet (a few seconds).
+// Tells the planner if it may measure speeds that are not in the cache file yet (a few seconds).
 enum class Measuring : uint8_t { allowed, forbidden };
 
 // Values that all ranks of a run must plan with, so they must be equal on all ranks.

@@ -28,7 +28,7 @@ MicroBatchShape micro_shape(const PlanInput& input, int64_t sequences, int64_t k
           .dropping_layers = kept > 0 ? input.dropping_layers : std::vector<int64_t>{}};
 }
 
-// Returns the micro-batch of a step of another shape, which has as many micro-batches. `micro`: that of a full step.
+// Returns the micro-batch of a step of another shape with the same number of micro-batches. `micro`: that of a full step.
 MicroBatchShape reshaped(MicroBatchShape micro, const PlanInput& input, const StepShape& shape) {
   micro.sequences = micro.sequences * shape.sequences() / input.batch;
   micro.length = shape.length;

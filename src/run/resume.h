@@ -9,9 +9,10 @@
 
 namespace megalith {
 
-// The settings that the run in `run_dir` began with, with the changes in `now` that are allowed; `now` alone if its
-// config.yaml is gone. Keeps the decisions of the run, but for those that depend on the layout if that has changed.
-// `layout` is the layout of `now`. Throws a UserError that lists the settings that may not change; logs the others.
+// Returns the settings that the run in `run_dir` began with, with the allowed changes of `now`. Returns only `now` if the
+// run's config.yaml is gone. Keeps the decisions of the run, except those that depend on the layout if the layout has
+// changed. `layout` is the layout of `now`. Throws a UserError that lists changed settings that must not change. Logs the
+// other changes.
 Config resume_config(const std::filesystem::path& run_dir, const Config& now, const Layout& layout);
 
 // The settings that the run in `run_dir` has had until now, from its config.yaml. Empty if that file is gone. The caller

@@ -1,4 +1,4 @@
-// Where a run's tokenizer comes from: the one in the run directory if the run has begun, else the config's file, else one
+// The sources of a run's tokenizer: the one in the run directory if the run has begun, else the config's file, else one
 // trained on data.train, else the one beside model.from.
 #pragma once
 #include <functional>

@@ -27,8 +27,8 @@ Validation validate(Engine& engine, const Plan& plan, const Dataset& data, const
     for (const int64_t target : batch.targets)
       if (target >= 0 && target < std::ssize(scope.token_bytes)) bytes += scope.token_bytes[static_cast<size_t>(target)];
   };
-  // First run as many micro-batches at once as a step has, so that a block from disk is used for all of them. Then run the
-  // remaining ones alone.
+  // First run the same number of micro-batches at once as a step does, so that a block from disk is used for all of them.
+  // Then run the remaining ones one by one.
   const int64_t whole = most / together;
   for (int64_t i = 0; i < whole; i++) add(plan.evaluation, data.valid_batch(i, together), false);
   for (int64_t i = whole * together / one; i * one < most; i++) add(plan.evaluation_of_one, data.valid_batch(i, one), true);
