@@ -1,5 +1,5 @@
-// Blocks computed on a (simulated) device, from a window of its memory: every number is the one of a run in memory, and
-// the device never holds more than it has.
+// Blocks computed on a (simulated) device, in a window of its memory. Every number equals that of a run in memory, and the
+// device never uses more memory than it has.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -23,7 +23,7 @@ namespace {
 using namespace testing_support;
 
 constexpr Placement M = Placement::in_memory, O = Placement::optimizer_on_disk, A = Placement::on_disk;
-constexpr double kFast = 50e9;  // bytes a second
+constexpr double kFast = 50e9;  // bytes per second
 constexpr int64_t kMiB = int64_t{1} << 20;
 
 class OnDevice : public ::testing::Test {
@@ -108,7 +108,7 @@ TEST_F(OnDevice, EveryModeGivesTheLossesAndTheStateOfARunInMemory) {
   }
 }
 
-// Blocks large enough for their bytes to be what counts.
+// Blocks so large that their bytes dominate.
 ModelShape wide() {
   ModelShape shape = three_layers(&gpt2_family);
   shape.layers = 5;
@@ -142,7 +142,7 @@ TEST_F(OnDevice, ItsMemoryIsWhatTheScheduleSaysAndNoMore) {
     EXPECT_GT(static_cast<double>(peak), 0.6 * static_cast<double>(bound)) << "the bound is near what happens";
     EXPECT_GT(peak, before);
     before = peak;
-    // The promise is hard: what would break it is refused.
+    // The limit is hard: an allocation beyond it fails.
     const std::shared_ptr<Device> small = simulated_device(Bytes(bound / 2), kFast);
     auto engine = engine_with(shape, settings_with(), mode.placement, small.get());
     EXPECT_THROW(engine->run(step, {&batch, 0, 0.01, nullptr}), BudgetExceeded);

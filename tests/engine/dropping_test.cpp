@@ -1,4 +1,4 @@
-// Token dropping in whole steps: what it must not depend on, and where it must not show.
+// Token dropping in whole steps. It must not depend on micro-batches or recomputation, and must not change evaluation.
 #include <gtest/gtest.h>
 
 #include "engine/support.h"
@@ -36,7 +36,7 @@ TEST(TokenDroppingStep, GradientsDoNotDependOnTheMicroBatch) {
                   1e-6 * loss);
       EXPECT_LT(gradient_distance(gradients(*engine), wanted), 1e-4) << micros;
     }
-    // What is made again drops the same.
+    // Recomputation drops the same tokens.
     for (Keep keep : {Keep::attention, Keep::input}) {
       Schedule again = training_step(block_facts(shape, {8, 24}, Precision::fp32), 1, ComputeOrder::by_micro,
                                      {Keep::all, keep, keep, Keep::all});
@@ -44,7 +44,7 @@ TEST(TokenDroppingStep, GradientsDoNotDependOnTheMicroBatch) {
       EXPECT_EQ(engine->run(gradients_only(std::move(again)), {&batch, 5, 1e-3, nullptr}).loss, loss);
       EXPECT_EQ(gradients(*engine), wanted);
     }
-    // Another step drops others.
+    // Another step drops other tokens.
     clear_gradients(*whole);
     EXPECT_NE(whole->run(gradients_only(step_of(shape, batch, 1)), {&batch, 6, 1e-3, nullptr}).loss, loss);
   }

@@ -1,4 +1,4 @@
-// What runs whose state is elsewhere (on disk, behind a device) are held to: the numbers of a run in memory.
+// Checks of runs whose state is elsewhere (on disk, or behind a device): they must compute the numbers of a run in memory.
 #pragma once
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ inline ModelShape three_layers(const Family* family, bool tied = true, Dropout d
   return shape;
 }
 
-// Every architecture, optimizer and precision, and experts, once at least.
+// Every architecture, optimizer and precision, and experts, at least once.
 struct ElsewhereCase {
   const Family* family;
   bool tied;
@@ -56,7 +56,7 @@ inline std::vector<BlockFacts> facts_of(const ModelShape& shape, const Batch& ba
   return block_facts(shape, {batch.sequences / micros, batch.length}, precision);
 }
 
-// Parameters and optimizer state wherever they are, pending updates made.
+// Returns parameters and optimizer state from memory or disk, after applying pending updates.
 inline Tensors all_state(Engine& engine, const std::vector<BlockFacts>& blocks, const std::vector<Placement>& placement,
                          const RankLayout& layout = {}) {
   engine.run(apply_pending_only(blocks, placement, layout), {nullptr, 0, 0, nullptr});
@@ -73,7 +73,7 @@ inline Tensors all_state(Engine& engine, const std::vector<BlockFacts>& blocks, 
   return out;
 }
 
-// Copies what is saved.
+// Copies everything that is saved.
 struct CopySink : CheckpointSink {
   Tensors saved;
   bool committed = false;
@@ -85,7 +85,7 @@ struct CopySink : CheckpointSink {
   void commit() override { committed = true; }
 };
 
-// Of one engine: what a step is for it.
+// An engine and the schedule of its step.
 struct Side {
   Engine& engine;
   const Schedule& step;
@@ -107,7 +107,7 @@ inline void expect_evaluation_to_change_nothing(Side memory, const Schedule& mem
   }
 }
 
-// In fp16, whose first steps overflow: the loss scale begins too large.
+// For fp16. The first steps overflow, because the loss scale begins too large.
 inline void expect_the_same_steps_skipped(Side memory, Side other, const Batch& batch) {
   for (Engine* engine : {&memory.engine, &other.engine}) {
     StepCounters counters = engine->counters();
@@ -126,7 +126,7 @@ inline void expect_the_same_steps_skipped(Side memory, Side other, const Batch& 
   EXPECT_LT(skipped, 28);
 }
 
-// A save in a step writes the state before it; `last_save` writes what that step left.
+// A save in a step writes the state before the step. `last_save` writes the state after it.
 inline void expect_the_same_saves(Side memory, const Schedule& memory_last_save, Side other, const Schedule& other_last_save,
                                   const Batch& batch) {
   for (int i = 0; i < 2; i++)

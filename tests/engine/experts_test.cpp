@@ -1,4 +1,4 @@
-// Models with experts in whole steps: what must not change their numbers, and what their steps tell.
+// Models with experts in whole steps: tests that numbers do not change where they must not, and tests of reported metrics.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(Routers, ExpertSteps,
                                          Router::expert_choice, Router::sigmoid),
                          name_of_case);
 
-// A change that a 16-bit copy would round away is seen: of two models that differ by so little, every token's weights do.
+// Router weights change by less than 16-bit numbers can show. The routing of every token must still change.
 TEST(RouterWeights, AreFloat32InEveryPrecision) {
   for (Precision precision : {Precision::bf16, Precision::fp16})
     for (Router router : {Router::softmax, Router::noisy, Router::sigmoid}) {
@@ -101,7 +101,7 @@ TEST(RouterWeights, AreFloat32InEveryPrecision) {
         auto engine = make_engine(s, settings);
         for (BlockId b = 0; b < static_cast<BlockId>(engine->state().blocks()); b++)
           for (const TensorPiece& part : engine->state().parameters(b))
-            if (part.name.ends_with("gate.weight"))  // of 16-bit numbers, then a little more
+            if (part.name.ends_with("gate.weight"))  // 16-bit numbers; if changed, a little more
               for (size_t i = 0; i < part.values.size(); i++)
                 part.values[i] = 0.125f * static_cast<float>(1 + i % 7) * (i % 2 ? 1 : -1) * (changed ? 1 + 0x1p-14f : 1);
         engine->state().values_changed();
@@ -133,8 +133,8 @@ TEST(BalancingBias, MovesByItsRateAgainstTheLoadAndNothingElseDoes) {
     }
 }
 
-// One expert is favoured at first. The bias then goes to and fro by its rate around what would even the loads, so a single
-// step says little: twenty are averaged.
+// One expert is favoured at first. Later the bias oscillates by its rate around the value that evens the loads. A single
+// step shows little, so we average twenty.
 TEST(BalancingBias, EvensLoadsOut) {
   ModelShape s = tiny_experts(Router::sigmoid);
   s.experts.bias_rate = 0.002;
@@ -144,7 +144,7 @@ TEST(BalancingBias, EvensLoadsOut) {
     for (const TensorPiece& part : engine->state().parameters(b))
       if (part.name.ends_with("e_score_correction_bias")) part.values[0] = 0.1f;
   const Schedule step = step_of(s, batch, 1);
-  const auto excess_of_the_busiest = [&](int from, int to) {  // over its even share, mean of steps and layers
+  const auto excess_of_the_busiest = [&](int from, int to) {  // load above the even share, mean of steps and layers
     double sum = 0;
     for (int i = from; i < to; i++)
       for (const LayerRouting& layer : engine->run(step, {&batch, i, 1e-4, nullptr}).routing)

@@ -1,4 +1,4 @@
-// Without gradients: validation, per-token losses, generation with a cache.
+// Engines without gradients: validation, per-token losses, generation with a cache.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -22,7 +22,7 @@ TEST_P(Inference, EvaluationIsTheTrainingLossWithoutDropout) {
     EXPECT_NEAR(outcome.loss, wanted, 1e-6 * wanted);
     EXPECT_EQ(outcome.targets, batch.target_count());
   }
-  EXPECT_EQ(norm_of(gradients(*engine)), 0);  // evaluation leaves no trace
+  EXPECT_EQ(norm_of(gradients(*engine)), 0);  // evaluation does not change gradients
 }
 
 TEST_P(Inference, LossesOfPositionsAddUpToTheMeanLoss) {
@@ -78,7 +78,7 @@ TEST_P(Cache, LogitsEqualThoseOfAFullForward) {
   ModelShape shape = tiny(GetParam().family);
   shape.kv_heads = GetParam().kv_heads;
   auto engine = make_engine(shape);
-  // Weights as initialised hardly attend to anything: make attention matter.
+  // With initial weights, attention is nearly uniform. Make it stronger.
   for (BlockId b = 0; b < static_cast<BlockId>(engine->state().blocks()); b++)
     for (TensorPiece& part : engine->state().parameters(b))
       if (part.shape.size() == 2)
@@ -105,7 +105,7 @@ TEST_P(Cache, LogitsEqualThoseOfAFullForward) {
 
 TEST_P(Cache, SequencesOfDifferentLengthsGrowTogetherAsTheyWouldAlone) {
   ModelShape shape = tiny(GetParam().family);
-  shape.ffn = 64;  // LibTorch's GELU rounds the last few of a buffer that is no multiple of 32 in another way
+  shape.ffn = 64;  // a multiple of 32: LibTorch's GELU rounds the elements after the last multiple differently
   shape.kv_heads = GetParam().kv_heads;
   auto engine = make_engine(shape);
   const Batch batch = random_batch(shape, 3, 23);
@@ -122,7 +122,7 @@ TEST_P(Cache, SequencesOfDifferentLengthsGrowTogetherAsTheyWouldAlone) {
   std::vector<KeyValueCache> alone(3);
   for (int64_t s = 0; s < 3; s++) engine->logits(ids_of(s, 0, lengths[static_cast<size_t>(s)]), 1, &alone[s], true);
   for (int64_t step = 0; step < 4; step++) {
-    // The second leaves half-way.
+    // The second sequence stops after half of the steps.
     together.active = step < 2 ? std::vector<int64_t>{0, 1, 2} : std::vector<int64_t>{2, 0};
     std::vector<int64_t> next;
     for (int64_t s : together.active) next.push_back(ids_of(s, lengths[static_cast<size_t>(s)] + step, 1)[0]);
@@ -177,8 +177,8 @@ TEST(Visibility, APrefixSeesItselfBothWaysAndTheRestIsCausal) {
     for (size_t i = 0; i < at; i++) count += after[i] != before[i];
     return count;
   };
-  EXPECT_GT(changed_at(7), 4);   // the prefix's last token is seen by those before it
-  EXPECT_EQ(changed_at(8), 0);   // the first one after it by none
+  EXPECT_GT(changed_at(7), 4);   // tokens before the prefix's last token see it
+  EXPECT_EQ(changed_at(8), 0);   // no earlier token sees the first token after the prefix
   EXPECT_EQ(changed_at(15), 0);
 }
 

@@ -1,4 +1,4 @@
-// What must not change the result: the cut into micro-batches, the number of threads, running again.
+// The result must not depend on micro-batches or the number of threads, and a repeated run must give the same.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ TEST_P(Layout, GradientsDoNotDependOnTheMicroBatch) {
   }
 }
 
-// data.attention: document. Documents packed into one sequence train as if each were a sequence of its own.
+// data.attention: document. Documents packed into one sequence train as if each were a separate sequence.
 TEST_P(Layout, PackedDocumentsAreAsIfAlone) {
   if (GetParam().dropout.any()) GTEST_SKIP() << "dropout is keyed by place";
   ModelShape shape = tiny(GetParam().family);
@@ -154,7 +154,7 @@ TEST(Accumulation, IsTheMeanOverAllTargetsNotOverMicroBatches) {
   Schedule all = gradients_only(step_of(shape, batch, 4));
   StepOutcome outcome = engine->run(all, {&batch, 0, 0, nullptr});
   Tensors got = gradients(*engine);
-  // By hand: each sequence alone, weighted by its targets.
+  // The expected values: each sequence alone, weighted by its targets.
   Tensors wanted;
   double loss = 0;
   for (int64_t s = 0; s < 4; s++) {

@@ -1,5 +1,5 @@
-// Experts on disk that no token chooses stay there: they are neither read nor updated until they are needed, and nobody can
-// tell from any number.
+// Experts on disk that no token chooses stay there. They are neither read nor updated until they are needed. All numbers are
+// the same as with all experts in memory.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ ModelShape many_experts(Router router) {
   return shape;
 }
 
-// Warm-up, then down again.
+// Warm-up, then decay.
 double rate(int step) { return 0.003 * std::min(1.0, (step + 1) / 8.0) * (1 - step / 100.0); }
 
 class LazyExperts : public testing::TestWithParam<Case> {
@@ -101,7 +101,7 @@ class LazyExperts : public testing::TestWithParam<Case> {
   std::filesystem::path folder_;
 };
 
-// What is not float32 is compared as its bytes.
+// Returns the state as bytes, so that packed state can be compared too.
 Tensors bytes_of_state(Engine& engine, const std::vector<BlockFacts>& blocks, const std::vector<Placement>& placement) {
   engine.run(apply_pending_only(blocks, placement), {nullptr, 0, 0, nullptr});
   Tensors out;
@@ -146,7 +146,7 @@ TEST_P(LazyExperts, GiveTheLossesAndTheStateOfARunInMemory) {
   int starved = 0;
   for (const auto& layer : longest) starved += static_cast<int>(std::ranges::count_if(layer, [](int n) { return n >= 10; }));
   EXPECT_GT(starved, 5) << "several experts wait for many steps";
-  // What every step would move that brings all experts in.
+  // The traffic of a step that loads all experts.
   Schedule counted = step;
   for (size_t b = 0; b < counted.blocks.size(); b++)
     counted.blocks[b].optimizer_bytes = disk->state().optimizer_bytes(static_cast<BlockId>(b));
@@ -157,8 +157,8 @@ TEST_P(LazyExperts, GiveTheLossesAndTheStateOfARunInMemory) {
   EXPECT_EQ(bytes_of_state(*disk, facts(), GetParam().placement), bytes_of_state(*memory, facts(), {}));
 }
 
-// Validations in between choose other experts, a save takes all of them as they are by then, and a run that begins with what
-// was saved goes on as if nothing had been.
+// Validations between steps choose other experts. A save contains all experts with all updates. A run that resumes from the
+// save continues with the same numbers.
 TEST_P(LazyExperts, AreSavedAndResumedWithAllTheirUpdates) {
   if (settings_.optimizer_state != Packing::fp32) GTEST_SKIP() << "CopySink takes float32";
   const Schedule step = spilled(), validation = evaluation_step(facts(), kMicros, ComputeOrder::by_block);
@@ -178,7 +178,7 @@ TEST_P(LazyExperts, AreSavedAndResumedWithAllTheirUpdates) {
     }
     if (!saves) continue;
     ASSERT_EQ(wanted.saved, saved.saved);
-    disk.reset();  // the folder is one run's
+    disk.reset();  // only one engine may use the folder
     disk = engine(GetParam().placement);
     const auto fill = [&](const TensorPiece& part) {
       std::copy_n(saved.saved.at(part.name).begin() + part.begin, part.values.size(), part.values.begin());
@@ -188,7 +188,7 @@ TEST_P(LazyExperts, AreSavedAndResumedWithAllTheirUpdates) {
       disk->state().write_optimizer(block, fill);
     }
     disk->restore(counters);
-    ASSERT_EQ(disk->run(step, {&here, i, rate(i), nullptr}).loss, a.loss);  // the step that wrote it, again
+    ASSERT_EQ(disk->run(step, {&here, i, rate(i), nullptr}).loss, a.loss);  // repeats the step that wrote the save
   }
   EXPECT_EQ(bytes_of_state(*disk, facts(), GetParam().placement), bytes_of_state(*memory, facts(), {}));
 }

@@ -1,4 +1,4 @@
-// The peak that the plan predicts from shapes alone against what the allocator saw.
+// Compares the peak that the plan predicts from shapes alone with the peak that the allocator measured.
 #include <gtest/gtest.h>
 
 #include "engine/support.h"
@@ -81,10 +81,10 @@ TEST_P(PeakMemory, IsWithinAFifthOfThePrediction) {
               c.name.c_str(), mib(bound.bytes), mib(measured), 100.0 * (mib(bound.bytes) / mib(measured) - 1),
               mib(bound.bytes - kept), mib(measured - kept),
               100.0 * (mib(bound.bytes - kept) / mib(measured - kept) - 1), describe(step, bound.op).c_str());
-  EXPECT_EQ(ledger.peak().total(), bound.bytes);  // one lane computes: the bound is the thing itself
+  EXPECT_EQ(ledger.peak().total(), bound.bytes);  // with only one lane, the bound equals the peak
   EXPECT_LT(static_cast<double>(bound.bytes), 1.2 * static_cast<double>(measured));
   EXPECT_GT(static_cast<double>(bound.bytes), 0.95 * static_cast<double>(measured));
-  // Parameters and state are easily known and hide errors: what comes and goes must fit on its own.
+  // Parameters and state are easy to predict and hide errors in the rest, so compare the rest separately.
   EXPECT_LT(static_cast<double>(bound.bytes - kept), 1.2 * static_cast<double>(measured - kept));
   EXPECT_GT(static_cast<double>(bound.bytes - kept), 0.9 * static_cast<double>(measured - kept));
 }

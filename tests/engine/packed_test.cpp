@@ -1,4 +1,4 @@
-// Optimizer state and activations in fewer bytes: where bytes are changes nothing, and what the loss pays is little.
+// Packed optimizer state and activations. The place of state changes no number, and the loss becomes only a little worse.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ class Packed : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
-// So that parameters begin inside of blocks of 256, and the end of a chunk cuts one of those inside a block.
+// In this shape, parameters begin inside blocks of 256 elements, and the end of a chunk cuts a parameter inside a block.
 ModelShape odd_shape() {
   ModelShape shape = tiny(&gpt2_family);
   shape.layers = 3;
@@ -68,7 +68,7 @@ TEST_F(Packed, StateOnDiskChangesNoBit) {
       auto reference = engine_with(shape, settings, {});
       const auto wanted = memorise(*reference, batch, training_step(blocks, 2), 5, 0.01);
       const StateBytes wanted_state = state_of(*reference, blocks, {});
-      // In memory two slots in int8 take a quarter of float32's, and the scales.
+      // In memory, two slots in int8 take a quarter of the bytes of float32, plus the scales.
       TrainSettings wide = settings;
       wide.optimizer_state = Packing::fp32;
       auto plain = engine_with(shape, wide, {});
@@ -113,7 +113,7 @@ TEST_F(Packed, WhatIsSavedAndFilledInAgainGoesOnBitForBit) {
       memorise(*first, batch, training_step(blocks, 1), 3, 0.01);
       CopySink sink;
       first->run(save_only(blocks), {nullptr, 3, 0, &sink});
-      // Names, types and shapes that a checkpoint is planned with are those that are written.
+      // The names, types and shapes that a checkpoint is planned with must be those that are written.
       for (BlockId b = 0; b < static_cast<BlockId>(blocks.size()); b++)
         for (const TensorPiece& part : first->state().optimizer_state(b)) {
           int64_t bytes = part.type == DType::f32 ? 4 : part.type == DType::bf16 ? 2 : 1;
@@ -166,7 +166,7 @@ TEST_F(Packed, RecomputationChangesNoBitOfPackedActivations) {
     }
 }
 
-// Of the gradient of all parameters together, as a share of its norm.
+// The error is that of the gradient of all parameters together, divided by its norm.
 TEST_F(Packed, GradientsTakeTheRoundingOfActivations) {
   for (const Family* family : {&gpt2_family, &llama_family, &bert_family}) {
     ModelShape shape = tiny(family);
@@ -204,8 +204,8 @@ TEST_F(Packed, GradientsTakeTheRoundingOfActivations) {
   }
 }
 
-// What a model loses that is trained for a few hundred steps, each on a batch of its own: sequences that follow a rule
-// (a token is a function of the two before it, one in eight is random), so that there is something to learn.
+// Returns the batch of one step. Its sequences follow a rule, so that a model can learn something: a token is a function of
+// the two tokens before it, and one in eight is random.
 Batch ruled_batch(const ModelShape& shape, int64_t step) {
   constexpr int64_t B = 8, T = 24;
   Batch batch = random_batch(shape, B, T, 1000 + static_cast<uint64_t>(step));
@@ -217,7 +217,7 @@ Batch ruled_batch(const ModelShape& shape, int64_t step) {
   return batch;
 }
 
-// Mean loss of the last steps, with a rate that falls to zero: where it ends depends little on the way there.
+// Returns the mean loss of the last steps. The rate falls to zero, so the result depends little on the steps before.
 double learned(const ModelShape& shape, const TrainSettings& settings, int steps) {
   auto engine = make_engine(shape, settings);
   double last = 0;
@@ -249,7 +249,7 @@ TEST_F(Packed, TrainingPaysLittle) {
     settings.lr = c.lr;
     settings.beta2 = c.beta2;
     const double exact = learned(shape, settings, kSteps);
-    EXPECT_LT(exact, 1.5);  // of ln 32 = 3.47: it learns
+    EXPECT_LT(exact, 1.5);  // far below ln 32 = 3.47: the model learns
     std::printf("  %-18s fp32 %.4f", c.name, exact);
     for (Packing packing : {Packing::bf16, Packing::int8}) {
       TrainSettings packed = settings;

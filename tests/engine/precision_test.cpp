@@ -25,7 +25,7 @@ TEST_P(SixteenBits, TrainsLikeFloat32) {
   EXPECT_NEAR(losses.front(), wanted.front(), (precision == Precision::bf16 ? 5e-3 : 1e-3) * wanted.front());
   EXPECT_LT(losses.back(), 0.5 * losses.front());
   EXPECT_NEAR(losses.back(), wanted.back(), 0.1 * wanted.front());
-  EXPECT_EQ(narrow->counters().updates, 40);  // nothing overflowed on the way
+  EXPECT_EQ(narrow->counters().updates, 40);  // no step overflowed
 }
 
 TEST_P(SixteenBits, GradientsAreThoseOfFloat32UpToRounding) {
@@ -61,7 +61,7 @@ TEST(LossScaling, HalvesOnOverflowUntilStepsAreGood) {
   while (true) {
     StepOutcome outcome = engine->run(step, {&batch, 0, 1e-3, nullptr});
     EXPECT_EQ(outcome.loss_scale, scale);
-    EXPECT_TRUE(std::isfinite(outcome.loss));  // it is the gradient that overflows
+    EXPECT_TRUE(std::isfinite(outcome.loss));  // only the gradient overflows
     if (!outcome.skipped) break;
     scale /= 2;
     ASSERT_LT(++skipped, 20);
@@ -79,7 +79,7 @@ TEST(LossScaling, DoesNotShowInTheNormOrTheUpdate) {
   ModelShape shape = tiny(&llama_family);
   Batch batch = random_batch(shape, 4, 12);
   TrainSettings settings = in(Precision::fp16);
-  settings.optimizer = OptimizerKind::sgd;  // AdamW would hide a factor: it divides it out again
+  settings.optimizer = OptimizerKind::sgd;  // AdamW would hide a wrong factor of the gradient: it cancels
   settings.momentum = settings.weight_decay = 0;
   std::vector<double> norms;
   std::vector<Tensors> moves;

@@ -1,4 +1,4 @@
-// Save ops hand out the state from before the step, each part once, while the step computes.
+// Save ops write the state from before the step, each part once, while the step computes.
 #include <gtest/gtest.h>
 
 #include "engine/support.h"
@@ -31,7 +31,7 @@ TEST(Saving, HandsOutEveryPartOnceWithTheValuesBeforeTheUpdate) {
       auto engine = make_engine(shape, settings_with(kind));
       Schedule step = step_of(shape, batch, 2), saving = with_save(step);
       engine->run(step, {&batch, 0, 1e-2, nullptr});
-      for (int i = 1; i < 6; i++) {  // again and again: a race would show sooner or later
+      for (int i = 1; i < 6; i++) {  // repeated, so that a race would show
         Tensors values = parameters(*engine), state = optimizer_state(*engine);
         Recorder sink;
         engine->run(saving, {&batch, i, 1e-2, &sink});
@@ -70,7 +70,7 @@ TEST(Saving, WithoutAStepGivesTheStateAsItIs) {
 }
 
 TEST(Saving, AStateReadBackContinuesBitIdentically) {
-  // What a checkpoint is for, without the disk: parts and counters into a fresh engine.
+  // Resumes without a disk: copies parts and counters into a new engine.
   ModelShape shape = tiny(&llama_family, {0.1, 0.1, 0});
   Batch batch = random_batch(shape, 4, 12);
   auto first = make_engine(shape);

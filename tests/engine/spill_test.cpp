@@ -1,4 +1,4 @@
-// State on disk and recomputation change nothing but where bytes are: every number is the one of a run in memory.
+// State on disk and recomputation change no number: every number equals that of a run in memory.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -23,7 +23,7 @@
 
 namespace megalith {
 
-// A family in the names of tests.
+// Shows a family in the names of tests.
 inline void PrintTo(const Family* family, std::ostream* out) { *out << family->name; }
 
 }  // namespace megalith
@@ -45,7 +45,7 @@ inline ModelShape tiny(const Family* family, Dropout dropout = {}) {
   return shape;
 }
 
-// Four experts in every layer, two of them a token.
+// Four experts in every layer, two of them per token.
 inline ModelShape tiny_experts(Router router = Router::softmax) {
   ModelShape shape = tiny(&llama_family);
   shape.experts.count = 4;
@@ -83,7 +83,7 @@ inline TrainSettings settings_with(OptimizerKind optimizer = OptimizerKind::adam
 
 inline std::unique_ptr<Engine> make_engine(const ModelShape& shape, const TrainSettings& settings = {},
                                            uint64_t seed = 3) {
-  at::set_num_threads(1);  // tiny models have nothing to share; tests that want more say so afterwards
+  at::set_num_threads(1);  // enough for tiny models; tests that need more threads set them afterwards
   auto engine = std::make_unique<Engine>(shape, settings, seed, true);
   engine->state().initialise(seed);
   return engine;
@@ -98,7 +98,7 @@ inline Schedule step_of(const ModelShape& shape, const Batch& batch, int32_t mic
 // A step that stops once the gradients are complete.
 inline Schedule gradients_only(Schedule schedule) {
   std::vector<Op> ops;
-  std::vector<OpId> moved;  // by old id; gradients never come after what is left out
+  std::vector<OpId> moved;  // new id by old id; ops of gradients never come after removed ops
   for (Op& op : schedule.ops) {
     moved.push_back(static_cast<OpId>(ops.size()));
     if (op.kind == ops::gradient_norm || op.kind == ops::prepare_update || op.kind == ops::optimizer_step) continue;
@@ -145,7 +145,7 @@ inline double norm_of(const Tensors& tensors) {
   return std::sqrt(sum);
 }
 
-// The contract between layouts: largest over all tensors of |a - b| / max(|b|, 1e-6 |everything|).
+// The bound between layouts is on this: the largest |a - b| / max(|b|, 1e-6 |all tensors of b|) over all tensors.
 inline double gradient_distance(const Tensors& a, const Tensors& b) {
   double worst = a.size() == b.size() ? 0 : INFINITY, global = norm_of(b);
   for (const auto& [name, wanted] : b) {
@@ -160,7 +160,7 @@ inline double gradient_distance(const Tensors& a, const Tensors& b) {
   return worst;
 }
 
-// Losses of steps on one batch, over and over: a model that learns at all learns it by heart.
+// Returns the losses of repeated steps on one batch. A model that learns memorises the batch.
 inline std::vector<double> memorise(Engine& engine, const Batch& batch, const Schedule& schedule, int steps, double lr) {
   std::vector<double> losses;
   for (int i = 0; i < steps; i++) losses.push_back(engine.run(schedule, {&batch, i, lr, nullptr}).loss);

@@ -1,4 +1,4 @@
-// A family that exists only here: what adding one takes, and that the rest of the program needs no change for it.
+// A family that exists only here. It shows what a new family needs, and that the rest of the program needs no change.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -11,7 +11,7 @@ namespace megalith {
 namespace {
 using namespace testing_support;
 
-bool same_bits(const Tensors& a, const Tensors& b) {  // not a number equals itself here
+bool same_bits(const Tensors& a, const Tensors& b) {  // compares bits, so NaN equals NaN
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
     return x.first == y.first && x.second.size() == y.second.size() &&
            std::memcmp(x.second.data(), y.second.data(), x.second.size() * sizeof(float)) == 0;
@@ -69,7 +69,7 @@ TEST(Skipping, ANotANumberLeavesEverythingAsItWas) {
     EXPECT_EQ(engine->counters().updates, 1);
     for (const auto& [name, g] : gradients(*engine))
       EXPECT_TRUE(std::all_of(g.begin(), g.end(), [](float x) { return x == 0; })) << name;
-    // The next good step goes on as if nothing had been.
+    // The next good step continues normally.
     victim = healthy;
     EXPECT_FALSE(engine->run(step, {&batch, 2, 1e-3, nullptr}).skipped);
     EXPECT_EQ(engine->counters().updates, 2);
@@ -78,7 +78,7 @@ TEST(Skipping, ANotANumberLeavesEverythingAsItWas) {
 }
 
 TEST(Skipping, AnInfiniteGradientBehindAFiniteLossIsNoticed) {
-  // The position embedding's row is never used, so the loss is fine; its gradient is made infinite from outside.
+  // The batch does not use this row of the position embedding, so the loss is finite. The test makes its gradient infinite.
   ModelShape shape = tiny(&gpt2_family);
   Batch batch = random_batch(shape, 2, 8);
   auto engine = make_engine(shape);
@@ -129,7 +129,7 @@ TEST(Updates, ALearningRateOfZeroChangesNothing) {
 }
 
 TEST(Updates, WeightDecayShrinksMatricesAndLeavesNormsAndBiases) {
-  // Decay against none, after one AdamW step with the same gradients: the difference is lr * decay * value.
+  // Compares one AdamW step with and without decay, with the same gradients: the difference is lr * decay * value.
   ModelShape shape = tiny(&gpt2_family);
   Batch batch = random_batch(shape, 2, 12);
   TrainSettings with, without;

@@ -1,4 +1,4 @@
-// What the planner takes, from a test's settings: their shape is complete.
+// Makes the input of the planner from a test's settings, whose shape is complete.
 #pragma once
 #include "config/resolve_layout.h"
 #include "planner/plan_input.h"

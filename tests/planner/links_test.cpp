@@ -84,7 +84,7 @@ TEST_F(RankPlans, TakeMeasuredLinksWhereThereAreSome) {
   EXPECT_EQ(after.speeds.links[kData].bytes_per_s, 1e6);
   EXPECT_GT(after.predicted.seconds, before.predicted.seconds + 0.1);
   config.parallel.data = 1;
-  EXPECT_TRUE(plan().links_measured);  // there are none
+  EXPECT_TRUE(plan().links_measured);  // there are no links to measure
 }
 
 TEST_F(RankPlans, CountThatRanksOfOneHostShareItsMemory) {
@@ -92,7 +92,7 @@ TEST_F(RankPlans, CountThatRanksOfOneHostShareItsMemory) {
   EXPECT_EQ(one_host.columns, (std::vector<RankColumn>{{{0}, 2}}));
   EXPECT_EQ(two_hosts.columns, (std::vector<RankColumn>{{{0}, 1}}));
   EXPECT_GT(one_host.predicted.seconds, two_hosts.predicted.seconds);
-  // An update does nothing but read and write memory.
+  // An update only reads and writes memory.
   const auto seconds_of_updates = [](const Plan& plan) {
     double sum = 0;
     for (size_t op = 0; op < plan.step.ops.size(); op++)

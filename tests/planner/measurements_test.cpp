@@ -11,7 +11,7 @@ namespace megalith {
 namespace {
 
 struct Cache : OwnCache {
-  // What a process gets that would measure so much. On a busy machine its thread has waited an hour for a core.
+  // Returns what a new process gets if it would measure `measured`. On a busy machine its thread waits an hour for a core.
   double get(double measured, bool busy = false) {
     double waited = 0;
     Measurements known(1, /*may_measure=*/true, [&] { return waited; });
@@ -22,7 +22,7 @@ struct Cache : OwnCache {
     known.save();
     return value;
   }
-  // As if more than ten minutes were over.
+  // Changes the file as if ten minutes had passed.
   void let_time_pass() {
     auto all = parse_json(read_file(calibration_file()));
     for (auto& machine : all)
@@ -40,7 +40,7 @@ TEST_F(Cache, WhatWasMeasuredIsKept) {
 
 TEST_F(Cache, WhatWasMeasuredOnABusyMachineIsMeasuredAgainAfterAWhile) {
   EXPECT_EQ(get(7, /*busy=*/true), 7);
-  EXPECT_EQ(get(8), 7);  // not at every start
+  EXPECT_EQ(get(8), 7);  // not measured again at every start
   let_time_pass();
   Measurements looked_at(1, /*may_measure=*/false);
   EXPECT_EQ(looked_at.get("speed", {}), 7);  // better than nothing
@@ -48,7 +48,7 @@ TEST_F(Cache, WhatWasMeasuredOnABusyMachineIsMeasuredAgainAfterAWhile) {
   EXPECT_EQ(get(8), 8);
 }
 
-// The second is a by-product of the first, and took no time.
+// The second number comes from the same measurement as the first, and took no time.
 TEST_F(Cache, WhatWasMeasuredInOneGoIsBusyTogether) {
   double waited = 0;
   Measurements known(1, /*may_measure=*/true, [&] { return waited; });
@@ -63,7 +63,7 @@ TEST_F(Cache, WhatWasMeasuredInOneGoIsBusyTogether) {
   EXPECT_EQ(again.get("second", [] { return 3.0; }), 3);
 }
 
-// The report quotes it, also of a run that finds the measurements in the cache.
+// The report shows the warning, also for a run that finds the measurements in the cache.
 TEST_F(Cache, ABusyMachineIsWarnedAboutWhereverItsMeasurementsAreUsed) {
   get(7, /*busy=*/true);
   Measurements cached(1, /*may_measure=*/false);

@@ -35,9 +35,9 @@ struct Table : OwnCache {
     config.train.threads = 1;
   }
 
-  // What is nowhere measured yet is not measured for a table.
+  // A table uses measurements that exist, and does not measure.
   Plan plan() const { return make_plan(input_of(config), Measuring::forbidden); }
-  // A budget between what must be there and all of it.
+  // Sets a budget with room for `share` of all tensors.
   void budget(double share) {
     const Plan whole = plan();
     const double tensors = static_cast<double>(memory_table(whole).plain.total());
@@ -77,7 +77,7 @@ TEST_F(Table, WhatIsOnDiskIsWhatTheStoreTakes) {
     moments = table.plain[MemoryKind::optimizer];
     Engine engine(config.model.shape, config.train, 1, true,
                   {spilled.strategy.placement, config.memory.spill, offloaded_input_bytes(spilled.step), spilled.micros});
-    // Up to a chunk an array: alignment between parameters.
+    // They may differ by up to a chunk per array, because of the alignment between parameters.
     EXPECT_NEAR(static_cast<double>(engine.store()->bytes()), static_cast<double>(table.disk.total()),
                 static_cast<double>(4 * spilled.blocks.size() * kSpillChunk));
     EXPECT_GE(engine.store()->bytes(), table.disk.total());

@@ -1,4 +1,4 @@
-// Tests that measure: with a cache of measurements of their own, in a folder that goes with them.
+// For tests that measure: each test has its own cache of measurements, in a folder that is removed after the test.
 #pragma once
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -47,7 +47,7 @@ TEST_F(Planner, ALargeBudgetTakesTheLargestMicroBatchThatPays) {
 }
 
 TEST_F(Planner, ASmallerBudgetTakesASmallerMicroBatchThatFits) {
-  make_plan(input_of(config));  // what is measured first brings buffers of libraries that stay: the process grows by them
+  make_plan(input_of(config));  // the first measurement makes libraries allocate buffers that stay: the process grows
   Plan whole = make_plan(input_of(config));
   config.memory.ram = Bytes(whole.predicted_peak().value - whole.predicted.peak_bytes / 4);
   Plan plan = make_plan(input_of(config));
@@ -56,7 +56,7 @@ TEST_F(Planner, ASmallerBudgetTakesASmallerMicroBatchThatFits) {
   EXPECT_LE(plan.predicted_peak(), plan.budget);
 }
 
-// Four stages that each have two of eight layers, eight micro-batches.
+// Four stages with two layers each, and eight micro-batches.
 TEST_F(Planner, APipelinesStepCountsWhatStagesWaitForEachOther) {
   config.model.shape.layers = 8;
   config.model.shape.tied = false;
@@ -125,8 +125,8 @@ TEST_F(Planner, MeasurementsAreMadeOnceAMachineAndShape) {
   EXPECT_TRUE(std::filesystem::exists(calibration_file()));
 }
 
-// Products of other shapes than those at the start bring buffers that stay. A later run takes its speeds from the cache
-// and has not made them yet when it plans.
+// Products of new shapes make the matrix library allocate buffers that stay. A later run takes its speeds from the cache, so
+// it does not have these buffers yet when it plans.
 TEST_F(Planner, WhatTheMatrixLibraryWillKeepIsKnownFromTheCalibration) {
   const Workload work{config.model.shape, {4, 32}};
   EXPECT_LE(library_buffers(work, 2).value, 1);
@@ -159,7 +159,7 @@ TEST_F(Planner, StagingIsAmpleWhereWhatStreamsLeavesRoomForIt) {
                         .kv_heads = 6,
                         .ffn = 1536,
                         .vocab = 20000,
-                        .context = 64};  // layers of seven chunks, a table of thirty: a block too many leaves much room
+                        .context = 64};  // a layer has seven chunks, the table thirty: one block less in memory frees much room
   config.memory.spill = folder + "/spill";
   config.train.batch = config.train.micro_batch = 1;
   const auto plan_within = [&](int64_t ram) -> std::optional<Plan> {
@@ -173,13 +173,13 @@ TEST_F(Planner, StagingIsAmpleWhereWhatStreamsLeavesRoomForIt) {
   constexpr int64_t kMore = int64_t{4} << 20;
   int64_t ram = int64_t{64} << 20;
   std::optional<Plan> plan;
-  for (; !plan; ram += kMore) plan = plan_within(ram);  // up to the first that fits
+  for (; !plan; ram += kMore) plan = plan_within(ram);  // up to the first budget that is enough
   EXPECT_EQ(plan->staging, Staging::scarce);
   EXPECT_FALSE(plan->blocks[1].streams_amply);
   const int64_t scarce = plan->blocks[1].stream_bytes;
   bool ample = false;
   double fastest = plan->predicted.seconds;
-  for (; plan->strategy.spills(); ram += kMore) {  // up to the first that is in memory
+  for (; plan->strategy.spills(); ram += kMore) {  // up to the first plan without disk
     plan = plan_within(ram);
     ASSERT_TRUE(plan) << ram;
     EXPECT_LE(plan->predicted_peak(), plan->budget);
@@ -213,7 +213,7 @@ TEST_F(Planner, ADamagedCacheIsMeasuredAgain) {
   EXPECT_GT(calibrate({config.model.shape, {4, 32}}, {2, folder}).flops, 0);
 }
 
-// The report is written from plan.json.
+// The report takes its warnings from plan.json.
 TEST_F(Planner, APlanFromSpeedsOfABusyMachineWarnsInItsJson) {
   const PlanInput input = input_of(config);
   EXPECT_TRUE(to_json(make_plan(input), input)["warnings"].is_array());
@@ -238,22 +238,22 @@ TEST_F(Planner, ShorterStepsAndDroppedTokensArePlannedAsTheyAre) {
   EXPECT_EQ(half.micros, whole.micros);
   EXPECT_LT(half.predicted.seconds, 0.7 * whole.predicted.seconds);
   EXPECT_LT(half.predicted.peak_bytes, whole.predicted.peak_bytes);
-  const Plan& cut = plans.at({64, 2, 32, 0});  // as many tokens, in shorter sequences
+  const Plan& cut = plans.at({64, 2, 32, 0});  // the same number of tokens, in shorter sequences
   EXPECT_EQ(cut.micro_batch, 32);
   EXPECT_EQ(cut.blocks[1].output_bytes, whole.blocks[1].output_bytes);
 
   config.token_dropping.pacing = {.from = 8, .to = 64, .step = 8, .over = 100};
-  const Plan also_whole = make_plan(input_of(config));  // in the end nothing is dropped
+  const Plan also_whole = make_plan(input_of(config));  // at the end of the run no token is dropped
   EXPECT_EQ(also_whole.predicted.peak_bytes, whole.predicted.peak_bytes);
   const PlanInput dropping_input = input_of(config);
   ShapePlans dropping(dropping_input, also_whole);
   EXPECT_EQ(&dropping.at({64, 1, 64, 64}), &also_whole);
   const Plan& few = dropping.at({64, 1, 64, 16});
   EXPECT_LT(few.blocks[2].forward.flop, 0.3 * whole.blocks[2].forward.flop);
-  EXPECT_EQ(few.blocks[1].forward.flop, whole.blocks[1].forward.flop);  // the first layer sees all
+  EXPECT_EQ(few.blocks[1].forward.flop, whole.blocks[1].forward.flop);  // the first layer processes all tokens
   EXPECT_LT(few.predicted.peak_bytes, whole.predicted.peak_bytes);
   config.token_dropping.pacing.to = 32;
-  const Plan always = make_plan(input_of(config));  // the saved memory is in the plan
+  const Plan always = make_plan(input_of(config));  // every step drops tokens, so the plan needs less memory
   EXPECT_LT(always.predicted.peak_bytes, whole.predicted.peak_bytes);
 }
 
@@ -277,7 +277,7 @@ TEST_F(Planner, AStepsShapeIsThatOfARunWithoutACurriculum) {
   EXPECT_EQ(input.for_shape({.samples = 64, .length = 32, .pace = 8}).dropping_layers, input.dropping_layers);
 }
 
-// Many short sequences that drop nothing may need more than the few long ones of the end, which do.
+// Many short sequences that drop nothing may need more memory than the few long sequences at the end, which drop tokens.
 TEST_F(Planner, NoStepOfACurriculumNeedsMoreThanThePlanSays) {
   config.model.shape.layers = 4;
   config.train.micro_batch = 16;

@@ -23,7 +23,7 @@ Config tiny(const Family& family) {
   return config;
 }
 
-// The key that a refusal names; empty if the size can be planned.
+// Returns the key that the error names; empty if the size can be planned.
 std::string refused(const Config& config, int64_t budget = 16 * kGiB) {
   try {
     check_plan_size(input_of(config), budget);
@@ -83,7 +83,7 @@ TEST(SizeCheck, WhatMemoryAndDiskTogetherCannotHoldIsRefused) {
   EXPECT_EQ(refused(config), "");
 }
 
-// A slot's size is told without its list of chunks. The list is what it must agree with.
+// The size of a slot is computed without its list of chunks. It must equal the size from the list.
 TEST(SizeCheck, TheSizeOfASlotIsThatOfItsList) {
   ModelShape shape = tiny(llama_family).model.shape;
   shape.hidden = 500;

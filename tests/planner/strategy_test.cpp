@@ -103,7 +103,7 @@ TEST(Strategy, BothBudgetsOfADeviceAndItsHostAreKeptAndMoreOfTheDeviceMovesLess)
   EXPECT_TRUE(all_at_home && on_disk);
   EXPECT_TRUE(parked) << "the smallest device keeps no inputs of layers";
   EXPECT_TRUE(fitting_strategies(blocks, 4, with_device(kPlenty, device_least - kMiB)).empty());
-  // (Where inputs need not park in the host's memory it needs less than the tightest.)
+  // (If inputs are not offloaded, the host needs less memory than with the tightest strategy.)
   EXPECT_TRUE(fitting_strategies(blocks, 4, with_device(host_least / 2, 6 * device_least)).empty());
 }
 
@@ -112,7 +112,7 @@ TEST(Strategy, AnythingAwayMovesThirtySixBytesAParameter) {
   MemorySettings memory;
   memory.spill = "disk";
   Strategy tightest = tightest_strategy(blocks, 4, {memory, 0});
-  tightest.offloads = {};  // state alone
+  tightest.offloads = {};  // only state is on disk
   const Schedule step = training_schedule(blocks, 4, tightest);
   int64_t parameters = 0;
   for (size_t b = 1; b + 1 < blocks.size(); b++) parameters += blocks[b].parameters;
@@ -142,7 +142,7 @@ TEST(Strategy, WithoutADiskLayersAreRecomputedUntilItFits) {
   EXPECT_TRUE(fitting_strategies(blocks, 1, {memory, all * 3 / 4}).empty()) << "what was asked for is kept";
 }
 
-// What keeps a long sequence or many micro-batches from fitting: what layers keep for their recomputation.
+// With a long sequence or many micro-batches, the inputs that layers keep for recomputation need too much memory.
 TEST(Strategy, InputsOfLayersParkWhereNothingElseFits) {
   const auto offloads = [](const Strategy& s) { return std::count(s.offloads.begin(), s.offloads.end(), true); };
   struct Case {
@@ -158,7 +158,7 @@ TEST(Strategy, InputsOfLayersParkWhereNothingElseFits) {
     const int64_t tight = most_memory(blocks, micros, unparked);
     unparked.offloads = {};
     const int64_t before = most_memory(blocks, micros, unparked);
-    EXPECT_LT(tight, before * 4 / 5);  // the rest is there while one layer is made again
+    EXPECT_LT(tight, before * 4 / 5);  // the rest is needed while one layer is recomputed
     const int64_t room = (tight + before) / 2;
     const auto found = fitting_strategies(blocks, micros, {memory, room});
     ASSERT_FALSE(found.empty());
