@@ -58,7 +58,7 @@ struct SegmentState {
   std::optional<SlotFormat> format;  // chunks of the own range; for an elementwise optimizer, the records of the slots
   BlockId stored = 0;                // index among all segments of the model, also on disk
   int64_t expert = -1;               // loaded only when a token chooses this expert; -1: always loaded
-  bool chosen = true;                // a token chose it since the block was loaded; norms skip experts not chosen
+  bool chosen = true;                // false: an expert that no token chose since the block was loaded; norms skip it
 };
 
 struct BlockState {

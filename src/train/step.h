@@ -17,7 +17,7 @@ struct Validation {
   double bits_per_byte = 0;  // of the text behind the targets; 0 if unknown
 };
 struct ValidationScope {
-  int64_t batches = 0;  // at most; 0: all held-out sequences
+  int64_t batches = 0;  // the most batches to use; 0: all held-out sequences
   int64_t data_ranks = 1;
   std::span<const int32_t> token_bytes = {};  // by id (text/token_bytes.h); empty if unknown
 };
