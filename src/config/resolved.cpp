@@ -78,6 +78,8 @@ Config keep_decisions(const Config& saved, Config now) {
     if (option.may_change || option.get(now) != kOpen || !decided || decided == kOpen) continue;
     set_option(option, now, parse_yaml(*decided, "saved config", false));
   }
+  // Without dropout of their own, settings take that of the folder.
+  if (!now.model.from.empty() && !now.model.shape.dropout.any()) now.model.shape.dropout = saved.model.shape.dropout;
   return now;
 }
 

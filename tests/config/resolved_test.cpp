@@ -148,6 +148,14 @@ TEST(Resolved, WhatTheNumbersDependOnIsFixedForAResumedRun) {
     EXPECT_TRUE(find_option(free)->may_change) << free;
 }
 
+TEST(Resolved, DropoutOfAFolderIsADecision) {
+  const std::string from = "model: {from: folder}\ndata: {train: a.txt}\n";
+  Config saved = parse(from);
+  saved.model.shape.dropout.residual = 0.1;  // from its config.json
+  EXPECT_EQ(keep_decisions(saved, parse(from)).model.shape.dropout.residual, 0.1);
+  EXPECT_EQ(keep_decisions(saved, parse(from, {"model.dropout.residual=0.2"})).model.shape.dropout.residual, 0.2);
+}
+
 TEST(Resolved, DecisionsOfTheFirstRunAreKept) {
   Config saved =
       parse(kModel, {"train.micro_batch=4", "train.threads=2", "model.vocab=4096", "memory.ram=1GiB"});
