@@ -14,14 +14,9 @@
 namespace megalith {
 namespace {
 
-void check_readable(const std::filesystem::path& file) {
-  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw_cannot("open", file, errno);
-  ::close(descriptor);
-}
+void check_readable(const std::filesystem::path& file) { ::close(open_regular_file(file)); }
 
 }  // namespace
-
 
 bool names_shard(const std::string& entry) {
   return shard_prefix(entry) != std::filesystem::path(entry) || std::filesystem::exists(shard_file(entry, ".idx"));
