@@ -110,7 +110,6 @@ class ShardWriter {
     void sync();
   };
   std::filesystem::path journal() const;
-  void open_aside();
   bool go_on();  // resumes from what an earlier writer kept; returns false if nothing fits this job
   void add_sum(uint64_t sum) { sums_.append(&sum, sizeof sum); }
   void sum_open_block();  // continues the checksum of the last block if it is not full

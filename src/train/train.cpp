@@ -1,6 +1,5 @@
 #include "train/train.h"
 
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -7,7 +7,7 @@ import time
 from campaign import Case
 from program import processes_with
 from rules import Failed, require, sound
-from small_runs import LAYOUTS, copy_of, prepare_run, same_run, train_words, undisturbed
+from small_runs import LAYOUTS, begin_and_reference, copy_of, same_run, train_words, undisturbed
 
 KILLS = 15  # of each layout
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -80,10 +80,8 @@ def of_run(space):
 def cases(setup):
     made = []
     for layout in LAYOUTS:
-        folder = setup.folder / layout.replace(" ", "-")
-        begin = prepare_run(setup.program, folder / "begin", layout)
-        whole, again = copy_of(begin, folder / "whole"), copy_of(begin, folder / "again")
-        undisturbed(setup.program, whole, layout)  # measures the machine, which later runs do not repeat
+        begin, whole = begin_and_reference(setup, layout)
+        again = copy_of(begin, begin.with_name("again"))
         duration = undisturbed(setup.program, again, layout)
         same_run(again / "runs/run", whole / "runs/run", layout)
         for n in range(KILLS):

@@ -55,7 +55,7 @@ def prepare_run(program, folder, layout="1 rank", **options):
         sound(ended, {2})
         least = re.search(r"at least ([\d.]+) MiB", ended.stderr)
         require(least, f"no least budget\n{ended}")
-        shutil.rmtree(folder / "runs")
+        shutil.rmtree(folder / "runs", ignore_errors=True)  # with several ranks the supervisor has made it
         with open(folder / "run.yaml", "a") as out:
             out.write(f"memory: {{spill: spill, ram: {int(float(least[1])) + 4}MiB}}\n")
     return folder
@@ -67,6 +67,15 @@ def undisturbed(program, folder, layout="1 rank"):
     sound(ended, {0})
     require(layout != "spill" or "of state in spill" in ended.stderr, f"it does not spill\n{ended}")
     return ended.seconds
+
+
+def begin_and_reference(setup, layout):
+    """The folder of a prepared run that never began, and one in which it ran undisturbed to its end."""
+    folder = setup.folder / layout.replace(" ", "-")
+    begin = prepare_run(setup.program, folder / "begin", layout)
+    whole = copy_of(begin, folder / "whole")
+    undisturbed(setup.program, whole, layout)  # measures the machine, which later runs do not repeat
+    return begin, whole
 
 
 def same_run(run, reference, what):

@@ -4,7 +4,7 @@ import time
 
 from campaign import Case
 from rules import OUR_BUGS, require, sound
-from small_runs import copy_of, prepare_run, same_run, train_words, undisturbed
+from small_runs import begin_and_reference, copy_of, same_run, train_words
 
 CASES = 10  # of each layout
 LAYOUTS = ("1 rank", "data 2")
@@ -37,9 +37,6 @@ def at_once(program, layout, begin, whole):
 def cases(setup):
     made = []
     for layout in LAYOUTS:
-        folder = setup.folder / layout.replace(" ", "-")
-        begin = prepare_run(setup.program, folder / "begin", layout)
-        whole = copy_of(begin, folder / "whole")
-        undisturbed(setup.program, whole, layout)
+        begin, whole = begin_and_reference(setup, layout)
         made += [Case(f"{layout}, {n}", at_once(setup.program, layout, begin, whole)) for n in range(CASES)]
     return made
