@@ -33,7 +33,7 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), asi
 
 AtomicFile::~AtomicFile() {
   if (fd_ >= 0) ::close(fd_);
-  if (!named_) ::unlink(aside_.c_str());
+  if (!named_) delete_or_warn(aside_);
 }
 
 void AtomicFile::put(std::string_view bytes) {

@@ -11,6 +11,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/log.h"
 
 namespace megalith {
 namespace {
@@ -100,6 +101,13 @@ bool write_file_if_absent(const std::filesystem::path& path, std::string_view co
   const bool written = file.give_name_if_free();
   if (written) sync_directory(path.parent_path());
   return written;
+}
+
+void delete_or_warn(const std::filesystem::path& path) {
+  std::error_code failed;
+  std::filesystem::remove(path, failed);
+  if (failed && failed != std::errc::directory_not_empty)
+    log::warn("{}: cannot delete: {}", path.string(), failed.message());
 }
 
 void sync_directory(const std::filesystem::path& directory) {

@@ -29,6 +29,10 @@ bool write_file_if_absent(const std::filesystem::path& path, std::string_view co
 // the machine (is_machine_fault), else UserError.
 [[noreturn]] void throw_cannot(const char* verb, const std::filesystem::path& path, int error);
 
+// Deletes a file or an empty folder, if it exists. Leaves a folder with contents as it is. If deleting fails, warns: a file
+// that stays takes space, but does no other harm.
+void delete_or_warn(const std::filesystem::path& path);
+
 // Makes renames and new entries in a directory durable. An empty path, the parent of a bare name, is the current directory.
 void sync_directory(const std::filesystem::path& directory);
 

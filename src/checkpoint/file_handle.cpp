@@ -31,7 +31,11 @@ FileHandle FileHandle::open_to_write(const std::filesystem::path& path) {
   return file;
 }
 
-void FileHandle::open_directly() { direct_ = ::open(path_.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC); }
+// Some file systems do not support direct writes: then all writes go through the page cache.
+void FileHandle::open_directly() {
+  direct_ = ::open(path_.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC);
+  if (direct_ < 0 && is_machine_fault(errno)) fail("open", errno);
+}
 
 FileHandle::~FileHandle() {
   if (fd_ >= 0) ::close(fd_);

@@ -45,7 +45,7 @@ SpillFile::SpillFile(std::filesystem::path path, int64_t bytes, const IoMethod& 
   if (descriptor_ < 0)
     throw UserError({"", "memory.spill", "a folder to write to",
                      fmt::format("{}: {}", path_.string(), std::strerror(errno)), ""});
-  ::unlink(path_.c_str());
+  delete_or_warn(path_);
   const auto folder = path_.parent_path();
   const int64_t free = free_bytes(folder);
   if (int error = take_space(descriptor_, bytes_, free)) {

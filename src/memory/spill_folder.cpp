@@ -9,6 +9,8 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
 #include "base/new_file.h"
 #include "base/units.h"
 
@@ -83,17 +85,17 @@ void SpillFolder::lock() {
     if (same_file(lock_, path)) break;
     ::close(lock_);
   }
+  // The lock is valid without its text. Only a message to another process needs the process id.
   const std::string pid = fmt::format("{}", ::getpid());
-  if (::ftruncate(lock_, 0) != 0 || ::pwrite(lock_, pid.data(), pid.size(), 0) < 0) {
-    // The disk is full. The lock is valid anyway; only the process id is missing.
-  }
+  if (::ftruncate(lock_, 0) != 0 || ::pwrite(lock_, pid.data(), pid.size(), 0) < 0)
+    log::warn("{}: cannot write: {}; other runs cannot tell which process uses this folder", path.string(),
+              std::strerror(errno));
 }
 
 SpillFolder::~SpillFolder() {
-  std::error_code ignored;
-  std::filesystem::remove(folder_ / kLockName, ignored);
+  delete_or_warn(folder_ / kLockName);
   ::close(lock_);
-  if (made_) std::filesystem::remove(folder_, ignored);
+  if (made_) delete_or_warn(folder_);
 }
 
 // Spill files are unlinked right after they are opened. These files are from a run that was killed in between.
@@ -101,7 +103,7 @@ void SpillFolder::remove_leftovers() const {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder_, error))
     if (entry.is_regular_file(error) && entry.path().filename().string().ends_with(kSpillSuffix))
-      std::filesystem::remove(entry.path(), error);
+      delete_or_warn(entry.path());
 }
 
 void SpillFolder::require(int64_t bytes) const {

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "base/error.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/new_file.h"
 #include "report/crc32c.h"
@@ -115,14 +115,12 @@ int64_t next_second(const std::filesystem::path& directory) {
 TensorBoardLog::TensorBoardLog(const std::filesystem::path& directory, int64_t resumed_step) {
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
-  if (failed)
-    throw UserError({directory.string(), "", "", "", "cannot make the directory: " + failed.message()});
+  if (failed) throw_cannot("create", directory, failed.value());
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
   path_ = directory / fmt::format("{}{:010}.{}.{}", kPrefix, next_second(directory), host, ::getpid());
   fd_ = create_file(path_);
-  if (fd_ < 0)
-    throw UserError({path_.string(), "", "", "", fmt::format("cannot write: {}", std::strerror(errno))});
+  if (fd_ < 0) throw_cannot("write", path_, errno);
   write_record(event_at(0).text(3, "brain.Event:2").bytes());  // Event.file_version
   if (resumed_step > 0)  // Event.session_log with status START: steps from here on replace earlier ones
     write_record(event_at(resumed_step + 1).message(7, Message().varint(1, 1)).bytes());
