@@ -295,9 +295,14 @@ Outcome Attempt::outcome() {
               static_cast<ExitCode>(rank.code),
               fmt::format("rank {} has stopped; its log says why", rank.rank),
               {}};
-  if (passed_on_ > 0 && !began)
-    return {Kind::stopped, ExitCode::interrupted, "stopped before there was anything to save", {}};
-  if (passed_on_ > 0 && first_dead_) return {Kind::failed, ExitCode::fault, "while stopping, " + describe_crash(), {}};
+  if (passed_on_ > 0) {
+    if (!began) return {Kind::stopped, ExitCode::interrupted, "stopped before there was anything to save", {}};
+    if (first_dead_) return {Kind::failed, ExitCode::fault, "while stopping, " + describe_crash(), {}};
+    // The signal came while some ranks had not started. The others may have ended the run anyway.
+    for (const RankView& rank : all)
+      if (rank.state == RankState::finished) return {Kind::ended, static_cast<ExitCode>(rank.code), "", {}};
+    return {Kind::stopped, ExitCode::interrupted, "stopped while the ranks were starting", {}};
+  }
   if (first_dead_ || says_.death() || WIFSIGNALED(*status_)) return {Kind::crashed, ExitCode::fault, describe_crash(), {}};
   return {Kind::not_started, ExitCode::user,
           fmt::format("mpirun {}: {}", describe_wait_status(*status_), says_.first_words()), {}};
