@@ -70,7 +70,8 @@ void HfFields::must_be_one_of(const std::string& key, std::initializer_list<cons
   if (!has(key)) return;
   for (const char* name : names)
     if (at(key) == name) return;
-  refuse(key, join(std::vector<std::string_view>(names.begin(), names.end()), " or "), "other activations are not built in");
+  refuse(key, join(std::vector<std::string_view>(names.begin(), names.end()), " or "),
+         "other activation functions are not supported");
 }
 
 void HfFields::must_be_absent(const std::string& key, const std::string& why) const {

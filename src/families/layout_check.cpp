@@ -34,7 +34,7 @@ void check_layout(const ModelShape& shape, const Layout& layout, const WhereOf& 
                          fmt::format("{}", ranks), divisors(common)});
   };
   if (layout.expert > 1 && !shape.experts.any())
-    throw UserError({where ? where("parallel.expert") : "", "parallel.expert", "1, as the model has no experts",
+    throw UserError({where ? where("parallel.expert") : "", "parallel.expert", "1, because the model has no experts",
                      fmt::format("{}", layout.expert), "remove it, or set model.experts.count"});
   if (layout.expert > 1) require("parallel.expert", layout.expert, {{"model.experts.count", shape.experts.count}}, "");
   const int64_t t = layout.tensor;

@@ -21,7 +21,7 @@ void check_heads(const ModelShape& s, const ShapeCheck& check) {
                 fmt::format("a divisor of model.hidden ({})", s.hidden), fmt::format("{}", s.heads),
                 nearby_divisors(s.hidden, s.heads));
   check.require(s.family->uses.kv_heads || s.kv_heads == s.heads, "model.kv_heads",
-                fmt::format("model.heads ({}) as model.arch {} has no grouped-query attention", s.heads,
+                fmt::format("model.heads ({}), because model.arch {} has no grouped-query attention", s.heads,
                             s.family->name),
                 fmt::format("{}", s.kv_heads), "remove it");
 }
@@ -30,18 +30,19 @@ void check_heads(const ModelShape& s, const ShapeCheck& check) {
 void check_unused_fields(const ModelShape& s, const ShapeCheck& check) {
   auto unused = [&](bool ShapeFields::* field, bool is_default, std::string_view key) {
     check.require(s.family->uses.*field || is_default, key,
-                  fmt::format("it only where model.arch is {}", families_with(field)),
-                  fmt::format("it with model.arch {}", s.family->name), "remove it");
+                  fmt::format("model.arch {}", families_with(field)),
+                  fmt::format("model.arch {}", s.family->name), "remove it, or change model.arch");
   };
   unused(&ShapeFields::rope_theta, s.rope_theta == ModelShape{}.rope_theta, "model.rope_theta");
   unused(&ShapeFields::head_dim, s.head_size == 0, "model.head_dim");
   unused(&ShapeFields::qkv_bias, !s.qkv_bias, "model.qkv_bias");
   unused(&ShapeFields::output_bias, !s.output_bias, "model.output_bias");
   if (s.family->uses.token_types)
-    check.require(s.token_types >= 1, "model.token_types", fmt::format("at least 1 as model.arch is {}", s.family->name),
+    check.require(s.token_types >= 1, "model.token_types", fmt::format(
+                  "at least 1, because model.arch is {}", s.family->name),
                   fmt::format("{}", s.token_types));
   else
-    check.require(s.token_types == 0, "model.token_types", fmt::format("0 as model.arch is {}", s.family->name),
+    check.require(s.token_types == 0, "model.token_types", fmt::format("0, because model.arch is {}", s.family->name),
                   fmt::format("{}", s.token_types), "remove it");
 }
 
@@ -54,7 +55,7 @@ void ShapeCheck::require(bool holds, std::string_view key, const std::string& ex
 
 void ShapeCheck::at_least_1(int64_t value, std::string_view key) const {
   require(value >= 1, key, expected_(key), value == 0 ? "nothing" : fmt::format("{}", value),
-          "give it, or choose a model.preset");
+          "set it, or choose a model.preset");
 }
 
 void check_shape(const ModelShape& shape, const ShapeCheck& check) {

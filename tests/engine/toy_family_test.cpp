@@ -182,9 +182,10 @@ TEST_F(ToyFamily, IsReadFromYamlAndWrittenBack) {
 }
 
 TEST_F(ToyFamily, RefusesWhatOnlyOtherFamiliesHave) {
-  EXPECT_NE(mistake(kYaml + std::string("objective: masked")).find("causal or prefix as model.arch is toy, got masked"),
+  EXPECT_NE(mistake(kYaml + std::string("objective: masked")).find(
+            "causal or prefix, because model.arch is toy, got masked"),
             std::string::npos);
-  EXPECT_NE(mistake(kYaml, {"model.rope_theta=5"}).find("it only where model.arch is llama, got it with model.arch toy"),
+  EXPECT_NE(mistake(kYaml, {"model.rope_theta=5"}).find("expected model.arch llama, got model.arch toy"),
             std::string::npos);
 }
 

@@ -231,7 +231,7 @@ TEST(SplitChecks, NameWhatDoesNotDivideAndWhatDoes) {
             "parallel.context: expected a divisor of model.kv_heads / parallel.tensor (2), got 4; use 1 or 2");
   EXPECT_THROW(list_blocks(shape, Mesh({.tensor = 3})), UserError);
   EXPECT_EQ(complaint(shape, {.data = 2, .expert = 2}),
-            "parallel.expert: expected 1, as the model has no experts, got 2; remove it, or set model.experts.count");
+            "parallel.expert: expected 1, because the model has no experts, got 2; remove it, or set model.experts.count");
   shape.experts = experts_of(Router::softmax, 6);
   EXPECT_EQ(complaint(shape, {.data = 3, .expert = 3}), "no error");
   EXPECT_EQ(complaint(shape, {.data = 4, .expert = 4}),

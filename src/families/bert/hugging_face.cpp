@@ -43,9 +43,9 @@ void read_config(const HfFields& f, ModelShape& s) {
   double hidden = f.rate_or("hidden_dropout_prob", 0.1);
   s.dropout = {hidden, hidden, f.rate_or("attention_probs_dropout_prob", 0.1)};
   f.must_be_one_of("hidden_act", {"gelu"});
-  f.must_be("position_embedding_type", "absolute", "our bert learns absolute positions");
-  f.must_be("is_decoder", false, "our bert sees both sides");
-  f.must_be("add_cross_attention", false, "there is no encoder to attend to");
+  f.must_be("position_embedding_type", "absolute", "other position embeddings are not supported for bert");
+  f.must_be("is_decoder", false, "a bert that is a decoder is not supported");
+  f.must_be("add_cross_attention", false, "cross-attention is not supported");
 }
 
 void write_config(const ModelShape& s, nlohmann::ordered_json& config) {

@@ -25,9 +25,9 @@ void read_config(const HfFields& f, ModelShape& s) {
   s.tied = f.flag_or("tie_word_embeddings", true);
   s.dropout = {f.rate_or("embd_pdrop", 0.1), f.rate_or("resid_pdrop", 0.1), f.rate_or("attn_pdrop", 0.1)};
   f.must_be_one_of("activation_function", {"gelu_new", "gelu_pytorch_tanh"});  // two names for the same function
-  f.must_be("scale_attn_weights", true, "our attention divides by the root of the head's width");
-  f.must_be("scale_attn_by_inverse_layer_idx", false, "our attention has the same scale in every layer");
-  f.must_be("add_cross_attention", false, "there is no encoder to attend to");
+  f.must_be("scale_attn_weights", true, "attention without this scale is not supported");
+  f.must_be("scale_attn_by_inverse_layer_idx", false, "a different scale in each layer is not supported");
+  f.must_be("add_cross_attention", false, "cross-attention is not supported");
 }
 
 void write_config(const ModelShape& s, nlohmann::ordered_json& config) {

@@ -22,9 +22,9 @@ RopeScaling read_rope_scaling(const HfFields& rope) {
   const char* key = rope.has("rope_type") ? "rope_type" : "type";
   if (!rope.has(key) || rope.at(key) == "default") return {};
   if (rope.at(key) != "llama3")
-    rope.refuse(key, "default or llama3", "other scaled rotary positions are not built in");
+    rope.refuse(key, "default or llama3", "other rotary scalings are not supported");
   for (const char* needed : {"factor", "low_freq_factor", "high_freq_factor"})
-    if (!rope.has(needed)) rope.refuse(needed, "a number, as rope_type is llama3");
+    if (!rope.has(needed)) rope.refuse(needed, "a number, because rope_type is llama3");
   RopeScaling s{rope.number_or("factor", 0, 1, 1e6), rope.number_or("low_freq_factor", 0, 1e-6, 1e6),
                 rope.number_or("high_freq_factor", 0, 1e-6, 1e6), rope.count("original_max_position_embeddings")};
   if (s.high <= s.low) rope.refuse("high_freq_factor", fmt::format("more than low_freq_factor ({})", s.low));
@@ -41,13 +41,13 @@ void read_rope(const HfFields& f, ModelShape& s, double otherwise) {
     if (!f.has(key)) continue;
     HfFields rope = f.inside(key);
     RopeScaling scaling = read_rope_scaling(rope);
-    if (known && scaling != s.rope_scaling) f.refuse(key, "what rope_scaling says");
+    if (known && scaling != s.rope_scaling) f.refuse(key, "the same values as rope_scaling");
     s.rope_scaling = scaling;
     known = true;
-    rope.must_be("partial_rotary_factor", 1.0, "our rotary positions turn the whole head");
+    rope.must_be("partial_rotary_factor", 1.0, "rotary positions on a part of the head are not supported");
     double inner = rope.number_or("rope_theta", theta, 1, most);
     if (f.has("rope_theta") && inner != theta)
-      rope.refuse("rope_theta", fmt::format("rope_theta's {}", theta));
+      rope.refuse("rope_theta", fmt::format("the same value as the outer rope_theta ({})", theta));
     theta = inner;
   }
   s.rope_theta = theta;
@@ -64,13 +64,13 @@ void read_window(const HfFields& f, ModelShape& s, std::string_view type) {
     s.window = f.count_or("sliding_window", 0);
   } else if (f.flag_or("use_sliding_window", type == "llama") && f.has("sliding_window") &&
              f.count("sliding_window") < s.context) {
-    f.refuse("sliding_window", fmt::format("null, or at least the context of {}", s.context),
-             "our attention sees the whole sequence");
+    f.refuse("sliding_window", fmt::format("null, or at least the context ({})", s.context),
+             "sliding-window attention is not supported for this model");
   }
   if (!f.has("layer_types")) return;
   for (const json& each : f.at("layer_types"))
     if (each != "full_attention" && !((type == "mistral" || type == "mixtral") && each == "sliding_attention"))
-      f.refuse("layer_types", "full_attention in every layer", "our attention sees the whole sequence");
+      f.refuse("layer_types", "full_attention in every layer", "sliding-window attention is not supported for this model");
 }
 
 // Reads how a model with experts is trained, from our own key.
@@ -99,7 +99,8 @@ void read_experts(const HfFields& f, ModelShape& s, std::string_view type) {
   x.aux_loss = f.flag_or("output_router_logits", false) ? f.number_or("router_aux_loss_coef", 0.001, 0, 1e9) : 0;
   x.z_loss = 0;
   if (mixtral) {
-    if (f.number_or("router_jitter_noise", 0, 0, 1) != 0) f.refuse("router_jitter_noise", "0", "it is not built in");
+    if (f.number_or("router_jitter_noise", 0, 0, 1) != 0) f.refuse("router_jitter_noise", "0",
+                                                                   "router jitter is not supported for this model");
   } else {
     x.normalise = f.flag_or("norm_topk_prob", false);
     x.every = f.count_or("decoder_sparse_step", 1);
@@ -108,10 +109,11 @@ void read_experts(const HfFields& f, ModelShape& s, std::string_view type) {
     if (f.has("mlp_only_layers"))
       for (const json& layer : f.at("mlp_only_layers"))
         if (layer != x.dense_first++)
-          f.refuse("mlp_only_layers", "the first layers", "other layers have experts or have not by decoder_sparse_step");
+          f.refuse("mlp_only_layers", "only the first layers",
+                   "other dense layers are not supported, except by decoder_sparse_step");
   }
   if (f.has("megalith_experts")) read_training(f.inside("megalith_experts"), x);
-  if (x.top_k > x.count) f.refuse("num_experts_per_tok", fmt::format("at most the {} experts", x.count));
+  if (x.top_k > x.count) f.refuse("num_experts_per_tok", fmt::format("at most the number of experts ({})", x.count));
 }
 
 // Writes the keys of both versions: transformers 4 reads rope_theta and rope_scaling, 5 reads rope_parameters.
@@ -235,11 +237,12 @@ void read_config(const HfFields& f, ModelShape& s) {
   read_rope(f, s, mixtral ? 1e6 : 10000);
   read_window(f, s, type);
   f.must_be_one_of("hidden_act", {"silu", "swish"});
-  f.must_be("mlp_bias", false, "biases in the feed-forward layer are not built in");
-  f.must_be("partial_rotary_factor", 1.0, "our rotary positions turn the whole head");
+  f.must_be("mlp_bias", false, "biases in the feed-forward layer are not supported");
+  f.must_be("partial_rotary_factor", 1.0, "rotary positions on a part of the head are not supported");
   int64_t head_dim = f.count_or("head_dim", s.hidden / s.heads);
   if (f.has("head_dim") && head_dim * s.heads != s.hidden) s.head_size = head_dim;
-  if (head_dim % 2 != 0) f.refuse(f.has("head_dim") ? "head_dim" : "num_attention_heads", "heads of an even width");
+  if (head_dim % 2 != 0) f.refuse(f.has("head_dim") ? "head_dim" : "num_attention_heads",
+                                  "a value for which the width of a head is even");
   if (s.heads % s.kv_heads != 0)
     f.refuse("num_key_value_heads", fmt::format("a divisor of num_attention_heads ({})", s.heads));
 }

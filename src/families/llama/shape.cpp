@@ -24,12 +24,12 @@ void check(const ModelShape& s, const ShapeCheck& check) {
   check.at_least_1(s.kv_heads, "model.kv_heads");
   check.require(s.heads % s.kv_heads == 0, "model.kv_heads", fmt::format("a divisor of model.heads ({})", s.heads),
                 show(s.kv_heads), nearby_divisors(s.heads, s.kv_heads));
-  check.require(s.head_size % 2 == 0, "model.head_dim", "an even number, for rotary positions", show(s.head_size));
+  check.require(s.head_size % 2 == 0, "model.head_dim", "an even number (rotary positions need it)", show(s.head_size));
   check.require(!s.output_bias || s.qkv_bias, "model.output_bias", "false unless model.qkv_bias is true", "true",
                 "set model.qkv_bias: true, or remove it");
   check.require(
       s.head_dim() % 2 == 0, "model.heads",
-      fmt::format("an even model.hidden / model.heads, for rotary positions, with model.hidden {}", s.hidden),
+      fmt::format("an even model.hidden / model.heads (rotary positions need it), with model.hidden {}", s.hidden),
       fmt::format("{} / {} = {}", s.hidden, s.heads, s.head_dim()), "choose another number of heads");
 }
 
