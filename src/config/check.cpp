@@ -32,8 +32,8 @@ void check_applies(const Config& config, const ShapeCheck& check) {
     const std::optional<std::string> value = option.get(config);
     if (!value) continue;  // another key has the value
     const std::string usual = option.get(defaults).value_or("");
-    check.require(value == usual, option.name, fmt::format("{} unless {}", usual, option.applies_when), *value,
-                  fmt::format("remove {} or make it so that {}", option.key(), option.applies_when));
+    check.require(value == usual, option.name, fmt::format("{} (the default) unless {}", usual, option.applies_when), *value,
+                  fmt::format("remove {}: it is used only if {}", option.key(), option.applies_when));
   }
 }
 
@@ -42,8 +42,8 @@ void check_curriculum(const Config& config, const ShapeCheck& check) {
   for (const CurriculumSettings& entry : config.curriculum) {
     const std::string name = fmt::format("curriculum[{}]", number++);
     if (!entry.changes_length()) continue;
-    check.require(++lengths == 1, "curriculum", "one entry at most that changes the length", "several",
-                  "keep one truncate or reshape");
+    check.require(++lengths == 1, "curriculum", "at most one entry that changes the length of sequences", "several",
+                  "keep one entry with apply: truncate or reshape");
     check.require(entry.pacing.to <= static_cast<double>(config.data.sequence),
                   name + (entry.pacing.table.empty() ? ".to" : ".pacing"),
                   fmt::format("at most data.sequence ({})", config.data.sequence), fmt::format("{}", entry.pacing.to));
@@ -53,14 +53,14 @@ void check_curriculum(const Config& config, const ShapeCheck& check) {
 void check_token_dropping(const Config& config, const ShapeCheck& check) {
   if (!config.token_dropping.on()) return;
   const PacingSettings& pacing = config.token_dropping.pacing;
-  check.require(pacing.from >= 1, "token_dropping.from", "a whole number of tokens from 1", "0 or nothing",
-                "say how many tokens of a sequence are kept at first");
+  check.require(pacing.from >= 1, "token_dropping.from", "a whole number of tokens from 1", "0 or no value",
+                "set how many tokens of a sequence the layers keep at first");
   double longest = static_cast<double>(config.data.sequence);
   for (const CurriculumSettings& entry : config.curriculum)
     if (entry.changes_length()) longest = entry.pacing.to;
   check.require(pacing.from < longest, pacing.table.empty() ? "token_dropping.from" : "token_dropping.pacing",
-                fmt::format("fewer tokens at first than the longest sequence has ({}), or nothing is ever dropped", longest),
-                fmt::format("{}", pacing.from));
+                fmt::format("fewer tokens than the longest sequence ({})", longest), fmt::format("{}", pacing.from),
+                "lower it: otherwise no token is dropped");
   check.require(pacing.to >= pacing.from, "token_dropping.to", fmt::format("at least token_dropping.from ({})", pacing.from),
                 pacing.to == 0 ? "nothing" : fmt::format("{}", pacing.to));
   check.require(pacing.to <= static_cast<double>(config.data.sequence),
@@ -72,8 +72,8 @@ void check_token_dropping(const Config& config, const ShapeCheck& check) {
 void check_dropping_layers(const Config& config, int64_t layers, const ShapeCheck& check) {
   if (!config.token_dropping.on()) return;
   const std::vector<int64_t> dropping = config.token_dropping.layers_of(layers);
-  check.require(!dropping.empty(), "token_dropping.layers", "a model of at least 3 layers for middle",
-                fmt::format("{}", layers), "list the layers");
+  check.require(!dropping.empty(), "token_dropping.layers", "a model with at least 3 layers, because the value is middle",
+                fmt::format("{} layers", layers), "list the layers");
   check.require(dropping.back() < layers, "token_dropping.layers", fmt::format("layers from 0 to {}", layers - 1),
                 fmt::format("{}", dropping.back()));
 }
@@ -85,7 +85,7 @@ void check_length(const Config& config, int64_t layers, const ShapeCheck& check)
   const double a_step = static_cast<double>(config.train.batch) * static_cast<double>(config.data.sequence) *
                         static_cast<double>(layers);
   check.require(static_cast<double>(config.train.steps) * a_step <= kMost, "train.steps",
-                fmt::format("at most {:.0f} of {} tokens, as a run is", std::max(1.0, std::floor(kMost / a_step)),
+                fmt::format("at most {:.0f} steps of {} tokens", std::max(1.0, std::floor(kMost / a_step)),
                             config.train.batch * config.data.sequence),
                 show(config.train.steps), "shorten the run");
 }
@@ -98,9 +98,9 @@ void check_objective(const Config& config, const ModelShape& shape, const ShapeC
   const std::string others =
       either(family_names([&](const Family& each) { return each.bidirectional == objective.bidirectional; }));
   check.require(objective.bidirectional == family.bidirectional, "objective.kind",
-                fmt::format("{} as model.arch is {}", either(fitting), family.name), std::string(objective.word),
-                family.bidirectional ? fmt::format("write objective: {}, or choose {}", either(fitting), others)
-                                     : fmt::format("{} needs model.arch {}", objective.word, others));
+                fmt::format("{}, because model.arch is {}", either(fitting), family.name), std::string(objective.word),
+                family.bidirectional ? fmt::format("set objective: {}, or model.arch: {}", either(fitting), others)
+                                     : fmt::format("for {}, set model.arch: {}", objective.word, others));
 }
 
 }  // namespace
@@ -115,8 +115,8 @@ void check_settings(const Config& config, const WhereOf& where) {
   for (double weight : config.data.weights) weights += weight;
   for (double weight : config.data.weights)
     check.require(weight >= 1e-6 * weights, "data.train",
-                  fmt::format("weights of at least a millionth of their sum ({})", weights),
-                  fmt::format("{}", weight), "leave it out");
+                  fmt::format("a weight of at least a millionth of the sum of all weights ({})", weights),
+                  fmt::format("{}", weight), "remove this entry or raise its weight");
   check_curriculum(config, check);
   check_token_dropping(config, check);
   check.require(train.warmup <= train.steps, "train.warmup",
@@ -151,7 +151,7 @@ void check_model(const Config& config, const ModelShape& s, const WhereOf& where
                 "shorten it, or raise model.context");
   check.require(s.window == 0 || config.data.sequence <= s.window, "data.sequence",
                 fmt::format("at most the model's sliding_window ({})", s.window), show(config.data.sequence),
-                "attention that forgets is not built in; shorten it");
+                "sliding-window attention is not supported; shorten data.sequence");
 }
 
 void check_for_training(const Config& config, const WhereOf& where) {

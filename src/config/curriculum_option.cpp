@@ -43,10 +43,10 @@ class Reader {
   }
   bool has(const std::string& key) const { return given_.contains(key); }
   void need(const std::string& key) const {
-    if (!has(key)) refuse(key, "a value", "nothing", std::string(curriculum_form()));
+    if (!has(key)) refuse(key, "a value", "nothing", fmt::format("write {}", curriculum_form()));
   }
   void must_not(const std::string& key, const std::string& when) const {
-    if (has(key)) refuse(key, "no such key " + when, "one", "remove it");
+    if (has(key)) refuse(key, fmt::format("no {} {}", key, when), "", "remove it");
   }
 
   template <class Enum>
@@ -67,7 +67,7 @@ class Reader {
     into = *read;
   }
   void text(const std::string& key, const Yaml& value, std::string& into) const {
-    if (!is_text(value) || value.text.empty()) refuse(key, "a text");
+    if (!is_text(value) || value.text.empty()) refuse(key, "a string");
     into = value.text;
   }
 
@@ -96,16 +96,16 @@ class Reader {
       constexpr std::string_view known[] = {"metric", "file", "checkpoint", "apply", "unit",  "hold",
                                             "from",   "to",   "step",       "over",  "pacing"};
       const std::string_view near = nearest(key, known);
-      refuse(key, std::string(curriculum_form()), "a key that is unknown",
+      refuse(key, std::string(curriculum_form()), "an unknown key",
              near.empty() ? "" : fmt::format("did you mean {}?", near));
     }
   }
 
   void settle_hold() {
-    if (entry_.apply == CurriculumApply::filter) must_not("hold", "where apply is filter: no sequence gets shorter");
+    if (entry_.apply == CurriculumApply::filter) must_not("hold", "with apply: filter, which does not shorten sequences");
     if (entry_.apply != CurriculumApply::reshape) return;
     if (has("hold") && entry_.hold != Hold::tokens)
-      refuse("hold", "tokens where apply is reshape: a sample is cut into as many sequences as fit", "sequences",
+      refuse("hold", "tokens, because apply is reshape", "sequences",
              "use apply: truncate");
     entry_.hold = Hold::tokens;
   }
@@ -114,12 +114,13 @@ class Reader {
     PacingSettings& pacing = entry_.pacing;
     if (!has("step")) pacing.step = entry_.changes_length() ? 8 : entry_.unit == DifficultyUnit::percentile ? 1 : 0;
     if (!pacing.table.empty()) {
-      for (const char* key : {"from", "to", "step"}) must_not(key, "beside a table, which has the values");
-      if (has("over") && pacing.over != 0) refuse("over", "steps or tokens alone beside a table", "a number");
+      for (const char* key : {"from", "to", "step"}) must_not(key, "next to a table, which contains the values");
+      if (has("over") && pacing.over != 0)
+        refuse("over", "only the word steps or tokens, because there is a table", "a number", "remove the number");
       settle_ends(pacing);
     } else {
       for (const char* key : {"from", "to", "over"}) need(key);
-      if (pacing.over == 0) refuse("over", "a number of them", "none", "for example 5000 steps");
+      if (pacing.over == 0) refuse("over", "a number of steps or tokens", "no number", "write for example 5000 steps");
     }
     if (pacing.from > pacing.to)
       refuse("from", fmt::format("at most to ({})", write_number(pacing.to)), write_number(pacing.from));
@@ -132,17 +133,18 @@ class Reader {
 
   void settle_length() {
     const bool loss = entry_.metric == "loss" && entry_.file.empty();
-    if (!loss) must_not("checkpoint", "unless metric is loss, without a file");
+    if (!loss) must_not("checkpoint", "unless metric is loss and there is no file");
     if (!entry_.changes_length()) {
       if (loss && !has("checkpoint"))
-        refuse("checkpoint", "the model whose loss it is, as metric is loss", "nothing", "name a run or a folder with a model");
+        refuse("checkpoint", "the model that computes the loss, because metric is "
+                             "loss", "nothing", "give a run directory or a model folder");
       return;
     }
     if (constexpr std::string_view length[] = {"length"}; entry_.metric != length[0])
-      refuse("metric", fmt::format("length, as apply is {}", name_of(entry_.apply)), entry_.metric,
+      refuse("metric", fmt::format("length, because apply is {}", name_of(entry_.apply)), entry_.metric,
              nearest(entry_.metric, length).empty() ? "use apply: filter" : "did you mean length?");
-    must_not("file", "where apply changes the length");
-    if (entry_.unit == DifficultyUnit::percentile) refuse("unit", "value, in tokens", "percentile");
+    must_not("file", "with apply: truncate or reshape");
+    if (entry_.unit == DifficultyUnit::percentile) refuse("unit", "value, because lengths are in tokens", "percentile");
     auto whole = [&](const char* key, double value) {
       if (value < 1 || value != std::floor(value))
         refuse(key, "a whole number of tokens from 1", write_number(value));
@@ -188,16 +190,16 @@ std::string write(const CurriculumSettings& entry) {
 }  // namespace
 
 std::string_view curriculum_form() {
-  return "{metric: NAME, apply: truncate | reshape | filter, from: A, to: B, over: N steps | N tokens}, and where "
-         "wanted step, pacing, unit, hold, file, checkpoint";
+  return "{metric: NAME, apply: truncate | reshape | filter, from: A, to: B, over: N steps | N tokens} with optional keys "
+         "step, pacing, unit, hold, file, checkpoint";
 }
 
 Entry curriculum_option() {
-  Entry e = entry("curriculum", OptionType::curriculum, {}, "none: every sample, whole, from the start",
-                  "What is easy first: a list of metrics, each with how its limit grows. truncate and reshape shorten "
-                  "sequences (metric length); filter admits samples up to the limit. An entry's defaults: apply filter, "
-                  "unit value, hold sequences, pacing linear, step 8 for lengths, 1 for percentiles, none for other "
-                  "values.");
+  Entry e = entry("curriculum", OptionType::curriculum, {}, "none: all samples in full length from the start",
+                  "Curricula: easy samples first. A list of metrics, each with a limit that grows during the run. truncate "
+                  "and reshape shorten sequences (metric length); filter admits samples up to the limit. Defaults of an "
+                  "entry: apply filter, unit value, hold sequences, pacing linear. The default of step is 8 for lengths, 1 "
+                  "for percentiles, and no rounding for other values.");
   e.set = [](Config& c, const Yaml& value) {
     if (value.kind != Yaml::Kind::list) return false;
     std::vector<CurriculumSettings> entries;

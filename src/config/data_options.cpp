@@ -16,7 +16,7 @@ namespace {
 // data.tokenizer.train: bpe. Config keeps only the size. The word exists so that we can add other kinds later.
 Entry tokenizer_to_train() {
   Entry e = entry("data.tokenizer.train", OptionType::choice, {}, "none",
-                  "Trains a tokenizer of this kind on data.train before the run, in place of a path.");
+                  "Train a tokenizer of this kind on data.train before the run, instead of reading one from a path.");
   e.words = {"bpe"};
   e.set = [](Config& c, const Yaml& value) {
     if (value.kind != Yaml::Kind::scalar || value.text != "bpe") return false;
@@ -30,8 +30,8 @@ Entry tokenizer_to_train() {
 // Reads one weighted entry of data.train: {path: a.txt, weight: 0.7}.
 std::pair<std::string, double> read_weighted(const Yaml& entry) {
   auto refuse = [&](const std::string& got) {
-    throw UserError({entry.where, "data.train", "{path: PATH, weight: NUMBER}, the number above 0", got,
-                     "either every entry has a weight or none"});
+    throw UserError({entry.where, "data.train", "{path: PATH, weight: NUMBER} with a number above 0", got,
+                     "give a weight to every entry or to none"});
   };
   if (entry.kind != Yaml::Kind::map) refuse(entry.describe());
   std::optional<std::string> path;
@@ -52,9 +52,9 @@ std::pair<std::string, double> read_weighted(const Yaml& entry) {
 // Paths, or paths with weights. With weights, each entry is a separate data set, blended with the others.
 Entry training_data() {
   Entry e = entry(
-      "data.train", OptionType::blend, {}, "none; training needs it",
-      "Training data: text, gzip or zstd text, JSON lines, token shards; names or patterns. With weights, "
-      "each entry is a data set with epochs of its own, and gives its share of the samples.");
+      "data.train", OptionType::blend, {}, "none (required for training)",
+      "Training data: text, gzip or zstd text, JSON lines or token shards, as file names or patterns. With weights, each "
+      "entry is a data set with its own epochs. Its weight decides how many of the samples it gives.");
   e.set = [](Config& c, const Yaml& value) {
     const bool one = value.kind == Yaml::Kind::map;
     auto is_map = [](const Yaml& item) { return item.kind == Yaml::Kind::map; };
@@ -96,35 +96,35 @@ std::vector<Option> data_options() {
       training_data().in("path"),
       // Must not change on resume, like data.train: without data.valid, a part of the training data is used for
       // validation.
-      texts("data.valid", FIELD(data.valid), "none", "Validation data, of the same kinds.").in("path"),
+      texts("data.valid", FIELD(data.valid), "none", "Validation data, in the same formats as data.train.").in("path"),
       number("data.valid_fraction", FIELD(data.valid_fraction), fraction(), "0.01",
-             "Share of the training data that is kept for validation; 0 keeps none.")
+             "Fraction of the training data that is used for validation; 0 = none.")
           .when("data.valid is empty", [](const Config& c) { return c.data.valid.empty(); }),
-      text("data.tokenizer.path", FIELD(data.tokenizer.path), "none; with model.from, the folder's",
-           "tokenizer.json, SentencePiece .model, .tiktoken ranks, WordPiece vocab.txt, or a folder with one.")
+      text("data.tokenizer.path", FIELD(data.tokenizer.path), "none; with model.from, the folder's tokenizer",
+           "Tokenizer: tokenizer.json, SentencePiece .model, .tiktoken, WordPiece vocab.txt, or a folder with one of these.")
           .in("path")
           .short_form()
           .unless([](const Config& c) { return c.data.tokenizer.path.empty(); }),
       tokenizer_to_train().unless(has_no(trains)),
       count("data.tokenizer.vocab", FIELD(data.tokenizer.train_vocab), between(257, kVocab), "4096",
-            "Size of the tokenizer to train: 256 bytes, special tokens and merges.")
+            "Vocabulary size of the tokenizer to train: 256 bytes, special tokens and merges.")
           .in("tokens")
           .unless(has_no(trains)),
       count("data.sequence", FIELD(data.sequence), between(1, kMany), "256",
             "Length of a training sequence; at most model.context.")
           .in("tokens"),
       choice("data.attention", FIELD(data.attention), "sequence",
-             "What a position may see: all of its sequence, or only its own document, with positions counted "
-             "from the document's start."),
-      text("data.cache", FIELD(data.cache), "the run directory", "Where text is kept as token shards.")
+             "Which tokens a token can attend to: its whole sequence, or only its document. With document, positions count "
+             "from the start of the document."),
+      text("data.cache", FIELD(data.cache), "the run directory", "Directory for the token shards that are made from text.")
           .in("directory")
           .free(),
-      text("data.text_field", FIELD(data.text_field), "text", "JSON lines: the field that holds the text.",
+      text("data.text_field", FIELD(data.text_field), "text", "JSON lines: the field that contains the text.",
            1),
       text("data.separator", FIELD(data.separator), "none: a file is one document",
            "Text files: a line with exactly this ends a document."),
       text("data.separator_token", FIELD(data.separator_token), "none: a file is one document",
-           "Text files: this text, wherever it stands, ends a document; for example <|endoftext|>.")
+           "Text files: this text, anywhere in a line, ends a document; for example <|endoftext|>.")
           .when("data.separator is empty", [](const Config& c) { return c.data.separator.empty(); }),
   };
 }

@@ -25,8 +25,8 @@ std::function<bool(const Config&)> with_router(std::initializer_list<Router> rou
 Entry capacity() {
   auto field = FIELD(capacity);
   Entry e = number("model.experts.capacity", field, above(0), "none",
-                   "What an expert takes of a group at most, as a multiple of its even share; what comes beyond that passes "
-                   "it by. none: it takes all that comes.");
+                   "Largest number of tokens of a group that an expert processes, as a multiple of an even distribution. "
+                   "The other tokens skip the expert. none: no limit.");
   e.words = {"none"};
   e.set = [=, plain = std::move(e.set)](Config& c, const Yaml& value) {
     if (value.kind != Yaml::Kind::scalar || value.text != "none") return plain(c, value);
@@ -51,46 +51,48 @@ std::vector<Option> experts_options() {
   auto balances = with_router({Router::softmax, Router::noisy, Router::switch_, Router::gshard});
   return {
       shape(count_or("none", 0, "model.experts.count", FIELD(count), between(1, kMost), "none",
-                     "llama: experts of a layer, in place of its feed-forward half; each token passes a few of them.")),
+                     "llama: number of experts in a layer. They replace its feed-forward layer; each token uses a few of "
+                     "them.")),
       used(count("model.experts.every", FIELD(every), between(1, kMost), "1",
-                 "Every how many layers one has experts: with 2, the second, the fourth, ...")),
+                 "Every N-th layer has experts: with 2, the second, the fourth and so on.")),
       used(count("model.experts.dense_first", FIELD(dense_first), between(0, kMost), "0",
-                 "Layers at the beginning that have none.")),
+                 "Number of layers at the start of the model that have no experts.")),
       used(count_or("auto", 0, "model.experts.top_k", FIELD(top_k), between(1, kMost), "auto",
-                    "Experts that a token passes; of expert_choice, on average. auto is 2; of switch, 1.")),
+                    "Experts per token (with expert_choice, on average). auto is 1 with switch, otherwise 2.")),
       used(choice(
           "model.experts.router", FIELD(router), "softmax",
-          "How tokens and experts find each other: by the largest softmax weights (softmax, as Mixtral), with learned "
-          "noise (noisy), the largest one alone (switch), the second one at random (gshard), experts choosing tokens "
-          "(expert_choice), by sigmoids with a bias that balances (sigmoid).")),
+          "How tokens are assigned to experts. softmax: the largest softmax weights, as in Mixtral. noisy: with learned "
+          "noise. switch: only the largest weight. gshard: the second expert at random. expert_choice: experts choose "
+          "tokens. sigmoid: sigmoids with a balancing bias.")),
       used(count_or("auto", 0, "model.experts.ffn", FIELD(ffn), between(1, kFfn), "auto",
                     "Width of an expert; auto is model.ffn.")),
       used(count("model.experts.shared", FIELD(shared), between(0, kFfn), "0",
-                 "Width of one more expert that every token passes, weighted by a sigmoid; 0: none.")),
-      used(boolean("model.experts.normalise", FIELD(normalise), "true", "A token's weights of its experts add up to 1.")
+                 "Width of a shared expert that every token uses, weighted by a sigmoid; 0 = none.")),
+      used(boolean("model.experts.normalise", FIELD(normalise), "true",
+                   "Scale the expert weights of a token so that they add up to 1.")
                .when("model.experts.router is softmax or sigmoid", with_router({Router::softmax, Router::sigmoid}))),
       used(capacity()),
       used(count_or("sequence", 0, "model.experts.group", FIELD(group), between(1, kMany), "sequence",
-                    "Tokens in a row, inside a sequence, of which capacities are shares and over which loads are balanced.")
+                    "Number of consecutive tokens of a sequence over which capacity is computed and the load is balanced.")
                .in("tokens")),
       used(count_or("none", 0, "model.experts.across", FIELD(across), between(1, 1e6), "none",
-                    "Groups across the batch instead: the tokens at one position of as many sequences. expert_choice needs "
-                    "it, as experts that choose among the tokens of a sequence would know its end at its beginning.")
+                    "Form groups across the batch instead: the tokens at one position of this many sequences. expert_choice "
+                    "needs it, because experts that choose among the tokens of one sequence would see later tokens.")
                .in("sequences")),
-      used(number("model.experts.aux_loss", FIELD(aux_loss), from(0), "0.01", "Weight of the loss that balances loads.")
+      used(number("model.experts.aux_loss", FIELD(aux_loss), from(0), "0.01", "Weight of the load-balancing loss.")
                .when("model.experts.router is softmax, noisy, switch or gshard", balances)),
       used(number("model.experts.z_loss", FIELD(z_loss), from(0), "0.001",
-                  "Weight of the squared log-sum-exp of the router's logits, which keeps them small.")
+                  "Weight of the z-loss (squared log-sum-exp of the router's logits), which keeps the logits small.")
                .when("model.experts.router is not sigmoid",
                      [](const Config& c) { return uses_experts(c) && c.model.shape.experts.router != Router::sigmoid; })),
       used(number("model.experts.jitter", FIELD(jitter), fraction(), "0",
-                  "In training the router's input is multiplied with numbers from 1 - jitter to 1 + jitter.")
+                  "During training, multiply the router's input by random numbers from 1 - jitter to 1 + jitter.")
                .when("model.experts.router is switch", with_router({Router::switch_}))),
       used(number("model.experts.bias_rate", FIELD(bias_rate), from(0), "0.001",
-                  "What the bias of an expert with too many or too few tokens moves in a step.")
+                  "Change of the bias per step, for an expert with too many or too few tokens.")
                .when("model.experts.router is sigmoid", with_router({Router::sigmoid}))),
       used(boolean("model.experts.share_layers", FIELD(share_layers), "false",
-                   "All layers compute with one set of attention and experts, and norms of their own (WideNet).")),
+                   "All layers use the same attention and experts; each layer has its own norms (WideNet).")),
   };
 }
 
@@ -104,48 +106,48 @@ void check_experts(const Config& config, const ModelShape& s, const WhereOf& whe
   };
   if (!x.any()) return;
   require(s.family->uses.experts, "model.experts.count",
-          fmt::format("it only where model.arch is {}", families_with(&ShapeFields::experts)),
-          fmt::format("it with model.arch {}", s.family->name), "remove it");
+          fmt::format("model.arch {}", families_with(&ShapeFields::experts)),
+          fmt::format("model.arch {}", s.family->name), "remove it, or change model.arch");
   require(!s.output_bias, "model.output_bias", "false with model.experts", "true", "remove it");
   const int64_t most = x.router == Router::noisy ? x.count - 1 : x.count;
   const std::string all = x.router == Router::noisy ? "less than" : "at most";
   require(x.top_k <= most, "model.experts.top_k", fmt::format("{} model.experts.count ({})", all, x.count),
           fmt::format("{}", x.top_k),
-          x.router == Router::noisy ? "noise decides between experts that are taken and others" : "");
-  require(x.router != Router::switch_ || x.top_k == 1, "model.experts.top_k", "1 as model.experts.router is switch",
-          fmt::format("{}", x.top_k), "softmax takes more");
-  require(x.router != Router::gshard || x.top_k == 2, "model.experts.top_k", "2 as model.experts.router is gshard",
-          fmt::format("{}", x.top_k), "softmax takes other numbers");
+          x.router == Router::noisy ? "lower it: noise needs at least one expert that is not chosen" : "");
+  require(x.router != Router::switch_ || x.top_k == 1, "model.experts.top_k", "1, because model.experts.router is switch",
+          fmt::format("{}", x.top_k), "use model.experts.router: softmax for more");
+  require(x.router != Router::gshard || x.top_k == 2, "model.experts.top_k", "2, because model.experts.router is gshard",
+          fmt::format("{}", x.top_k), "use model.experts.router: softmax for other numbers");
   bool some = false;
   for (int64_t i = 0; i < s.layers; i++) some = some || x.in_layer(i);
   require(some, x.dense_first > 0 ? "model.experts.dense_first" : "model.experts.every",
-          fmt::format("a layer with experts among {}", s.layers), "none");
+          fmt::format("at least one layer with experts among the {} layers", s.layers), "none");
   require(!x.share_layers || (x.every == 1 && x.dense_first == 0), "model.experts.share_layers",
           "false unless every layer has experts", "true", "remove model.experts.every and model.experts.dense_first");
   require(!x.share_layers || (config.memory.spill.empty() && !config.memory.device), "model.experts.share_layers",
-          "false with memory.spill or memory.device", "true", "what all layers use all the time is not worth moving");
+          "false with memory.spill or memory.device", "true", "set it to false: this combination is not supported");
   const bool parts = config.parallel.pipeline > 1 || config.parallel.zero > 1;
   require(!x.share_layers || !parts, "model.experts.share_layers", "false with parallel.pipeline or parallel.zero above 1",
-          "true", "layers that share their parameters stay together");
+          "true", "set it to false: this combination is not supported");
   require(x.group == 0 || x.across == 0, "model.experts.across", "either model.experts.group or model.experts.across",
           "both", "remove one");
   require(x.router != Router::expert_choice || x.across > 0, "model.experts.router",
-          "softmax, noisy, switch, gshard or sigmoid, or model.experts.across", "expert_choice",
-          "a model that predicts the next token would learn from which tokens an expert chose what comes later in the "
-          "sequence; with model.experts.across: N experts choose among N sequences at one position");
+          "model.experts.across or another router", "expert_choice",
+          "set model.experts.across: N, so that experts choose among N sequences at one position; otherwise a token would "
+          "see later tokens");
   require(x.router != Router::expert_choice || config.train.sample_tokens == 0, "train.sample_tokens",
           "0 with model.experts.router expert_choice", fmt::format("{}", config.train.sample_tokens),
-          "its experts choose among the sequences of a batch, and a text that grows is alone");
+          "set it to 0: generating samples is not supported with this router");
   require(x.across == 0 || config.train.batch % x.across == 0, "model.experts.across",
           fmt::format("a divisor of train.batch ({})", config.train.batch), fmt::format("{}", x.across));
   const int64_t micro = config.train.micro_batch;
   require(x.across == 0 || (micro > 0 && micro % x.across == 0), "train.micro_batch",
-          fmt::format("a multiple of model.experts.across ({}), whose groups it must not cut", x.across),
+          fmt::format("a multiple of model.experts.across ({})", x.across),
           micro > 0 ? fmt::format("{}", micro) : "auto");
   for (const CurriculumSettings& entry : config.curriculum)
     require(x.across == 0 || !entry.changes_length() || entry.hold == Hold::sequences, "curriculum",
-            "hold: sequences where lengths change, with model.experts.across", "hold: tokens",
-            "the number of sequences would change, and with it who chooses among whom");
+            "hold: sequences, because model.experts.across is set", "hold: tokens",
+            "use hold: sequences: the number of sequences must not change");
 }
 
 }  // namespace megalith

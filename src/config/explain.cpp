@@ -9,7 +9,7 @@ namespace {
 std::string explain_option(const Option& option) {
   std::string text = fmt::format("{}\n    {}\n    takes    {}\n    default  {}\n", option.name, option.about,
                                  option.expected(), option.default_text);
-  if (!option.applies_when.empty()) text += fmt::format("    only     where {}\n", option.applies_when);
+  if (!option.applies_when.empty()) text += fmt::format("    only if  {}\n", option.applies_when);
   if (option.shorthand) text += fmt::format("    short    {}: VALUE\n", option.section());
   return text + fmt::format("    resume   {}\n", option.may_change ? "may change" : "must stay the same");
 }

@@ -48,14 +48,18 @@ class Translator {
   FromDeepSpeed translate() {
     if (root_.has("data_efficiency")) efficiency(root_.object("data_efficiency"));
     if (root_.has("curriculum_learning")) legacy(root_.object("curriculum_learning"));
-    if (const auto other = root_.unread(); !other.empty())
-      note("left out, as it is not about data efficiency: {}", join(other, ", "));
+    if (auto other = root_.unread(); !other.empty()) {
+      constexpr size_t kListed = 5;
+      const std::string more = other.size() > kListed ? fmt::format(" and {} more", other.size() - kListed) : "";
+      other.resize(std::min(other.size(), kListed));
+      note("ignored, because they are not about data efficiency: {}{}", join(other, ", "), more);
+    }
     settle_dropping();
     if (longest_ > 0) note("data.sequence must be {} or more", longest_);
     if (seed_) out_.yaml += fmt::format("run: {{seed: {}}}\n", *seed_);
     if (!curriculum_.empty()) out_.yaml += fmt::format("curriculum:\n{}", join(curriculum_, ""));
     out_.yaml += dropping_ + train_;
-    if (out_.yaml.empty()) note("nothing is enabled: nothing to translate");
+    if (out_.yaml.empty()) note("nothing to translate: nothing is enabled");
     else check();
     return std::move(out_);
   }
@@ -73,7 +77,7 @@ class Translator {
   }
   bool enabled(JsonObject& tree) {
     if (tree.flag("enabled")) return true;
-    note("{} is not enabled: left out", tree.path(""));
+    note("{} is not enabled: ignored", tree.path(""));
     return false;
   }
   // Notes keys that we do not need, with the reason.
@@ -85,14 +89,14 @@ class Translator {
   }
   // Called after reading an object: notes the keys that were not read.
   void close(const JsonObject& tree) {
-    for (const std::string& path : tree.unread()) note("{}: unknown here, left out", path);
+    for (const std::string& path : tree.unread()) note("{}: unknown key, ignored", path);
   }
 
   void efficiency(JsonObject tree) {
     if (!enabled(tree)) return;
     if (tree.has("seed")) {
       seed_ = tree.whole("seed", between(0, 9e18));
-      note("{}: run.seed, which initial weights and dropout follow, too", tree.path("seed"));
+      note("{}: translated to run.seed, which also determines initial weights and dropout", tree.path("seed"));
     }
     if (tree.has("data_sampling")) sampling(tree.object("data_sampling"));
     if (tree.has("data_routing")) routing(tree.object("data_routing"));
@@ -101,9 +105,9 @@ class Translator {
 
   void sampling(JsonObject tree) {
     if (!enabled(tree)) return;
-    unneeded(tree, {{"num_epochs", Kind::number, "the run ends with train.steps or train.tokens; epochs follow"},
-                    {"num_workers", Kind::number, "batches need no worker processes"},
-                    {"pin_memory", Kind::boolean, "batches are not copied"},
+    unneeded(tree, {{"num_epochs", Kind::number, "not translated: train.steps or train.tokens set the length of the run"},
+                    {"num_workers", Kind::number, "not needed: batches are read without worker processes"},
+                    {"pin_memory", Kind::boolean, "not needed: batches are not copied"},
                     {"dynamic_batching", Kind::object, "not translated: use hold: tokens"}});
     if (tree.has("curriculum_learning")) metrics(tree.object("curriculum_learning"));
     close(tree);
@@ -111,12 +115,12 @@ class Translator {
 
   void metrics(JsonObject tree) {
     if (!enabled(tree)) return;
-    unneeded(tree, {{"data_cluster_path", Kind::text, "admitted samples are not kept in files"}});
+    unneeded(tree, {{"data_cluster_path", Kind::text, "not needed: admitted samples are not stored in files"}});
     if (!tree.has("curriculum_metrics")) tree.refuse("curriculum_metrics", "an object with metrics", "nothing");
     JsonObject all = tree.object("curriculum_metrics");
     for (const std::string& name : all.keys()) {
       if (name.empty() || name.find('\0') != std::string::npos)
-        all.refuse("", "metrics with a name, without NUL in it", quote_yaml(name));
+        all.refuse("", "metric names without NUL that are not empty", quote_yaml(name));
       add_metric(name, all.object(name));
     }
     close(tree);
@@ -136,13 +140,13 @@ class Translator {
       tree.refuse("difficulty_type", "value or percentile", quote_yaml(difficulty));
     const std::string apply = application(name, tree);
     if (apply == "filter") {
-      if (difficulty.empty()) note("{}: missing, taken as value", tree.path("difficulty_type"));
+      if (difficulty.empty()) note("{}: missing, value is assumed", tree.path("difficulty_type"));
       add_filter(name, tree, difficulty == "percentile");
     } else {
       if (difficulty == "percentile")
-        tree.refuse("difficulty_type", "value, as clustering_type is single_cluster: lengths are in tokens", difficulty);
-      unneeded(tree, {{"index_to_sample_path", Kind::text, "lengths need no index"},
-                      {"index_to_metric_path", Kind::text, "lengths need no index"}});
+        tree.refuse("difficulty_type", "value (in tokens), because clustering_type is single_cluster", difficulty);
+      unneeded(tree, {{"index_to_sample_path", Kind::text, "not needed: lengths have no index"},
+                      {"index_to_metric_path", Kind::text, "not needed: lengths have no index"}});
       add_length(apply, tree);
     }
     close(tree);
@@ -156,20 +160,20 @@ class Translator {
     if (type.empty()) {
       const bool indexed = tree.has("index_to_sample_path") || tree.has("index_to_metric_path");
       type = named && !indexed ? "single_cluster" : "schedule_based";
-      note("{}: missing, taken as {}", tree.path("clustering_type"), type);
+      note("{}: missing, {} is assumed", tree.path("clustering_type"), type);
     }
     const bool single = type == "single_cluster";
     if (single && !named)
       tree.refuse("clustering_type", "schedule_based unless the metric is seqlen_truncate or seqlen_reshape", type,
-                  "a single cluster has every sample: what the value does is in code that is not read here");
+                  "use schedule_based: what a training script does with another metric cannot be translated");
     const std::string apply = !single ? "filter" : name.find("reshape") != std::string::npos ? "reshape" : "truncate";
-    note("{}: {} is apply: {}", tree.path("clustering_type"), quote_yaml(type), apply);
+    note("{}: {} is translated to apply: {}", tree.path("clustering_type"), quote_yaml(type), apply);
     return apply;
   }
 
   void add_length(const std::string& apply, JsonObject& tree) {
     if (std::exchange(changes_length_, true))
-      tree.refuse("", "one metric at most that changes the length of sequences", "a second one", "disable one of them");
+      tree.refuse("", "at most one metric that changes the length of sequences", "a second one", "disable one of them");
     curriculum_.push_back(fmt::format("  - {{metric: length, apply: {}, {}}}\n", apply, schedule(tree, lengths())));
   }
 
@@ -182,8 +186,8 @@ class Translator {
     else entry += fmt::format("file: {}, ", quote_yaml(file));
     const double parts = percentile && tree.has("max_difficulty") ? tree.number("max_difficulty", {}) : 100;
     if (parts != 100)
-      tree.refuse("max_difficulty", "100, as difficulty_type is percentile", write_number(parts),
-                  "DeepSpeed cuts the samples into that many parts and takes all in the end: scale the difficulties to 100");
+      tree.refuse("max_difficulty", "100, because difficulty_type is percentile", write_number(parts),
+                  "scale the difficulties to 100: DeepSpeed divides the samples into max_difficulty parts");
     const Scale scale{percentile ? Range{.low = 0, .high = 100, .open_low = true} : Range{}};
     curriculum_.push_back(entry + schedule(tree, scale) + "}\n");
   }
@@ -200,7 +204,7 @@ class Translator {
       tree.refuse("index_to_metric_path", "a path that ends with " + to_metric, quote_yaml(values),
                   "rename the files to NAME_index_to_metric and NAME_index_to_sample");
     const std::string prefix = (values.empty() ? samples : values).substr(0, at);
-    note("{}: file: is {}, and {} is read beside it{}",
+    note("{}: translated to file: {}; {} is read as well{}",
          tree.path(values.empty() ? "index_to_sample_path" : "index_to_metric_path"), quote_yaml(prefix + to_metric),
          quote_yaml(prefix + to_sample),
          samples.empty() || samples == prefix + to_sample ? "" : ", not " + quote_yaml(samples));
@@ -209,12 +213,13 @@ class Translator {
 
   void note_no_file(const std::string& metric, const JsonObject& tree, bool percentile) {
     if (metric == "loss")
-      tree.refuse("index_to_metric_path", "a path", "nothing", "a loss is of a model: name the file with its values");
+      tree.refuse("index_to_metric_path", "a path", "nothing", "give the file with the values: a loss depends on a model");
     if (std::find(kOurMetrics.begin(), kOurMetrics.end(), metric) == kOurMetrics.end())
-      note("{}: no index_to_metric_path: add file: with one number a sample, as {} is no metric of ours", tree.path(""),
+      note("{}: no index_to_metric_path, and {} is not a built-in metric: add file: with one number per "
+           "sample", tree.path(""),
            quote_yaml(metric));
     else if (!percentile)
-      note("{}: no index_to_metric_path: values are those of `megalith analyze --metric {}`, on a scale that may be another",
+      note("{}: no index_to_metric_path: values come from `megalith analyze --metric {}`, whose scale may differ",
            tree.path(""), metric);
   }
 
@@ -235,18 +240,18 @@ class Translator {
     const std::vector<double> values = settings.numbers("difficulty", scale.values, scale.whole);
     const std::vector<double> ends = settings.numbers("max_step", between(0, kLongest - 1), true);
     if (values.size() != ends.size() + 1)
-      settings.refuse("difficulty", fmt::format("one value more than max_step, which has {}", ends.size()),
+      settings.refuse("difficulty", fmt::format("one value more than max_step ({} values)", ends.size()),
                       fmt::format("{}", values.size()));
     std::vector<std::string> points{fmt::format("[0, {}]", write_number(values[0]))};
     for (size_t i = 1; i < values.size(); i++) {
       if (values[i] < values[i - 1])
-        settings.refuse_item("difficulty", i, fmt::format("at least the one before ({})", write_number(values[i - 1])),
+        settings.refuse_item("difficulty", i, fmt::format("at least the value before it ({})", write_number(values[i - 1])),
                              write_number(values[i]));
       if (i > 1 && ends[i - 1] <= ends[i - 2])
-        settings.refuse_item("max_step", i - 1, fmt::format("more than the one before ({})", write_number(ends[i - 2])),
+        settings.refuse_item("max_step", i - 1, fmt::format("more than the value before it ({})", write_number(ends[i - 2])),
                              write_number(ends[i - 1]));
       if (ends[i - 1] == 0) {
-        note("{}: their first step is number 1: {} is never used", settings.path("max_step"), write_number(values[0]));
+        note("{}: DeepSpeed's first step is step 1: {} is never used", settings.path("max_step"), write_number(values[0]));
         points.clear();
       }
       // A difficulty applies up to and including its max_step. DeepSpeed's first step is step 1; ours is step 0.
@@ -263,14 +268,15 @@ class Translator {
     const double first = tree.has("min_difficulty") ? scale.read(tree, "min_difficulty") : values.front();
     const double last = tree.has("max_difficulty") ? scale.read(tree, "max_difficulty") : values.back();
     if (last < values.back())
-      tree.refuse("max_difficulty", fmt::format("the last of schedule_config.difficulty ({})", write_number(values.back())),
-                  write_number(last), "DeepSpeed ends the table at max_difficulty: leave out what comes after it");
+      tree.refuse("max_difficulty", fmt::format(
+                  "the last value of schedule_config.difficulty ({})", write_number(values.back())),
+                  write_number(last), "remove the values after it: DeepSpeed ends the table at max_difficulty");
     if (first >= last && first != values.front())
       tree.refuse("min_difficulty",
-                  fmt::format("the first of schedule_config.difficulty ({})", write_number(values.front())),
-                  write_number(first), "from max_difficulty on DeepSpeed does not look at the table");
+                  fmt::format("the first value of schedule_config.difficulty ({})", write_number(values.front())),
+                  write_number(first), "correct it: from max_difficulty on, DeepSpeed ignores the table");
     if (first != values.front() || last != values.back())
-      note("{}: the table says where it begins ({}) and ends ({}), not min_difficulty and max_difficulty", tree.path(""),
+      note("{}: the table begins at {} and ends at {}; min_difficulty and max_difficulty are ignored", tree.path(""),
            write_number(values.front()), write_number(values.back()));
   }
 
@@ -282,11 +288,12 @@ class Translator {
     const double step = steps.read(settings, "difficulty_step");
     const int64_t over = settings.whole("total_curriculum_step", between(1, kLongest));
     if (from < to)
-      note("{}: their first step is number 1, ours number 0: every value after the first begins one step later here",
+      note("{}: DeepSpeed's first step is step 1, ours is step 0: every value after the first begins one step later here",
            tree.path("schedule_type"));
     note_multiples(tree, {"min_difficulty", "max_difficulty", "difficulty_step"}, from, to, step);
     if (step != std::floor(step))
-      note("{}: theirs rounds down to whole numbers first, ours to multiples of {} alone", settings.path("difficulty_step"),
+      note("{}: DeepSpeed rounds down to whole numbers first; we round only to multiples of "
+           "{}", settings.path("difficulty_step"),
            write_number(step));
     if (scale.whole) longest_ = std::max(longest_, static_cast<int64_t>(to));
     std::string text = fmt::format("from: {}, to: {}, step: {}, over: {} steps", write_number(from), write_number(to),
@@ -297,10 +304,10 @@ class Translator {
 
   void note_multiples(const JsonObject& tree, const std::array<const char*, 3>& names, double from, double to, double step) {
     if (std::fmod(from, step) != 0)
-      note("{}: {} is no multiple of {} {}: ours begins with it all the same", tree.path(names[0]), write_number(from),
+      note("{}: {} is not a multiple of {} {}; our schedule begins with it anyway", tree.path(names[0]), write_number(from),
            names[2], write_number(step));
     if (std::fmod(to, step) != 0)
-      note("{}: {} is no multiple of {} {}: ours reaches it at the end all the same", tree.path(names[1]), write_number(to),
+      note("{}: {} is not a multiple of {} {}; our schedule ends with it anyway", tree.path(names[1]), write_number(to),
            names[2], write_number(step));
   }
 
@@ -313,12 +320,12 @@ class Translator {
   void token_dropping(JsonObject tree) {
     if (!enabled(tree)) return;
     if (tree.has("total_layer_num")) model_layers_ = tree.whole("total_layer_num", between(1, kLayers));
-    unneeded(tree, {{"total_layer_num", Kind::number, "the model knows"},
-                    {"model_mask_name", Kind::text, "masks need no name"},
-                    {"model_type", Kind::text, "the model knows"},
-                    {"micro_batch_size", Kind::number, "any will do"},
-                    {"global_batch_size", Kind::number, "train.batch says it"},
-                    {"hidden_state_order", Kind::text, "the model knows"}});
+    unneeded(tree, {{"total_layer_num", Kind::number, "not needed: the model defines it"},
+                    {"model_mask_name", Kind::text, "not needed: masks have no names"},
+                    {"model_type", Kind::text, "not needed: the model defines it"},
+                    {"micro_batch_size", Kind::number, "not needed: any size works"},
+                    {"global_batch_size", Kind::number, "not translated: set train.batch"},
+                    {"hidden_state_order", Kind::text, "not needed: the model defines it"}});
     const std::string kept = kept_tokens(tree.object("random_ltd_schedule"));
     dropping_ = fmt::format("token_dropping: {{{}{}}}\n", kept, layers(tree));
     if (tree.has("layer_token_lr_schedule")) layer_tokens(tree.object("layer_token_lr_schedule"));
@@ -348,7 +355,7 @@ class Translator {
   void settle_dropping() {
     if (dropping_.empty()) return;
     if (changes_length_ && kept_from_ >= longest_) {
-      note("random_ltd: {} tokens or more are kept, and no sequence has more than {}: none would be dropped, left out",
+      note("random_ltd: ignored, because it keeps at least {} tokens and no sequence has more than {}",
            kept_from_, longest_);
       dropping_.clear();
       return;
@@ -362,18 +369,19 @@ class Translator {
     std::optional<int64_t> said;
     if (tree.has(number)) said = tree.whole(number, between(1, static_cast<double>(all)));
     if (!tree.has(ids)) {
-      if (all < 3) tree.refuse(ids, "a list of layers", "nothing", "list them: a model this small has none in the middle");
-      note("{}: missing: all layers but the first and the last drop", tree.path(ids));
+      if (all < 3) tree.refuse(ids, "a list of layers", "nothing", "list the layers: this model has no middle layers");
+      note("{}: missing, all layers except the first and the last drop tokens", tree.path(ids));
       return "";
     }
     std::vector<double> list = tree.numbers(ids, between(0, static_cast<double>(all - 1)), /*whole=*/true);
-    if (list.empty()) tree.refuse(ids, "at least one layer", "an empty list", "or random_ltd.enabled: false");
+    if (list.empty()) tree.refuse(ids, "at least one layer", "an empty list",
+                                  "list a layer, or set random_ltd.enabled: false");
     std::sort(list.begin(), list.end());
     if (auto twice = std::adjacent_find(list.begin(), list.end()); twice != list.end())
-      tree.refuse(ids, "each layer once", fmt::format("{} again", write_number(*twice)));
+      tree.refuse(ids, "each layer once", fmt::format("{} twice", write_number(*twice)));
     if (said && *said != static_cast<int64_t>(list.size()))
-      note("{}: {}, but {} are listed: the list is taken", tree.path(number), *said, list.size());
-    else if (said) note("{}: the list of layers says it", tree.path(number));
+      note("{}: {}, but {} layers are listed; the list is used", tree.path(number), *said, list.size());
+    else if (said) note("{}: not needed: the list of layers defines it", tree.path(number));
     last_layer_ = static_cast<int64_t>(list.back());
     return fmt::format(", layers: [{}]", join(std::vector<int64_t>(list.begin(), list.end()), ", "));
   }
@@ -388,18 +396,19 @@ class Translator {
       if (model_layers_) {
         const int64_t tokens = (sum + *model_layers_ - 1) / *model_layers_;
         length = fmt::format("tokens: {}, ", tokens);
-        note("{}: {} in {} layers are train.tokens: {}, which stands in place of train.steps", tree.path(total), sum,
+        note("{}: {} in {} layers are train.tokens: {}, which replaces train.steps", tree.path(total), sum,
              *model_layers_, tokens);
       } else {
-        note("{}: not translated, as total_layer_num is missing: give train.tokens: {} divided by the number of layers",
+        note("{}: not translated, because total_layer_num is missing: set train.tokens to {} divided by the number of "
+             "layers",
              tree.path(total), sum);
       }
     }
     if (tree.has(warmup))
-      note("{}: not translated, as train.warmup counts steps of full batches: give {} divided by the number of layers, "
-           "train.batch and data.sequence",
+      note("{}: not translated, because train.warmup counts steps of full batches: set it to {} divided by the number of "
+           "layers, train.batch and data.sequence",
            tree.path(warmup), tree.whole(warmup, between(0, kLongest)));
-    unneeded(tree, {{"warmup_type", Kind::text, "ours is linear"}});
+    unneeded(tree, {{"warmup_type", Kind::text, "not needed: our warm-up is linear"}});
     train_ = fmt::format("train: {{{}schedule_by: layer_tokens}}\n", length);
     close(tree);
   }
@@ -435,7 +444,7 @@ class Translator {
     place += fmt::format(":{}", 1 + std::ranges::count(text.substr(0, std::min(error.byte, text.size())), '\n'));
   } catch (const Json::exception&) {  // a number that fits no type
   }
-  throw UserError({place, "", "JSON", "something else", "look for a comma or a quote too many or too few"});
+  throw UserError({place, "", "JSON", "something else", "look for a missing or extra comma or quote"});
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ const char* name_of_kind(Kind kind) {
     case Kind::number:
       return "a number";
     case Kind::text:
-      return "a text";
+      return "a string";
     case Kind::list:
       return "a list";
     case Kind::object:
@@ -53,7 +53,7 @@ std::string describe(const Json* value) {
   constexpr size_t kMostShown = 60;
   if (!value || value->is_null()) return "nothing";
   if (value->is_object()) return "an object";
-  if (value->is_array()) return value->empty() ? "an empty list" : fmt::format("a list of {}", value->size());
+  if (value->is_array()) return value->empty() ? "an empty list" : fmt::format("a list of length {}", value->size());
   const std::string text = print_ascii_json(*value);
   return text.size() > kMostShown ? text.substr(0, kMostShown) + "..." : text;
 }
@@ -110,7 +110,7 @@ std::string JsonObject::text(const std::string& key) {
   const Json* value = take(key, Kind::text);
   if (!value) return "";
   std::string text = value->get<std::string>();
-  if (text.find('\0') != std::string::npos) refuse(key, "a text without NUL", describe(value));
+  if (text.find('\0') != std::string::npos) refuse(key, "a string without NUL", describe(value));
   return text;
 }
 

@@ -52,7 +52,7 @@ constexpr KnownKey kKeys[] = {
     {"lrschedulertype", "train.decay", ""},
     {"lrdecaystyle", "train.decay", ""},
     {"scheduler", "train.decay", ""},
-    {"lrdecayiters", "train.steps", "the rate falls until the end of the run"},
+    {"lrdecayiters", "train.steps", "the learning rate falls until the end of the run"},
     {"beta1", "train.betas", "write both: [0.9, 0.95]"},
     {"beta2", "train.betas", "write both: [0.9, 0.95]"},
     {"adambeta1", "train.betas", "write both: [0.9, 0.95]"},
@@ -86,18 +86,19 @@ constexpr KnownKey kKeys[] = {
     {"savetotallimit", "checkpoint.keep", ""},
     {"outputdir", "run.dir", ""},
     {"outdir", "run.dir", ""},
-    {"save", "run.dir", "checkpoints are in its folder checkpoints"},
+    {"save", "run.dir", "it has a folder checkpoints"},
     {"load", "model.from", "to resume a run, repeat its command"},
     {"resume", "", "no setting is needed: repeat the command and the run resumes from its last checkpoint"},
     {"resumefromcheckpoint", "", "no setting is needed: repeat the command and the run resumes from its last checkpoint"},
-    {"wandbproject", "", "Weights & Biases is not supported; every run writes metrics.jsonl, TensorBoard files and report.html"},
+    {"wandbproject", "",
+     "Weights & Biases is not supported; every run writes metrics.jsonl, TensorBoard files and report.html"},
     {"reportto", "", "no setting is needed: every run writes metrics.jsonl, TensorBoard files and report.html"},
     {"randomseed", "run.seed", ""},
     // Model
-    {"modelnameorpath", "model.from", "it takes a local folder"},
-    {"basemodel", "model.from", "it takes a local folder"},
-    {"initfrom", "model.from", "it takes a local folder"},
-    {"pretrainedmodel", "model.from", "it takes a local folder"},
+    {"modelnameorpath", "model.from", "give a local folder"},
+    {"basemodel", "model.from", "give a local folder"},
+    {"initfrom", "model.from", "give a local folder"},
+    {"pretrainedmodel", "model.from", "give a local folder"},
     {"modeltype", "model.arch", ""},
     {"nlayer", "model.layers", ""},
     {"nlayers", "model.layers", ""},
@@ -144,9 +145,9 @@ constexpr KnownKey kKeys[] = {
     {"maxlength", "data.sequence", ""},
     {"blocksize", "data.sequence", "the model's own limit is model.context"},
     {"contextlength", "model.context", "training sequences have data.sequence tokens"},
-    {"dataset", "data.train", "it takes local files"},
-    {"datasets", "data.train", "it takes local files"},
-    {"datasetname", "data.train", "it takes local files"},
+    {"dataset", "data.train", "give local files"},
+    {"datasets", "data.train", "give local files"},
+    {"datasetname", "data.train", "give local files"},
     {"datapath", "data.train", ""},
     {"trainfile", "data.train", ""},
     {"traindata", "data.train", ""},
@@ -185,8 +186,8 @@ constexpr KnownKey kKeys[] = {
     {"offloadoptimizer", "memory.spill", ""},
     {"offloadparam", "memory.spill", ""},
     {"numthreads", "train.threads", ""},
-    {"numgpus", "", "the option --ranks N starts N ranks"},
-    {"nprocpernode", "", "the option --ranks N starts N ranks"},
+    {"numgpus", "", "start N ranks with the option --ranks N"},
+    {"nprocpernode", "", "start N ranks with the option --ranks N"},
     {"device", "memory.device", "this version computes on the CPU"},
 };
 
@@ -224,7 +225,7 @@ std::optional<std::string> advice_for_key(std::string_view key) {
   const auto known = std::ranges::find(kKeys, last, &KnownKey::theirs);
   if (known == std::end(kKeys)) return std::nullopt;
   if (known->ours.empty()) return std::string(known->advice);
-  return fmt::format("here it is {}{}{}", known->ours, known->advice.empty() ? "" : "; ", known->advice);
+  return fmt::format("use {}{}{}", known->ours, known->advice.empty() ? "" : "; ", known->advice);
 }
 
 std::string_view word_for(std::string_view option, std::string_view value) {

@@ -32,8 +32,8 @@ Entry size_or_none(std::string_view name, Get get, Set put, std::string_view abo
 Entry ram() {
   Entry e =
       entry("memory.ram", OptionType::size, from(1), "auto",
-            "Memory this host may use for the run, all ranks together; auto takes what the control group or "
-            "the machine has, less a margin. The run fits into it or refuses to start.");
+            "Memory that all ranks of this host may use together. auto: the memory of the control group or the machine, "
+            "minus a margin. A run that does not fit does not start.");
   e.words = {"auto"};
   e.set = [](Config& c, const Yaml& value) {
     if (value.kind != Yaml::Kind::scalar) return false;
@@ -49,9 +49,9 @@ Entry ram() {
 // A word, or the length of a chain: `4` and `every 4` mean the same.
 Entry recompute() {
   Entry e = entry("memory.recompute", OptionType::count, between(1, kLayers), "auto",
-                  "Which activations are computed again in the backward pass instead of being kept: none, those of the "
-                  "layers' feed-forward halves (selective), those of all layers (full), those of all layers with only "
-                  "every K-th layer's input kept (K, or every K); auto recomputes as little as memory allows.");
+                  "Which activations the backward pass recomputes, so that they need not be kept. selective: those of the "
+                  "feed-forward layers. full: those of all layers. K or every K: those of all layers, and only every K-th "
+                  "layer keeps its input. auto: as few as memory allows.");
   e.words = {"auto", "none", "selective", "full"};
   e.unit = "layers";
   e.set = [range = e.range](Config& c, const Yaml& value) {
@@ -82,34 +82,36 @@ std::vector<Option> parallel_options() {
   auto cut_sequences = [](const Config& c) { return c.parallel.context > 1; };
   return {
       count_or("auto", 0, "parallel.data", FIELD(parallel.data), between(1, kWidth), "auto",
-               "Copies of the model, each with its share of the batch.")
+               "Replicas of the model; each computes an equal part of the batch.")
           .in("ranks")
           .free(),
-      count("parallel.tensor", FIELD(parallel.tensor), between(1, kWidth), "1", "Ranks that share each matrix.")
+      count("parallel.tensor", FIELD(parallel.tensor), between(1, kWidth), "1", "Ranks over which each matrix is split.")
           .in("ranks")
           .free(),
-      count("parallel.pipeline", FIELD(parallel.pipeline), between(1, kWidth), "1", "Stages of the pipeline.")
+      count("parallel.pipeline", FIELD(parallel.pipeline), between(1, kWidth), "1",
+            "Pipeline stages over which the layers are split.")
           .in("stages")
           .free(),
-      count("parallel.context", FIELD(parallel.context), between(1, kWidth), "1", "Ranks that share each sequence.")
+      count("parallel.context", FIELD(parallel.context), between(1, kWidth), "1", "Ranks over which each sequence is split.")
           .in("ranks")
           .free(),
       choice("parallel.context_form", FIELD(parallel.context_form), "ring",
-             "How they share attention: keys and values go round, or each rank takes some heads of whole sequences "
-             "(their number must be a multiple of parallel.context).")
+             "How the ranks of a sequence compute attention. ring: keys and values pass from rank to rank. ulysses: each "
+             "rank computes some heads of whole sequences; the number of heads must be a multiple of parallel.context.")
           .free()
           .when("parallel.context is above 1", cut_sequences),
       count("parallel.expert", FIELD(parallel.expert), between(1, kWidth), "1",
-            "Ranks of the data axis that the experts are spread over; to other layers they are copies.")
+            "Ranks of the data axis over which the experts are split; for other layers these ranks are replicas.")
           .in("ranks")
           .free(),
       count("parallel.zero", FIELD(parallel.zero), between(0, 3), "0",
-            "ZeRO stage: 1 shards moments, 2 gradients too, 3 parameters too.")
+            "ZeRO stage: 1 shards the optimizer state, 2 also gradients, 3 also parameters.")
           .free(),
-      choice("parallel.schedule", FIELD(parallel.schedule), "1f1b", "Order of micro-batches in a pipeline.")
+      choice("parallel.schedule", FIELD(parallel.schedule), "1f1b", "Order of the micro-batches in the pipeline.")
           .free()
           .when("parallel.pipeline is above 1", pipelined),
-      count("parallel.interleave", FIELD(parallel.interleave), between(1, kLayers), "1", "Model parts a stage holds.")
+      count("parallel.interleave", FIELD(parallel.interleave), between(1, kLayers), "1",
+            "Model parts per pipeline stage, if parallel.schedule is interleaved.")
           .free()
           .when("parallel.pipeline is above 1", pipelined),
   };
@@ -121,14 +123,14 @@ std::vector<Option> layout_options() {
   std::vector<Option> options = parallel_options();
   const std::vector<Option> others{
       ram().free(),
-      text("memory.spill", FIELD(memory.spill), "none: nothing is spilled",
-           "Directory on a fast disk for what does not fit into memory: optimizer state first, then parameters and "
-           "gradients. Scratch, this run's alone; nothing is left there.")
+      text("memory.spill", FIELD(memory.spill), "none: no state is kept on disk",
+           "Directory on a fast disk for state that does not fit into memory: first optimizer state, then parameters and "
+           "gradients. The files are temporary; the run removes them at the end.")
           .in("directory")
           .free(),
       count_or("auto", 0, "memory.window", FIELD(memory.window), between(1, kLayers), "auto",
-               "How many turns ahead a block that lives on disk is brought in: one computes, the others come. auto is the "
-               "smallest for which the predicted step is as short as any.")
+               "How many uses early a block is loaded, so that loading overlaps with computation. auto: the smallest window "
+               "with the shortest predicted step.")
           .in("blocks")
           .free()
           .when("memory.spill or memory.device is given",
@@ -136,10 +138,9 @@ std::vector<Option> layout_options() {
       size_or_none(
           "memory.device", [](const Config& c) { return c.memory.device; },
           [](Config& c, std::optional<Bytes> size) { c.memory.device = size; },
-          "Memory of the device on which blocks are computed. Parameters, gradients and activations are there while "
-          "they are used; the state is in this host's memory, or on disk with memory.spill, where updates are made. "
-          "There is no GPU in this version: with memory.simulated_device.bandwidth it is a simulated device, whose "
-          "memory is this host's, besides memory.ram.")
+          "Memory of the device that computes the blocks. It holds parameters, gradients and activations while they are "
+          "used. The state is in host memory (or on disk with memory.spill) and is updated there. GPUs are not supported in "
+          "this version: memory.simulated_device.bandwidth simulates a device in host memory, in addition to memory.ram.")
           .free(),
       size_or_none(
           "memory.simulated_device.bandwidth",
@@ -147,24 +148,25 @@ std::vector<Option> layout_options() {
             return c.memory.device_bandwidth > 0 ? std::optional(Bytes(c.memory.device_bandwidth)) : std::nullopt;
           },
           [](Config& c, std::optional<Bytes> size) { c.memory.device_bandwidth = size ? size->value : 0; },
-          "How fast a simulated device is reached, each way: copies take as long as they would take there. Blocks are "
-          "computed by this machine; no number differs from a run without a device.")
-          .in("bytes a second")
+          "Speed of copies to and from the simulated device, in each direction. Copies take as long as on a real device; "
+          "the host computes the blocks. All results are the same as without a device.")
+          .in("bytes per second")
           .free()
           .when("memory.device is given", [](const Config& c) { return c.memory.device.has_value(); }),
       recompute().free(),
       choice("memory.activations", FIELD(train.activations), "fp32",
-             "How activations are kept from the forward to the backward pass: 4, 2 or 1 bytes a number (int8 with a scale "
-             "for every 128). Losses of a step stay exact, gradients take the rounding.")
+             "Format of the activations between forward and backward pass: 4, 2 or 1 bytes per number (int8 with one scale "
+             "per 128 numbers). The loss of a step stays exact; gradients include the rounding.")
           .when("train.precision is fp32 (16-bit activations are kept as they are) and memory.recompute is not selective",
                 [](const Config& c) {
                   return c.train.precision == Precision::fp32 && c.memory.recompute != Recompute::selective;
                 }),
       count_or("never", -1, "checkpoint.every", FIELD(checkpoint.every), between(0, 9e18), "200",
-               "Steps between checkpoints; 0 saves only at the end.")
+               "Steps between checkpoints; 0: only at the end; never: no checkpoints.")
           .in("steps")
           .free(),
-      count("checkpoint.keep", FIELD(checkpoint.keep), between(1, kMany), "2", "Checkpoints kept, the newest ones.").free(),
+      count("checkpoint.keep", FIELD(checkpoint.keep), between(1, kMany), "2",
+            "Number of newest checkpoints to keep.").free(),
   };
   options.insert(options.end(), others.begin(), others.end());
   return options;

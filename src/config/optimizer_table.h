@@ -13,7 +13,7 @@ enum class OptimizerKind { adamw, sgd, lion, adafactor };  // in the order of th
 struct OptimizerRow {
   OptimizerKind kind;
   std::string_view word;  // train.optimizer
-  // The options that it reads, besides train.lr and train.weight_decay.
+  // The options that it reads, in addition to train.lr and train.weight_decay.
   bool betas = false, eps = false, momentum = false;
   // True: it updates each element from the gradient and state of that element, so its state can be packed and its
   // parameters can be cut anywhere. False: it looks at rows and columns of whole parameters.

@@ -31,8 +31,8 @@ std::string what_is_predicted() {
 Entry watchdog() {
   auto field = FIELD(run.watchdog);
   Entry e = count_or("auto", 0, "run.watchdog", field, between(1, kMany), "auto",
-                     "Several ranks: how long one op or exchange may take before the run is stopped with a table of what "
-                     "every rank is in. auto is 20 times the predicted step, a minute at least.");
+                     "With several ranks: longest time of one op or exchange. After it, the run stops and shows what every "
+                     "rank is doing. auto: 20 times the predicted step, at least one minute.");
   e.words.push_back("off");
   e.set = [plain = std::move(e.set)](Config& c, const Yaml& value) {
     if (value.kind != Yaml::Kind::scalar || value.text != "off") return plain(c, value);
@@ -47,14 +47,14 @@ Entry watchdog() {
 
 std::vector<Option> run_options() {
   return {
-      text("run.dir", FIELD(run.dir), "runs/NAME, NAME being the YAML file's name",
-           "Directory of everything the run leaves; the same directory again resumes it.")
+      text("run.dir", FIELD(run.dir), "runs/NAME, where NAME is the name of the YAML file",
+           "Run directory: all files that the run writes. If it has a checkpoint, the run resumes from it.")
           .in("directory")
           .free(),
       count("run.seed", FIELD(run.seed), from(0), "1",
-            "Initial weights, data order and dropout follow from it, on every layout."),
+            "Seed of the initial weights, data order and dropout, on every layout."),
       count("run.restarts", FIELD(run.restarts), between(0, kMany), "3",
-            "How often a crashed run of several ranks is started again.")
+            "How often a run of several ranks is restarted after a crash.")
           .free(),
       watchdog().in("seconds").free(),
   };
@@ -80,12 +80,12 @@ std::vector<Option> model_options() {
   return {
       // May change on resume: only the shape matters, and its keys are compared one by one.
       text("model.preset", FIELD(model.preset), "none",
-           "A known model (`megalith presets` lists them); the fields below override it.")
+           "A known model (`megalith presets` lists them); the keys below override its values.")
           .in("preset's name")
           .free()
           .unless([](const Config& c) { return c.model.preset.empty(); }),
       text("model.from", FIELD(model.from), "none",
-           "Hugging Face folder or checkpoint whose shape and weights to start from.")
+           "Hugging Face folder or checkpoint that gives the shape and the initial weights.")
           .in("directory")
           .unless([](const Config& c) { return c.model.from.empty(); }),
       shape(family()),
@@ -103,24 +103,24 @@ std::vector<Option> model_options() {
                   "4 x hidden; llama: 8/3 x hidden, rounded up to a multiple of 64",
                   "Width of the feed-forward layer.")),
       shape(count_or("auto", 0, "model.vocab", FIELD(model.shape.vocab), between(1, kVocab),
-                     "the preset's, else auto", "Rows of the embedding; auto takes the tokenizer's.")),
+                     "the preset's, else auto", "Rows of the embedding table; auto is the tokenizer's size.")),
       shape(count("model.context", FIELD(model.shape.context), between(1, kMany),
                   "the preset's, else gpt2: 1024, llama: 2048, bert: 512", "Longest sequence.")
                 .in("tokens")),
       shape(count("model.token_types", FIELD(model.shape.token_types), between(0, kVocab), "bert: 2, else 0",
                   "bert: rows of the token-type table.")),
       shape(boolean("model.tied", FIELD(model.shape.tied), "the preset's, else true; llama: false",
-                    "The head multiplies with the embedding table instead of its own.")),
+                    "The head uses the embedding table instead of its own.")),
       shape(boolean("model.qkv_bias", FIELD(model.shape.qkv_bias), "the preset's, else false",
                     "llama: biases on queries, keys and values, as Qwen2 has them.")),
       shape(boolean("model.output_bias", FIELD(model.shape.output_bias), "false",
-                    "llama: a bias on the attention's output, beside those of model.qkv_bias.")),
+                    "llama: a bias on the attention's output, in addition to those of model.qkv_bias.")),
       shape(number("model.norm_eps", FIELD(model.shape.norm_eps), above(0), "1e-5; bert: 1e-12",
                    "Added to the variance in every norm.")),
       shape(number("model.rope_theta", FIELD(model.shape.rope_theta), above(0), "10000",
                    "llama: base of the rotary positions' wavelengths.")),
       number("model.dropout.embedding", FIELD(model.shape.dropout.embedding), fraction(), "0",
-             "Dropout after the embeddings' sum."),
+             "Dropout on the sum of the embeddings."),
       number("model.dropout.residual", FIELD(model.shape.dropout.residual), fraction(), "0",
              "Dropout on what each sub-layer adds to the residual stream."),
       number("model.dropout.attention", FIELD(model.shape.dropout.attention), fraction(), "0",
@@ -137,10 +137,10 @@ std::vector<Option> objective_options() {
   return {
       choice("objective.kind", FIELD(objective.kind), "causal", predicted).short_form(),
       number("objective.mask_fraction", FIELD(objective.mask_fraction), inner_fraction(), "0.15",
-             "Share of the tokens that become targets.")
+             "Fraction of the tokens that become targets.")
           .when(few, few_targets),
       boolean("objective.whole_words", FIELD(objective.whole_words), "false",
-              "Masks all pieces of a word or none.")
+              "Mask all tokens of a word or none.")
           .when(few, few_targets),
   };
 }

@@ -32,9 +32,9 @@ std::string hint_for(const Option& option, const Yaml& value) {
   }
   switch (option.type) {
     case OptionType::count:
-      return parse_count(value.text) ? "" : "counts take k, M, B and T: 10k, 50M";
+      return parse_count(value.text) ? "" : "write a number such as 5000, 10k or 50M";
     case OptionType::size:
-      return "sizes take MiB, GiB, MB, GB: 512MiB, 4GiB";
+      return "write a size such as 512MiB or 4GiB";
     case OptionType::numbers:
       return fmt::format("write it as {}", option.default_text);
     default:
@@ -98,7 +98,7 @@ std::string Option::expected() const {
     case OptionType::numbers:
       return fmt::format("two numbers{}", bounds);
     case OptionType::texts:
-      return fmt::format("a {0} or a list of {0}s", unit.empty() ? "text" : unit);
+      return fmt::format("a {0} or a list of {0}s", unit.empty() ? "string" : unit);
     case OptionType::blend:
       return fmt::format("a {0}, a list of {0}s, or a list of {{path: {1}, weight: NUMBER}}", unit, "PATH");
     case OptionType::curriculum:
@@ -110,7 +110,7 @@ std::string Option::expected() const {
     case OptionType::pacing:
       return std::string(pacing_form());
     case OptionType::text:
-      return fmt::format("a {}", unit.empty() ? "text" : unit) + (range.low > 0 ? ", not empty" : "");
+      return fmt::format("a {}", unit.empty() ? "string" : unit) + (range.low > 0 ? ", not empty" : "");
     case OptionType::number:
     case OptionType::count:
     case OptionType::size:
@@ -155,12 +155,12 @@ std::vector<std::string_view> section_names() {
 void unknown_key(std::string_view name, const std::string& where) {
   if (const std::string_view list = "curriculum"; name.starts_with(list) && name.size() > list.size() &&
                                                   (name[list.size()] == '[' || name[list.size()] == '.'))
-    throw UserError({where, std::string(name), "curriculum as a whole list", "a part of it",
+    throw UserError({where, std::string(name), "the whole list", "a part of the list",
                      "write curriculum=[{metric: ..., from: ..., to: ..., over: ...}]"});
   Yaml shown;
   shown.kind = Yaml::Kind::scalar;
   shown.text = name;
-  throw UserError({where, shown.describe(), "a known key", "", hint_for_key(name)});
+  throw UserError({where, shown.describe(), "", "", "unknown key; " + hint_for_key(name)});
 }
 
 }  // namespace megalith

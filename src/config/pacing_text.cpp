@@ -22,7 +22,7 @@ std::string_view span_form() {
   return "a whole number of steps or tokens from 1, such as 5000 steps or 20M tokens";
 }
 std::string_view pacing_form() {
-  return "linear, root NUMBER from 0.01 to 100, or a table [[0, VALUE], [BEGIN, VALUE], ...] that begins at 0 and does not fall";
+  return "linear, root NUMBER (from 0.01 to 100), or a table [[0, VALUE], [BEGIN, VALUE], ...] whose values do not decrease";
 }
 
 std::optional<std::pair<int64_t, Counted>> read_span(const Yaml& value) {

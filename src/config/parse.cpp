@@ -58,7 +58,7 @@ class Written {
     } else {
       throw UserError({value.where, std::string(name), "a mapping of keys to values", value.describe(),
                        name.empty() ? "begin with model: and data:"
-                                    : fmt::format("`megalith config {}` lists them", name)});
+                                    : fmt::format("`megalith config {}` lists its keys", name)});
     }
   }
 
@@ -95,8 +95,8 @@ class Written {
   void put(const Option& option, const Yaml& value, int layer) {
     auto found = values_.find(option.name);
     if (found != values_.end() && found->second.layer == layer)
-      throw UserError({value.where, std::string(option.name), "each key once", "it again",
-                       fmt::format("the first is at {}", found->second.value.where)});
+      throw UserError({value.where, std::string(option.name), "each key once", "a second value",
+                       fmt::format("remove one; the first is at {}", found->second.value.where)});
     if (value.kind == Yaml::Kind::null) {
       values_.erase(option.name);
       return;
@@ -132,7 +132,7 @@ void begin_shape(Config& config, const Written& written) {
     for (const Option& option : options())
       if (gives_shape(option))
         written.refuse_both("model.from", option.name,
-                            "the folder's config.json decides the shape; remove one");
+                            "remove one: the shape comes from the folder's config.json");
     return;
   }
   const Yaml* arch = written.find("model.arch");
@@ -142,14 +142,14 @@ void begin_shape(Config& config, const Written& written) {
     if (arch && wanted != config.model.shape.family)
       throw UserError(
           {arch->where, "model.arch",
-           fmt::format("{}, as model.preset {} is", config.model.shape.family->name, config.model.preset),
-           std::string(wanted->name), "remove one of them"});
+           fmt::format("{}, the architecture of model.preset {}", config.model.shape.family->name, config.model.preset),
+           std::string(wanted->name), "remove model.arch or model.preset"});
   } else if (arch) {
     config.model.shape = default_shape(*config.model.shape.family);
   } else {
-    throw UserError({written.where("model.layers"), "model", "a preset, an arch with its fields, or from",
-                     "none of them",
-                     "for example model: {preset: gpt2-124m}; `megalith presets` lists more"});
+    throw UserError({written.where("model.layers"), "model", "model.preset, model.arch with its sizes, or model.from",
+                     "none of these",
+                     "write for example model: {preset: gpt2-124m}; `megalith presets` lists all presets"});
   }
 }
 
@@ -162,11 +162,14 @@ void check_dropping_table(const Config& config, const Written& written) {
   if (const std::string_view over = "token_dropping.over"; const Yaml* value = written.find(over)) {
     const auto span = read_span(*value);  // no value if the text is "never"
     if (table && (!span || span->first > 0))
-      refuse(over, "steps or tokens alone beside a table", value->text.c_str(), "remove token_dropping.pacing or this");
-    if (!table && span && span->first == 0) refuse(over, "a number of them", value->text.c_str(), "for example 5000 steps");
+      refuse(over, "only the word steps or tokens, because there is a table", value->text.c_str(),
+             "remove the number, or token_dropping.pacing");
+    if (!table && span && span->first == 0)
+      refuse(over, "a number of steps or tokens", value->text.c_str(), "write for example 5000 steps");
   }
   for (std::string_view key : {"token_dropping.from", "token_dropping.to", "token_dropping.step"})
-    if (table && written.find(key)) refuse(key, "no such key beside a table, which has the values", "one", "remove it");
+    if (const Yaml* value = written.find(key); table && value)
+      refuse(key, "no such key next to a table, which contains the values", value->text.c_str(), "remove it");
 }
 
 void check_written(const Config& config, const Written& written) {
@@ -174,12 +177,12 @@ void check_written(const Config& config, const Written& written) {
   for (auto [a, b] : kAlternatives) written.refuse_both(a, b);
   if (written.find("data.tokenizer.vocab") && !written.find("data.tokenizer.train"))
     throw UserError({written.where("data.tokenizer.vocab"), "data.tokenizer.vocab",
-                     "it only beside data.tokenizer.train", "it alone",
+                     "data.tokenizer.train next to it", "only this key",
                      "write tokenizer: {train: bpe, vocab: 4096}"});
   for (const auto& [key, decays] : {std::pair("train.min_lr", "cosine, linear or wsd"), std::pair("train.decay_steps", "wsd")})
     if (written.find(key) && !find_option(key)->get(config))
-      throw UserError({written.where(key), key, fmt::format("it only where train.decay is {}", decays),
-                       fmt::format("train.decay {}", name_of(config.train.decay)), "remove one of them"});
+      throw UserError({written.where(key), key, fmt::format("train.decay {}", decays),
+                       fmt::format("train.decay {}", name_of(config.train.decay)), "remove it, or change train.decay"});
 }
 
 // A fifth of the run, rounded up, but at most the steps after warm-up.
@@ -199,7 +202,7 @@ double a_tenth(double value) {
 std::string default_directory(const std::string& run_name, const std::string& where) {
   if (!is_utf8(run_name))
     throw UserError(
-        {where, "run.dir", "a file name in UTF-8 to call the run after", "other bytes", "set run.dir"});
+        {where, "run.dir", "a file name in UTF-8, because it names the run directory", "other bytes", "set run.dir"});
   return "runs/" + run_name;
 }
 
@@ -207,7 +210,7 @@ std::pair<std::string, Yaml> parse_override(const std::string& text) {
   size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
     throw UserError({kCommandLine, "", "key=value", text.empty() ? "an empty argument" : quote_yaml(text),
-                     "for example train.lr=1e-3"});
+                     "write for example train.lr=1e-3"});
   const std::string key = text.substr(0, equals);
   try {
     Yaml value = parse_yaml(std::string_view(text).substr(equals + 1), kCommandLine, false);

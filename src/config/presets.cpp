@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/join.h"
 #include "config/nearest.h"
 #include "families/registry.h"
 
@@ -24,8 +23,8 @@ Preset find_preset(std::string_view name, const std::string& where) {
   }
   std::string_view near = nearest(name, names);
   throw UserError({where, "model.preset",
-                   near.empty() ? fmt::format("one of {}", join(names, ", ")) : "a known model",
-                   std::string(name), near.empty() ? "" : fmt::format("did you mean {}?", near)});
+                   "a known model", std::string(name),
+                   near.empty() ? "`megalith presets` lists all models" : fmt::format("did you mean {}?", near)});
 }
 
 std::string list_presets() {

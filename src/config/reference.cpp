@@ -27,7 +27,7 @@ std::string top_section(const Option& option) {
 
 std::string meaning(const Option& option) {
   std::string text(option.about);
-  if (!option.applies_when.empty()) text += fmt::format(" Only where {}.", option.applies_when);
+  if (!option.applies_when.empty()) text += fmt::format(" Only if {}.", option.applies_when);
   if (option.shorthand) text += fmt::format(" Short form: `{}: VALUE`.", option.section());
   return text;
 }

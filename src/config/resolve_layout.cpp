@@ -9,7 +9,7 @@ namespace megalith {
 namespace {
 
 std::string possible(int ranks) {
-  constexpr size_t kShown = 6;
+  constexpr size_t kShown = 5;
   std::string text;
   const std::vector<Layout> all = layouts_of(ranks);
   for (size_t i = 0; i < std::min(kShown, all.size()); i++) text += (i == 0 ? "" : "; ") + show(all[i]);
@@ -46,37 +46,36 @@ Layout resolve_layout(const Config& config, int ranks) {
   if (p.data == 0 && !open) layout.data = static_cast<int32_t>(ranks / others);
   if (layout.ranks() != ranks || open)
     refuse("parallel", ranks == 1 ? "a layout of 1 rank" : fmt::format("a layout of {} ranks: {}", ranks, possible(ranks)),
-           open ? fmt::format("{} to a copy of the model", show(layout))
+           open ? fmt::format("{} per replica of the model", show(layout))
                 : fmt::format("{} ({} ranks)", show(layout), layout.ranks()),
            ranks == 1 ? fmt::format("start it with --ranks {}", layout.ranks()) : "");
   if (layout.data % layout.expert != 0)
     refuse("parallel.expert", fmt::format("a divisor of parallel.data ({})", layout.data), std::to_string(layout.expert),
-           "experts are spread over ranks of the data axis; the other layers see them as copies");
+           "the experts are split over the ranks of the data axis");
   const int64_t batch = config.train.batch;
   if (batch % layout.data != 0)
-    refuse("train.batch", fmt::format("a multiple of parallel.data, {}", layout.data), std::to_string(batch),
-           "every rank of the data axis takes as many sequences");
+    refuse("train.batch", fmt::format("a multiple of parallel.data ({})", layout.data), std::to_string(batch),
+           "every rank of the data axis takes the same number of sequences");
   if (config.train.micro_batch > 0 && batch / layout.data % config.train.micro_batch != 0)
-    refuse("train.micro_batch", fmt::format("a divisor of the {} sequences that a rank takes", batch / layout.data),
+    refuse("train.micro_batch", fmt::format("a divisor of the sequences per rank ({})", batch / layout.data),
            std::to_string(config.train.micro_batch), "");
   if (layout.order == PipelineOrder::interleaved && layout.pipeline > 1 && layout.chunks < 2)
-    refuse("parallel.interleave", "at least 2, as parallel.schedule is interleaved", std::to_string(p.interleave), "");
+    refuse("parallel.interleave", "at least 2, because parallel.schedule is interleaved", std::to_string(p.interleave), "");
   if (config.memory.device && config.memory.device_bandwidth == 0)
-    refuse("memory.device", "memory.simulated_device.bandwidth beside it", show(*config.memory.device),
-           "no GPU build of LibTorch was found: blocks are computed by this machine's cores; "
-           "memory.simulated_device.bandwidth=8GB simulates a device");
+    refuse("memory.device", "memory.simulated_device.bandwidth next to it", show(*config.memory.device),
+           "GPUs are not supported in this version; memory.simulated_device.bandwidth=8GB simulates a device");
   if (config.memory.device && ranks > 1)
     refuse("memory.device", "a run of one rank", fmt::format("{} with {} ranks", show(*config.memory.device), ranks),
-           "devices of several ranks are not built in");
+           "devices are not supported with several ranks");
   const bool divided = layout.divides_parameters();
   if (const OptimizerRow& optimizer = row_of(config.train.optimizer); !optimizer.elementwise && divided)
     refuse("train.optimizer",
            optimizer_words([](const OptimizerRow& row) { return row.elementwise; }) +
                " with parallel.zero, parallel.tensor or parallel.expert",
-           std::string(optimizer.word), "it looks at rows and columns of whole parameters, which are divided among ranks there");
+           std::string(optimizer.word), "it needs whole parameters, but these settings split them over ranks");
   if (config.train.optimizer_state == Packing::int8 && divided)
     refuse("train.optimizer_state", "fp32 or bf16 with parallel.zero, parallel.tensor or parallel.expert", "int8",
-           "blocks of numbers with a common scale would be cut");
+           "int8 is not supported there: ranks would split blocks that have one scale");
   return layout;
 }
 
@@ -84,8 +83,9 @@ void check_model_layout(const ModelShape& shape, const Layout& layout) {
   check_layout(shape, layout);
   const int64_t blocks = shape.layers + 2;  // layers, embedding and head
   if (layout.pipeline > 1 && int64_t{layout.pipeline} * layout.chunks > blocks)
-    refuse("parallel.pipeline", fmt::format("at most {}: the model has {} blocks", blocks / layout.chunks, blocks),
-           std::to_string(layout.pipeline), "embedding, layers and head are dealt out to the stages");
+    refuse("parallel.pipeline",
+           fmt::format("at most {} stages, because the model has {} blocks", blocks / layout.chunks, blocks),
+           std::to_string(layout.pipeline), "the blocks (embedding, layers and head) are distributed over the stages");
 }
 
 }  // namespace megalith

@@ -23,7 +23,7 @@ bool has_table(const Config& c) {
 
 Entry layers() {
   Entry e = entry("token_dropping.layers", OptionType::layers, {}, "middle",
-                  "Layers that drop, counted from 0; middle is all but the first and the last.");
+                  "Layers that drop tokens, counted from 0; middle is all except the first and the last.");
   e.words = {"middle"};
   e.set = [](Config& c, const Yaml& value) {
     TokenDroppingSettings& into = c.token_dropping;
@@ -51,8 +51,9 @@ Entry layers() {
 }
 
 Entry over() {
-  Entry e = entry("token_dropping.over", OptionType::span, {}, "none: no layer drops",
-                  "How long it takes from token_dropping.from to token_dropping.to; beside a table only what it counts.");
+  Entry e = entry("token_dropping.over", OptionType::span, {}, "never: no layer drops tokens",
+                  "Time in which the number of kept tokens grows from token_dropping.from to token_dropping.to. With a "
+                  "table, only the unit: steps or tokens.");
   e.words = {"never"};
   e.set = [](Config& c, const Yaml& value) {
     PacingSettings& pacing = c.token_dropping.pacing;
@@ -71,7 +72,7 @@ Entry over() {
 
 Entry pacing() {
   Entry e = entry("token_dropping.pacing", OptionType::pacing, {}, "linear",
-                  "How it grows in between; a table has the tokens that are kept and where each number begins.");
+                  "How the number of kept tokens grows. A table lists each number and when it begins.");
   e.set = [](Config& c, const Yaml& value) {
     PacingSettings read = c.token_dropping.pacing;
     auto tokens = [](const PacingSettings::Point& at) { return at.value >= 1 && at.value == std::floor(at.value); };
@@ -93,17 +94,18 @@ std::vector<Option> token_dropping_options() {
       over(),
       used(layers()),
       formula(count("token_dropping.from", FIELD(pacing.from), between(0, kMany), "0",
-                    "Tokens of each sequence that a layer keeps at first; 0 where nothing drops.")
+                    "Tokens of each sequence that a layer keeps at first; 0 if no tokens are dropped.")
                   .in("tokens")),
       formula(count("token_dropping.to", FIELD(pacing.to), between(0, kMany), "0",
-                    "Tokens that it keeps in the end; with data.sequence of them nothing is dropped any more.")
+                    "Tokens of each sequence that a layer keeps at the end; with data.sequence, no tokens are dropped any "
+                    "more.")
                   .in("tokens")),
       formula(count("token_dropping.step", FIELD(pacing.step), between(1, kMany), "16",
-                    "Kept tokens are multiples of it, but for token_dropping.from and token_dropping.to.")
+                    "The number of kept tokens is a multiple of this, except at token_dropping.from and token_dropping.to.")
                   .in("tokens")),
       used(pacing()),
       used(boolean("token_dropping.keep_special", FIELD(keep_special), "false",
-                   "Layers keep the special tokens of the text before all others; masks are not among them.")),
+                   "Layers keep the special tokens of the text first; mask tokens do not count.")),
   };
 }
 

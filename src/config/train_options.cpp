@@ -24,7 +24,7 @@ Entry for_optimizers(Entry option, bool (*reads_it)(const OptimizerRow&)) {
 // State can be packed if it is per element. An optimizer whose only state is momentum has no state if momentum is 0.
 std::string_view where_state_can_be_packed() {
   return kept(fmt::format(
-      "train.optimizer is {}, or {} with momentum ({}'s own is small)",
+      "train.optimizer is {}, or {} with momentum (the state of {} is small)",
       optimizer_words([](const OptimizerRow& row) { return row.elementwise && !row.momentum; }, ", "),
       optimizer_words([](const OptimizerRow& row) { return row.elementwise && row.momentum; }),
       optimizer_words([](const OptimizerRow& row) { return !row.elementwise; })));
@@ -41,8 +41,8 @@ bool decays_to_an_end(const Config& c) {
 // The only key that sets another key: the length of a run in tokens. Reads data.sequence and train.batch, which come
 // earlier in the table and so are already set.
 Entry tokens_as_steps() {
-  Entry e = entry("train.tokens", OptionType::count, between(1, 9e18), "as train.steps says",
-                  "Length of the run in tokens, in place of train.steps; rounded up to whole steps.");
+  Entry e = entry("train.tokens", OptionType::count, between(1, 9e18), "from train.steps",
+                  "Length of the run in tokens, instead of train.steps; rounded up to whole steps.");
   e.set = [range = e.range](Config& c, const Yaml& value) {
     auto tokens = read_count(value, range);
     int64_t a_step = c.train.batch * c.data.sequence;
@@ -57,7 +57,7 @@ Entry tokens_as_steps() {
 
 std::vector<Option> train_options() {
   return {
-      count("train.batch", FIELD(train.batch), between(1, kMany), "32", "Sequences a step, over all ranks.")
+      count("train.batch", FIELD(train.batch), between(1, kMany), "32", "Sequences per step, over all ranks.")
           .in("sequences"),
       count_or(
           "auto", 0, "train.micro_batch", FIELD(train.micro_batch), between(1, kMany), "auto",
@@ -68,16 +68,16 @@ std::vector<Option> train_options() {
           .in("steps")
           .free(),
       tokens_as_steps().in("tokens").free(),
-      choice("train.schedule_by", FIELD(train.schedule_by), "tokens where train.tokens is given, else steps",
-             "What the run's length, warm-up, decay and validations count, in steps of full batches: steps, tokens, or "
-             "tokens times the share of the layers that they went through.")
+      choice("train.schedule_by", FIELD(train.schedule_by), "tokens if train.tokens is given, else steps",
+             "Unit of the run's length, warm-up, decay and validations, expressed in steps of full batches. layer_tokens: "
+             "tokens times the fraction of the layers that process them.")
           .free(),
       count_or("auto", 0, "train.threads", FIELD(train.threads), between(1, 4096), "auto",
                "Compute threads of a rank; auto divides the host's cores among its ranks, once for the whole run."),
       choice("train.optimizer", FIELD(train.optimizer), "adamw", "Optimizer."),
       choice("train.optimizer_state", FIELD(train.optimizer_state), "fp32",
-             "How the optimizer's state is kept between updates: 4, 2 or 1 bytes a number (int8 with a scale for every "
-             "256), rounded at random so that small changes are not lost.")
+             "Format of the optimizer state between updates: 4, 2 or 1 bytes per number (int8 with one scale per 256 "
+             "numbers). Rounding is random, so that small changes are not lost.")
           .when(where_state_can_be_packed(), state_can_be_packed),
       number("train.lr", FIELD(train.lr), above(0), "0.0003", "Learning rate after warm-up.").free(),
       number("train.min_lr", FIELD(train.min_lr), from(0), "train.lr / 10",
@@ -90,41 +90,42 @@ std::vector<Option> train_options() {
           .free(),
       choice("train.decay", FIELD(train.decay), "cosine",
              "How the learning rate falls after warm-up. wsd: it stays at train.lr until the last train.decay_steps steps. "
-             "A run whose checkpoint lies before them can be extended without a jump.")
+             "A run can be extended without a jump from a checkpoint before these steps.")
           .free(),
-      count("train.decay_steps", FIELD(train.decay_steps), between(0, 9e18), "train.steps / 5, but no step of the warm-up",
-            "Steps at the end of a wsd run in which the learning rate falls linearly to train.min_lr; 0: it stays.")
+      count("train.decay_steps", FIELD(train.decay_steps), between(0, 9e18),
+            "train.steps / 5, at most the steps after warm-up",
+            "Steps at the end of a wsd run in which the learning rate falls linearly to train.min_lr; 0: it does not fall.")
           .in("steps")
           .free()
           .unless([](const Config& c) { return c.train.decay != Decay::wsd; }),
       for_optimizers(two_numbers("train.betas", FIELD(train.beta1), FIELD(train.beta2), fraction(), "[0.9, 0.95]",
-                                 "Decay of the gradient's first and second moment.")
+                                 "Decay rates of the gradient's first and second moment.")
                          .free(),
                      [](const OptimizerRow& row) { return row.betas; }),
       for_optimizers(
-          number("train.eps", FIELD(train.eps), above(0), "1e-08", "Added to the second moment's root.").free(),
+          number("train.eps", FIELD(train.eps), above(0), "1e-08", "Added to the square root of the second moment.").free(),
           [](const OptimizerRow& row) { return row.eps; }),
       for_optimizers(number("train.momentum", FIELD(train.momentum), fraction(), "0.9",
-                            "Share of the last update that is kept.")
+                            "Fraction of the last update that is kept.")
                          .free(),
                      [](const OptimizerRow& row) { return row.momentum; }),
       number("train.weight_decay", FIELD(train.weight_decay), from(0), "0.1",
              "Decoupled weight decay; norms and biases have none.")
           .free(),
-      number("train.clip", FIELD(train.clip), from(0), "1", "Largest global gradient norm; 0 does not clip.")
+      number("train.clip", FIELD(train.clip), from(0), "1", "Largest global gradient norm; 0 = no clipping.")
           .free(),
       choice("train.precision", FIELD(train.precision), "fp32",
              "Precision of the computation; parameters and moments stay fp32."),
       count("train.eval_every", FIELD(train.eval_every), between(0, 9e18), "200",
-            "Steps between validations, counted as train.schedule_by says; 0 validates only at the end.")
+            "Steps between validations, counted in the unit of train.schedule_by; 0: only at the end.")
           .in("steps")
           .free(),
       count("train.eval_batches", FIELD(train.eval_batches), between(0, kMany), "20",
-            "Batches of a validation; 0 takes all validation data.")
+            "Batches per validation; 0 = all validation data.")
           .in("batches")
           .free(),
       count("train.log_every", FIELD(train.log_every), between(1, kMany), "1",
-            "Steps between log lines where there is no terminal; metrics.jsonl has every step.")
+            "Steps between log lines if the output is not a terminal; metrics.jsonl has every step.")
           .in("steps")
           .free(),
       count("train.max_bad_steps", FIELD(train.max_bad_steps), between(1, kMany), "10",
@@ -132,10 +133,10 @@ std::vector<Option> train_options() {
           .in("steps")
           .free(),
       count("train.sample_tokens", FIELD(train.sample_tokens), between(0, kMany), "0",
-            "Length of a text sample generated with each validation; 0 generates none.")
+            "Length of a text sample generated with each validation; 0 = no sample.")
           .in("tokens")
           .free(),
-      text("train.sample_prompt", FIELD(train.sample_prompt), "none", "How the sample begins.")
+      text("train.sample_prompt", FIELD(train.sample_prompt), "none", "Text with which the sample begins.")
           .free()
           .when("train.sample_tokens is above 0", [](const Config& c) { return c.train.sample_tokens > 0; }),
   };

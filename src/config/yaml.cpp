@@ -116,7 +116,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (open_.size() >= kDeepest)
       throw UserError(
           {place(mark.line), "", fmt::format("at most {} levels of nesting", kDeepest), "more",
-           "no setting needs them: look for a bracket that is not closed"});
+           "look for a bracket that is not closed"});
     open_.push_back({at(kind, mark), mark, std::nullopt, ""});
   }
 
@@ -151,8 +151,8 @@ class TreeBuilder : public YAML::EventHandler {
           {place(mark.line), "", fmt::format("at most {} keys in one mapping", kMostEntries), "more", ""});
     for (const auto& [earlier, value] : parent.node.entries)
       if (earlier == key.text)
-        throw UserError({place(mark.line), key.text, "each key once", "it again",
-                         fmt::format("the first is at {}", value.where)});
+        throw UserError({place(mark.line), key.text, "each key once", "a second value",
+                         fmt::format("remove one; the first is at {}", value.where)});
     parent.key = key.text;
     parent.key_where = place(mark.line);
   }
@@ -191,7 +191,7 @@ std::string Yaml::describe() const {
       std::string all;
       for (const Yaml& item : items) {
         all += (all.empty() ? "" : ", ") + item.describe();
-        if (all.size() > kMostShown) return fmt::format("a list of {}", items.size());
+        if (all.size() > kMostShown) return fmt::format("a list of length {}", items.size());
       }
       return fmt::format("[{}]", all);
     }
@@ -200,7 +200,7 @@ std::string Yaml::describe() const {
     case Kind::scalar:
       break;
   }
-  if (text.empty()) return "an empty text";
+  if (text.empty()) return "an empty string";
   std::string shown = text;
   if (text.size() > kMostShown) {
     size_t end = kMostShown;
@@ -240,12 +240,12 @@ Yaml parse_yaml(std::string_view text, const std::string& where, bool numbered) 
     throw UserError({builder.place(error.mark.line), "", "well-formed YAML", "",
                      fmt::format("{}; {}", error.msg,
                                  begins_with_tab(text, error.mark.line) ? "indent with spaces: this line begins with a tab"
-                                                                        : "text with special characters needs quotes")});
+                                                                        : "put text with special characters in quotes")});
   }
   // yaml-cpp takes a directive without a document for an empty file.
   if (builder.empty() && (text.starts_with('%') || text.find("\n%") != std::string_view::npos))
     throw UserError({builder.place(0), "", "well-formed YAML", "a directive (%) without a document",
-                     "text with special characters needs quotes"});
+                     "put text with special characters in quotes"});
   return builder.take();
 }
 

@@ -18,7 +18,7 @@ struct Yaml {
   std::string where;                                  // "run.yaml:14" or "command line"
 
   std::string describe()
-      const;  // for the "got" part of a message: the text, "a list of 3", "a mapping", "nothing"
+      const;  // for the "got" part of a message: the text, "a list of length 3", "a mapping", "nothing"
 };
 
 struct Yaml::Entry {

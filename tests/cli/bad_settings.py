@@ -99,8 +99,8 @@ def layouts(space):
     for axis in ("data", "tensor", "pipeline", "context"):
         refused(space, "train", "run.yaml", f"parallel.{axis}=2", says=["parallel", "a layout of 1 rank", f"{axis} 2", "--ranks 2"])
     several = ("train", "run.yaml", "--ranks")
-    refused(space, *several, "4", "parallel.tensor=3", says=["parallel", "a layout of 4 ranks", "data 4", "tensor 3 to a copy"], quiet=False)
-    refused(space, *several, "3", "train.batch=8", says=["train.batch", "a multiple of parallel.data, 3", "got 8"], quiet=False)
+    refused(space, *several, "4", "parallel.tensor=3", says=["parallel", "a layout of 4 ranks", "data 4", "tensor 3 per replica"], quiet=False)
+    refused(space, *several, "3", "train.batch=8", says=["train.batch", "a multiple of parallel.data (3)", "got 8"], quiet=False)
     refused(
         space, *several, "2", "parallel.zero=1", "train.optimizer=adafactor",
         says=["train.optimizer", "parallel.zero", "got adafactor"], quiet=False,
@@ -193,11 +193,11 @@ def alternatives_on_the_command_line(space):
 def parts_of_a_curriculum(space):
     space.yaml("run")
     for key in ("curriculum[0].from=3", "curriculum.from=3"):
-        refused(space, "train", "run.yaml", key, says=["curriculum as a whole list", "curriculum=[{"])
+        refused(space, "train", "run.yaml", key, says=["the whole list", "curriculum=[{"])
     rest = "from: 8, to: 32, over"
     refused(space, "train", "run.yaml", f"curriculum=[{{metric: length, {rest}: 10}}]", says=["did you mean 10 steps?"])
     refused(space, "train", "run.yaml", f"curriculum=[{{metric: loss, {rest}: 10 steps}}]",
-            says=["curriculum[0].checkpoint", "the model whose loss it is"])
+            says=["curriculum[0].checkpoint", "the model that computes the loss"])
 
 
 def peak_of(space, *arguments):

@@ -15,9 +15,9 @@ TEST(Check, ShapesThatCannotWorkNameBothFields) {
             std::string::npos);
   EXPECT_NE(mistake("model: {preset: gpt2-124m, kv_heads: 4}").find("expected model.heads (12)"),
             std::string::npos);
-  EXPECT_NE(mistake("model: {preset: gpt2-124m, rope_theta: 5}").find("only where model.arch is llama"),
+  EXPECT_NE(mistake("model: {preset: gpt2-124m, rope_theta: 5}").find("expected model.arch llama, got model.arch gpt2"),
             std::string::npos);
-  EXPECT_NE(mistake("model: {preset: gpt2-124m, token_types: 2}").find("0 as model.arch is gpt2"),
+  EXPECT_NE(mistake("model: {preset: gpt2-124m, token_types: 2}").find("0, because model.arch is gpt2"),
             std::string::npos);
   EXPECT_NE(mistake("objective: masked\nmodel: {preset: bert-base, token_types: 0}").find("at least 1"),
             std::string::npos);
@@ -28,7 +28,8 @@ TEST(Check, HeadsOfTheirOwnWidthNeedNoDivisor) {
   EXPECT_EQ(mistake(llama + "head_dim: 16}"), "no error");
   EXPECT_NE(mistake(llama + "head_dim: 15}").find("model.head_dim: expected an even number"), std::string::npos);
   EXPECT_NE(mistake(llama + "head_dim: auto}").find("a divisor of model.hidden (60)"), std::string::npos);
-  EXPECT_NE(mistake("model: {preset: gpt2-124m, head_dim: 32}").find("only where model.arch is llama"), std::string::npos);
+  EXPECT_NE(mistake("model: {preset: gpt2-124m, head_dim: 32}").find(
+            "expected model.arch llama, got model.arch gpt2"), std::string::npos);
   EXPECT_NE(mistake("model: {preset: bert-base, qkv_bias: true}\nobjective: masked").find("model.qkv_bias"),
             std::string::npos);
   EXPECT_NE(mistake(llama + "head_dim: 16, qkv_bias: true, output_bias: true}").find("a divisor of model.hidden (60)"),
@@ -54,11 +55,11 @@ TEST(Check, SequencesFitTheContext) {
 
 TEST(Check, ObjectivesFitTheArchitecture) {
   EXPECT_EQ(mistake("model: {preset: bert-base}\n"),
-            "run.yaml: objective.kind: expected masked as model.arch is bert, got causal; "
-            "write objective: masked, or choose gpt2 or llama");
+            "run.yaml: objective.kind: expected masked, because model.arch is bert, got causal; set objective: masked, or "
+            "model.arch: gpt2 or llama");
   EXPECT_EQ(mistake("model: {preset: llama-10m}\nobjective: masked\n"),
-            "run.yaml:2: objective.kind: expected causal or prefix as model.arch is llama, got masked; "
-            "masked needs model.arch bert");
+            "run.yaml:2: objective.kind: expected causal or prefix, because model.arch is llama, got masked; for masked, "
+            "set model.arch: bert");
   EXPECT_NE(mistake("model: {preset: bert-base}\nobjective: prefix").find("expected masked"),
             std::string::npos);
   EXPECT_EQ(mistake("model: {preset: llama-10m}\nobjective: prefix"), "no error");
@@ -93,8 +94,8 @@ TEST(Check, ATokenizerThatCameOutSmallerIsNoMistakeOfTheSavedConfig) {
 
 TEST(Check, NothingWrittenIsIgnored) {
   EXPECT_EQ(mistake(kModel + "train: {momentum: 0.8}"),
-            "run.yaml:2: train.momentum: expected 0.9 unless train.optimizer is sgd, got 0.8; "
-            "remove momentum or make it so that train.optimizer is sgd");
+            "run.yaml:2: train.momentum: expected 0.9 (the default) unless train.optimizer is sgd, got 0.8; remove "
+            "momentum: it is used only if train.optimizer is sgd");
   EXPECT_EQ(mistake(kModel + "train: {momentum: 0.8, optimizer: sgd}"), "no error");
   EXPECT_EQ(mistake(kModel + "train: {momentum: 0.9}"), "no error");  // the default value is accepted
   for (std::string text :
@@ -118,7 +119,7 @@ TEST(Check, AShapeReadLaterIsCheckedAlike) {
   config.model.shape = parse("model: {preset: gpt2-124m}").model.shape;
   EXPECT_EQ(complaint([&] { check_model(config, config.model.shape); }), "no error");
   config.objective.kind = Objective::masked;
-  EXPECT_NE(complaint([&] { check_model(config, config.model.shape); }).find("causal or prefix as model.arch is gpt2"),
+  EXPECT_NE(complaint([&] { check_model(config, config.model.shape); }).find("causal or prefix, because model.arch is gpt2"),
             std::string::npos);
 }
 
@@ -132,22 +133,24 @@ TEST(Check, ExpertsThatCannotBeNameTheKey) {
   says("count: 8, router: switch, capacity: 1.25", "no error");
   says("count: 8, top_k: 9", "model.experts.top_k: expected at most model.experts.count (8), got 9");
   says("count: 8, top_k: 8, router: noisy", "model.experts.top_k: expected less than model.experts.count (8), got 8");
-  says("count: 8, top_k: 2, router: switch", "1 as model.experts.router is switch, got 2");
-  says("count: 8, top_k: 3, router: gshard", "2 as model.experts.router is gshard, got 3");
+  says("count: 8, top_k: 2, router: switch", "1, because model.experts.router is switch, got 2");
+  says("count: 8, top_k: 3, router: gshard", "2, because model.experts.router is gshard, got 3");
   says("count: 8, capacity: 0", "model.experts.capacity: expected a number above 0, or none, got 0");
   says("count: 8, capacity: -1", "model.experts.capacity");
-  says("count: 8, router: expert_choice", "what comes later in the sequence");
+  says("count: 8, router: expert_choice", "a token would see later tokens");
   says("count: 8, router: expert_choice, across: 4", "train.micro_batch: expected a multiple of model.experts.across (4)");
   says("count: 8, across: 3", "a divisor of train.batch (8), got 3");
   says("count: 8, across: 4, group: 16", "either model.experts.group or model.experts.across");
-  says("count: 8, dense_first: 5", "model.experts.dense_first: expected a layer with experts among 5, got none");
-  says("count: 8, every: 6", "model.experts.every: expected a layer with experts");
+  says("count: 8, dense_first: 5", "model.experts.dense_first: expected at least one layer with experts among the 5 layers, "
+                                   "got none");
+  says("count: 8, every: 6", "model.experts.every: expected at least one layer with experts");
   says("count: 8, share_layers: true, every: 2", "false unless every layer has experts");
   says("top_k: 1", "unless model.experts.count is given");
   says("count: 8, jitter: 0.1", "unless model.experts.router is switch");
   says("count: 8, router: sigmoid, aux_loss: 0.5", "unless model.experts.router is softmax, noisy, switch or gshard");
   says("count: 8, router: softmax, bias_rate: 0.5", "unless model.experts.router is sigmoid");
-  EXPECT_NE(mistake("model: {preset: gpt2-124m, experts: {count: 8}}").find("it only where model.arch is llama"),
+  EXPECT_NE(mistake("model: {preset: gpt2-124m, experts: {count: 8}}").find(
+            "expected model.arch llama, got model.arch gpt2"),
             std::string::npos);
   EXPECT_NE(mistake("model: {from: folder, experts: {count: 8}}").find("either model.from or model.experts.count"),
             std::string::npos);
@@ -157,7 +160,7 @@ TEST(Check, ExpertsThatCannotBeNameTheKey) {
                    "[{metric: length, apply: truncate, from: 16, to: 32, over: 3 steps, hold: " + hold + "}]");
   };
   EXPECT_EQ(lengths("sequences"), "no error");
-  EXPECT_NE(lengths("tokens").find("expected hold: sequences where lengths change"), std::string::npos);
+  EXPECT_NE(lengths("tokens").find("expected hold: sequences, because model.experts.across is set"), std::string::npos);
 }
 
 }  // namespace megalith

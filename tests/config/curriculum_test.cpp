@@ -50,9 +50,10 @@ TEST(CurriculumKeys, AreRefusedByName) {
   EXPECT_EQ(refusal("{metric: length, apply: truncate, from: 8, to: 512, over: 1 steps}"),
             "run.yaml:2: curriculum[0].to: expected at most data.sequence (256), got 512");
   EXPECT_EQ(refusal("{metric: rarity, apply: truncate, from: 8, to: 16, over: 1 steps}"),
-            "run.yaml:2: curriculum[0].metric: expected length, as apply is truncate, got rarity; use apply: filter");
+            "run.yaml:2: curriculum[0].metric: expected length, because apply is truncate, got rarity; use apply: filter");
   EXPECT_EQ(refusal("{metric: lenght, apply: truncate, from: 8, to: 16, over: 1 steps}"),
-            "run.yaml:2: curriculum[0].metric: expected length, as apply is truncate, got lenght; did you mean length?");
+            "run.yaml:2: curriculum[0].metric: expected length, because apply is truncate, got lenght; did you mean "
+            "length?");
   for (const char* entry :
        {"{from: 1, to: 2, over: 3 steps}", "{metric: a, from: 1, to: 2}", "{metric: a, from: 1, to: 2, over: 3 days}",
         "{metric: a, from: 1, to: 2, over: 3 steps, pacing: cubic}", "{metric: a, from: nan, to: 2, over: 3 steps}",
@@ -65,7 +66,7 @@ TEST(CurriculumKeys, AreRefusedByName) {
   EXPECT_NE(
       refusal("{metric: length, apply: truncate, from: 8, to: 9, over: 1 steps}, {metric: length, apply: truncate, from: "
               "8, to: 9, over: 1 steps}")
-          .find("one entry at most"),
+          .find("at most one entry"),
       std::string::npos);
 }
 
@@ -93,7 +94,8 @@ TEST(TokenDroppingKeys, AreRefusedByName) {
             "run.yaml:2: token_dropping.to: expected at least token_dropping.from (64), got 32");
   EXPECT_EQ(said("layers: [1, 4], from: 64, to: 128, over: 9 steps"),
             "run.yaml:2: token_dropping.layers: expected layers from 0 to 3, got 4");
-  EXPECT_NE(said("from: 64").find("token_dropping.from: expected 0 unless token_dropping.over is given"), std::string::npos);
+  EXPECT_NE(said("from: 64").find("token_dropping.from: expected 0 (the default) unless token_dropping.over is "
+                                  "given"), std::string::npos);
   for (const char* over : {"over: 9", "over: 9 layers", "over: 0 steps"})
     EXPECT_NE(said(std::string("from: 64, to: 128, ") + over).find("token_dropping.over"), std::string::npos) << over;
   for (const char* layers : {"[]", "[1, 1]", "[-1]", "last"})
@@ -116,13 +118,15 @@ TEST(TokenDroppingKeys, ATableGoesWithoutNumbers) {
   EXPECT_EQ(said("over: steps, pacing: [[0, 64], [9, 512]]"),
             "run.yaml:2: token_dropping.pacing: expected at most data.sequence (256), got 512");
   EXPECT_EQ(said("over: 9 steps, pacing: [[0, 64]]"),
-            "run.yaml:2: token_dropping.over: expected steps or tokens alone beside a table, got 9 steps; remove "
-            "token_dropping.pacing or this");
+            "run.yaml:2: token_dropping.over: expected only the word steps or tokens, because there is a table, got 9 "
+            "steps; remove the number, or token_dropping.pacing");
   EXPECT_EQ(said("over: never, pacing: [[0, 64]]").find("run.yaml:2: token_dropping.over"), 0u);
   EXPECT_EQ(said("to: 128, over: steps, pacing: [[0, 64]]"),
-            "run.yaml:2: token_dropping.to: expected no such key beside a table, which has the values, got one; remove it");
+            "run.yaml:2: token_dropping.to: expected no such key next to a table, which contains the values, got 128; "
+            "remove it");
   EXPECT_EQ(said("from: 64, to: 128, over: steps"),
-            "run.yaml:2: token_dropping.over: expected a number of them, got steps; for example 5000 steps");
+            "run.yaml:2: token_dropping.over: expected a number of steps or tokens, got steps; write for example 5000 "
+            "steps");
   for (const char* table : {"[[1, 64]]", "[[0, 64], [9, 32]]", "[[0, 0]]", "[[0, 1.5]]", "[[0]]", "[]", "64"})
     EXPECT_NE(said(fmt::format("over: steps, pacing: {}", table)).find("token_dropping.pacing"), std::string::npos) << table;
 }

@@ -95,9 +95,9 @@ TEST(FromDeepSpeed, TranslatesTheWholeTreeAndSaysWhatItChanged) {
       "train: {tokens: 5, schedule_by: layer_tokens}\n");
   for (const char* part : {"train_batch_size, zero_optimization", "data_cluster_path", "num_epochs", "model_mask_name",
                            "100 in 24 layers are train.tokens: 5", "warmup_layer_tokens: not translated", "clustering_type",
-                           "vocabularyrarity.schedule_type: their first step is number 1",
+                           "vocabularyrarity.schedule_type: DeepSpeed's first step is step 1",
                            "data.sequence must be 256 or more",
-                           "file: is /d/voc_index_to_metric, and /d/voc_index_to_sample is read beside it, not "
+                           "file: /d/voc_index_to_metric; /d/voc_index_to_sample is read as well, not "
                            "/d/voc_index_to_sample_percentile_merged"})
     EXPECT_TRUE(notes_say(ours, part)) << part;
   // A run accepts the result.
@@ -113,7 +113,7 @@ TEST(FromDeepSpeed, TakesTheOlderFormAndWhatIsOff) {
   const FromDeepSpeed older = from_deepspeed(kOlder, "ds.json");
   EXPECT_EQ(older.yaml,
             "curriculum:\n  - {metric: length, apply: truncate, from: 10, to: 1024, step: 8, over: 15000 steps}\n");
-  EXPECT_TRUE(notes_say(older, "curriculum_learning.schedule_type: their first step is number 1, ours number 0"));
+  EXPECT_TRUE(notes_say(older, "curriculum_learning.schedule_type: DeepSpeed's first step is step 1, ours is step 0"));
   EXPECT_EQ(from_deepspeed(R"({"data_efficiency": {"enabled": false}})", "ds.json").yaml, "");
 }
 
@@ -128,7 +128,7 @@ TEST(FromDeepSpeed, TablesBeginWhereTheirsDo) {
   EXPECT_FALSE(notes_say(of(L{1, 5, 9}, L{1, 7}), "first step"));
   const FromDeepSpeed unused = of(L{1, 5, 9}, L{0, 7});
   EXPECT_NE(unused.yaml.find("pacing: [[0, 5], [7, 9]]"), std::string::npos);
-  EXPECT_TRUE(notes_say(unused, "age.schedule_config.max_step: their first step is number 1: 1 is never used"));
+  EXPECT_TRUE(notes_say(unused, "age.schedule_config.max_step: DeepSpeed's first step is step 1: 1 is never used"));
 }
 
 TEST(FromDeepSpeed, ClustersFilterAndASingleOneChangesTheLength) {
@@ -154,27 +154,28 @@ TEST(FromDeepSpeed, ClustersFilterAndASingleOneChangesTheLength) {
   EXPECT_EQ(said(metric("age", single)),
             "ds.json: " + kMetrics +
                 ".age.clustering_type: expected schedule_based unless the metric is seqlen_truncate or seqlen_reshape, got "
-                "single_cluster; a single cluster has every sample: what the value does is in code that is not read here");
+                "single_cluster; use schedule_based: what a training script does with another metric cannot be translated");
   EXPECT_EQ(said(metric("seqlen_truncate", {{"clustering_type", "single_cluster"}, {"difficulty_type", "percentile"}})),
             "ds.json: " + kMetrics +
-                ".seqlen_truncate.difficulty_type: expected value, as clustering_type is single_cluster: lengths are in "
-                "tokens, got percentile");
+                ".seqlen_truncate.difficulty_type: expected value (in tokens), because clustering_type is single_cluster, "
+                "got percentile");
 }
 
 TEST(FromDeepSpeed, AFilterSaysWhichFileItReadsOrThatItNeedsOne) {
   const FromDeepSpeed named = translate(metric("age", {{"index_to_metric_path", "a/age_index_to_metric"},
                                                        {"index_to_sample_path", "a/age_index_to_sample"}}));
   EXPECT_EQ(parse_translated(named).curriculum.at(0).file, "a/age_index_to_metric");
-  EXPECT_TRUE(notes_say(named, "age.index_to_metric_path: file: is a/age_index_to_metric, and a/age_index_to_sample is"));
+  EXPECT_TRUE(notes_say(named, "age.index_to_metric_path: translated to file: a/age_index_to_metric; a/age_index_to_sample "
+                               "is"));
   // For percentiles, DeepSpeed reads only the sorted samples.
   const Json merged = {{"index_to_sample_path", "a/age_index_to_sample_percentile_merged"}};
   const FromDeepSpeed samples = translate(metric("age", merged));
   EXPECT_EQ(parse_translated(samples).curriculum.at(0).file, "a/age_index_to_metric");
-  EXPECT_TRUE(notes_say(translate(metric("age")), "add file: with one number a sample, as age is no metric of ours"));
+  EXPECT_TRUE(notes_say(translate(metric("age")), "age is not a built-in metric: add file: with one number per sample"));
   EXPECT_TRUE(notes_say(translate(metric("seqlen")), "add file:"));
   const FromDeepSpeed built_in = translate(metric("voc"));
   EXPECT_FALSE(notes_say(built_in, "add file:"));
-  EXPECT_TRUE(notes_say(built_in, "on a scale that may be another"));
+  EXPECT_TRUE(notes_say(built_in, "whose scale may differ"));
   EXPECT_NE(said(metric("loss")).find("loss.index_to_metric_path: expected a path, got nothing"), std::string::npos);
   EXPECT_NE(said(metric("age", {{"index_to_metric_path", "ages"}})).find("a path that ends with index_to_metric, got ages"),
             std::string::npos);
@@ -183,10 +184,10 @@ TEST(FromDeepSpeed, AFilterSaysWhichFileItReadsOrThatItNeedsOne) {
 TEST(FromDeepSpeed, RefusesByName) {
   auto text_said = [](const std::string& text) { return complaint([&] { from_deepspeed(text, "ds.json"); }); };
   const std::string head = R"({"curriculum_learning": {"enabled": true, "min_difficulty": 1, "max_difficulty": 2, )";
-  EXPECT_EQ(text_said("{"), "ds.json:1: expected JSON, got something else; look for a comma or a quote too many or too few");
+  EXPECT_EQ(text_said("{"), "ds.json:1: expected JSON, got something else; look for a missing or extra comma or quote");
   EXPECT_EQ(text_said("{\"a\": 1,\n\"b\": 2,\n}").find("ds.json:3: expected JSON"), 0u);
   EXPECT_EQ(text_said(" \n"), "ds.json: expected JSON, got an empty file");
-  EXPECT_EQ(text_said("[1]"), "ds.json: expected an object, got a list of 1");
+  EXPECT_EQ(text_said("[1]"), "ds.json: expected an object, got a list of length 1");
   EXPECT_EQ(
       text_said(head + R"("schedule_type": "custom"}})"),
       "ds.json: curriculum_learning.schedule_type: expected fixed_linear, fixed_root or fixed_discrete, got custom; write "
@@ -208,7 +209,7 @@ TEST(FromDeepSpeed, RefusesSchedulesThatAreNone) {
             0u);
   EXPECT_EQ(of_metric({{"min_difficulty", 10}}), is("max_difficulty", "expected at least min_difficulty (10), got 9"));
   EXPECT_EQ(of_metric({{"difficulty_type", "percentile"}, {"max_difficulty", 1000}})
-                .find(is("max_difficulty", "expected 100, as difficulty_type is percentile, got 1000")),
+                .find(is("max_difficulty", "expected 100, because difficulty_type is percentile, got 1000")),
             0u);
   EXPECT_EQ(of_metric({{"difficulty_type", "percentile"}, {"max_difficulty", 100}, {"min_difficulty", 0}}),
             is("min_difficulty", "expected a number above 0 up to 100, got 0"));
@@ -221,13 +222,13 @@ TEST(FromDeepSpeed, RefusesSchedulesThatAreNone) {
   };
   using L = Json::array_t;
   EXPECT_EQ(of_table(L{1, 5, 3}, L{2, 4}),
-            is("schedule_config.difficulty[2]", "expected at least the one before (5), got 3"));
+            is("schedule_config.difficulty[2]", "expected at least the value before it (5), got 3"));
   EXPECT_EQ(of_table(L{1, 5, 9}, L{4, 4}),
-            is("schedule_config.max_step[1]", "expected more than the one before (4), got 4"));
+            is("schedule_config.max_step[1]", "expected more than the value before it (4), got 4"));
   EXPECT_EQ(of_table(L{1, 5, 9}, L{2, 10.5}).find(is("schedule_config.max_step[1]", "expected a whole number from 0")), 0u);
   EXPECT_EQ(of_table(L{1}, L{2}),
-            is("schedule_config.difficulty", "expected one value more than max_step, which has 1, got 1"));
-  const std::string last = is("max_difficulty", "expected the last of schedule_config.difficulty (99), got 9");
+            is("schedule_config.difficulty", "expected one value more than max_step (1 values), got 1"));
+  const std::string last = is("max_difficulty", "expected the last value of schedule_config.difficulty (99), got 9");
   EXPECT_EQ(of_table(L{1, 99}, L{2}).find(last), 0u);
 
   auto of_dropping = [](const Json& settings) { return said(dropping(settings)); };
@@ -242,7 +243,7 @@ TEST(FromDeepSpeed, RefusesSchedulesThatAreNone) {
     EXPECT_EQ(of_dropping({{"random_ltd_schedule", none}}).find(refused), 0u) << key;
   }
   EXPECT_EQ(of_dropping({{"random_ltd_layer_id", L{3, 1, 3}}}),
-            at("random_ltd_layer_id", "expected each layer once, got 3 again"));
+            at("random_ltd_layer_id", "expected each layer once, got 3 twice"));
   EXPECT_EQ(of_dropping({{"random_ltd_layer_id", L{24}}}),
             at("random_ltd_layer_id[0]", "expected a whole number from 0 to 23, got 24"));
   EXPECT_EQ(of_dropping({{"random_ltd_layer_id", L{}}}).find(at("random_ltd_layer_id", "expected at least one layer")), 0u);
@@ -264,7 +265,7 @@ TEST(FromDeepSpeed, RefusesASecondMetricThatChangesTheLength) {
   Json both = Json::parse(kWhole);
   both.update(Json::parse(kOlder));
   EXPECT_EQ(said(both),
-            "ds.json: curriculum_learning: expected one metric at most that changes the length of sequences, got a second "
+            "ds.json: curriculum_learning: expected at most one metric that changes the length of sequences, got a second "
             "one; disable one of them");
 }
 
@@ -288,7 +289,8 @@ TEST(FromDeepSpeed, LayerTokensAreTokensTimesLayers) {
   EXPECT_EQ(parse_translated(of(24 * 4096 * 32 * 10ll, 24)).train.steps, 10);
   const FromDeepSpeed unknown = of(100, nullptr);
   EXPECT_NE(unknown.yaml.find("train: {schedule_by: layer_tokens}"), std::string::npos);
-  EXPECT_TRUE(notes_say(unknown, "layer_tokens: not translated, as total_layer_num is missing: give train.tokens: 100"));
+  EXPECT_TRUE(notes_say(unknown, "layer_tokens: not translated, because total_layer_num is missing: set train.tokens to "
+                                 "100"));
 }
 
 // Visits every place in a tree, including objects and lists.
@@ -318,7 +320,7 @@ TEST(FromDeepSpeed, NamesUnknownKeysAtEveryLevel) {
       if (!ours || !whole[at].is_object() || path == kMetrics) return;
       Json changed = whole;
       changed[at]["surprise"] = 1;
-      EXPECT_TRUE(notes_say(translate(changed), path + ".surprise: unknown here")) << path;
+      EXPECT_TRUE(notes_say(translate(changed), path + ".surprise: unknown key")) << path;
     });
   }
   // A note must stay one comment line before the YAML, even if keys contain line feeds.
@@ -380,7 +382,7 @@ TEST(FromDeepSpeed, KeptTokensMayStayTheSameWhereSequencesAreLonger) {
   // No token is dropped if the longest sequences of the curriculum are not longer than the kept tokens.
   const FromDeepSpeed none = from_deepspeed(print_json(dropping(constant)), "ds.json");
   EXPECT_EQ(none.yaml.find("token_dropping"), std::string::npos) << none.yaml;
-  EXPECT_TRUE(notes_say(none, "256 tokens or more are kept, and no sequence has more than 256"));
+  EXPECT_TRUE(notes_say(none, "it keeps at least 256 tokens and no sequence has more than 256"));
 }
 
 }  // namespace

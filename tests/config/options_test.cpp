@@ -107,7 +107,7 @@ TEST(Options, ExplainShowsOneKeyASectionOrAll) {
   EXPECT_EQ(explain("objective").find("train.lr"), std::string::npos);
   for (const Option& option : options()) EXPECT_NE(explain("").find(option.name), std::string::npos);
   EXPECT_EQ(complaint([] { explain("train.wramup"); }),
-            "train.wramup: expected a known key; did you mean train.warmup?");
+            "train.wramup: unknown key; did you mean train.warmup?");
 }
 
 TEST(Options, NearestIsLevenshteinWithinReason) {

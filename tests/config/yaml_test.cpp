@@ -44,7 +44,7 @@ TEST(Yaml, ADirectiveIsNoEmptyFile) {
 
 TEST(Yaml, RepeatedKeysAreRefusedNamingTheFirst) {
   EXPECT_EQ(bad("a: 1\nb: 2\na: 3\n"),
-            "f.yaml:3: a: expected each key once, got it again; the first is at f.yaml:1");
+            "f.yaml:3: a: expected each key once, got a second value; remove one; the first is at f.yaml:1");
 }
 
 TEST(Yaml, AnchorsTagsDocumentsAndOddKeysAreRefused) {
