@@ -23,7 +23,7 @@ std::vector<std::string> text_entries(const std::vector<std::string>& entries);
 
 CorpusOptions corpus_options(const DataSettings& data);
 
-// The text that a tokenizer is trained on. UserError if there is none.
+// Returns the text files that a tokenizer is trained on. Throws UserError if data.train has no text.
 std::vector<std::filesystem::path> files_to_train_tokenizer_on(const DataSettings& data);
 
 // UserError unless all files of data.train and data.valid are there and can be opened, shards have the form of shards, and

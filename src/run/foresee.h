@@ -21,7 +21,7 @@ struct ForeseenBy {
   Bytes transport = Bytes(0);        // measured, of this process
 };
 
-// Rank 0's view of a run. UserError for mistakes in settings, layout and model. A tokenizer that has yet to be trained has
+// Rank 0's view of a run. UserError for mistakes in settings, layout and model. A tokenizer that is not trained yet has
 // data.tokenizer.vocab tokens, the most that it can get. Leaves no files. Sets the threads that compute.
 Foreseen foresee(const Config& config, const Layout& layout, const ForeseenBy& by);
 

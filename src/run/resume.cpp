@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/join.h"
 #include "base/log.h"
 #include "config/options.h"
 #include "config/parse.h"
@@ -18,19 +19,31 @@
 namespace megalith {
 namespace {
 
+// Returns the first few items, and how many more there are.
+std::string listed(std::vector<std::string> items) {
+  constexpr size_t kShown = 5;
+  const size_t all = items.size();
+  items.resize(std::min(all, kShown));
+  return shortened(join(items, ", ")) + (all > kShown ? fmt::format(" and {} more", all - kShown) : "");
+}
+
 // Throws a UserError if a setting differs that may not change, logs those that may.
 void check_changes(const Config& saved, const Config& next) {
-  std::string fixed;
-  std::vector<std::string> harmless;
-  for (const Difference& d : differences(saved, next)) {
-    std::string change = fmt::format("{} from {} to {}", d.key, d.before, d.after);
-    if (d.may_change) harmless.push_back(std::move(change));
-    else fixed += (fixed.empty() ? "" : ", ") + change;
+  std::vector<Difference> harmless;
+  std::vector<std::string> before, after;
+  for (Difference& d : differences(saved, next)) {
+    if (d.may_change) {
+      harmless.push_back(std::move(d));
+    } else {
+      before.push_back(d.key + " " + d.before);
+      after.push_back(d.key + " " + d.after);
+    }
   }
-  if (!fixed.empty())
-    throw UserError({next.run.dir, "", "the settings that this run began with", fixed,
-                     "set them back, or give another run.dir to begin anew"});
-  for (const std::string& change : harmless) log::info("continues with {}", change);
+  if (!before.empty())
+    throw UserError({next.run.dir, "", "", "",
+                     fmt::format("this run started with {}; it cannot be resumed with {}; set it back, or use a new run.dir",
+                                 listed(before), listed(after))});
+  for (const Difference& d : harmless) log::info("resuming with {} changed from {} to {}", d.key, d.before, d.after);
 }
 
 constexpr double kJump = 0.1;  // share of the larger rate; smaller changes have no visible effect on the loss
@@ -61,7 +74,7 @@ std::string describe_rate_jump(const Config& before, const Config& now, int64_t 
       "the learning rate jumps from {:.4g} (step {}) to {:.4g} (step {}), because the settings of its schedule changed. The loss "
       "may rise for a while. {}A run with train.decay: wsd can be extended without a jump from a checkpoint before its decay.",
       last, step, rate_at(now, shapes, step), step + 1,
-      last > 0 ? fmt::format("To continue at the last rate, set {}. ", keep) : "");
+      last > 0 ? fmt::format("To continue at the last learning rate, set {}. ", keep) : "");
 }
 
 Config resume_config(const std::filesystem::path& run_dir, const Config& now, const Layout& layout) {

@@ -34,10 +34,10 @@ ModelShape complete_shape(const ModelSettings& model, const std::filesystem::pat
   if (shape.vocab == 0) shape.vocab = vocab;
   if (shape.vocab == 0)
     throw UserError({"", "model.vocab", "the size of the vocabulary", "nothing",
-                     "there is no tokenizer to take it from: set model.vocab or data.tokenizer"});
+                     "set model.vocab or data.tokenizer"});
   if (vocab > shape.vocab)
     throw UserError({"", "model.vocab", fmt::format("at least the tokenizer's {} tokens", vocab),
-                     std::to_string(shape.vocab), "leave model.vocab out to take the tokenizer's size"});
+                     std::to_string(shape.vocab), "remove model.vocab to use the tokenizer's size"});
   return shape;
 }
 
@@ -51,7 +51,7 @@ Layout check_run(const Config& config, int ranks) {
 
 Run prepare_run(const Config& config, const RunContext& context) {
   std::vector<std::string> notes;
-  if (context.resume) notes.push_back(fmt::format("goes on with the run in {}", config.run.dir));
+  if (context.resume) notes.push_back(fmt::format("resumes the run in {}", config.run.dir));
   const std::filesystem::path weights =
       context.resume ? context.resume->dir : folder_to_start_from(config, context.say);
   const int64_t vocab = context.tokenizer.vocabulary(config, notes);

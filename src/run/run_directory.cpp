@@ -74,7 +74,7 @@ RunDirectory::RunDirectory(const std::filesystem::path& path, bool leads) : path
   std::error_code error;
   std::filesystem::create_directories(path_, error);
   const auto refuse = [](const std::filesystem::path& what, int reason) {
-    if (is_machine_fault(reason)) throw_cannot("make", what, reason);
+    if (is_machine_fault(reason)) throw_cannot("create", what, reason);
     refuse_directory(what, std::strerror(reason));
   };
   if (error) refuse(path_, error.value());
@@ -83,8 +83,8 @@ RunDirectory::RunDirectory(const std::filesystem::path& path, bool leads) : path
   if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     ::close(lock_);
     lock_ = -1;
-    throw UserError({"", "run.dir", "a directory that no other process trains in", path_.string(),
-                     "another process is training there: wait for it, or choose another run.dir"});
+    throw UserError({"", "run.dir", "a directory that no other training process is using", path_.string(),
+                     "another process is training in this directory: wait for it, or choose another run.dir"});
   }
   remove_left_over_files(path_);
 }

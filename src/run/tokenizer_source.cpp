@@ -52,7 +52,7 @@ int64_t ForeseenTokenizer::vocabulary(const Config& config, std::vector<std::str
   if (wanted.train_vocab > 0) {
     if (config.model.shape.vocab == 0)
       notes.push_back(
-          fmt::format("vocabulary of {} tokens as data.tokenizer asks for: the tokenizer is trained when the run begins",
+          fmt::format("vocabulary of {} tokens from data.tokenizer: the tokenizer is trained at the start of the run",
                       wanted.train_vocab));
     return wanted.train_vocab;
   }

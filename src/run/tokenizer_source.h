@@ -1,5 +1,5 @@
-// The sources of a run's tokenizer: the one in the run directory if the run has begun, else the config's file, else one
-// trained on data.train, else the one beside model.from.
+// The sources of a run's tokenizer. A run that has a checkpoint takes the tokenizer of its run directory. Otherwise it is
+// the file in the config, or one trained on data.train, or the one in the folder of model.from.
 #pragma once
 #include <functional>
 #include <memory>

@@ -282,23 +282,23 @@ def a_run_that_changed(space):
         "model.hidden=64",
         "model.layers=3",
         "train.steps=6",
-        says=["runs/run", "model.hidden from 32 to 64", "model.layers from 2 to 3", "run.dir"],
+        says=["runs/run", "started with model.layers 2, model.hidden 32;", "with model.layers 3, model.hidden 64;", "run.dir"],
     )
     assert "train.steps" not in message, message
     refused(
-        space, "train", "run.yaml", "data.sequence=16", "train.steps=6", says=["data.sequence from 32 to 16"]
+        space, "train", "run.yaml", "data.sequence=16", "train.steps=6", says=["started with data.sequence 32;", "with data.sequence 16"]
     )
-    refused(space, "train", "run.yaml", "run.seed=9", "train.steps=6", says=["run.seed from 1 to 9"])
-    refused(space, "train", "run.yaml", "train.batch=8", "train.steps=6", says=["train.batch from 4 to 8"])
+    refused(space, "train", "run.yaml", "run.seed=9", "train.steps=6", says=["started with run.seed 1;", "with run.seed 9"])
+    refused(space, "train", "run.yaml", "train.batch=8", "train.steps=6", says=["started with train.batch 4;", "with train.batch 8"])
     done = space.train("run", "train.steps=5", "train.lr=0.002", "memory.ram=4GiB", "checkpoint.keep=3")
     for change in (
-        "train.steps from 3 to 5",
-        "train.lr from 0.003 to 0.002",
-        "memory.ram from auto to 4GiB",
-        "checkpoint.keep from 2 to 3",
+        "train.steps changed from 3 to 5",
+        "train.lr changed from 0.003 to 0.002",
+        "memory.ram changed from auto to 4GiB",
+        "checkpoint.keep changed from 2 to 3",
     ):
-        assert f"continues with {change}" in done.stderr, done.stderr
-        assert f"continues with {change}" in (space / "runs/run/log.txt").read_text()
+        assert f"resuming with {change}" in done.stderr, done.stderr
+        assert f"resuming with {change}" in (space / "runs/run/log.txt").read_text()
     assert lines_of(space / "runs/run/metrics.jsonl") == 5
     jump = "the learning rate jumps from 0.0003 (step 3) to 0.00065 (step 4)"
     assert jump in done.stderr and "set train.lr=0.0003 train.min_lr=0.0003" in done.stderr, done.stderr
@@ -319,7 +319,7 @@ def run_directories(space):
             lambda: lines_of(space / "runs/run/metrics.jsonl") > 0 or first.poll() is not None,
             "the first step",
         )
-        refused(space, "train", "run.yaml", says=["run.dir", "runs/run", "another process is training there"])
+        refused(space, "train", "run.yaml", says=["run.dir", "runs/run", "another process is training in this directory"])
         assert first.poll() is None, "the first process was disturbed"
     finally:
         first.kill()

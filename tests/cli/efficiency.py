@@ -280,9 +280,9 @@ def loss_of_a_model(space):
     (space / "mine.txt").rename(space / "moved.txt")
     moved = mine.replace("mine.txt", "moved.txt")
     said = space.run("train", "a.yaml", "run.dir=runs/mine", "train.steps=9", moved.replace("from: 30", "from: 40"), expect=2)
-    assert "got curriculum[0].from from 30 to 40; set them back" in said.stderr, said.stderr
+    assert "started with curriculum[0].from 30; it cannot be resumed with curriculum[0].from 40; set it back" in said.stderr, said.stderr
     said = space.train("a", "run.dir=runs/mine", "train.steps=9", moved).stderr
-    assert "continues with curriculum[0].file from mine.txt to moved.txt" in said and "step 9/9" in said, said
+    assert "resuming with curriculum[0].file changed from mine.txt to moved.txt" in said and "step 9/9" in said, said
 
     # A model of another tokenizer, or of another objective.
     space.train("a", "run.dir=runs/other", "data.tokenizer={train: bpe, vocab: 400}", "train.steps=2")
