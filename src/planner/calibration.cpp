@@ -59,7 +59,7 @@ double host_memory_speed() {
 double disk_write_speed(const std::filesystem::path& directory) {
   std::filesystem::path path = directory / fmt::format(".megalith-disk-{}.tmp", random_hex(8));
   const auto not_measured = [&](int error) {
-    log::warn("{}: cannot measure how fast it writes: {}; predicted times assume 100 MB/s", directory.string(),
+    log::warn("{}: cannot measure the write speed: {}; predicted times assume 100 MB/s", directory.string(),
               std::strerror(error));
     return 0.0;
   };
@@ -100,7 +100,7 @@ void add_spill_speeds(MachineSpeeds& speeds, const std::filesystem::path& spill,
   const auto get = [&](const char* what, double DiskSpeed::*field) {
     return remembered(what, [&] {
       if (!measured) {
-        log::info("measuring the disk of memory.spill, about 5 s, once");
+        log::info("measuring the speed of the disk of memory.spill (about 5 s, only once)");
         measured = measure_disk(folder, way);
       }
       return (*measured).*field;

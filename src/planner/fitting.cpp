@@ -82,14 +82,15 @@ void check_micro_batches(const PlanInput& input) {
   const int64_t batch = input.rank_batch(), most = most_micros(input);
   const auto refuse = [&](int64_t largest, const char* hint) {
     throw UserError({"", "train.batch",
-                     fmt::format("at most {} sequences a rank, {} micro-batches of {}", most * largest, most, largest),
+                     fmt::format("at most {} sequences per rank ({} micro-batches of {})", most * largest, most, largest),
                      fmt::format("{}", batch), hint});
   };
   if (input.micro_batch > 0) {
-    if (batch / input.micro_batch > most) refuse(input.micro_batch, "a larger train.micro_batch");
+    if (batch / input.micro_batch > most) refuse(input.micro_batch, "use a larger train.micro_batch");
   } else if (micro_batches_to_try(input).empty()) {
     const int64_t largest = std::max<int64_t>(1, kTokensEnough / input.sequence);
-    refuse(largest, batch > most * largest ? "a smaller batch, or more ranks" : "a batch that is a multiple of a power of two");
+    refuse(largest, batch > most * largest ? "use a smaller batch or more ranks"
+                                           : "use a batch that is a multiple of a power of two");
   }
 }
 

@@ -101,8 +101,8 @@ void Measurements::set(const std::string& name, double value) {
 std::string Measurements::warning() const {
   if (busiest_ < kBusy) return "";
   return fmt::format(
-      "speeds were measured while other work held the cores (threads waited {:.0f}% of the time for one): predicted times are "
-      "corrected for that, but less exact; speeds are measured again after ten minutes",
+      "speeds were measured while other programs used the cores (threads waited {:.0f}% of the time). Predicted times are "
+      "corrected for this, but less exact. Speeds are measured again after ten minutes",
       100 * busiest_);
 }
 
@@ -121,7 +121,7 @@ void Measurements::save() {
     std::filesystem::create_directories(path_.parent_path());
     write_file_atomically(path_, print_json(*all_, 1));
   } catch (const std::exception& e) {
-    log::info("calibration not kept: {}", e.what());
+    log::info("calibration not saved: {}", e.what());
   }
 }
 

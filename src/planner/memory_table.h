@@ -17,7 +17,7 @@ struct MemoryTable {
   MemoryUse planned;   // at the peak of the step that will run; if the run does not fit, with the tightest strategy
   MemoryUse disk;      // in spill files
   MemoryUse device;    // at the peak of the device that computes, where there is one
-  Bytes device_budget; // 0: there is none
+  Bytes device_budget; // 0: no device
   Bytes device_most;   // of its memory, whatever runs at once
   Bytes budget;                 // of one rank
   int64_t host_ranks = 1;       // that share memory.ram

@@ -67,7 +67,7 @@ std::string table_of(const MemoryUse& use, Bytes process, Bytes all) {
 UserError::Parts with_suggestions(UserError::Parts what, const std::vector<Suggestion>& suggestions) {
   std::vector<std::string> settings;
   for (const Suggestion& each : suggestions) settings.push_back(fmt::format("{} ({})", each.setting, show(each.bytes)));
-  if (!settings.empty()) what.hint = fmt::format("what would make it fit: {}", join(settings, "; "));
+  if (!settings.empty()) what.hint = fmt::format("to make it fit, set one of these: {}", join(settings, "; "));
   return what;
 }
 
@@ -99,7 +99,7 @@ void refuse(const Plan& plan, const PlanInput& input) {
                                     how.empty() ? "" : " with " + how,
                                     table_of(use, device_short ? Bytes(0) : plan.process, least)),
                         show(device_short ? why.device_budget : Bytes(ranks * plan.budget.value)),
-                        input.resumed ? "give it more memory, or begin anew with other settings"
+                        input.resumed ? "use more memory, or start a new run with other settings"
                                       : "use a smaller model or data.sequence, or more memory"};
   throw DoesNotFit(std::move(what), std::move(why));
 }

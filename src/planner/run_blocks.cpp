@@ -121,7 +121,7 @@ std::vector<BlockFacts> facts_for(const PlanInput& input, int64_t micro_batch, S
     return block_facts(work.shape, micro, work.precision, input.activations, first);
   };
   auto facts = facts_of(work.micro);
-  // Beside what they keep, layers that drop tokens need more memory than layers that do not.
+  // In addition to what they keep, layers that drop tokens need more memory than other layers.
   if (largest.dropping > 0 && largest.most == 0) cover(facts, facts_of(micro_shape(input, micro_batch, largest.dropping)));
   // An expert has room for at least one row of every group of tokens, and short sequences make more groups.
   if (input.shape.experts.any())

@@ -74,7 +74,7 @@ void check_tensors(const ModelShape& shape, const ModelSize& size) {
                    fmt::format("a model of at most {} parameter tensors", kMostTensors),
                    fmt::format("{} layers{}: {:.0f} tensors", shape.layers,
                                shape.experts.any() ? fmt::format(" and {} experts", shape.experts.count) : "", size.tensors),
-                   experts ? "fewer experts or layers" : "fewer layers, and wider ones"});
+                   experts ? "use fewer experts or layers" : "use fewer and wider layers"});
 }
 
 void check_ops(const PlanInput& input) {
@@ -83,8 +83,8 @@ void check_ops(const PlanInput& input) {
   const int64_t most = std::min(kMostBlocksTimesStages / blocks * input.layout.chunks, kMostBlocksSquaredTimesParts / (blocks * blocks));
   if (stages > 1 && parts > most)
     throw UserError({"", input.layout.chunks > 1 ? "parallel.interleave" : "parallel.pipeline",
-                     fmt::format("at most {} parts of a pipeline of {} layers", most, input.shape.layers),
-                     fmt::format("{}", parts), "fewer parts, or fewer layers"});
+                     fmt::format("at most {} parts for a pipeline of {} layers", most, input.shape.layers),
+                     fmt::format("{}", parts), "use fewer parts or fewer layers"});
   check_micro_batches(input);
 }
 
@@ -121,7 +121,7 @@ void check_bytes(const PlanInput& input, const ModelSize& size, int64_t budget) 
   refuse("memory.spill",
          fmt::format("{} of memory and {} of disk", show(Bytes(input.host_ranks * budget)),
                      show(Bytes(static_cast<int64_t>(space.available)))),
-         "use a smaller model, or a folder on a larger disk");
+         "use a smaller model, or a directory on a larger disk");
 }
 
 }  // namespace

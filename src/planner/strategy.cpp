@@ -327,7 +327,7 @@ std::string describe(const Strategy& strategy) {
     if (!strategy.placement.empty() && !strategy.layout.device) say(fmt::format("window {}", strategy.window));
   }
   if (strategy.layout.device) say(fmt::format("window {} on the device", strategy.window));
-  if (strategy.ahead > 0) say(fmt::format("{} ahead of it from disk", strategy.ahead));
+  if (strategy.ahead > 0) say(fmt::format("loaded from disk {} uses earlier", strategy.ahead));
   return text;
 }
 

@@ -78,7 +78,7 @@ def what_does_not_fit_is_told_with_settings_that_help(space):
     fixed = {"train.optimizer_state=int8", "memory.activations=int8", "train.optimizer=adafactor"}
     assert fixed & set(ways) and begun == [way for way in ways if way not in fixed], (ways, begun)
     refused = space.train("run", ram, "memory.recompute=none", "checkpoint.every=3", expect=2).stderr
-    assert "memory.spill=DIRECTORY" in refused and "optimizer" not in refused.split("what would make it fit")[1], refused
+    assert "memory.spill=DIRECTORY" in refused and "optimizer" not in refused.split("to make it fit")[1], refused
     return ", ".join(ways)
 
 

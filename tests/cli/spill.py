@@ -202,7 +202,7 @@ def refusals(space):
     said = space.train("run", "run.dir=runs/small", "memory.ram=100MiB", "memory.spill=spill", expect=2).stderr
     assert "memory.ram" in said and "at least" in said and "parameters" in said and "process" in said, said
     said = space.train("run", "run.dir=runs/small", "memory.ram=130MiB", expect=2).stderr
-    assert "what would make it fit" in said and "memory.spill" in said, said
+    assert "to make it fit" in said and "memory.spill" in said, said
     said = space.train("run", "run.dir=runs/window", "memory.window=2", expect=2).stderr
     assert "memory.window" in said and "memory.spill or memory.device is given" in said, said
     said = space.train("run", "run.dir=runs/word", "memory.recompute=some", expect=2).stderr

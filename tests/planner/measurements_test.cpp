@@ -69,7 +69,7 @@ TEST_F(Cache, ABusyMachineIsWarnedAboutWhereverItsMeasurementsAreUsed) {
   Measurements cached(1, /*may_measure=*/false);
   EXPECT_EQ(cached.warning(), "") << "nothing was asked for";
   cached.get("speed", {});
-  EXPECT_NE(cached.warning().find("other work held the cores"), std::string::npos) << cached.warning();
+  EXPECT_NE(cached.warning().find("other programs used the cores"), std::string::npos) << cached.warning();
   let_time_pass();
   get(8);
   Measurements at_rest(1, /*may_measure=*/false);
