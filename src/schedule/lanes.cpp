@@ -32,7 +32,7 @@ Lanes::~Lanes() {
 
 std::vector<Span> Lanes::run(const Schedule& schedule, const std::function<void(OpId)>& work) {
   std::unique_lock lock(mutex_);
-  MEGALITH_ASSERT(schedule_ == nullptr, "a schedule is running already");
+  MEGALITH_ASSERT(schedule_ == nullptr, "a schedule is already running");
   for (auto& lane : lanes_) lane->queue.clear();
   const size_t count = schedule.ops.size();
   for (size_t op = 0; op < count; op++) {

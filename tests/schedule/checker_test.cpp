@@ -38,30 +38,30 @@ TEST(Checker, ADoubledOpIsNamed) {
 TEST(Checker, AnOpOfAnotherStepIsNamed) {
   Schedule schedule = step();
   schedule.ops[find(schedule, ops::backward, 0, 1)].micro = 7;
-  EXPECT_EQ(first_reason(schedule), "backward of embedding, micro-batch 7 is no part of this step");
+  EXPECT_EQ(first_reason(schedule), "backward of embedding, micro-batch 7 is not part of this step");
   schedule = step();
   schedule.ops[find(schedule, ops::gradient_norm, 0)].block = 12;
-  EXPECT_EQ(first_reason(schedule), "gradient norm of block 12 is no part of this step");
+  EXPECT_EQ(first_reason(schedule), "gradient norm of block 12 is not part of this step");
 }
 
 TEST(Checker, FoldBelongsToTiedModelsOnly) {
   Schedule schedule = step();
   schedule.blocks.back().tied_to = kNoBlock;
-  EXPECT_EQ(first_reason(schedule), "embedding gradient of embedding is no part of this step");
+  EXPECT_EQ(first_reason(schedule), "embedding gradient of embedding is not part of this step");
 }
 
 TEST(Checker, ShapesThatMakeNoSenseAreRefused) {
   Schedule schedule = step();
   schedule.micros = 0;
-  EXPECT_EQ(first_reason(schedule), "a step over 0 micro-batches trains nothing");
+  EXPECT_EQ(first_reason(schedule), "a training step cannot have 0 micro-batches");
   schedule = evaluation_step(make_blocks(2, false), 1);
   schedule.micros = -1;
-  EXPECT_EQ(first_reason(schedule), "a step over -1 micro-batches cannot be");
+  EXPECT_EQ(first_reason(schedule), "a step cannot have -1 micro-batches");
   schedule = step();
   schedule.blocks.back().tied_to = 2;
-  EXPECT_EQ(first_reason(schedule), "the head is tied to block 2, which is no block before it");
+  EXPECT_EQ(first_reason(schedule), "the head is tied to block 2, which is not an earlier block");
   schedule.blocks.resize(1);
-  EXPECT_EQ(first_reason(schedule), "a model has an embedding and a head at least");
+  EXPECT_EQ(first_reason(schedule), "a model has at least an embedding and a head");
 }
 
 TEST(Checker, ADependencyOnNothingIsNamed) {
@@ -111,7 +111,7 @@ TEST(Checker, GradientsAddUpInTheOrderOfMicroBatches) {
     if (op.micro != kNoMicro) op.micro = 1 - op.micro;
   }
   EXPECT_EQ(first_reason(schedule),
-            "loss of head, micro-batch 1 adds to the loss sum as number 1 instead of 2");
+            "loss of head, micro-batch 1 adds to the loss sum as contribution 1 instead of 2");
 }
 
 // Swaps the work of two ops. Each position keeps its lane and its `after`.
@@ -194,7 +194,7 @@ TEST(Checker, TheBudgetIsComparedWithTheWorstMoment) {
   EXPECT_EQ(first_reason(schedule, Bytes(worst)), "accepted");
   const auto problems = check(schedule, Bytes(worst - 1));
   ASSERT_EQ(problems.size(), 1u);
-  EXPECT_NE(problems[0].reason.find("beyond the budget of"), std::string::npos);
+  EXPECT_NE(problems[0].reason.find("above the budget of"), std::string::npos);
 }
 
 TEST(Checker, ALargeModelWithManyMicroBatchesIsAccepted) {

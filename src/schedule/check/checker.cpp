@@ -88,18 +88,18 @@ class Checker {
 
   void check_shape() {
     const BlockId head = static_cast<BlockId>(schedule_.blocks.size()) - 1;
-    if (head < 1) return report(kNoOp, "a model has an embedding and a head at least");
+    if (head < 1) return report(kNoOp, "a model has at least an embedding and a head");
     const BlockId tied = schedule_.blocks[head].tied_to;
     if (tied != kNoBlock && (tied < 0 || tied >= head)) {
-      report(kNoOp, "the head is tied to block {}, which is no block before it", tied);
+      report(kNoOp, "the head is tied to block {}, which is not an earlier block", tied);
     }
     const size_t count = schedule_.blocks.size();
     if (!schedule_.placement.empty() && schedule_.placement.size() != count)
       report(kNoOp, "{} blocks have a placement, the model has {}", schedule_.placement.size(), count);
     if (!schedule_.keep.empty() && schedule_.keep.size() != count)
-      report(kNoOp, "{} blocks say what they keep, the model has {}", schedule_.keep.size(), count);
+      report(kNoOp, "{} blocks have a keep setting, the model has {}", schedule_.keep.size(), count);
     if (!schedule_.offloads.empty() && schedule_.offloads.size() != count)
-      report(kNoOp, "{} blocks say whether they offload their input, the model has {}", schedule_.offloads.size(), count);
+      report(kNoOp, "{} blocks have an offload setting, the model has {}", schedule_.offloads.size(), count);
     for (size_t block = 0; problems_.empty() && block < schedule_.offloads.size(); block++)
       if (schedule_.offloads[block] && schedule_.keeps(static_cast<BlockId>(block)) != Keep::input)
         report(kNoOp, "{} keeps no input to offload", schedule_.blocks[block].name);
@@ -108,9 +108,9 @@ class Checker {
       report(kNoOp, "{} blocks have a stage, the model has {}", stages.size(), count);
     if (schedule_.layout.device && schedule_.layout.sizes().ranks() > 1)
       report(kNoOp, "blocks on a device are not divided among {} ranks", schedule_.layout.sizes().ranks());
-    if (schedule_.micros < 0) report(kNoOp, "a step over {} micro-batches cannot be", schedule_.micros);
+    if (schedule_.micros < 0) report(kNoOp, "a step cannot have {} micro-batches", schedule_.micros);
     if (schedule_.training && schedule_.micros == 0)
-      report(kNoOp, "a step over 0 micro-batches trains nothing");
+      report(kNoOp, "a training step cannot have 0 micro-batches");
   }
 
   // Checks that every op that is due once is there once. For ops that are due any number of times, the checks of their
@@ -121,7 +121,7 @@ class Checker {
       const Op& op = schedule_.ops[id];
       const OpType& type = type_of(op.kind);
       const Due due = within_scope(schedule_, type.scope, op) ? type.due(schedule_, op.block, op.micro) : Due::never;
-      if (due == Due::never) report(static_cast<OpId>(id), "is no part of this step");
+      if (due == Due::never) report(static_cast<OpId>(id), "is not part of this step");
       if (due == Due::once && times[{op.kind, op.block, op.micro}]++ == 1)
         report(static_cast<OpId>(id), "is done more than once");
     }
@@ -176,7 +176,7 @@ class Checker {
     if (effect.access == Access::accumulate) {
       const int32_t expected = effect.micro == kNoMicro ? whole - 1 : effect.micro;
       if (state.added != expected) {
-        report(op, "adds to the {} as number {} instead of {}", value(), state.added + 1, expected + 1);
+        report(op, "adds to the {} as contribution {} instead of {}", value(), state.added + 1, expected + 1);
       }
       state.added++;
       return;
@@ -211,7 +211,7 @@ class Checker {
   void check_budget(const HappensBefore& order, Tier tier, Bytes budget) {
     const MemoryBound bound = memory_bound(schedule_, order, tier);
     if (bound.bytes <= budget.value) return;
-    report(bound.op, "may bring {} to {}, beyond the budget of {}", tier == Tier::host ? "memory" : "the device's memory",
+    report(bound.op, "may raise {} to {}, above the budget of {}", tier == Tier::host ? "memory" : "the device's memory",
            show(Bytes(bound.bytes)), show(budget));
   }
 

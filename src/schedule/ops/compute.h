@@ -202,7 +202,7 @@ inline constexpr OpType kTypes[] = {
     {.kind = loss, .name = "loss", .about = "forward and backward pass of the head", .colour = "#e0604c", .letter = 'L',
      .scope = Scope::micro, .computes = true, .due = head_in_training, .effects = loss_effects, .cost = loss_cost,
      .workspace = block_workspace},
-    {.kind = recompute, .name = "recompute", .about = "forward pass again, for backward", .colour = "#8e5bd0",
+    {.kind = recompute, .name = "recompute", .about = "forward pass again, before the backward pass", .colour = "#8e5bd0",
      .letter = 'R', .scope = Scope::micro, .computes = true, .repeats = true, .due = each_recomputed, .effects = recompute_effects,
      .cost = recompute_cost, .workspace = block_workspace, .meets = meets_experts},
     {.kind = backward, .name = "backward", .about = "backward pass of a block", .colour = "#3f66cf", .letter = 'B',

@@ -126,7 +126,7 @@ inline int64_t input_workspace(const Schedule& s, const Op& op) {
 }
 
 inline constexpr OpType kTypes[] = {
-    {.kind = load_updated, .name = "load updated", .about = "state from disk, the pending update applied",
+    {.kind = load_updated, .name = "load updated", .about = "loads state from disk and applies the pending update",
      .colour = "#2f9d8f", .letter = 'u', .due = each_spilled, .effects = load_updated_effects, .cost = load_updated_cost,
      .workspace = load_updated_workspace, .traffic = load_updated_traffic},
     {.kind = load, .name = "load", .about = "parameters from disk", .colour = "#7cc7a0", .letter = 'l',

@@ -41,7 +41,7 @@ Schedule with_save(Schedule step) {
     if (step.holds(static_cast<BlockId>(block)) && step.placed(static_cast<BlockId>(block)) == Placement::in_memory)
       save(block, {});
   for (Op& op : step.ops) {
-    MEGALITH_ASSERT(op.kind != ops::save && op.kind != ops::commit, "the step saves already");
+    MEGALITH_ASSERT(op.kind != ops::save && op.kind != ops::commit, "the step already saves");
     for (OpId& after : op.after) after = place[after];
     if (op.kind == ops::optimizer_step) op.after.push_back(saves[op.block]);
     const OpKind kind = op.kind;

@@ -204,7 +204,7 @@ Schedule StepWriter::finish() {
 
 Schedule empty_step(std::vector<BlockFacts> blocks, int32_t micros, bool training, std::vector<Keep> keep,
                     RankLayout layout) {
-  MEGALITH_ASSERT(blocks.size() >= 2, "an embedding and a head at least, got {} blocks", blocks.size());
+  MEGALITH_ASSERT(blocks.size() >= 2, "expected at least an embedding and a head, got {} blocks", blocks.size());
   MEGALITH_ASSERT(micros >= 1, "got {} micro-batches", micros);
   Schedule step;
   step.blocks = std::move(blocks);
@@ -225,10 +225,10 @@ Schedule empty_step(std::vector<BlockFacts> blocks, int32_t micros, bool trainin
   for (BlockId block = 1; block < head; block++) {
     const Keep before = step.keeps(block - 1);
     MEGALITH_ASSERT(step.keeps(block) != Keep::attention || !step.blocks[block].packs_input,
-                    "{} would make half of it again from rounded numbers", step.blocks[block].name);
+                    "{} would recompute half of the layer from rounded numbers", step.blocks[block].name);
     MEGALITH_ASSERT(step.keeps(block) != Keep::none ||
                         ((before == Keep::input || before == Keep::none) && step.stage(block) == step.stage(block - 1)),
-                    "nothing makes the input of {} again", step.blocks[block].name);
+                    "nothing recomputes the input of {}", step.blocks[block].name);
   }
   return step;
 }

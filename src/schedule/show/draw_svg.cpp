@@ -146,7 +146,7 @@ class Picture {
     const double wide = to - from, shown = wide > 4 ? wide - 0.8 : std::max(0.4, wide);
     const std::string what = joined > 1 ? fmt::format("{} ops of {}", joined, name(op.kind)) : describe(schedule_, op);
     svg_ += fmt::format(
-        "<rect x='{:.2f}' y='{:.1f}' width='{:.2f}' height='{}' fill='{}'><title>{}: {} from {} on</title></rect>\n", from,
+        "<rect x='{:.2f}' y='{:.1f}' width='{:.2f}' height='{}' fill='{}'><title>{}: {}, from {}</title></rect>\n", from,
         y_, shown, kRow, type_of(op.kind).colour, escaped(what),
         duration(p_.spans[id].end - p_.spans[id].start), duration(p_.spans[id].start));
     if (op.block == kNoBlock) return;
