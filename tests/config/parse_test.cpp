@@ -331,7 +331,7 @@ TEST(Parse, AFolderDecidesTheShapeButNotTheDropout) {
 }
 
 TEST(Parse, AModelIsNeeded) {
-  EXPECT_EQ(mistake("train: {lr: 1}").substr(0, 88),
+  EXPECT_EQ(mistake("train: {lr: 1}").substr(0, 90),
             "run.yaml: model: expected model.preset, model.arch with its sizes, or model.from, got none");
   EXPECT_NE(mistake("").find("run.yaml: model: expected"), std::string::npos);
   EXPECT_NE(mistake("just text").find("expected a mapping"), std::string::npos);
