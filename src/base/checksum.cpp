@@ -14,7 +14,7 @@ uint64_t xxh3(std::span<const std::byte> bytes) {
 }
 
 Xxh3::Xxh3() : state_(XXH3_createState(), [](XXH3_state_s* state) { XXH3_freeState(state); }) {
-  if (!state_) throw Fault("no memory for a checksum");
+  if (!state_) throw Fault("out of memory: cannot create a checksum");
   clear();
 }
 

@@ -131,7 +131,7 @@ void to_f32(DType dtype, std::span<const std::byte> bytes, std::span<float> out)
     case DType::bf16:
       return widen<uint16_t>(bytes, out, f32_from_bf16);
     default:
-      MEGALITH_ASSERT(false, "{} is no float type", safetensors_name(dtype));
+      MEGALITH_ASSERT(false, "{} is not a floating-point type", safetensors_name(dtype));
   }
 }
 

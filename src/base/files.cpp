@@ -38,7 +38,7 @@ bool names_descriptor(const std::filesystem::path& path) {
 void expect_regular(const std::filesystem::path& path, mode_t mode) {
   if (S_ISDIR(mode)) throw_cannot("read", path, EISDIR);
   if (!S_ISREG(mode))
-    throw UserError({path.string(), "", "a file", "a pipe or a device", "write what it gives to a file first"});
+    throw UserError({path.string(), "", "a regular file", "a pipe or a device", "write its output to a file first"});
 }
 
 struct stat status_of(const Descriptor& file, const std::filesystem::path& path) {
@@ -82,7 +82,7 @@ std::string read_file(const std::filesystem::path& path) {
     content.append(buffer, static_cast<size_t>(n));
     if (pipe && content.size() > kMostFromPipe)
       throw UserError({path.string(), "", fmt::format("at most {} MiB from a pipe", kMostFromPipe >> 20), "more",
-                       "write what it gives to a file first"});
+                       "write its output to a file first"});
   }
 }
 

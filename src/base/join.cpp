@@ -1,5 +1,7 @@
 #include "base/join.h"
 
+#include <algorithm>
+
 namespace megalith {
 namespace {
 
@@ -22,5 +24,11 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 std::string join(std::span<const std::string_view> parts, std::string_view separator) { return joined(parts, separator); }
 std::string join(std::span<const int32_t> numbers, std::string_view separator) { return joined(numbers, separator); }
 std::string join(std::span<const int64_t> numbers, std::string_view separator) { return joined(numbers, separator); }
+
+std::string join_some(std::span<const std::string> names) {
+  constexpr size_t kShown = 5;
+  const std::string text = join(names.first(std::min(names.size(), kShown)), ", ");
+  return names.size() > kShown ? text + " and " + std::to_string(names.size() - kShown) + " more" : text;
+}
 
 }  // namespace megalith

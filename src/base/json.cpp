@@ -29,8 +29,8 @@ bool is_too_deep(std::string_view text) {
 
 void check_depth(std::string_view text, const std::string& where) {
   if (is_too_deep(text))
-    throw UserError({where, "", fmt::format("JSON of at most {} levels", kDeepestJson), "more levels",
-                     "the file is damaged, or its lists and objects must be flattened"});
+    throw UserError({where, "", fmt::format("JSON with at most {} levels of nesting", kDeepestJson), "more",
+                     "flatten its lists and objects, or check whether the file is damaged"});
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ json parse_json(std::string_view text, const std::string& where) {
                                         : fmt::format("the byte 0x{:02X}", byte);
     }
     throw UserError(
-        {fmt::format("{}:{}:{}", where, line, at - line_begin + 1), "", "JSON", got, "is the file whole?"});
+        {fmt::format("{}:{}:{}", where, line, at - line_begin + 1), "", "JSON", got, "check whether the file is complete"});
   }
 }
 

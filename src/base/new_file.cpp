@@ -17,7 +17,8 @@ std::string random_hex(size_t bytes) {
   std::vector<unsigned char> random(bytes);
   for (size_t done = 0; done < bytes;) {
     const ssize_t got = ::getrandom(random.data() + done, bytes - done, 0);
-    if (got < 0 && errno != EINTR) throw Fault(fmt::format("the kernel gives no random numbers: {}", std::strerror(errno)));
+    if (got < 0 && errno != EINTR)
+      throw Fault(fmt::format("cannot get random numbers from the kernel: {}", std::strerror(errno)));
     if (got > 0) done += static_cast<size_t>(got);
   }
   std::string text;
@@ -56,7 +57,7 @@ bool is_private_folder(const std::filesystem::path& path) { return why_not_priva
 void make_private_folder(const std::filesystem::path& path) {
   if (::mkdir(path.c_str(), 0700) == 0) return;
   const std::string problem = errno == EEXIST ? why_not_private(path) : std::strerror(errno);
-  if (!problem.empty()) throw Fault(fmt::format("cannot make the private folder {}: {}", path.string(), problem));
+  if (!problem.empty()) throw Fault(fmt::format("cannot create the private folder {}: {}", path.string(), problem));
 }
 
 }  // namespace megalith

@@ -21,10 +21,10 @@ namespace {
 constexpr const char* kEndOfText = "<|endoftext|>";
 
 // Reports progress at most five times a second.
-class Teller {
+class Reporter {
  public:
-  explicit Teller(const BpeProgress& progress) : progress_(progress) {}
-  void tell(const char* phase, double done) {
+  explicit Reporter(const BpeProgress& progress) : progress_(progress) {}
+  void report(const char* phase, double done) {
     auto now = std::chrono::steady_clock::now();
     if (!progress_ || (now - last_ < std::chrono::milliseconds(200) && done < 1)) return;
     last_ = now;
@@ -147,7 +147,7 @@ std::vector<std::string> checked_specials(const std::vector<std::string>& asked)
   for (const std::string& token : asked) {
     if (token.empty() || code_point_at(token, 0).bytes == token.size())
       throw UserError(
-          {"", "special token", "two characters or more", '"' + token + '"', "[MASK], for example"});
+          {"", "special token", "two characters or more", '"' + token + '"', "use a longer text, such as [MASK]"});
     if (std::find(specials.begin(), specials.end(), token) == specials.end()) specials.push_back(token);
   }
   return specials;
@@ -163,9 +163,9 @@ std::string train_bpe(const std::vector<std::filesystem::path>& files, int64_t v
   int64_t least = 256 + static_cast<int64_t>(specials.size());
   if (vocab < least)
     throw UserError({"", "tokenizer vocabulary",
-                     fmt::format("{} or more (256 bytes and {} special tokens)", least, specials.size()),
-                     std::to_string(vocab), "4096 suits a small text, 32000 a large one"});
-  Teller teller(progress);
+                     fmt::format("at least {} tokens (256 bytes and {} special tokens)", least, specials.size()),
+                     std::to_string(vocab), "use 4096 for a small text, 32000 for a large one"});
+  Reporter reporter(progress);
   auto bytes_total = static_cast<double>(std::max<int64_t>(1, stored_bytes(files)));
 
   json ids = json::object(), merges = json::array(), added = json::array();
@@ -189,19 +189,19 @@ std::string train_bpe(const std::vector<std::filesystem::path>& files, int64_t v
   PairCounts pairs(byte_ids);
   count_words(
       files, options.corpus, specials, {options.threads, options.word_memory},
-      [&](int64_t bytes) { teller.tell("count", static_cast<double>(bytes) / bytes_total); },
+      [&](int64_t bytes) { reporter.report("count", static_cast<double>(bytes) / bytes_total); },
       [&](std::string_view word, int64_t count) { pairs.add(word, count); });
   Pair best = 0;
   while (static_cast<int64_t>(names.size()) < vocab && pairs.pop(best)) {
     const std::string left = names[best >> 32], right = names[best & 0xFFFFFFFF];
     merges.push_back({left, right});
     pairs.join(best, add(left + right));
-    teller.tell("merge", static_cast<double>(names.size()) / static_cast<double>(vocab));
+    reporter.report("merge", static_cast<double>(names.size()) / static_cast<double>(vocab));
   }
   if (static_cast<int64_t>(names.size()) < vocab)
-    log::warn("the text has no more than {} different tokens to learn; the vocabulary is that, not {}",
+    log::warn("the text is too small for this vocabulary: it gives {} tokens instead of {}",
               names.size(), vocab);
-  teller.tell("merge", 1);
+  reporter.report("merge", 1);
 
   json file = tokenizer_file_json(bpe_json(std::move(ids), std::move(merges)), added);
   file["pre_tokenizer"] = byte_level_json(false);

@@ -96,8 +96,8 @@ class Compressed : public ByteSource {
   // Consumes bytes of input_ from used_ on. Writes at most `room` bytes and returns how many. Sets at_boundary_.
   virtual size_t step(char* to, size_t room) = 0;
   [[noreturn]] void damaged(const std::string& reason) const {
-    throw UserError({file_->path().string(), "", fmt::format("whole {} data", format()), "",
-                     fmt::format("the file is damaged: {}", reason)});
+    throw UserError({file_->path().string(), "", fmt::format("complete {} data", format()),
+                     fmt::format("a damaged file ({})", reason), "copy or download the file again"});
   }
   virtual const char* format() const = 0;
 
@@ -113,7 +113,7 @@ class Compressed : public ByteSource {
 class Gzip final : public Compressed {
  public:
   explicit Gzip(std::unique_ptr<PlainFile> file) : Compressed(std::move(file)) {
-    if (inflateInit2(&stream_, 16 + MAX_WBITS) != Z_OK) throw Fault("no memory to read gzip");
+    if (inflateInit2(&stream_, 16 + MAX_WBITS) != Z_OK) throw Fault("out of memory: cannot decompress gzip");
   }
   ~Gzip() override { inflateEnd(&stream_); }
   Gzip(const Gzip&) = delete;
@@ -141,7 +141,7 @@ class Zstd final : public Compressed {
  public:
   explicit Zstd(std::unique_ptr<PlainFile> file)
       : Compressed(std::move(file)), stream_(ZSTD_createDStream()) {
-    if (!stream_) throw Fault("no memory to read zstd");
+    if (!stream_) throw Fault("out of memory: cannot decompress zstd");
   }
   ~Zstd() override { ZSTD_freeDStream(stream_); }
   Zstd(const Zstd&) = delete;
@@ -166,14 +166,14 @@ struct Packed {
   std::string_view start, name, hint;
 };
 constexpr Packed kPacked[] = {
-    {"BZh", "bzip2", "unpack it: bunzip2, or repack it with gzip or zstd"},
+    {"BZh", "bzip2", "unpack it with bunzip2, or repack it with gzip or zstd"},
     {std::string_view("\xFD"
                       "7zXZ\0",
                       6),
-     "xz", "unpack it: unxz, or repack it with gzip or zstd"},
-    {"PK\x03\x04", "a zip archive", "unpack it: unzip"},
-    {"PAR1", "a Parquet table", "write it as JSON lines"},
-    {"%PDF-", "a PDF", "extract its text: pdftotext"},
+     "xz", "unpack it with unxz, or repack it with gzip or zstd"},
+    {"PK\x03\x04", "a zip archive", "unpack it with unzip"},
+    {"PAR1", "a Parquet table", "convert it to JSON lines"},
+    {"%PDF-", "a PDF", "extract its text with pdftotext"},
 };
 
 }  // namespace
@@ -186,7 +186,7 @@ std::unique_ptr<ByteSource> open_text(const std::filesystem::path& path) {
   if (start.starts_with("\x28\xB5\x2F\xFD")) return std::make_unique<Zstd>(std::move(file));
   for (const Packed& packed : kPacked)
     if (start.starts_with(packed.start))
-      throw UserError({path.string(), "", "text, or text in gzip or zstd", std::string(packed.name),
+      throw UserError({path.string(), "", "text, or text packed with gzip or zstd", std::string(packed.name),
                        std::string(packed.hint)});
   return file;
 }
@@ -201,10 +201,10 @@ size_t check_text_start(const std::filesystem::path& path, std::string_view star
   if (wide)
     throw UserError(
         {path.string(), "", "UTF-8 text", "UTF-16",
-         fmt::format("convert it: iconv -f UTF-16 -t UTF-8 {} > NEW.txt", path.filename().string())});
+         fmt::format("convert it with iconv -f UTF-16 -t UTF-8 {} > NEW.txt", path.filename().string())});
   if (zeros[0] + zeros[1] > 0)
-    throw UserError({path.string(), "", "text", "bytes that are zero, as binary files have",
-                     "if it is text all the same, take them out: tr -d '\\000'"});
+    throw UserError({path.string(), "", "text", "zero bytes, as in a binary file",
+                     "if it is a text file, remove them with tr -d '\\000'"});
   return start.starts_with("\xEF\xBB\xBF") ? 3 : 0;
 }
 

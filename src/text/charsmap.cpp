@@ -30,10 +30,10 @@ Charsmap::Charsmap(std::string_view bytes, const std::string& where) {
         {where, "precompiled_charsmap", "a SentencePiece table of text rewriting rules", got, ""});
   };
   uint32_t size = 0;
-  if (bytes.size() < sizeof size) bad("a torn one");
+  if (bytes.size() < sizeof size) bad("a truncated table");
   std::memcpy(&size, bytes.data(), sizeof size);
   bytes.remove_prefix(sizeof size);
-  if (size == 0 || size % sizeof(uint32_t) != 0 || size > bytes.size()) bad("a torn one");
+  if (size == 0 || size % sizeof(uint32_t) != 0 || size > bytes.size()) bad("a truncated table");
   units_.resize(size / sizeof(uint32_t));
   std::memcpy(units_.data(), bytes.data(), size);
   results_ = bytes.substr(size);

@@ -19,7 +19,7 @@ class Charsmap {
   // UserError that names `where` if the bytes are not such a table. An empty table has no rules.
   Charsmap(std::string_view bytes, const std::string& where);
 
-  // Among the rules whose left side is a prefix of the text: the one with the longest or the shortest left side.
+  // Consider the rules whose left side is a prefix of the text. These return the rule with the longest or the shortest one.
   std::optional<Rule> longest(std::string_view text) const { return find(text, true); }
   std::optional<Rule> shortest(std::string_view text) const { return find(text, false); }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "base/join.h"
 #include "base/json.h"
 
 namespace megalith {
@@ -13,7 +14,7 @@ T convert(const Component& component, const char* field, const nlohmann::json& v
   try {
     return value.get<T>();
   } catch (const nlohmann::json::exception&) {
-    component.bad(std::string("the usual kind of value for ") + field, print_json(value).substr(0, 60));
+    component.bad(std::string("a valid value for ") + field, print_json(value).substr(0, 60));
   }
 }
 
@@ -30,7 +31,7 @@ Component Component::child(const nlohmann::json& part, size_t index) const {
 template <class T>
 T Component::need(const char* field) const {
   auto found = json.find(field);
-  if (found == json.end()) bad(std::string("a field ") + field, "none");
+  if (found == json.end()) bad(std::string("a field ") + field, "no such field");
   return convert<T>(*this, field, *found);
 }
 
@@ -49,7 +50,7 @@ template bool Component::get(const char*, bool) const;
 
 const nlohmann::json& Component::array(const char* field) const {
   auto found = json.find(field);
-  if (found == json.end() || !found->is_array()) bad(std::string("a list ") + field, "none");
+  if (found == json.end() || !found->is_array()) bad(std::string("a list ") + field, "no such list");
   return *found;
 }
 
@@ -59,15 +60,15 @@ std::unique_ptr<Regex> Component::read_pattern() const {
     return std::make_unique<Regex>(found->at("Regex").get<std::string>(), where + ": " + name);
   if (found != json.end() && found->is_object() && found->contains("String"))
     return std::make_unique<Regex>(Regex::quote(found->at("String").get<std::string>()), where + ": " + name);
-  bad("a pattern, String or Regex", found == json.end() ? "none" : print_json(*found));
+  bad("a pattern with String or Regex", found == json.end() ? "no pattern" : print_json(*found));
 }
 
 void Component::bad(const std::string& expected, const std::string& got, const std::string& hint) const {
   throw UserError({where, name + " " + type(), expected, got, hint});
 }
 
-void Component::unknown(const std::string& known) const {
-  throw UserError({where, name, "one of " + known, type(), "this kind of tokenizer is not supported"});
+void Component::unknown(const std::vector<std::string>& known) const {
+  throw UserError({where, name, "one of " + join_some(known), type(), "this kind of tokenizer is not supported"});
 }
 
 }  // namespace megalith

@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "text/regex.h"
@@ -28,7 +29,7 @@ struct Component {
   std::unique_ptr<Regex> read_pattern() const;
 
   [[noreturn]] void bad(const std::string& expected, const std::string& got, const std::string& hint = "") const;
-  [[noreturn]] void unknown(const std::string& known) const;
+  [[noreturn]] void unknown(const std::vector<std::string>& known) const;
 };
 
 }  // namespace megalith

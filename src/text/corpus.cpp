@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/join.h"
 #include "base/json.h"
 #include "config/yaml.h"
 #include "text/byte_source.h"
@@ -27,7 +28,7 @@ std::vector<fs::path> expand_pattern(const std::string& pattern) {
   for (size_t i = 0; result == 0 && i < found.gl_pathc; i++)
     if (fs::is_regular_file(found.gl_pathv[i])) files.emplace_back(found.gl_pathv[i]);
   ::globfree(&found);
-  if (result == GLOB_NOSPACE) throw Fault("no memory to expand " + pattern);
+  if (result == GLOB_NOSPACE) throw Fault("out of memory while expanding the pattern " + pattern);
   if (files.empty())
     throw UserError({pattern, "data", "a pattern that matches files", "no match",
                      fmt::format("the current folder is {}", fs::current_path().string())});
@@ -242,16 +243,16 @@ void read_json_lines(const CorpusOptions& options, const fs::path& path, const T
     std::string where = fmt::format("{}:{}", path.string(), number);
     json object = try_parse_json(line, where);
     if (!object.is_object())
-      throw UserError({where, "", "a JSON object a line", std::string(line.substr(0, 40)),
-                       is_utf8(line) ? "" : "the line is not UTF-8, as JSON has to be"});
+      throw UserError({where, "", "one JSON object per line", std::string(line.substr(0, 40)),
+                       is_utf8(line) ? "" : "the line is not UTF-8: convert the file to UTF-8"});
     auto field = object.find(options.text_field);
     if (field == object.end() || !field->is_string()) {
-      std::string names;
+      std::vector<std::string> names;
       for (const auto& [name, value] : object.items())
-        if (value.is_string()) names += (names.empty() ? "" : ", ") + name;
+        if (value.is_string()) names.push_back(name);
       throw UserError({where, "data.text_field", fmt::format("a text field \"{}\"", options.text_field),
-                       field == object.end() ? "none" : field->type_name(),
-                       names.empty() ? "the line has no text field" : "text fields of this line: " + names});
+                       field == object.end() ? "no such field" : field->type_name(),
+                       names.empty() ? "the line has no text field" : "set data.text_field to one of: " + join_some(names)});
     }
     maker.give_line(field->get_ref<const std::string&>(), before, offset, next);
   };
@@ -275,13 +276,13 @@ std::vector<fs::path> expand_files(const std::vector<std::string>& entries) {
   for (const std::string& entry : entries) {
     std::error_code ignored;
     if (fs::is_directory(entry, ignored))
-      throw UserError({entry, "data", "a file", "a folder", fmt::format("name its files: {}/*.txt", entry)});
+      throw UserError({entry, "data", "a file", "a folder", fmt::format("name the files in it, such as {}/*.txt", entry)});
     if (fs::exists(entry, ignored)) {
       files.emplace_back(entry);
     } else if (entry.find_first_of("*?[{~") != std::string::npos) {
       for (auto& file : expand_pattern(entry)) files.push_back(std::move(file));
     } else {
-      throw UserError({entry, "data", "a file", "nothing of that name",
+      throw UserError({entry, "data", "a file", "no such file",
                        fmt::format("the current folder is {}", fs::current_path().string())});
     }
   }
@@ -302,7 +303,7 @@ void for_each_piece(const std::vector<fs::path>& files, const CorpusOptions& opt
     else
       PlainReader(options, place, maker, window).read();
     if (maker.documents() == 0)
-      throw UserError({path.string(), "", "text", "none", "every document in the file is empty"});
+      throw UserError({path.string(), "", "text", "only empty documents", ""});
     bytes_before += window.stored_bytes_read();
   }
 }

@@ -26,17 +26,17 @@ std::vector<std::pair<std::string, int64_t>> sorted(WordCounts counts) {
 }
 
 [[noreturn]] void fail(const char* what) {
-  throw Fault(fmt::format("{} counts of words in {}: {}", what,
+  throw Fault(fmt::format("{} word counts in {}: {}", what,
                           std::filesystem::temp_directory_path().string(), std::strerror(errno)));
 }
 
 std::FILE* nameless_file() {
   std::string name = (std::filesystem::temp_directory_path() / "megalith-words-XXXXXX").string();
   int descriptor = ::mkstemp(name.data());
-  if (descriptor < 0) fail("cannot keep");
+  if (descriptor < 0) fail("cannot store");
   ::unlink(name.c_str());
   std::FILE* file = ::fdopen(descriptor, "w+b");
-  if (!file) fail("cannot keep");
+  if (!file) fail("cannot store");
   return file;
 }
 

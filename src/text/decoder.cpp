@@ -110,7 +110,7 @@ std::unique_ptr<Decoder> read_replace(const Component& component) {
   if (!pattern.is_object() || !pattern.contains("String"))
     component.bad("a pattern of kind String", print_json(pattern), "other patterns are not supported in decoders");
   step->from = pattern.at("String").get<std::string>();
-  if (step->from.empty()) component.bad("something to replace", "an empty pattern");
+  if (step->from.empty()) component.bad("a pattern that is not empty", "an empty one");
   step->to = component.need<std::string>("content");
   return step;
 }
@@ -118,7 +118,7 @@ std::unique_ptr<Decoder> read_replace(const Component& component) {
 std::unique_ptr<Decoder> read_strip(const Component& component) {
   auto step = std::make_unique<StripDecoder>();
   step->content = component.need<std::string>("content");
-  if (step->content.empty()) component.bad("a character to strip", "none");
+  if (step->content.empty()) component.bad("a character to strip", "an empty text");
   step->start = component.get<int64_t>("start", 0);
   step->stop = component.get<int64_t>("stop", 0);
   return step;
@@ -157,7 +157,8 @@ std::unique_ptr<Decoder> read_decoder(const Component& component) {
     step->cleanup = component.get("cleanup", true);
     return step;
   }
-  component.unknown("Sequence, ByteLevel, ByteFallback, Fuse, Metaspace, Replace, Strip, WordPiece");
+  component.unknown(
+      {"Sequence", "ByteLevel", "ByteFallback", "Fuse", "Metaspace", "Replace", "Strip", "WordPiece"});
 }
 
 }  // namespace megalith

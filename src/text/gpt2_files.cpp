@@ -14,9 +14,9 @@ std::string tokenizer_from_gpt2_files(std::string_view vocab_text, const std::st
   using nlohmann::json;
   json vocab = parse_json(vocab_text, vocab_file);
   if (!vocab.is_object() || vocab.empty())
-    throw UserError({vocab_file, "", "a map from tokens to ids", vocab.type_name(), ""});
+    throw UserError({vocab_file, "", "an object that maps tokens to ids", vocab.type_name(), ""});
   if (vocab.contains("a</w>"))
-    throw UserError({vocab_file, "vocabulary", "GPT-2's kind, in bytes", "tokens that end with </w>",
+    throw UserError({vocab_file, "vocabulary", "a byte-level vocabulary like GPT-2's", "tokens that end with </w>",
                      "this kind of BPE is not supported"});
   json merges = json::array();
   for_each_line(merges_text, [&](std::string_view line, int64_t line_number) {
@@ -24,11 +24,11 @@ std::string tokenizer_from_gpt2_files(std::string_view vocab_text, const std::st
     size_t space = line.find(' ');
     if (space == 0 || space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
       throw UserError({fmt::format("{}:{}", merges_file, line_number), "merge",
-                       "two tokens with a space between", '"' + std::string(line) + '"', ""});
+                       "two tokens separated by a space", '"' + std::string(line) + '"', ""});
     for (std::string_view token : {line.substr(0, space), line.substr(space + 1)})
       if (!vocab.contains(token))
         throw UserError({fmt::format("{}:{}", merges_file, line_number), "merge", "tokens of " + vocab_file,
-                         '"' + std::string(token) + '"', "the two files do not belong together"});
+                         '"' + std::string(token) + '"', "use two files of the same tokenizer"});
     merges.push_back({line.substr(0, space), line.substr(space + 1)});
   });
   json added = json::array();

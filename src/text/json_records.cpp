@@ -15,7 +15,7 @@ constexpr const char* kJsonSpace = " \t\r\n";
 nlohmann::json parse_record(std::string_view line, const std::string& where) {
   nlohmann::json value = try_parse_json(line, where);
   if (value.is_discarded())
-    throw UserError({where, "", "JSON", "something that is not JSON", "write one JSON value a line, or one array of them"});
+    throw UserError({where, "", "JSON", "something else", "write one JSON value per line, or one array of values"});
   return value;
 }
 

@@ -23,7 +23,7 @@ struct Piece {
 std::vector<Piece> read_pieces(std::string_view bytes, const std::string& where) {
   auto take = [&](void* to, size_t size) {
     if (bytes.size() < size)
-      throw UserError({where, "tokenizer", "whole pieces up to the end of the file", "a torn one", ""});
+      throw UserError({where, "tokenizer", "complete pieces up to the end of the file", "a truncated piece", ""});
     std::memcpy(to, bytes.data(), size);
     bytes.remove_prefix(size);
   };
@@ -38,7 +38,7 @@ std::vector<Piece> read_pieces(std::string_view bytes, const std::string& where)
     if (length < 0 || length > longest)
       throw UserError({where, fmt::format("piece {}", pieces.size()),
                        fmt::format("a length up to {}", longest), std::to_string(length),
-                       "is this a tokenizer.bin of llama2.c?"});
+                       "check whether this is a tokenizer.bin of llama2.c"});
     piece.text.resize(static_cast<size_t>(length));
     take(piece.text.data(), piece.text.size());
     pieces.push_back(std::move(piece));
@@ -60,11 +60,11 @@ std::string token_name(const Piece& piece, size_t id) {
 std::string tokenizer_from_llama2c(std::string_view bytes, int64_t vocab, const std::string& where) {
   std::vector<Piece> pieces = read_pieces(bytes, where);
   if (static_cast<int64_t>(pieces.size()) != vocab)
-    throw UserError({where, "pieces", fmt::format("{}, the model's vocabulary", vocab),
-                     std::to_string(pieces.size()), "the tokenizer belongs to another model"});
+    throw UserError({where, "pieces", fmt::format("{} (the model's vocabulary)", vocab),
+                     std::to_string(pieces.size()), "use the tokenizer of this model"});
   if (pieces.size() < 259)
     throw UserError(
-        {where, "pieces", "<unk>, <s>, </s> and 256 bytes at least", std::to_string(pieces.size()), ""});
+        {where, "pieces", "at least 259 (<unk>, <s>, </s> and 256 bytes)", std::to_string(pieces.size()), ""});
   std::vector<std::string> names;
   std::vector<float> scores;
   json ids = json::object();
@@ -73,7 +73,7 @@ std::string tokenizer_from_llama2c(std::string_view bytes, int64_t vocab, const 
     scores.push_back(pieces[id].score);
     if (!ids.emplace(names[id], id).second)
       throw UserError(
-          {where, fmt::format("piece {}", id), "every piece once", '"' + names[id] + "\" again", ""});
+          {where, fmt::format("piece {}", id), "a piece that occurs once", '"' + names[id] + "\" twice", ""});
   }
   json added = json::array();
   for (int id = 0; id < 3; id++) added.push_back(added_token_json(id, names[static_cast<size_t>(id)]));

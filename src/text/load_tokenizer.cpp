@@ -44,7 +44,7 @@ fs::path file_in(const fs::path& folder) {
   if (auto file = find_file(folder)) return *file;
   throw UserError(
       {folder.string(), "tokenizer",
-       "a folder with a tokenizer.json, tokenizer.model, vocab.json and merges.txt, a vocab.txt or a "
+       "a folder with tokenizer.json, tokenizer.model, vocab.json and merges.txt, vocab.txt or a "
        ".tiktoken file",
        "none of them", ""});
 }
@@ -62,8 +62,8 @@ std::unique_ptr<Tokenizer> load_json(const fs::path& file) {
   if (name == "vocab.json" || name == "encoder.json") {
     auto merges = merges_beside(file);
     if (!merges)
-      throw UserError({where, "tokenizer", "GPT-2's merges beside it", "none",
-                       name == "vocab.json" ? "put merges.txt there" : "put vocab.bpe there"});
+      throw UserError({where, "tokenizer", "a file with GPT-2's merges in the same folder", "no such file",
+                       name == "vocab.json" ? "add merges.txt" : "add vocab.bpe"});
     return parse_tokenizer_json(
         tokenizer_from_gpt2_files(read_file(file), where, read_file(*merges), merges->string()), where);
   }
@@ -86,7 +86,7 @@ std::unique_ptr<Tokenizer> parse_tokenizer_json(
       (*model)["sentencepiece"].is_string()) {
     // A file that we made from a SentencePiece model contains that model, which is exact. Use the model.
     auto bytes = from_base64((*model)["sentencepiece"].get_ref<const std::string&>());
-    if (!bytes) throw UserError({where, "model.sentencepiece", "a file in base 64", "something else", ""});
+    if (!bytes) throw UserError({where, "model.sentencepiece", "a SentencePiece model in base 64", "something else", ""});
     return std::make_unique<SentencePieceTokenizer>(std::move(*bytes), where);
   }
   try {
@@ -95,7 +95,7 @@ std::unique_ptr<Tokenizer> parse_tokenizer_json(
     return tokenizer;
   } catch (const json::exception&) {
     throw UserError(
-        {where, "", "a tokenizer.json", "a field that is missing or of another type than usual", ""});
+        {where, "", "a valid tokenizer.json", "a missing field or a field of the wrong type", ""});
   }
 }
 
@@ -120,9 +120,9 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) {
   if (extension == ".model") return std::make_unique<SentencePieceTokenizer>(std::move(content), where);
   throw UserError(
       {where, "tokenizer",
-       "a tokenizer.json, a SentencePiece .model, a .tiktoken file, a vocab.txt or a folder that holds "
-       "one",
-       file.filename().string(), "convert it, or train one: data.tokenizer: {train: bpe, vocab: 4096}"});
+       "a tokenizer.json, a SentencePiece .model, a .tiktoken file, a vocab.txt or a folder with "
+       "one of them",
+       file.filename().string(), "convert it, or train a tokenizer with data.tokenizer: {train: bpe, vocab: 4096}"});
 }
 
 std::unique_ptr<Tokenizer> tokenizer_of_folder(const fs::path& folder) {

@@ -305,10 +305,8 @@ std::unique_ptr<Normalizer> read_normalizer(const Component& component) {
   if (type == "NFD") return unicode_form_step(UTF8PROC_DECOMPOSE);
   if (type == "NFKC") return unicode_form_step(UTF8PROC_COMPOSE | UTF8PROC_COMPAT);
   if (type == "NFKD") return unicode_form_step(UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT);
-  component.unknown(
-      "Sequence, Prepend, Replace, BertNormalizer, Precompiled, Strip, Nmt, Lowercase, StripAccents, NFC, "
-      "NFD, "
-      "NFKC, NFKD");
+  component.unknown({"Sequence", "Prepend", "Replace", "BertNormalizer", "Precompiled", "Strip", "Nmt", "Lowercase",
+                     "StripAccents", "NFC", "NFD", "NFKC", "NFKD"});
 }
 
 }  // namespace megalith

@@ -22,7 +22,7 @@ PipelineTokenizer::PipelineTokenizer(std::string text, const json& file, const s
   Component model = part("model");
   if (!model.json.is_object())
     throw UserError(
-        {where, "model", "a tokenizer.json with a model", model.type(), "is this a tokenizer's file?"});
+        {where, "model", "a tokenizer.json with a model", model.type(), "check whether this is the file of a tokenizer"});
 
   PreTokenizerTraits traits;
   normalizer_ = read_normalizer(part("normalizer"));

@@ -10,7 +10,7 @@ namespace {
 
 TokenId checked_id(const Component& component, const nlohmann::json& json) {
   if (!json.is_number_integer() || json.get<int64_t>() < 0 || json.get<int64_t>() >= kLargestVocab)
-    component.bad("token ids", print_json(json));
+    component.bad(fmt::format("token ids from 0 to {}", kLargestVocab - 1), print_json(json));
   return json.get<TokenId>();
 }
 
@@ -23,7 +23,7 @@ PostProcessor read_template(const Component& component) {
     } else if (part.is_object() && part.contains("SpecialToken")) {
       auto name = part.at("SpecialToken").at("id").get<std::string>();
       const auto& known = component.json.at("special_tokens");
-      if (!known.contains(name)) component.bad("special_tokens that list all of the template's", name);
+      if (!known.contains(name)) component.bad("special_tokens with all tokens of the template", "none for " + name);
       for (const auto& id : known.at(name).at("ids"))
         (text_seen ? around.after : around.before).push_back(checked_id(component, id));
     } else {
@@ -53,7 +53,7 @@ PostProcessor read_post_processor(const Component& component) {
     }
     return all;
   }
-  component.unknown("TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel, Sequence");
+  component.unknown({"TemplateProcessing", "BertProcessing", "RobertaProcessing", "ByteLevel", "Sequence"});
 }
 
 }  // namespace megalith

@@ -241,7 +241,7 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Component& component, Pre
     for (const auto& part : component.array("pretokenizers")) {
       Component child = component.child(part, index++);
       if (traits.byte_level)
-        child.bad("nothing after ByteLevel", child.type(), "only a ByteLevel that comes last is supported");
+        child.bad("ByteLevel at the end", child.type() + " after it", "a step after ByteLevel is not supported");
       if (auto step = read_pre_tokenizer(child, traits)) sequence->steps.push_back(std::move(step));
     }
     return sequence;
@@ -263,7 +263,8 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Component& component, Pre
     return split_by(std::make_unique<Regex>(each ? "\\p{N}" : "\\p{N}+", component.where),
                     Split::Behavior::isolated, false);
   }
-  component.unknown("Sequence, ByteLevel, Split, Metaspace, WhitespaceSplit, BertPreTokenizer, Digits");
+  component.unknown(
+      {"Sequence", "ByteLevel", "Split", "Metaspace", "WhitespaceSplit", "BertPreTokenizer", "Digits"});
 }
 
 }  // namespace megalith

@@ -24,7 +24,7 @@ std::pair<std::string, std::string> read_merge(const Component& component, const
 TokenId find_token(const Component& component, const StringToId& vocab, const std::string& token) {
   auto found = vocab.find(token);
   if (found == vocab.end())
-    component.bad("merges of tokens in the vocabulary", "\"" + token + "\", which is not");
+    component.bad("merges of tokens in the vocabulary", "\"" + token + "\", which is not in it");
   return found->second;
 }
 
@@ -52,7 +52,7 @@ std::unique_ptr<TokenModel> read_bpe(const Component& component, const StringToI
   model->ignore_merges_ = component.get("ignore_merges", false);
   if (auto unknown = component.get<std::string>("unk_token", ""); !unknown.empty()) {
     auto found = vocab.find(unknown);
-    if (found == vocab.end()) component.bad("unk_token in the vocabulary", unknown);
+    if (found == vocab.end()) component.bad("an unk_token in the vocabulary", unknown);
     model->unknown_ = found->second;
   }
 

@@ -94,7 +94,7 @@ struct Scratch {
   pcre2_match_context* context = pcre2_match_context_create(nullptr);
   pcre2_jit_stack* stack = pcre2_jit_stack_create(32 << 10, 8 << 20, nullptr);
   Scratch() {
-    if (!data || !context || !stack) throw Fault("no memory for a pattern's workspace");
+    if (!data || !context || !stack) throw Fault("out of memory while matching a pattern");
     pcre2_jit_stack_assign(context, nullptr, stack);
   }
   ~Scratch() {
@@ -118,7 +118,7 @@ Regex::Regex(std::string_view pattern, const std::string& where) : pattern_(patt
   PCRE2_SIZE at = 0;
   pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
                                    PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF, &error, &at, nullptr);
-  if (!code) throw UserError({where, "Regex", "a regular expression", pattern_, message_of(error)});
+  if (!code) throw UserError({where, "Regex", "a valid regular expression", pattern_, message_of(error)});
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // if there is no JIT compiler, PCRE2 interprets the pattern
   code_ = code;
 }

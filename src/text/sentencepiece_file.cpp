@@ -47,7 +47,7 @@ class Message {
     return true;
   }
   [[noreturn]] void foreign() const {
-    throw UserError({where_, "", "a SentencePiece model", "something else, or a torn file", ""});
+    throw UserError({where_, "", "a SentencePiece model", "something else, or a truncated file", ""});
   }
 
  private:
@@ -169,28 +169,28 @@ class Reader {
   void read_denormalizer(std::string_view bytes) {
     for_each(bytes, [&](const Message::Field& field) {
       if (field.number == 2 && !field.bytes.empty())
-        refuse("denormalizer_spec", "no rewriting rules", "some");
+        refuse("denormalizer_spec", "no rewriting rules", "rewriting rules");
     });
   }
   void check() {
     // The pieces come first in the file, so a file that was cut off between two pieces has no trainer_spec.
     if (file_.pieces.empty() || !has_trainer_) Message({}, where_).foreign();
     if (static_cast<int64_t>(file_.pieces.size()) > kLargestVocab)
-      throw UserError({where_, "pieces", fmt::format("{} at most", kLargestVocab),
+      throw UserError({where_, "pieces", fmt::format("at most {}", kLargestVocab),
                        std::to_string(file_.pieces.size()), ""});
     std::unordered_set<std::string_view> seen;
     int64_t unknown = 0;
     for (const auto& piece : file_.pieces) {
       if (piece.text.empty() || !seen.insert(piece.text).second)
-        throw UserError({where_, "pieces", "every piece once, none empty", '"' + piece.text + '"', ""});
+        throw UserError({where_, "pieces", "pieces that are unique and not empty", '"' + piece.text + '"', ""});
       if (!std::isfinite(piece.score))
         throw UserError(
             {where_, "score of " + piece.text, "a finite number", fmt::format("{}", piece.score), ""});
       unknown += piece.type == SentencePieceFile::Type::unknown;
       if (piece.type == SentencePieceFile::Type::unused && file_.kind == SentencePieceFile::Kind::bpe)
-        refuse("pieces", "none of type unused in a BPE model", '"' + piece.text + '"');
+        refuse("pieces", "no piece of type unused in a BPE model", '"' + piece.text + '"');
     }
-    if (unknown != 1) throw UserError({where_, "pieces", "one of type unknown", std::to_string(unknown), ""});
+    if (unknown != 1) throw UserError({where_, "pieces", "one piece of type unknown", std::to_string(unknown), ""});
   }
 
   const std::string& where_;

@@ -33,7 +33,8 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string bytes, const std::str
     auto found = ids_.find(fmt::format("<0x{:02X}>", b));
     bool there = found != ids_.end() && file_.pieces[static_cast<size_t>(found->second)].type == Type::byte;
     if (!there && file_.byte_fallback)
-      throw UserError({where, "pieces", fmt::format("<0x{:02X}>, as byte_fallback is on", b), "none", ""});
+      throw UserError({where, "pieces", fmt::format("a piece <0x{:02X}>, because byte_fallback is on", b),
+                       "no such piece", ""});
     byte_ids_[b] = there ? found->second : unknown_;
   }
   has_user_defined_ = !user_defined.empty();

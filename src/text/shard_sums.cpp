@@ -19,7 +19,7 @@ uint64_t sum_at(std::span<const std::byte> bytes, size_t at) {
 size_t blocks_in(uint64_t bytes) { return static_cast<size_t>(bytes / kSumsBlock + (bytes % kSumsBlock != 0)); }
 
 std::string hint_for(const std::filesystem::path& prefix) {
-  return fmt::format("copy the shard again, or make it again with `megalith tokenize`; if another program wrote {0}.bin "
+  return fmt::format("copy the shard again, or create it again with `megalith tokenize`; if another program wrote {0}.bin "
                      "and {0}.idx, remove {0}.sums", prefix.string());
 }
 
@@ -42,11 +42,11 @@ std::unique_ptr<const ShardSums> ShardSums::open(const std::filesystem::path& pr
       bytes.size() != sizeof header + (blocks_in(header.ids_bytes) + 1) * kSum)
     refuse(path.string(), "the checksums of a token shard", "a damaged file");
   if (header.ids_bytes != ids.size() || header.index_bytes != index.size())
-    refuse(path.string(), fmt::format("those of a .bin of {} and an .idx of {} bytes", ids.size(), index.size()),
-           fmt::format("those of {} and {} bytes", header.ids_bytes, header.index_bytes));
+    refuse(path.string(), fmt::format("checksums of a .bin of {} bytes and an .idx of {} bytes", ids.size(), index.size()),
+           fmt::format("checksums of {} and {} bytes", header.ids_bytes, header.index_bytes));
   if (header.index_xxh3 != xxh3(index))
-    refuse(shard_file(prefix, ".idx").string(), fmt::format("the bytes that {} was made of", path.filename().string()),
-           "others");
+    refuse(shard_file(prefix, ".idx").string(), fmt::format("the bytes that {} was computed from", path.filename().string()),
+           "other bytes");
   return std::unique_ptr<const ShardSums>(new ShardSums(prefix, std::move(file), ids));
 }
 
@@ -74,7 +74,8 @@ void ShardSums::verify(int64_t begin, int64_t end) const {
     const auto bytes = ids_.subspan(at, std::min(static_cast<size_t>(kSumsBlock), ids_.size() - at));
     if (xxh3(bytes) != sum_at(file_.bytes(), sizeof(SumsHeader) + number * kSum))
       throw DamagedShard({shard_file(prefix_, ".bin").string(), fmt::format("bytes {} to {}", at, at + bytes.size()),
-                          fmt::format("those that {}.sums was made of", prefix_.filename().string()), "others",
+                          fmt::format("the bytes that {}.sums was computed from", prefix_.filename().string()),
+                          "other bytes",
                           hint_for(prefix_)});
     verified_[number / 64].fetch_or(uint64_t{1} << (number % 64), std::memory_order_relaxed);
   }

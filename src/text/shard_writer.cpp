@@ -32,16 +32,16 @@ int open_for_writing(const std::filesystem::path& path) {
 // Removes a file that is not needed any more. If that fails, a warning says why the file stays.
 void remove_unneeded(const std::filesystem::path& path) {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT)
-    log::warn("{}: cannot remove: {}; it is not needed any more", path.string(), std::strerror(errno));
+    log::warn("{}: cannot remove: {}; the file is no longer needed", path.string(), std::strerror(errno));
 }
 
-// Opens a file that only this process may write. The one who had it before may have renamed or removed it in
-// the meantime: then the name stands for another file.
+// Opens a file that only this process may write. The process that wrote it before may have
+// renamed or removed it in the meantime. Then the name belongs to another file.
 int open_alone(const std::filesystem::path& path) {
   for (;;) {
     int fd = open_for_writing(path);
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      log::warn("{}: waiting for another process that is writing it", path.string());
+      log::warn("{}: waiting for another process that is writing this file", path.string());
       while (::flock(fd, LOCK_EX) != 0 && errno == EINTR) {
       }
     }
@@ -91,7 +91,7 @@ ShardWriter::ShardWriter(std::filesystem::path prefix, TokenWidth width, std::st
   sums_.path = shard_file(prefix_, ".sums.partial");
   sums_.fd = open_for_writing(sums_.path);
   sums_.size = sizeof(SumsHeader);
-  leave_ = go_on();
+  leave_ = resume();
   for (GrowingFile* file : {&ids_, &sequences_, &sums_}) {
     if (::ftruncate(file->fd, file->size) != 0) throw_cannot("write", file->path, errno);
     ::lseek(file->fd, 0, SEEK_END);
@@ -121,7 +121,7 @@ void ShardWriter::discard() {
   leave_ = false;
 }
 
-bool ShardWriter::go_on() {
+bool ShardWriter::resume() {
   std::error_code ignored;
   if (job_.empty() || !std::filesystem::exists(journal(), ignored)) return false;
   auto saved = try_parse_json(read_file(journal()));
@@ -267,7 +267,7 @@ void ShardWriter::finish() {
   std::filesystem::path bin = shard_file(prefix_, ".bin"), idx = shard_file(prefix_, ".idx");
   std::filesystem::path idx_aside = shard_file(prefix_, ".idx.partial");
   finish_sums(write_index(idx_aside));
-  remove_unneeded(journal());  // from here on there is nothing to go on from
+  remove_unneeded(journal());  // from here on, an interrupted job starts from the beginning
   if (::unlink(idx.c_str()) != 0 && errno != ENOENT) throw_cannot("write", idx, errno);
   if (::rename(ids_.path.c_str(), bin.c_str()) != 0) throw_cannot("write", bin, errno);
   const std::filesystem::path sums = shard_file(prefix_, ".sums");

@@ -49,7 +49,7 @@ TokenShard::TokenShard(const std::filesystem::path& prefix)
   auto bytes = index_.bytes();
   if (bytes.size() < kShardHeaderBytes || index_.text().substr(0, kShardMagic.size()) != kShardMagic)
     refuse("token shard", "an index of Megatron's format (MMIDIDX)", "something else",
-           "make shards with: megalith tokenize");
+           "create shards with `megalith tokenize`");
   if (auto version = load<uint64_t>(bytes, 9); version != 1) refuse("version", "1", std::to_string(version));
   auto code = load<uint8_t>(bytes, 17);
   if (code != static_cast<uint8_t>(TokenWidth::int32) && code != static_cast<uint8_t>(TokenWidth::uint16))
@@ -62,9 +62,9 @@ TokenShard::TokenShard(const std::filesystem::path& prefix)
   const bool fits = sequences <= room / 12 && starts <= (room - 12 * sequences) / 8;
   const size_t beyond = fits ? room - 12 * sequences - 8 * starts : 0;
   if (!fits || (beyond != 0 && beyond != sequences))
-    refuse("size", fmt::format("that of {} sequences and {} documents", sequences, starts ? starts - 1 : 0),
-           fmt::format("{} bytes", bytes.size()), "the index is cut short or of another kind");
-  if (starts == 0) refuse("documents", "at least the closing entry", "none");
+    refuse("size", fmt::format("the size of an index of {} sequences and {} documents", sequences, starts ? starts - 1 : 0),
+           fmt::format("{} bytes", bytes.size()), "the index is truncated or has another format");
+  if (starts == 0) refuse("documents", "at least one entry", "no entry");
   sequences_ = static_cast<int64_t>(sequences);
   documents_ = static_cast<int64_t>(starts) - 1;
   offsets_at_ = kShardHeaderBytes + 4 * sequences;
@@ -76,14 +76,14 @@ TokenShard::TokenShard(const std::filesystem::path& prefix)
     auto offset = load<int64_t>(bytes, offsets_at_ + 8 * static_cast<size_t>(i));
     if (length < 0) refuse(fmt::format("length of sequence {}", i), "0 or more", std::to_string(length));
     if (offset != position)
-      refuse(fmt::format("offset of sequence {}", i), fmt::format("{}, the end of the one before", position),
+      refuse(fmt::format("offset of sequence {}", i), fmt::format("{} (the end of the previous sequence)", position),
              std::to_string(offset));
     position += length * bytes_of(width_);
     if (position > stored) break;  // reported below
   }
   if (position != stored)
     refuse("tokens", fmt::format("a .bin of {}{} bytes", position > stored ? "at least " : "", position),
-           fmt::format("{}", stored), "one of the two files is cut short or of another shard");
+           fmt::format("{} bytes", stored), "one of the two files is truncated or belongs to another shard");
   tokens_ = stored / bytes_of(width_);
   for (size_t i = 0; i < beyond; i++)
     if (auto mode = load<int8_t>(bytes, bytes.size() - beyond + i); mode != 0)
@@ -93,7 +93,8 @@ TokenShard::TokenShard(const std::filesystem::path& prefix)
     bool good = d == 0 ? start == 0 : start >= before;
     if (d == documents_) good = good && start == sequences_;
     if (!good || start > sequences_)
-      refuse(fmt::format("beginning of document {}", d), "sequences in rising order, from 0 to their number",
+      refuse(fmt::format("beginning of document {}", d),
+             fmt::format("sequence numbers in ascending order, from 0 to {}", sequences_),
              std::to_string(start));
     before = start;
   }

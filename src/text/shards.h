@@ -110,7 +110,7 @@ class ShardWriter {
     void sync();
   };
   std::filesystem::path journal() const;
-  bool go_on();  // resumes from what an earlier writer kept; returns false if nothing fits this job
+  bool resume();  // resumes from what an earlier writer kept; returns false if nothing fits this job
   void add_sum(uint64_t sum) { sums_.append(&sum, sizeof sum); }
   void sum_open_block();  // continues the checksum of the last block if it is not full
   void finish_sums(const SumsHeader& header);

@@ -80,9 +80,9 @@ Encoding choose_encoding(size_t ranks, TokenId next_id, const std::string& where
     for (const char* said : known.names)
       if (name.find(said) != std::string::npos)
         return {ranks, {}, known.pattern, {{"<|endoftext|>", next_id}}};
-  throw UserError({where, "split pattern", "a known number of ranks or a file name that says which pattern",
+  throw UserError({where, "split pattern", "a known number of ranks, or a file name that contains the name of an encoding",
                    fmt::format("{} ranks", ranks),
-                   "put gpt2, cl100k, o200k, llama3 or qwen into the file's name"});
+                   "add gpt2, cl100k, o200k, llama3 or qwen to the file name"});
 }
 
 using Ranks = std::unordered_map<std::string, TokenId, StringHash, std::equal_to<>>;
@@ -94,7 +94,7 @@ Ranks read_ranks(std::string_view content, const std::string& where) {
     if (line.empty()) return;
     auto bad = [&](const std::string& expected) {
       throw UserError({fmt::format("{}:{}", where, line_number), "", expected,
-                       '"' + std::string(line.substr(0, 60)) + '"', "is this a rank file of tiktoken?"});
+                       '"' + std::string(line.substr(0, 60)) + '"', "check whether this is a rank file of tiktoken"});
     };
     size_t space = line.find(' ');
     if (space == std::string_view::npos) bad("a token in base 64, a space and its rank");
@@ -107,7 +107,7 @@ Ranks read_ranks(std::string_view content, const std::string& where) {
     if (rank < 0 || rank >= kLargestVocab) bad(fmt::format("a rank from 0 to {}", kLargestVocab - 1));
     if (taken.size() <= static_cast<size_t>(rank)) taken.resize(static_cast<size_t>(rank) + 1);
     if (taken[static_cast<size_t>(rank)] || !ranks.emplace(*token, static_cast<TokenId>(rank)).second)
-      bad("every token and every rank once");
+      bad("a token and a rank that occur once");
     taken[static_cast<size_t>(rank)] = true;
   });
   for (int b = 0; b < 256; b++)

@@ -19,14 +19,15 @@ void TokenModel::encode_new(std::string_view word, WordCache::Entry* entry, cons
   if (entry) entry->fill(key, found);
 }
 
-static constexpr const char* kKnownModels = "BPE, WordPiece, Unigram";
+[[noreturn]] static void refuse_model(const Component& component) { component.unknown({"BPE", "WordPiece", "Unigram"}); }
 
 StringToId read_vocab(const Component& component) {
   std::string type = component.type();
   if (type == "Unigram") return read_unigram_vocab(component);
-  if (type != "BPE" && type != "WordPiece") component.unknown(kKnownModels);
+  if (type != "BPE" && type != "WordPiece") refuse_model(component);
   auto found = component.json.find("vocab");
-  if (found == component.json.end() || !found->is_object()) component.bad("a map vocab", "none");
+  if (found == component.json.end() || !found->is_object())
+    component.bad("an object vocab that maps tokens to ids", "no such object");
   StringToId vocab;
   vocab.reserve(found->size());
   for (const auto& [token, id] : found->items()) {
@@ -45,7 +46,7 @@ std::unique_ptr<TokenModel> read_model(const Component& component, const StringT
   if (type == "BPE") return read_bpe(component, vocab, traits);
   if (type == "WordPiece") return read_wordpiece(component, vocab, traits);
   if (type == "Unigram") return read_unigram(component, vocab, traits);
-  component.unknown(kKnownModels);
+  refuse_model(component);
 }
 
 }  // namespace megalith

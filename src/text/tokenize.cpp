@@ -23,7 +23,7 @@ constexpr int kFormat = 2;  // increment when the same text and tokenizer give o
 class Fingerprint {
  public:
   Fingerprint() : state_(XXH3_createState(), XXH3_freeState) {
-    if (!state_) throw Fault("no memory for a fingerprint");
+    if (!state_) throw Fault("out of memory: cannot create a fingerprint");
     XXH3_128bits_reset(state_.get());
   }
   // Adds the length of the part first, so that no two lists of parts give the same bytes.
@@ -77,12 +77,12 @@ class Tokenization {
         hooks_(hooks),
         bytes_total_(stored_bytes(files)),
         writer_(prefix, width_for_vocab(tokenizer.vocab_size()), job_name(files, options, tokenizer)) {
-    if (!writer_.kept().is_null()) go_on(writer_.kept());
+    if (!writer_.kept().is_null()) resume(writer_.kept());
   }
 
   TokenizeCounts run() {
     try {
-      tell();
+      report();
       OrderedPool<Task> pool(
           hooks_.threads, [this](Task& task, size_t) { encode(task); }, [this](Task& task) { write(task); });
       for_each_batch(
@@ -99,7 +99,7 @@ class Tokenization {
       throw;
     }
     bytes_read_ = bytes_total_;
-    tell();
+    report();
     return counts_;
   }
 
@@ -136,12 +136,12 @@ class Tokenization {
     bytes_read_ = task.batch.bytes_read();
     place_ = task.batch.after();
     auto now = Clock::now();
-    if (now - told_ > std::chrono::milliseconds(200)) tell();
+    if (now - reported_ > std::chrono::milliseconds(200)) report();
     if (now >= next_keep_) keep();
   }
 
-  void tell() {
-    told_ = Clock::now();
+  void report() {
+    reported_ = Clock::now();
     if (hooks_.progress) hooks_.progress(bytes_read_, bytes_total_, counts_);
   }
 
@@ -165,7 +165,7 @@ class Tokenization {
                                                      std::chrono::duration<double>(hooks_.keep_seconds)));
   }
 
-  void go_on(const nlohmann::json& note) {
+  void resume(const nlohmann::json& note) {
     place_ = {.file = note.at("file"),
               .offset = note.at("offset"),
               .line = note.at("line"),
@@ -181,7 +181,7 @@ class Tokenization {
   [[noreturn]] void stop(OrderedPool<Task>& pool) {
     pool.finish();  // a fraction of a second
     keep();
-    throw Interrupted(fmt::format("interrupted: {} of {} are done; the same command goes on from there",
+    throw Interrupted(fmt::format("interrupted after {} of {}; run the same command again to resume",
                                   show(Bytes(bytes_read_)), show(Bytes(bytes_total_))));
   }
 
@@ -196,7 +196,7 @@ class Tokenization {
   TextPlace place_;             // position after what was written
   bool open_not_utf8_ = false;  // true if the document being written has bytes that are not UTF-8
   int64_t bytes_read_ = 0;
-  Clock::time_point told_, next_keep_ = Clock::now();
+  Clock::time_point reported_, next_keep_ = Clock::now();
 };
 
 }  // namespace

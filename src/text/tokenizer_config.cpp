@@ -27,8 +27,8 @@ std::string tokenizer_config(const Tokenizer& tokenizer) {
 }
 
 void throw_unknown_id(TokenId id, int64_t vocab_size) {
-  throw UserError({"", "token id", fmt::format("0 to {}, the tokenizer's vocabulary", vocab_size - 1),
-                   std::to_string(id), "the tokens were made with another tokenizer"});
+  throw UserError({"", "token id", fmt::format("0 to {} (the tokenizer's vocabulary)", vocab_size - 1),
+                   std::to_string(id), "use the tokenizer that made these tokens"});
 }
 
 }  // namespace megalith

@@ -31,8 +31,8 @@ void UnigramModel::compute(std::string_view word, std::vector<TokenId>& ids) con
 
 void UnigramModel::add_unknown(std::string_view text, std::vector<TokenId>& ids) const {
   if (!unknown_)
-    throw UserError({where_, "model Unigram", "an unk_id for text that no piece covers", "none",
-                     "set unk_id to the place of the unknown token"});
+    throw UserError({where_, "model Unigram", "an unk_id for text that no piece covers", "no unk_id",
+                     "set unk_id to the index of the unknown token"});
   if (auto found = vocab_.find(text); found != vocab_.end()) return ids.push_back(found->second);
   auto byte_id = [&](char c) { return byte_ids_[static_cast<unsigned char>(c)]; };
   if (byte_fallback_ && std::all_of(text.begin(), text.end(), [&](char c) { return byte_id(c) >= 0; })) {
@@ -46,7 +46,7 @@ StringToId read_unigram_vocab(const Component& component) {
   const auto& list = component.array("vocab");
   if (list.empty()) component.bad("a vocabulary", "an empty one");
   if (static_cast<int64_t>(list.size()) > kLargestVocab)
-    component.bad(fmt::format("{} pieces at most", kLargestVocab), std::to_string(list.size()));
+    component.bad(fmt::format("at most {} pieces", kLargestVocab), std::to_string(list.size()));
   StringToId vocab;
   vocab.reserve(list.size());
   TokenId id = 0;
@@ -62,7 +62,7 @@ std::unique_ptr<TokenModel> read_unigram(const Component& component, const Strin
                                          const PreTokenizerTraits& traits) {
   constexpr double kUnknownPenalty = 10;  // below the worst piece; SentencePiece's value
   if (traits.byte_level)
-    component.bad("a pre-tokenizer other than ByteLevel", "ByteLevel", "this mixture is not supported");
+    component.bad("a pre-tokenizer other than ByteLevel", "ByteLevel", "this combination is not supported");
   auto model = std::make_unique<UnigramModel>();
   model->where_ = component.where;
   model->vocab_ = vocab;

@@ -43,7 +43,7 @@ struct Counter {
 
 void count_words(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,
                  const std::vector<std::string>& special, const WordCountSettings& settings,
-                 const std::function<void(int64_t)>& told,
+                 const std::function<void(int64_t)>& progress,
                  const std::function<void(std::string_view, int64_t)>& each) {
   std::vector<std::pair<std::string, AddedToken>> cut_out;
   for (const std::string& token : special) cut_out.emplace_back(token, AddedToken{.content = token});
@@ -64,7 +64,7 @@ void count_words(const std::vector<std::filesystem::path>& files, const CorpusOp
       if (counter.bytes > settings.memory / static_cast<int64_t>(counters.size())) runs.spill(counter.take());
     }
   };
-  OrderedPool<PieceBatch> pool(settings.threads, work, [&](PieceBatch& batch) { told(batch.bytes_read()); });
+  OrderedPool<PieceBatch> pool(settings.threads, work, [&](PieceBatch& batch) { progress(batch.bytes_read()); });
   counters.resize(pool.threads());
   for_each_batch(files, options, [&](PieceBatch batch) { pool.submit(std::move(batch)); });
   pool.finish();

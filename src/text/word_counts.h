@@ -17,11 +17,11 @@ struct WordCountSettings {
 };
 
 // Splits words by GPT-2's pattern; skips `special` tokens in the text. Calls each(word, count) once per word, in the
-// byte order of the words. The number of threads and the memory do not change these calls. Calls `told(bytes_read)` on
+// byte order of the words. The number of threads and the memory do not change these calls. Calls `progress(bytes_read)` on
 // this thread to report progress.
 void count_words(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,
                  const std::vector<std::string>& special, const WordCountSettings& settings,
-                 const std::function<void(int64_t bytes_read)>& told,
+                 const std::function<void(int64_t bytes_read)>& progress,
                  const std::function<void(std::string_view word, int64_t count)>& each);
 
 }  // namespace megalith

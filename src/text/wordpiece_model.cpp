@@ -27,13 +27,14 @@ void WordPieceModel::compute(std::string_view word, std::vector<TokenId>& ids) c
 
 std::unique_ptr<TokenModel> read_wordpiece(const Component& component, const StringToId& vocab,
                                            const PreTokenizerTraits& traits) {
-  if (traits.byte_level) component.bad("a pre-tokenizer other than ByteLevel", "ByteLevel");
+  if (traits.byte_level)
+    component.bad("a pre-tokenizer other than ByteLevel", "ByteLevel", "this combination is not supported");
   auto model = std::make_unique<WordPieceModel>();
   auto prefix = component.get<std::string>("continuing_subword_prefix", "##");
   auto unknown = component.get<std::string>("unk_token", "[UNK]");
   model->most_characters_ = component.get<int64_t>("max_input_chars_per_word", 100);
   auto found = vocab.find(unknown);
-  if (found == vocab.end()) component.bad("unk_token in the vocabulary", unknown);
+  if (found == vocab.end()) component.bad("an unk_token in the vocabulary", unknown);
   model->unknown_ = found->second;
   for (const auto& [token, id] : vocab) {
     model->longest_ = std::max(model->longest_, token.size());

@@ -22,7 +22,7 @@ std::string tokenizer_from_vocab_txt(const std::string& lines, const std::string
     if (token.ends_with('\r')) token.pop_back();
     if (vocab.contains(token))
       throw UserError(
-          {fmt::format("{}:{}", where, id + 1), "token", "every token once", '"' + token + "\" again", ""});
+          {fmt::format("{}:{}", where, id + 1), "token", "a token that occurs once", '"' + token + "\" twice", ""});
     bool bracketed = token.starts_with('[') && token.ends_with(']') && token.size() > 2;
     if (bracketed && !token.starts_with("[unused"))
       added.push_back(added_token_json(static_cast<TokenId>(id), token));
@@ -33,7 +33,7 @@ std::string tokenizer_from_vocab_txt(const std::string& lines, const std::string
   for (const char* needed : {"[UNK]", "[CLS]", "[SEP]"})
     if (!vocab.contains(needed))
       throw UserError({where, "vocabulary", fmt::format("a WordPiece vocabulary with a line {}", needed),
-                       "none", "is this a vocab.txt?"});
+                       "no such line", "check whether this is a vocab.txt"});
   bool lower = lowercase.value_or(!capitals);
   auto around = [&](const char* token) { return json{{"SpecialToken", {{"id", token}, {"type_id", 0}}}}; };
   auto special = [&](const char* token) {

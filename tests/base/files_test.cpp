@@ -28,7 +28,7 @@ TEST(Files, PipesAndDevicesAreRefusedAtOnce) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   for (const std::filesystem::path& path : {pipe, std::filesystem::path("/dev/zero"), std::filesystem::path("/dev/null")}) {
     const std::string says =
-        path.string() + ": expected a file, got a pipe or a device; write what it gives to a file first";
+        path.string() + ": expected a regular file, got a pipe or a device; write its output to a file first";
     EXPECT_EQ(complaint([&] { read_file(path); }), says);
     EXPECT_EQ(complaint([&] { open_regular_file(path); }), says);
     EXPECT_EQ(complaint([&] { MappedFile map(path); }), says);

@@ -36,8 +36,8 @@ TEST(Json, DeepTextsAreRefusedWithFileAndLimit) {
   for (const std::string& text : {lists(kDeepestJson + 1), objects(kDeepestJson + 1), lists(30000), objects(30000),
                                   std::string(1 << 20, '[')}) {
     const std::string says =
-        "f.json: expected JSON of at most 256 levels, got more levels; "
-        "the file is damaged, or its lists and objects must be flattened";
+        "f.json: expected JSON with at most 256 levels of nesting, got more; "
+        "flatten its lists and objects, or check whether the file is damaged";
     EXPECT_EQ(complaint([&] { parse_json(text, "f.json"); }), says);
     EXPECT_EQ(complaint([&] { try_parse_json(text, "f.json"); }), says);
     EXPECT_EQ(complaint([&] { try_parse_ordered_json(text, "f.json"); }), says);

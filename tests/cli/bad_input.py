@@ -345,9 +345,9 @@ def pipes_in_place_of_files(space):
     space.yaml("run")
     os.mkfifo(space / "pipe")
     mine = "curriculum=[{metric: mine, file: pipe, unit: percentile, from: 50, to: 100, over: 3 steps}]"
-    refused(space, "train", "run.yaml", mine, says=["pipe: expected a file", "got a pipe or a device"], quiet=False)
+    refused(space, "train", "run.yaml", mine, says=["pipe: expected a regular file", "got a pipe or a device"], quiet=False)
     for path in ("pipe", "/dev/zero"):
-        says = [f"{path}: ", "expected a file, got a pipe or a device; write what it gives to a file first"]
+        says = [f"{path}: ", "expected a regular file, got a pipe or a device; write its output to a file first"]
         refused(space, "train", path, says=says)
         refused(space, "train", "run.yaml", f"data.train={path}", says=says, quiet=False)
         refused(space, "tokenizer", "train", "--out", "tok", path, says=says)
@@ -363,14 +363,14 @@ def files_nested_without_end(space):
     deep = "[" * 30000
     parts = '{"type": "Sequence", "pretokenizers": [' * 30000 + "]}" * 30000
     space.write("deep.json", '{"pre_tokenizer": %s}' % parts)
-    says = ["deep.json: expected JSON of at most 256 levels", "flattened"]
+    says = ["deep.json: expected JSON with at most 256 levels of nesting", "flatten"]
     refused(space, "train", "run.yaml", "data.tokenizer=deep.json", says=says)
     space.write("model/config.json", deep)
     space.write("model/model.safetensors", "")
-    says = ["model/config.json: ", "at most 256 levels"]
+    says = ["model/config.json: ", "at most 256 levels of nesting"]
     refused(space, "train", "run.yaml", "model=", "model.from=model", says=says, quiet=False)
     space.write("prompts.jsonl", '{"prompt": ' + deep)
-    refused(space, "generate", "absent", "--prompts", "prompts.jsonl", says=["prompts.jsonl:1: ", "at most 256 levels"])
+    refused(space, "generate", "absent", "--prompts", "prompts.jsonl", says=["prompts.jsonl:1: ", "at most 256 levels of nesting"])
     space.write("deep.yaml", "model: " + deep)
     refused(space, "train", "deep.yaml", says=["deep.yaml:1: ", "at most 16 levels of nesting", "bracket"])
     refused(space, "train", "run.yaml", f"train.betas={deep}", says=["command line: ", "at most 16 levels of nesting"])

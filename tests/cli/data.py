@@ -83,7 +83,7 @@ def interrupted_and_killed(space):
     assert places == sorted(set(places)), f"it does not get on: {places}"
     said = (space / "started.txt").read_text()
     assert "stopping and keeping what is done" in said, said
-    assert "the same command goes on from there" in said, said
+    assert "run the same command again to resume" in said, said
     other = space.run("tokenize", "--tokenizer", tok, "a.txt", "--out", "other")
     assert "going on" not in other.stderr, other.stderr
     done = space.run(*arguments, "part")
@@ -147,7 +147,7 @@ def a_flipped_bit_is_found(space):
     assert "checksums" not in space.train("own").stderr
     flip(space / "tokens/a.bin", 0.4)
     said = space.run("train", "own.yaml", "run.dir=runs/damaged", expect=2).stderr
-    assert "tokens/a.bin: bytes 0 to " in said and "make it again with `megalith tokenize`" in said, said
+    assert "tokens/a.bin: bytes 0 to " in said and "create it again with `megalith tokenize`" in said, said
     (space / "tokens/a.sums").unlink()
     said = space.train("own", "run.dir=runs/unchecked").stderr
     told = [line for line in said.splitlines() if "token shards without checksums" in line]

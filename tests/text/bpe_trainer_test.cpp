@@ -128,7 +128,7 @@ TEST(BpeTrainer, AVocabularyWithoutRoomForTheBytesIsRefused) {
   Folder folder;
   auto file = folder.write("t.txt", "text");
   EXPECT_SAYS(user_error([&] { train_bpe({file}, 200); }),
-              "expected 257 or more (256 bytes and 1 special tokens), got 200");
+              "expected at least 257 tokens (256 bytes and 1 special tokens), got 200");
   EXPECT_SAYS(user_error([&] { train_bpe({file}, 300, {"x"}); }),
               "special token: expected two characters or more");
 }

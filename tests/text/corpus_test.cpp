@@ -222,16 +222,16 @@ TEST(Corpus, WhatCannotBeReadIsNamed) {
     return user_error([&] { documents({file}, options); });
   };
   EXPECT_SAYS(user_error([&] { expand_files({(folder / "none.txt").string()}); }),
-              "none.txt: data: expected a file, got nothing of that name");
+              "none.txt: data: expected a file, got no such file");
   EXPECT_SAYS(user_error([&] { expand_files({(folder / "*.txt").string()}); }),
               "*.txt: data: expected a pattern that matches files, got no match");
   EXPECT_SAYS(user_error([&] { expand_files({(folder / "").string()}); }), "got a folder");
   EXPECT_SAYS(reading(folder / "none.txt"), "none.txt: cannot read: No such file");
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  EXPECT_SAYS(reading(folder / "pipe"), "pipe: expected a file, got a pipe or a device");
-  EXPECT_SAYS(user_error([&] { stored_bytes({folder / "pipe"}); }), "pipe: expected a file, got a pipe or a device");
+  EXPECT_SAYS(reading(folder / "pipe"), "pipe: expected a regular file, got a pipe or a device");
+  EXPECT_SAYS(user_error([&] { stored_bytes({folder / "pipe"}); }), "pipe: expected a regular file, got a pipe or a device");
   EXPECT_SAYS(reading(folder.write("deep.jsonl", "{\"text\": \"a\"}\n" + std::string(30000, '['))),
-              "deep.jsonl:2: expected JSON of at most 256 levels");
+              "deep.jsonl:2: expected JSON with at most 256 levels of nesting");
   EXPECT_SAYS(reading(folder.write("empty.txt", "")), "empty.txt: expected text, got an empty file");
   auto wide = [](const std::string& text) {
     std::string out;
@@ -243,28 +243,28 @@ TEST(Corpus, WhatCannotBeReadIsNamed) {
   EXPECT_SAYS(reading(folder.write("unmarked.txt", wide("some text"))), "got UTF-16");
   EXPECT_SAYS(reading(folder.write("wide.gz", gzip(wide("some text")))),
               "wide.gz: expected UTF-8 text, got UTF-16");
-  EXPECT_SAYS(reading(folder.write("a.out", std::string("\177ELF\2\1\1\0\0\0", 10))), "as binary files have");
-  EXPECT_SAYS(reading(folder.write("t.parquet", "PAR1....")), "got a Parquet table; write it as JSON lines");
-  EXPECT_SAYS(reading(folder.write("t.txt.bz2", "BZh91AY")), "text in gzip or zstd, got bzip2; unpack it");
+  EXPECT_SAYS(reading(folder.write("a.out", std::string("\177ELF\2\1\1\0\0\0", 10))), "as in a binary file");
+  EXPECT_SAYS(reading(folder.write("t.parquet", "PAR1....")), "got a Parquet table; convert it to JSON lines");
+  EXPECT_SAYS(reading(folder.write("t.txt.bz2", "BZh91AY")), "text packed with gzip or zstd, got bzip2; unpack it");
   std::string packed = gzip(made_up_text(1000)), broken = packed;
   broken[packed.size() / 2] = static_cast<char>(~broken[packed.size() / 2]);
   EXPECT_SAYS(reading(folder.write("short.gz", packed.substr(0, packed.size() - 9))),
-              "the file is damaged: it ends too early");
+              "got a damaged file (it ends too early)");
   EXPECT_SAYS(reading(folder.write("broken.gz", broken)),
-              "broken.gz: expected whole gzip data; the file is damaged");
+              "broken.gz: expected complete gzip data, got a damaged file");
   packed = zstd(made_up_text(1000));
   EXPECT_SAYS(reading(folder.write("short.zst", packed.substr(0, packed.size() - 9))), "it ends too early");
   EXPECT_SAYS(
       reading(folder.write("a.jsonl", "{\"text\": \"x\"}\n{\"body\": \"y\"}\n")),
-      "a.jsonl:2: data.text_field: expected a text field \"text\", got none; text fields of this line: body");
+      "a.jsonl:2: data.text_field: expected a text field \"text\", got no such field; set data.text_field to one of: body");
   EXPECT_SAYS(reading(folder.write("b.jsonl", "{\"text\": 1}\n")),
               "b.jsonl:1: data.text_field: expected a text field \"text\", got number");
   EXPECT_SAYS(reading(folder.write("c.jsonl", "\n{\"text\": \n")),
-              "c.jsonl:2: expected a JSON object a line");
+              "c.jsonl:2: expected one JSON object per line");
   EXPECT_SAYS(reading(folder.write("l.jsonl", "{\"text\": \"caf\xE9\"}\n")),
-              "l.jsonl:1: expected a JSON object");
+              "l.jsonl:1: expected one JSON object");
   EXPECT_SAYS(reading(folder.write("l.jsonl", "{\"text\": \"caf\xE9\"}\n")), "the line is not UTF-8");
-  EXPECT_SAYS(reading(folder.write("d.jsonl", "{\"text\": \"\"}")), "every document in the file is empty");
+  EXPECT_SAYS(reading(folder.write("d.jsonl", "{\"text\": \"\"}")), "got only empty documents");
 }
 
 }  // namespace

@@ -29,9 +29,9 @@ TEST(JsonRecords, WhatIsNotJsonIsNamed) {
   auto said = [&](const std::string& content) {
     return user_error([&] { shown(folder.write("a.json", content)); });
   };
-  EXPECT_SAYS(said("\"x\"\n{\n"), "a.json:2: expected JSON, got something that is not JSON; write one JSON value a line");
+  EXPECT_SAYS(said("\"x\"\n{\n"), "a.json:2: expected JSON, got something else; write one JSON value per line");
   EXPECT_SAYS(said("[\"x\",\n"), "a.json:2:1: expected JSON");
-  EXPECT_SAYS(said(std::string(30000, '[')), "a.json: expected JSON of at most 256 levels");
+  EXPECT_SAYS(said(std::string(30000, '[')), "a.json: expected JSON with at most 256 levels of nesting");
 }
 
 TEST(JsonRecords, TheNameTells) {

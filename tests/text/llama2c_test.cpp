@@ -63,13 +63,13 @@ TEST(Llama2c, AFileThatDoesNotFitIsRefused) {
   auto message = [](const std::string& bytes, int64_t vocab) {
     return user_error([&] { tokenizer_from_llama2c(bytes, vocab, "t.bin"); });
   };
-  EXPECT_SAYS(message(small_file(), 300), "t.bin: pieces: expected 300, the model's vocabulary, got 265");
+  EXPECT_SAYS(message(small_file(), 300), "t.bin: pieces: expected 300 (the model's vocabulary), got 265");
   EXPECT_SAYS(message(small_file() + "x", 265),
-              "expected whole pieces up to the end of the file, got a torn one");
+              "expected complete pieces up to the end of the file, got a truncated piece");
   EXPECT_SAYS(message(small_file() + piece("muchlonger", 0), 266),
               "piece 265: expected a length up to 7, got 10");
-  EXPECT_SAYS(message(small_file() + piece("ab", 0), 266), "every piece once");
-  EXPECT_SAYS(message("", 265), "torn");
+  EXPECT_SAYS(message(small_file() + piece("ab", 0), 266), "a piece that occurs once");
+  EXPECT_SAYS(message("", 265), "truncated");
 }
 
 }  // namespace

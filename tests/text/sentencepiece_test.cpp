@@ -95,12 +95,12 @@ TEST(SentencePiece, WhatIsTornForeignOrOfAnotherKindIsRefused) {
     } catch (const UserError&) {  // a file that is cut between two pieces is a valid smaller file
     }
   }
-  EXPECT_SAYS(user_error([&] { load(kUnigram.substr(0, kUnigram.size() - 1)); }), "torn");
+  EXPECT_SAYS(user_error([&] { load(kUnigram.substr(0, kUnigram.size() - 1)); }), "truncated");
   EXPECT_SAYS(user_error([&] { load("this is no model at all"); }), "a SentencePiece model");
   EXPECT_SAYS(user_error([&] { load(""); }), "a SentencePiece model");
   EXPECT_SAYS(user_error([&] { load(kControls + bytes(2, number(3, 3))); }), "word");
   EXPECT_SAYS(user_error([&] { load(kUnigram + bytes(2, number(24, 1))); }), "treat_whitespace_as_suffix");
-  EXPECT_SAYS(user_error([&] { load(kUnigram + piece("a", -1)); }), "every piece once");
+  EXPECT_SAYS(user_error([&] { load(kUnigram + piece("a", -1)); }), "pieces that are unique");
   EXPECT_SAYS(user_error([&] { load(kUnigram + bytes(3, bytes(2, "abc"))); }), "precompiled_charsmap");
   EXPECT_SAYS(user_error([&] { load(kUnigram + bytes(2, number(35, 1))); }), "<0x00>");
 }

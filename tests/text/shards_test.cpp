@@ -107,13 +107,13 @@ TEST(Shards, WhatDoesNotFitIsRefusedWithItsReason) {
   EXPECT_SAYS(message("", ids), "expected an index of Megatron's format");
   EXPECT_SAYS(message(with(9, uint64_t{2}), ids), "version: expected 1, got 2");
   EXPECT_SAYS(message(with(17, uint8_t{7}), ids), "type of the ids: expected 4 (int32) or 8 (uint16), got 7");
-  EXPECT_SAYS(message(index.substr(0, index.size() - 1), ids), "cut short");
-  EXPECT_SAYS(message(index + "x", ids), "cut short or of another kind");
+  EXPECT_SAYS(message(index.substr(0, index.size() - 1), ids), "truncated");
+  EXPECT_SAYS(message(index + "x", ids), "truncated or has another format");
   EXPECT_SAYS(message(with(18, uint64_t{1} << 63), ids), "size: ");
   EXPECT_SAYS(message(with(26, ~uint64_t{0}), ids), "size: ");
   EXPECT_SAYS(message(with(34, int32_t{-3}), ids), "length of sequence 0: expected 0 or more, got -3");
   EXPECT_SAYS(message(with(34 + 8 + 8, int64_t{4}), ids),
-              "offset of sequence 1: expected 6, the end of the one before, got 4");
+              "offset of sequence 1: expected 6 (the end of the previous sequence), got 4");
   EXPECT_SAYS(message(index, ids.substr(0, 8)), "expected a .bin of at least 10 bytes, got 8");
   EXPECT_SAYS(message(index, ids + "xx"), "expected a .bin of 10 bytes, got 12");
   size_t documents = 34 + 2 * 12;
@@ -204,7 +204,8 @@ TEST(ShardSums, ADamagedIndexIsRefused) {
   std::string index = read_file(folder / "t.idx");
   index[second_document] = 2;  // document begins with the third sequence; consistent with the rest of the index
   folder.write("t.idx", index);
-  EXPECT_SAYS(damage([&] { TokenShard shard(folder / "t"); }), "t.idx: checksums: expected the bytes that t.sums was made of");
+  EXPECT_SAYS(damage([&] { TokenShard shard(folder / "t"); }),
+              "t.idx: checksums: expected the bytes that t.sums was computed from");
 }
 
 TEST(ShardSums, ChecksumsThatAreDamagedOrOfAnotherShardAreRefused) {
@@ -223,7 +224,7 @@ TEST(ShardSums, ChecksumsThatAreDamagedOrOfAnotherShardAreRefused) {
     EXPECT_SAYS(damage([&] { TokenShard shard(folder / "t"); }), "got a damaged file");
   }
   folder.write("t.sums", read_file(folder / "other.sums"));
-  EXPECT_SAYS(damage([&] { TokenShard shard(folder / "t"); }), "got those of 6 and 62 bytes");
+  EXPECT_SAYS(damage([&] { TokenShard shard(folder / "t"); }), "got checksums of 6 and 62 bytes");
 }
 
 TEST(ShardSums, AShardWithoutThemIsRead) {

@@ -93,7 +93,7 @@ TEST(Tokenize, InterruptedWorkGoesOnAndEndsInTheSameBytes) {
         counts = tokenize_corpus(files, options, small_tokenizer(), prefix, hooks);
         finished = true;
       } catch (const Interrupted& stopped) {
-        EXPECT_SAYS(std::string(stopped.what()), "the same command goes on");
+        EXPECT_SAYS(std::string(stopped.what()), "run the same command again to resume");
         ASSERT_LT(++interruptions, 1000) << "it does not get on";
         EXPECT_FALSE(is_shard(prefix));
       }

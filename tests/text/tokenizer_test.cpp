@@ -180,7 +180,7 @@ TEST(Tokenizer, AFileThatIsNoTokenizerIsRefused) {
   };
   EXPECT_SAYS(message("{"), "t.json:1:2: expected JSON");
   EXPECT_SAYS(message("[]"), "t.json: ");
-  EXPECT_SAYS(message("{}"), "is this a tokenizer's file?");
+  EXPECT_SAYS(message("{}"), "check whether this is the file of a tokenizer");
   EXPECT_SAYS(message(R"({"model": {"type": "BPE", "vocab": {"a": -1}, "merges": []}})"),
               "expected ids from 0");
   EXPECT_SAYS(message(R"({"model": {"type": "BPE", "vocab": {"a": 4000000000}, "merges": []}})"),
@@ -205,7 +205,8 @@ TEST(Tokenizer, PartsInsideEachOtherAreLimited) {
       }
       return fmt::format(R"({{"model": {}, "{}": {}{}}})", print_json(tiny_bpe()), part, begin, end);
     };
-    EXPECT_SAYS(user_error([&] { parse_tokenizer_json(nested(30000), "t.json"); }), "t.json: expected JSON of at most 256 levels");
+    EXPECT_SAYS(user_error([&] { parse_tokenizer_json(nested(30000), "t.json"); }),
+                "t.json: expected JSON with at most 256 levels of nesting");
     EXPECT_NO_THROW(parse_tokenizer_json(nested(127), "t.json")) << part;
   }
 }
@@ -229,7 +230,7 @@ TEST(Tokenizer, DamagedFilesNeverCrash) {
 
 TEST(Tokenizer, AnIdBeyondTheVocabularyIsRefused) {
   EXPECT_SAYS(user_error([] { small_tokenizer().decode(Ids{600}); }),
-              "token id: expected 0 to 599, the tokenizer's vocabulary, got 600");
+              "token id: expected 0 to 599 (the tokenizer's vocabulary), got 600");
 }
 
 TEST(Tokenizer, OtherFilesOfAFolderGoAlong) {
