@@ -65,7 +65,7 @@ std::vector<DifficultyRequest> wanted(const Config& config, const AnalysisOption
   for (const std::string& name : options.metrics)
     if (!add_filters(name)) add({name, "", ""});
   if (!options.checkpoint.empty() && std::ranges::none_of(all, &DifficultyRequest::of_model))
-    throw UserError({"", "--checkpoint", "metric loss beside it", "other metrics", "add --metric loss"});
+    throw UserError({"", "--checkpoint", "metric loss as well", "only other metrics", "add --metric loss"});
   return all;
 }
 
@@ -108,7 +108,8 @@ Analysis analyze(const Config& config, const AnalysisOptions& options) {
     analysis.summaries.push_back(summarised(name, values));
     if (options.deepspeed.empty()) continue;
     const double scale = write_deepspeed_index(options.deepspeed, name, values);
-    if (scale != 1) log::info("{}: DeepSpeed's files hold whole numbers: values times {:.0f}", name, scale);
+    if (scale != 1)
+      log::info("{}: DeepSpeed's files contain integers, so they contain the values times {:.0f}", name, scale);
   }
   std::vector<MetricSummary> shown = analysis.summaries;  // the page also shows metrics of earlier calls
   for (std::string_view metric : token_metrics())

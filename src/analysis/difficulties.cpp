@@ -60,9 +60,9 @@ void Difficulties::compute(const DifficultyRequest& request, const std::filesyst
                            const MetricSubject& subject) {
   std::filesystem::create_directories(path.parent_path());
   MetricWriter writer(path, subject);
-  if (writer.done() > 0) log::info("{}: going on after {} of {} samples", request.metric, writer.done(), data_.samples());
+  if (writer.done() > 0) log::info("{}: resuming after {} of {} samples", request.metric, writer.done(), data_.samples());
 
-  StopSignals signals("\nstopping and keeping what is done; once more stops at once\n");
+  StopSignals signals("\nstopping; finished samples are kept. Press Ctrl-C again to stop now.\n");
   const auto stop = [&] { return signals.stop_requested(); };
   TaskProgress counting("counting tokens"), progress("analyzing " + request.metric);
   auto show = [&](TaskProgress& line, int64_t done) {
@@ -73,7 +73,7 @@ void Difficulties::compute(const DifficultyRequest& request, const std::filesyst
   auto costs = [&]() -> std::span<const double> {
     auto show_counted = [&](int64_t done) { show(counting, done); };
     if (!token_costs_) token_costs_ = token_costs(data_, vocab, threads_, show_counted, stop);
-    if (!token_costs_) throw Interrupted("stopped while tokens were counted; the same command counts them anew");
+    if (!token_costs_) throw Interrupted("stopped while counting tokens; run the same command again to restart the count");
     return *token_costs_;
   };
   const auto metric = request.of_model() ? make_loss_metric(request.checkpoint, run_.config, directory_, data_)
@@ -92,7 +92,7 @@ void Difficulties::compute(const DifficultyRequest& request, const std::filesyst
       });
   if (!whole)
     throw Interrupted(
-        fmt::format("stopped after {} of {} samples; the same command goes on", writer.done(), data_.samples()));
+        fmt::format("stopped after {} of {} samples; run the same command again to resume", writer.done(), data_.samples()));
   writer.finish();
 }
 

@@ -56,11 +56,12 @@ class LossMetric : public SampleMetric {
       : model_(load_model(checkpoint)), data_(data) {
     const ModelShape& shape = model_.engine->shape();
     auto refuse = [&](const std::string& expected, const std::string& got) {
-      throw UserError({checkpoint.string(), "metric loss", expected, got, "choose another checkpoint"});
+      throw UserError({checkpoint.string(), "metric loss", expected, got, "use another checkpoint"});
     };
     const bool bidirectional = row_of(config.objective.kind).bidirectional;
     if (shape.family->bidirectional != bidirectional)
-      refuse(bidirectional ? "a model that fills in masked tokens, as the run's objective" : "a model that predicts the next token",
+      refuse(bidirectional ? "a model that fills in masked tokens, like the run's objective"
+                           : "a model that predicts the next token",
              std::string(shape.family->name));
     if (shape.window_shortens() && shape.window < data.sequence())
       refuse(fmt::format("a sliding_window of at least data.sequence ({})", data.sequence()), fmt::to_string(shape.window));
@@ -69,7 +70,8 @@ class LossMetric : public SampleMetric {
     if (shape.vocab < data.vocab_size())
       refuse(fmt::format("a vocabulary of at least the data's {} tokens", data.vocab_size()), fmt::to_string(shape.vocab));
     if (const auto own = run.file("tokenizer.json"); model_.tokenizer && std::filesystem::exists(own))
-      if (!same_tokens(*load_tokenizer(own), *model_.tokenizer)) refuse("a model of the run's tokenizer", "one of another");
+      if (!same_tokens(*load_tokenizer(own), *model_.tokenizer))
+        refuse("a model with the tokenizer of the run", "a model with another tokenizer");
   }
 
   void compute(int64_t first, std::span<double> out) const override {

@@ -73,18 +73,18 @@ void raise(std::vector<int64_t>& steps, const Filter& filter, int64_t begin, con
     if (std::ranges::find(steps, 0) != steps.end()) continue;
     const auto values = std::span(filter.values).subspan(static_cast<size_t>(begin), static_cast<size_t>(count));
     throw UserError({where, "curriculum",
-                     fmt::format("samples that the first step admits ({}, from: {})", filter.settings.metric,
+                     fmt::format("at least one sample that the first step admits ({}, from: {})", filter.settings.metric,
                                  filter.settings.pacing.from),
                      fmt::format("none of {}; the easiest has {} {}", count, filter.settings.metric,
                                  *std::ranges::min_element(values)),
-                     "raise from, or use unit: percentile"});
+                     "raise `from`, or use unit: percentile"});
   }
   std::vector<std::string> limits;
   for (const Filter& filter : filters)
     limits.push_back(fmt::format("{} from: {}", filter.settings.metric, filter.settings.pacing.from));
-  throw UserError({where, "curriculum", "samples that the first step admits by every metric",
-                   fmt::format("none of {}: {} have none in common", count, join(limits, " and ")),
-                   "raise the from of one of them"});
+  throw UserError({where, "curriculum", "at least one sample that every filter admits at the first step",
+                   fmt::format("none of {} samples ({})", count, join_some(limits)),
+                   "raise `from` of one of these filters"});
 }
 
 }  // namespace

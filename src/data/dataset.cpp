@@ -125,10 +125,10 @@ void Dataset::check(const ConcatenatedSource& stream, int64_t begin, std::span<c
   const auto place = stream.locate(begin + (bad - ids.begin()));
   throw UserError({.where = place.source.name(),
                    .key = fmt::format("token {}", place.inside),
-                   .expected = fmt::format("an id below the vocabulary's size, {}", vocab_size_),
+                   .expected = fmt::format("an id below the vocabulary size ({})", vocab_size_),
                    .got = fmt::to_string(*bad),
-                   .hint = "these tokens were made with another tokenizer: tokenize the text again with "
-                           "data.tokenizer, or set the model's vocabulary to theirs"});
+                   .hint = "another tokenizer made these tokens: tokenize the text again with data.tokenizer, "
+                           "or set model.vocab to the vocabulary size of that tokenizer"});
 }
 
 Batch Dataset::empty_batch(int64_t sequences, int64_t length) const {
@@ -174,8 +174,9 @@ void Dataset::mark_documents(const Source& source, std::span<int64_t> document_b
 void Dataset::drop_tokens(std::vector<int64_t> layers, bool keep_special) {
   if (keep_special && std::ranges::find(special_, true) == special_.end())
     throw UserError({"", "token_dropping.keep_special", "a tokenizer with special tokens",
-                     special_.empty() ? "none: token shards alone do not say which tokens are special" : "one without any",
-                     "give data.tokenizer, or leave keep_special out"});
+                     special_.empty() ? "no tokenizer (token shards do not say which tokens are special)"
+                                      : "a tokenizer without special tokens",
+                     "set data.tokenizer, or remove keep_special"});
   dropping_layers_ = std::move(layers);
   keep_special_ = keep_special;
 }
@@ -275,9 +276,9 @@ nlohmann::json Dataset::admissions() const {
 
 void Dataset::check_admissions(const nlohmann::json& saved) const {
   if (saved == admissions()) return;
-  throw UserError({"", "curriculum", "the difficulties that the run began with", "others",
-                   "a metric's file or a checkpoint that a metric is computed with has changed since, or another version of "
-                   "megalith began the run: put back what was there, or begin a new run"});
+  throw UserError({"", "curriculum", "the difficulties that the run started with", "different ones",
+                   "restore the metric's file or checkpoint, use the version of megalith that started the run, or start "
+                   "a new run"});
 }
 
 }  // namespace megalith

@@ -45,12 +45,13 @@ class IndexFile {
       : prefix_(std::move(prefix)), index_(shard_file(prefix_, ".idx")), numbers_(shard_file(prefix_, ".bin")) {
     std::string_view text = index_.text();
     if (text.size() < kShardHeaderBytes || !text.starts_with(kShardMagic))
-      refuse("an index of DeepSpeed's", "something else");
+      refuse("an index file of DeepSpeed", "something else");
     const char* head = text.data() + kShardMagic.size();
     code_ = load<uint8_t>(head + 8);
     items_ = load<uint64_t>(head + 9);
     if (load<uint64_t>(head) != 1) refuse("an index of version 1", fmt::to_string(load<uint64_t>(head)));
-    if (items_ > text.size() / 12 || text.size() < kShardHeaderBytes + items_ * 12) refuse("a whole index", "a torn one");
+    if (items_ > text.size() / 12 || text.size() < kShardHeaderBytes + items_ * 12)
+      refuse("a complete index", "a truncated one");
     check_numbers();
   }
 
@@ -64,11 +65,11 @@ class IndexFile {
   }
   double only(size_t item, const char* of) const {  // the value of an item that must have one number
     if (length(item) != 1)
-      refuse(fmt::format("one number for each {}", of), fmt::format("{} for {} {}", length(item), of, item));
+      refuse(fmt::format("one number for each {}", of), fmt::format("{} numbers for {} {}", length(item), of, item));
     return at(item, 0);
   }
   [[noreturn]] void refuse(const std::string& expected, const std::string& got,
-                           const std::string& hint = "name DeepSpeed's NAME_sample_to_metric") const {
+                           const std::string& hint = "use DeepSpeed's NAME_sample_to_metric") const {
     throw UserError({shard_file(prefix_, ".idx").string(), "curriculum", expected, got, hint});
   }
 
@@ -80,13 +81,13 @@ class IndexFile {
   void check_numbers() {
     const size_t bytes = numbers_.text().size();
     for (size_t i = 0; i < items_; i++) {
-      if (length(i) > INT32_MAX) refuse("lengths from 0 on", fmt::to_string(static_cast<int64_t>(length(i))));
+      if (length(i) > INT32_MAX) refuse("lengths of at least 0", fmt::to_string(static_cast<int64_t>(length(i))));
       count_ += length(i);
     }
     width_ = count_ > 0 ? bytes / count_ : 1;
     if (bytes != width_ * count_) refuse(fmt::format("{} numbers in the .bin", count_), fmt::format("{} bytes", bytes));
     if (width_ != 1 && width_ != 2 && width_ != 4 && width_ != 8)
-      refuse("numbers of 1, 2, 4 or 8 bytes", fmt::to_string(width_));
+      refuse("numbers of 1, 2, 4 or 8 bytes", fmt::format("{} bytes", width_));
     for (size_t i = 0; i < items_; i++)
       if (offset(i) > bytes || length(i) * width_ > bytes - offset(i))
         refuse("offsets inside the .bin", fmt::to_string(offset(i)));
@@ -115,7 +116,8 @@ double scale_of(const std::string& name) {
                            ? there["scale"].get<double>() : 0;
   if (!(scale > 0 && std::isfinite(scale)))
     throw UserError({note, "curriculum", "{\"scale\": a number above 0}", "something else",
-                     "run `megalith analyze` with --deepspeed again, or remove it where the values are not to be divided"});
+                     "run `megalith analyze` with --deepspeed again, or remove this file if the values must not be "
+                     "divided"});
   return scale;
 }
 
@@ -131,11 +133,11 @@ std::vector<double> read_by_value(const std::string& name) {
   for (std::string_view ending : {kDistinct, kSamples})
     if (!is_shard(name + std::string(ending)))
       throw UserError({fmt::format("{}{}.idx", name, ending), "curriculum",
-                       fmt::format("both {} and {}, .bin and .idx", kDistinct, kSamples), "no such file",
-                       fmt::format("put it beside the other, or name {}{}", name, kValues)});
+                       fmt::format("both {} and {}, each as .bin and .idx", kDistinct, kSamples), "no such file",
+                       fmt::format("copy it to this folder, or use {}{}", name, kValues)});
   const IndexFile distinct(name + std::string(kDistinct)), samples(name + std::string(kSamples));
   if (distinct.items() != samples.items())
-    samples.refuse(fmt::format("as many items as {} has ({})", kDistinct, distinct.items()),
+    samples.refuse(fmt::format("the number of items in {} ({})", kDistinct, distinct.items()),
                    fmt::to_string(samples.items()));
   std::vector<double> values(samples.count());  // of samples 0, 1, ... if each is listed once
   std::vector<bool> listed(values.size());
@@ -145,18 +147,18 @@ std::vector<double> read_by_value(const std::string& name) {
     for (size_t place = 0; place < samples.length(item); place++) {
       const double sample = samples.at(item, place);
       if (!(sample >= 0 && sample < 9e15 && sample == std::floor(sample)))
-        samples.refuse("numbers of samples, from 0 on", fmt::format("{} in item {}", sample, item));
+        samples.refuse("sample numbers of at least 0", fmt::format("{} in item {}", sample, item));
       highest = std::max(highest, sample);
       if (sample >= static_cast<double>(values.size())) continue;  // then a lower sample is never listed
       const auto i = static_cast<size_t>(sample);
-      if (listed[i]) samples.refuse("every sample once", fmt::format("sample {} twice", i));
+      if (listed[i]) samples.refuse("each sample once", fmt::format("sample {} twice", i));
       listed[i] = true;
       values[i] = value;
     }
   }
   if (highest >= static_cast<double>(values.size()))
-    samples.refuse(fmt::format("every sample up to {:.0f}, the highest, once", highest),
-                   fmt::format("sample {} never", std::ranges::find(listed, false) - listed.begin()));
+    samples.refuse(fmt::format("each sample from 0 to {:.0f}", highest),
+                   fmt::format("no sample {}", std::ranges::find(listed, false) - listed.begin()));
   return values;
 }
 
@@ -170,8 +172,8 @@ std::vector<double> read_deepspeed_values(const std::filesystem::path& name) {
   const std::filesystem::path prefix = shard_prefix(name);
   if (auto merged = without(prefix, kMerged))
     throw UserError({shard_file(prefix, ".idx").string(), "curriculum", "a file with values",
-                     "one that groups samples by percentile and has none",
-                     fmt::format("name {}{}", *merged, is_shard(*merged + std::string(kValues)) ? kValues : kDistinct)});
+                     "a file with percentiles only",
+                     fmt::format("use {}{}", *merged, is_shard(*merged + std::string(kValues)) ? kValues : kDistinct)});
   auto by_value = without(prefix, kDistinct);
   if (!by_value) by_value = without(prefix, kSamples);
   std::vector<double> values = by_value ? read_by_value(*by_value) : read_values(prefix);

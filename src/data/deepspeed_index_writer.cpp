@@ -61,8 +61,8 @@ double scale_for(const std::string& metric, std::span<const double> real) {
   double largest = 0;
   for (double value : real) largest = std::max(largest, std::abs(value));
   if (largest > kMost)
-    throw UserError({"", "--deepspeed", fmt::format("values of {} that 64-bit whole numbers hold", metric),
-                     fmt::format("{:g}", largest), "divide the values, or leave --deepspeed out"});
+    throw UserError({"", "--deepspeed", fmt::format("values of {} that fit into 64-bit integers", metric),
+                     fmt::format("{:g}", largest), "divide the values, or remove --deepspeed"});
   double scale = std::ranges::all_of(real, [](double v) { return v == std::floor(v); }) ? 1 : 1e6;
   while (largest * scale > kMost) scale /= 10;
   return scale;
@@ -75,7 +75,7 @@ void make_deepspeed_folder(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder, error);
   if (!error) return;
   throw UserError({folder.string(), "--deepspeed", "a folder",
-                   std::filesystem::is_regular_file(folder, ignored) ? "a file" : error.message(), "name another"});
+                   std::filesystem::is_regular_file(folder, ignored) ? "a file" : error.message(), "use another folder"});
 }
 
 double write_deepspeed_index(const std::filesystem::path& folder, const std::string& metric, std::span<const double> real) {

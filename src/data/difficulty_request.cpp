@@ -18,25 +18,26 @@ DifficultyRequest request_of(const CurriculumSettings& entry) { return {entry.me
 void check_request(const DifficultyRequest& request, const std::string& key) {
   const std::string here = fmt::format("the current folder is {}", std::filesystem::current_path().string());
   if (request.metric.find('/') != std::string::npos)
-    throw UserError({"", key, "a metric's name, which names of files are made of", request.metric, "leave out the /"});
+    throw UserError({"", key, "a metric name without / (file names contain it)", request.metric, "remove the /"});
   if (!request.file.empty()) {
     if (!std::filesystem::exists(request.file) && !is_deepspeed_index(request.file))
-      throw UserError({request.file, key + ".file", "a file", "nothing of that name", here});
+      throw UserError({request.file, key + ".file", "a file", "no such file", here});
     return;
   }
   std::vector<std::string_view> names(token_metrics().begin(), token_metrics().end());
   names.push_back(kLossMetric);
   if (std::ranges::find(names, request.metric) == names.end()) {
     const std::string_view near = nearest(request.metric, names);
-    throw UserError({"", key, fmt::format("one of {}, or any name with file: beside it", fmt::join(names, ", ")),
+    throw UserError({"", key, fmt::format("one of {}, or any name together with file:", fmt::join(names, ", ")),
                      request.metric,
-                     near.empty() ? "give your own values with file:" : fmt::format("did you mean {}?", near)});
+                     near.empty() ? "set file: to use your own values" : fmt::format("did you mean {}?", near)});
   }
   if (!request.of_model() || !request.kept.empty()) return;
   if (request.checkpoint.empty())
-    throw UserError({"", key, "a checkpoint whose loss it is", "none", "give --checkpoint, or checkpoint: in curriculum"});
+    throw UserError({"", key, "a checkpoint that computes the loss", "none",
+                     "set --checkpoint, or checkpoint: in curriculum"});
   if (!std::filesystem::exists(request.checkpoint))
-    throw UserError({request.checkpoint, key + ".checkpoint", "a folder with a model", "nothing of that name", here});
+    throw UserError({request.checkpoint, key + ".checkpoint", "a folder with a model", "no such folder", here});
 }
 
 }  // namespace megalith

@@ -54,7 +54,7 @@ MetricSubject subject_of(const std::filesystem::path& path, std::string_view lin
     return {head.at("metric").get<std::string>(), head.at("samples").get<int64_t>(), head.at("data").get<std::string>(),
             head.value("model", "")};
   } catch (const nlohmann::json::exception&) {
-    refuse(path, "a line that says what the values are of", quoted(line), "run `megalith analyze` again");
+    refuse(path, "a first line that describes the values", quoted(line), "run `megalith analyze` again");
   }
 }
 
@@ -63,14 +63,14 @@ std::vector<double> read_ours(const std::filesystem::path& path, std::string_vie
   const MetricSubject there = subject_of(path, line);
   const std::string hint = "run `megalith analyze` on this configuration again";
   if (there.samples != subject.samples || there.data != subject.data)
-    refuse(path, fmt::format("values of these data ({} samples, {})", subject.samples, subject.data),
-           fmt::format("those of others ({}, {})", there.samples, there.data), hint);
+    refuse(path, fmt::format("values for the data of this run ({} samples, {})", subject.samples, subject.data),
+           fmt::format("values for other data ({} samples, {})", there.samples, there.data), hint);
   if (!subject.model.empty() && there.model != subject.model)
-    refuse(path, fmt::format("values under the model {}", subject.model),
-           fmt::format("those under {}", there.model.empty() ? "another" : there.model), hint);
+    refuse(path, fmt::format("losses of the model {}", subject.model),
+           fmt::format("losses of {}", there.model.empty() ? "another model" : "the model " + there.model), hint);
   text.remove_prefix(std::min(line.size() + 1, text.size()));
   std::vector<double> values(static_cast<size_t>(subject.samples));
-  if (text.size() != values.size() * sizeof(double)) refuse(path, "a whole metric file", "a torn one", hint);
+  if (text.size() != values.size() * sizeof(double)) refuse(path, "a complete metric file", "a truncated one", hint);
   std::memcpy(values.data(), text.data(), text.size());
   for (double& value : values) value += 0.0;  // turns -0 into 0: see MetricWriter::add
   return values;
@@ -99,7 +99,7 @@ std::vector<double> read_lines(const std::filesystem::path& path, std::string_vi
     const std::string_view line = trimmed(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     const std::optional<double> value = parse_number(line);
-    if (!value) refuse(fmt::format("{}:{}", path.string(), number), "one number a line", quoted(line));
+    if (!value) refuse(fmt::format("{}:{}", path.string(), number), "one number per line", quoted(line));
     values.push_back(*value);
   }
   return values;
@@ -118,7 +118,7 @@ std::vector<double> read_metric(const std::filesystem::path& path, const MetricS
   std::vector<double> values = read_any(path, subject);
   if (static_cast<int64_t>(values.size()) != subject.samples)
     refuse(path, fmt::format("one number for each of the {} training samples", subject.samples),
-           fmt::to_string(values.size()), "it was made for other data, another data.sequence or data.valid_fraction");
+           fmt::to_string(values.size()), "compute the values for this data, data.sequence and data.valid_fraction");
   for (size_t i = 0; i < values.size(); i++)
     if (!std::isfinite(values[i]))
       refuse(path, "finite numbers", fmt::format("{} for sample {}", values[i], i));
@@ -143,7 +143,8 @@ MetricWriter::MetricWriter(std::filesystem::path path, int64_t samples)
 MetricWriter::MetricWriter(std::filesystem::path path, const MetricSubject& subject)
     : MetricWriter(std::move(path), subject.samples) {
   if (::flock(fd_, LOCK_EX | LOCK_NB) != 0)
-    throw UserError({aside_.string(), "", "a file that no other process writes", "one that is", "wait for it"});
+    throw UserError({aside_.string(), "", "a file that no other process writes", "another process that writes it",
+                     "wait for the other process"});
   const std::string head = header(subject);
   const int64_t there = values_after(head);
   done_ = std::clamp<int64_t>(there, 0, samples_);

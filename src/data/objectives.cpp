@@ -182,10 +182,10 @@ std::unique_ptr<TrainingObjective> make_objective(const ObjectiveSettings& setti
                      .key = "data.sequence",
                      .expected = fmt::format("at least 2 tokens for objective: {}", row.word),
                      .got = fmt::to_string(sequence),
-                     .hint = "the prefix takes one token and the rest another"});
+                     .hint = "set data.sequence to 2 or more"});
   for (const ObjectiveMaker& maker : kMakers)
     if (maker.kind == settings.kind) return maker.make(settings, vocabulary);
-  MEGALITH_ASSERT(false, "data/objectives.cpp has no maker of {}", row.word);
+  MEGALITH_ASSERT(false, "data/objectives.cpp cannot make {}", row.word);
 }
 
 }  // namespace megalith

@@ -63,7 +63,7 @@ TEST_F(DifficultiesTest, CountTokensOnceForAllMetrics) {
 }
 
 TEST_F(DifficultiesTest, StopWhileTokensAreCountedAndWhileValuesAreComputed) {
-  const std::pair<double, const char*> stops[] = {{0.3, "stopped while tokens were counted"},
+  const std::pair<double, const char*> stops[] = {{0.3, "stopped while counting tokens"},
                                                   {1.3, "stopped after 1536 of 5000"}};
   for (const auto& [after, said] : stops) {
     Difficulties difficulties(run_, directory_, *data_);

@@ -242,15 +242,15 @@ TEST(Curriculum, AFirstStepThatAdmitsNothingIsRefused) {
   const Filter easy{filter("length", DifficultyUnit::percentile, 10, 100, 10), std::vector<double>(300, 5.0)};
   for (const std::vector<Filter>& filters : {std::vector{hard}, std::vector{easy, hard}})
     EXPECT_EQ(refused(filters),
-              "curriculum: expected samples that the first step admits (rarity, from: 1), got none of 300; the easiest has "
-              "rarity 5; raise from, or use unit: percentile");
+              "curriculum: expected at least one sample that the first step admits (rarity, from: 1), got none of 300; the "
+              "easiest has rarity 5; raise `from`, or use unit: percentile");
   std::vector<double> rising(300), falling(300);
   std::iota(rising.begin(), rising.end(), 0.0);
   std::iota(falling.rbegin(), falling.rend(), 0.0);
   EXPECT_EQ(refused({{filter("a", DifficultyUnit::value, 9, 300, 10), rising},
                      {filter("b", DifficultyUnit::value, 9, 300, 10), falling}}),
-            "curriculum: expected samples that the first step admits by every metric, got none of 300: a from: 9 and b from: "
-            "9 have none in common; raise the from of one of them");
+            "curriculum: expected at least one sample that every filter admits at the first step, got none of 300 samples "
+            "(a from: 9, b from: 9); raise `from` of one of these filters");
   std::vector<double> of_both(600, 5.0);  // the error names the blended set without admitted samples
   of_both[0] = 1;
   const Filter none_of_one{filter("rarity", DifficultyUnit::value, 1, 9, 10), of_both};

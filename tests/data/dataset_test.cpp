@@ -204,7 +204,7 @@ TEST(Dataset, AnIdBeyondTheVocabularyIsNamedWithItsPosition) {
     given.objective.kind = Objective::causal;
     given.train[150'001] = bad;
     EXPECT_NE(message(given).find(fmt::format(
-                  "a.txt: token 150001: expected an id below the vocabulary's size, 5000, got {}", bad)),
+                  "a.txt: token 150001: expected an id below the vocabulary size (5000), got {}", bad)),
               std::string::npos)
         << message(given);
     given.train[150'001] = 4999;
@@ -302,7 +302,7 @@ TEST(Dataset, ABadIdThatTheStartDidNotSeeIsNamedWhenItIsUsed) {
     }
     break;
   }
-  EXPECT_NE(said.find("endless: token 70003: expected an id below the vocabulary's size, 50000, got 60000"),
+  EXPECT_NE(said.find("endless: token 70003: expected an id below the vocabulary size (50000), got 60000"),
             std::string::npos)
       << said;
 }

@@ -85,18 +85,18 @@ TEST_F(DeepSpeedIndex, OfTheirsIsReadByValue) {
 TEST_F(DeepSpeedIndex, ThatDoesNotFitTogetherIsRefused) {
   const std::string file = (dir_ / "m_index_to_sample.idx").string();
   EXPECT_EQ(complaint({{1}, {2}}, {{0}, {1}, {2}}),
-            file + ": curriculum: expected as many items as index_to_metric has (2), got 3; "
-                   "name DeepSpeed's NAME_sample_to_metric");
+            file + ": curriculum: expected the number of items in index_to_metric (2), got 3; "
+                   "use DeepSpeed's NAME_sample_to_metric");
   auto expect = [](const std::string& said, const std::string& part) {
     EXPECT_NE(said.find(part), std::string::npos) << said;
   };
-  expect(complaint({{1}, {2}}, {{0, 1}, {2, 0}}), "expected every sample once, got sample 0 twice");
-  expect(complaint({{1}, {2}}, {{0, 1}, {3}}), "expected every sample up to 3, the highest, once, got sample 2 never");
-  expect(complaint({{1}, {2}}, {{0, 1}, {int64_t{1} << 50}}), "got sample 2 never");
-  expect(complaint({{1}, {2}}, {{0, 1}, {-1}}), "expected numbers of samples, from 0 on, got -1 in item 1");
+  expect(complaint({{1}, {2}}, {{0, 1}, {2, 0}}), "expected each sample once, got sample 0 twice");
+  expect(complaint({{1}, {2}}, {{0, 1}, {3}}), "expected each sample from 0 to 3, got no sample 2");
+  expect(complaint({{1}, {2}}, {{0, 1}, {int64_t{1} << 50}}), "got no sample 2");
+  expect(complaint({{1}, {2}}, {{0, 1}, {-1}}), "expected sample numbers of at least 0, got -1 in item 1");
   expect(complaint({{1}, {2, 3}}, {{0, 1}, {2}}),
-         "m_index_to_metric.idx: curriculum: expected one number for each item, got 2 for item 1");
-  expect(complaint({{1}, {}}, {{0, 1}, {2}}), "got 0 for item 1");
+         "m_index_to_metric.idx: curriculum: expected one number for each item, got 2 numbers for item 1");
+  expect(complaint({{1}, {}}, {{0, 1}, {2}}), "got 0 numbers for item 1");
 }
 
 TEST_F(DeepSpeedIndex, WithoutItsOtherHalfIsRefused) {
@@ -104,8 +104,8 @@ TEST_F(DeepSpeedIndex, WithoutItsOtherHalfIsRefused) {
   remove("m_index_to_sample");
   EXPECT_EQ(complaint("m_index_to_metric"),
             (dir_ / "m_index_to_sample.idx").string() +
-                ": curriculum: expected both index_to_metric and index_to_sample, .bin and .idx, got no such file; "
-                "put it beside the other, or name " + (dir_ / "m_sample_to_metric").string());
+                ": curriculum: expected both index_to_metric and index_to_sample, each as .bin and .idx, got no such file; "
+                "copy it to this folder, or use " + (dir_ / "m_sample_to_metric").string());
   write_deepspeed_index(dir_, "m", std::vector<double>{3, 1, 2});
   remove("m_index_to_metric");
   EXPECT_NE(complaint("m_index_to_sample.idx").find("m_index_to_metric.idx: curriculum: expected both"), std::string::npos);
@@ -115,7 +115,7 @@ TEST_F(DeepSpeedIndex, OfPercentilesHasNoValues) {
   write("m_index_to_sample_percentile_merged", {{0}, {2}, {1}});
   EXPECT_EQ(complaint("m_index_to_sample_percentile_merged"),
             (dir_ / "m_index_to_sample_percentile_merged.idx").string() +
-                ": curriculum: expected a file with values, got one that groups samples by percentile and has none; name " +
+                ": curriculum: expected a file with values, got a file with percentiles only; use " +
                 (dir_ / "m_index_to_metric").string());
   write("m_sample_to_metric", {{3}, {1}, {2}});
   EXPECT_NE(complaint("m_index_to_sample_percentile_merged").find("m_sample_to_metric"), std::string::npos);
@@ -123,10 +123,11 @@ TEST_F(DeepSpeedIndex, OfPercentilesHasNoValues) {
 
 TEST_F(DeepSpeedIndex, ThatIsTornIsRefused) {
   write("m_sample_to_metric", {{3}, {1, 2}});
-  EXPECT_NE(complaint("m_sample_to_metric").find("one number for each sample, got 2 for sample 1"), std::string::npos);
+  EXPECT_NE(complaint("m_sample_to_metric").find("one number for each sample, got 2 numbers for sample 1"),
+            std::string::npos);
   write_deepspeed_index(dir_, "m", std::vector<double>{3, 1, 2, 1, 9});
   std::filesystem::resize_file(dir_ / "m_sample_to_metric.idx", 60);
-  EXPECT_NE(complaint("m_sample_to_metric").find("a torn one"), std::string::npos);
+  EXPECT_NE(complaint("m_sample_to_metric").find("a truncated one"), std::string::npos);
   write_file_atomically(dir_ / "m_sample_to_metric.idx", std::string(200, 'x'));
   EXPECT_NE(complaint("m_sample_to_metric").find("something else"), std::string::npos);
   std::filesystem::resize_file(dir_ / "m_index_to_sample.bin", 39);
@@ -152,7 +153,7 @@ TEST_F(DeepSpeedIndex, WantsAFolder) {
     return "no error";
   };
   EXPECT_EQ(said(dir_ / "text.txt"),
-            (dir_ / "text.txt").string() + ": --deepspeed: expected a folder, got a file; name another");
+            (dir_ / "text.txt").string() + ": --deepspeed: expected a folder, got a file; use another folder");
   EXPECT_NE(said(dir_ / "text.txt/inside").find("text.txt/inside: --deepspeed: expected a folder, got"), std::string::npos);
   EXPECT_EQ(said(dir_ / "new/inside"), "no error");
   EXPECT_EQ(said(dir_ / "new/inside"), "no error") << "what is there is written over";

@@ -52,10 +52,11 @@ TEST_F(MetricFile, IsWrittenAsideAndGoneOnFrom) {
   EXPECT_FALSE(has_metric(path, {"m", 5, "e"}));
   EXPECT_EQ(read_metric(path, subject), (std::vector<double>{1, 2.5, -3, 4, 5e300}));
   EXPECT_EQ(complaint(path, 5, "e"),
-            path.string() + ": curriculum: expected values of these data (5 samples, e), got those of others (5, d); "
+            path.string() + ": curriculum: expected values for the data of this run (5 samples, e), got values for "
+                            "other data (5 samples, d); "
                             "run `megalith analyze` on this configuration again");
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 8);
-  EXPECT_NE(complaint(path, 5).find("a torn one"), std::string::npos);
+  EXPECT_NE(complaint(path, 5).find("a truncated one"), std::string::npos);
 }
 
 TEST_F(MetricFile, IsGoneOnFromTheFirstValueThatACrashLost) {
@@ -86,7 +87,7 @@ TEST_F(MetricFile, WithAFirstLineOfAnotherKindIsRefused) {
   for (const char* wrong : {R"("metric":"m","samples":"3","data":"d"})", R"("metric":"m","samples":3,"data":7})",
                             R"("metric":"m","samples":3,"data":"d","model":[]})", R"("metric":"m"})", "[3]}", "torn"}) {
     const std::string said = complaint(text(fmt::format("{{\"megalith_metric\":1,{}\n123456781234567812345678", wrong)));
-    EXPECT_NE(said.find("values.txt: curriculum: expected a line that says what the values are of, got \"{"),
+    EXPECT_NE(said.find("values.txt: curriculum: expected a first line that describes the values, got \"{"),
               std::string::npos) << said;
   }
 }
@@ -94,18 +95,18 @@ TEST_F(MetricFile, WithAFirstLineOfAnotherKindIsRefused) {
 TEST_F(MetricFile, OfTheUserIsOneNumberALine) {
   EXPECT_EQ(read_metric(text("1\n2.5\r\n-3e4"), {"m", 3, ""}), (std::vector<double>{1, 2.5, -3e4}));
   EXPECT_NE(complaint(text("1\n2\n")).find("one number for each of the 3 training samples, got 2"), std::string::npos);
-  EXPECT_NE(complaint(text("1\nx\n3\n")).find("values.txt:2: curriculum: expected one number a line, got \"x\""),
+  EXPECT_NE(complaint(text("1\nx\n3\n")).find("values.txt:2: curriculum: expected one number per line, got \"x\""),
             std::string::npos);
   EXPECT_NE(complaint(text("1\nnan\n3\n")).find("expected finite numbers, got nan for sample 1"), std::string::npos);
 }
 
 TEST_F(MetricFile, OfTheUserMayHaveWhiteSpaceAndPluses) {
   EXPECT_EQ(read_metric(text(" +1\t\n\t2.5  \r\n-3e4\n\n \t\r\n"), {"m", 3, ""}), (std::vector<double>{1, 2.5, -3e4}));
-  EXPECT_NE(complaint(text("1\n2\n \n3\n")).find("values.txt:3: curriculum: expected one number a line, got \"\""),
+  EXPECT_NE(complaint(text("1\n2\n \n3\n")).find("values.txt:3: curriculum: expected one number per line, got \"\""),
             std::string::npos);
   for (const char* wrong : {"+-1", "++1", "+", "1 2", "1,5"})
     EXPECT_NE(complaint(text(fmt::format("{}\n2\n3\n", wrong))).find(fmt::format("values.txt:1: curriculum: expected one "
-                                                                                 "number a line, got \"{}\"", wrong)),
+                                                                                 "number per line, got \"{}\"", wrong)),
               std::string::npos);
 }
 

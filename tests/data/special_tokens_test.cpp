@@ -79,12 +79,12 @@ TEST(SpecialTokens, ThatNobodyKnowsAreRefusedByName) {
   EXPECT_EQ(said(vocabulary), "");
   vocabulary.is_special = [](int64_t) { return false; };
   EXPECT_EQ(said(vocabulary),
-            "token_dropping.keep_special: expected a tokenizer with special tokens, got one without any; give "
-            "data.tokenizer, or leave keep_special out");
+            "token_dropping.keep_special: expected a tokenizer with special tokens, got a tokenizer without "
+            "special tokens; set data.tokenizer, or remove keep_special");
   vocabulary.is_special = nullptr;  // token shards without a tokenizer
   EXPECT_EQ(said(vocabulary),
-            "token_dropping.keep_special: expected a tokenizer with special tokens, got none: token shards alone do not say "
-            "which tokens are special; give data.tokenizer, or leave keep_special out");
+            "token_dropping.keep_special: expected a tokenizer with special tokens, got no tokenizer (token shards do "
+            "not say which tokens are special); set data.tokenizer, or remove keep_special");
   EXPECT_NO_THROW(data_of(vocabulary, Objective::causal)->drop_tokens({1, 2}, /*keep_special=*/false));
 }
 
