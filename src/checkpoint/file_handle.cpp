@@ -69,7 +69,7 @@ void FileHandle::read_at(int64_t offset, std::span<std::byte> out) const {
     if (n < 0) fail("read", errno);
     if (n == 0)
       throw UserError({path_.string(), "", fmt::format("{} more bytes", out.size()),
-                       fmt::format("the end of the file at {}", offset), "the file was cut short"});
+                       fmt::format("the end of the file at byte {}", offset), "the file is truncated"});
     offset += n;
     out = out.subspan(static_cast<size_t>(n));
   }

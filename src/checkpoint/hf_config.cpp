@@ -58,7 +58,7 @@ std::string hf_config(const ModelShape& shape, const SpecialIds& ids, DType dtyp
 ModelShape parse_hf_config(std::string_view text, const std::string& where) {
   json object = try_parse_json(text, where);
   if (!object.is_object())
-    throw UserError({where, "", "a JSON object", "something else", "is it a model's config.json?"});
+    throw UserError({where, "", "a JSON object", "something else", "check whether this is the config.json of a model"});
   HfFields f(object, where);
   ModelShape s;
   s.family = family_of_type(f.text("model_type"));

@@ -94,7 +94,7 @@ std::string to_json(const Manifest& manifest) {
 
 Manifest parse_manifest(std::string_view text, const std::string& where) {
   auto refuse = [&](const std::string& got) -> UserError {
-    return UserError({where, "", "the manifest of a checkpoint", got, "the checkpoint is damaged"});
+    return UserError({where, "", "a valid manifest of a checkpoint", got, "the checkpoint is damaged"});
   };
   ordered_json body = try_parse_ordered_json(text, where);
   if (!body.is_object()) throw refuse("something that is not a JSON object");
@@ -104,11 +104,11 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
         print_ascii_json(body.value("version", ordered_json())));
   ordered_json hash = body.value("xxh3", ordered_json());
   body.erase("xxh3");
-  if (hash != own_hash(body)) throw refuse("one that differs from its own checksum");
+  if (hash != own_hash(body)) throw refuse("a manifest that differs from its checksum");
   try {
     return from_json(body);
   } catch (const ordered_json::exception&) {
-    throw refuse("one with a field missing or of the wrong type");
+    throw refuse("a manifest with a missing field or a field of the wrong type");
   } catch (const std::invalid_argument& error) {
     throw refuse(error.what());
   }

@@ -23,7 +23,7 @@ std::vector<std::string> files_of_index(const fs::path& path) {
     throw UserError({path.string(), "weight_map", expected, got, "the index is damaged"});
   };
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
-    refuse("an object of tensor and file names", "none");
+    refuse("an object that maps tensors to files", "no such object");
   std::set<std::string> files;
   for (const auto& [name, file] : index["weight_map"].items()) {
     if (!file.is_string() || !is_plain_name(file.get_ref<const std::string&>()))
@@ -32,13 +32,6 @@ std::vector<std::string> files_of_index(const fs::path& path) {
     files.insert(file.get<std::string>());
   }
   return {files.begin(), files.end()};
-}
-
-// "a, b, c and 4 more"
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr size_t shown = 8;
-  std::string text = join(std::span(names).first(std::min(names.size(), shown)), ", ");
-  return names.size() > shown ? fmt::format("{} and {} more", text, names.size() - shown) : text;
 }
 
 }  // namespace
@@ -54,7 +47,7 @@ WeightSource WeightSource::open_model(const fs::path& dir) {
   } else {
     throw UserError({dir.string(), "", "model.safetensors or model.safetensors.index.json",
                      fs::exists(dir / "pytorch_model.bin", error) ? "pytorch_model.bin" : "neither",
-                     "transformers' save_pretrained writes such a folder"});
+                     "save the model with save_pretrained of transformers"});
   }
   return source;
 }
@@ -75,8 +68,8 @@ void WeightSource::add_file(const fs::path& path) {
   SafetensorsFile file(path);
   for (const TensorEntry& tensor : file.tensors())
     if (auto [at, inserted] = file_by_name_.try_emplace(tensor.spec.name, files_.size()); !inserted)
-      throw UserError({path.string(), tensor.spec.name, "every tensor once",
-                       "it also in " + files_[at->second].path().filename().string(), ""});
+      throw UserError({path.string(), tensor.spec.name, "each tensor in one file only",
+                       "the same tensor also in " + files_[at->second].path().filename().string(), ""});
   files_.push_back(std::move(file));
 }
 
@@ -127,7 +120,7 @@ void WeightSource::check_matches(const std::vector<TensorSpec>& expected) {
       misshapen.push_back(
           fmt::format("{} {} instead of {}", stored, show_shape(there.shape), show_shape(spec.shape)));
     else if (!is_float(there.dtype) && there.dtype != spec.dtype)
-      misshapen.push_back(fmt::format("{} of {}", stored, safetensors_name(there.dtype)));
+      misshapen.push_back(fmt::format("{} of type {}", stored, safetensors_name(there.dtype)));
     found[spec.name] = stored;
     used.insert(stored);
   };
@@ -151,7 +144,7 @@ void WeightSource::check_matches(const std::vector<TensorSpec>& expected) {
     if (table.empty()) {
       extra.push_back(stored);
     } else if (wanted.contains(table) && found.contains(table) && !same_values(stored, found[table])) {
-      extra.push_back(fmt::format("{} (unlike {}, to which config.json ties it)", stored, found[table]));
+      extra.push_back(fmt::format("{} (differs from {}, but config.json ties them)", stored, found[table]));
     }
   }
 
@@ -160,17 +153,18 @@ void WeightSource::check_matches(const std::vector<TensorSpec>& expected) {
     return;
   }
   std::vector<std::string> got;
-  if (!missing.empty()) got.push_back("none of the name " + some_of(missing));
-  if (!misshapen.empty()) got.push_back(some_of(misshapen));
-  if (!extra.empty()) got.push_back("besides them " + some_of(extra));
+  if (!missing.empty()) got.push_back("no tensor named " + join_some(missing));
+  if (!misshapen.empty()) got.push_back(join_some(misshapen));
+  if (!extra.empty()) got.push_back("unexpected tensors " + join_some(extra));
   throw UserError({dir_.string(), "", fmt::format("the {} tensors of the model", expected.size()),
-                   join(got, "; "), "these weights belong to another model"});
+                   join(got, "; "), "use weights that belong to this config.json"});
 }
 
 const std::string& WeightSource::stored_name(const std::string& name) const {
   auto renamed = stored_as_.find(name);
   const std::string& stored = renamed == stored_as_.end() ? name : renamed->second;
-  if (!file_by_name_.contains(stored)) throw UserError({dir_.string(), name, "a tensor of this name", "none", ""});
+  if (!file_by_name_.contains(stored))
+    throw UserError({dir_.string(), name, "a tensor with this name", "no such tensor", ""});
   return stored;
 }
 
@@ -184,7 +178,7 @@ void WeightSource::read_exactly(const std::string& name, DType dtype, int64_t el
   const std::string& stored = stored_name(name);
   if (const DType there = spec_of(stored).dtype; there != dtype)
     throw UserError({dir_.string(), stored, std::string(safetensors_name(dtype)), std::string(safetensors_name(there)),
-                     "keep the form that the checkpoint was written in"});
+                     "use the format that the checkpoint was written with"});
   files_[file_by_name_.at(stored)].read_bytes(stored, element_offset, out);
 }
 

@@ -39,7 +39,7 @@ class HeaderSax : public nlohmann::json_sax<json> {
   explicit HeaderSax(const std::string& where) : where_(where) {}
 
   [[noreturn]] void refuse(const std::string& expected, const std::string& got) const {
-    throw UserError({where_, key_path(), expected, got, "not a safetensors file, or a damaged one"});
+    throw UserError({where_, key_path(), expected, got, "the file is damaged, or is not a safetensors file"});
   }
 
   bool null() override { return value("null"); }
@@ -71,18 +71,18 @@ class HeaderSax : public nlohmann::json_sax<json> {
   bool key(std::string& text) override {
     if (level_ == Level::top) {
       name_ = text;
-      if (!names_.insert(text).second) refuse("every name once", "it twice");
+      if (!names_.insert(text).second) refuse("unique names", "this name twice");
       return true;
     }
     field_ = text;
-    if (level_ == Level::metadata && metadata.contains(text)) refuse("every name once", "it twice");
+    if (level_ == Level::metadata && metadata.contains(text)) refuse("unique names", "this name twice");
     if (level_ == Level::tensor) {
       const Tensor& t = tensors.back();
       if (text != "dtype" && text != "shape" && text != "data_offsets")
         refuse("dtype, shape or data_offsets", shown(text));
       if ((text == "dtype" && t.dtype) || (text == "shape" && t.shape) ||
           (text == "data_offsets" && t.offsets))
-        refuse("every field once", shown(text) + " twice");
+        refuse("unique fields", shown(text) + " twice");
     }
     return true;
   }
@@ -178,7 +178,7 @@ TensorSpec checked_spec(const HeaderSax::Tensor& t, const std::string& where) {
 SafetensorsHeader parse_safetensors_header(std::span<const std::byte> prefix, int64_t file_size,
                                            const std::string& where) {
   auto refuse = [&](const std::string& expected, const std::string& got) {
-    throw UserError({where, "", expected, got, "not a safetensors file, or a damaged one"});
+    throw UserError({where, "", expected, got, "the file is damaged, or is not a safetensors file"});
   };
   if (file_size < length_bytes || prefix.size() < length_bytes)
     refuse("at least 8 bytes", fmt::format("{}", file_size));
@@ -209,19 +209,19 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> prefix, in
   for (TensorEntry& tensor : header.tensors) {
     if (tensor.offset != expected)
       throw UserError(
-          {where, shown(tensor.spec.name), fmt::format("its bytes to begin at {}", expected),
+          {where, shown(tensor.spec.name), fmt::format("bytes that begin at offset {}", expected),
            fmt::format("{}", tensor.offset),
-           tensor.offset > expected ? "there is a hole before it" : "it overlaps the tensor before it"});
+           tensor.offset > expected ? "the file has a gap before this tensor" : "this tensor overlaps the previous one"});
     if (tensor.spec.bytes() > data_size - expected)
       throw UserError({where, shown(tensor.spec.name), fmt::format("{} bytes", tensor.spec.bytes()),
                        fmt::format("{} up to the end of the file", data_size - expected),
-                       "the file was cut short"});
+                       "the file is truncated"});
     expected += tensor.spec.bytes();
     tensor.offset += data_begin;
   }
   if (expected != data_size)
     refuse(fmt::format("{} bytes of tensors", expected),
-           fmt::format("{} bytes behind the header", data_size));
+           fmt::format("{} bytes after the header", data_size));
   return header;
 }
 
@@ -270,7 +270,7 @@ const TensorEntry* SafetensorsFile::find(std::string_view name) const {
 const TensorEntry& SafetensorsFile::checked(const std::string& name, int64_t element_offset,
                                             int64_t count) const {
   const TensorEntry* tensor = find(name);
-  if (!tensor) throw UserError({path().string(), shown(name), "a tensor of this name", "none", ""});
+  if (!tensor) throw UserError({path().string(), shown(name), "a tensor with this name", "no such tensor", ""});
   MEGALITH_ASSERT(element_offset >= 0 && count >= 0 && element_offset <= tensor->spec.elements() - count,
                   "elements {} + {} of {}, which has {}", element_offset, count, name,
                   tensor->spec.elements());

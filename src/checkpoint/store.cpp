@@ -48,8 +48,8 @@ void check_as_written(const fs::path& dir) {
   VerifyResult result = verify(dir, VerifyPart::model);
   if (result.ok()) return;
   const VerifyProblem& first = result.problems.front();
-  throw UserError({dir.string(), first.file, "bytes as manifest.json has them", first.what,
-                   "take another checkpoint, or remove manifest.json if the change is meant"});
+  throw UserError({dir.string(), first.file, "the bytes listed in manifest.json", first.what,
+                   "use another checkpoint, or remove manifest.json if you changed the file on purpose"});
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ std::optional<Found> latest_valid(const fs::path& checkpoints,
   }
   for (const std::string& message : damaged)
     report(valid ? fmt::format("{}; using {} instead", message, valid->dir.filename().string())
-                 : message + "; there is no valid one to use instead");
+                 : message + "; no other checkpoint is valid");
   return valid;
 }
 
@@ -144,9 +144,9 @@ fs::path find_model_folder(const fs::path& path, const std::function<void(const 
   throw UserError({path.string(), "", "a checkpoint, a run directory or a Hugging Face folder",
                    fs::is_directory(path, error) ? "a folder without model.safetensors"
                    : fs::exists(path, error)     ? "a file"
-                                                 : "nothing of this name",
+                                                 : "no such file or folder",
                    fs::exists(path / "pytorch_model.bin", error)
-                       ? "its pytorch_model.bin must first be saved as safetensors (save_pretrained does)"
+                       ? "convert pytorch_model.bin to safetensors with save_pretrained of transformers"
                        : ""});
 }
 

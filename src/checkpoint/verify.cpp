@@ -46,7 +46,7 @@ VerifyResult verify(const std::filesystem::path& dir, VerifyPart part) {
   std::error_code error;
   if (!std::filesystem::exists(manifest_path, error)) {
     problem("manifest.json",
-            std::filesystem::is_directory(dir, error) ? "missing" : "missing, and so is its folder");
+            std::filesystem::is_directory(dir, error) ? "missing" : "missing (its folder does not exist)");
     return result;
   }
   Manifest manifest;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kPiece = 1 << 20;         // bytes of one write; measured: larger ones are not faster
 constexpr size_t kBuffers = 8;             // pieces copied and not written yet
-constexpr size_t kThreads = 3;             // so many writes in flight keep an NVMe disk busy
+constexpr size_t kThreads = 3;             // this number of writes in flight keeps an NVMe disk busy
 constexpr size_t kWorthDirect = 64 << 10;  // bytes; less goes through the page cache, which merges small writes
 
 int64_t up_to_aligned(int64_t offset) { return (offset + kDirectAlign - 1) / kDirectAlign * kDirectAlign; }

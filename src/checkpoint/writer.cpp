@@ -28,7 +28,7 @@ constexpr size_t least_extent = 4 << 10;       // bytes; a manifest has no short
 }
 
 void rename_or_fail(const fs::path& from, const fs::path& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) fail(to, "rename to it", errno);
+  if (::rename(from.c_str(), to.c_str()) != 0) fail(to, "rename a file to this name", errno);
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ void check_new_folder(const fs::path& dir) {
   if (fs::is_directory(dir, error) && fs::is_empty(dir, error)) return;
   throw UserError({dir.string(), "", "a folder that does not exist yet, or an empty one",
                    fs::is_directory(dir, error) ? "one with files in it" : "a file",
-                   "name another folder, or remove this one"});
+                   "use another folder, or remove this one"});
 }
 
 CheckpointWriter::CheckpointWriter(fs::path final_dir, std::vector<FileSpec> files,
@@ -84,7 +84,7 @@ void CheckpointWriter::begin(const std::vector<FileSpec>& files,
   std::error_code error;
   const fs::path parent = final_dir_.parent_path();
   if (!parent.empty() && fs::create_directories(parent, error)) sync_directory(parent.parent_path());
-  if (::mkdir(aside_.c_str(), 0777) != 0) fail(aside_, "create it", errno);
+  if (::mkdir(aside_.c_str(), 0777) != 0) fail(aside_, "create this folder", errno);
   made_ = true;
   lock_.emplace(aside_);
   for (const FileSpec& spec : files) open(spec);
@@ -253,11 +253,11 @@ void CheckpointWriter::commit(const nlohmann::json& state) {
 void CheckpointWriter::publish() {
   const fs::path parent = final_dir_.parent_path();
   if (::rename(aside_.c_str(), final_dir_.c_str()) == 0) return sync_directory(parent);
-  if (errno != ENOTEMPTY && errno != EEXIST) fail(final_dir_, "rename to it", errno);
+  if (errno != ENOTEMPTY && errno != EEXIST) fail(final_dir_, "rename the checkpoint to this name", errno);
   // Most likely a damaged checkpoint of the same step: exchange both directories atomically, then remove the old one.
   fs::path old = aside_;
   if (::renameat2(AT_FDCWD, aside_.c_str(), AT_FDCWD, final_dir_.c_str(), RENAME_EXCHANGE) != 0) {
-    if (errno != EINVAL && errno != ENOSYS) fail(final_dir_, "replace it", errno);
+    if (errno != EINVAL && errno != ENOSYS) fail(final_dir_, "replace this folder", errno);
     old +=
         "-old";  // no exchange on this file system: for a moment both names are missing, but earlier checkpoints exist
     rename_or_fail(final_dir_, old);

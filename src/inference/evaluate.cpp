@@ -32,16 +32,17 @@ Evaluation evaluate_text(Engine& engine, const Tokenizer& tokenizer, const std::
   if (window > most)
     throw UserError({"", "--window",
                      fmt::format("at most the model's {} of {}", shape.window_shortens() ? "sliding_window" : "context", most),
-                     std::to_string(window), shape.window_shortens() ? "attention with a sliding window is not built in" : ""});
+                     std::to_string(window),
+                     shape.window_shortens() ? "attention with a sliding window is not supported" : ""});
   if (window <= 0 && shape.window_shortens())
-    log::warn("evaluating {0} tokens at a time: the model's sliding_window is {0}, shorter than its context of {1}, and "
-              "attention with a sliding window is not built in. Compare with other programs at windows of {0} tokens",
+    log::warn("evaluating windows of {0} tokens: attention with a sliding window is not supported, and the model's "
+              "sliding_window ({0}) is shorter than its context ({1}). Compare only with results for windows of {0} tokens",
               most, shape.context);
   if (window <= 0) window = most;
   if (stride <= 0) stride = window;
   if (stride > window)
     throw UserError({"", "--stride", fmt::format("at most the window of {}", window), std::to_string(stride),
-                     "a larger one would leave tokens out"});
+                     "use a smaller stride: a larger one skips tokens"});
   Evaluation result;
   const std::vector<int64_t> tokens = tokens_of(tokenizer, files, result.bytes);
   check_ids(tokens, shape.vocab);

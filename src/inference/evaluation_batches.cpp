@@ -53,7 +53,7 @@ void check_ids(const std::vector<int64_t>& ids, int64_t vocab) {
   for (int64_t id : ids)
     if (id >= vocab)
       throw UserError({"", "tokenizer", fmt::format("ids below the model's vocabulary of {}", vocab), std::to_string(id),
-                       "model and tokenizer do not belong together"});
+                       "use the tokenizer of this model"});
 }
 
 }  // namespace megalith

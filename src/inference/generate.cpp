@@ -21,23 +21,24 @@ std::vector<int64_t> prompt_ids(const Tokenizer& tokenizer, const std::string& p
     // There is no text to continue, so begin a new document.
     auto first = tokenizer.begin_token() ? tokenizer.begin_token() : tokenizer.end_token();
     if (!first)
-      throw UserError({"", "--prompt", "some text", "nothing", "this tokenizer has no token that begins a document"});
+      throw UserError({"", "--prompt", "some text", "an empty prompt",
+                       "add text: the tokenizer has no token that begins a document"});
     ids.push_back(*first);
   }
   for (TokenId id : ids)
     if (id >= vocab)
       throw UserError({"", "tokenizer", fmt::format("ids below the model's vocabulary of {}", vocab), std::to_string(id),
-                       "model and tokenizer do not belong together"});
+                       "use the tokenizer of this model"});
   return {ids.begin(), ids.end()};
 }
 
 void warn_of_full_context(const ModelShape& shape) {
   if (!shape.window_shortens()) {
-    log::warn("the context of {} tokens is full: going on from its second half", shape.context);
+    log::warn("the context of {} tokens is full: generation continues from its second half", shape.context);
     return;
   }
-  log::warn("the text is longer than the model's sliding_window of {} tokens: it continues from the last {}, and is not what "
-            "transformers generates; stop earlier with --tokens",
+  log::warn("the text is longer than the model's sliding_window of {} tokens: generation continues from the last {}, and "
+            "the text differs from that of transformers; use a smaller --tokens to avoid this",
             shape.window, std::max<int64_t>(1, shape.window / 2));
 }
 
@@ -135,10 +136,10 @@ std::vector<Generated> generate(Engine& engine, const Tokenizer& tokenizer, cons
                                 const GenerateSettings& settings, const GenerateHooks& hooks) {
   if (const Family& family = *engine.shape().family; family.bidirectional)
     throw UserError({"", "model", next_token_models(), std::string(family.name),
-                     "an encoder fills masks; it does not continue text"});
+                     "an encoder fills in masked tokens and cannot continue text"});
   if (engine.shape().experts.router == Router::expert_choice && engine.shape().experts.any())
-    throw UserError({"", "model.experts.router", "a router by which tokens choose their experts", "expert_choice",
-                     "its experts choose among the sequences of a batch, and a text that grows is alone"});
+    throw UserError({"", "model.experts.router", "a router in which tokens choose experts", "expert_choice",
+                     "generation with expert_choice is not supported"});
   std::vector<Generated> results;
   for (size_t begin = 0; begin < prompts.size(); begin += TokenStream::kMostSequences) {
     size_t count = std::min<size_t>(TokenStream::kMostSequences, prompts.size() - begin);

@@ -21,7 +21,7 @@ std::string shown(const json& value) {
 
 Question parse_question(const json& object, const std::string& where) {
   auto refuse = [&](const char* key, const std::string& expected) {
-    throw UserError({where, key, expected, object.contains(key) ? shown(object[key]) : "nothing", ""});
+    throw UserError({where, key, expected, object.contains(key) ? shown(object[key]) : "no such field", ""});
   };
   if (!object.is_object())
     throw UserError({where, "", "a JSON object with context, choices and answer", shown(object), ""});
@@ -32,7 +32,7 @@ Question parse_question(const json& object, const std::string& where) {
   const json choices = object.value("choices", json());
   auto is_choice = [](const json& c) { return c.is_string() && !c.get_ref<const std::string&>().empty(); };
   if (!choices.is_array() || choices.empty() || !std::all_of(choices.begin(), choices.end(), is_choice))
-    refuse("choices", "a list of texts, none empty");
+    refuse("choices", "a list of texts that are not empty");
   q.choices = choices.get<std::vector<std::string>>();
   const json answer = object.value("answer", json());
   if (!answer.is_number_integer() || answer < 0 || answer >= q.choices.size())
@@ -59,7 +59,8 @@ ScoredSequence sequence_of(const Tokenizer& tokenizer, const Question& q, const 
   if (before == 0 || whole.empty()) {
     auto first = tokenizer.begin_token() ? tokenizer.begin_token() : tokenizer.end_token();
     if (!first)
-      throw UserError({q.where, "context", "some text", "nothing", "this tokenizer has no token that begins a document"});
+      throw UserError({q.where, "context", "some text", "an empty text",
+                       "add text: the tokenizer has no token that begins a document"});
     whole.insert(whole.begin(), *first);
     before = 1;
   }
@@ -68,11 +69,12 @@ ScoredSequence sequence_of(const Tokenizer& tokenizer, const Question& q, const 
     throw UserError({q.where, "choices", "text that adds a token to the context", shown(choice), ""});
   const int64_t cut = std::max<int64_t>(0, size - (longest + 1));
   if (cut > 0 && shape.window_shortens())
-    throw UserError({q.where, "context", fmt::format("at most the model's sliding_window of {} tokens, with a choice", longest),
-                     fmt::format("{}", size - 1), "attention with a sliding window is not built in; shorten the question"});
+    throw UserError({q.where, "context",
+                     fmt::format("at most the model's sliding_window of {} tokens, including a choice", longest),
+                     fmt::format("{}", size - 1), "attention with a sliding window is not supported; shorten the question"});
   if (cut >= before)
-    throw UserError({q.where, "choices", fmt::format("choices of less than the context of {} tokens", longest),
-                     fmt::format("one of {}", size - before), ""});
+    throw UserError({q.where, "choices", fmt::format("choices shorter than the context of {} tokens", longest),
+                     fmt::format("a choice of {} tokens", size - before), ""});
   return {{whole.begin() + cut, whole.end()}, before - cut, 0};
 }
 

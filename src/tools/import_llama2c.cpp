@@ -53,7 +53,8 @@ ModelShape read_header(std::span<const std::byte> bytes, const std::string& wher
     if (h[i] < 1 || h[i] > most)
       refuse(names[i], fmt::format("a whole number from 1 to {}", most), fmt::format("{}", h[i]));
   if (h[0] % h[3] != 0 || h[0] / h[3] % 2 != 0)
-    refuse("n_heads", fmt::format("heads of an even width in dim {}", h[0]), fmt::format("{}", h[3]));
+    refuse("n_heads", fmt::format("a number of heads that gives an even head width in dim {}", h[0]),
+           fmt::format("{}", h[3]));
   if (h[3] % h[4] != 0)
     refuse("n_kv_heads", fmt::format("a divisor of n_heads ({})", h[3]), fmt::format("{}", h[4]));
   ModelShape s;
@@ -80,9 +81,9 @@ void check_size(const ModelShape& s, size_t got, const std::string& where) {
   if (expected != static_cast<Wide>(got))
     throw UserError({where, "",
                      expected > INT64_MAX
-                         ? "more bytes than a file can have"
-                         : fmt::format("{} bytes by its header", static_cast<int64_t>(expected)),
-                     fmt::format("{}", got), "not a llama2.c version-0 file, or one cut short"});
+                         ? "a file size below 2^63 bytes"
+                         : fmt::format("{} bytes according to the header", static_cast<int64_t>(expected)),
+                     fmt::format("{}", got), "the file is truncated, or is not a llama2.c version-0 file"});
 }
 
 // Reorders rows for RoPE, which rotates pairs of rows. In llama2.c a pair is two neighbours (2i, 2i+1). In Hugging Face's

@@ -24,11 +24,11 @@ ModelShape with_experts(ModelShape shape, const Upcycling& wanted, const std::st
     if (!holds) throw UserError({where, key, expected, got, ""});
   };
   require(shape.family->uses.experts && !shape.output_bias, "--upcycle",
-          "a model of Llama's kind, without a bias on its attention's output", std::string(shape.family->name));
+          "a Llama-like model without a bias on the attention output", std::string(shape.family->name));
   require(!shape.experts.any(), "--upcycle", "a dense model", fmt::format("one with {} experts", shape.experts.count));
-  require(wanted.experts >= 1, "--upcycle", "a number of experts from 1", fmt::format("{}", wanted.experts));
+  require(wanted.experts >= 1, "--upcycle", "at least 1 expert", fmt::format("{}", wanted.experts));
   require(wanted.top_k >= 1 && wanted.top_k <= wanted.experts, "--top-k",
-          fmt::format("from 1 to --upcycle ({})", wanted.experts), fmt::format("{}", wanted.top_k));
+          fmt::format("a number from 1 to --upcycle ({})", wanted.experts), fmt::format("{}", wanted.top_k));
   shape.experts.count = wanted.experts;
   shape.experts.top_k = wanted.top_k;
   shape.experts.ffn = shape.ffn;

@@ -94,14 +94,14 @@ TEST(Safetensors, HostileHeadersAreRefusedWithTheirReason) {
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[9223372036854775800,9223372036854775807]}})", 8,
        "data_offsets"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[9223372036854775799,9223372036854775807]}})", 8,
-       "hole"},
-      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}})", 16, "hole"},
+       "gap"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}})", 16, "gap"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
        12, "overlaps"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
        8, "overlaps"},
-      {R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})", 15, "cut short"},
-      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 9, "9 bytes behind the header"},
+      {R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})", 15, "truncated"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 9, "9 bytes after the header"},
       {R"({"a":[1]})", 0, "an array"},
       {R"({"a":{"dtype":["F32"],"shape":[],"data_offsets":[0,4]}})", 4, "dtype as text"},
       {R"({"a":{"dtype":"F32","shape":[[1]],"data_offsets":[0,4]}})", 4, "an array"},
@@ -176,7 +176,7 @@ TEST(Safetensors, AnySliceReadsBackFromAnyFloatType) {
     EXPECT_EQ(static_cast<char>(letters[0]), 'b');
     EXPECT_THROW(reader.read_f32("w", 200'000 - 10, std::span(slice).first(11)), Bug);
     EXPECT_CONTAINS(user_error([&] { reader.read_f32("pad", 0, std::span(slice).first(1)); }), "U8");
-    EXPECT_CONTAINS(user_error([&] { reader.read_f32("v", 0, slice); }), "a tensor of this name");
+    EXPECT_CONTAINS(user_error([&] { reader.read_f32("v", 0, slice); }), "a tensor with this name");
   }
 }
 

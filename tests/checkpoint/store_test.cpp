@@ -61,7 +61,7 @@ TEST(Store, DamageOfAnyKindIsSaidAndThePreviousCheckpointUsed) {
       {"missing manifest", [](const fs::path& d) { fs::remove(d / "manifest.json"); },
        "manifest.json: missing"},
       {"truncated manifest", [](const fs::path& d) { fs::resize_file(d / "manifest.json", 50); },
-       "manifest.json: expected the manifest of a checkpoint"},
+       "manifest.json: expected a valid manifest of a checkpoint"},
       {"a directory in place of a file",
        [](const fs::path& d) {
          fs::remove(d / "config.json");
@@ -109,7 +109,7 @@ TEST(Store, WhenAllAreDamagedNoneIsUsedAndThatIsSaid) {
   std::vector<std::string> said;
   EXPECT_FALSE(latest_valid(temp.path(), [&](const std::string& m) { said.push_back(m); }));
   ASSERT_EQ(said.size(), 2u);
-  EXPECT_CONTAINS(said[1], "step-00000001 is damaged: model.safetensors: missing; there is no valid one");
+  EXPECT_CONTAINS(said[1], "step-00000001 is damaged: model.safetensors: missing; no other checkpoint is valid");
 }
 
 TEST(Verify, ListsEveryProblem) {
@@ -123,7 +123,7 @@ TEST(Verify, ListsEveryProblem) {
   EXPECT_EQ(show(result.problems[0]), "config.json: 1 bytes, should be 3");
   EXPECT_CONTAINS(show(result.problems[1]), "differ from what was written");
   EXPECT_EQ(show(result.problems[2]), "state.json: missing");
-  EXPECT_CONTAINS(show(verify(temp / "none").problems.at(0)), "and so is its folder");
+  EXPECT_CONTAINS(show(verify(temp / "none").problems.at(0)), "its folder does not exist");
 }
 
 TEST(Manifest, OneThatDoesNotCoverItsFilesIsRefused) {
@@ -176,7 +176,7 @@ TEST(Store, ModelFolderIsFoundFromARunACheckpointOrItself) {
   EXPECT_EQ(find_model_folder(temp.path(), quiet), newest);
   EXPECT_EQ(find_model_folder(temp / "checkpoints", quiet), newest);
   EXPECT_EQ(find_model_folder(newest, quiet), newest);
-  EXPECT_CONTAINS(test::user_error([&] { find_model_folder(temp / "none", quiet); }), "nothing of this name");
+  EXPECT_CONTAINS(test::user_error([&] { find_model_folder(temp / "none", quiet); }), "no such file or folder");
   fs::create_directory(temp / "old");
   write_file_atomically(temp / "old" / "pytorch_model.bin", "");
   EXPECT_CONTAINS(test::user_error([&] { find_model_folder(temp / "old", quiet); }), "safetensors");

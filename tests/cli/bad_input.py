@@ -126,7 +126,7 @@ def folders_to_start_from(space):
         "train",
         "run.yaml",
         "model.from=absent",
-        says=["absent: model.from: expected", "Hugging Face folder", "nothing of this name"],
+        says=["absent: model.from: expected", "Hugging Face folder", "no such file or folder"],
     )
     (space / "bare").mkdir()
     refused(space, "train", "run.yaml", "model.from=bare", says=["bare", "without model.safetensors"])
@@ -212,11 +212,11 @@ def headers_of_weights_to_start_from(space):
     def integers(header):
         header[name]["dtype"] = "I32"
 
-    for change, says in ((rename, "none of the name"), (reshape, "[2, 64] instead of [128]"), (integers, "of I32")):
+    for change, says in ((rename, "no tensor named"), (reshape, "[2, 64] instead of [128]"), (integers, "of type I32")):
         space.run("export", "first", "--out", "copy")
         (space / "copy/manifest.json").unlink(missing_ok=True)
         rewrite_header(space / "copy/model.safetensors", change)
-        refused(space, "train", "run.yaml", says=["copy", "h.1.mlp.c_fc.bias", says, "another model"])
+        refused(space, "train", "run.yaml", says=["copy", "h.1.mlp.c_fc.bias", says, "this config.json"])
         refused(space, "train", "run.yaml", "--dry-run", says=["copy", "h.1.mlp.c_fc.bias", says])
         shutil.rmtree(space / "copy")
     assert not (space / "runs").exists(), "a refused run left a directory"
