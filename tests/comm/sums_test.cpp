@@ -6,10 +6,15 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <ostream>
 #include <random>
 #include <vector>
 
 namespace megalith {
+
+// Shows a type in the names of tests.
+static void PrintTo(Element element, std::ostream* out) { *out << (element == Element::bfloat16 ? "bfloat16" : "float16"); }
+
 namespace {
 
 // The value of a 16-bit float with `exponent_bits` bits of exponent, according to the definition.

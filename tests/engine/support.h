@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/philox.h"
+#include "config/names.h"
 #include "config/presets.h"
 #include "engine/engine.h"
 #include "engine/block_state.h"
@@ -23,8 +24,11 @@
 
 namespace megalith {
 
-// Shows a family in the names of tests.
+// Show families and settings in the names of tests.
 inline void PrintTo(const Family* family, std::ostream* out) { *out << family->name; }
+inline void PrintTo(Router router, std::ostream* out) { *out << name_of(router); }
+inline void PrintTo(Precision precision, std::ostream* out) { *out << name_of(precision); }
+inline void PrintTo(OptimizerKind kind, std::ostream* out) { *out << name_of(kind); }
 
 }  // namespace megalith
 

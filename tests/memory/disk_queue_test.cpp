@@ -36,6 +36,10 @@ struct Place {
   const char* under;  // nullptr: the disk that the tests run on
 };
 
+void PrintTo(const Place& place, std::ostream* out) {
+  *out << way_name(place.way) << " in " << (place.under ? place.under : "the folder of the tests");
+}
+
 class DiskQueues : public testing::TestWithParam<Place> {
  protected:
   void SetUp() override {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <random>
 #include <span>
 #include <string>
@@ -70,6 +71,9 @@ class DiskBuffer {
 inline std::string way_name(const IoMethod& way) {
   return std::string(way.uring ? "Uring" : "Threads") + (way.direct ? "Direct" : "Buffered");
 }
+
+// Shows an I/O method in the names of tests.
+inline void PrintTo(const IoMethod& way, std::ostream* out) { *out << way_name(way); }
 
 inline std::vector<IoMethod> all_ways() {
   return {{true, true, ""}, {true, false, ""}, {false, true, ""}, {false, false, ""}};

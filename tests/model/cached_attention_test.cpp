@@ -13,6 +13,11 @@ struct Case {
   int64_t heads, kv_heads, queries, first, dim;
 };
 
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.heads << " heads, " << c.kv_heads << " key heads, " << c.queries << " queries after " << c.first
+       << " positions, dimension " << c.dim;
+}
+
 // Reference: one query after the other, in float64.
 std::vector<double> reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Case& c) {
   std::vector<double> out;

@@ -26,6 +26,8 @@ struct Size {
   int64_t rows, in, out;
 };
 
+void PrintTo(const Size& s, std::ostream* stream) { *stream << s.rows << " rows, " << s.in << " to " << s.out; }
+
 class FewRows : public testing::TestWithParam<Size> {};
 
 TEST_P(FewRows, IsTheProductInFloat64) {

@@ -6,6 +6,10 @@
 #include "model/tensor_ops.h"
 
 namespace megalith::kernels {
+
+// Shows a form in the names of tests.
+static void PrintTo(GeluForm form, std::ostream* out) { *out << (form == GeluForm::erf ? "erf" : "tanh"); }
+
 namespace {
 using namespace testing_support;
 
