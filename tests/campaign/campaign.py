@@ -42,7 +42,7 @@ KINDS = {
 
 
 class Skipped(Exception):
-    """A kind that this machine cannot run."""
+    """Raised by a kind of attack that this machine cannot run."""
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Case:
 
 
 class Setup:
-    """What a kind gets to make its cases: the program, a folder that all its cases read, and its seed."""
+    """The inputs of a kind: the program, a folder that all its cases read, and a seed."""
 
     def __init__(self, kind, program, root):
         self.kind, self.program, self.folder = kind, program, root / kind

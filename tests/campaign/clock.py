@@ -1,5 +1,5 @@
-"""The wall clock is set back while a run trains, by the preloaded library: the machine's clock stays. No number may change, and
-no time that is measured may be negative."""
+"""Sets the wall clock of a run back while it trains. The preloaded library does this, so the clock of the machine does not
+change. No number may change, and no measured time may be negative."""
 
 import json
 

@@ -49,14 +49,14 @@ COMMANDS = {
 
 
 def without_rights():
-    """Words before a command that take root's right to read and write every file."""
+    """Returns a command prefix that removes root's right to read and write every file."""
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         return []
     return ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
 
 
 def names_of(file):
-    """What a message may call a file: its name, the checkpoint that it is in, or the prefix of its two files if it is a shard."""
+    """Returns the names that a message may use for a file: its name, its checkpoint, or the prefix of a shard."""
     parts = file.split("/")
     prefix = [parts[-1].rpartition(".")[0]] if file.endswith((".bin", ".idx")) else []
     return [parts[-1], *prefix, *(part for part in parts if part.startswith("step-"))]
@@ -70,17 +70,17 @@ def judge_training(ended, space, whole, file):
     try:
         return same_run(space / RUN, whole / RUN, file)
     except Failed:
-        # What metrics.jsonl lost cannot come back: the rest must be the same, and the loss must be said.
+        # Lost lines of metrics.jsonl cannot be restored. The other lines must be the same, and a message must report the loss.
         if not file.endswith("metrics.jsonl"):
             raise Failed(f"other numbers with exit code 0\n{ended}") from None
-    require("metrics.jsonl" in ended.stderr, f"numbers are lost without a word\n{ended}")
+    require("metrics.jsonl" in ended.stderr, f"numbers are lost without a message\n{ended}")
     require(set(numbers(space / RUN)) <= set(numbers(whole / RUN)), f"other numbers\n{ended}")
     last = checkpoints(whole / RUN)[-1]
     require(tensors(space / RUN / "checkpoints" / last) == tensors(whole / RUN / "checkpoints" / last), f"other weights\n{ended}")
 
 
 def page(space):
-    """What report.html shows, without times."""
+    """Returns the content of report.html without times."""
     return re.sub(r"\d", "0", (space / RUN / "report.html").read_text(errors="replace"))
 
 
@@ -96,7 +96,7 @@ def damage(program, begin, whole, file, how, command, expected):
         if command == "report":
             sound(ended, {0, 2, 3, 4})
             if ended.code != 0 or page(space) != page(begin):
-                require(names_one_of(ended.stderr, names_of(file)), f"another page without a word\n{ended}")
+                require(names_one_of(ended.stderr, names_of(file)), f"another page without a message\n{ended}")
             return None
         if command == "verify" and f"/{NEWEST}/" in f"/{file}" and not same:
             sound(ended, {2, 3, 4})
@@ -107,7 +107,7 @@ def damage(program, begin, whole, file, how, command, expected):
 
 
 def interrupted(program, folder):
-    """A run that was killed after its checkpoint of step 4, and the same run undisturbed. Caches are inside."""
+    """Prepares a run that was killed after its checkpoint of step 4, and the same run undisturbed, with their caches."""
     begin = prepare_run(program, folder / "prepared", every=2)
     undisturbed(program, begin)
     whole = copy_of(begin, folder / "whole")

@@ -1,5 +1,5 @@
-"""Hostile model folders, tokenizers and shards: what a stranger could send. Each is refused by name, or gives the undamaged
-result where it still says the same. No manifest protects them, so a legal change of a value may change a result."""
+"""Hostile model folders, tokenizers and shards, as a stranger could send them. The program must refuse each one by name, or
+give the result of the undamaged files. No manifest protects them, so a legal change of a value may change a result."""
 
 import copy
 import json
@@ -15,7 +15,7 @@ VALUES = [None, True, "", "x", "é\u0000", -1, 0, 1, 2.5, 1e300, -1e300, 2**31, 
 HEADER_VALUES = [None, "F32", "F999", [], {}, [-1], [0], [2**40], [2**62, 4], [2**63, 2], [3, 5, 7], [0, 2**63], [5, 1], [-8, 8],
                  [1.5, 2], ["a", "b"], 7, [0, 1], [10**30, 1], [1] * 1000]
 GENERATE = ("--json", "generate", "model", "--prompt", "Ba", "--tokens", 4, "--temperature", 0)
-MUTATIONS = 120  # of a tokenizer, in its structure, and as many in its bytes
+MUTATIONS = 120  # changes to the structure of a tokenizer, and the same number of changes to its bytes
 
 
 def is_number(value):
@@ -176,9 +176,9 @@ def shard_case(program, begin, file, change):
         sound(ended, {0, 2, 4})
         if ended.code != 0:
             return refused(ended, ["shards"])
-        # Other tokens, other losses: the same as undamaged, or said.
+        # Other tokens give other losses. Losses must be those of undamaged files, or a message must say why not.
         if losses(ended) != losses_of(begin):
-            require(names_one_of(ended.stderr, ["shards.bin", "shards.idx"]), f"silently other losses\n{ended}")
+            require(names_one_of(ended.stderr, ["shards.bin", "shards.idx"]), f"other losses without a message\n{ended}")
 
     return attack
 

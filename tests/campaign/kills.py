@@ -1,4 +1,4 @@
-"""Signals at random moments. The run is resumed until it ends, and must then be the undisturbed run, bit by bit."""
+"""Signals at random moments. The run is resumed until it ends. It must then equal the undisturbed run, bit by bit."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from program import processes_with
 from rules import Failed, require, sound
 from small_runs import LAYOUTS, begin_and_reference, copy_of, same_run, train_words, undisturbed
 
-KILLS = 15  # of each layout
+KILLS = 15  # for each layout
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 # A signal before the program handles it ends the process as the system does.
 STOPPED = {signal.SIGKILL: {-9}, signal.SIGTERM: {0, 130, -15}, signal.SIGINT: {0, 130, -2}}
@@ -37,7 +37,7 @@ def stopped_once(program, folder, layout, moment, which, what):
             return process.wait(60)
         except Exception as error:
             os.killpg(process.pid, signal.SIGKILL)
-            raise Failed(f"{which.name} does not end it in 60 s") from error
+            raise Failed(f"{which.name} does not end the run within 60 s") from error
 
 
 def kill(program, reference, layout, duration):
@@ -66,7 +66,7 @@ def kill(program, reference, layout, duration):
 
 
 def of_run(space):
-    """Processes that work in the folder of a case."""
+    """Returns the processes that work in the folder of a case."""
     found = []
     for pid in processes_with("megalith"):
         try:

@@ -1,5 +1,5 @@
-"""The network between two hosts is cut, for a moment or for good. The run ends undisturbed, or it stops and names the host that
-is lost; joined again, the same command must give the undisturbed run."""
+"""Cuts the network between two hosts, for some time or permanently. The run must end undisturbed, or stop and name the lost
+host. When the network is back, the same command must resume to the result of the undisturbed run."""
 
 import pathlib
 import sys
@@ -23,7 +23,7 @@ def environment(hosts):
 
 
 def cut(program, begin, whole, seconds):
-    """Cut for `seconds`, or until the run has ended (None)."""
+    """Cuts the network for `seconds`, or until the run has ended (None)."""
     def attack(folder, chance):
         space = copy_of(begin, folder / "space")
         with two_hosts.Hosts(space) as hosts:
@@ -68,5 +68,5 @@ def cases(setup):
         require(ended.code == 0, str(ended))
     except two_hosts.NoHosts as why:
         raise Skipped(why) from why
-    return [Case(f"cut for {'good' if s is None else f'{s} s'}, {n}", cut(setup.program, begin, whole, s))
+    return [Case(f"cut {'permanently' if s is None else f'for {s} s'}, {n}", cut(setup.program, begin, whole, s))
             for n in range(3) for s in (0.5, 3, None)]

@@ -9,12 +9,12 @@ import time
 from dataclasses import dataclass
 
 MEMORY = 4 << 30  # bytes of private memory; more is a fault of the program, not of the case
-SECONDS = 60      # ten times what a command here takes on a busy machine
+SECONDS = 60      # seconds: ten times the duration of a command on a busy machine
 
 
 @dataclass
 class Ended:
-    """How a command ended; code None: not within its time."""
+    """How a command ended. The code is None if the command did not end in time."""
 
     command: str
     code: int | None
@@ -32,7 +32,7 @@ class Program:
     def __init__(self, binary, preload, cache):
         self.binary = pathlib.Path(binary).resolve()
         self.preload = pathlib.Path(preload).resolve()
-        # Measurements of the machine are made once, in a folder of the campaign. Idle threads must not spin.
+        # The machine is measured once, and the measurements are in a folder of the campaign. Idle threads must not spin.
         self.environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive",
                             "HF_HUB_OFFLINE": "1"}
 
@@ -64,7 +64,7 @@ class Program:
 
 
 def processes_with(mark):
-    """Processes whose command line holds a text."""
+    """Returns the processes whose command line contains a text."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():

@@ -1,5 +1,5 @@
-"""Rules by which the campaign judges what a command did. A kind of attack combines them; it adds no rule of its own about
-exit codes."""
+"""Rules by which the campaign judges the outcome of a command. A kind of attack combines these rules. It must not add rules
+about exit codes."""
 
 import re
 
@@ -26,9 +26,9 @@ def last_line(ended):
 
 
 def sound(ended, codes=LEGAL_CODES):
-    """The command ended in time, with an exit code that we document, and says nothing of a bug of ours."""
+    """Requires that the command ended in time, with a documented exit code and without a message about a bug."""
     require(ended.code is not None, f"hang: still running after {ended.seconds:.0f} s\n{ended}")
-    require(ended.code in LEGAL_CODES, f"exit code {ended.code}: neither an end nor a refusal\n{ended}")
+    require(ended.code in LEGAL_CODES, f"exit code {ended.code}: neither success nor refusal\n{ended}")
     for words in OUR_BUGS:
         require(words not in ended.stderr, f"says {words!r}\n{ended}")
     require(ended.code in codes, f"exit code {ended.code}, expected one of {sorted(codes)}\n{ended}")
@@ -40,14 +40,14 @@ def names_one_of(text, names):
 
 
 def refused(ended, names, codes=REFUSED):
-    """The command ended with a message that names one of `names`."""
+    """Requires that the command ended with a message that contains one of `names`."""
     sound(ended, codes)
     require(last_line(ended), f"no message of ours\n{ended}")
     require(names_one_of(ended.stderr, names), f"names none of {', '.join(names)}\n{ended}")
 
 
 def refused_setting(ended, key):
-    """A refusal in five parts: where, key, expected, got, and what to do where that is not obvious."""
+    """Requires a refusal in five parts: where, key, expected, got, and what to do if that is not obvious."""
     sound(ended, {2})
     line = last_line(ended)
     require(ended.stderr.count("megalith: ") == 1, f"not one message\n{ended}")
@@ -60,9 +60,9 @@ def refused_setting(ended, key):
 
 
 def refused_or_equal(ended, expected, names):
-    """The same result as from undamaged input, or a message that names the damage."""
+    """Requires the result of undamaged input, or a message that names the damage."""
     sound(ended, {0, *REFUSED})
     if ended.code != 0:
         return refused(ended, names)
     if ended.stdout != expected:
-        require(names_one_of(ended.stderr, names), f"silently another result, expected {expected[:300]!r}\n{ended}")
+        require(names_one_of(ended.stderr, names), f"another result without a message, expected {expected[:300]!r}\n{ended}")

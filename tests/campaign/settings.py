@@ -2,7 +2,7 @@
 new key is attacked without a change here. A value must be refused by name, or be legal.
 
 `submit --dry-run` parses and checks a configuration in milliseconds. What it accepts goes to `train --dry-run`
-(`memory` where that is not known), which also plans."""
+(or to `memory`, for programs without `train --dry-run`), which also makes a plan."""
 
 import json
 import pathlib
@@ -26,7 +26,7 @@ SHAPES = ["[]", "{}", "[1, 2]", "[[]]", "{a: 1}", "[nan, nan]", "[0.9, 0.9, 0.9]
 
 
 def keys(schema, path=""):
-    """(key, schema) of everything that has a value, sections included."""
+    """Returns (key, schema) of everything that has a value, including sections."""
     for name, inner in schema.get("properties", {}).items():
         key = f"{path}.{name}" if path else name
         yield key, inner
@@ -35,7 +35,7 @@ def keys(schema, path=""):
 
 
 def at_the_limits(schema):
-    """Values at, below and above the ranges that the schema states, and its words, misspelt."""
+    """Returns values at, below and above the ranges of the schema, and misspelt words of the schema."""
     for branch in (schema, *schema.get("anyOf", [])):
         for name in ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"):
             if name in branch:
@@ -57,7 +57,7 @@ def check(program, plan, folder, key, value):
     by_words = program.run(*PARSE, override, cwd=folder, seconds=20, memory=1 << 30)
     accepted = refused_or_accepted(by_words)
     if accepted:
-        # What other keys and the data say about an accepted value comes later; a refusal then may name another key.
+        # Checks against other keys and the data come later. Such a refusal may name another key.
         sound(program.run(*plan, override, cwd=folder, seconds=60), {0, 2, 3, 4})
 
 

@@ -25,7 +25,7 @@ LAYOUTS = {
 
 
 def write_run(folder, layout="1 rank", steps=STEPS, every=1):
-    """run.yaml and its text in a folder."""
+    """Writes run.yaml and its text to a folder."""
     model, sections, _ = LAYOUTS[layout]
     lines = {
         "model": model,
@@ -47,30 +47,30 @@ def train_words(layout="1 rank", directory="runs/run"):
 
 
 def prepare_run(program, folder, layout="1 rank", **options):
-    """run.yaml and its text in a folder. The layout `spill` gets a budget that is too small for its state: what the refusal of an
-    impossible one asks for, and a little more."""
+    """Writes run.yaml and its text to a folder. The layout `spill` gets a budget that is too small for its state. It is a little
+    more than the program asks for when it refuses an impossible budget."""
     folder = write_run(folder, layout, **options)
     if layout == "spill":
         ended = program.run("train", "run.yaml", "run.dir=runs/refused", "memory.ram=1MiB", "memory.spill=spill", cwd=folder)
         sound(ended, {2})
         least = re.search(r"at least ([\d.]+) MiB", ended.stderr)
         require(least, f"no least budget\n{ended}")
-        shutil.rmtree(folder / "runs", ignore_errors=True)  # with several ranks the supervisor has made it
+        shutil.rmtree(folder / "runs", ignore_errors=True)  # with several ranks, the supervisor has created the folder
         with open(folder / "run.yaml", "a") as out:
             out.write(f"memory: {{spill: spill, ram: {int(float(least[1])) + 4}MiB}}\n")
     return folder
 
 
 def undisturbed(program, folder, layout="1 rank"):
-    """The run that was prepared in a folder, to its end, in FOLDER/runs/run. Returns how long it took, in seconds."""
+    """Trains the run that was prepared in a folder to its end, in FOLDER/runs/run. Returns its duration in seconds."""
     ended = program.run(*train_words(layout), cwd=folder, seconds=180)
     sound(ended, {0})
-    require(layout != "spill" or "of state in spill" in ended.stderr, f"it does not spill\n{ended}")
+    require(layout != "spill" or "of state in spill" in ended.stderr, f"the run does not spill\n{ended}")
     return ended.seconds
 
 
 def begin_and_reference(setup, layout):
-    """The folder of a prepared run that never began, and one in which it ran undisturbed to its end."""
+    """Returns the folder of a prepared run that has not started, and a folder in which it ran undisturbed to its end."""
     folder = setup.folder / layout.replace(" ", "-")
     begin = prepare_run(setup.program, folder / "begin", layout)
     whole = copy_of(begin, folder / "whole")

@@ -1,4 +1,4 @@
-"""The page with a row for each kind of attack."""
+"""Writes the page with a row for each kind of attack."""
 
 import re
 import subprocess

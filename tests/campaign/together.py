@@ -1,4 +1,5 @@
-"""Two or three runs in one folder at once. One trains as if it were alone; another one is refused by name, or finds the run done."""
+"""Starts two or three runs in one folder at once. One trains as if it were alone. The others are refused by name, or find the
+run done."""
 
 import time
 
@@ -6,7 +7,7 @@ from campaign import Case
 from rules import OUR_BUGS, require, sound
 from small_runs import begin_and_reference, copy_of, same_run, train_words
 
-CASES = 10  # of each layout
+CASES = 10  # for each layout
 LAYOUTS = ("1 rank", "data 2")
 
 

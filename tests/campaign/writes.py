@@ -1,6 +1,6 @@
-"""Every call that changes a file of a run fails once, and so do drawn allocations. The run must then end with a message that
-names the path, or succeed with a warning. The same command must resume it to the undisturbed run, and no valid checkpoint may
-be lost. fail_calls.c makes the calls fail."""
+"""Every call that changes a file of a run fails once. Randomly chosen allocations fail, too. The run must end with a message
+that names the path, or succeed with a warning. The same command must then resume to the result of the undisturbed run, and no
+valid checkpoint may be lost. fail_calls.c makes the calls fail."""
 
 import re
 import shutil
@@ -12,7 +12,7 @@ from small_runs import copy_of, prepare_run, same_run, train_words, undisturbed
 from support import checkpoints
 
 SHORT = ("write", "pwrite", "writev", "pwritev")
-# Room is only reserved by these: the writes that follow say whether there is any.
+# These calls only reserve space. The writes that follow fail if there is none.
 RESERVE = ("fallocate", "posix_fallocate")
 REMOVE = ("unlink", "unlinkat", "remove", "rmdir")
 ALLOCATIONS = 200
@@ -37,8 +37,8 @@ def environment(program, folder, **changes):
 
 
 def known_names(path):
-    """The names by which a message may call a path: from the case's folder on, without the endings of unfinished files; its last
-    part or its checkpoint, if these are more than a word."""
+    """Returns the names that a message may use for a path: the path in the case's folder without the endings of unfinished
+    files, and its last part or its checkpoint if these are more than a word."""
     inside = re.sub(r"^.*?/space/", "/", path)
     clean = re.sub(r"(\.\d+\.tmp|\.tmp-\d+|\.partial|\.tmp)(?=/|$)", "", inside)
     parts = [part for part in clean.split("/") if part.startswith("step-")] + [clean.split("/")[-1]]
@@ -47,7 +47,7 @@ def known_names(path):
 
 
 def verified(program, space):
-    """Names of the checkpoints whose bytes are as written."""
+    """Returns the names of the checkpoints whose bytes are unchanged."""
     run = space / "runs/run"
     return [name for name in checkpoints(run) if program.run("checkpoint", "verify", run / "checkpoints" / name, cwd=space).code == 0]
 
@@ -57,7 +57,7 @@ def fail_once(program, begin, whole, number, kind, memory=False):
         space = copy_of(begin, folder / "space")
         more = {"CAMPAIGN_MEMORY": "1"} if memory else {}
         ended = program.run(*train_words(), cwd=space, environment=environment(program, space, CAMPAIGN_FAIL=f"{number}:{kind}", **more))
-        # A spill folder without room is the user's choice of disk, so it is refused as a setting.
+        # The user chose the disk of the spill folder. If it is full, the program refuses the setting.
         sound(ended, {0, *FAULTS} | ({2} if kind == "ENOSPC" and "memory.spill: expected a disk with room" in ended.stderr else set()))
         call = next((c for c in calls_of(space / "calls.txt") if c.number == number), None)
         require(call, f"call {number} was not made\n{ended}")
@@ -82,13 +82,13 @@ def fail_once(program, begin, whole, number, kind, memory=False):
 
 
 def counted(program, begin, folder, **changes):
-    """The calls of an undisturbed run from a copy of `begin`."""
+    """Returns the calls of an undisturbed run from a copy of `begin`."""
     space = copy_of(begin, folder / "space")
     sound(program.run(*train_words(), cwd=space, environment=environment(program, space, **changes)), {0})
     return calls_of(space / "calls.txt")
 
 
-# Which calls of which run: all of a run on a machine that is measured already, then those that only other runs make.
+# First all calls of a run on a machine that is already measured, then those calls that only other runs make.
 RUNS = {
     "1 rank": ("1 rank", lambda path: True),
     "spill": ("spill", lambda path: "/space/spill" in path),

@@ -1,4 +1,4 @@
-"""Data, models, folders of runs and outputs that are not what they should be: each is refused by name (refusals.py).
+"""Wrong data, models, run directories and outputs. The program must refuse each one and name it (refusals.py).
 bad_input.py BINARY"""
 
 import gzip
@@ -86,7 +86,7 @@ def too_little_data_for_one_batch(space):
 
 
 def a_text_with_few_words_is_no_mistake(space):
-    """It makes a smaller tokenizer than was asked for; the model takes its size and the run resumes."""
+    """The tokenizer becomes smaller than requested. The model takes the size of the tokenizer, and the run can be resumed."""
     space.yaml("run", steps=2)
     space.write("few.txt", "ab cd " * 2000)
     space.train("run", "data.train=few.txt")
@@ -197,7 +197,7 @@ def rewrite_header(path, change):
 
 
 def headers_of_weights_to_start_from(space):
-    """They are checked before a tokenizer is trained, and leave no run directory."""
+    """Headers are checked before a tokenizer is trained. A refused run leaves no run directory."""
     space.yaml("first", steps=2, every=2)
     space.train("first", "run.dir=first")
     space.yaml("run", model="{from: copy}")
@@ -272,7 +272,7 @@ def other_commands(space):
 
 
 def a_run_that_changed(space):
-    """Other shapes cannot go on and are listed; what is harmless goes on and is said."""
+    """A run with other shapes cannot be resumed: the changes are listed. Harmless changes are reported, and the run resumes."""
     space.yaml("run", steps=3)
     space.train("run")
     message = refused(
@@ -327,7 +327,7 @@ def run_directories(space):
 
 
 def output_that_cannot_be_written(space):
-    """A result that is lost is no success, and no error is lost with it."""
+    """A lost result must not count as success, and its error must be reported."""
     with open("/dev/full", "wb") as full:
         for words, code, says in (
             (["presets"], 4, "standard output"),
@@ -341,7 +341,7 @@ def output_that_cannot_be_written(space):
 
 
 def pipes_in_place_of_files(space):
-    """They are refused, not waited for."""
+    """Pipes are refused: the program does not wait for them."""
     space.yaml("run")
     os.mkfifo(space / "pipe")
     mine = "curriculum=[{metric: mine, file: pipe, unit: percentile, from: 50, to: 100, over: 3 steps}]"
@@ -358,7 +358,7 @@ def pipes_in_place_of_files(space):
 
 
 def files_nested_without_end(space):
-    """Readers that call themselves would run out of stack."""
+    """Recursive readers would run out of stack."""
     space.yaml("run")
     deep = "[" * 30000
     parts = '{"type": "Sequence", "pretokenizers": [' * 30000 + "]}" * 30000
@@ -377,7 +377,7 @@ def files_nested_without_end(space):
 
 
 def a_settings_file_from_a_shell(space):
-    """<(command) of a shell is a pipe that has a writer."""
+    """<(command) of a shell is a pipe with a writer."""
     space.yaml("run")
     for redirection in ("<(cat run.yaml)", "/dev/stdin < run.yaml"):
         words = " ".join(space.command("memory", redirection))

@@ -1,4 +1,4 @@
-"""Wrong settings and command lines: each is refused by name (refusals.py).  bad_settings.py BINARY"""
+"""Wrong settings and command lines. The program must refuse each one and name it (refusals.py).  bad_settings.py BINARY"""
 
 import os
 import resource
@@ -182,7 +182,7 @@ def command_lines(space):
 
 
 def alternatives_on_the_command_line(space):
-    """One of them replaces the file's other; both at once are a contradiction."""
+    """One alternative on the command line replaces the other one in the file. Both at once are refused."""
     space.yaml("run")
     both = ["train.steps=3", "train.tokens=384"]
     for words in (both, both[::-1]):
@@ -201,11 +201,11 @@ def parts_of_a_curriculum(space):
 
 
 def peak_of(space, *arguments):
-    """(exit code, stderr, largest resident memory in KiB) of a run of the binary."""
+    """Runs the binary. Returns exit code, stderr and largest resident memory in KiB."""
     out = space / "out.txt"
     with open(out, "wb") as file:
         child = subprocess.Popen(space.command(*arguments), cwd=space.root, env=space.environment, stdout=file, stderr=file)
-    # A run without bounds would take all of the machine.
+    # Without this limit, a faulty run would take all memory of the machine.
     resource.prlimit(child.pid, resource.RLIMIT_CPU, (60, 60))
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
@@ -213,7 +213,7 @@ def peak_of(space, *arguments):
 
 
 def sizes_that_no_plan_can_count(space):
-    """Whatever the size, the answer takes little time and memory: within 2.7 times that of a tiny model, 300 MiB."""
+    """For every size, the answer takes little time and memory: at most 2.7 times that of a tiny model, and at most 300 MiB."""
     space.yaml("run", train="{steps: 3, batch: 4, eval_every: 0, threads: 1}")
     experts = "{arch: llama, layers: 2, hidden: 32, heads: 4, context: 32, experts: {count: 4}}"
     space.yaml("sparse", model=experts, train="{steps: 3, batch: 4, eval_every: 0, threads: 1}")

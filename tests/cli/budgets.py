@@ -1,4 +1,4 @@
-"""What `memory` promises against what `train` does, for thirty budgets from 100 MiB to 1 GiB.  budgets.py BINARY [--table FILE]
+"""Compares what `memory` predicts with what `train` does, for thirty budgets from 100 MiB to 1 GiB.  budgets.py BINARY [--table FILE]
 
 Ten models, each with three budgets: the least that fits in memory, one MiB less, and one that needs the disk tier. Both commands
 must give one verdict, and no run may take more than its budget. In memory the bound must be at most 10% or 12 MiB above the
@@ -48,7 +48,7 @@ def write_run(space, hidden):
 
 
 def budgets(space):
-    """(settings, MiB)"""
+    """Returns pairs of settings and budget in MiB."""
     whole = needs(space, *IN_MEMORY, "memory.ram=1MiB")["most_bytes"]
     least = needs(space, *SPILLED, "memory.ram=1MiB")["most_bytes"]
     fits = -(-whole // MIB)
@@ -56,7 +56,7 @@ def budgets(space):
 
 
 def trial(space, hidden, settings, budget):
-    """A row of the table and what is wrong with it."""
+    """Returns a row of the table, and what is wrong with it."""
     settings = [*settings, f"memory.ram={budget}MiB"]
     shutil.rmtree(space / "runs", ignore_errors=True)
     foreseen = needs(space, *settings)

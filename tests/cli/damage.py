@@ -1,5 +1,5 @@
-"""A damaged checkpoint is noticed, named and passed over: the run goes on from the one before and ends
-with the same numbers. A disk that is full costs a checkpoint, not the run.  damage.py BINARY"""
+"""A damaged checkpoint is detected, named and skipped. The run resumes from the previous checkpoint and ends
+with the same numbers. A full disk costs a checkpoint, not the run.  damage.py BINARY"""
 
 import ctypes
 import os
@@ -37,7 +37,7 @@ DAMAGES = {
 
 
 def broken_off(space, name):
-    """A copy of the whole run as if it had been killed after its checkpoint of step 9."""
+    """Copies the complete run, as if it had been killed after its checkpoint of step 9."""
     directory = space / "runs" / name.replace(" ", "-")
     shutil.copytree(space / "runs/whole", directory)
     shutil.rmtree(directory / "checkpoints/step-00000012")
@@ -114,8 +114,8 @@ def models_are_read_from_the_newest_valid_one(space):
 
 
 def a_file_that_cannot_grow_costs_only_checkpoints(space):
-    """Writes fail from the second checkpoint on (a limit on file sizes: it needs no rights). The run goes
-    on, the first checkpoint stays valid, and the end says that the last state was not saved."""
+    """Writes fail from the second checkpoint on. A limit on file sizes causes this, which needs no root rights. The run
+    continues, the first checkpoint stays valid, and the last message says that the last state was not saved."""
     space.yaml("long", steps=600, every=20)
     space.train("long", "run.dir=runs/free")
     with open(space / "limited.txt", "wb") as out:
@@ -147,7 +147,7 @@ def a_file_that_cannot_grow_costs_only_checkpoints(space):
 
 
 def a_full_disk_costs_only_checkpoints(space):
-    """Checkpoints on a file system that has room for one of them."""
+    """The file system has room for one checkpoint only."""
     space.yaml("whole", steps=12, every=3)
     space.train("whole")
     size = sum(f.stat().st_size for f in (space / "runs/whole/checkpoints/step-00000012").iterdir())

@@ -1,4 +1,4 @@
-"""Text to tokens as a user does it: many kinds of files, interrupted and killed, looked at, blended.
+"""Turns text into tokens as a user does: many kinds of files, interrupted and killed, inspected, blended.
 data.py BINARY"""
 
 import gzip
@@ -18,8 +18,8 @@ def shard(space, prefix):
 
 
 def every_kind_of_file(space):
-    """The same documents from separated text, text with tokens in it, JSON lines, packed or not: the same
-    tokens."""
+    """The same documents give the same tokens: as separated text, as text with separator tokens and as JSON lines, compressed
+    or not."""
     tok = tokenizer(space)
     documents = [text(50 + 200 * (i % 5), seed=i) + "\n" for i in range(30)]
     space.write("lines.txt", "".join(d + "###\n" for d in documents))
@@ -80,7 +80,7 @@ def interrupted_and_killed(space):
         assert code == (-signal.SIGKILL if which == signal.SIGKILL else 130), code
         assert not (space / "part.idx").exists()
         places.append(json.loads(journal.read_text())["tokens"])
-    assert places == sorted(set(places)), f"it does not get on: {places}"
+    assert places == sorted(set(places)), f"no progress: {places}"
     said = (space / "started.txt").read_text()
     assert "stopping and keeping what is done" in said, said
     assert "run the same command again to resume" in said, said
@@ -94,7 +94,7 @@ def interrupted_and_killed(space):
 
 
 def training_goes_on_with_its_tokens(space):
-    """Text in data.train takes the same path: Ctrl-C while it is tokenized keeps what is done."""
+    """Text in data.train is tokenized in the same way: Ctrl-C keeps the finished part."""
     space.write("long.txt", text(20000) * 100)
     tok = tokenizer(space)
     space.yaml("run", steps=2, data=f"{{train: long.txt, tokenizer: {tok}, sequence: 32}}")
@@ -139,7 +139,7 @@ def flip(path, where):
 
 
 def a_flipped_bit_is_found(space):
-    """In the user's shard it ends the run by name; the run's own tokens are made again, and the losses stay."""
+    """In a shard of the user, the run ends and names the shard. Cached tokens are made again, and the losses stay the same."""
     tok = tokenizer(space)
     space.run("tokenize", "--tokenizer", tok, "--out", "tokens/a", "text.txt")
     assert (space / "tokens/a.sums").exists()

@@ -1,5 +1,5 @@
-"""A run whose blocks are computed on a (simulated) device with less memory than they take trains to the same numbers, with
-its state in the host's memory or on disk, and never holds more there than the device has.  device.py BINARY"""
+"""Blocks are computed on a simulated device that is too small for all of them. The run must give the same numbers, with its
+state in host memory or on disk, and must never use more device memory than there is.  device.py BINARY"""
 
 import json
 import re
@@ -11,7 +11,7 @@ BANDWIDTH = "memory.simulated_device.bandwidth=8GB"
 
 
 def least(space, key, *options):
-    """MiB that the refusal of an impossible budget asks for."""
+    """Returns the MiB that the program asks for when it refuses an impossible budget."""
     said = space.train("run", "run.dir=runs/refused", f"{key}=1MiB", *options, expect=2).stderr
     assert key in said, said
     amount, unit = re.search(r"at least ([\d.]+) (MiB|GiB)", said).groups()
@@ -58,14 +58,14 @@ def kills(space):
     options = [f"memory.device={least(space, 'memory.device', BANDWIDTH) + 2}MiB", BANDWIDTH, "memory.spill=spill"]
     options.append(f"memory.ram={least(space, 'memory.ram', *options) + 8}MiB")
     hits = 0
-    for steps in (5, 10, 14):  # more each time: the run goes on from its last checkpoint
+    for steps in (5, 10, 14):  # more each time: the run resumes from its last checkpoint
         process = space.start("train", "run.yaml", "run.dir=runs/killed", *options)
         wait_for(lambda: lines_of(space / "runs/killed/metrics.jsonl") >= steps or process.poll() is not None, f"step {steps}")
         hits += process.poll() is None
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert hits == 3, (space / "started.txt").read_text()
-    # On after the last kill without the device: where blocks are computed is the run's own affair.
+    # Resumes after the last kill without the device: a resumed run may compute its blocks elsewhere.
     space.train("run", "run.dir=runs/killed", "memory.ram=auto")
     assert_same_run(space / "runs/killed", space / "runs/memory", f"after {hits} kills")
     return f"{hits} kills"
@@ -85,11 +85,11 @@ def shown_and_refused(space):
     figures = space.run("simulate", "run.yaml", *options).stdout
     assert re.search(r"device .* MiB; .* uploaded, .* downloaded", figures), figures
     assert "upload" in figures and "download" in figures, figures
-    # A slow way is seen in the plan, before anything runs.
+    # The plan shows a slow transfer before anything runs.
     fast = space.run("simulate", "run.yaml", *options, "--json").json
     slow = space.run("simulate", "run.yaml", options[0], "memory.simulated_device.bandwidth=50MB", "--json").json
     assert slow["predicted"]["step_s"] > 2 * fast["predicted"]["step_s"], (slow["predicted"]["step_s"], fast["predicted"]["step_s"])
-    # Without a simulation there is no device here; and what belongs to one is not taken without it.
+    # Without a simulation this machine has no device. Settings of a device are refused without memory.device.
     said = space.train("run", "run.dir=runs/no", "memory.device=512MiB", expect=2).stderr
     assert "memory.device" in said and "GPUs are not supported" in said, said
     said = space.train("run", "run.dir=runs/no", BANDWIDTH, expect=2).stderr

@@ -23,7 +23,7 @@ DROPPING = "{from: 8, to: 32, step: 4, over: 20 steps, layers: [1]}"
 
 
 def lengths_and_rates(space):
-    """What metrics say of every step follows from the settings."""
+    """The metrics of every step follow from the settings."""
     space.yaml("a", steps=20, curriculum=CURRICULUM, token_dropping=DROPPING)
     space.train("a")
     rows, tokens, layer_tokens = metrics(space / "runs/a"), 0, 0.0
@@ -51,7 +51,7 @@ def lengths_and_rates(space):
 
 
 def resumes_exactly(space):
-    """kill -9 anywhere, with both techniques and blended sets."""
+    """Kills runs at random moments, with both techniques and blended data sets."""
     more = dict(
         data="{train: [{path: text.txt, weight: 2}, {path: other.txt, weight: 1}], tokenizer: {train: bpe, vocab: 300}, "
         "sequence: 32}",
@@ -97,13 +97,13 @@ def every_objective(space):
 
 
 def values_in(path):
-    """Those of a .metric file of ours."""
+    """Returns the values in a .metric file of ours."""
     raw = path.read_bytes().split(b"\n", 1)[1]
     return struct.unpack(f"<{len(raw) // 8}d", raw)
 
 
 def shard_in(folder):
-    """The tokens of the only shard there, and how many each of its documents has."""
+    """Returns the tokens of the only shard in the folder, and the length of each document."""
     binary = next(folder.glob("*.bin"))
     ids = struct.unpack(f"<{binary.stat().st_size // 2}H", binary.read_bytes())
     index = binary.with_suffix(".idx").read_bytes()
@@ -112,7 +112,7 @@ def shard_in(folder):
 
 
 def zstd_size(content):
-    """Of what zstd makes of it at level 3, by the library itself."""
+    """Returns the number of bytes after compression with the zstd library at level 3."""
     library = ctypes.CDLL("libzstd.so.1")
     library.ZSTD_compressBound.restype = library.ZSTD_compress.restype = ctypes.c_size_t
     room = library.ZSTD_compressBound(ctypes.c_size_t(len(content)))
@@ -121,7 +121,7 @@ def zstd_size(content):
 
 
 def values_of_tokens(space):
-    """All metrics of tokens against what Python computes from the shard, with documents that end inside samples."""
+    """Compares all token metrics with values that Python computes from the shard. Documents end inside samples."""
     words, chance = text(9000, seed=5).split(), random.Random(5)
     with open(space / "docs.jsonl", "w") as out:
         while words:
@@ -163,11 +163,11 @@ def values_of_tokens(space):
 
 
 def analysis(space):
-    """The page and DeepSpeed's files; what is refused."""
+    """Tests the page, DeepSpeed's files and refusals."""
     space.yaml("a")
     said = space.run("analyze", "a.yaml", "--deepspeed", "a.yaml", expect=2)
     assert "a.yaml: --deepspeed: expected a folder, got a file" in said.stderr, said.stderr
-    assert not (space / "runs/a").exists(), "nothing long before it is told"
+    assert not (space / "runs/a").exists(), "the error must come before the text is tokenized"
     out = space.run("--json", "analyze", "a.yaml", "--deepspeed", "ds").json
     assert set(out["metrics"]) == {"length", "rarity", "length_rarity", "compression"}, out["metrics"].keys()
     samples = out["metrics"]["rarity"]["samples"]
@@ -178,7 +178,7 @@ def analysis(space):
     index = (space / "ds/length_sample_to_metric.idx").read_bytes()
     assert index[:9] == b"MMIDIDX\0\0" and struct.unpack("<QBQQ", index[9:34]) == (1, 5, samples, samples + 1)
 
-    # Theirs are used by us, and a file of other data is refused by name.
+    # We can use DeepSpeed's files. A file of other data is refused by name.
     rule = "{metric: mine, file: ds/rarity_sample_to_metric, unit: percentile, from: 10, to: 100, over: 5 steps}"
     space.yaml("theirs", steps=6, curriculum=f"[{rule}]")
     space.train("theirs")
@@ -193,7 +193,7 @@ def analysis(space):
     assert "short.txt" in said.stderr and f"{samples} training samples, got 2" in said.stderr, said.stderr
     said = space.run("train", "theirs.yaml", "run.dir=runs/x", f"curriculum=[{rule.replace('ds/', 'no/')}]", expect=2)
     assert "no/rarity_sample_to_metric: curriculum[0].file: expected a file" in said.stderr, said.stderr
-    assert "tokenized" not in said.stderr, "nothing long before it is told"
+    assert "tokenized" not in said.stderr, "the error must come before the text is tokenized"
     unknown = "curriculum=[{metric: colour, from: 1, to: 2, over: 3 steps}]"
     said = space.run("train", "a.yaml", "run.dir=runs/y", unknown, expect=2)
     assert "colour" in said.stderr and "compression" in said.stderr, said.stderr
@@ -204,7 +204,7 @@ def analysis(space):
     said = space.run("analyze", "theirs.yaml", "--checkpoint", "runs/ours", expect=2)
     assert "--checkpoint: expected metric loss as well" in said.stderr, said.stderr
 
-    # Two of one name are told apart; a name is no path.
+    # Two metrics with the same name get different file names. A name must not be a path.
     space.write("falls.txt", "\n".join(str(-i) for i in range(samples)))
     other = rule.replace("ds/rarity_sample_to_metric", "falls.txt")
     out = space.run("--json", "analyze", "theirs.yaml", f"curriculum=[{rule}, {other}, {rule}]", "--deepspeed", "two").json
@@ -215,7 +215,7 @@ def analysis(space):
     assert "expected a metric name without / (file names contain it), got ../out" in said.stderr, said.stderr
     assert not list(space.root.glob("out_*"))
 
-    # A sample that begins inside a character is shown with a mark in place of its bytes.
+    # A sample that begins inside a character is shown with U+FFFD in place of the incomplete bytes.
     chance = random.Random(1)
     space.write("signs.txt", "".join(chr(chance.randrange(0x4E00, 0x9F00)) for _ in range(3000)))
     space.run("analyze", "a.yaml", "run.dir=runs/signs", "data.train=signs.txt", "--metric", "rarity", "--examples", "50")
@@ -223,7 +223,7 @@ def analysis(space):
 
 
 def loss_of_a_model(space):
-    """Values under a model belong to its weights; a run that goes on keeps those that it began with."""
+    """Losses of a model belong to its weights. A resumed run keeps the losses that it started with."""
     space.yaml("a")
     space.train("a", "run.dir=runs/model", "train.steps=6")
 
@@ -248,7 +248,7 @@ def loss_of_a_model(space):
     assert [r["loss"] for r in metrics(space / "runs/goes_on")] == losses[0], "without the checkpoint"
     (space / "runs/model_elsewhere").rename(space / "runs/model")
 
-    # Losses under two models lie side by side, and what else is analysed in the run's folder replaces neither.
+    # Losses of two models are stored side by side. Other analyses in the run directory replace neither.
     space.train("a", "run.dir=runs/second", "train.steps=3", "run.seed=5")
     both = f"curriculum=[{rule}, {rule.replace('runs/model', 'runs/second')}]"
     out = space.run("--json", "analyze", "a.yaml", "run.dir=runs/both", both).json["metrics"]
@@ -261,7 +261,7 @@ def loss_of_a_model(space):
     space.train("a", "run.dir=runs/both", "train.steps=9", both)
     assert_same_run(space / "runs/both", space / "runs/at_once", "two models")
 
-    # Other values than the run began with are refused, and nothing is lost.
+    # A run with other values than at its start is refused, and nothing is lost.
     space.write("mine.txt", "\n".join(str(i * 7919 % 997) for i in range(2000)))
     wrong = "curriculum=[{metric: m, file: mine.txt, from: 1, to: 2, over: 3 steps}]"
     said = space.run("analyze", "a.yaml", "run.dir=runs/n", wrong, expect=2).stderr
@@ -276,7 +276,7 @@ def loss_of_a_model(space):
     space.write("mine.txt", "\n".join(map(str, values)))
     space.train("a", "run.dir=runs/mine", "train.steps=8", mine)
 
-    # The same values in another place are the same; what else changed is told key by key.
+    # The same values in another file are accepted. Other changes are reported key by key.
     (space / "mine.txt").rename(space / "moved.txt")
     moved = mine.replace("mine.txt", "moved.txt")
     said = space.run("train", "a.yaml", "run.dir=runs/mine", "train.steps=9", moved.replace("from: 30", "from: 40"), expect=2)
@@ -304,7 +304,7 @@ def loss_of_a_model(space):
 
 
 def forecasts(space):
-    """What the shorter steps need is told before anything runs, and is in the plan."""
+    """The memory of shorter steps is reported before anything runs, and is part of the plan."""
     space.yaml("a", steps=20, curriculum=CURRICULUM, token_dropping=DROPPING)
     shapes = space.run("--json", "memory", "a.yaml").json["shapes"]
     assert [shapes[0][k] for k in ("first_step", "length", "kept")] == [1, 8, 8] and shapes[-1]["length"] == 32, shapes
@@ -319,8 +319,8 @@ def forecasts(space):
 
 
 def every_step_fits(space):
-    """What just admits a run is enough for all of its steps: many short sequences that drop nothing at first, long ones that
-    drop nearly all, and validations, which drop none."""
+    """The smallest accepted budget is enough for all steps: many short sequences that drop no tokens at first, long ones that
+    drop nearly all tokens, and validations, which drop none."""
     space.yaml("a", steps=4, model="{arch: gpt2, layers: 6, hidden: 64, heads: 2, ffn: 1024, context: 256}", data="{train: text.txt, "
                "tokenizer: {train: bpe, vocab: 300}, sequence: 256, valid_fraction: 0.3}")
     space.write("text.txt", (space / "text.txt").read_text() * 6)
@@ -336,8 +336,8 @@ def every_step_fits(space):
 
 
 def short_sequences_fit(space):
-    """Many short sequences have more targets than few long ones, as each has one at least, and more rows of experts, which
-    take at least one of every group."""
+    """Many short sequences have more targets than few long ones, because each has at least one. They also have more rows of
+    experts, because experts take at least one row of every group."""
     space.yaml("masked", arch="bert", steps=2, model="{arch: bert, layers: 1, hidden: 64, heads: 2, ffn: 64, context: 64, vocab: 30000}",
                data="{train: text.txt, tokenizer: {train: bpe, vocab: 300}, sequence: 64}")
     space.yaml("sparse", steps=2, model="{arch: llama, layers: 1, hidden: 32, heads: 2, context: 128, experts: {count: 8, top_k: 2, "
@@ -351,8 +351,8 @@ def short_sequences_fit(space):
 
 
 def ends(space):
-    """A run that ends before its curriculum says so, and what was measured is held against steps of their own size; done
-    once more it shows its losses; one that is refused leaves the settings of the run as they were."""
+    """A run that ends before its curriculum says so. Measured times are compared with steps of the same size. Repeated after
+    its end, the run shows its losses. A refused run leaves the settings in the run directory unchanged."""
     space.yaml("a", steps=6, curriculum="[{metric: length, apply: truncate, from: 8, to: 32, step: 8, over: 12 steps}, "
                "{metric: mine, file: mine.txt, unit: percentile, from: 50, to: 100, over: 3 steps}]")
     space.run("analyze", "a.yaml", "--metric", "rarity", "curriculum=")
@@ -372,7 +372,7 @@ def ends(space):
 
 
 def limits_are_told_apart(space):
-    """Two entries of one metric are both in the metrics; a filter that admits nothing is named."""
+    """Two entries with the same metric are both in the metrics. A filter that admits nothing is named."""
     space.yaml("a", steps=4, curriculum="[{metric: length, apply: truncate, from: 8, to: 32, step: 8, over: 3 steps}, "
                "{metric: length, from: 40, to: 64, over: 3 steps}, "
                "{metric: rarity, unit: percentile, from: 50, to: 100, over: 3 steps}]")
@@ -387,7 +387,7 @@ def limits_are_told_apart(space):
 
 
 def samples_never_trained_on(space):
-    """Those above a limit to its end are counted when a run starts."""
+    """When a run starts, it counts the samples that stay above a limit until the end."""
     space.yaml("a", steps=2)
     space.run("analyze", "a.yaml", "--metric", "rarity")
     rarity = sorted(values_in(space / "runs/a/analysis/rarity.metric"))
@@ -401,7 +401,7 @@ def samples_never_trained_on(space):
 
 
 def interrupted_analysis(space):
-    """Stopped by a signal or killed, an analysis goes on where it was, to the same file."""
+    """An analysis that was stopped by a signal or killed resumes, and writes the same file."""
     space.yaml("a")
     space.write("big.txt", (space / "text.txt").read_text() * 60)
     settings = ("a.yaml", "data.train=big.txt", "data.cache=tokens", "--metric", "compression")
@@ -431,7 +431,7 @@ def interrupted_analysis(space):
 
 
 def difficulties_of_ranks(space):
-    """Hosts that do not see the folder of the run get rank 0's values; ranks with other values do not train together."""
+    """Hosts that do not see the run directory get the values of rank 0. Ranks with different values do not train together."""
     mpirun = shutil.which("mpirun")
     if not mpirun:
         return "skipped: no mpirun"

@@ -1,4 +1,4 @@
-"""Every file in examples/ trains for a few steps, as its comment says, with only sizes and files replaced."""
+"""Every file in examples/ trains for a few steps as its comment says. The test replaces only sizes and files."""
 import pathlib
 
 import support

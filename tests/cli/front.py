@@ -1,5 +1,5 @@
-"""`megalith` links neither LibTorch nor MPI, runs the light commands alone and needs `megalith-engine` beside it for
-the rest.  front.py BINARY"""
+"""`megalith` links neither LibTorch nor MPI. It runs the light commands alone, and starts `megalith-engine`, from the same
+folder, for all others.  front.py BINARY"""
 
 import shutil
 import struct

@@ -1,4 +1,4 @@
-"""`generate` and `eval` as a user has them, against Hugging Face transformers where there is one to compare with.
+"""Runs `generate` and `eval` as a user does, and compares them with Hugging Face transformers where possible.
 generation.py BINARY"""
 
 import json
@@ -27,7 +27,7 @@ SHARED = tempfile.TemporaryDirectory(prefix="megalith-cli-")
 
 
 def trained(space, arch="llama"):
-    """A small model, trained once for all cases."""
+    """Returns a small model that is trained once for all cases."""
     folder = pathlib.Path(SHARED.name) / arch
     if not folder.exists():
         space.yaml(arch, arch, steps=60, every=0)
@@ -37,7 +37,7 @@ def trained(space, arch="llama"):
 
 
 def each_prompt_as_if_alone(space):
-    """Greedy and sampled, by --prompt, from a file of lines and from JSON lines."""
+    """Tests greedy search and sampling, with --prompt, with a file of lines and with JSON lines."""
     words = (space / "text.txt").read_text().split()
     prompts = [" ".join(words[i : i + n]) for i, n in ((5, 7), (0, 1), (90, 12))]
     greedy, sampled = ("--temperature", 0), ("--seed", 7, "--top-k", 30, "--repetition-penalty", 1.2)
@@ -51,7 +51,7 @@ def each_prompt_as_if_alone(space):
             together = space.run(
                 "--json", "generate", folder, *(x for p in prompts for x in ("--prompt", p)), *common
             ).json
-            assert together["results"] == alone, f"{arch} {sampling}: in company they say something else"
+            assert together["results"] == alone, f"{arch} {sampling}: prompts together give other text than alone"
         space.write("prompts.json", json.dumps([prompts[0], *({"prompt": p} for p in prompts[1:])], indent=1))
         for name in ("prompts.jsonl", "prompts.json"):
             assert space.run("--json", "generate", folder, "--prompts", name, *common).json == together
@@ -96,7 +96,7 @@ def a_full_context_slides_and_says_so(space):
 def read_until(fd, text, seconds=60):
     got, end = b"", time.monotonic() + seconds
     while text not in got:
-        assert time.monotonic() < end, f"waited in vain for {text!r} after {got!r}"
+        assert time.monotonic() < end, f"no {text!r} after {got!r}"
         try:
             got += os.read(fd, 4096)
         except OSError:
@@ -137,7 +137,7 @@ def lines_are_continued_one_by_one(space):
 
 
 def text_of_stories(space):
-    """Real weights where they are at hand, else a small model of our own."""
+    """Returns real weights if they exist on this machine, otherwise a small model of our own."""
     if (CORPUS / "stories260K.bin").exists():
         tokenizer = CORPUS / "stories260K_tok512.bin"
         space.run("import", CORPUS / "stories260K.bin", "--tokenizer", tokenizer, "--out", "stories")

@@ -1,5 +1,5 @@
-"""Models in and out: folders of transformers through `import`, `export` and training, and folders that are not what they
-say.  models.py BINARY"""
+"""Models in and out: folders of transformers pass through `import`, `export` and training. Folders whose files contradict
+each other are refused.  models.py BINARY"""
 
 import json
 import shutil
@@ -77,7 +77,7 @@ def assert_same(got, expected, what):
 
 
 def theirs_come_back_as_they_were(space):
-    """import, export, theirs again: the same class, the same logits, the same bits."""
+    """After import and export, transformers reads the same class, the same logits and the same bits."""
     ids = torch.randint(0, 300, (2, 20), generator=torch.Generator().manual_seed(1))
     said = []
     for name, model in kin():
@@ -99,7 +99,7 @@ def theirs_come_back_as_they_were(space):
 
 
 def opened(folder, auto=AutoModelForMaskedLM):
-    """The model in a folder, which has every tensor that its class expects, and no other one."""
+    """Loads the model in a folder. The folder must contain exactly the tensors that the class expects."""
     model, info = auto.from_pretrained(folder, output_loading_info=True)
     wrong = {kind: names for kind, names in info.items() if names}
     assert not wrong, f"{folder}: {wrong}"
@@ -107,7 +107,7 @@ def opened(folder, auto=AutoModelForMaskedLM):
 
 
 def berts_are_whole(space):
-    """Tied and untied, theirs and ours: no tensor is missing, none is initialised, all logits are equal."""
+    """Tied and untied, from transformers and from us: no tensor is missing or newly initialised, and all logits are equal."""
     ids = torch.randint(0, 300, (2, 20), generator=torch.Generator().manual_seed(1))
     for name, tied in (("tied", True), ("untied", False)):
         torch.manual_seed(1)
@@ -154,7 +154,7 @@ def stored_types_and_shards(space):
 
 
 def kin_can_be_trained(space):
-    """Their weights, our steps, a checkpoint that is theirs again."""
+    """We train weights of transformers, and transformers reads the checkpoint."""
     for name, model in kin():
         if name in ("mistral", "qwen2", "biases", "mixtral", "qwen2-moe"):
             model.save_pretrained(space / name)
@@ -173,7 +173,7 @@ def kin_can_be_trained(space):
 
 
 def experts_from_scratch_are_theirs(space):
-    """What routers of theirs compute is theirs; what none of their classes does is refused by them."""
+    """Routers that transformers has give the same results there. It refuses models with other routers."""
     ids = torch.randint(0, 300, (2, 20), generator=torch.Generator().manual_seed(1))
     shape = "{{arch: llama, layers: 2, hidden: 24, heads: 4, kv_heads: 2, ffn: 32, context: 32, experts: {{count: 4, {}}}}}"
     for i, (experts, wanted) in enumerate((
@@ -204,7 +204,7 @@ def experts_from_scratch_are_theirs(space):
 
 
 def dense_models_are_upcycled(space):
-    """Experts that are all the same compute what the dense model did."""
+    """A model with identical experts computes the same as the dense model."""
     ids = torch.randint(0, 300, (2, 20), generator=torch.Generator().manual_seed(1))
     for name, model in kin():
         if name not in ("window", "qwen2"):
@@ -245,7 +245,7 @@ def a_window_bounds_the_sequence(space):
 
 
 def what_a_window_shortens_is_said(space):
-    """Windows that move are not built in: no result differs from transformers' without a word."""
+    """Sliding windows are not supported: every result that differs from transformers comes with a warning."""
     folder = space / "runs/window/checkpoints/step-00000002"
     MistralForCausalLM(MistralConfig(sliding_window=16, **SIZES)).save_pretrained(space / "model")
     space.yaml("window", model="{from: model}", steps=2, data="{train: text.txt, tokenizer: {train: bpe, vocab: 300}, sequence: 16}")
@@ -288,7 +288,7 @@ def write_with_header(path, header, data):
 
 
 def liars_are_refused(space):
-    """One line, exit code 2, the name of what is wrong."""
+    """The program prints one line that names the fault, and exits with code 2."""
     model = next(m for n, m in kin() if n == "qwen2")
     model.save_pretrained(space / "good")
     bias, norm = "model.layers.1.self_attn.k_proj.bias", "model.norm.weight"
@@ -379,8 +379,8 @@ def damage_is_seen_where_there_is_a_manifest(space):
 
 
 def peak_memory(space, *arguments):
-    """Most resident memory of a command, MB."""
-    # Through a small process of its own: a child's figure begins with what its parent had.
+    """Returns the peak resident memory of a command in MB."""
+    # Uses a small process in between, because the kernel's value of a child begins with that of its parent.
     watch = (
         "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"

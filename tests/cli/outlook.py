@@ -1,4 +1,4 @@
-"""memory and simulate: what they say is what a run then does, and they leave nothing behind.  outlook.py BINARY"""
+"""`memory` and `simulate` predict what a run does, and leave no files behind.  outlook.py BINARY"""
 
 import json
 import pathlib
@@ -72,7 +72,7 @@ def what_does_not_fit_is_told_with_settings_that_help(space):
     # train refuses for the same reason.
     refused = space.train("run", ram, "memory.recompute=none", expect=2).stderr
     assert "memory.ram" in refused and "memory.spill=DIRECTORY" in refused, refused
-    # A run that has begun is offered only what it may still change.
+    # For a started run, the program suggests only settings that the run may still change.
     space.train("run", "checkpoint.every=3")
     begun = [w["setting"] for w in memory(space, ram, "memory.recompute=none", "checkpoint.every=3", expect=2)["ways"]]
     fixed = {"train.optimizer_state=int8", "memory.activations=int8", "train.optimizer=adafactor"}
@@ -89,7 +89,7 @@ def spilled_state_is_counted_once(space):
     ram = f"memory.ram={int(process + 0.7 * (whole['unadapted_bytes'] - process) + (24 << 20)) >> 20}MiB"
     table = memory(space, ram, "memory.spill=spill", "memory.recompute=none")
     assert table["disk_bytes"] > 0 and table["strategy"], table
-    # What is on disk is missing in memory: moments are one or the other, up to the padding of 1 MiB chunks.
+    # Moments are either on disk or in memory. Chunks of 1 MiB add some padding.
     both = table["planned"]["optimizer"] + table["disk"]["optimizer"]
     assert whole["planned"]["optimizer"] <= both <= whole["planned"]["optimizer"] + 16 * (1 << 20), table
     said = space.train("run", ram, "memory.spill=spill", "memory.recompute=none").stderr
@@ -98,7 +98,8 @@ def spilled_state_is_counted_once(space):
 
 
 def memory_and_train_admit_by_one_bound(space):
-    """At the bound both admit the run, one MiB below it both refuse, and the run keeps to it. budgets.py does it for thirty."""
+    """At the bound both commands accept the run; one MiB below, both refuse it. The run stays within the bound. budgets.py
+    tests thirty budgets."""
     write_run(space)
     settings = ["memory.recompute=none", "train.eval_every=2", "train.eval_batches=1", "checkpoint.every=2"]
     least = -(-memory(space, "memory.ram=1MiB", *settings, expect=2)["most_bytes"] // (1 << 20))

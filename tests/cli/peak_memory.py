@@ -1,4 +1,4 @@
-"""The peak of a process as the kernel sees it: its own and shared memory, without the page cache of mapped files."""
+"""Measures the peak memory of a process with counters of the kernel: private and shared memory, without the page cache."""
 
 import pathlib
 import subprocess
@@ -12,7 +12,7 @@ def resident_bytes(pid):
 
 
 def run_and_watch(space, *arguments):
-    """Runs the binary to its end. Returns its exit code, stderr and peak in bytes, looked at every 2 ms."""
+    """Runs the binary to its end. Returns its exit code, stderr and peak in bytes, measured every 2 ms."""
     process = subprocess.Popen(space.command(*arguments), cwd=space.root, env=space.environment,
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     said = []

@@ -1,4 +1,4 @@
-"""Every way to train, twenty steps: the loss falls, and a run that was broken off goes on to the same
+"""Trains twenty steps with every precision, optimizer and option: the loss falls, and an interrupted run resumes to the same
 numbers. precision.py BINARY"""
 
 import shutil
@@ -16,7 +16,7 @@ def falls_and_resumes(space, arch="gpt2", train="", drop=0.3, **sections):
     losses = [m["loss"] for m in metrics(space / "runs/whole")]
     start, end = sum(losses[:3]) / 3, sum(losses[-3:]) / 3
     assert end < start - drop, f"the loss does not fall: {start:.3f} to {end:.3f}"
-    # As if killed after the save of step 7: what follows must come out of that checkpoint alone.
+    # As if killed after the save of step 7: the rest must follow from that checkpoint alone.
     shutil.copytree(space / "runs/whole", space / "runs/broken")
     for name in checkpoints(space / "runs/whole")[1:]:
         shutil.rmtree(space / "runs/broken/checkpoints" / name)
@@ -34,7 +34,7 @@ def bf16(space):
 
 
 def fp16(space):
-    """With a loss scale that must adapt: it is part of what a checkpoint keeps."""
+    """The loss scale must adapt, and checkpoints contain it."""
     said = falls_and_resumes(space, "llama", "precision: fp16")
     assert all("loss_scale" in m for m in metrics(space / "runs/whole")), "no loss scale in metrics.jsonl"
     return said

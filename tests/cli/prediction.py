@@ -1,9 +1,9 @@
-"""What the plan says before the run against what the run measures, in memory, spilled and recomputed: peak memory
-within 20%, step time within a factor of five (machines are busy).  prediction.py BINARY [--long]
+"""Compares the plan with measurements of the run, in memory, spilled and recomputed. Peak memory must be within 20%, and step
+time within a factor of five (machines are busy).  prediction.py BINARY [--long]
 
---long judges time too, on a machine with nothing else to do, and writes docs/prediction.md: twelve configurations of
-budget, recompute, window and tokens, none of which a coefficient was fitted on, held to 10% in time and 5% in memory.
---try writes that table for one tiny configuration to the screen."""
+--long needs an idle machine. It also checks time, and writes docs/prediction.md: twelve configurations of budget, recompute,
+window and tokens, with limits of 10% in time and 5% in memory. No coefficient was fitted on them. --try prints that table for
+one tiny configuration."""
 
 import json
 import pathlib
@@ -17,7 +17,7 @@ from support import LONG, run_cases, workspace
 
 TABLE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "prediction.md"
 
-# Large enough that the model counts beside the process itself (about 100 MiB).
+# Large enough that the model matters compared with the process itself (about 100 MiB).
 SETTINGS = {
     "gpt2": ("{arch: gpt2, layers: 4, hidden: 256, heads: 4, context: 128}", "causal", 8, 128),
     "llama": ("{arch: llama, layers: 4, hidden: 256, heads: 8, kv_heads: 4, context: 256}", "causal", 4, 256),
@@ -42,23 +42,23 @@ def write_run(space, name, kind, steps):
 
 
 def needs(space, name, *overrides):
-    """What `memory` says: the table's figures, whether it fits or not."""
+    """Returns the numbers that `memory` prints, whether the run fits or not."""
     return space.run("memory", f"{name}.yaml", *overrides, "--json", expect=None).json
 
 
 def budget(space, name, share, *overrides):
-    """A memory.ram between the least that works (0) and what needs nothing adapted (1)."""
+    """Returns a memory.ram between the smallest possible one (0) and one that needs no adaptation (1)."""
     least = needs(space, name, "memory.ram=1MiB", *overrides)["most_bytes"] * 1.1
     whole = needs(space, name)["unadapted_bytes"] * 1.06
     return f"memory.ram={int(least + share * max(0, whole - least)) >> 20}MiB"
 
 
 def trial(space, name, overrides, number):
-    """One run with its own measurements of the machine: its plan and what was measured."""
+    """Trains once with its own measurements of the machine. Returns the plan and the measured values."""
     shutil.rmtree(space / "cache", ignore_errors=True)
     run = space / f"runs/{name}-{number}"
     shutil.rmtree(run, ignore_errors=True)
-    if LONG and "memory.spill=spill" in overrides:  # what measuring wrote is on its way to the disk for a while
+    if LONG and "memory.spill=spill" in overrides:  # the disk is still writing what the measurement wrote
         space.run("simulate", f"{name}.yaml", f"run.dir={run}", *overrides)
         sleep(15)
     space.train(name, f"run.dir={run}", *overrides, timeout=1200)
@@ -67,7 +67,7 @@ def trial(space, name, overrides, number):
 
 
 def compare(space, kind, *overrides):
-    """(plan, measured / predicted memory - 1, the same of time, a line): of three trials in the long variant."""
+    """Returns the plan, measured / predicted memory - 1, the same for time, and a line of text. --long makes three trials."""
     name = f"{kind}{len(overrides)}"
     write_run(space, name, kind, 12 if LONG else 5)
     trials = [trial(space, name, overrides, number) for number in range(3 if LONG else 1)]
@@ -143,7 +143,7 @@ TWELVE = [
 ]
 
 HEAD = """# Predicted and measured
-Written by `tests/cli/prediction.py --long`; do not edit. Every row is a run whose plan was made before its first step, from the measurements of the machine alone (medians of three trials, each measured anew; where the disk was measured, the run began 15 seconds later). A model of {parameters:.1f}M parameters on {machine}.
+Written by `tests/cli/prediction.py --long`; do not edit. Every row is a run whose plan was made before its first step, from the measurements of the machine alone (medians of three trials, each with new measurements; where the disk was measured, the run began 15 seconds later). A model of {parameters:.1f}M parameters on {machine}.
 
 | memory.ram | recompute | window | tokens a step | strategy | step predicted | off by | peak predicted | off by |
 |---|---|---|---|---|---|---|---|---|
@@ -151,7 +151,7 @@ Written by `tests/cli/prediction.py --long`; do not edit. Every row is a run who
 
 
 def table(space, kind, configurations):
-    """The page, and what is wrong with it."""
+    """Returns the page, and what is wrong with it."""
     rows, wrong, plan = [], [], None
     for share, recompute, window, tokens in configurations:
         sequence = SETTINGS[kind][3]

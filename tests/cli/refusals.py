@@ -1,14 +1,14 @@
-"""One refusal, as every mistake of a user must be met with: one line on stderr that says where, what was expected, what came and
-what to do, and an exit code that says whose fault it is."""
+"""Checks the refusal of a mistake of a user: one line on stderr that says where, what was expected, what was found and what to
+do, and an exit code that says who must act."""
 
 import sys
 
-SHOW = "--show" in sys.argv  # prints every message, to be read aloud
+SHOW = "--show" in sys.argv  # prints every message for a reader
 
 
 def refused(space, *arguments, says, code=2, quiet=True):
-    """The command is refused with one line that holds all of `says`. `quiet`: nothing else is printed
-    before it."""
+    """Expects that the command is refused with one line that contains all of `says`. With `quiet`, the command prints nothing
+    before this line."""
     result = space.run(*arguments, expect=None)
     lines = result.stderr.splitlines()
     what = f"{' '.join(map(str, arguments))}\n{result.stderr}"

@@ -1,5 +1,5 @@
-"""Stopped by kill -9 at any moment and started again, a run ends as if nothing had happened: every loss
-and every tensor of the last checkpoint, bit by bit.  resume.py BINARY [--long]"""
+"""Kills runs with kill -9 at random moments and resumes them. Every loss and every tensor of the last checkpoint must equal
+those of an uninterrupted run, bit by bit.  resume.py BINARY [--long]"""
 
 import random
 import shutil
@@ -12,7 +12,7 @@ STEPS = 40
 
 
 def reference_run(space, **options):
-    """An uninterrupted run that saves often; gives how long it took."""
+    """Trains an uninterrupted run that saves often. Returns its duration in seconds."""
     space.yaml("whole", "llama", steps=STEPS, every=3, **options)
     space.train("whole")  # measures the machine as well, which later runs do not repeat
     began = time.monotonic()
@@ -21,7 +21,7 @@ def reference_run(space, **options):
 
 
 def a_wsd_run_is_extended_before_its_decay(space):
-    """Extended from a checkpoint before its decay, a run is the one that was longer from the start."""
+    """A run that is extended from a checkpoint before its decay equals a run that was longer from the start."""
     space.yaml("short", steps=10, every=6, train="{steps: 10, batch: 4, lr: 0.003, warmup: 2, decay: wsd, eval_every: 5, threads: 1}")
     space.train("short")
     space.train("short", "train.steps=16", "run.dir=runs/long", "checkpoint.every=6")
@@ -43,8 +43,7 @@ def rerun_is_identical(space):
 
 
 def kill_and_resume(space, kills, seed):
-    """Kills at moments spread over the run's duration, start-up and saves included, until `kills` kills
-    have hit."""
+    """Kills runs at moments spread over their duration, including start-up and saves, until `kills` runs were killed."""
     # With samples and, in the long variant, with two threads and two micro-batches.
     more = "threads: 2, micro_batch: 2" if LONG else "threads: 1"
     duration = reference_run(
@@ -84,7 +83,7 @@ def kills_at_random_moments(space):
 
 
 def kills_within_saves(space):
-    """The moment that a checkpoint begins to be written, while it is there under another name."""
+    """Kills runs while a checkpoint is being written under its temporary name."""
     reference_run(space)
     hits = 0
     for attempt in range(5 if LONG else 2):

@@ -1,4 +1,4 @@
-"""What a run leaves can be read by others, and theirs by us: Hugging Face transformers in both
+"""Other programs read our files, and we read theirs: Hugging Face transformers in both
 directions, TensorBoard, JSON.  share.py BINARY PROBE"""
 
 import json
@@ -100,8 +100,7 @@ def bert_agrees(space, name, model):
 
 
 def theirs_to_start_from(space):
-    """A folder as save_pretrained makes it: whole, in many files, in bf16. What they hold decides, not
-    how."""
+    """Starts from folders of save_pretrained: one file, many files, bf16. Only the values matter."""
     torch.manual_seed(3)
     sizes = dict(
         vocab_size=300,
@@ -131,8 +130,7 @@ def theirs_to_start_from(space):
 
 
 def round_trips(space):
-    """Their folder through `export` in float32 is theirs bit by bit; ours is ours; bf16 is torch's
-    rounding."""
+    """`export` in float32 keeps folders of transformers and our own bit by bit. In bf16 it rounds as torch does."""
     from safetensors.torch import load_file
 
     for arch in MODELS:
@@ -196,7 +194,7 @@ def what_a_run_leaves(space):
     assert page.lower().startswith("<!doctype html>")
     assert not re.findall(r"""(?:src|href)\s*=\s*["']?https?:""", page), "report.html is not self-contained"
     assert "runs/run" in (run / "config.yaml").read_text() and (run / "log.txt").stat().st_size > 0
-    # The complete configuration is one to start from: the same run again.
+    # The complete configuration can start the same run again.
     space.run("train", "runs/run/config.yaml", "run.dir=runs/again")
     assert [m["loss"] for m in metrics(space / "runs/again")] == [m["loss"] for m in steps]
 
@@ -219,8 +217,7 @@ def what_a_run_leaves(space):
 
 
 def one_json_object_each(space):
-    """With --json, stdout of every command is one object and nothing else, before or after the command's
-    name."""
+    """With --json, before or after the command's name, every command prints one JSON object and nothing else to stdout."""
     space.yaml("run", steps=3)
     space.write("held.txt", (space / "text.txt").read_text()[:2000])
     for command, key in [
@@ -229,7 +226,7 @@ def one_json_object_each(space):
         (("tokenizer", "train", "--vocab", 300, "--out", "tok", "text.txt"), "vocab"),
         (("tokenize", "--tokenizer", "tok/tokenizer.json", "--out", "tokens/a", "text.txt"), "tokens"),
         (("generate", "runs/run", "--prompt", "Ba", "--tokens", 4), "text"),
-        # Hardly trained and at random, it says bytes that are no UTF-8: JSON has them replaced.
+        # The hardly trained model generates bytes that are not UTF-8. JSON contains replacements for them.
         (("generate", "runs/run", "--prompt", "Ba", "--tokens", 60, "--temperature", 5), "text"),
         (("eval", "runs/run", "--data", "held.txt", "--window", 16, "--stride", 8), "perplexity"),
         (("export", "runs/run", "--out", "exported"), "folder"),

@@ -1,5 +1,5 @@
 """Ctrl-C, SIGTERM, a closed terminal and a broken pipe finish the step, save and exit with 130; a second Ctrl-C or SIGTERM
-stops at once. Either way the same command goes on to the same numbers.  signals.py BINARY"""
+stops at once. In both cases the same command resumes and gives the same numbers.  signals.py BINARY"""
 
 import os
 import pathlib
@@ -79,7 +79,7 @@ def a_closed_terminal_saves_unless_nohup_is_given(space):
 
 
 def a_broken_pipe_saves_and_says_nothing(space):
-    """As in `megalith train ... 2>&1 | head -3`, and for a result as in `megalith generate ... | head -1`."""
+    """Tests `megalith train ... 2>&1 | head -3`, and `megalith generate ... | head -1` for a result."""
     space.yaml("run", every=0, train=SETTINGS)
     directory = space / "runs/piped"
     process = popen(space, directory, None, "train.steps=100000", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -99,7 +99,7 @@ def a_broken_pipe_saves_and_says_nothing(space):
 
 
 def closed_standard_streams_leave_files_clean(space):
-    """Otherwise a file of the run gets the number of stdout or stderr, and messages."""
+    """Otherwise a file of the run would get the descriptor of stdout or stderr, and messages would be written into it."""
     space.yaml("run", train="{steps: 2, batch: 4, eval_every: 0, threads: 1}")
     for program in (BINARY, BINARY.parent / "megalith-engine"):
         directory = space / f"runs/{program.name}"
@@ -113,7 +113,7 @@ def closed_standard_streams_leave_files_clean(space):
 
 
 def threads_spin_briefly(space):
-    """The engine starts with a limit, also if it is started directly. What the user has set stays."""
+    """The engine starts with a limit on spinning, even if it is started directly. A value that the user sets stays."""
     space.yaml("run", every=0, train=SETTINGS)
     engine = BINARY.parent / "megalith-engine"
     environment = {k: v for k, v in space.environment.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
@@ -139,8 +139,7 @@ def threads_spin_briefly(space):
 
 
 def a_second_one_stops_at_once(space):
-    """With steps that take long: the process is gone before its step is done, and what was saved before
-    is whole."""
+    """With long steps: the process ends before its step is done, and earlier checkpoints are valid."""
     slow = "{steps: 4, batch: 1024, micro_batch: 4, lr: 0.003, eval_every: 0, threads: 1}"
     space.yaml(
         "slow",

@@ -1,5 +1,5 @@
-"""A model whose state is larger than its memory trains to the same numbers, and what goes wrong with the disk
-is said.  spill.py BINARY"""
+"""A model whose state is larger than its memory trains to the same numbers, and faults of the disk are reported.
+  spill.py BINARY"""
 
 import json
 import os
@@ -13,8 +13,8 @@ from support import assert_same_run, metrics, prepare_small_llama, run_cases, wa
 
 
 def tight(space, folder="spill", more=0):
-    """A budget in which nothing but the smallest part of the state stays in memory: what the refusal of an
-    impossible one asks for, and a little more."""
+    """Returns a budget in which only the smallest part of the state stays in memory. It is a little more than the program asks
+    for when it refuses an impossible budget."""
     said = space.train("run", "run.dir=runs/refused", "memory.ram=1MiB", f"memory.spill={folder}", expect=2).stderr
     assert not (space / "runs/refused/plan.json").exists()
     least, unit = re.search(r"at least ([\d.]+) (MiB|GiB)", said).groups()
@@ -67,15 +67,15 @@ def kills_while_spilling(space):
         hits += process.poll() is None
         process.send_signal(signal.SIGKILL)
         process.wait()
-    # On after the last kill in memory, and the layout is the run's own affair.
+    # Resumes in memory after the last kill: a resumed run may place its state elsewhere.
     space.train("run", "run.dir=runs/killed", "memory.ram=auto")
     assert_same_run(space / "runs/killed", space / "runs/memory", f"after {hits} kills")
     return f"{hits} kills"
 
 
 def inputs_that_must_park(space):
-    """Many layers on many tokens: what they keep for their recomputation is most of what the step takes, and a budget below
-    that sends it to the disk."""
+    """Many layers on many tokens: the inputs that they keep for recomputation are most of the memory of a step. A smaller budget
+    moves these inputs to disk."""
     space.yaml(
         "run",
         model="{arch: llama, layers: 24, hidden: 64, heads: 4, ffn: 192, context: 512}",
@@ -94,7 +94,7 @@ def inputs_that_must_park(space):
         peak = max(m["mem_peak_bytes"] for m in metrics(space / f"runs/{name}"))
         assert peak <= int(re.search(r"=(\d+)MiB", budget).group(1)) << 20, f"{name}: {peak} bytes of {budget}"
         said.append(f"{away} layers in {budget.removeprefix('memory.ram=')}")
-    # And goes on from a checkpoint when it was killed there.
+    # It also resumes from a checkpoint after it was killed.
     process = space.start("train", "run.yaml", "run.dir=runs/killed", tight(space), "memory.spill=spill")
     file = space / "runs/killed/metrics.jsonl"
     wait_for(lambda: file.exists() and file.read_text().count("\n") > 2, "a checkpoint")
@@ -106,7 +106,7 @@ def inputs_that_must_park(space):
 
 
 def moments_in_fewer_bytes(space):
-    """Packed, the optimizer's state streams, is saved and goes on as in memory."""
+    """Packed optimizer state is streamed from disk, saved and resumed as in memory."""
     prepare_small_llama(space)
     sizes = {}
     for form in ("bf16", "int8"):
@@ -133,7 +133,7 @@ def moments_in_fewer_bytes(space):
 
 
 def experts_that_nobody_chose(space):
-    """Many experts, few tokens: those on disk that no token chose stay there, over saves, validations and a kill."""
+    """Many experts, few tokens: experts that no token chose stay on disk, also during saves and validations and after a kill."""
     space.yaml(
         "run",
         model="{arch: llama, layers: 5, hidden: 192, heads: 4, ffn: 64, context: 16, experts: {count: 64, router: noisy}}",
@@ -164,7 +164,7 @@ def experts_that_nobody_chose(space):
 
 
 def spill_files_of(pid):
-    """The open files of a process that have our suffix: they have no name any more."""
+    """Returns the open files of a process with our suffix. They are already unlinked."""
     found = []
     for fd in os.listdir(f"/proc/{pid}/fd"):
         path = f"/proc/{pid}/fd/{fd}"
@@ -181,7 +181,7 @@ def a_flipped_bit_is_caught(space):
     process = space.start("train", "run.yaml", "run.dir=runs/flipped", "train.steps=4000", tight(space), "memory.spill=spill")
     metrics_file = space / "runs/flipped/metrics.jsonl"
     wait_for(lambda: metrics_file.exists() and metrics_file.read_text().count("\n") > 7, "a few steps")
-    # One byte in every chunk: some of what is read next.
+    # Changes one byte in every chunk, so also in those that are read next.
     process.send_signal(signal.SIGSTOP)
     for path in spill_files_of(process.pid):
         with open(path, "r+b") as file:

@@ -1,5 +1,5 @@
-"""Real weights: a model trained by others (llama2.c's stories260K), imported, tells its story byte for
-byte, and transformers agrees on the imported folder.  stories.py BINARY PROBE"""
+"""Imports real weights (llama2.c's stories260K). The model must generate its story byte for byte, and transformers
+must agree on the imported folder.  stories.py BINARY PROBE"""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What the tests of the binary share: a workspace with a small text, a small run, and a way to run the
+"""Shared helpers for tests of the binary: a workspace with a small text, a small run, and a way to run the
 program.
 
 Every script takes the binary as its first argument, writes only below a temporary directory and removes it.
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-# Nothing here may wait for a network, and thread pools of the references would only disturb the timing.
+# No test may wait for a network. Thread pools of the reference libraries would only disturb the timing.
 os.environ.update(
     HF_HUB_OFFLINE="1",
     TRANSFORMERS_VERBOSITY="error",
@@ -42,7 +42,7 @@ def skip(reason):
 
 
 def text(words, seed=0):
-    """Sentences of invented words with a skewed distribution: something to learn, and the same on every
+    """Returns sentences of invented words with a skewed distribution, which a model can learn. They are the same on every
     machine."""
     chance = random.Random(seed)
     syllables = [a + b for a in "bdfglmnprst" for b in ("a", "e", "i", "o", "u", "an", "el", "or")]
@@ -76,7 +76,7 @@ class Workspace:
 
     def __init__(self, root):
         self.root = pathlib.Path(root)
-        # Measurements of the machine are kept here: never in the user's cache, and made once a script.
+        # Measurements of the machine are stored here, not in the user's cache. Each script measures once.
         self.environment = dict(os.environ, XDG_CACHE_HOME=str(self.root / "cache"))
         (self.root / "text.txt").write_text(text(20000))
 
@@ -93,7 +93,7 @@ class Workspace:
         return [str(BINARY), *map(str, arguments)]
 
     def run(self, *arguments, expect=0, timeout=120):
-        """Runs the binary to its end; `expect` is the exit code that must come (None: any)."""
+        """Runs the binary to its end; `expect` is the expected exit code (None: any)."""
         done = subprocess.run(
             self.command(*arguments),
             cwd=self.root,
@@ -112,7 +112,7 @@ class Workspace:
         return result
 
     def start(self, *arguments):
-        """Starts the binary and leaves it running; its output goes to a file beside the others."""
+        """Starts the binary and leaves it running; its output goes to a file in the workspace."""
         with open(self.root / "started.txt", "ab") as out:
             return subprocess.Popen(
                 self.command(*arguments), cwd=self.root, env=self.environment, stdout=out, stderr=out
@@ -120,7 +120,7 @@ class Workspace:
 
     def yaml(self, name, arch="gpt2", steps=12, every=3, **sections):
         """Writes NAME.yaml: a tiny run of about a second. Sections given replace or add lines. One
-        thread: with models this small a second one only waits, and on a busy machine for long."""
+        thread: with models this small, a second one would only wait, and long on a busy machine."""
         lines = {
             "model": MODELS[arch],
             "data": "{train: text.txt, tokenizer: {train: bpe, vocab: 300}, sequence: 32}",
@@ -147,27 +147,27 @@ def workspace():
 
 
 def metrics(run):
-    """metrics.jsonl, one object a step."""
+    """Returns the objects in metrics.jsonl, one per step."""
     return [json.loads(line) for line in (pathlib.Path(run) / "metrics.jsonl").read_text().splitlines()]
 
 
-# What must not depend on interruptions; the rest of a line is time and memory.
+# These keys must not depend on interruptions. The other keys are times and memory.
 EXACT = ("step", "loss", "lr", "grad_norm", "tokens", "valid_loss", "sample", "loss_scale", "skipped")
 
 
 def numbers(run):
-    """The part of every line that must be the same bit by bit, as text."""
+    """Returns the part of every line that must be the same bit by bit, as text."""
     return [json.dumps({k: m[k] for k in EXACT if k in m}) for m in metrics(run)]
 
 
 def checkpoints(run):
-    """Names of the checkpoints of a run, oldest first; leftovers of interrupted saves are not among them."""
+    """Returns the names of the checkpoints of a run, oldest first, without leftovers of interrupted saves."""
     folder = pathlib.Path(run) / "checkpoints"
     return sorted(p.name for p in folder.iterdir() if ".tmp-" not in p.name) if folder.exists() else []
 
 
 def tensors(checkpoint):
-    """Every tensor of a checkpoint, weights and optimizer, as bytes: of any type, which NumPy's reader is not."""
+    """Returns every tensor of a checkpoint, weights and optimizer state, as bytes. NumPy's reader does not support all types."""
     out = {}
     for path in sorted(pathlib.Path(checkpoint).glob("*.safetensors")):
         content = path.read_bytes()
@@ -181,7 +181,7 @@ def tensors(checkpoint):
 
 
 def assert_same_run(run, reference, what):
-    """The same losses, line by line, and the same last checkpoint, tensor by tensor."""
+    """Asserts that two runs have the same losses, line by line, and the same last checkpoint, tensor by tensor."""
     got, expected = numbers(run), numbers(reference)
     for a, b in zip(got, expected):
         assert a == b, f"{what}: differs\n  {a}\n  {b}"
@@ -194,8 +194,8 @@ def assert_same_run(run, reference, what):
 
 
 def prepare_small_llama(space, steps=8, every=3, micro_batch=1):
-    """run.yaml of about 7.6 million parameters, 29 MiB (116 of state; a process of its own takes some 90), and its run in
-    memory, runs/memory."""
+    """Writes run.yaml with about 7.6 million parameters: 29 MiB, or 116 MiB of state. A process itself takes about 90 MiB.
+    Trains it in memory, in runs/memory."""
     space.yaml(
         "run",
         model="{arch: llama, layers: 6, hidden: 320, heads: 4, ffn: 896, context: 64}",
@@ -212,7 +212,7 @@ def wait_for(condition, what, seconds=60):
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
-            raise AssertionError(f"waited {seconds} s in vain for {what}")
+            raise AssertionError(f"waited {seconds} s for {what}")
         time.sleep(0.005)
 
 
@@ -224,7 +224,7 @@ def lines_of(path):
 
 
 def run_cases(cases):
-    """Runs functions that each take a workspace; prints one line for each and fails at the end if any
+    """Runs functions that each take a workspace. Prints one line for each, and fails at the end if one of them
     failed."""
     failed = []
     for case in cases:
@@ -234,7 +234,7 @@ def run_cases(cases):
             with workspace() as space:
                 said = case(space)
             print(f"ok    {name}{': ' + said if said else ''} ({time.monotonic() - began:.1f} s)", flush=True)
-        except Exception as error:  # the next case is worth seeing too
+        except Exception as error:  # run the other cases, too
             failed.append(name)
             print(f"FAIL  {name}: {error}", flush=True)
     if failed:

@@ -1,4 +1,4 @@
-"""Every kind of tokenizer file carries a run from text to text: train, resume from the kept copy, generate, export.
+"""Uses every kind of tokenizer file in a whole run: train, resume with the stored copy, generate, export.
 tokenizer_files.py BINARY"""
 
 import base64

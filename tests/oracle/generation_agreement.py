@@ -1,4 +1,4 @@
-"""Generation against Hugging Face transformers: what is drawn from, and what greedy search says, one prompt and many.
+"""Compares generation with Hugging Face transformers: the distributions, and greedy search for one prompt and many.
 generation_agreement.py PROBE"""
 import json
 import os
@@ -22,7 +22,7 @@ def ask(jobs):
 
 
 def processed(logits, history, temperature=1.0, top_k=0, top_p=1.0, repetition_penalty=1.0):
-    """transformers' own order: processors, then warpers."""
+    """Applies processors, then warpers, in the order of transformers."""
     steps = LogitsProcessorList()
     if repetition_penalty != 1.0:
         steps.append(RepetitionPenaltyLogitsProcessor(repetition_penalty))
@@ -44,10 +44,10 @@ def distributions_agree():
                                   {"temperature": 1.2, "top_k": 50, "top_p": 0.8, "repetition_penalty": 1.1}]):
         for vocab in (100, 1009):
             logits = 3 * torch.randn(vocab, generator=chance)
-            if n % 2:  # equals at the edge of top-k: transformers keeps them all
+            if n % 2:  # ties at the edge of top-k: transformers keeps all of them
                 logits = (2 * logits).round() / 2
                 if "top_p" in settings:
-                    continue  # which of equals go is a matter of sorting there
+                    continue  # in transformers, the sort decides which ties are removed
             history = torch.randint(0, vocab, (30,), generator=chance).tolist()
             jobs.append({"distribution": {"logits": logits.tolist(), "history": history, **settings}})
             wanted.append(processed(logits, history, **settings))
@@ -71,7 +71,7 @@ def models():
 
 def greedy_agrees():
     for name, model in models():
-        for parameter in model.parameters():  # as made they say one token for ever
+        for parameter in model.parameters():  # new models repeat one token
             parameter.data += 0.1 * torch.randn_like(parameter)
         model.eval()
         prompts = [torch.randint(0, 301, (n,)).tolist() for n in (1, 5, 33, 17)]
@@ -86,9 +86,9 @@ def greedy_agrees():
                 said = model.generate(torch.tensor([prompt]), max_new_tokens=tokens, do_sample=False, pad_token_id=0,
                                       eos_token_id=None)[0, len(prompt):].tolist()
             assert alone[i][0]["ids"][0] == said, f"{name}, prompt of {len(prompt)}: {alone[i][0]['ids'][0]}, they {said}"
-            assert together[0]["ids"][i] == said, f"{name}: prompt {i} says something else in company"
+            assert together[0]["ids"][i] == said, f"{name}: prompt {i} gives other ids in a batch than alone"
             distinct.update(said)
-        assert len(distinct) > 10, f"{name}: only {len(distinct)} tokens were ever said"
+        assert len(distinct) > 10, f"{name}: only {len(distinct)} different tokens were generated"
         print(f"{name}: {len(prompts)} prompts, {tokens} tokens each, alone and together as transformers")
 
 

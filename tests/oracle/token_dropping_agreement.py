@@ -1,6 +1,6 @@
-"""Layers that drop tokens, in Megalith and in transformers with each such layer wrapped in plain PyTorch: gather the
-kept tokens, run the layer on them at their true positions, with what of each other they may see, scatter the result. Loss
-and every gradient, in float64; as it is, with documents, with prefixes and with tokens that are always kept.
+"""Compares layers that drop tokens in Megalith and in transformers. Plain PyTorch wraps each such layer of transformers: it
+gathers the kept tokens, runs the layer with their true positions and mask, and scatters the result. The test compares loss and
+every gradient in float64, also with documents, with prefixes and with tokens that are always kept.
 
     token_dropping_agreement.py gpt2|llama|bert PROBE
 """
@@ -27,7 +27,7 @@ def layers_of(model):
 
 
 def sights(arch, length, begin_BT, prefix_B):
-    """Which positions each position may see: [B, T, T]."""
+    """Returns which positions each position may see: [B, T, T]."""
     t = torch.arange(length)
     allowed = torch.ones(length, length, dtype=bool) if arch == "bert" else t[:, None] >= t[None]
     allowed = allowed | (t[None, None] < prefix_B[:, None, None])
@@ -109,7 +109,8 @@ def check(arch, label, model, length, probe, micros, kept, form):
         assert (rows.diff() > 0).all(), "kept tokens are not in their order"
         chosen.append(rows.tolist())
         if form == "always":
-            assert all(set(torch.nonzero(of).flatten().tolist()) <= set(r) for of, r in zip(always, rows.tolist())), "one is gone"
+            assert all(set(torch.nonzero(of).flatten().tolist()) <= set(r) for of, r in zip(always, rows.tolist())), \
+                "a token that must be kept was dropped"
         drop(layers_of(model)[number], rows, sights(arch, length, begin, prefix))
     assert len({str(r) for r in chosen}) == len(chosen), "layers drop the same tokens"
     loss = loss_of(model)
@@ -123,7 +124,7 @@ def check(arch, label, model, length, probe, micros, kept, form):
     assert {"grad." + n for n in gradients} == {n for n in tensors if n.startswith("grad.")}, "other parameter names"
     for name, g in gradients.items():
         error = (tensors["grad." + name].double() - g).norm().item()
-        # BERT's key biases have no gradient but rounding: see docs/architecture/exactness.md.
+        # The gradients of BERT's key biases are only rounding errors: see docs/architecture/exactness.md.
         allowed = 1e-4 * max(g.norm().item(), (1e-6 if g.norm().item() > 1e-9 * total else 1e-2) * total)
         worst = max(worst, error / allowed)
         assert error <= allowed, f"{arch} {label}: gradient of {name} differs by {error}, allowed {allowed}"

@@ -1,4 +1,4 @@
-"""The same weights in Megalith and in Hugging Face transformers: logits, every gradient, the losses of 20 AdamW
+"""Compares Megalith with Hugging Face transformers for the same weights: logits, every gradient, and the losses of 20 AdamW
 steps. The bounds are those of the exactness contract (docs/architecture/exactness.md)."""
 import copy
 import json
@@ -16,13 +16,13 @@ from transformers import (BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadMod
 from transformers.models.mixtral.modeling_mixtral import load_balancing_loss_func
 
 STEPS = 20
-# Nearer than this, scores of the last expert chosen and the first one not chosen are one number in float32: which of the two
-# a token goes to is rounding's choice, in transformers, too, and changes the loss of its step by more than the contract allows.
+# If the scores of the last chosen expert and the next one are nearer than this, float32 cannot distinguish them. Then rounding
+# decides which expert a token goes to, also in transformers. This changes the loss of a step by more than the contract allows.
 TIE = 1e-5
 
 
 def models(arch):
-    """Ordinary sizes and odd ones: heads 5, vocabulary 1009, sequence 37."""
+    """Returns ordinary sizes and odd ones: heads 5, vocabulary 1009, sequence 37."""
     if arch == "gpt2":
         plain = dict(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
         yield "even", GPT2LMHeadModel(GPT2Config(vocab_size=512, n_positions=64, n_embd=64, n_layer=3, n_head=4, **plain)), 64
@@ -39,7 +39,7 @@ def models(arch):
         yield "tied", LlamaForCausalLM(LlamaConfig(vocab_size=257, hidden_size=48, intermediate_size=96, num_hidden_layers=2,
                                                    num_attention_heads=6, num_key_value_heads=3, max_position_embeddings=64,
                                                    rms_norm_eps=1e-6, tie_word_embeddings=True)), 33
-    elif arch == "kin":  # of llama: what only keys tell apart
+    elif arch == "kin":  # variants of llama that differ only in keys
         sizes = dict(vocab_size=301, hidden_size=48, intermediate_size=80, num_hidden_layers=2, num_attention_heads=6,
                      num_key_value_heads=2, max_position_embeddings=64, rms_norm_eps=1e-6)
         yield "mistral", MistralForCausalLM(MistralConfig(sliding_window=64, head_dim=12, **sizes)), 40
@@ -60,7 +60,7 @@ def models(arch):
             num_experts=4, num_experts_per_tok=2, moe_intermediate_size=28, shared_expert_intermediate_size=36,
             norm_topk_prob=True, decoder_sparse_step=2, mlp_only_layers=[0, 1],
             **(sizes | dict(num_hidden_layers=5)))), 33
-        # Their balancing loss is over all layers and the whole batch: with one of each it is ours.
+        # The balancing loss of transformers is over all layers and the whole batch. With one of each it equals ours.
         yield "mixtral, balanced", MixtralForCausalLM(MixtralConfig(
             num_local_experts=4, output_router_logits=True, router_aux_loss_coef=0.5,
             **(sizes | dict(num_hidden_layers=1)))), 64
@@ -76,13 +76,13 @@ def models(arch):
 
 
 def decays(name):
-    """As Megalith: matrices and tables decay, norms and biases do not."""
+    """Groups parameters as Megalith does: matrices and tables decay, norms and biases do not."""
     lowered = name.lower()
     return not (lowered.endswith("bias") or "norm" in lowered or ".ln_" in lowered)
 
 
 def as_stored(model, tensors):
-    """By the names in files: experts are one tensor in memory, many in a file."""
+    """Returns tensors by their names in files. Experts are one tensor in memory, but many in a file."""
     mixtral = model.config.model_type == "mixtral"
     gate, up, down = ("w1", "w3", "w2") if mixtral else ("gate_proj", "up_proj", "down_proj")
     stored = {}
@@ -101,7 +101,7 @@ def as_stored(model, tensors):
 
 
 def batch_of(arch, model, length):
-    """Random tokens and what is to be predicted."""
+    """Returns random tokens and their targets."""
     vocab, balanced = model.config.vocab_size, getattr(model.config, "output_router_logits", False)
     ids = torch.randint(1, vocab, (1 if balanced else 4, length))  # not 0: transformers takes it for BERT's padding and gives it no gradient
     if arch == "bert":
@@ -114,7 +114,7 @@ def batch_of(arch, model, length):
 
 
 def outcome(model, ids, targets):
-    """Logits, the loss of the targets, and with it what balances experts; in the model's precision."""
+    """Returns logits and the loss, including the balancing loss of experts, in the precision of the model."""
     out, config = model(input_ids=ids), model.config
     loss = torch.nn.functional.cross_entropy(out.logits.view(-1, config.vocab_size), targets.view(-1), ignore_index=-100)
     if not getattr(config, "output_router_logits", False):
@@ -124,7 +124,7 @@ def outcome(model, ids, targets):
 
 
 def trained(model, ids, targets):
-    """Losses of AdamW's steps, and how near a token's choice of its experts ever was to another one."""
+    """Returns the losses of AdamW's steps, and the smallest distance between the scores of a chosen expert and the next one."""
     nearest = [float("inf")]
 
     def watch(_, __, routed):
@@ -150,11 +150,11 @@ def trained(model, ids, targets):
 
 def check(arch, label, model, length, probe, micros):
     torch.manual_seed(1)
-    for name, parameter in model.named_parameters():  # fresh models have zero biases and unit norms: no test at all
+    for name, parameter in model.named_parameters():  # new models have zero biases and unit norms, which would test nothing
         parameter.data += 0.05 * torch.randn_like(parameter)
     model.train()
     if arch == "experts":
-        model.set_experts_implementation("eager")  # the others have no float64
+        model.set_experts_implementation("eager")  # the other implementations do not support float64
     vocab = model.config.vocab_size
     for _ in range(20):
         ids, targets = batch_of(arch, model, length)
@@ -176,7 +176,7 @@ def check(arch, label, model, length, probe, micros):
 
     # All against transformers in float64.
     outcome(model, ids, targets)[2].backward()
-    # An untied BERT has a second bias that nothing computes with: no gradient, no parameter of ours.
+    # An untied BERT has a second bias that it does not use. It has no gradient, and is not a parameter of ours.
     single = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
     model.zero_grad()
     model.double()
