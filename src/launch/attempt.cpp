@@ -79,7 +79,7 @@ void Attempt::start() {
   folder_.emplace(run_);
   int pair[2], words[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0 || ::pipe2(words, O_CLOEXEC) != 0)
-    throw Fault(fmt::format("no socket for the ranks' supervisor: {}", std::strerror(errno)));
+    throw Fault(fmt::format("cannot create the socket of the ranks' supervisor: {}", std::strerror(errno)));
   std::fflush(nullptr);
   monitor_ = fork_host_monitor(pair[1], *folder_, MonitorPlace::beside_supervisor);
   ::close(pair[1]);
@@ -174,7 +174,7 @@ void Attempt::pass_signals_on() {
   const int count = requests_.count();
   if (count == passed_on_) return;
   if (passed_on_ == 0) {
-    log::info("interrupted by {}: stopping after this step and saving; once more stops at once",
+    log::info("interrupted by {}: stopping after this step; saving a checkpoint. Press Ctrl-C again to stop now.",
               signal_name(requests_.first()));
     for (Host& host : hosts_) host.line.send({{"signal", SIGTERM}});
     // Not all ranks have started, so they cannot save.
@@ -202,8 +202,8 @@ void Attempt::judge(double passed_s) {
     if (host.line.open() && host.silent_s < kHostSilence_s) continue;
     if (host.away && over && !host.ranks.empty()) continue;  // all its ranks have ended: an orderly end
     lost_host_ = host.name;
-    log::error("host {} has not answered for {:.0f} s: its link is cut or it is down\n{}", host.name, kHostSilence_s,
-               rank_table(all));
+    log::error("host {} has not answered for {:.0f} s: it is down, or its network connection is cut\n{}", host.name,
+               kHostSilence_s, rank_table(all));
     return end(0);
   }
   if (passed_on_ > 0) return;
@@ -242,13 +242,13 @@ std::string Attempt::describe_crash() const {
   if (death) {
     for (const RankView& rank : ranks())
       if (rank.rank == death->rank) dead = rank;
-    const std::string why = death->signal == SIGKILL ? ": by hand, or for want of memory" : "";
+    const std::string why = death->signal == SIGKILL ? "; out of memory is the usual cause" : "";
     return fmt::format("rank {} on {} was killed by {}{}{}", death->rank, death->host, describe_signal(death->signal),
                        dead && dead->rank == death->rank ? " " + what_it_did(*dead) : "", why);
   }
   if (WIFSIGNALED(*status_)) return fmt::format("mpirun {}", describe_wait_status(*status_));
   const std::string words = says_.first_words();
-  return fmt::format("rank {} on {} ended without a word, {}{}", dead->rank, dead->host, what_it_did(*dead),
+  return fmt::format("rank {} on {} ended without an error message, {}{}", dead->rank, dead->host, what_it_did(*dead),
                      words.empty() ? "" : "; mpirun says: " + words);
 }
 
@@ -256,7 +256,7 @@ Outcome Attempt::outcome() {
   using Kind = Outcome::Kind;
   const std::vector<RankView> all = ranks();
   if (!lost_host_.empty()) {
-    Outcome lost{Kind::crashed, ExitCode::fault, "host " + lost_host_ + " does not answer any more", {}};
+    Outcome lost{Kind::crashed, ExitCode::fault, "host " + lost_host_ + " no longer answers", {}};
     for (const Host& host : hosts_)
       if (!host.ranks.empty() && host.name != lost_host_)
         lost.hosts_left.push_back({host.name, static_cast<int>(host.ranks.size())});
@@ -274,7 +274,8 @@ Outcome Attempt::outcome() {
     if (!worst || weight(rank) < weight(*worst) || (weight(rank) == weight(*worst) && rank.ended_ago_s > worst->ended_ago_s))
       worst = &rank;
   }
-  if (passed_on_ > 1) return {Kind::stopped, ExitCode::interrupted, "stopped at once", {}};
+  if (passed_on_ > 1)
+    return {Kind::stopped, ExitCode::interrupted, "stopped at the second signal, without saving a checkpoint", {}};
   if (worst && !says_.death()) {
     const std::vector<int>& who = saying[worst->message];
     const bool everybody = static_cast<int>(who.size()) == settings_.ranks;
@@ -293,10 +294,10 @@ Outcome Attempt::outcome() {
     if (rank.state == RankState::finished && rank.code != 0 && rank.code != static_cast<int>(ExitCode::interrupted))
       return {Kind::failed,
               static_cast<ExitCode>(rank.code),
-              fmt::format("rank {} has stopped; its log says why", rank.rank),
+              fmt::format("rank {} stopped; its log has the reason", rank.rank),
               {}};
   if (passed_on_ > 0) {
-    if (!began) return {Kind::stopped, ExitCode::interrupted, "stopped before there was anything to save", {}};
+    if (!began) return {Kind::stopped, ExitCode::interrupted, "stopped while starting; there was nothing to save", {}};
     if (first_dead_) return {Kind::failed, ExitCode::fault, "while stopping, " + describe_crash(), {}};
     // The signal came while some ranks had not started. The others may have ended the run anyway.
     for (const RankView& rank : all)

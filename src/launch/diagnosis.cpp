@@ -20,7 +20,7 @@ std::string place(const RankView& rank) { return fmt::format("rank {} on {} (pid
 
 std::string doing(const RankView& rank) {
   const LaneView* lane = longest(rank);
-  if (!lane) return fmt::format("in no op, at step {}", rank.step);
+  if (!lane) return fmt::format("not in an op, at step {}", rank.step);
   return fmt::format("in {}, at step {}, for {}", describe(*lane), rank.step, show_seconds(lane->for_s));
 }
 
@@ -59,7 +59,7 @@ Diagnosis find_culprit(const std::vector<RankView>& ranks) {
   for (const RankView& rank : ranks)
     if (rank.life == Life::stopped) return one(rank, "is stopped (by SIGSTOP or a debugger), " + doing(rank));
   for (const RankView& rank : ranks)
-    if (rank.ended()) return one(rank, "has left the run already");
+    if (rank.ended()) return one(rank, "has already ended");
 
   // `slowest` computes, waits for no rank, and has done so about as long as the others wait. `absent` is in no op: it
   // has not reached the exchange of the others.
@@ -78,14 +78,14 @@ Diagnosis find_culprit(const std::vector<RankView>& ranks) {
   }
   if (slowest && slowest_s >= waited_s / 2) return one(*slowest, "makes no progress, " + doing(*slowest));
   if (absent && absent->life == Life::running)
-    return one(*absent, "never came to what the others wait in, " + doing(*absent));
+    return one(*absent, "did not reach the operation that the others wait in, " + doing(*absent));
 
   // All ranks wait. A rank that is a step behind blocks the others.
   auto [behind, ahead] = std::minmax_element(ranks.begin(), ranks.end(),
                                              [](const RankView& a, const RankView& b) { return a.step < b.step; });
   if (behind != ranks.end() && behind->step < ahead->step) return one(*behind, "is behind the others, " + doing(*behind));
   std::vector<int> members = circle(edges);
-  if (members.empty()) return {{}, "all ranks wait, and none for one that stands out"};
+  if (members.empty()) return {{}, "all ranks wait, and no single rank is the cause"};
   std::string text = list_ranks(members) + " wait for each other:";
   for (int member : members)
     for (const RankView& rank : ranks)

@@ -1,5 +1,7 @@
 #include "launch/handshake.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"

@@ -40,7 +40,7 @@ HostFolder::HostFolder(const std::string& run) : path_(make_host_folder(run)) {
   if (lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
   const int error = errno;
   if (lock_ >= 0) ::close(lock_);
-  throw Fault(fmt::format("folder {} for this run's status: {}", path_.string(), std::strerror(error)));
+  throw Fault(fmt::format("cannot use folder {} for the status of this run: {}", path_.string(), std::strerror(error)));
 }
 
 HostFolder::~HostFolder() {

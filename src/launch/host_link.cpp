@@ -64,7 +64,7 @@ class Caller {
       else if (errno == EAGAIN) wait_for(POLLIN);
       else if (errno != EINTR) fail(errno);
     }
-    cannot_reach(supervisor_, "what answers there is no supervisor");
+    cannot_reach(supervisor_, "the program that answers there is not a Megalith supervisor");
   }
 
   void send(const std::string& line) {
@@ -96,7 +96,7 @@ std::string SupervisorAddress::text() const {
 
 SupervisorAddress SupervisorAddress::parse(const std::string& text) {
   const nlohmann::json json = try_parse_json(text);
-  MEGALITH_ASSERT(json.is_object() && json.contains("secret"), "{} is none of ours", kSupervisorVariable);
+  MEGALITH_ASSERT(json.is_object() && json.contains("secret"), "{} was not written by a supervisor", kSupervisorVariable);
   return {json.at("run"), json.at("host"), json.at("address"), json.at("port"), json.at("secret")};
 }
 
@@ -104,10 +104,10 @@ int connect_to_supervisor(const SupervisorAddress& supervisor) {
   Caller caller(supervisor);
   MonitorHandshake handshake(supervisor.secret, host_name());
   const auto answer = handshake.answer(caller.read_line());
-  if (!answer) cannot_reach(supervisor, "what answers there is no supervisor");
+  if (!answer) cannot_reach(supervisor, "the program that answers there is not a Megalith supervisor");
   caller.send(*answer);
   if (!handshake.accepts(caller.read_line()))
-    cannot_reach(supervisor, "what answers there does not know the secret of this run");
+    cannot_reach(supervisor, "the program that answers there does not know the secret of this run");
   return caller.release();
 }
 

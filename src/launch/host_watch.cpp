@@ -28,8 +28,8 @@ void watch(const HostFolder& folder, int64_t seconds, const std::filesystem::pat
     if (std::all_of(ranks.begin(), ranks.end(), [](const RankView& rank) { return rank.life == Life::dead; })) break;
     const double now = monotonic_seconds();
     if (auto overdue = watchdog.look(ranks, now - before)) {
-      const std::string text = fmt::format("megalith: {}\n{}{} (of the ranks of this host)\n", *overdue, rank_table(ranks),
-                                           find_culprit(ranks).reason);
+      const std::string text = fmt::format("megalith: {}\n{}{} (among the ranks of this host)\n", *overdue,
+                                           rank_table(ranks), find_culprit(ranks).reason);
       std::ofstream(log_file, std::ios::app) << text;
       [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
       for (const RankView& rank : ranks)

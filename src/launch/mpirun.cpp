@@ -19,7 +19,7 @@ std::vector<HostSlots> parse_hosts(const std::string& text) {
     const std::string slots = item.size() > host.host.size() ? item.substr(host.host.size() + 1) : "1";
     auto [end, error] = std::from_chars(slots.data(), slots.data() + slots.size(), host.slots);
     if (host.host.empty() || error != std::errc() || end != slots.data() + slots.size() || host.slots < 1)
-      throw UserError({"command line", "--hosts", "names with numbers of ranks, as in a:2,b:2", item, ""});
+      throw UserError({"command line", "--hosts", "a list of HOST:RANKS, for example a:2,b:2", item, ""});
     hosts.push_back(host);
   }
   return hosts;
@@ -29,8 +29,8 @@ std::string find_mpirun() {
   std::istringstream folders(std::getenv("PATH") ? std::getenv("PATH") : "");
   for (std::string folder; std::getline(folders, folder, ':');)
     if (std::string file = folder + "/mpirun"; ::access(file.c_str(), X_OK) == 0) return file;
-  throw UserError({"", "mpirun", "OpenMPI's mpirun in PATH, which starts the ranks", "none",
-                   "install it (Debian: apt install openmpi-bin)"});
+  throw UserError({"", "mpirun", "OpenMPI's mpirun in PATH (it starts the ranks)", "no mpirun",
+                   "install OpenMPI (Debian: apt install openmpi-bin)"});
 }
 
 std::vector<std::string> mpirun_command(const std::string& mpirun, const MpirunCall& call) {

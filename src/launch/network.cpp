@@ -52,7 +52,7 @@ const OwnAddress* find(const std::vector<OwnAddress>& own, const std::string& wa
 
 [[noreturn]] void refuse_network(std::string expected, std::string got) {
   throw UserError({"command line", "--interface", std::move(expected), std::move(got),
-                   "name the interface that leads to the other hosts, as in --interface eth0"});
+                   "name the interface that reaches the other hosts, for example --interface eth0"});
 }
 
 // The address of this host that the route to `there` uses.
@@ -107,19 +107,22 @@ std::vector<Route> routes_to(const std::vector<std::string>& hosts) {
 
 Network choose_network(const std::string& wanted, const std::vector<OwnAddress>& own, const std::vector<Route>& routes) {
   const std::vector<Route> away = leaving(routes, own);
-  if (wanted.empty() && away.empty()) refuse_network("a way to the other hosts", "no name that can be resolved");
+  if (wanted.empty() && away.empty()) refuse_network("a route to the other hosts", "only names that cannot be resolved");
   const std::string address = wanted.empty() ? away.front().from : wanted;
   const OwnAddress* chosen = find(own, address);
   if (!chosen) {
     std::vector<std::string> names;
     for (const OwnAddress& each : own) names.push_back(fmt::format("{} ({})", each.interface, each.address));
-    refuse_network("one of " + join(names, ", "), address);
+    constexpr size_t kShown = 5;
+    const size_t more = names.size() > kShown ? names.size() - kShown : 0;
+    names.resize(names.size() - more);
+    refuse_network("one of " + join(names, ", ") + (more > 0 ? fmt::format(" and {} more", more) : ""), address);
   }
   Network network{chosen->address, network_of(*chosen)};
   for (const Route& route : away) {
     if (wanted.empty() && route.from != chosen->address)
-      refuse_network(fmt::format("one address that leads to all hosts ({} to {})", chosen->address, away.front().host),
-                     fmt::format("{} to {}", route.from, route.host));
+      refuse_network(fmt::format("one address that reaches all hosts ({} reaches {})", chosen->address, away.front().host),
+                     fmt::format("{} for {}", route.from, route.host));
     // Adds hosts of other networks, behind a router. A named interface means only its own network, unless that is a
     // single address.
     if (!contains(*chosen, route.address) && (wanted.empty() || chosen->prefix == 32))

@@ -103,7 +103,7 @@ pid_t spawn(const std::vector<std::string>& command, const SpawnOptions& options
   envp.push_back(nullptr);
 
   int report[2];  // closed by exec; a failed exec writes errno
-  if (::pipe2(report, O_CLOEXEC) != 0) throw Fault(fmt::format("pipe: {}", std::strerror(errno)));
+  if (::pipe2(report, O_CLOEXEC) != 0) throw Fault(fmt::format("cannot create a pipe: {}", std::strerror(errno)));
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid == 0) {
@@ -125,13 +125,13 @@ pid_t spawn(const std::vector<std::string>& command, const SpawnOptions& options
   int error = pid < 0 ? errno : 0;
   if (pid >= 0 && ::read(report[0], &error, sizeof error) > 0) ::waitpid(pid, nullptr, 0);
   ::close(report[0]);
-  if (error != 0) throw Fault(fmt::format("{} could not be started: {}", command.front(), std::strerror(error)));
+  if (error != 0) throw Fault(fmt::format("cannot start {}: {}", command.front(), std::strerror(error)));
   return pid;
 }
 
 pid_t fork_beside(bool detached, const std::vector<int>& kept, const std::function<void()>& work) {
   const pid_t pid = ::fork();
-  if (pid < 0) throw Fault(fmt::format("fork: {}", std::strerror(errno)));
+  if (pid < 0) throw Fault(fmt::format("cannot create a process: {}", std::strerror(errno)));
   if (pid > 0) {
     if (detached) ::waitpid(pid, nullptr, 0);
     return pid;

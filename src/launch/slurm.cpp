@@ -43,8 +43,8 @@ std::string sbatch_quoted(const std::string& value) {
 void check_text(const std::string& key, const std::string& text) {
   const auto is_control = [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; };
   if (std::none_of(text.begin(), text.end(), is_control)) return;
-  throw UserError({"", key, "text without control characters, as it becomes part of the job's script",
-                   print_ascii_json(nlohmann::json(text)), ""});
+  throw UserError({"", key, "text without control characters, because it becomes part of the job script",
+                   print_ascii_json(nlohmann::json(text)), "remove line breaks and other control characters"});
 }
 
 void check_texts(const SlurmJob& job) {
@@ -61,7 +61,8 @@ void check_texts(const SlurmJob& job) {
 // Returns what a program wrote to its standard output and error, and its wait status.
 std::pair<std::string, int> output_of(const std::vector<std::string>& command) {
   int out[2];
-  if (::pipe2(out, O_CLOEXEC) != 0) throw Fault(fmt::format("no pipe for {}: {}", command.front(), std::strerror(errno)));
+  if (::pipe2(out, O_CLOEXEC) != 0)
+    throw Fault(fmt::format("cannot create a pipe for {}: {}", command.front(), std::strerror(errno)));
   const pid_t pid = spawn(command, {{}, out[1], 0, out[1]});
   ::close(out[1]);
   std::string said;
@@ -114,10 +115,12 @@ std::string batch_script(const SlurmJob& job) {
 
 std::string submit(const std::filesystem::path& script) {
   if (!in_path("sbatch"))
-    throw UserError({"", "sbatch", "Slurm's sbatch in PATH, which takes the job", "none",
-                     fmt::format("hand in {} where there is one (Debian: apt install slurm-client)", script.string())});
+    throw UserError({"", "sbatch", "Slurm's sbatch in PATH", "no sbatch",
+                     fmt::format("install it (Debian: apt install slurm-client), or submit {} on a machine that has it",
+                                 script.string())});
   const auto [said, status] = output_of({"sbatch", "--parsable", script.string()});
-  if (status != 0) throw UserError({script.string(), "", "a job that Slurm takes", one_line(said), ""});
+  if (status != 0) throw UserError({script.string(), "", "a job script that Slurm accepts", one_line(said),
+                                    "check --partition, --account, --time and --sbatch"});
   return said.substr(0, said.find_first_of(";\n"));  // NUMBER[;CLUSTER]
 }
 

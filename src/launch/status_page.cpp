@@ -66,7 +66,7 @@ void* map_shared(const std::filesystem::path& file) {
     if (memory == MAP_FAILED) error = errno;
   }
   if (fd >= 0) ::close(fd);
-  if (error != 0) throw Fault(fmt::format("status page {}: {}", file.string(), std::strerror(error)));
+  if (error != 0) throw Fault(fmt::format("cannot create the status page {}: {}", file.string(), std::strerror(error)));
   return memory;
 }
 

@@ -41,8 +41,8 @@ void require_descriptors(int ranks) {
 // How a run ends that cannot continue.
 Ending give_up(const Job& job, const std::string& message) {
   const std::string checkpoint = job.last_checkpoint();
-  if (checkpoint.empty()) return {ExitCode::fault, message + "; there is no checkpoint to go on from"};
-  return {ExitCode::fault_resumable, message + "; the same command goes on from " + checkpoint};
+  if (checkpoint.empty()) return {ExitCode::fault, message + "; there is no checkpoint to resume from"};
+  return {ExitCode::fault_resumable, message + "; run the same command again to resume from " + checkpoint};
 }
 
 }  // namespace
@@ -57,7 +57,8 @@ Ending supervise(Job job) {
     switch (outcome.kind) {
       case Outcome::Kind::ended: return {outcome.code, ""};
       case Outcome::Kind::stopped: return {ExitCode::interrupted, outcome.message};
-      case Outcome::Kind::not_started: throw UserError({"", "--ranks", "ranks that can be started", outcome.message, ""});
+      case Outcome::Kind::not_started:
+        throw UserError({"", "--ranks", "ranks that mpirun can start", outcome.message, "check --ranks and --hosts"});
       case Outcome::Kind::hung: return give_up(job, outcome.message);
       case Outcome::Kind::failed:
         if (outcome.code == ExitCode::fault || outcome.code == ExitCode::fault_resumable)
@@ -66,7 +67,7 @@ Ending supervise(Job job) {
       case Outcome::Kind::crashed: break;
     }
     if (restarts >= job.restarts)
-      return give_up(job, fmt::format("{}; started again {} times already (run.restarts)", outcome.message, restarts));
+      return give_up(job, fmt::format("{}; the limit of {} restarts is reached (run.restarts)", outcome.message, restarts));
     if (!outcome.hosts_left.empty()) {
       job.hosts = outcome.hosts_left;
       const int ranks = job.layout_for(slots(job.hosts));
@@ -76,8 +77,8 @@ Ending supervise(Job job) {
       job.ranks = ranks;
     }
     const std::string checkpoint = job.last_checkpoint();
-    log::warn("{}; starting again on {} ranks {} (restart {} of {})", outcome.message, job.ranks,
-              checkpoint.empty() ? "from the beginning, as there is no checkpoint yet" : "from " + checkpoint, restarts + 1,
+    log::warn("{}; restarting on {} ranks {} (restart {} of {})", outcome.message, job.ranks,
+              checkpoint.empty() ? "from step 0, because there is no checkpoint yet" : "from " + checkpoint, restarts + 1,
               job.restarts);
   }
 }
@@ -91,10 +92,11 @@ std::string engine_path() { return std::filesystem::path(own_path()).parent_path
 
 std::string bind_guard_path() {
   const std::string path = std::filesystem::path(own_path()).parent_path() / kBindGuard;
-  const char* expected = "a library beside megalith, which keeps OpenMPI from listening on all addresses";
-  if (::access(path.c_str(), R_OK) != 0) throw UserError({"", path, expected, "none", "build or install megalith again"});
+  const char* expected = "the library that keeps OpenMPI from listening on all addresses";
+  if (::access(path.c_str(), R_OK) != 0)
+    throw UserError({"", path, expected, "no readable file", "build or install megalith again"});
   if (path.find_first_of(" :") != std::string::npos)
-    throw UserError({"", path, "a path without spaces and colons, which separate libraries to load", path,
+    throw UserError({"", path, "a path without spaces and colons (LD_PRELOAD uses them as separators)", path,
                      "move megalith to another folder"});
   return path;
 }

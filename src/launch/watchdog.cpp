@@ -29,9 +29,9 @@ std::optional<std::string> Watchdog::look(const std::vector<RankView>& ranks, do
       watched.for_s += std::min(passed_s, kLongestLook_s);
       const double limit = limit_s(rank, lane);
       if (watched.for_s > limit && !overdue)
-        overdue = fmt::format("rank {}: {} at step {} takes {} already, predicted {}, allowed {} (run.watchdog)", rank.rank,
-                              describe(lane), rank.step, show_seconds(watched.for_s),
-                              lane.predicted_s > 0 ? show_seconds(lane.predicted_s) : "nothing", show_seconds(limit));
+        overdue = fmt::format("rank {}: {} at step {} has taken {} so far (predicted: {}; run.watchdog allows {})",
+                              rank.rank, describe(lane), rank.step, show_seconds(watched.for_s),
+                              lane.predicted_s > 0 ? show_seconds(lane.predicted_s) : "unknown", show_seconds(limit));
     }
   }
   return overdue;

@@ -59,14 +59,14 @@ TrainResult TrainingLoop::run(LoopState state) {
     page_.checkpoint(state.step);
   }
   if (state.step >= run_.steps) {
-    log::info("all {} steps are done already; raise train.steps to go on", run_.steps);
+    log::info("all {} steps are already done; raise train.steps to train longer", run_.steps);
     return {ExitCode::done, summary_before(state)};
   }
   reset_memory_peak();
   const Stopwatch watch;
   // Under a supervisor, the supervisor prints this message, once for all ranks.
   const bool supervised = launch::environment().role == launch::Role::supervised;
-  const StopSignals signals(leads_ && !supervised ? "\nstopping after this step and saving; once more stops at once\n" : "",
+  const StopSignals signals(leads_ && !supervised ? "\nstopping after this step; saving a checkpoint. Press Ctrl-C again to stop now.\n" : "",
                             supervised ? AfterStop::ignore : AfterStop::restore);
   TrainResult result;
   try {
@@ -81,7 +81,7 @@ TrainResult TrainingLoop::run(LoopState state) {
     if (groups_) result.failure = fmt::format("stopped after step {}: {}", state.step, fault.what());
     else
       log::error("stopped after step {}: {}; {}", state.step, fault.what(),
-                 resumable ? "the same command goes on from " + last_checkpoint_ : "there is no checkpoint to go on from");
+                 resumable ? "run the same command again to resume from " + last_checkpoint_ : "there is no checkpoint to resume from");
     result.summary = leave_failure(state, fault.what(), watch.seconds());
     return result;
   } catch (...) {
@@ -159,7 +159,7 @@ void TrainingLoop::choose_window() {
   window_chosen_ = true;
   const int32_t window = window_by_measurement(plan_, plans_.at(times_.shape()), times_.typical());
   if (window == plan_.strategy.window) return;
-  log::info("window {} instead of {}: that is what the first steps' times say", window, plan_.strategy.window);
+  log::info("using memory.window {} instead of {}: the times of the first steps show that it is faster", window, plan_.strategy.window);
   plan_ = with_window(std::move(plan_), input_, window);
   plans_.forget();
   times_.clear();
@@ -264,7 +264,7 @@ void TrainingLoop::save_now(const LoopState& state) {
   auto save = saver_.begin(state.step, state_json(state));
   engine_.run(plan_.final_save, {.step = state.step, .sink = save.get()});
   // No later step can save this state again. The steps since the last checkpoint are lost, so this must be reported.
-  if (!saver_.finish(*save, state.step)) throw Fault("its state could not be saved");
+  if (!saver_.finish(*save, state.step)) throw Fault("the checkpoint of this step could not be saved");
   last_checkpoint_ = save->dir().string();
   page_.checkpoint(state.step);
 }

@@ -31,7 +31,7 @@ def interrupted_by(space, which):
             checkpoints(directory)[-1] == f"step-{steps:08}"
         ), f"{steps} steps, checkpoints {checkpoints(directory)}"
         space.run("checkpoint", "verify", directory / "checkpoints" / checkpoints(directory)[-1])
-        assert "stopping after this step and saving" in said, said
+        assert "stopping after this step; saving a checkpoint" in said, said
         assert f"interrupted after step {steps}; the same command goes on" in said, said[-400:]
         log = (directory / "log.txt").read_text()
         assert f"info interrupted by {signal.Signals(which).name} after step {steps}\n" in log, log
@@ -155,7 +155,7 @@ def a_second_one_stops_at_once(space):
     wait_for(lambda: lines_of(directory / "metrics.jsonl") >= 2 or process.poll() is not None, "two steps")
     process.send_signal(signal.SIGINT)
     wait_for(
-        lambda: "once more stops at once" in (space / "started.txt").read_text(),
+        lambda: "Press Ctrl-C again to stop now" in (space / "started.txt").read_text(),
         "the first signal to be seen",
     )
     process.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Ranks that die, stop, hang or fail: noticed, named, started again or not; nothing is left behind.
+"""Tests ranks that die, stop, hang or fail: the supervisor notices, names and restarts them, and leaves nothing behind.
 faults.py FAKE_RUN"""
 
 import os
@@ -26,7 +26,7 @@ def a_killed_rank_is_noticed_and_the_run_goes_on(space):
         run.wait_for_step(12)
         os.kill(run.pid(rank), signal.SIGKILL)
         began = time.monotonic()
-        wait_for(lambda: "starting again" in run.said(), "the restart")
+        wait_for(lambda: "restarting on" in run.said(), "the restart")
         assert time.monotonic() - began < 5, "it took too long to notice"  # users may rely on this time
         result = run.end(0)
         assert f"rank {rank} on " in result.stderr and "was killed by signal 9 (Killed) at step" in result.stderr, result.stderr
@@ -49,7 +49,7 @@ def all_shared_memory_is_in_the_folder_that_goes(space):
 
 
 def nothing_is_open_to_others(space):
-    """Not to other hosts, and not to other users of this one."""
+    """A run is not reachable for other hosts and other users."""
     run = Run(space, "--steps", 1000)
     run.wait_for_step(3)
     addresses = listening(below(run.process.pid))
@@ -70,7 +70,7 @@ def without_a_checkpoint_it_begins_anew(space):
     run = Run(space, "--fault", "1:2:segv")
     result = run.end(0)
     assert "signal 11 (Segmentation fault)" in result.stderr, result.stderr
-    assert "from the beginning, as there is no checkpoint yet" in result.stderr, result.stderr
+    assert "from step 0, because there is no checkpoint yet" in result.stderr, result.stderr
     assert run.steps() == [1, 2, *range(1, 21)], run.steps()
 
 
@@ -78,10 +78,10 @@ def restarts_are_counted(space):
     run = Run(space, "--fault", "1:7:kill!", "--restarts", 2)
     result = run.end(3)
     assert "(restart 2 of 2)" in result.stderr and "(restart 3" not in result.stderr, result.stderr
-    assert "started again 2 times already (run.restarts); the same command goes on from" in result.stderr
+    assert "the limit of 2 restarts is reached (run.restarts); run the same command again to resume from" in result.stderr
     assert result.stderr.count("beginning at step") == 3
     run = Run(space, "--fault", "1:2:kill!", "--restarts", 0, name="none")
-    assert "there is no checkpoint to go on from" in run.end(4).stderr
+    assert "there is no checkpoint to resume from" in run.end(4).stderr
 
 
 def a_process_that_just_ends_is_a_crash(space):
@@ -99,7 +99,7 @@ def errors_are_said_once_with_their_rank_and_not_tried_again(space):
         run = Run(space, "--fault", f"1:7:{kind}!", name=kind)
         result = run.end(code)
         assert result.stderr.count(words) == 1 and "rank 1: " in result.stderr, result.stderr
-        assert "starting again" not in result.stderr and "mpirun" not in result.stderr, result.stderr
+        assert "restarting on" not in result.stderr and "mpirun" not in result.stderr, result.stderr
         assert words in (run.dir / "log-1.txt").read_text()
         run = Run(space, *(word for r in range(3) for word in ("--fault", f"{r}:2:{kind}!")), ranks=3, name=f"{kind}-all")
         result = run.end(4 if kind == "fault" else code)
@@ -113,7 +113,7 @@ def ctrl_c_saves_and_leaves(space):
         run.process.send_signal(which)
         run.end(130)
         assert int((run.dir / "checkpoint").read_text()) == run.steps()[-1], "what was done is not saved"
-        assert "stopping after this step and saving" in run.said()
+        assert "stopping after this step; saving a checkpoint" in run.said()
         on = Run(space, "--steps", run.steps()[-1] + 2, name=f"run{which}")
         on.end(0)
 
@@ -122,18 +122,18 @@ def a_second_one_stops_at_once(space):
     run = Run(space, "--steps", 1000, "--fault", "1:3:spin", "--watchdog", 600)
     run.wait_for_step(3)
     run.process.send_signal(signal.SIGINT)
-    wait_for(lambda: "once more stops at once" in run.said(), "the first to be seen")
+    wait_for(lambda: "Press Ctrl-C again to stop now" in run.said(), "the first to be seen")
     assert run.process.poll() is None
     run.process.send_signal(signal.SIGINT)
     run.end(130)
 
 
 def a_hang_is_named(space):
-    """Whatever keeps a rank, the others wait for it inside MPI."""
+    """The others wait inside MPI for the rank that does not continue."""
     for kind, words in (
         ("stop", "is stopped (by SIGSTOP or a debugger), in backward of block 3, micro-batch 1, at step 7"),
         ("spin", "makes no progress, in backward of block 3, micro-batch 1, at step 7"),
-        ("absent", "never came to what the others wait in"),
+        ("absent", "did not reach the operation that the others wait in"),
     ):
         run = Run(space, "--fault", f"1:7:{kind}", "--watchdog", 2, ranks=3, name=kind)
         result = run.end(3)
@@ -142,7 +142,7 @@ def a_hang_is_named(space):
         assert [row[0] for row in table] == ["0", "2"], result.stderr
         assert all("rank" in row[-5] + row[-4] + row[-3] for row in table), result.stderr
         assert "rank  host" in (run.dir / "log.txt").read_text(), "no table in the log"
-        assert "starting again" not in result.stderr
+        assert "restarting on" not in result.stderr
 
 
 def mpirun_that_hangs_does_not_matter(space):
@@ -151,7 +151,7 @@ def mpirun_that_hangs_does_not_matter(space):
     mpirun = next(pid for pid, line in processes(run.mark).items() if "mpirun" in line.split()[0])
     os.kill(mpirun, signal.SIGSTOP)
     os.kill(run.pid(1), signal.SIGKILL)
-    wait_for(lambda: "starting again" in run.said(), "the restart")
+    wait_for(lambda: "restarting on" in run.said(), "the restart")
     run.process.send_signal(signal.SIGTERM)
     run.end(130)
 
@@ -165,7 +165,7 @@ def a_killed_mpirun_is_a_crash(space):
 
 
 def a_killed_supervisor_leaves_nothing(space):
-    """Neither processes nor files: also when a rank is stopped and cannot help."""
+    """No processes and no files are left, even if a rank is stopped."""
     for kind in ("none", "stop"):
         run = Run(space, "--steps", 100000, "--fault", f"1:7:{kind}", name=kind)
         run.wait_for_step(6)

@@ -1,4 +1,4 @@
-"""Two hosts with two ranks each: network namespaces with a cable between them, names of their own, and TCP.
+"""Tests two hosts with two ranks each: network namespaces that are connected by a cable, with different host names, and TCP.
 hosts.py FAKE_RUN MEGALITH"""
 
 import json
@@ -20,7 +20,7 @@ except two_hosts.NoHosts as why:
 
 
 class Hosts(two_hosts.Hosts):
-    """Runs on them, with what mpirun needs to reach the other one."""
+    """A run on both hosts, with the environment that mpirun needs to reach the other host."""
 
     def __enter__(self):
         try:
@@ -67,7 +67,7 @@ def environment_of(pid, name):
 
 
 def on_host(pid):
-    """The name of the host that a process is on: its UTS namespace says."""
+    """Name of the host of a process, from its UTS namespace."""
     return subprocess.run(
         ["nsenter", "--uts", f"--target={pid}", "hostname"], capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -83,7 +83,7 @@ def four_ranks_on_two_hosts(space):
 
 
 def only_the_hosts_of_the_run_are_let_in(space):
-    """Sockets are on the hosts' network, the secret is on no command line, and a stranger is shown out."""
+    """Sockets are on the hosts' network, the secret is on no command line, and unknown connections are refused."""
     with Hosts(space) as hosts:
         run = hosts.run(space, "--steps", 100000, "--every", 1000000)
         run.wait_for_step(3)
@@ -132,7 +132,7 @@ def training_gives_the_numbers_of_one_host(space):
 
 
 def hosts_without_a_shared_file_system(space):
-    """Parts of checkpoints travel to the first host, and what a resume reads travels to the second."""
+    """The second host sends its parts of checkpoints to the first host, and gets the files that a resume reads."""
     space.yaml("run", every=4, parallel="{tensor: 2, zero: 3}", memory=f"{{spill: {space / 'spill'}}}")
     one = [sys.argv[2], "train", "run.yaml", "run.dir=straight/one", "--ranks", "4"]
     subprocess.run(one, cwd=space.root, env=space.environment, check=True, capture_output=True, timeout=300)
@@ -157,7 +157,7 @@ def a_rank_that_dies_on_the_other_host(space):
         os.kill(run.pid(3), signal.SIGKILL)
         result = run.end(0)
         assert "rank 3 on b was killed by signal 9 (Killed) at step" in result.stderr, result.stderr
-        assert "starting again on 4 ranks" in result.stderr, result.stderr
+        assert "restarting on 4 ranks" in result.stderr, result.stderr
 
 
 def a_rank_that_is_stopped_on_the_other_host(space):
@@ -184,7 +184,7 @@ def a_cut_link_names_the_host_and_the_rest_goes_on(space):
         run.wait_for_step(12)
         hosts.cut()
         result = run.end(0, patience=60)  # the other side waits before it gives up
-        assert "host b does not answer any more; starting again on 2 ranks" in result.stderr, result.stderr
+        assert "host b no longer answers; restarting on 2 ranks" in result.stderr, result.stderr
         assert run.steps()[-1] == 100
 
 
@@ -194,7 +194,7 @@ def a_layout_that_cannot_shrink_stops(space):
         run.wait_for_step(12)
         hosts.cut()
         result = run.end(3, patience=60)
-        assert "host b does not answer any more; the layout needs more than the 2 ranks that are left" in result.stderr
+        assert "host b no longer answers; the layout needs more than the 2 ranks that are left" in result.stderr
 
 
 def a_killed_supervisor_leaves_nothing_on_either_host(space):

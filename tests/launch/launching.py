@@ -1,4 +1,4 @@
-"""What the tests of the launcher share: runs without training (fake_run), and what they must not leave behind."""
+"""Shared by the tests of the launcher: runs without training (fake_run), and checks that they leave nothing behind."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from support import BINARY, LONG, Result, run_cases, skip, wait_for  # noqa: E40
 
 
 class Run:
-    """fake_run in a directory of its own. `before`: words in front of the command."""
+    """fake_run in a new directory. `before`: words before the command."""
 
     def __init__(self, space, *arguments, ranks=2, environment=None, name="run", before=()):
         self.dir = space / name
@@ -47,7 +47,7 @@ class Run:
         return self.err.read_text(errors="replace")
 
     def end(self, expect, patience=10):
-        """Waits for the end; returns what it said. Nothing of it may be left, `patience` seconds later at most."""
+        """Waits for the end and returns the output. After at most `patience` seconds, nothing of the run may be left."""
         try:
             code = self.process.wait(120)
         except subprocess.TimeoutExpired:
@@ -66,7 +66,7 @@ class Run:
 
 
 def folders(supervisor):
-    """Of a supervisor, which names them after itself: all that its run puts outside of its directory is there."""
+    """Folders that a supervisor names after itself. They contain all files of the run outside of the run directory."""
     return [p for base in ("/dev/shm", "/tmp") for p in pathlib.Path(base).glob(f"megalith-*-{supervisor}-*")]
 
 
@@ -79,7 +79,7 @@ def shared_files(pid):
 
 
 def below(root):
-    """A process and all below it."""
+    """A process and all its descendants."""
     parents = {}
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -92,7 +92,7 @@ def below(root):
 
 
 def listening(pids):
-    """Addresses that processes listen on, as {address: name of the process}; what `ss -ltnp` says."""
+    """Addresses that processes listen on, as {address: name of the process}, like `ss -ltnp`."""
     found = {}
     for pid in pids:
         with contextlib.suppress(OSError):  # the process has ended
@@ -110,7 +110,7 @@ def listening(pids):
 
 
 def processes(mark):
-    """Those whose command line holds a text."""
+    """Processes whose command line contains a text."""
     found = {}
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():

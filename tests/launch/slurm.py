@@ -1,4 +1,4 @@
-"""Slurm: real munged, slurmctld and two slurmd on loopback, in a temporary directory, each with a host name of its own.
+"""Tests Slurm: real munged, slurmctld and two slurmd on loopback, in a temporary directory, each with its own host name.
 slurm.py FAKE_RUN MEGALITH"""
 
 import contextlib
@@ -61,7 +61,7 @@ def gone(pid):
 
 
 class Cluster:
-    """Two nodes of this host, as Slurm sees it."""
+    """A Slurm cluster of two nodes on this host."""
 
     def __init__(self, space):
         self.space = space
@@ -118,7 +118,7 @@ class Cluster:
         return done.stdout.strip() if expect == 0 else done.stderr.strip()
 
     def script(self, *arguments, nodes=2):
-        """The script of `submit` with a run without training in the place of megalith train."""
+        """The script of `submit`, but with fake_run instead of megalith train."""
         self.space.yaml("run")
         self.ask(MEGALITH, "submit", "run.yaml", "--nodes", nodes, "--ranks-per-node", 2, "--dry-run")
         file = self.space / "runs/run/submit.sh"
@@ -153,7 +153,7 @@ def without_slurm_it_says_so(space):
     words = [str(MEGALITH), "submit", "run.yaml", "--nodes", "2", "--ranks-per-node", "4"]
     done = subprocess.run(words, cwd=space.root, env=environment, capture_output=True, text=True)
     assert done.returncode == 2 and "sbatch: expected Slurm's sbatch in PATH" in done.stderr, done.stderr
-    assert "hand in " in done.stderr and "runs/run/submit.sh" in done.stderr, done.stderr
+    assert "or submit " in done.stderr and "runs/run/submit.sh" in done.stderr, done.stderr
 
 
 def the_script_says_what_was_asked_for(space):
@@ -205,7 +205,7 @@ def a_job_on_two_nodes(space):
         assert cluster.wait(job) == "130:0", cluster.said(job)
         assert int((space / "d/checkpoint").read_text()) == steps(space)[-1]
 
-        # scancel: the run ends, whatever the ranks do.
+        # scancel: the run ends, even if ranks do not react.
         job = cluster.ask("sbatch", "--parsable", cluster.script("--steps", 100000, "--every", 1000000))
         done = len(steps(space))
         wait_for(lambda: len(steps(space)) > done + 3, "more steps")

@@ -1,4 +1,4 @@
-"""Training on two ranks that are killed, stopped and interrupted: the numbers are those of an undisturbed run.
+"""Tests training on two ranks that are killed, stopped and interrupted: the numbers equal those of an undisturbed run.
 training.py MEGALITH [--long]"""
 
 import contextlib
@@ -22,7 +22,7 @@ SETTINGS = f"{{steps: {STEPS}, batch: 4, lr: 0.003, warmup: 2, eval_every: 0, th
 
 
 def ranks_of(directory):
-    """Process ids of the ranks, by rank: those below mpirun that say which they are."""
+    """Process ids of the ranks, by rank: processes below mpirun with a rank in their environment."""
     found = {}
     for pid in processes(f"run.dir={directory} "):
         try:
@@ -50,7 +50,7 @@ def end(process, directory, expect):
 
 
 def open_file(pid, name):
-    """A file that a process has open, also one without a name any more."""
+    """A file that a process has open, even if the file has been unlinked."""
     for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(OSError):  # closed in the meantime
             if name in os.readlink(descriptor):
@@ -99,7 +99,7 @@ def interrupted_it_goes_on(space):
     log = (directory / "log.txt").read_text()
     assert "interrupted by SIGHUP: stopping" in log and f"interrupted after step {last}\n" in log, log
     said = (space / "started.txt").read_text()
-    assert said.count("stopping after this step and saving") == 1, said
+    assert said.count("stopping after this step; saving a checkpoint") == 1, said
     end(start(space, directory), directory, 0)
     assert_same_run(directory, whole, "interrupted")
 
@@ -116,11 +116,11 @@ def a_stopped_rank_is_named_with_its_op(space):
     assert f"rank 1 on {os.uname().nodename} (pid {victim}) is stopped" in said, said[-2000:]
     rows = [line for line in said.splitlines() if line.startswith("0  ")]
     assert len(rows) == 1 and "rank 1" in rows[0] and " over " in rows[0], said[-2000:]
-    assert "the same command goes on from" in said
+    assert "run the same command again to resume from" in said
 
 
 def a_rank_that_fails_leaves_the_summary(space):
-    """Rank 1 alone: its spilled state vanishes. Rank 0 waits for it until it is ended."""
+    """Only rank 1 fails: its spilled state disappears. Rank 0 waits for it until the supervisor ends rank 0."""
     prepare_small_llama(space)
     said = space.run("train", "run.yaml", "memory.ram=1MiB", "memory.spill=spill", "--ranks", 2, expect=2).stderr
     least = float(re.search(r"at least ([\d.]+) MiB", said).group(1))
@@ -137,7 +137,7 @@ def a_rank_that_fails_leaves_the_summary(space):
     assert summary["state"] == "failed" and summary["rank"] == 1 and "spill" in summary["error"], summary
     assert summary["steps"] >= 2, summary
     assert '"state":"failed"' in (directory / "report.html").read_text()
-    assert not list(directory.glob("*.tmp")), "a file was left aside"
+    assert not list(directory.glob("*.tmp")), "a temporary file was left"
 
 
 def on_a_terminal_there_is_one_live_line_and_ctrl_c_is_typed(space):
@@ -169,7 +169,7 @@ def on_a_terminal_there_is_one_live_line_and_ctrl_c_is_typed(space):
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     assert code == 130, f"exit code {code}\n{said[-2000:]}"
     text = said.decode(errors="replace")
-    assert "the same command goes on from" in text and "mpirun" not in text, text[-2000:]
+    assert "run the same command again to resume from" in text and "mpirun" not in text, text[-2000:]
     assert text.count("\n") < 20, f"lines instead of one line:\n{text[-2000:]}"
     wait_for(lambda: not folders(pid), "the run's folder to go", 10)
 
@@ -192,7 +192,7 @@ def a_users_mistake_is_said_once(space):
     # An error that only the ranks find: the data does not exist.
     space.yaml("run", train=SETTINGS, data="{train: none.txt, tokenizer: {train: bpe, vocab: 300}, sequence: 32}")
     said = space.run("train", "run.yaml", "--ranks", 2, expect=2).stderr
-    assert said.count("none.txt") == 1 and "starting again" not in said, said
+    assert said.count("none.txt") == 1 and "restarting on" not in said, said
 
 
 run_cases(

@@ -1,4 +1,4 @@
-"""Two hosts on this machine: network namespaces with a cable between them, and names of their own. Needs root."""
+"""Two hosts on this machine: network namespaces that are connected by a cable, with different host names. Needs root."""
 
 import contextlib
 import itertools
@@ -12,7 +12,7 @@ import threading
 
 
 class NoHosts(Exception):
-    """This machine makes no network namespaces."""
+    """This machine cannot create network namespaces."""
 
 
 def check_rights():
@@ -40,7 +40,7 @@ with socket.socket(socket.AF_UNIX) as line:
 
 
 class Hosts:
-    """Hosts a and b, with a cable between them. Each has folders of its own in place of `private`, which the test sees as
+    """Hosts a and b, connected by a cable. Each host has its own version of the folders in `private`. The test sees them as
     FOLDER-a and FOLDER-b."""
 
     numbers = itertools.count()  # several pairs may exist at once
@@ -73,7 +73,7 @@ class Hosts:
                     self.started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd="/"))
 
     def on(self, host):
-        """What makes a command run on a host."""
+        """Words before a command that make it run on a host."""
         words = ["ip", "netns", "exec", self.spaces[host], "unshare", "--uts", "--mount", "sh", "-c"]
         mounts = "".join(f"mount --bind {folder}-{host} {folder} && " for folder in self.private)
         return [*words, f'hostname {host}; {mounts} exec "$0" "$@"']
