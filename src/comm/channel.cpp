@@ -32,7 +32,7 @@ void check_cuts(std::span<const int64_t> cuts, size_t size, int64_t count) {
 Channel::State::State(World::State& world_, std::vector<int> members_, std::string name_)
     : world(world_), name(std::move(name_)), members(std::move(members_)), given(size()), taken(size()) {
   const auto found = std::find(members.begin(), members.end(), world.rank);
-  MEGALITH_ASSERT(found != members.end(), "channel {} without rank {} that makes it", name, world.rank);
+  MEGALITH_ASSERT(found != members.end(), "channel {} does not include rank {}, which creates it", name, world.rank);
   place = static_cast<int>(found - members.begin());
   std::vector<int> number(static_cast<size_t>(world.hosts), -1);
   for (size_t p = 0; p < size(); p++) {
@@ -64,7 +64,7 @@ Channel::State::State(World::State& world_, std::vector<int> members_, std::stri
   int32_t chosen = 0;
   for (size_t p = 0; p < size(); p++) {
     MEGALITH_ASSERT(all[p].fingerprint == own.fingerprint,
-                    "rank {} makes another channel where rank {} makes {}", members[p], world.rank, meaning);
+                    "rank {} created a different channel than rank {} ({})", members[p], world.rank, meaning);
     chosen = std::max(chosen, all[p].number);
     const Mapping* arena = host_of[p] == here ? &world.arenas[static_cast<size_t>(members[p])] : nullptr;
     blocks.push_back(arena != nullptr ? reinterpret_cast<Block*>(arena->data() + all[p].block) : nullptr);
@@ -73,7 +73,7 @@ Channel::State::State(World::State& world_, std::vector<int> members_, std::stri
   // never share a tag.
   world.next_channel = chosen + 1;
   tag = kFirstTag + chosen * kTagsOfChannel;
-  if (tag + kTagsOfChannel > world.mpi->largest_tag()) throw Fault("too many channels for this MPI's tags");
+  if (tag + kTagsOfChannel > world.mpi->largest_tag()) throw Fault("too many channels: this MPI has too few message tags");
 }
 
 void Channel::State::meet() {

@@ -43,7 +43,7 @@ DescriptorPost::DescriptorPost() : socket_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLO
     const socklen_t length = fill(here, address_.name);
     made = bind(socket_.get(), reinterpret_cast<const sockaddr*>(&here), length) == 0;
   }
-  if (!made) throw Fault(fmt::format("no Unix socket to meet the ranks of this host: {}", std::strerror(errno)));
+  if (!made) throw Fault(fmt::format("cannot create the Unix socket for the ranks of this host: {}", std::strerror(errno)));
 }
 
 bool DescriptorPost::send(const Address& to, int rank, int64_t bytes, int fd) const {
@@ -67,7 +67,7 @@ bool DescriptorPost::send(const Address& to, int rank, int64_t bytes, int fd) co
   }
   if (sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
   if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS) return false;
-  throw Fault(fmt::format("a rank of this host cannot be reached: {}", std::strerror(errno)));
+  throw Fault(fmt::format("cannot send to a rank of this host: {}", std::strerror(errno)));
 }
 
 DescriptorPost::Letter DescriptorPost::receive_if_any() const {
@@ -82,7 +82,7 @@ DescriptorPost::Letter DescriptorPost::receive_if_any() const {
   const ssize_t got = recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got < 0) {
     if (errno == EAGAIN || errno == EINTR) return {};
-    throw Fault(fmt::format("nothing can be heard from the ranks of this host: {}", std::strerror(errno)));
+    throw Fault(fmt::format("cannot receive from the ranks of this host: {}", std::strerror(errno)));
   }
   Letter letter;
   if (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr && header->cmsg_type == SCM_RIGHTS) {
@@ -92,7 +92,7 @@ DescriptorPost::Letter DescriptorPost::receive_if_any() const {
   }
   if (got != sizeof envelope || envelope.secret != address_.secret) return {};  // a process outside this run sent it
   if (envelope.has_descriptor != 0 && letter.descriptor.get() < 0) {
-    throw Fault("a descriptor from another rank did not arrive; is the limit of open files (ulimit -n) too low?");
+    throw Fault("a file descriptor from another rank did not arrive; raise the limit of open files (ulimit -n)");
   }
   letter.rank = envelope.rank;
   letter.bytes = envelope.bytes;

@@ -38,7 +38,7 @@ MpiSession::MpiSession() {
   int provided = MPI_THREAD_SINGLE;
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
   if (provided < MPI_THREAD_SERIALIZED) {
-    throw Fault("this MPI serves one thread only; MPI_THREAD_SERIALIZED is needed");
+    throw Fault("this MPI supports only one thread; MPI_THREAD_SERIALIZED is required");
   }
   check(MPI_Comm_dup(MPI_COMM_WORLD, &ranks_), "MPI_Comm_dup");
   check(MPI_Comm_set_errhandler(ranks_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");

@@ -29,7 +29,7 @@ Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
 Descriptor make_memfd(const char* name, int64_t bytes) {
   Descriptor made(memfd_create(name, MFD_CLOEXEC));
   if (made.get() < 0 || ftruncate(made.get(), bytes) != 0) {
-    throw Fault(fmt::format("no shared memory of {}: {}", show(Bytes(bytes)), std::strerror(errno)));
+    throw Fault(fmt::format("cannot create {} of shared memory: {}", show(Bytes(bytes)), std::strerror(errno)));
   }
   return made;
 }
@@ -37,7 +37,7 @@ Descriptor make_memfd(const char* name, int64_t bytes) {
 Mapping::Mapping(int fd, int64_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
   const auto refuse = [&] {
-    throw Fault(fmt::format("shared memory of {} cannot be mapped: {}", show(Bytes(bytes)), std::strerror(errno)));
+    throw Fault(fmt::format("cannot map {} of shared memory: {}", show(Bytes(bytes)), std::strerror(errno)));
   };
   reserved_ = mmap(nullptr, reserved_bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved_ == MAP_FAILED) refuse();

@@ -80,9 +80,9 @@ std::unique_ptr<World> World::join() {
     if (promised > 0 && promised != state.size) {
       throw UserError({.where = "launcher",
                        .key = "ranks",
-                       .expected = fmt::format("{} ranks that find each other through MPI", promised),
+                       .expected = fmt::format("{} ranks connected through MPI", promised),
                        .got = fmt::format("{}", state.size),
-                       .hint = "with srun, use --mpi=pmix; with mpirun, the one of the OpenMPI linked here"});
+                       .hint = "with srun, use --mpi=pmix; with mpirun, use the OpenMPI that megalith is linked to"});
     }
   }
   std::unique_ptr<World> world(new World(std::move(made)));
@@ -124,7 +124,7 @@ int World::host_of(int rank) const { return state_->host_of.at(static_cast<size_
 const std::vector<int>& World::neighbours() const { return state_->neighbours; }
 
 void World::share_memory(const Region& region) {
-  MEGALITH_ASSERT(!state_->shared, "a rank shares one region");
+  MEGALITH_ASSERT(!state_->shared, "a rank can share only one region");
   state_->shared = true;
   state_->region = region;
   if (state_->size > 1) state_->regions = state_->exchange(region.bytes > 0 ? region.fd : -1, region.bytes);
@@ -178,7 +178,7 @@ void World::leave() {
 int64_t World::State::take_from_arena(int64_t bytes) {
   const int64_t at = arena_used;
   arena_used += (bytes + kPage - 1) / kPage * kPage;
-  if (arena_used > kArena) throw Fault("too many channels: their shared memory does not fit its addresses");
+  if (arena_used > kArena) throw Fault("too many channels: they need more shared memory than is reserved");
   return at;
 }
 

@@ -18,7 +18,7 @@ constexpr size_t kOpenAtOnce = size_t{64} << 20;
 void* place(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 [[noreturn]] void refuse_mapping(size_t bytes) {
-  throw BudgetExceeded(fmt::format("the system has no {} of memory left", show(Bytes(static_cast<int64_t>(bytes)))));
+  throw BudgetExceeded(fmt::format("the system cannot provide {} of memory", show(Bytes(static_cast<int64_t>(bytes)))));
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ void AddressSpace::drop(uintptr_t begin, uintptr_t end) {
   const auto offset = static_cast<off_t>(begin - begin_), bytes = static_cast<off_t>(end - begin);
   const int failed = fd_ < 0 ? madvise(place(begin), end - begin, MADV_DONTNEED)
                              : fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
-  MEGALITH_ASSERT(failed == 0, "pages cannot be given back");
+  MEGALITH_ASSERT(failed == 0, "cannot return pages to the system");
 }
 
 void AddressSpace::make_huge([[maybe_unused]] uintptr_t begin, [[maybe_unused]] uintptr_t end) {

@@ -38,7 +38,7 @@ thread_local Label current;
 Header* header_of(void* data) { return reinterpret_cast<Header*>(static_cast<char*>(data) - sizeof(Header)); }
 
 [[noreturn]] void nothing_left(int64_t bytes) {
-  throw BudgetExceeded(fmt::format("the system has no {} of memory left", show(Bytes(bytes))));
+  throw BudgetExceeded(fmt::format("the system cannot provide {} of memory", show(Bytes(bytes))));
 }
 
 int64_t memory_and_swap() {
@@ -56,7 +56,7 @@ class Pool {
     std::lock_guard lock(mutex_);
     Account& account = account_of(current.tier);
     if (account.budget > 0 && account.use.live + bytes > account.budget)
-      throw BudgetExceeded(fmt::format("{} budget: {} in use, {} more wanted, {} allowed",
+      throw BudgetExceeded(fmt::format("{} budget exceeded: {} in use, {} more requested, {} allowed",
                                        current.tier == Tier::host ? "memory" : "device memory",
                                        show(Bytes(account.use.live)), show(Bytes(bytes)), show(Bytes(account.budget))));
     // The system hands out addresses without limit, and would kill us when we access the memory.
@@ -116,7 +116,7 @@ class Pool {
 
   SharedState share(int64_t ranks) {
     std::lock_guard lock(mutex_);
-    MEGALITH_ASSERT(!shares_, "state is shared once");
+    MEGALITH_ASSERT(!shares_, "state can be shared only once");
     expect_shared_state();
     try {
       // Reserves twice what a rank can have, as holes take room. All ranks map all of it.

@@ -49,7 +49,7 @@ void* Arena::take(size_t wanted, Backing backing) {
 
 size_t Arena::give(void* data) {
   auto block = taken_.find(reinterpret_cast<uintptr_t>(data));
-  MEGALITH_ASSERT(block != taken_.end(), "a block that was not taken");
+  MEGALITH_ASSERT(block != taken_.end(), "this block is not allocated");
   const auto [begin, bytes] = *block;
   taken_.erase(block);
   add(begin, {begin + bytes, true, ++clock_});

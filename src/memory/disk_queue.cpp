@@ -86,7 +86,7 @@ void DiskQueue::finish_one() {
   } else if (done.result < 0) {
     const auto error = static_cast<int>(-done.result);
     const bool full = error == ENOSPC || error == EDQUOT;
-    fail(request, fmt::format("spill file {}: cannot {} {} at {}: {}{}", request.file->path().string(), verb,
+    fail(request, fmt::format("spill file {}: cannot {} {} at byte {}: {}{}", request.file->path().string(), verb,
                               show(Bytes(request.length - request.moved)), request.offset + request.moved,
                               std::strerror(error),
                               full ? fmt::format("; the disk of {} is full",
@@ -109,9 +109,9 @@ void DiskQueue::finish_one() {
   } else {
     const int64_t at = request.offset + request.moved + done.result;
     fail(request, request.write
-                      ? fmt::format("spill file {}: the disk takes no more bytes at {} and says no reason",
+                      ? fmt::format("spill file {}: the disk accepts no more bytes at byte {} and reports no error",
                                     request.file->path().string(), at)
-                      : fmt::format("spill file {} ends at {} of {} bytes: it was cut short",
+                      : fmt::format("spill file {} ends at byte {} of {}: it was cut short",
                                     request.file->path().string(), at, request.file->bytes()));
     end(slot);
   }

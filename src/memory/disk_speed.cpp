@@ -46,7 +46,7 @@ class Buffers {
   Buffers() {
     constexpr size_t kHuge = size_t{2} << 20;
     mapped_ = ::mmap(nullptr, kBytes + kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped_ == MAP_FAILED) throw Fault("no memory to measure the disk with");
+    if (mapped_ == MAP_FAILED) throw Fault("not enough memory to measure the disk");
     auto address = reinterpret_cast<uintptr_t>(mapped_);
     data_ = reinterpret_cast<std::byte*>((address + kHuge - 1) / kHuge * kHuge);
     ::madvise(data_, kBytes, MADV_HUGEPAGE);

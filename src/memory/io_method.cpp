@@ -52,7 +52,7 @@ IoMethod choose_io_method(const std::filesystem::path& folder, DiskWays allowed)
     }
   }
   throw UserError({"", "memory.spill", "a folder on a disk that can be written and read",
-                   fmt::format("{}: {}", folder.string(), failed), ""});
+                   fmt::format("{}: {}", folder.string(), failed), "use a folder on another disk"});
 }
 
 }  // namespace megalith

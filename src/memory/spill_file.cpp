@@ -43,21 +43,22 @@ SpillFile::SpillFile(std::filesystem::path path, int64_t bytes, const IoMethod& 
   descriptor_ = ::open(path_.c_str(), flags, 0600);
   if (descriptor_ < 0 && is_machine_fault(errno)) throw_cannot("open", path_, errno);
   if (descriptor_ < 0)
-    throw UserError({"", "memory.spill", "a folder to write to",
-                     fmt::format("{}: {}", path_.string(), std::strerror(errno)), ""});
+    throw UserError({"", "memory.spill", "a writable folder",
+                     fmt::format("{}: {}", path_.string(), std::strerror(errno)),
+                     "change its permissions, or use another folder"});
   delete_or_warn(path_);
   const auto folder = path_.parent_path();
   const int64_t free = free_bytes(folder);
   if (int error = take_space(descriptor_, bytes_, free)) {
     ::close(descriptor_);  // no destructor runs, as the constructor throws
     if (error != ENOSPC && error != EDQUOT && error != EFBIG)
-      throw Fault(fmt::format("spill file {}: cannot take {}: {}", path_.string(), show(Bytes(bytes_)),
+      throw Fault(fmt::format("spill file {}: cannot reserve {}: {}", path_.string(), show(Bytes(bytes_)),
                               std::strerror(error)));
     throw UserError(
         {"", "memory.spill",
          fmt::format("a disk with room for {} ({})", show(Bytes(bytes_)), path_.filename().string()),
          fmt::format("{}: {}, {}", folder.string(), std::strerror(error),
-                     free >= 0 ? show(Bytes(free)) + " free" : "how much is free is not known"),
+                     free >= 0 ? show(Bytes(free)) + " free" : "free space unknown"),
          "free some space or choose another disk"});
   }
   written_.resize(static_cast<size_t>((bytes_ + unit_ - 1) / unit_ * tiles()));
@@ -87,8 +88,8 @@ void SpillFile::check(int64_t offset, std::span<const std::byte> bytes) const {
     const uint64_t hash = xxh3(here), expected = written_[tile++].hash;
     if (hash != expected)
       throw Fault(fmt::format(
-          "spill file {}, chunk at {} does not hold what was written: checksum {:016x}, expected {:016x}; "
-          "the disk, its memory or another program changed it",
+          "spill file {}, chunk at byte {}: the data read differs from the data written (checksum {:016x}, expected "
+          "{:016x}); the disk, the memory or another program changed it",
           path_.string(), offset + static_cast<int64_t>(at), hash, expected));
   }
 }

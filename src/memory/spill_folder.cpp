@@ -47,7 +47,7 @@ void check_spill_folder(const std::filesystem::path& folder) {
   for (std::filesystem::path part = whole; part.has_relative_path(); part = part.parent_path())
     if (std::filesystem::exists(part, error)) {
       if (std::filesystem::is_directory(part, error)) return;
-      refuse_folder(folder, "a folder", part == whole ? "a file of that name" : part.string() + " is a file");
+      refuse_folder(folder, "a folder", part == whole ? "a file" : part.string() + " is a file", "use another path");
     }
 }
 
@@ -56,7 +56,7 @@ SpillFolder::SpillFolder(std::filesystem::path folder, DiskWays allowed)
   check_spill_folder(folder_);
   std::error_code error;
   made_ = std::filesystem::create_directories(folder_, error);
-  if (error) refuse_folder(folder_, "a folder", error.message());
+  if (error) refuse_folder(folder_, "a folder", error.message(), "use another path");
   lock();
   try {
     remove_leftovers();
@@ -73,14 +73,15 @@ void SpillFolder::lock() {
   const auto path = folder_ / kLockName;
   while (true) {
     lock_ = open_or_create_file(path);
-    if (lock_ < 0) refuse_folder(folder_, "a folder to write to", std::strerror(errno));
+    if (lock_ < 0)
+      refuse_folder(folder_, "a writable folder", std::strerror(errno), "change its permissions, or use another folder");
     if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
       const int error = errno;
       const std::string got =
           error == EWOULDBLOCK ? holder(lock_) : fmt::format("cannot lock: {}", std::strerror(error));
       ::close(lock_);
       if (error == EINTR) continue;
-      refuse_folder(folder_, "a folder of this run's own", got, "give every run its own folder");
+      refuse_folder(folder_, "a folder that no other run uses", got, "give every run its own folder");
     }
     if (same_file(lock_, path)) break;
     ::close(lock_);

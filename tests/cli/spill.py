@@ -193,7 +193,7 @@ def a_flipped_bit_is_caught(space):
     code = process.wait(timeout=120)
     said = (space / "started.txt").read_text()
     assert code == 3, f"exit code {code}\n{said}"
-    assert "does not hold what was written" in said and "goes on from" in said, said
+    assert "the data read differs from the data written" in said and "to resume from" in said, said
     return said.strip().splitlines()[-1][:160]
 
 
@@ -216,7 +216,7 @@ def refusals(space):
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60) == 130
     space.write("file", "not a folder")
-    for folder, why in (("file", "a file of that name"), ("file/spill", "/file is a file")):  # whether anything spills or not
+    for folder, why in (("file", "file: a file;"), ("file/spill", "/file is a file")):  # whether anything spills or not
         said = space.train("run", "run.dir=runs/third", f"memory.spill={folder}", expect=2).stderr
         assert f"memory.spill: expected a folder, got {folder}: " in said and why in said, said
         assert "tokenizer" not in said and not (space / "runs/third").exists(), said  # before anything takes time

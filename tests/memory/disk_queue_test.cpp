@@ -178,7 +178,7 @@ TEST_P(DiskQueues, AFlippedBitIsCaught) {
   ::fdatasync(other);
   ::close(other);
   const std::string fault = fault_of([&] { queue->wait(queue->read(*spill, 0, read.span())); });
-  EXPECT_NE(fault.find("chunk at 2097152 does not hold what was written"), std::string::npos) << fault;
+  EXPECT_NE(fault.find("chunk at byte 2097152: the data read differs from the data written"), std::string::npos) << fault;
   EXPECT_NE(fault.find(spill->path().string()), std::string::npos) << fault;
   // The other chunks are still valid, and the queue still works.
   EXPECT_NO_THROW(queue->wait(queue->read(*spill, 0, read.span(0, 2 * kMiB))));
