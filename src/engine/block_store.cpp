@@ -111,7 +111,7 @@ int64_t BlockStore::bytes_written() const {
 
 BlockStore::Extent BlockStore::input(BlockId block, MicroId micro, int64_t bytes) const {
   Extent extent = places_[static_cast<size_t>(block)].inputs.at(static_cast<size_t>(micro));
-  MEGALITH_ASSERT((bytes + kFloatBytes - 1) / kFloatBytes <= extent.array.elements, "{} bytes to park", bytes);
+  MEGALITH_ASSERT((bytes + kFloatBytes - 1) / kFloatBytes <= extent.array.elements, "{} bytes do not fit", bytes);
   extent.array.elements = (bytes + kFloatBytes - 1) / kFloatBytes;
   return extent;
 }

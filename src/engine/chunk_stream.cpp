@@ -41,7 +41,7 @@ ChunkStream::ChunkStream(DiskQueue& disk, const std::vector<std::vector<Array>>&
   for (const std::vector<Array>& arrays : parts)
     for (size_t a = 0; a < arrays.size(); a++) {
       const StoredArray& array = arrays[a].extent.array;
-      MEGALITH_ASSERT(array.elements == arrays.front().extent.array.elements, "arrays stream in step");
+      MEGALITH_ASSERT(array.elements == arrays.front().extent.array.elements, "arrays of one stream differ in length");
       if (!arrays[a].whole) strides_[a] = std::max(strides_[a], array.chunk_stride());
     }
   int64_t bytes = 0;

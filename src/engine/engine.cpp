@@ -104,7 +104,7 @@ void Engine::Parts::add_micros(StepState& step) {
   const size_t blocks = schedule.blocks.size();
   for (int32_t m = 0; m < schedule.micros; m++) {
     const int64_t each = step.batch.sequences / schedule.micros;
-    MEGALITH_ASSERT(each * schedule.micros == step.batch.sequences, "micro-batches are equal cuts");
+    MEGALITH_ASSERT(each * schedule.micros == step.batch.sequences, "micro-batches differ in size");
     MemoryScope scope(AllocationKind::activations);
     MicroState& micro = step.micros.emplace_back();
     micro.pass = pass_for(step.batch.slice(m * each, each), step.input.step, schedule.training);
@@ -146,7 +146,7 @@ StepOutcome Engine::run(const Schedule& schedule, const StepInput& input) {
   Parts& p = *parts_;
   for (const Op& op : schedule.ops)
     MEGALITH_ASSERT(p.handlers[static_cast<size_t>(op.kind)], "no handler for {}", describe(schedule, op));
-  MEGALITH_ASSERT(schedule.layout.device == p.model.layout().device, "the schedule computes elsewhere");
+  MEGALITH_ASSERT(schedule.layout.device == p.model.layout().device, "schedule and model use different devices");
   for (BlockId block = 0; block < static_cast<BlockId>(p.model.size()); block++)
     MEGALITH_ASSERT(schedule.home(block) == p.model.at(block).home, "{} is not where the schedule expects it",
                     schedule.blocks[static_cast<size_t>(block)].name);

@@ -29,6 +29,8 @@ Weight Block::joined(const std::string& first_suffix, const std::string& last_su
 }
 
 at::Tensor HeadBlock::forward(const at::Tensor&, const Pass&, Tape*) { throw Bug("a head has no output activation"); }
-at::Tensor HeadBlock::backward(const at::Tensor&, const Pass&, Tape&) { throw Bug("a head's loss is its backward"); }
+at::Tensor HeadBlock::backward(const at::Tensor&, const Pass&, Tape&) {
+  throw Bug("a head has no separate backward: its loss computes the gradients");
+}
 
 }  // namespace megalith

@@ -57,7 +57,7 @@ class Tape {
     PackedRows rows;
   };
   static const at::Tensor& look(const Kept& kept) {
-    MEGALITH_ASSERT(!kept.packed, "rounded numbers are backward's alone");
+    MEGALITH_ASSERT(!kept.packed, "packed tensors are only for backward");
     return kept.rows.numbers;
   }
   Packing packing_;

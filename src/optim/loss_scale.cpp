@@ -16,7 +16,7 @@ LossScale::LossScale(State state) : state_(state) {
                      .key = "loss scale",
                      .expected = fmt::format("a scale in (0, {}] and a count below {}", kLargest, kGrowAfter),
                      .got = fmt::format("{} and {}", state.scale, state.good_steps),
-                     .hint = "the checkpoint's state is damaged: resume from the one before"});
+                     .hint = "the checkpoint is damaged: delete it to resume from the previous one"});
 }
 
 void LossScale::after_step(bool good) {

@@ -61,7 +61,7 @@ void backward(StepState& step, const Op& op) {
   at::Tensor gx_NC = step.model.block(op.block).backward(g_NC, micro.pass, tape);
   micro.gradients[b].reset();
   if (b > 0) micro.gradients[b - 1] = std::move(gx_NC);
-  MEGALITH_ASSERT(tape.empty(), "{} left something on its tape", step.model.at(op.block).spec().name);
+  MEGALITH_ASSERT(tape.empty(), "the backward of {} left tensors on its tape", step.model.at(op.block).spec().name);
 }
 
 void weight_gradient(StepState& step, const Op& op) {

@@ -24,7 +24,8 @@ kernels::Sight sight_after(int64_t first, int64_t length) {
 }  // namespace
 
 at::Tensor Attention::forward_cached(at::Tensor qkv_NX, const Pass& pass) const {
-  MEGALITH_ASSERT(!context && (all_heads == 0 || all_heads == heads), "generation has whole layers");
+  MEGALITH_ASSERT(!context && (all_heads == 0 || all_heads == heads),
+                  "generation does not support layers that are split over ranks");
   KeyValueCache::Layer& past = pass.cache->layers.at(static_cast<size_t>(layer));
   const int64_t T = pass.length;
   at::Tensor output_NC = tensor::empty({pass.tokens(), heads * head_dim}, qkv_NX.options());

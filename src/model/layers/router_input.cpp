@@ -33,7 +33,7 @@ void for_each_number(uint64_t begin, uint64_t end, const Four& four, const Use& 
 template <class Real>
 RouterInput<Real> router_input_of(const Experts& experts, const at::Tensor& logits_NE, const at::Tensor& bias_E,
                                   int64_t layer, const Pass& pass) {
-  MEGALITH_ASSERT(pass.sequences * pass.length == logits_NE.size(0), "whole sequences");
+  MEGALITH_ASSERT(pass.sequences * pass.length == logits_NE.size(0), "the rows are not whole sequences");
   RouterInput<Real> in;
   in.experts = &experts;
   in.tokens = logits_NE.size(0);

@@ -18,7 +18,7 @@ VocabularyLoss vocabulary_loss_of(const ModelShape& shape, const Exchanges& exch
 }
 
 at::Tensor VocabularyLoss::logits(const at::Tensor& x_RC) const {
-  MEGALITH_ASSERT(!ranks, "a rank has some of the logits");
+  MEGALITH_ASSERT(!ranks, "this rank has only part of the logits");
   return Linear{table, bias, MatrixOrder::out_in}.forward(x_RC);
 }
 
