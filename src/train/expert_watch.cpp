@@ -44,7 +44,7 @@ void ExpertWatch::see(const RoutingRecord& record, StepMetrics& metrics) {
   metrics[MetricId::expert_dropped] = dropped / choices;
   metrics[MetricId::expert_load] = busiest;
   metrics[MetricId::expert_entropy] = entropy / tokens;
-  if (++seen_ == every_) metrics.expert_layers = told();
+  if (++seen_ == every_) metrics.expert_layers = mean_loads();
 }
 
 void ExpertWatch::feed(int64_t layer, const LayerRouting& routing) {
@@ -64,13 +64,13 @@ void ExpertWatch::feed(int64_t layer, const LayerRouting& routing) {
     steps = load[e] < kStarving ? steps + 1 : 0;
     if (steps < kLong) continue;
     steps = kWarned;
-    log::warn("layer {}: expert {} has had less than {:.0f}% of its even share of tokens for {} steps; "
-              "a larger model.experts.aux_loss, or router: sigmoid with its balancing bias, evens loads out",
+    log::warn("layer {}: expert {} has received less than {:.0f}% of the mean number of tokens for {} steps, so it learns little; "
+              "raise model.experts.aux_loss, or use router: sigmoid, which balances the loads with a bias",
               layer, e, 100 * kStarving, kLong);
   }
 }
 
-std::vector<ExpertLoads> ExpertWatch::told() {
+std::vector<ExpertLoads> ExpertWatch::mean_loads() {
   std::vector<ExpertLoads> out;
   for (const auto& [layer, sum] : sums_) {
     ExpertLoads& loads = out.emplace_back(layer, evenness(sum.load));

@@ -23,10 +23,10 @@ class ExpertWatch {
 
  private:
   void feed(int64_t layer, const LayerRouting& routing);
-  std::vector<ExpertLoads> told();  // mean loads since the last call
+  std::vector<ExpertLoads> mean_loads();  // mean loads since the last call
 
   int64_t every_;
-  int64_t seen_ = 0;                                        // steps since the last call of told()
+  int64_t seen_ = 0;                                        // steps since the last call of mean_loads()
   std::map<int64_t, LayerRouting> sums_;                    // by layer, over these steps
   std::map<std::pair<int64_t, size_t>, int64_t>
       starving_;  // by layer and expert: steps in a row; the largest int64_t after a warning

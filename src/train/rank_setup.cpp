@@ -68,8 +68,8 @@ void RankSetup::check_same_admissions(const std::string& admissions) {
   for (size_t rank = 1; rank < all.size(); rank++)
     if (all[rank] != all[0])
       throw UserError({"", "curriculum", "the same difficulties on all ranks",
-                       fmt::format("others on rank {} than on rank 0", rank),
-                       "a metric's file or the data are not the same on its host: copy those of rank 0's"});
+                       fmt::format("different ones on rank {} and rank 0", rank),
+                       "copy the metric files and the data from the host of rank 0 to its host"});
 }
 
 PlanPeers RankSetup::peers() {

@@ -105,7 +105,7 @@ void Save::commit_together() {
 void Save::give_up(const std::string& why) {
   writer_.reset();
   fault_ = why;
-  log::warn("checkpoint {} not saved: {}; training goes on, the checkpoints before it are untouched",
+  log::warn("checkpoint {} not saved: {}; training continues, earlier checkpoints are unchanged",
             dir_.filename().string(), why);
 }
 
@@ -120,7 +120,7 @@ void Save::write(Kind, const TensorPiece& part) {
 
 void Save::write_as(const std::string& name, const TensorPiece& part) {
   auto found = std::lower_bound(file_of_.begin(), file_of_.end(), std::pair(name, std::string()));
-  MEGALITH_ASSERT(found != file_of_.end() && found->first == name, "{} is in no file", name);
+  MEGALITH_ASSERT(found != file_of_.end() && found->first == name, "no file of the checkpoint contains {}", name);
   if (sends_) remote_->send(found->second, name, part.begin, size_of(part.type), part.bytes());
   else write_here(found->second, name, part.begin, part.bytes());
 }

@@ -41,7 +41,7 @@ std::optional<Found> find_checkpoint(const RunDirectory& directory) {
   remove_stale(directory.checkpoints());
   auto found = latest_valid(directory.checkpoints(), [](const std::string& message) { log::warn("{}", message); });
   if (!found && !list_checkpoints(directory.checkpoints()).empty())
-    log::warn("no checkpoint in {} is valid: the run begins again from step 0", directory.checkpoints().string());
+    log::warn("no checkpoint in {} is valid: starting from step 0", directory.checkpoints().string());
   if (!found) std::filesystem::remove(directory.file("tokenizer.json"));  // of a run that never saved
   return found;
 }
@@ -56,7 +56,7 @@ std::optional<Found> open_directory(const Config& config, RankSetup& ranks, std:
   found = ranks.broadcast_checkpoint(found);
   ranks.find_remote_hosts(directory->path());
   if (RemoteHosts* remote = ranks.remote()) {
-    say("hosts that do not see run.dir send their parts of checkpoints to rank 0");
+    say("hosts that cannot see run.dir send their parts of checkpoints to rank 0");
     remote->bring(directory->file("config.yaml"));
     if (found) remote->bring(found->dir);
   }
@@ -97,7 +97,7 @@ Prepared prepare(const Config& config, const std::optional<Found>& checkpoint, R
       [&](RemoteHosts& remote) { remote.bring(directory.file("analysis")); });
   ranks.check_same_admissions(print_json(data->admissions()));
   if (const int64_t never = data->never_admitted(); never > 0)
-    log::warn("{} of {} training samples are above a limit of the curriculum to its end, and are never trained on", never,
+    log::warn("{} of {} training samples stay above a limit of the curriculum until the end: the run never trains on them", never,
               data->samples());
   return std::move(*prepared);
 }
@@ -137,7 +137,7 @@ void tell_unfinished(const Run& run) {
     const int64_t last = std::max<int64_t>(0, run.steps - 1);
     const int64_t done = run.shapes.before(last, pacing.unit);  // progress of the pacing at the last step
     if (done < pacing.over)
-      log::warn("the run ends before {} has reached {}: its last step begins after {} of {} {}, with {}", key, pacing.to, done,
+      log::warn("the run ends before {} reaches {}: the last step starts after {} of {} {}, with {}", key, pacing.to, done,
                 pacing.over, name_of(pacing.unit), Pacing(pacing).at(done));
   };
   const std::vector<CurriculumSettings>& curriculum = run.config.curriculum;

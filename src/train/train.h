@@ -22,9 +22,9 @@ struct Joined {
   Bytes transport = Bytes(0);  // what joining took of this process's memory
 };
 
-// Trains, or goes on where the run directory's newest valid checkpoint left off. Throws UserError for what the
-// user must change; faults end with a code that says whether there is a checkpoint to go on from. Rank 0 writes what the run
-// leaves, and checks everything that needs no text before a tokenizer is trained. `page` is kept up to date.
+// Trains, or resumes from the newest valid checkpoint of the run directory. Throws UserError for what the user must change.
+// After a fault, the exit code says whether there is a checkpoint to resume from. Rank 0 writes all files of the run. It
+// checks everything that needs no text before it trains a tokenizer. Keeps `page` up to date.
 TrainResult train(const Config& config, const Joined& joined, launch::StatusPage& page);
 
 }  // namespace megalith

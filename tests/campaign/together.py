@@ -30,7 +30,7 @@ def at_once(program, layout, begin, whole):
         same_run(space / "runs/run", whole / "runs/run", shown)
         again = program.run(*train_words(layout), cwd=space)
         sound(again, {0})
-        require("done already" in again.stderr, str(again))
+        require("already done" in again.stderr, str(again))
 
     return attack
 

@@ -82,7 +82,7 @@ def without_any_valid_checkpoint_it_begins_again(space):
     said = space.train("whole", f"run.dir={directory}").stderr
     for name in ("step-00000003", BEFORE, NEWEST):
         assert f"{name} is damaged: model.safetensors" in said, said
-    assert "no checkpoint" in said and "begins again from step 0" in said, said
+    assert "no checkpoint" in said and "starting from step 0" in said, said
     assert_same_run(directory, space / "runs/whole", "from the beginning")
 
 
@@ -134,10 +134,10 @@ def a_file_that_cannot_grow_costs_only_checkpoints(space):
     assert process.poll() is None, f"the run ended: {said()}"
     wait_for(lambda: process.poll() is not None, "the end")
     warning = next(l for l in said().splitlines() if "not saved" in l)
-    for part in ("step-000", "File too large", "training goes on", "untouched"):
+    for part in ("step-000", "File too large", "training continues", "unchanged"):
         assert part in warning, f"does not say {part!r}: {warning}"
     assert process.returncode == 3, f"exit code {process.returncode}: {said()[-600:]}"
-    assert "could not be saved" in said() and "the same command goes on from" in said(), said()[-600:]
+    assert "could not be saved" in said() and "run the same command again to resume from" in said(), said()[-600:]
     kept = checkpoints(directory)
     for name in kept:
         space.run("checkpoint", "verify", directory / "checkpoints" / name)
@@ -160,13 +160,13 @@ def a_full_disk_costs_only_checkpoints(space):
     try:
         ended = space.train("whole", "run.dir=runs/full", expect=3)
         warning = next(l for l in ended.stderr.splitlines() if "not saved" in l)
-        for part in ("step-00000006", "No space left", "training goes on", "untouched"):
+        for part in ("step-00000006", "No space left", "training continues", "unchanged"):
             assert part in warning, f"does not say {part!r}: {warning}"
         assert checkpoints(space / "runs/full") == ["step-00000003"], checkpoints(space / "runs/full")
         assert [p.name for p in folder.iterdir()] == ["step-00000003"], "an unfinished checkpoint stayed"
         space.run("checkpoint", "verify", folder / "step-00000003")
         assert numbers(space / "runs/full") == numbers(space / "runs/whole"), "losses differ"
-        assert "could not be saved" in ended.stderr and "goes on from" in ended.stderr, ended.stderr
+        assert "could not be saved" in ended.stderr and "to resume from" in ended.stderr, ended.stderr
     finally:
         libc.umount2(str(folder).encode(), 2)
 

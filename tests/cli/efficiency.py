@@ -359,7 +359,7 @@ def ends(space):
     samples = len(values_in(space / "runs/a/analysis/rarity.metric"))
     space.write("mine.txt", "\n".join(map(str, range(samples))))
     said = space.train("a").stderr
-    assert "the run ends before curriculum[0] has reached 32: its last step begins after 5 of 12 steps, with 16" in said, said
+    assert "the run ends before curriculum[0] reaches 32: the last step starts after 5 of 12 steps, with 16" in said, said
     summary = json.loads((space / "runs/a/summary.json").read_text())
     assert summary["predicted"]["tokens_per_step"] == 4 * 16 and summary["predicted"]["step_s"] > 0, summary
     again = space.run("--json", "train", "a.yaml").json
@@ -395,7 +395,7 @@ def samples_never_trained_on(space):
     rule = f"{{metric: rarity, from: {rarity[20]}, to: {highest}, over: 3 steps}}"
     said = space.train("a", f"curriculum=[{rule}]").stderr
     above = sum(value > highest for value in rarity)
-    assert above > 100 and f"{above} of {len(rarity)} training samples are above a limit of the curriculum" in said, said
+    assert above > 100 and f"{above} of {len(rarity)} training samples stay above a limit of the curriculum" in said, said
     said = space.train("a", "run.dir=runs/b", f"curriculum=[{rule.replace(str(highest), str(rarity[-1] + 1))}]").stderr
     assert "never trained on" not in said, said
 
@@ -460,7 +460,7 @@ def difficulties_of_ranks(space):
         space.write(f"{host}/mine.txt", "\n".join(str(i * step) for i in range(samples)))
     done = train("{metric: m, file: mine.txt, unit: percentile, from: 30, to: 100, over: 8 steps}")
     assert done.returncode == 2, done.stderr
-    assert "curriculum: expected the same difficulties on all ranks, got others on rank 1 than on rank 0" in done.stderr
+    assert "curriculum: expected the same difficulties on all ranks, got different ones on rank 1 and rank 0" in done.stderr
 
 
 run_cases([lengths_and_rates, resumes_exactly, every_objective, values_of_tokens, analysis, loss_of_a_model, forecasts,

@@ -112,7 +112,7 @@ def a_finished_run_stays_finished(space):
     space.train("done")
     before = metrics(space / "runs/done")
     said = space.train("done")
-    assert "done already" in said.stderr and "raise train.steps" in said.stderr, said.stderr
+    assert "already done" in said.stderr and "raise train.steps" in said.stderr, said.stderr
     assert metrics(space / "runs/done") == before
     space.train("done", "train.steps=6")
     assert [m["step"] for m in metrics(space / "runs/done")] == [1, 2, 3, 4, 5, 6]
