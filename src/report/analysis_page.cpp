@@ -117,7 +117,7 @@ std::string analysis_page(std::span<const MetricSummary> summaries, const std::s
       "svg{{max-width:40em;width:100%}}rect{{fill:#4477aa}}text{{font-size:13px}}"
       "table{{border-collapse:collapse}}td,th{{padding:.2em .6em;text-align:left;vertical-align:top;border-bottom:1px solid "
       "#ccc}}"
-      "</style><h1>{0}: how difficult are its samples</h1>",
+      "</style><h1>{0}: difficulty of the samples</h1>",
       html_text(title));
   for (const MetricSummary& s : summaries) {
     page += fmt::format("<h2>{}</h2><p>{} samples, mean {:.6g}</p>{}<table><tr>", html_text(s.metric), s.samples, s.mean,

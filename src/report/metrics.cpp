@@ -145,8 +145,8 @@ class Damage {
   }
 
   void warn(const std::string& path) const {
-    if (bad_ > 0) log::warn("{}:{}: damaged; lines left out because they are no records of steps: {}", path, first_bad_, bad_);
-    if (missing_ > 0) log::warn("{}: steps without a record: {}, from step {}", path, missing_, first_missing_);
+    if (bad_ > 0) log::warn("{}:{}: damaged; lines ignored because they are not step records: {}", path, first_bad_, bad_);
+    if (missing_ > 0) log::warn("{}: steps without a record: {}, the first is step {}", path, missing_, first_missing_);
   }
 
  private:
@@ -238,7 +238,7 @@ void MetricsLog::append(const StepMetrics& metrics) {
       // Remove the incomplete record, so that the next record begins a line.
       if (written > 0 && ::ftruncate(fd_, size_) != 0) error = errno;
       if (lost_++ == 0)
-        log::warn("{}: step {} is not recorded: {}; training goes on", path_, metrics.step,
+        log::warn("{}: step {} is not recorded: {}; training continues", path_, metrics.step,
                   std::strerror(error));
       return;
     }

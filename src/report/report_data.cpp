@@ -226,8 +226,8 @@ json op_legend() {
 json report_data(const std::filesystem::path& run_dir) {
   if (!std::filesystem::is_directory(run_dir))
     throw UserError({run_dir.string(), "", "a run directory",
-                     std::filesystem::exists(run_dir) ? "a file" : "a path where nothing is",
-                     "pass the folder that holds metrics.jsonl"});
+                     std::filesystem::exists(run_dir) ? "a file" : "a path that does not exist",
+                     "pass the folder that contains metrics.jsonl"});
   RunFiles files(run_dir);
   json config = files.load("config.yaml", [](const auto& path) { return json(read_file(path)); });
   json facts = json::object();

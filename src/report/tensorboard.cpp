@@ -152,7 +152,7 @@ void TensorBoardLog::write_record(std::string_view data) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       broken_ = true;
-      log::warn("{}: no more events are written: {}; training goes on", path_.string(), std::strerror(errno));
+      log::warn("{}: cannot write: {}; training continues without TensorBoard events", path_.string(), std::strerror(errno));
       return;
     }
     rest.remove_prefix(static_cast<size_t>(n));

@@ -10,7 +10,7 @@ namespace megalith {
 TokenizeCounts tokenize_with_progress(const std::vector<std::filesystem::path>& files,
                                       const CorpusOptions& options, const Tokenizer& tokenizer,
                                       const std::filesystem::path& prefix, int64_t threads) {
-  StopSignals signals("\nstopping and keeping what is done; once more stops at once\n");
+  StopSignals signals("\nstopping; the finished part is kept. Press Ctrl-C again to stop now.\n");
   TaskProgress progress("tokenizing");
   bool begun = false;
   TokenizeHooks hooks;
@@ -18,7 +18,7 @@ TokenizeCounts tokenize_with_progress(const std::vector<std::filesystem::path>& 
   hooks.stop = [&] { return signals.stop_requested(); };
   hooks.progress = [&](int64_t done, int64_t total, const TokenizeCounts& counts) {
     if (!begun && done > 0)
-      log::info("going on where it was interrupted: {} of {} are done", show(Bytes(done)),
+      log::info("resuming tokenization: {} of {} are done", show(Bytes(done)),
                 show(Bytes(total)));
     begun = true;
     progress.update(done, total, show_count(counts.tokens) + " tokens");
@@ -26,9 +26,8 @@ TokenizeCounts tokenize_with_progress(const std::vector<std::filesystem::path>& 
   TokenizeCounts counts = tokenize_corpus(files, options, tokenizer, prefix, hooks);
   if (counts.not_utf8 > 0)
     log::warn(
-        "{} of {} documents hold bytes that are not UTF-8, kept as they are; if they are Latin-1, convert "
-        "them: "
-        "iconv -f LATIN1 -t UTF-8",
+        "{} of {} documents contain bytes that are not UTF-8; these bytes are kept unchanged. If the text is Latin-1, "
+        "convert it first: iconv -f LATIN1 -t UTF-8",
         counts.not_utf8, counts.documents);
   return counts;
 }

@@ -23,7 +23,7 @@ inline std::optional<Encounter> meets_no_rank(const RankSchedule&, const Op&) { 
 struct OpType {
   OpKind kind{};
   std::string_view name;    // "load updated"; unique
-  std::string_view about;   // description for legends and stalls: "parameters from disk"
+  std::string_view about;   // description for legends and stalls: "reads parameters from disk"
   std::string_view colour;  // "#rrggbb", in pictures
   char letter = '?';        // in timelines drawn as text; unique
   Scope scope = Scope::block;

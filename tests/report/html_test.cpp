@@ -11,6 +11,7 @@
 #include "report/metrics.h"
 #include "report/series.h"
 #include "report/trace_data.h"
+#include "schedule/op_type.h"
 #include "temp_dir.h"
 
 namespace megalith {
@@ -104,6 +105,15 @@ TEST(Report, HoldsPlanSummaryConfigurationAndCurves) {
   EXPECT_EQ(data["so_far"]["tokens"], 200);
   EXPECT_EQ(data["so_far"]["peak_bytes"], 1002);
   EXPECT_EQ(embedded_data(render_report(data)), data);
+}
+
+TEST(Report, ExplainsEveryOp) {
+  TempDir dir;
+  const json legend = report_data(dir.path())["op_legend"];
+  for (const OpType* type : op_types()) {
+    ASSERT_TRUE(legend.contains(std::string(type->name))) << type->name;
+    EXPECT_GT(legend[std::string(type->name)]["about"].get<std::string>().size(), 10u) << type->name;
+  }
 }
 
 TEST(Report, FilesThatCannotBeReadAreNamedWithTheReasonAndTheRestIsShown) {

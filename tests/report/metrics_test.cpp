@@ -199,11 +199,11 @@ TEST(Metrics, DamageIsNamedWithItsLineOnResumingAndReading) {
     EXPECT_EQ(said(line(1) + line(2) + line(3), resumes), "");
     EXPECT_EQ(said(line(1) + line(2) + line(3) + "{\"step\":4,", resumes), "") << "a crash tears the last line";
     const std::string damaged = said(line(1) + "{\"step\":2,gar\n" + line(3), resumes);
-    EXPECT_NE(damaged.find("metrics.jsonl:2: damaged; lines left out"), std::string::npos) << damaged;
+    EXPECT_NE(damaged.find("metrics.jsonl:2: damaged; lines ignored"), std::string::npos) << damaged;
     const std::string missing = said(line(1) + line(3), resumes);
-    EXPECT_NE(missing.find("steps without a record: 1, from step 2"), std::string::npos) << missing;
+    EXPECT_NE(missing.find("steps without a record: 1, the first is step 2"), std::string::npos) << missing;
   }
-  EXPECT_NE(said(line(1), /*resumes=*/true).find("steps without a record: 2, from step 2"), std::string::npos);
+  EXPECT_NE(said(line(1), /*resumes=*/true).find("steps without a record: 2, the first is step 2"), std::string::npos);
 }
 
 // A limit on the file's size stands in for a full disk: it too cuts a record in the middle.

@@ -49,7 +49,7 @@ TEST(DrawSvg, EveryWideOpIsARectangleInProportionToItsTime) {
 
 TEST(DrawSvg, NamesWhatItShowsAndEscapesWhatIsNotItsOwn) {
   const std::string svg = drawn(0).svg;
-  for (const char* text : {">compute<", ">read<", ">write<", ">load updated<", ">offload gradient<", ">staging<", ">process<",
+  for (const char* text : {">compute<", ">read<", ">write<", ">load updated<", ">offload gradient<", ">writes a gradient to disk<", ">staging<", ">process<",
                            "a &lt;title&gt;", "sub &amp; title", "layer &lt;0&gt; &amp; &quot;more&quot;"})
     EXPECT_NE(svg.find(text), std::string::npos) << text;
   EXPECT_EQ(times(svg, "<svg"), 1u);

@@ -2,7 +2,7 @@
 
 // Formats of values, by the unit of the metric.
 const formats = { nats: show.loss, s: show.seconds, tokens: show.whole, "tokens/s": show.count, bytes: show.bytes };
-const notes = { nats: "nats a token", "tokens/s": "tokens a second" };
+const notes = { nats: "nats per token", "tokens/s": "tokens per second" };
 const palette = ["var(--c2)", "var(--c5)", "var(--c1)", "var(--c4)", "var(--c3)"];
 
 function drawCurves() {
@@ -65,7 +65,7 @@ function limited(name) {
 // Draws a card for every metric by which a curriculum admits samples.
 function drawDifficulties() {
   for (const [name, curve] of Object.entries(curves).filter(([key, c]) => key.startsWith("difficulty/") && c.x.length > 0))
-    card("Difficulty", `samples up to this ${limited(name.slice("difficulty/".length))} are admitted`,
+    card("Difficulty", `the run uses samples up to this ${limited(name.slice("difficulty/".length))}`,
          { series: [{ name: "limit", colour: "var(--c3)", curve, show: show.general }] });
 }
 
@@ -81,9 +81,9 @@ function drawLoss({ title, unit, series }, smoothing) {
   const said = [];
   if (valid.x.length === 0) said.push("No validation yet.");
   if (data.skipped.count > 0) said.push("Red ticks at the bottom are skipped steps.");
-  if (train.min) said.push("The band spans the least and the greatest of the steps behind each point.");
+  if (train.min) said.push("Each point is the mean of several steps; the band shows their minimum and maximum.");
   if (train.x.length > 10)
-    said.push(`<span class="hint">Point to read all charts at a step; drag to look closer.</span>`);
+    said.push(`<span class="hint">Point at a chart to read all charts at that step; drag to zoom in.</span>`);
   if (said.length) fill("loss", `<p class="why">${said.join(" ")}</p>`);
 
   const [whole, linear, log] = $("loss").querySelectorAll("button");

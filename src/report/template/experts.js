@@ -5,10 +5,10 @@ function drawExperts() {
   $("experts").hidden = records.length === 0;
   if (records.length === 0) return;
   const last = records.at(-1);
-  fill("experts", bar("Experts", "tokens of each over the mean; experts downwards, steps to the right") +
+  fill("experts", bar("Experts", "tokens of each expert divided by the mean; one row per expert, steps from left to right") +
     `<div class="maps">${last.layers.map(() => `<figure><figcaption></figcaption><canvas></canvas></figure>`).join("")}</div>` +
-    `<div class="legend"><span>${swatch(loadColour(0), "box")}nobody chose it</span><span>${swatch(loadColour(0.5), "box")}half of the mean</span>` +
-    `<span>${swatch(loadColour(1.5), "box")}half more</span><span>${swatch(loadColour(2), "box")}twice the mean, or more</span></div>`);
+    `<div class="legend"><span>${swatch(loadColour(0), "box")}no tokens</span><span>${swatch(loadColour(0.5), "box")}half of the mean</span>` +
+    `<span>${swatch(loadColour(1.5), "box")}1.5 times the mean</span><span>${swatch(loadColour(2), "box")}2 times the mean or more</span></div>`);
   $("experts").querySelectorAll("figure").forEach((figure, i) => drawLoads(figure, records, i));
 }
 

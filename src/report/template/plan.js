@@ -11,7 +11,7 @@ function drawKinds() {
     .filter(([, kinds]) => kinds && Object.values(kinds).some(isNumber));
   fill("kinds", bar("Memory by kind", "at the peak"));
   if (sides.length === 0) {
-    fill("kinds", absent(lacking("plan.json", "Neither plan nor summary splits memory by kind.")));
+    fill("kinds", absent(lacking("plan.json", "The plan and the summary have no memory by kind.")));
     return;
   }
   const known = [...Object.keys(kindColours), ...sides.flatMap(([, kinds]) => Object.keys(kinds))];
@@ -23,7 +23,7 @@ function drawKinds() {
   fill("kinds", kindBars(sides, names, amount, Math.max(...sides.map(([, kinds]) => total(kinds)))) +
     `<table><tr><th></th>${sides.map(([side]) => `<th>${side}</th>`).join("")}</tr>` +
     names.map((n) => row(swatch(kindColour(n), "box") + esc(n), sides.map(([, kinds]) => kinds[n]))).join("") +
-    row("sum", sides.map(([, kinds]) => total(kinds)), "sum") + `</table>`);
+    row("total", sides.map(([, kinds]) => total(kinds)), "sum") + `</table>`);
 }
 
 function kindBars(sides, names, amount, most) {
@@ -50,7 +50,7 @@ function kindBars(sides, names, amount, most) {
 }
 
 function drawPromise() {
-  fill("promise", bar("Predicted and measured", "before and after"));
+  fill("promise", bar("Predicted and measured", "before the first step and during the run"));
   // The last number is the allowed relative error of the prediction.
   const rows = [
     ["Step time", predicted.step_s, measured.step_s, show.seconds, 0.3],
@@ -70,27 +70,27 @@ function drawPromise() {
       `<tr class="bars"><td colspan="4"><div class="before" ${length(before)}></div>` +
       `${isNumber(after) ? `<div ${length(after)}></div>` : ""}</td></tr>`;
   }).join("");
-  const source = isNumber(summary.measured?.step_s) ? "the one of the run’s summary" : "the median of the steps so far";
+  const source = isNumber(summary.measured?.step_s) ? "the one in summary.json" : "the median of the steps so far";
   fill("promise", `<table><tr><th></th><th>${swatch("var(--c1-soft)", "box")}predicted</th>` +
-    `<th>${swatch("var(--c1)", "box")}measured</th><th>off by</th></tr>${body}</table>` +
-    `<p class="why">The prediction was made before the first step; plus means that it said too much. ` +
-    `Step time is ${source}.</p>` +
+    `<th>${swatch("var(--c1)", "box")}measured</th><th>error</th></tr>${body}</table>` +
+    `<p class="why">A plus sign means that the prediction was too high. ` +
+    `The measured step time is ${source}.</p>` +
     (Array.isArray(plan.warnings) ? plan.warnings.map((w) => `<p class="why warning">Warning: ${esc(w)}.</p>`).join("") : ""));
   if (soFar.saves > 0 && soFar.seconds > 0) {
     const share = show.digits(100 * soFar.save_s / soFar.seconds, 2);
-    fill("promise", `<p class="why">Saves: ${show.whole(soFar.saves)}. They held the run up for ` +
-      `${show.seconds(soFar.save_s)} in all, ${share}% of its steps’ time.</p>`);
+    fill("promise", `<p class="why">Checkpoints saved: ${show.whole(soFar.saves)}. Saving delayed the steps by ` +
+      `${show.seconds(soFar.save_s)} in total, ${share}% of their time.</p>`);
   }
 }
 
 function drawTimeline() {
   const trace = data.trace, has = trace && (trace.predicted.length || trace.measured.length);
-  fill("timeline", bar("One step", "lanes by time", has ? `<button class="plain" hidden>whole step</button>` : ""));
+  fill("timeline", bar("Timeline of one step", "what each lane does", has ? `<button class="plain" hidden>whole step</button>` : ""));
   if (!has) {
     fill("timeline", absent(lacking("trace.json", "The trace has no events.")));
     return;
   }
   new Timeline($("timeline"), trace);
   if (trace.left_out > 0)
-    fill("timeline", `<p class="why">${show.whole(trace.left_out)} of the shortest ops are left out; trace.json has them.</p>`);
+    fill("timeline", `<p class="why">Shortest ops that are not drawn: ${show.whole(trace.left_out)}. trace.json has them.</p>`);
 }

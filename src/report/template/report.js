@@ -17,7 +17,7 @@ const bar = (title, note = "", right = "") => `<div class="bar"><h2>${title}${no
 // Says why a section that needs this file is empty.
 function lacking(file, otherwise) {
   const state = data.files[file];
-  if (state === "missing") return `This run has no <code>${file}</code>.`;
+  if (state === "missing") return `The run directory has no <code>${file}</code>.`;
   return state === "ok" ? otherwise : `<code>${file}</code> cannot be read: ${esc(state)}`;
 }
 
@@ -74,7 +74,7 @@ function drawTiles() {
   const tokens = first(summary.tokens, soFar.tokens), each = tokens / plan.model?.parameters;
   tile("Tokens", tokens, show.count, isNumber(each) ? `${show.digits(each, 2)} a parameter` : "");
   tile("Time", first(summary.seconds, soFar.seconds), show.seconds,
-    isNumber(measured.step_s) ? `${show.seconds(measured.step_s)} a step` : "");
+    isNumber(measured.step_s) ? `${show.seconds(measured.step_s)} per step` : "");
   tile("Speed", median(curves.tokens_per_s.mean), (v) => withUnit(`${show.count(v)} tok/s`), "median");
   const share = Math.round(100 * measured.peak_bytes / plan.budget_bytes);
   tile("Peak memory", measured.peak_bytes, (v) => withUnit(show.bytes(v)),
@@ -87,7 +87,7 @@ function drawSamples() {
   const { list, count } = data.samples;
   fill("samples", bar("Samples", count > list.length ? `${list.length} of ${show.whole(count)}` : ""));
   if (list.length === 0) {
-    fill("samples", absent("No text was sampled."));
+    fill("samples", absent("This run generated no sample text."));
     return;
   }
   const one = (s) => `<div class="when">step ${show.whole(s.step)}</div><div class="sample">${esc(s.text)}</div>`;
@@ -95,7 +95,7 @@ function drawSamples() {
   const earlier = list.slice(0, -1).reverse();
   fill("samples", group(list.slice(-1)));
   if (earlier.length)
-    fill("samples", `<details><summary>${earlier.length} earlier</summary>${group(earlier)}</details>`);
+    fill("samples", `<details><summary>earlier samples: ${earlier.length}</summary>${group(earlier)}</details>`);
 }
 
 function drawSkipped() {
@@ -103,8 +103,8 @@ function drawSkipped() {
   $("skipped").hidden = count === 0;
   const table = `<table><tr><th>step</th><th>loss</th><th>gradient norm</th></tr>` + list.map((s) =>
     `<tr><td>${show.whole(s.step)}</td><td>${esc(s.loss)}</td><td>${esc(s.grad_norm)}</td></tr>`).join("") + `</table>`;
-  fill("skipped", bar("Skipped steps", `${show.whole(count)}, for a loss or gradient that was not finite; the model stayed as it was`) +
-    (list.length > 12 ? `<details><summary>${list.length} of them</summary>${table}</details>` : table));
+  fill("skipped", bar("Skipped steps", `${show.whole(count)}; their loss or gradient was not finite, so they did not change the model`) +
+    (list.length > 12 ? `<details><summary>show ${list.length}</summary>${table}</details>` : table));
 }
 
 function drawConfig() {

@@ -1,7 +1,10 @@
 // The timeline of one step: lanes over time, predicted above measured, on the same scale. Drag to zoom in.
 
-// An earlier version may have recorded ops with other names. They get a default colour.
+// An earlier version may have recorded ops with other names. They get a default colour and have no explanation.
 const opColour = (name) => data.op_legend?.[name]?.colour ?? "var(--c6)";
+const aboutOp = (name) => data.op_legend?.[name]?.about ?? "";
+const opLegend = (names) => `<dl class="meanings">` + names.map((name) =>
+  `<div><dt>${swatch(opColour(name), "box")}${esc(name)}</dt><dd>${esc(aboutOp(name))}</dd></div>`).join("") + `</dl>`;
 
 class Timeline {
   constructor(box, trace) {
@@ -20,9 +23,7 @@ class Timeline {
     const used = new Set(this.groups.flatMap((g) => g.lanes.flatMap((l) => l.events.map((e) => e[1]))));
     const kinds = [...used].map((i) => trace.names[i]);
     box.insertAdjacentHTML("beforeend",
-      `<div class="read"></div><div class="plot"></div><div class="legend">` +
-      kinds.map((n) => `<span title="${esc(data.op_legend?.[n]?.about ?? "")}">${swatch(opColour(n), "box")}${esc(n)}</span>`).join("") +
-      `</div>`);
+      `<div class="read"></div><div class="plot"></div>${opLegend(kinds)}`);
     this.read = box.querySelector(".read");
     this.plot = box.querySelector(".plot");
     this.reset = box.querySelector("button");
@@ -140,7 +141,7 @@ class Timeline {
 
   say(event, group) {
     if (!event) {
-      this.read.innerHTML = `<span class="faint hint">Point at an op to read it; drag to look closer.</span>`;
+      this.read.innerHTML = `<span class="faint hint">Point at an op to read what it is; drag to zoom in.</span>`;
       return;
     }
     const [, nameIndex, start, length, blockIndex, micro] = event;
@@ -148,6 +149,7 @@ class Timeline {
     this.read.innerHTML = `<span>${swatch(opColour(name), "box")}<b>${esc(name)}</b></span>` +
       (block === undefined ? "" : `<span>${/^\d+$/.test(block) ? "block " : ""}${esc(block)}</span>`) +
       (micro >= 0 ? `<span>micro-batch ${micro}</span>` : "") +
-      `<span><b>${show.seconds(length / 1e6)}</b> ${faint(`from ${show.seconds(start / 1e6)} on, ${group}`)}</span>`;
+      `<span><b>${show.seconds(length / 1e6)}</b> ${faint(`starts at ${show.seconds(start / 1e6)}, ${group}`)}</span>` +
+      (aboutOp(name) ? `<span class="faint">${esc(aboutOp(name))}</span>` : "");
   }
 }

@@ -31,9 +31,10 @@ inline Cost device_copy_cost(const Schedule& s, const Op& op, const MachineSpeed
 }
 
 inline constexpr OpType kTypes[] = {
-    {.kind = upload, .name = "upload", .about = "parameters to the device", .colour = "#57b894", .letter = 'a',
+    {.kind = upload, .name = "upload", .about = "copies parameters to the device", .colour = "#57b894", .letter = 'a',
      .due = on_device, .effects = parameters_from_master, .cost = device_copy_cost, .traffic = upload_traffic},
-    {.kind = download, .name = "download", .about = "gradient from the device", .colour = "#e8a33d", .letter = 'd',
+    {.kind = download, .name = "download", .about = "copies a gradient from the device",
+     .colour = "#e8a33d", .letter = 'd',
      .due = on_device_in_training, .effects = download_effects, .cost = device_copy_cost, .traffic = download_traffic},
 };
 

@@ -80,13 +80,14 @@ inline std::optional<Encounter> all_ranks_meet(const RankSchedule&, const Op& op
 }
 
 inline constexpr OpType kTypes[] = {
-    {.kind = gather_parameters, .name = "gather parameters", .about = "parameters from the slices of other ranks",
+    {.kind = gather_parameters, .name = "gather parameters",
+     .about = "collects parameters from the slices of other ranks",
      .colour = "#c2488f", .letter = 'G', .due = sliced, .effects = parameters_from_master,
      .cost = gather_parameters_cost, .meets = gather_meets},
-    {.kind = reduce_gradient, .name = "reduce gradient", .about = "gradient summed over ranks", .colour = "#a3327a",
+    {.kind = reduce_gradient, .name = "reduce gradient", .about = "sums a gradient over ranks", .colour = "#a3327a",
      .letter = 'r', .due = gradient_is_summed, .effects = reduce_gradient_effects, .cost = reduce_gradient_cost,
      .meets = reduce_meets},
-    {.kind = all_reduce_totals, .name = "all-reduce totals", .about = "loss and norms summed over ranks",
+    {.kind = all_reduce_totals, .name = "all-reduce totals", .about = "sums loss and norms over all ranks",
      .colour = "#6b7280", .letter = 't', .scope = Scope::step, .due = with_several_ranks,
      .effects = all_reduce_totals_effects, .cost = all_reduce_totals_cost, .meets = all_ranks_meet},
 };

@@ -47,9 +47,11 @@ inline std::optional<Encounter> commit_meets(const RankSchedule& rank, const Op&
 }
 
 inline constexpr OpType kTypes[] = {
-    {.kind = save, .name = "save", .about = "tensors of a block to the checkpoint", .colour = "#b8762b", .letter = 'S',
+    {.kind = save, .name = "save", .about = "writes tensors of a block to the checkpoint",
+     .colour = "#b8762b", .letter = 'S',
      .due = each_block, .effects = save_effects, .cost = save_cost, .workspace = save_workspace, .traffic = save_traffic},
-    {.kind = commit, .name = "commit", .about = "makes the checkpoint durable", .colour = "#7a4c17", .letter = 'C',
+    {.kind = commit, .name = "commit", .about = "makes the checkpoint durable and visible",
+     .colour = "#7a4c17", .letter = 'C',
      .scope = Scope::step, .due = in_a_save, .effects = commit_effects, .cost = commit_cost, .meets = commit_meets},
 };
 

@@ -68,7 +68,7 @@ class Picture {
         "<style>text{{font:12px system-ui,'Segoe UI',Roboto,'Liberation Sans',sans-serif;fill:#5c636e;"
         "font-variant-numeric:tabular-nums}} .title{{font-size:17px;font-weight:650;fill:#1b1d21}} .soft{{font-size:13px}} "
         ".head{{font-size:13px;font-weight:600;fill:#1b1d21}} .in{{font-size:11px;fill:#fff}} "
-        ".dark{{font-size:11px;fill:#1b1d21}} "
+        ".dark{{font-size:11px;fill:#1b1d21}} .strong{{fill:#1b1d21}} "
         ".turn{{font-size:10.5px}} .limit{{fill:{2};font-weight:600}}</style>\n"
         "<rect width='100%' height='100%' fill='#fff'/>\n{3}</svg>\n",
         kWidth, y_ + 12, kLimitColour, svg_);
@@ -167,27 +167,33 @@ class Picture {
     }
   }
 
-  // Draws coloured boxes with names, as many per line as fit.
-  void legend(const std::vector<std::pair<std::string_view, std::string_view>>& entries) {  // colour, name
+  struct LegendEntry {
+    std::string_view colour, what, about;  // `about` may be empty
+  };
+
+  // Draws coloured boxes with names and explanations, as many per line as fit.
+  void legend(const std::vector<LegendEntry>& entries) {
     double at = kLeft;
-    for (const auto& [colour, what] : entries) {
-      const double wide = 26 + 6.6 * static_cast<double>(what.size());
+    for (const auto& [colour, what, about] : entries) {
+      const double name_wide = 6.6 * static_cast<double>(what.size());
+      const double wide = 26 + name_wide + 6 * static_cast<double>(about.size());
       if (at + wide > kWidth - kRight) {
         at = kLeft;
         y_ += 20;
       }
       svg_ += fmt::format("<rect x='{:.1f}' y='{:.1f}' width='11' height='11' rx='2' fill='{}'/>\n", at, y_ - 10, colour);
-      text(at + 16, y_, what);
+      text(at + 16, y_, what, about.empty() ? "" : "class='strong'");
+      if (!about.empty()) text(at + 22 + name_wide, y_, about);
       at += wide + 8;
     }
     y_ += 16;
   }
 
   void legend_of_ops() {
-    std::vector<std::pair<std::string_view, std::string_view>> entries;
+    std::vector<LegendEntry> entries;
     for (const OpType* type : op_types())
       if (std::any_of(schedule_.ops.begin(), schedule_.ops.end(), [&](const Op& op) { return op.kind == type->kind; }))
-        entries.emplace_back(type->colour, type->name);
+        entries.push_back({type->colour, type->name, type->about});
     legend(entries);
   }
 
@@ -261,7 +267,7 @@ class Picture {
         any |= bytes > 0;
       }
       if (!any) return;
-      kinds_.emplace_back(colour, what);
+      kinds_.push_back({colour, what, ""});
       svg_ += fmt::format("<path d='{}{}Z' fill='{}'><title>{}</title></path>\n", forth, back, colour, what);
     };
     if (p_.process_bytes > 0) area(kProcessColour, "process", [&](const MemoryPoint&) { return p_.process_bytes; });
@@ -276,7 +282,7 @@ class Picture {
   const Schedule& schedule_;
   const double seconds_;
   const std::vector<MemoryPoint> points_;
-  std::vector<std::pair<std::string_view, std::string_view>> kinds_;  // colour and name of the areas drawn so far
+  std::vector<LegendEntry> kinds_;  // the areas drawn so far
   double y_ = 0;  // vertical position of the next element
   std::string svg_;
 };
