@@ -1,14 +1,14 @@
-# The targets people use; everything else is CMake's.
+# The targets that people use. CMake does everything else.
 BUILD := build
 .DEFAULT_GOAL := help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: ## install what building needs (Debian packages, LibTorch in .venv)
+setup: ## install what the build needs (Debian packages, LibTorch in .venv)
 	@scripts/setup
 
-build: setup ## build/megalith
+build: setup ## build build/megalith
 	@[ -f $(BUILD)/build.ninja ] || cmake -S . -B $(BUILD) -G Ninja >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
 	@ninja -C $(BUILD) megalith
@@ -22,7 +22,7 @@ test: ## build everything and run all tests
 	@ninja -C $(BUILD)
 	@ctest --test-dir $(BUILD) --output-on-failure --label-exclude '^long$$' -j "$$(nproc)"; code=$$?; scripts/skipped $(BUILD); exit $$code
 
-test-long: ## the long tests; WHAT=budgets, campaign, hosts, kills, mutants, prediction, ranks or text runs one part
+test-long: ## run the long tests; WHAT=budgets, campaign, hosts, kills, mutants, prediction, ranks or text runs one part
 	@scripts/setup --test
 	@cmake -S . -B $(BUILD) -G Ninja >/dev/null
 	@ninja -C $(BUILD)
@@ -31,23 +31,23 @@ test-long: ## the long tests; WHAT=budgets, campaign, hosts, kills, mutants, pre
 fuzz: ## fuzz the config and safetensors parsers for a minute each
 	@scripts/fuzz
 
-sanitize: ## the folders without LibTorch under ASan+UBSan, the lanes under TSan
+sanitize: ## test the folders without LibTorch with ASan+UBSan, and the lanes with TSan
 	@scripts/sanitize
 
-bench: ## measure against PyTorch, transformers and DeepSpeed; WHAT=step, startup, save, kernels, tokenizers, generation, comm, ranks, dropping or experts
+bench: ## compare with PyTorch, transformers and DeepSpeed; WHAT=step, startup, save, kernels, tokenizers, generation, comm, ranks, dropping or experts
 	@scripts/bench $(WHAT)
 
-bench-smoke: ## a quick check that a step is not slower than plain PyTorch's
+bench-smoke: ## check quickly that a step is not slower than with plain PyTorch
 	@scripts/bench smoke
 
-docs: build ## write the generated pages again, and the site into build/site
+docs: build ## regenerate the reference pages, and build the site in build/site
 	@scripts/setup --docs
 	@ninja -C $(BUILD) test_config test_report
 	@MEGALITH_REGENERATE=1 $(BUILD)/test_config --gtest_filter='Reference.*' >/dev/null; true
 	@MEGALITH_REGENERATE=1 $(BUILD)/test_report --gtest_filter='MetricTable.*' >/dev/null; true
 	@.venv-docs/bin/python scripts/site $(BUILD)/site
 
-clean: ## remove what was built
+clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-*
 
 .PHONY: help setup build quickstart test test-long fuzz sanitize bench bench-smoke docs clean

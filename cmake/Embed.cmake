@@ -1,6 +1,6 @@
 # Text files as string constants of a library: megalith_embed(report FILE...) compiles
 # src/report/FILE... into embedded::FILE_NAME (dots and dashes become underscores), declared in the generated
-# header "embedded/report.h". A change of a file recompiles only that constant.
+# header "embedded/report.h". If a file changes, only its constant is compiled again.
 function(megalith_embed name)
   set(root ${CMAKE_BINARY_DIR}/embedded/${name})
   set(header "#pragma once\n#include <string_view>\n\nnamespace megalith::embedded {\n")

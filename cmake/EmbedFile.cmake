@@ -3,7 +3,7 @@ file(READ ${SOURCE} content)
 set(fence "EMBEDDED")
 string(FIND "${content}" ")${fence}\"" clash)
 if(NOT clash EQUAL -1)
-  message(FATAL_ERROR "${SOURCE} holds the text that ends its own literal")
+  message(FATAL_ERROR "${SOURCE} contains the end marker of its own literal")
 endif()
 file(WRITE ${OUTPUT} "#include <string_view>\n\nnamespace megalith::embedded {\n"
      "extern const std::string_view ${SYMBOL};\n"

@@ -1,4 +1,4 @@
-# libFuzzer targets over the parsers that read strangers' files (clang only; see scripts/fuzz).
+# libFuzzer targets for the parsers that read untrusted files (clang only; see scripts/fuzz).
 foreach(parser config safetensors)
   add_executable(${parser}_fuzz fuzz/${parser}_fuzz.cpp)
   target_link_options(${parser}_fuzz PRIVATE -fsanitize=fuzzer,address,undefined)

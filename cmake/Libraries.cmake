@@ -4,13 +4,12 @@ function(megalith_batches target)
   endif()
 endfunction()
 
-# One library per folder of src/. A library sees the headers of the folders it names (and theirs),
-# and nothing else: each folder's headers are reached through its own include root, so including
-# against the arrow does not compile. WITHOUT leaves out files, named by patterns (a build without LibTorch, those that
-# need it). A library of only some FILES of another folder names both. ALSO compiles files of a folder further up (whose
-# headers it sees), which must do without what the library does not link.
-# Files are compiled in batches, because most of their time goes into common headers. APART lists those (patterns) that
-# are compiled one by one: vectorised loops, where other neighbours could be inlined and change the last bit.
+# One library per folder of src/. A library sees only the headers of the folders that it USES, and of theirs. Each folder
+# has its own include root, so an include against the order of folders does not compile.
+# WITHOUT leaves out files by pattern: those that need LibTorch, in a build without it. FOLDER and FILES make a library of
+# some files of a folder. ALSO compiles files of a folder that comes later, and sees the headers of that folder.
+# Files are compiled in batches, because common headers take most of the time. APART lists patterns of files that are
+# compiled one by one: their loops are vectorised, and inlined neighbours could change the last bit of results.
 set(MEGALITH_BATCH 6 CACHE STRING "source files compiled together; 1: each by itself")
 function(megalith_library name)
   cmake_parse_arguments(ARG "" "FOLDER" "USES;LINKS;FILES;WITHOUT;ALSO;APART" ${ARGN})
@@ -66,8 +65,8 @@ function(megalith_library name)
   endif()
 endfunction()
 
-# The torch wheel brings its own copies of some headers (fmt) on its include path, in other versions than the
-# libraries we link. Ours are found first through this root.
+# The torch wheel has its own copies of some headers (fmt), in other versions than the libraries that we link. With this
+# include root, the compiler finds ours first.
 set(MEGALITH_FIRST_HEADERS ${CMAKE_BINARY_DIR}/include/first)
 file(MAKE_DIRECTORY ${MEGALITH_FIRST_HEADERS})
 file(CREATE_LINK /usr/include/fmt ${MEGALITH_FIRST_HEADERS}/fmt SYMBOLIC)
@@ -83,7 +82,7 @@ target_link_libraries(megalith_test_main PUBLIC GTest::gtest)
 # tests/<folder>/*_test.cpp become one program, test_<folder>. ctest runs it as SHARDS processes that take every
 # SHARDS-th test each (default 1): loading LibTorch takes longer than most tests. Choose SHARDS so that none takes more
 # than about two minutes. tests/test_main.cpp names each failure. FOLDERS: the tests of several folders in one program,
-# because each program is linked anew (default: NAME alone).
+# because linking each program takes time (default: only NAME).
 function(megalith_tests name)
   cmake_parse_arguments(ARG "" "SHARDS" "FOLDERS;USES;WITHOUT" ${ARGN})
   if(NOT ARG_SHARDS)
@@ -102,7 +101,7 @@ function(megalith_tests name)
   endif()
   add_executable(test_${name} ${sources})
   target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  target_compile_options(test_${name} PRIVATE ${MEGALITH_WARNINGS} -O1)  # a seventh less to compile; what is fast is tested
+  target_compile_options(test_${name} PRIVATE ${MEGALITH_WARNINGS} -O1)  # compiles a seventh faster
   target_link_libraries(test_${name} PRIVATE megalith_${name} megalith_source_folder megalith_test_main)
   foreach(used ${ARG_USES})
     target_link_libraries(test_${name} PRIVATE megalith_${used})

@@ -25,7 +25,7 @@ else()
   set(torch_openmp gomp)
 endif()
 target_link_libraries(torch_libs INTERFACE ${torch_openmp})
-# Our tiled kernels call BLAS by its standard name. The wheels carry one; another LibTorch may leave it to the system.
+# Our tiled kernels call BLAS by its standard name. The wheels contain it; another LibTorch may use the one of the system.
 include(CheckFunctionExists)
 set(CMAKE_REQUIRED_LIBRARIES ${TORCH_DIR}/lib/libtorch_cpu.so ${TORCH_DIR}/lib/libc10.so ${torch_openmp})
 check_function_exists(sgemm_ TORCH_CARRIES_BLAS)
