@@ -1,4 +1,4 @@
-"""Training runs on books, five of them held out: what the studies of quality share. Runs that are done are not repeated."""
+"""Training runs on books, with five books held out. The studies of quality share this code. A finished run is not repeated."""
 
 import gzip
 import json
@@ -7,11 +7,11 @@ import subprocess
 
 SEPARATOR = "<|endoftext|>"
 HELD_OUT = 5
-PIECE = 60_000  # characters of each held-out book that losses are measured on: all of them, every time
+PIECE = 60_000  # characters of each held-out book; every validation uses all of them
 
 
 def split(corpus, folder, few):
-    """Every n-th book is held out, so that authors at both ends of the alphabet are."""
+    """Holds out every n-th book, so that the held-out authors are spread over the alphabet."""
     train, valid = folder / "train.txt", folder / "valid.txt"
     if not (train.exists() and valid.exists()):
         text = gzip.open(corpus / "books.txt.gz", "rt", encoding="utf-8").read()
@@ -36,10 +36,10 @@ def data_key(megalith, corpus, folder, sequence, few=False):
 
 
 def train(megalith, folder, name, yaml, *overrides):
-    """Metrics, step by step, of a run that is made now, goes on where it was interrupted, or was done before."""
+    """Returns the metrics of each step. Starts the run, resumes it, or reads the result if it is finished."""
     path, directory = folder / f"{name}.yaml", folder / "runs" / name
     summary = directory / "summary.json"
-    if path.exists() and path.read_text() != yaml:  # of other settings
+    if path.exists() and path.read_text() != yaml:  # the settings have changed
         shutil.rmtree(directory, ignore_errors=True)
     if not (summary.exists() and json.loads(summary.read_text())["state"] == "finished"):
         path.write_text(yaml)

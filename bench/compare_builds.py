@@ -1,5 +1,5 @@
-"""Step times of two builds of Megalith, in turns on one machine: gpt2-124m with 4×256 tokens a step, in memory, spilled and
-on two ranks. Also says whether their losses are equal bit by bit.
+"""Compares the step times of two builds of Megalith on one machine: gpt2-124m with 4×256 tokens a step, in memory, spilled
+and on two ranks. Also says whether their losses are equal bit by bit.
 
 compare_builds.py BASE NEW [--only WORD] [--rounds N] [--steps N] [--out FILE]     BASE and NEW are build/megalith of each
 
@@ -29,7 +29,7 @@ checkpoint: {{every: never}}
 
 
 def steps_of(program, folder, case, steps):
-    """Losses and seconds of each step of a new run."""
+    """Starts a new run. Returns the losses and the seconds of its steps."""
     settings, ranks = CASES[case]
     with tempfile.TemporaryDirectory(dir=folder) as home:
         micro = 2 if ranks else 4

@@ -1,14 +1,14 @@
-"""Charts of validation loss for the documentation: one panel below another, a legend at the foot."""
+"""Draws charts of validation loss for the documentation: panels below each other, with a legend at the bottom."""
 
 import math
 
-PANEL = 300  # height of one
-LEFT, RIGHT, TOP, BOTTOM = 60, 820, 30, 260  # where its curves are
+PANEL = 300  # height of one panel
+LEFT, RIGHT, TOP, BOTTOM = 60, 820, 30, 260  # the area of its curves
 WIDTH = RIGHT + 20
 
 
 def ticks(low, high, about=5):
-    """Round values between two."""
+    """Returns round values between `low` and `high`."""
     rough = (high - low) / about
     unit = 10 ** math.floor(math.log10(rough))
     step = next(unit * m for m in (1, 2, 5, 10) if unit * m >= rough)
@@ -16,7 +16,7 @@ def ticks(low, high, about=5):
 
 
 def panel(curves, title, offset, goal=None):
-    """`curves`: (label, colour, dash, [(x, loss)]). The first quarter of a curve, where losses fall steeply, sets no scale."""
+    """`curves`: (label, colour, dash, [(x, loss)]). The scale ignores the first quarter of a curve, where losses fall steeply."""
     right = max(x for *_, points in curves for x, _ in points)
     shown = [y for *_, points in curves for _, y in points[len(points) // 4:]]
     low, high = min(shown), max(max(shown), min(shown) + 0.01)

@@ -1,7 +1,7 @@
 """Measures Megalith and its peers side by side on the same work and writes bench/results/*.json.
 
-All programs of a workload are started together and make their steps in turn, A B A B ..., so that a noisy machine
-hits all alike. What counts is the ratio of medians within one run.
+All programs of a workload start together and run their steps in turn, A B A B ..., so that a noisy machine slows all of
+them equally. The result is the ratio of medians within one run.
 
 run.py step|startup|save [--workload NAME ...] [--rounds N] [--peers a,b]"""
 
@@ -25,7 +25,7 @@ BENCH = Path(__file__).resolve().parent
 ROOT = BENCH.parent
 BUILD = ROOT / "build"
 VENV = ROOT / ".venv-bench/bin/python"
-STEPS = 3  # in a turn: as in real training, most steps follow one of their own
+STEPS = 3  # in a turn; as in real training, most steps follow a step of the same program
 THREADS = len(os.sched_getaffinity(0))
 RESULTS = BENCH / "results"
 
@@ -47,7 +47,7 @@ def command(program, work):
 
 
 class Worker:
-    """A measured process: asked for steps over its input, it answers with JSON lines."""
+    """A measured process. It reads how many steps to run from its input, and answers with JSON lines."""
 
     def __init__(self, program, work):
         self.program = program
@@ -60,7 +60,7 @@ class Worker:
         )
         parameters = self.answer().get("parameters", work.parameters())
         if parameters != work.parameters():
-            raise RuntimeError(f"{program} has {parameters} parameters, the others {work.parameters()}")
+            raise RuntimeError(f"{program} has {parameters} parameters, the other programs have {work.parameters()}")
 
     def answer(self):
         line = self.process.stdout.readline()
@@ -82,7 +82,7 @@ class Worker:
 
 
 def spread(values):
-    """Median and half the distance between the quartiles."""
+    """Returns the median, and half the distance between the quartiles."""
     ordered = sorted(values)
     quarter = len(ordered) // 4
     return {"median": statistics.median(ordered), "spread": (ordered[-1 - quarter] - ordered[quarter]) / 2}
@@ -162,7 +162,7 @@ def show(result):
 
 
 def write_tokens(prefix, vocab, tokens):
-    """Token shards for the command line's runs: one document of ids."""
+    """Writes token shards for runs of the command line: one document of ids."""
     ids = [(i * 7919 + i // 13) % vocab for i in range(tokens)]
     Path(f"{prefix}.bin").write_bytes(struct.pack(f"<{tokens}H", *ids))
     header = b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, 1, 2)
@@ -184,8 +184,8 @@ def config_of(work, folder, steps, every, keep=1):
 
 
 def startup(arguments):
-    """From the start of the process to the end of the first step, the small model. Ours is the whole command: when its
-    first step is done its metrics are there; then it writes its report and ends."""
+    """Measures the time from the start of the process to the end of the first step, for the small model. For Megalith it is
+    the whole command: its metrics file exists when the first step is done. Then it writes its report and ends."""
     work = WORKLOADS["llama-10m 16x128"]
     programs = ["Megalith", "PyTorch eager", "transformers"]
     times = {program: [] for program in programs}
@@ -193,12 +193,12 @@ def startup(arguments):
     with tempfile.TemporaryDirectory() as folder:
         write_tokens(f"{folder}/tokens", work.vocab, 4 * work.tokens + 2)
         run = [str(BUILD / "megalith"), "train", str(config_of(work, folder, 1, "never"))]
-        subprocess.run(run, check=True, capture_output=True)  # once, so that calibration is known
+        subprocess.run(run, check=True, capture_output=True)  # once, so that the calibration is stored
         for _ in range(arguments.rounds):
             for program in programs:
                 if program == "Megalith":
                     shutil.rmtree(f"{folder}/run", ignore_errors=True)
-                    begin = time.time()  # a file's clock
+                    begin = time.time()  # the same clock as file times
                     subprocess.run(run, check=True, capture_output=True)
                     whole.append(time.time() - begin)
                     times[program].append(Path(f"{folder}/run/metrics.jsonl").stat().st_mtime - begin)
@@ -216,8 +216,9 @@ def startup(arguments):
 
 
 def disk_speed(folder, size):
-    """Bytes a second written and made durable, in pieces of 4 MiB: through the page cache or past it, the faster."""
-    piece = mmap.mmap(-1, 4 << 20)  # aligned, as direct writes want it
+    """Returns the bytes per second that are written durably, in pieces of 4 MiB: with or without the page cache, whichever is
+    faster."""
+    piece = mmap.mmap(-1, 4 << 20)  # aligned, which direct writes need
     piece.write(os.urandom(len(piece)))
     path = Path(folder) / "disk"
 
@@ -235,13 +236,13 @@ def disk_speed(folder, size):
     speeds = [speed(0)]
     try:
         speeds.append(speed(os.O_DIRECT))
-    except OSError:  # a file system without
+    except OSError:  # this file system has no direct I/O
         path.unlink(missing_ok=True)
     return max(speeds)
 
 
 def seconds_of_writing(checkpoint):
-    """From the making of its directory to the renaming that completes it."""
+    """Returns the seconds from the creation of its directory to the rename that completes it."""
     born, renamed = subprocess.run(
         ["stat", "-c", "%.9W %.9Z", checkpoint], check=True, capture_output=True, text=True
     ).stdout.split()
@@ -249,8 +250,8 @@ def seconds_of_writing(checkpoint):
 
 
 def save(arguments):
-    """What checkpoints of gpt2-124m cost the steps that they are written in, and how long one takes by itself. The disk
-    is measured between them."""
+    """Measures how much a checkpoint of gpt2-124m delays the step during which it is written, and how long one takes when
+    nothing else runs. Measures the disk in between."""
     work = WORKLOADS["gpt2-124m 4x256"]
     every, saves = 3, max(2, arguments.rounds // 2)
     alone, disk, plain, saving, meanwhile = [], [], [], [], []
@@ -262,11 +263,11 @@ def save(arguments):
             run = [str(BUILD / "megalith"), "train", str(config_of(work, folder, steps, every, keep=saves + 1))]
             subprocess.run(run, check=True, capture_output=True)
             rows = [json.loads(line) for line in Path(f"{folder}/run/metrics.jsonl").read_text().splitlines()]
-            plain += [r["step_s"] for r in rows[2:] if "save_s" not in r]  # a save that cost nothing is 0
+            plain += [r["step_s"] for r in rows[2:] if "save_s" not in r]  # a save without delay has save_s 0
             saving += [r["step_s"] for r in rows[2:] if "save_s" in r]
             *during, last = sorted(Path(f"{folder}/run/checkpoints").iterdir())
             meanwhile += [seconds_of_writing(checkpoint) for checkpoint in during]
-            alone.append(seconds_of_writing(last))  # after the last step, with nothing else to do
+            alone.append(seconds_of_writing(last))  # after the last step, when nothing else runs
             size = sum(f.stat().st_size for f in last.iterdir())
             disk.append(disk_speed(folder, size))
     usual, with_save, speed = spread(plain), spread(saving), statistics.median(disk)
@@ -287,7 +288,7 @@ def save(arguments):
 
 
 def steps(arguments):
-    """Each workload's row is kept as soon as it is measured: they may be measured one at a time, on one machine."""
+    """Writes the row of each workload as soon as it is measured, so workloads can be measured one at a time."""
     peers = [p for p in arguments.peers.split(",") if p]
     rows = []
     for name in arguments.workload or WORKLOADS:
@@ -325,7 +326,7 @@ def main():
     parser.add_argument("--workload", action="append", choices=WORKLOADS)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--peers", default="PyTorch eager,torch.compile,transformers,DeepSpeed")
-    parser.add_argument("--least", type=float, help="fail where Megalith is not this many times as fast as the best peer")
+    parser.add_argument("--least", type=float, help="fail if Megalith is not this many times as fast as the best peer")
     arguments = parser.parse_args()
     result = kinds[arguments.what](arguments)
     if arguments.least:

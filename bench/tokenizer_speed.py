@@ -1,10 +1,10 @@
-"""Tokenizer speed side by side: Megalith, Hugging Face `tokenizers` and `tiktoken` on the same 12 MB of books, 2 threads, in turns.
+"""Compares tokenizer speed: Megalith, Hugging Face `tokenizers` and `tiktoken` on the same 12 MB of books, 2 threads, in turns.
 
     .venv/bin/python bench/tokenizer_speed.py [--program build/encode_main] [--rounds 5] [--shared ../shared]
 
-GPT-2's vocabulary. Ours is what `megalith tokenize` runs, in a fresh process each round: text files in, shards out. Theirs get the
-text as lines in memory, fresh in each round's process too. Loading of the tokenizer is left out for all. Then training a byte-level
-BPE of 32000 tokens, with the whole process's time and memory. Prints a table, writes bench/results/tokenizers.json.
+GPT-2's vocabulary. Megalith runs the code of `megalith tokenize`, from text files to shards. The others get the text as lines in
+memory. Each round starts new processes. The time to load a tokenizer does not count. Then it trains a byte-level BPE of 32000 tokens,
+and measures time and memory of the whole process. Prints a table, and writes bench/results/tokenizers.json.
 """
 import argparse
 import base64
@@ -22,7 +22,7 @@ GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|
 
 
 def theirs(kind, corpus, path):
-    """Runs in a process of its own; prints seconds and tokens."""
+    """Runs in a separate process; prints seconds and tokens."""
     lines = open(path, encoding="utf-8", newline="").read().splitlines(keepends=True)
     if kind == "tokenizers":
         from tokenizers import Tokenizer
@@ -36,7 +36,7 @@ def theirs(kind, corpus, path):
         encoder = json.load(open(os.path.join(corpus, "gpt2_encoder.json"), encoding="utf-8"))
         ranks = {bytes(alphabet[c] for c in token): i for token, i in encoder.items() if i < 50256}
         tokenizer = tiktoken.Encoding("gpt2", pat_str=GPT2, mergeable_ranks=ranks, special_tokens={"<|endoftext|>": 50256})
-        # Larger documents suit its threads better than lines do.
+        # Its threads are faster with larger documents than with lines.
         documents = ["".join(lines[i:i + 2000]) for i in range(0, len(lines), 2000)]
         begin = time.perf_counter()
         tokens = sum(map(len, tokenizer.encode_ordinary_batch(documents, num_threads=2)))
@@ -53,7 +53,7 @@ def train_theirs(path, out):
 
 
 def measured(command, **kwargs):
-    """Standard output, seconds and peak memory (MB) of a command."""
+    """Returns the standard output, the seconds and the peak memory (MB) of a command."""
     begin = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "RAYON_NUM_THREADS": "2"}, **kwargs)
     out = process.stdout.read()

@@ -1,4 +1,4 @@
-"""The work that Megalith and its peers are measured on: shapes, batch, tokens. Float32, AdamW, clipping every step."""
+"""Workloads on which we measure Megalith and its peers: shapes, batch, tokens. Float32, AdamW, clipping in every step."""
 
 from dataclasses import dataclass
 
@@ -31,8 +31,8 @@ class Workload:
         return embedding + L * (4 * C * C + 4 * C + 2 * C * F + F + C + 4 * C) + C * C + C + 2 * C + V
 
     def flop(self):
-        """Of one step, as models are commonly counted: 6 a parameter of a matrix and token, and attention's scores
-        and values. Masked models send only their targets through the head."""
+        """Operations of one step, counted in the usual way: 6 per matrix parameter and token, plus the scores and values of
+        attention. Masked models compute the head only for their targets."""
         C, F, L, N = self.hidden, self.ffn, self.layers, self.tokens
         matrices = L * (4 * C * C + (3 if self.arch == "llama" else 2) * C * F)
         head_tokens = N * 0.15 if self.arch == "bert" else N

@@ -1,5 +1,5 @@
-"""Writes docs/benchmarks.md and docs/images/benchmarks.svg from bench/results/*.json, as bench/run.py and the other
-scripts here left them. No figure in the documentation comes from anywhere else."""
+"""Writes docs/benchmarks.md and docs/images/benchmarks.svg from bench/results/*.json, which bench/run.py and the other scripts
+here write. All measured numbers in the documentation come from these files."""
 
 import json
 import sys
@@ -32,7 +32,7 @@ def best_peer(programs):
 
 
 def chart(workloads):
-    """Tokens a second of every program, the best peer being 1, as bars."""
+    """Draws the tokens per second of every program as bars, relative to the best peer."""
     row, group, left, width = 18, 30, 150, 430
     height, y = 12, 12
     bars = []
@@ -75,45 +75,46 @@ def step_section(document):
                 f"{r['above_state_bytes'] / 2**20:.0f}",
             ])
         eager = programs.get("PyTorch eager")
-        memory = f"; memory above the state {ours['above_state_bytes'] / eager['above_state_bytes']:.2f} of PyTorch eager's" if eager else ""
+        memory = f"; memory above the state is {ours['above_state_bytes'] / eager['above_state_bytes']:.2f} of PyTorch eager's" if eager else ""
         notes.append(
             f"- {work['workload']}: {ours['tokens_per_s'] / best['tokens_per_s']:.2f} times the best peer ({name}); "
-            f"{ours['flops'] / machine['product_flops']:.0%} of this machine's matrix products in the model's shapes "
+            f"{ours['flops'] / machine['product_flops']:.0%} of the speed of matrix products in the model's shapes "
             f"({machine['product_flops'] / 1e9:.0f} GFLOP/s; multiply-add peak {machine['peak_flops'] / 1e9:.0f}, memory "
             f"{machine['bandwidth'] / 1e9:.0f} GB/s){memory}."
             + "".join(f" Not measured: {p} ({why})." for p, why in work["missing"].items())
         )
-    header = ["work", "program", "step, ms", "tokens/s", "of the best peer", "GFLOP/s", "MiB above state"]
+    header = ["work", "program", "step, ms", "tokens/s", "against the best peer", "GFLOP/s", "MiB above state"]
     (DOCS / "images" / "benchmarks.svg").write_text(chart(document["step"]))
     return (
-        "## Training steps\nFloat32, AdamW and clipping every step, the same shapes and batch. Median of the steps and half "
-        "the distance of the quartiles. \"Above state\" is peak resident memory less the process's own before the model and "
-        "16 bytes a parameter.\n\n![tokens a second, the best peer being 1](images/benchmarks.svg)\n\n"
+        "## Training steps\nFloat32, AdamW and clipping in every step; all programs use the same shapes and batch. The table has the "
+        "median of the steps and half the distance between the quartiles. \"Above state\" is the peak resident memory, minus the "
+        "memory of the process before it loads the model, minus 16 bytes per parameter.\n\n"
+        "![tokens per second, relative to the best peer](images/benchmarks.svg)\n\n"
         + table(header, rows) + "\n\n" + "\n".join(notes) + "\n"
     )
 
 
 def startup_section(document):
-    ended = document["startup"].get("whole_command")  # results of earlier days do not have it
-    whole = f" With report and end it takes {ended['median']:.2f} s." if ended else ""
+    ended = document["startup"].get("whole_command")  # older results do not have it
+    whole = f" The whole command, with its report, takes {ended['median']:.2f} s." if ended else ""
     rows = [[p, f"{r['median']:.2f} ± {r['spread']:.2f}"] for p, r in document["startup"]["programs"].items()]
     return (
-        f"## Start\nFrom the start of the process to the end of the first step, {document['startup']['workload']}. Megalith "
-        "is the command that users type, with its plan and run directory; its measurement of the machine is kept from an "
-        f"earlier run.{whole}\n\n" + table(["program", "seconds"], rows) + "\n"
+        f"## Start\nThe time from the start of the process to the end of the first step, for {document['startup']['workload']}. For "
+        "Megalith, this is the command that users type, with its plan and run directory. It uses the speeds of the machine that an "
+        f"earlier run measured.{whole}\n\n" + table(["program", "seconds"], rows) + "\n"
     )
 
 
 def save_section(document):
     s = document["save"]
-    meanwhile = s.get("while_training_s")  # results of earlier days do not have it
-    training = f", one written while training goes on {meanwhile:.2f} s" if meanwhile else ""
+    meanwhile = s.get("while_training_s")  # older results do not have it
+    training = f", and during training {meanwhile:.2f} s" if meanwhile else ""
     return (
-        f"## Checkpoints\nA checkpoint of {s['workload'].split()[0]} with optimizer state is {s['bytes'] / 1e9:.2f} GB. The "
-        f"step that it is written in takes {s['delay_s']:.2f} s longer than the usual {s['step_s']['median']:.2f} s "
-        f"({s['saves']} saves): {s['share_of_200_steps']:.2%} of the default interval of 200 steps. One written "
-        f"when the last step is done takes {s['alone_s']:.2f} s{training}; the same bytes from a plain loop, made durable, "
-        f"through the page cache or past it, whichever is faster, {s['bytes'] / s['disk_write']:.2f} s ({s['disk_write'] / 1e9:.2f} GB/s).\n"
+        f"## Checkpoints\nA checkpoint of {s['workload'].split()[0]} with optimizer state has {s['bytes'] / 1e9:.2f} GB. The "
+        f"step during which it is written takes {s['delay_s']:.2f} s longer than the usual {s['step_s']['median']:.2f} s "
+        f"({s['saves']} saves). That is {s['share_of_200_steps']:.2%} of the default interval of 200 steps. Writing a checkpoint after "
+        f"the last step takes {s['alone_s']:.2f} s{training}. A plain loop writes the same bytes durably in "
+        f"{s['bytes'] / s['disk_write']:.2f} s ({s['disk_write'] / 1e9:.2f} GB/s), with or without the page cache, whichever is faster.\n"
     )
 
 
@@ -130,14 +131,14 @@ def kernels_section(document):
             rate = f"{run['B/s'] / 1e9:.1f} GB/s, {run['B/s'] / copy:.0%} of plain passes over memory"
         rows.append([name, f"{run['real_time'] / 1e6:.2f}", rate])
     return (
-        "## Kernels\nGPT-2 124M's sizes at 4x256 tokens. Beyond 100% where operands stay in the caches. A product of "
-        f"[1024, 768] with [768, 3072] runs at {product / 1e9:.0f} GFLOP/s, sums over 400 MB at {copy / 1e9:.1f} GB/s.\n\n"
+        "## Kernels\nSizes of GPT-2 124M at 4x256 tokens. A kernel can be above 100% if its operands stay in the caches. A product of "
+        f"[1024, 768] with [768, 3072] runs at {product / 1e9:.0f} GFLOP/s; sums over 400 MB run at {copy / 1e9:.1f} GB/s.\n\n"
         + table(["kernel", "ms", "speed"], rows) + "\n"
     )
 
 
 def targets_section(document):
-    """What was aimed at, and whether this run reached it."""
+    """The targets, and whether this run reached them."""
     rows = []
 
     def aim(what, wanted, got, reached):
@@ -159,15 +160,15 @@ def targets_section(document):
         aim("start to first step", "1.5 s at most", f"{seconds:.2f} s", seconds <= 1.5)
     if save := load("save"):
         s = save["save"]
-        for when, seconds in (("alone", s["alone_s"]), ("while training goes on", s.get("while_training_s"))):
+        for when, seconds in (("alone", s["alone_s"]), ("during training", s.get("while_training_s"))):
             if seconds:
                 share = s["bytes"] / seconds / s["disk_write"]
                 aim(f"a save's share of the disk's speed, {when}", "80%", f"{share:.0%}", share >= 0.8)
         aim("a save's delay, of 200 steps", "1% at most", f"{s['share_of_200_steps']:.2%}", s["share_of_200_steps"] <= 0.01)
     return (
         "## Targets\n" + table(["what", "target", "this run", "reached"], rows)
-        + "\n\n[Notes on speed](notes/speed.md) show where the time of a step goes: nine tenths are matrix products and the packing "
-        "of their operands.\n"
+        + "\n\n[Notes on speed](notes/speed.md) show where the time of a step goes: nine tenths are matrix products and packing "
+        "their operands.\n"
     )
 
 
@@ -175,17 +176,17 @@ def tokenizers_section(document):
     speed, memory = document["median MB/s"], document["memory MB"]
     rows = [[p, f"{s:.1f}", f"{speed['megalith'] / s:.1f}", f"{memory[p]:.0f}"] for p, s in speed.items()]
     return (
-        f"## Tokenizers\nGPT-2's ids of {document['bytes'] / 1e6:.0f} MB of books, {document['threads']} threads, a fresh "
-        "process each.\n\n" + table(["program", "MB/s", "Megalith is times as fast", "peak MB"], rows) + "\n"
+        f"## Tokenizers\nTokenizing {document['bytes'] / 1e6:.0f} MB of books with GPT-2's vocabulary, {document['threads']} threads, in a "
+        "new process for each round.\n\n" + table(["program", "MB/s", "speed of Megalith / this", "peak MB"], rows) + "\n"
     )
 
 
 def generation_section(document):
     speed = document["tokens_per_s"]
     return (
-        f"## Generation\n{document['what']}, a prompt of {document['prompt']} tokens and {document['tokens']} new ones: "
-        f"{speed['megalith']:.1f} tokens/s, transformers {document['transformers']} {speed['transformers']:.1f}: "
-        f"{document['ratio']:.2f} times.\n"
+        f"## Generation\n{document['what'].removeprefix('generation, ')}, a prompt of {document['prompt']} tokens and {document['tokens']} new tokens. Megalith: "
+        f"{speed['megalith']:.1f} tokens/s. transformers {document['transformers']}: {speed['transformers']:.1f} tokens/s. "
+        f"The ratio of speeds is {document['ratio']:.2f}.\n"
     )
 
 
@@ -198,11 +199,11 @@ def comm_section(document):
             + [f"{seconds[name][i] * 1e6:.0f}" for name in ("shared", "windows", "OpenMPI", "gloo")]
             + [f"{best / seconds[name][i]:.1f}" for name in ("shared", "windows")]
         )
-    header = ["size", "shared, µs", "ordinary memory, µs", "OpenMPI, µs", "gloo, µs", "shared: times the best peer", "ordinary memory"]
+    header = ["size", "shared, µs", "ordinary memory, µs", "OpenMPI, µs", "gloo, µs", "shared: speed / best peer", "ordinary memory: speed / best peer"]
     return (
-        f"## Communication\nAll-reduce of float32 between {document['ranks']} ranks of one host: our channels on buffers in "
-        "shared memory (where parameters and gradients live) and on ordinary memory, OpenMPI's MPI_Allreduce and gloo "
-        f"(PyTorch, over loopback) as they come. Medians of {document['rounds']} rounds in turns.\n\n" + table(header, rows) + "\n"
+        f"## Communication\nAll-reduce of float32 between {document['ranks']} ranks of one host. Our channels use buffers in shared memory "
+        "(where parameters and gradients are) or ordinary memory. The peers are OpenMPI's MPI_Allreduce and gloo (PyTorch, over "
+        f"loopback), with their default settings. Rounds: {document['rounds']}, programs in turns; the table has medians.\n\n" + table(header, rows) + "\n"
     )
 
 
@@ -222,44 +223,44 @@ def ranks_section(document):
             ratios.append([ours, other, f"{times:.2f}", f"{aim}", "yes" if times >= aim else "**no**"])
         if bound := r.get("bound"):
             notes.append(
-                f"\nThe pipeline's bound: of a step's work the dearer stage has {bound['share']:.0%}, by the times that one "
-                "process with one thread takes for its blocks, and while the first of 8 micro-batches passes the other stage it "
-                f"waits, an eighth of that: {bound['bound_s']:.2f} s a step.\n"
+                f"\nThe bound of the pipeline is {bound['bound_s']:.2f} s per step. The slower stage has {bound['share']:.0%} of the work of a "
+                "step, by the times that one process with one thread needs for its blocks. In addition, it waits until the first of "
+                "8 micro-batches has passed the other stage: an eighth of the work of that stage.\n"
             )
     first = next(iter(document.values()))
     return (
-        "## Ranks\ngpt2-124m, sequences of 256, AdamW with clipping, float32: two ranks with one thread each. 4 sequences a step "
-        "for data and tensor, 8 in 8 micro-batches for the pipeline. "
-        f"Medians of {first['rounds']} rounds of {first['steps']} steps, programs in turns; ratios are taken within a round.\n\n"
+        "## Ranks\ngpt2-124m, sequences of 256, AdamW with clipping, float32: two ranks with one thread each. A step has 4 sequences "
+        "for data and tensor, and 8 sequences in 8 micro-batches for the pipeline. "
+        f"Medians of {first['rounds']} rounds of {first['steps']} steps, programs in turns. Ratios are computed within a round.\n\n"
         + table(["", "program", "step, s", "tokens/s"], rows) + "\n\n"
-        + table(["", "against", "times as fast", "target", "reached"], ratios) + "\n" + "".join(notes)
+        + table(["layout", "against", "ratio of speeds", "target", "reached"], ratios) + "\n" + "".join(notes)
     )
 
 
 def dropping_section(r):
     return (
-        "## Token dropping\ngpt2-124m at 1,024 tokens, half of them dropped in all layers but the first and the last: a step takes "
-        f"{r['step']:.2f} of one without (target 0.62), a layer that drops {r['layer']:.2f} (target 0.55). By arithmetic "
-        f"{r['step_by_arithmetic']:.2f} of the multiply-adds are left: the head and two layers see all tokens. Median of "
+        "## Token dropping\ngpt2-124m with 1,024 tokens, where all layers except the first and the last drop half of the tokens. A step takes "
+        f"{r['step']:.2f} of the time without dropping (target 0.62), a layer that drops takes {r['layer']:.2f} (target 0.55). In theory "
+        f"{r['step_by_arithmetic']:.2f} of the multiply-adds remain, because the head and two layers see all tokens. Median of "
         f"{r['rounds']} rounds.\n"
     )
 
 
 def experts_section(r):
     s, ratios = r["shape"], r["ratios"]
-    rows = [["dense model of as much work a token", "0.85", f"{ratios['experts / dense']:.2f}"],
-            ["Mixtral in transformers, same shapes, as it is or compiled, whichever is faster", "2", f"{ratios['experts / transformers']:.2f}"],
-            ["one process of two threads, by two ranks (expert 2)", "0.85", f"{ratios['expert 2 / experts']:.2f}"]]
+    rows = [["dense model with the same work per token", "0.85", f"{ratios['experts / dense']:.2f}"],
+            ["Mixtral in transformers, same shapes, eager or compiled, whichever is faster", "2", f"{ratios['experts / transformers']:.2f}"],
+            ["two ranks (expert 2) against one process with two threads", "0.85", f"{ratios['expert 2 / experts']:.2f}"]]
     return (
-        f"## Experts\n{s['experts']} experts of width {s['expert']}, {s['top_k']} a token, {s['layers']} layers, hidden {s['hidden']}, "
-        f"{s['tokens']} tokens a step, AdamW: speed against\n\n" + table(["what", "target", "this run"], rows)
+        f"## Experts\n{s['experts']} experts of width {s['expert']}, {s['top_k']} per token, {s['layers']} layers, hidden {s['hidden']}, "
+        f"{s['tokens']} tokens per step, AdamW. The numbers are ratios of speeds.\n\n" + table(["against", "target", "this run"], rows)
         + f"\n\nMedians of {r['rounds']} rounds.\n"
     )
 
 
 def experts_quality_section(r):
     runs = r["runs"]
-    rows = {}  # by tokens: a run that ends just after an evaluation has two of as many
+    rows = {}  # by tokens: a run that ends just after an evaluation has two rows with the same number
     for step in range(len(runs["dense"][0]["curve"])):
         at = [[run["curve"][step] for run in runs[model]] for model in ("dense", "experts")]
         rows[f"{at[0][0]['tokens'] / 1e6:.2f}M"] = [", ".join(f"{p['valid_loss']:.3f}" for p in points) for points in at]
@@ -269,9 +270,9 @@ def experts_quality_section(r):
     loss_chart.draw(DOCS / "images" / "experts_quality.svg", [loss_chart.panel(lines, "tokens", 0)], list(colours.items()))
     even = max(run["evenness"] for run in runs["experts"])
     return (
-        "### What they learn\nA llama of 6 layers, hidden 192, on books, against a dense one with as many multiply-adds a token: "
-        "validation loss by tokens, each seed.\n\n" + table(["tokens", "dense", "8 experts, 2 a token"], [[tokens, *losses] for tokens, losses in rows.items()])
-        + f"\n\n![validation loss](images/experts_quality.svg)\n\nThe busiest expert of the second half had {even:.2f} times the mean, in the layer where that is most (target 1.5).\n"
+        "### What they learn\nA llama with 6 layers, hidden 192, on books, against a dense model with the same multiply-adds per token: "
+        "validation loss by tokens, for each seed.\n\n" + table(["tokens", "dense", "8 experts, 2 per token"], [[tokens, *losses] for tokens, losses in rows.items()])
+        + f"\n\n![validation loss](images/experts_quality.svg)\n\nIn the second half of the runs, the busiest expert had {even:.2f} times the mean number of tokens, in the worst layer (target 1.5).\n"
     )
 
 
@@ -286,12 +287,12 @@ def experts_memory_section(r):
     same = all(run["losses_identical"] for run in everything)
     within = all(run["within_budget"] and run["spilled"]["oom_kills"] == 0 for run in everything)
     return (
-        f"### Larger than memory\nSparse models in a memory cgroup without swap, recompute full, against the same binary with "
-        f"all state in memory; the target is {r['target']} from 2,048 tokens a step with a state of at least 8 times the "
-        f"budget. Losses {'bit-identical' if same else 'DIFFERENT'}, resident memory {'within' if within else 'NOT within'} "
-        "the budget. The last model's tokens choose few of its experts; the others stay on disk.\n\n"
-        + table(["model", "tokens a step", "state / budget", "in memory, tokens/s", "spilled", "share",
-                 "read, of what all experts are"], rows) + "\n"
+        f"### Larger than memory\nSparse models in a memory cgroup without swap, with full recomputation, against the same binary with "
+        f"all state in memory. The target is {r['target']} from 2,048 tokens per step, with a state of at least 8 times the "
+        f"budget. Losses are {'bit-identical' if same else 'DIFFERENT'}; resident memory is {'within' if within else 'NOT within'} "
+        "the budget. The tokens of the last model choose few of its experts; the others stay on disk.\n\n"
+        + table(["model", "tokens per step", "state / budget", "in memory, tokens/s", "spilled, tokens/s", "ratio",
+                 "bytes read / bytes of all experts"], rows) + "\n"
     )
 
 
@@ -306,9 +307,9 @@ def spill_budget_section(r):
     ]
     return (
         f"## Larger than memory\n{r['parameters'] / 1e6:.0f}M parameters ({16 * r['parameters'] / 1e9:.1f} GB of state), "
-        f"{r['tokens']} tokens a step, in a memory cgroup of {r['limit_bytes'] / 2**30:g} GiB without swap, recompute "
-        f"{r['recompute']}: {r['ratio']:.1%} of the speed in memory; {r['spilled']['oom_kills']} kills; resident memory "
-        f"looked at every 10 ms {'within' if r['within_budget'] else 'NOT within'} the budget; losses of {r['steps']} steps "
+        f"{r['tokens']} tokens per step, in a memory cgroup of {r['limit_bytes'] / 2**30:g} GiB without swap, recompute: "
+        f"{r['recompute']}. Spilled training reaches {r['ratio']:.1%} of the speed in memory, with {r['spilled']['oom_kills']} kills. "
+        f"Resident memory, sampled every 10 ms, is {'within' if r['within_budget'] else 'NOT within'} the budget. Losses of {r['steps']} steps are "
         f"{'bit-identical' if r['losses_identical'] else 'DIFFERENT'}.\n\n"
         + table(["", "tokens/s", "step, s", "peak MiB"], rows) + "\n"
     )
@@ -317,30 +318,30 @@ def spill_budget_section(r):
 def spill_disk_bound_section(r):
     bandwidth = max(r["fio_before"]["best"], r["fio_after"]["best"])
     return (
-        f"### Where the disk is the limit\nThe same model at {r['tokens']} tokens a step takes {r['step_s']:.2f} s; fio moves "
-        f"36 bytes a parameter, reads and writes mixed ({bandwidth / 1e9:.2f} GB/s), in "
-        f"{r['bytes_a_step'] / bandwidth:.2f} s: {r['share']:.0%} of the limit.\n"
+        f"### Limited by the disk\nA step of the same model with {r['tokens']} tokens takes {r['step_s']:.2f} s. fio moves "
+        f"36 bytes per parameter, reads and writes mixed ({bandwidth / 1e9:.2f} GB/s), in "
+        f"{r['bytes_a_step'] / bandwidth:.2f} s. Megalith reaches {r['share']:.0%} of this limit.\n"
     )
 
 
 def spill_largest_section(r):
-    if "ratio" not in r:  # one side alone
+    if "ratio" not in r:  # only one side was measured
         return ""
     ours, peer = r["ours"], r["torch"]["best"]
     return (
         f"### The largest model in {ours['limit_bytes'] / 2**30:g} GiB\n{ours['parameters'] / 1e9:.2f}B parameters (hidden "
         f"{ours['hidden']}, {ours['layers']} layers, vocabulary {ours['vocab']}), AdamW in fp32 with clipping, "
-        f"{ours['tokens']} tokens a step: {ours['step_s'][-1]:.0f} s a step, {mib(ours)} MiB resident, "
-        f"{ours['oom_kills']} kills; first loss {ours['first_loss_difference']:.0e} from a forward pass without engine. A "
-        f"plain PyTorch loop that recomputes every layer trains {peer['parameters'] / 1e6:.0f}M parameters in the same "
-        f"cgroup: {r['ratio']:.0f} times less.\n"
+        f"{ours['tokens']} tokens per step: {ours['step_s'][-1]:.0f} s per step, {mib(ours)} MiB resident, "
+        f"{ours['oom_kills']} kills. The first loss differs by {ours['first_loss_difference']:.0e} from a forward pass without the engine. "
+        f"In the same cgroup, a plain PyTorch loop that recomputes every layer trains {peer['parameters'] / 1e6:.0f}M parameters: "
+        f"Megalith trains {r['ratio']:.0f} times as many.\n"
     )
 
 
 def spill_deepspeed_section(r):
     text = "### Against DeepSpeed ZeRO-3 on disk\n"
     for name, work in r["works"].items():
-        if "times_as_fast" not in work:  # one side alone
+        if "times_as_fast" not in work:  # only one side was measured
             continue
         rows = [
             [program, "–", "–", row["missing"]] if "missing" in row
@@ -349,7 +350,7 @@ def spill_deepspeed_section(r):
         ]
         text += (
             f"{name} ({work['date']}, {work['processor']}): {work['times_as_fast']:.2f} times as fast with "
-            f"{work['share_of_memory']:.2f} of its resident memory (aimed at: 1.9, 0.2).\n\n"
+            f"{work['share_of_memory']:.2f} of its resident memory (targets: 1.9 and 0.2).\n\n"
             + table(["program", "tokens/s", "step, s", "peak MiB"], rows) + "\n\n"
         )
     return text.rstrip("\n") + "\n"
@@ -376,8 +377,8 @@ def main():
     if document := load("step"):
         parts.append(targets_section(document))
     head = (
-        "# Benchmarks\nWritten by `make bench` (bench/): every program makes its steps in turn, so that a noisy machine hits "
-        f"all alike, and only ratios within one run are compared. This run: {machine.get('date', '')}, "
+        "# Benchmarks\nWritten by `make bench` (bench/). The programs run their steps in turn, so that a noisy machine slows all of "
+        f"them equally. Only ratios within one run are compared. This run: {machine.get('date', '')}, "
         f"{machine.get('processor', machine.get('cpu', ''))}, {machine.get('threads', 2)} threads.\n"
     )
     (DOCS / "benchmarks.md").write_text(head + "\n" + "\n".join(p for p in parts if p))

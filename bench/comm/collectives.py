@@ -2,10 +2,10 @@
 
     .venv-bench/bin/python bench/comm/collectives.py [--program build/bench_all_reduce] [--rounds 5]
 
-Every round starts each program anew, in turns, 2 processes each; every process takes the median of its calls, the table
-the median of the rounds. "shared" are buffers in a region that the ranks share, as gradients and parameters are;
-"windows" is ordinary memory. OpenMPI and gloo run as they come, on ordinary memory, gloo over loopback.
-Prints a table, writes bench/results/comm.json.
+Every round starts each program again, in turns, with 2 processes. A process reports the median of its calls. The table has the
+median of the rounds. "shared" are buffers in a region that the ranks share, like gradients and parameters. "windows" is
+ordinary memory. OpenMPI and gloo run with default settings on ordinary memory, gloo over loopback.
+Prints a table, and writes bench/results/comm.json.
 """
 import argparse
 import json

@@ -1,10 +1,10 @@
-"""What a step costs when layers drop half of their tokens: gpt2-124m at 1,024 tokens, all layers but the first and the last.
+"""Measures a step in which all layers except the first and the last drop half of their tokens: gpt2-124m with 1,024 tokens.
 
 dropping.py [--rounds N] [--steps N]
 
-Every round starts the run with and the run without, in turns, for a warm-up step and --steps more; ratios are taken within a
-round, and their median counts. Beside it what arithmetic allows: the share of the multiply-adds that is left. Writes
-bench/results/dropping.json."""
+Every round starts the run with dropping and the run without, in turns, for a warm-up step and --steps more. Ratios are
+computed within a round; the result is their median. Also computes the theoretical ratio: the share of multiply-adds that
+remains. Writes bench/results/dropping.json."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ KEPT = LENGTH // 2
 
 
 def run(folder, drops, steps):
-    """Seconds of the steps after the first, and of a middle layer's forward and backward."""
+    """Returns the seconds of the steps after the first, and of the forward and backward of a middle layer."""
     home, yaml = folder / f"run-{time.monotonic_ns()}", folder / "run.yaml"
     yaml.write_text(
         f"run: {{dir: {home}}}\nmodel: {{preset: gpt2-124m}}\n"
@@ -38,7 +38,7 @@ def run(folder, drops, steps):
 
 
 def multiply_adds(kept):
-    """Of a sequence's forward: layers whose middle ones see only `kept` of the tokens, and the head."""
+    """Multiply-adds of the forward of a sequence. The middle layers see only `kept` of the tokens."""
     def layer(tokens):
         return (12 * HIDDEN * HIDDEN + tokens * HIDDEN) * tokens  # causal: half of the scores and of their sums
     return 2 * layer(LENGTH) + (LAYERS - 2) * layer(kept) + HIDDEN * VOCABULARY * LENGTH

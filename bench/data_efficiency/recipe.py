@@ -1,46 +1,47 @@
-"""What the runs of the study are: one small model on books, and what a curriculum and token dropping do in them."""
+"""The runs of the study: one small model on books, with curricula and token dropping."""
 
 from pathlib import Path
 
-RESULTS = Path(__file__).resolve().parents[1] / "results" / "data_efficiency"  # a folder a budget, named like 3M: a file a run
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "data_efficiency"  # one folder for each budget, such as 3M; one file for each run
 
-MODEL = "{arch: llama, layers: 6, hidden: 192, heads: 6, context: 1024}"  # 4.2M parameters with a vocabulary of 4,096, twice
+MODEL = "{arch: llama, layers: 6, hidden: 192, heads: 6, context: 1024}"  # 4.2M parameters with two tables of 4,096 tokens
 SEQUENCE = 1024
-# Sequences a step, short or long. Taken after 4 a step, where both techniques with half of the tokens did not reach the
-# baseline; 8,192 tokens are what the defaults of train.batch and data.sequence make.
+# Sequences per step, short or long. We tried 4 first, but both techniques with half of the tokens did not reach the baseline.
+# 8,192 tokens are the product of the defaults of train.batch and data.sequence.
 BATCH = 8
-PEAK_RATE = 0.002  # the best of 0.001, 0.002 and 0.003 for the baseline, by the losses of one seed after two thirds of the run
-# Short for long, then quickly longer (the limit grows with progress to the power of 4). As in DeepSpeed's recipe a step has
-# as many sequences all the time, so that at first it has few tokens, and the same tokens make more steps. Powers, starts and
-# shares were chosen by validation losses of seed 1 (docs/notes/data_efficiency.md).
+PEAK_RATE = 0.002  # the best of 0.001, 0.002, 0.003 for the baseline, by one seed after two thirds of the run
+# Sequences stay short for long, and then become longer quickly (the limit grows with progress to the power of 4). As in
+# DeepSpeed's recipe, all steps have the same number of sequences. So early steps have few tokens, and there are more steps.
+# Powers, starts and shares were chosen by validation losses of seed 1 (docs/notes/data_efficiency.md).
 CURRICULUM = ("{{metric: length, apply: truncate, from: {shortest}, to: 1024, step: 128, over: {over} tokens, "
               "pacing: root 0.25, hold: sequences}}")
-# Beside it, common words first: the pair of metrics that the reference found best.
+# In addition, common words first. The reference found this pair of metrics best.
 RARITY = "{{metric: rarity, apply: filter, unit: percentile, from: 10, to: 100, over: {over} tokens, pacing: root 2}}"
 DROPPING = "{{from: 512, to: 1024, step: 128, over: {over} tokens}}"
-# Beside a curriculum the tokens that are kept grow a little later than the sequences, over this share of the run instead of
-# 95%: of the tokens of all steps 5% are dropped, or 1%.
+# With a curriculum, the kept tokens grow a little later than the sequences: over this share of the run instead of 95%. Then
+# 5% of the tokens of all steps are dropped, or 1%.
 DROPPING_BESIDE = "{{from: {shortest}, to: 1024, step: {step}, over: {over} tokens, pacing: root 0.25}}"
 BESIDE = {"both": (128, 0.99), "raised": (128, 0.99), "lighter": (64, 0.97)}  # step, share of the run
 FRACTIONS = (1.0, 0.67, 0.5)
-# Of the data. `raised` is both with a peak rate divided by the fraction, as in DeepSpeed's recipe. `single` is the
-# baseline with a single sequence a step, at the better of 0.0005 and 0.001: what smaller steps win without a curriculum.
-# `lighter` is both with fewer tokens dropped, `rarity` the curriculum with a second one, by rarity of words.
+# Fractions of the data for each variant. `raised` uses both techniques, with the peak rate divided by the fraction, as in
+# DeepSpeed's recipe. `single` is the baseline with one sequence per step, at the better rate of 0.0005 and 0.001. It shows
+# what smaller steps gain without a curriculum. `lighter` uses both techniques and drops fewer tokens. `rarity` has a second
+# curriculum, by rarity of words.
 VARIANTS = {"baseline": FRACTIONS, "curriculum": FRACTIONS, "dropping": FRACTIONS, "both": FRACTIONS,
             "lighter": (0.67,), "rarity": (0.5,), "raised": FRACTIONS[1:], "single": FRACTIONS}
 EVALUATIONS = 6  # of a run
 
 
 def shortest(tokens):
-    """Of sequences: what was better for a baseline of so many tokens, 64 or 128."""
+    """Shortest sequence: the better of 64 and 128 for a baseline with this number of tokens."""
     return 64 if tokens < 5_000_000 else 128
 
 
 def settings(variant, fraction, tokens):
-    """Keys of a run file, but for data."""
+    """Keys of a run file, without `data`."""
     budget = int(tokens * fraction)
     batch, rate = (1, 0.001) if variant == "single" else (BATCH, PEAK_RATE / (fraction if variant == "raised" else 1))
-    steps = budget // (batch * SEQUENCE)  # full ones, which warm-up and validations are counted in
+    steps = budget // (batch * SEQUENCE)  # full steps, the unit of warm-up and validations
     keys = {
         "model": MODEL,
         "train": f"{{tokens: {budget}, schedule_by: tokens, batch: {batch}, lr: {rate:.6f}, min_lr: 0.0001, "

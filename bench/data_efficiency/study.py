@@ -1,14 +1,14 @@
-"""Does a curriculum, or token dropping, or both, reach the same loss with less? Books, one small model, several budgets.
+"""Does a curriculum, token dropping, or both reach the same loss with less data? Books, one small model, several budgets.
 
     python3 bench/data_efficiency/study.py --corpus DIR [--megalith build/megalith] [--tokens 3M] [--seeds 1,2] [--jobs 2]
         [--folder runs/data_efficiency] [--runs both-1,curriculum-0.5] [--clock | --smoke]
 
-DIR holds books.txt.gz (documents separated by <|endoftext|> on a line of its own). Five books are held out, a piece of each
-is what losses are measured on. A run that is done leaves a file under bench/results/data_efficiency/3M (or what --tokens
-says) and is not repeated; one that was interrupted goes on. --runs makes only the runs that it names, in its order. Training
-may share the machine with other work: --clock takes the times, on a machine at rest, of every shape of a step (sequences,
-length, tokens kept) that came in any run, all in turn; a run's time follows from how often each came. bench/write_docs.py
-makes tables and charts.
+DIR holds books.txt.gz (documents separated by <|endoftext|> on a line of its own). Five books are held out, and losses
+are measured on a piece of each. A finished run leaves a file under bench/results/data_efficiency/3M (or the value of --tokens)
+and is not repeated. An interrupted run resumes. --runs starts only the named runs, in this order. Training may share the
+machine with other work. On an idle machine, --clock measures every shape of a step (sequences, length, tokens kept) of all
+runs, in turns. The time of a run follows from the number of steps with each shape. bench/write_docs.py writes tables and
+charts.
 """
 import argparse
 import concurrent.futures
@@ -28,8 +28,7 @@ def written(keys):
 
 
 def digest(rows):
-    """What the study needs of a run's metrics: its curve, with the steps of each shape (sequences, length, tokens kept) that
-    were made up to each point."""
+    """Returns the curve of a run, with the number of steps of each shape (sequences, length, tokens kept) up to each point."""
     made, curve, before = {}, [], 0
     for row in rows:
         length = row.get("length", SEQUENCE)
@@ -43,7 +42,7 @@ def digest(rows):
 
 
 def one_run(megalith, folder, results, data, name, keys, seed, threads):
-    """Makes a run unless its result is there, made with the same settings."""
+    """Starts a run, unless there is a result with the same settings."""
     result = results / f"{name}.json"
     if result.exists() and json.loads(result.read_text())["settings"] == keys:
         return
@@ -54,7 +53,7 @@ def one_run(megalith, folder, results, data, name, keys, seed, threads):
 
 
 def take_times(megalith, folder, data, rounds=2):
-    """Seconds a step of every shape takes: the median of a few steps, all shapes in turn."""
+    """Seconds per step for every shape: the median of a few steps, all shapes in turn."""
     runs = [json.loads(path.read_text()) for path in RESULTS.glob("*/*.json")]
     shapes = sorted({tuple(shape) for run in runs for *shape, _ in run["curve"][-1]["steps"]})
     taken = {shape: [] for shape in shapes}
@@ -78,10 +77,10 @@ def main():
     parser.add_argument("--folder", default=BENCH.parent / "runs/data_efficiency", type=pathlib.Path)
     parser.add_argument("--tokens", default="3M")
     parser.add_argument("--seeds", default="1,2")
-    parser.add_argument("--runs", help="variants and shares of the data, such as both-1,curriculum-0.5; all of them if not given")
-    parser.add_argument("--jobs", default=2, type=int, help="runs at a time, one thread each")
+    parser.add_argument("--runs", help="variants and shares of the data, such as both-1,curriculum-0.5; default: all")
+    parser.add_argument("--jobs", default=2, type=int, help="parallel runs, one thread each")
     parser.add_argument("--clock", action="store_true", help="take times")
-    parser.add_argument("--smoke", action="store_true", help="pieces of ten books, 16,000 tokens, two small runs: does it work")
+    parser.add_argument("--smoke", action="store_true", help="a quick test: pieces of ten books, 16,000 tokens, two small runs")
     args = parser.parse_args()
     folder, megalith = args.folder.resolve(), args.megalith.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -97,7 +96,7 @@ def main():
     results.mkdir(parents=True, exist_ok=True)
     runs.mkdir(exist_ok=True)
     tokens = int(float(args.tokens.rstrip("M")) * 1e6)
-    # What the question is about first, what tells where an effect comes from last.
+    # First the runs that answer the question, last those that explain the effect.
     turn = ["both", "lighter", "curriculum", "dropping", "raised", "rarity", "single", "baseline"]
     every = sorted(((variant, fraction) for variant, fractions in VARIANTS.items() for fraction in fractions),
                    key=lambda it: (it != ("baseline", 1.0), turn.index(it[0]), it[1]))

@@ -1,4 +1,4 @@
-"""The study's tables and charts, one of each for every budget, from what study.py left under bench/results/data_efficiency."""
+"""Tables and charts of the study, one of each for every budget, from the files of study.py in bench/results/data_efficiency."""
 
 import json
 import statistics
@@ -16,7 +16,8 @@ DASHES = {1.0: "", 0.67: "7 3", 0.5: "2 3"}
 
 
 def results(budget):
-    """{(variant, fraction): curves by seed, of seeds whose baseline is done}; points have tokens, valid_loss and, where times were taken, seconds."""
+    """Returns {(variant, fraction): curves by seed}, for seeds with a finished baseline. Points have tokens, valid_loss and, if
+    times were measured, seconds."""
     times_file, found = RESULTS / "times.json", {}
     times = {tuple(shape): s for *shape, s in json.loads(times_file.read_text())} if times_file.exists() else {}
     for variant, fractions in VARIANTS.items():
@@ -35,7 +36,7 @@ def results(budget):
 
 
 def needed(curve, loss, what):
-    """How much of tokens or seconds a run needed to get to a loss, between two points in proportion; None if it never did."""
+    """Tokens or seconds until a run reached a loss, interpolated between two points; None if it did not."""
     for before, after in zip([None, *curve], curve):
         if after["valid_loss"] <= loss:
             if before is None:
@@ -46,7 +47,7 @@ def needed(curve, loss, what):
 
 
 def mean_of(curves, what):
-    """Of the last points."""
+    """Mean of the last points of all curves."""
     return statistics.mean(curve[-1][what] for curve in curves.values())
 
 
@@ -75,12 +76,12 @@ def header(found):
 
 
 def drawn(variant, fraction):
-    """Of the many curves those that the question is about: who gets with less to where the baseline ends."""
+    """Chooses the curves for the question: which runs reach the final loss of the baseline with less?"""
     return (fraction < 1) != (variant == "baseline") and variant != "raised"
 
 
 def panel(found, what, title, offset):
-    """Validation loss against tokens or seconds, mean of the seeds."""
+    """Chart of validation loss by tokens or seconds, mean of the seeds."""
     lines = [(f"{variant}, {fraction:.0%} of the data", COLOURS[variant], DASHES[fraction],
               [(statistics.mean(p[what] for p in at), statistics.mean(p["valid_loss"] for p in at)) for at in zip(*seeds.values())])
              for (variant, fraction), seeds in found.items() if drawn(variant, fraction)]
@@ -105,22 +106,22 @@ def part(name, found, table):
 
 
 def section(table):
-    """For docs/benchmarks.md; `table` makes one of a header and rows. Nothing before a baseline is done."""
+    """Section of docs/benchmarks.md. `table` makes a table of a header and rows. Empty until a baseline is finished."""
     budgets = {path.name: results(path) for path in RESULTS.iterdir() if path.is_dir()}
     done = {name: budgets[name] for name in sorted(budgets, key=lambda name: float(name.rstrip("M"))) if ("baseline", 1.0) in budgets[name]}
     if not done:
         return ""
     return (
-        f"## Less data\nA llama of 4.2M parameters on books, five of them held out, {BATCH} sequences of {SEQUENCE} tokens a step: a "
-        "baseline, and a curriculum of lengths, token dropping and both with all, two thirds and half of its data. "
-        "Lighter is both with fewer tokens dropped; rarity is the curriculum with a second one, which admits samples of "
-        "common words first; raised is both with the peak learning rate divided by that share, as in DeepSpeed's recipe; "
-        "single is the baseline with a single sequence a step (bench/data_efficiency/recipe.py). Tokens, layer-tokens and"
-        " time are shares of the baseline's; \"until\" is where a run first had the validation loss that the baseline of "
-        "the same seed ended with. The recipe was chosen by losses of the first seed (curricula begin with 64 tokens a "
-        "sequence where the baseline has 3M tokens, with 128 where it has 10M), and eight sequences a step after four, "
-        "where half of the tokens were not enough. Curricula of 3M tokens took the beginnings of samples in every epoch, "
-        "those of 10M in the first only: "
+        f"## Less data\nA llama with 4.2M parameters on books, with five books held out, and {BATCH} sequences of {SEQUENCE} tokens per "
+        "step. The table compares a baseline with a curriculum of lengths, token dropping, and both. They use all, two thirds and "
+        "half of its data. Lighter: both, with fewer dropped tokens. Rarity: the curriculum with a second one, which admits "
+        "samples of common words first. Raised: both, with the peak learning rate divided by the share of the data, as in "
+        "DeepSpeed's recipe. Single: the baseline with one sequence per step (bench/data_efficiency/recipe.py). Tokens, "
+        "layer-tokens and time are shares of the baseline's. \"Until\" is the point where a run first reached the final "
+        "validation loss of the baseline with the same seed. The recipe was chosen by losses of the first seed: curricula begin "
+        "with 64 tokens per sequence if the baseline has 3M tokens, and with 128 if it has 10M. Steps have eight sequences, "
+        "because with four, half of the tokens were not enough. Curricula of 3M tokens used the beginnings of samples in every "
+        "epoch, those of 10M only in the first epoch. Guide: "
         "[when it helps](guides/efficiency.md#when-it-helps).\n\n"
         + "\n".join(part(name, found, table) for name, found in done.items())
     )

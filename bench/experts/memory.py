@@ -1,8 +1,8 @@
-"""Sparse models larger than memory, against the same binary with all state in memory and the same recompute and
-micro-batch, in a memory cgroup without swap. First a model whose state is at least 8 times memory.ram, at 2,048 tokens a
-step and, where that gives less than 90% of the speed in memory, at more; then one of many experts and few tokens, where
-experts that no token chose stay on disk: against the disk traffic of a run that brings in all of them. Losses must be bit
-for bit those of the run in memory, resident memory within the budget.
+"""Compares sparse models larger than memory with the same binary and settings with all state in memory, in a memory cgroup
+without swap. The first model has a state of at least 8 times memory.ram and 2,048 tokens per step. If it has less than 90% of
+the speed in memory, more tokens per step are tried. The second model has many experts and few tokens. Experts that no token
+chose stay on disk, and its disk traffic is compared with a run that loads all experts. Losses must be equal bit by bit, and
+resident memory must stay within the budget.
 
 memory.py [--spill FOLDER] [--steps N] [--tokens N ...] [--layers N] [--ram GIB]
 
@@ -48,7 +48,7 @@ class Sparse:
 
 
 def compare(folder, model, tokens, micro_batch, steps, ram, limit):
-    """One model in memory, spilled, and in memory again."""
+    """Runs one model in memory, spilled, and in memory again."""
     sequence = min(SEQUENCE, tokens)
     run = Run(folder=folder, model=model, batch=tokens // sequence, sequence=sequence, steps=steps,
               train={"micro_batch": micro_batch}, memory={"recompute": "full"})
@@ -63,7 +63,7 @@ def compare(folder, model, tokens, micro_batch, steps, ram, limit):
 
 
 def moved(rows, plan):
-    """Bytes a step over the disk, and those of the plan, which counts every expert."""
+    """Disk bytes per step, measured and planned. The plan counts every expert."""
     last = rows[len(rows) // 2:]
     keys = ("read_bytes", "written_bytes", "experts_called")
     mean = {key: sum(row["disk"][key] for row in last) / len(last) for key in keys}
@@ -84,7 +84,7 @@ def report(name, r):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--spill", default=str(ROOT), help="where the scratch folder is made")
+    parser.add_argument("--spill", default=str(ROOT), help="folder for temporary files")
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--tokens", type=int, nargs="+", default=[2048, 4096, 8192])
     parser.add_argument("--layers", type=int, default=26)

@@ -1,11 +1,11 @@
-"""Do experts learn more from the same compute? Eight experts, two a token, against a dense model whose feed-forward layer is
-as wide as the two: the same multiply-adds a token, the same data, several seeds.
+"""Do experts learn more from the same compute? Compares eight experts, two per token, with a dense model whose feed-forward
+layer is as wide as two experts: the same multiply-adds per token, the same data, several seeds.
 
     python3 bench/experts/quality.py --corpus DIR [--megalith build/megalith] [--tokens 3M] [--seeds 1,2] [--jobs 2]
         [--folder runs/experts_quality] [--smoke]
 
-DIR holds books.txt.gz. Interrupted runs go on. Writes bench/results/experts_quality.json: curves of validation loss, and how
-even the loads of the experts are (the busiest over the mean, in the worst layer) after the warm-up."""
+DIR contains books.txt.gz. Interrupted runs resume. Writes bench/results/experts_quality.json: curves of validation loss, and the
+load of the busiest expert divided by the mean, in the worst layer, after the warm-up."""
 
 import argparse
 import concurrent.futures
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 from books import data_key, train  # noqa: E402
 
-SEQUENCE, BATCH, EXPERT = 128, 8, 256  # steps of twice as many tokens learn less from as many
+SEQUENCE, BATCH, EXPERT = 128, 8, 256  # with twice as many tokens per step, the model learns less from the same tokens
 SHAPE = f"arch: llama, layers: 6, hidden: 192, heads: 6, context: {SEQUENCE}, tied: true"
 MODELS = {
     "dense": f"{{{SHAPE}, ffn: {2 * EXPERT}}}",
@@ -34,7 +34,7 @@ def settings(model, data, tokens, smoke):
 
 
 def evenness(rows):
-    """The busiest expert's tokens over the mean, in the layer where that is most, over the second half of the run."""
+    """Tokens of the busiest expert divided by the mean, in the worst layer, in the second half of the run."""
     told = [row["experts"]["layers"] for row in rows[len(rows) // 2:] if "layers" in row.get("experts", {})]
     if not told:
         return None
@@ -49,7 +49,7 @@ def main():
     parser.add_argument("--folder", default=ROOT / "runs/experts_quality", type=Path)
     parser.add_argument("--tokens", default="3M")
     parser.add_argument("--seeds", default="1,2")
-    parser.add_argument("--jobs", default=2, type=int, help="runs at a time, one thread each")
+    parser.add_argument("--jobs", default=2, type=int, help="parallel runs, one thread each")
     parser.add_argument("--smoke", action="store_true", help="pieces of ten books, 16,000 tokens; writes no result")
     args = parser.parse_args()
     tokens = 16_000 if args.smoke else int(float(args.tokens.rstrip("M")) * 1e6)

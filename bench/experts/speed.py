@@ -1,12 +1,13 @@
-"""Eight experts, two a token: against a dense model of as much work a token, against Hugging Face's Mixtral with the same
-shapes and AdamW (in the form of its experts that it takes by itself, grouped_mm, as it is and compiled; the faster counts.
-eager is slower, batched_mm needs 22 GB), and divided over two ranks of one thread against one process of two.
+"""Measures eight experts, two per token. Compares with a dense model with the same work per token, and with Hugging Face's
+Mixtral with the same shapes and AdamW. Mixtral uses its default form of experts (grouped_mm), eager and compiled; the faster
+one counts. Its eager form is slower, and batched_mm needs 22 GB. Also compares two ranks with one thread each with one process
+with two threads.
 
 speed.py [--rounds N] [--batch N]
 
-The dense feed-forward layer is twice as wide as an expert: the same products a token. Experts have four times its
-parameters, all of which the optimizer updates. All programs in turn; ratios are taken within a round, and their median
-counts. Writes bench/results/experts.json."""
+The dense feed-forward layer is twice as wide as an expert: the same products per token. Experts have four times its
+parameters, and the optimizer updates all of them. Programs run in turn. Ratios are computed within a round; the result is
+their median. Writes bench/results/experts.json."""
 
 import argparse
 import json
@@ -32,7 +33,7 @@ PEERS = ("transformers", "compiled")
 
 
 def megalith(folder, name, batch):
-    """Seconds of a step."""
+    """Returns the seconds of a step."""
     model, ranks = RUNS[name]
     home = folder / f"run-{time.monotonic_ns()}"
     (folder / "run.yaml").write_text(
@@ -48,7 +49,7 @@ def megalith(folder, name, batch):
 
 
 def mixtral(batch, compiled):
-    """In a process of its own: prints seconds of a step."""
+    """Runs in a separate process: prints the seconds of a step."""
     import torch
     from transformers import MixtralConfig, MixtralForCausalLM
 

@@ -1,4 +1,4 @@
-"""DeepSpeed on one CPU rank: what its peers' steps share. Import it first: DeepSpeed prints while it is imported."""
+"""DeepSpeed on one CPU rank: code that both DeepSpeed programs share. Import it first, because DeepSpeed prints during import."""
 
 import os
 

@@ -1,12 +1,12 @@
-"""What every measured process does: says that it is ready, then runs as many steps as a line of its standard input
-asks for and prints their seconds, until the input ends; then it prints its memory."""
+"""The loop of every measured process. It reports that it is ready. Each line of its standard input is a number of steps: it
+runs them and prints their seconds. When the input ends, it prints its memory."""
 
 import json
 import os
 import sys
 import time
 
-# Standard output is for answers alone: whatever libraries print goes to standard error.
+# Standard output is only for answers. Output of libraries goes to standard error.
 ANSWERS = os.fdopen(os.dup(1), "w", buffering=1)
 os.dup2(2, 1)
 
@@ -26,7 +26,7 @@ def say(**values):
 
 def serve(prepare):
     """`prepare` builds the model and returns a function that makes one step and returns the loss. It is called after
-    the imports: what is resident before it is the process's base."""
+    the imports. Memory that is resident before the call is the base of the process."""
     base = status("VmRSS")
     step = prepare()
     say(ready=True)

@@ -1,12 +1,12 @@
-"""Predicted against measured step times of two ranks with one thread each, on one machine. No coefficient of the prediction
-was fitted on these layouts: it follows from what the ranks measure when they start.
+"""Compares predicted and measured step times of two ranks with one thread each, on one machine. No coefficient of the
+prediction was fitted to these layouts: the ranks measure the machine when they start.
 
 prediction.py [--program build/megalith] [--only WORD] [--rounds N] [--steps N] [--ops] [--out FILE]
 
-Every round starts each run anew, in turns, with an empty cache, so that it measures the machine again and predicts from that.
-Of its steps after the first, the median counts. The table has the medians of the rounds; a run is off by the median of
-measured / predicted - 1. --ops adds the seconds of every kind of op, predicted and measured on rank 0. --out writes all of it
-as JSON. Takes about eight minutes."""
+Every round starts each run again, in turns, with an empty cache, so that it measures the machine again for its prediction.
+A run reports the median of its steps after the first. The table has the medians of the rounds. The error is the median of
+measured / predicted - 1. --ops adds the seconds of every kind of op, predicted and measured on rank 0. --out writes all
+results as JSON. Takes about eight minutes."""
 
 import argparse
 import json

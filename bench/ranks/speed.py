@@ -1,10 +1,10 @@
-"""Ranks that share a machine: two with one thread each against one process with two threads, against PyTorch's DDP and
-FSDP2 over gloo, and a pipeline against what its split and its bubble allow. gpt2-124m, AdamW with clipping, float32.
+"""Measures ranks that share a machine. Compares two ranks with one thread each with one process with two threads, and with
+PyTorch's DDP and FSDP2 over gloo. Compares a pipeline with the bound of its split and bubble. gpt2-124m, AdamW, float32.
 
 speed.py [--only data,tensor,pipeline] [--rounds N] [--steps N] [--without-peers]
 
-Every round starts each program anew, in turns, for a warm-up step and --steps more. Ratios are taken within a round, and
-their median counts. Writes bench/results/ranks.json; what is not measured stays there as it was."""
+Every round starts each program again, in turns, for a warm-up step and --steps more. Ratios are computed within a round; the
+result is their median. Writes bench/results/ranks.json. Parts that are not measured stay unchanged there."""
 
 import argparse
 import json
@@ -99,7 +99,7 @@ def torch_ranks(folder, kind, steps):
 
 
 def work_by_block(summary):
-    """Seconds of a step that the compute lane spends on each block, and who has it: only held blocks go forward."""
+    """Seconds of a step that the compute lane spends on each block, and the rank that holds the block."""
     seconds = {}
     for op in summary["ops"]:
         if "block" in op and op["op"] in ("forward", "loss", "backward", "embedding gradient", "gradient norm",
@@ -110,8 +110,8 @@ def work_by_block(summary):
 
 
 def pipeline_bound(alone, first_stage):
-    """Seconds of a step that no pipeline with this split stays below: the dearer stage's part of the work, by the times
-    that one process with one thread takes for its blocks, and a stage's wait for its first micro-batch, 1/m of it."""
+    """Lower bound of the seconds of a step, for a pipeline with this split. It is the work of the slower stage, by the times
+    of one process with one thread, plus the wait of a stage for its first micro-batch: 1/m of that work."""
     seconds, _ = work_by_block(alone)
     _, held = work_by_block(first_stage)
     whole = sum(seconds.values())
@@ -122,7 +122,7 @@ def pipeline_bound(alone, first_stage):
 
 
 def measure(folder, runs, rounds, steps):
-    """By program: seconds by round (medians of steps); and the last summaries."""
+    """Returns, by program, the seconds of each round (medians of steps), and the last summaries."""
     seconds, summaries = {name: [] for name in runs}, {name: [] for name in runs}
     for number in range(rounds):
         for name, run in runs.items():
@@ -176,7 +176,7 @@ def main():
     arguments = parser.parse_args()
     wanted = arguments.only.split(",")
     if unknown := set(wanted) - set(PARTS):
-        raise SystemExit(f"no such part: {', '.join(unknown)} (there are {', '.join(PARTS)})")
+        raise SystemExit(f"unknown parts: {', '.join(unknown)}; use {', '.join(PARTS)}")
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)

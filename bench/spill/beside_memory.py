@@ -8,18 +8,18 @@ from runs import MIB, step_seconds, train
 
 
 def bits(rows):
-    """Losses as the numbers they are, not as they are printed."""
+    """Losses as exact numbers, not rounded as in the output."""
     return [struct.pack("<d", row["loss"]).hex() for row in rows]
 
 
 def beside_memory(run, ram, limit, again):
-    """`run` has all its state in memory. Returns figures of it and of its spilled form in `ram` bytes, and that form's rows."""
+    """`run` has all its state in memory. Returns its results, those of its spilled form in `ram` bytes, and the rows of that form."""
     spill = {"ram": str(ram), "spill": str(run.folder / "spill")}
     inside = train(replace(run, name="in_memory"))
     with MemoryCgroup(limit) as group:
         spilled = train(replace(run, name="spilled", memory={**run.memory, **spill}), group)
     after = step_seconds(train(replace(run, name="in_memory_again", steps=again))["rows"])
-    # Before and after: a machine that became faster or slower in between does not pass for a difference.
+    # Runs in memory before and after, so that a change of the machine's speed is noticed.
     before, slow, tokens = step_seconds(inside["rows"]), step_seconds(spilled["rows"]), run.batch * run.sequence
     fast = (before + after) / 2
     peak = max(spilled["memory"]["peak_bytes"], spilled["memory"]["peak_bytes_by_page_tables"])
@@ -39,7 +39,7 @@ def kept(r):
 
 
 def told(r):
-    """Lines to show."""
+    """Returns the lines to print."""
     free, tight = r["in_memory"], r["spilled"]
     before, after = (r["tokens"] / seconds for seconds in free["before_and_after_s"])
     return [

@@ -1,6 +1,6 @@
-"""gpt2-355m, 2,048 tokens a step, in a memory cgroup of 1.25 GiB without swap and with memory.ram: 1GiB, against the
-same binary with all its state in memory and the same recompute and micro-batch: no kill, resident memory within the
-budget, the same losses bit for bit, and the share of tokens a second.
+"""Runs gpt2-355m with 2,048 tokens per step in a memory cgroup of 1.25 GiB without swap, with memory.ram: 1GiB. Compares it
+with the same binary and settings with all state in memory. There must be no kill, resident memory must stay within the
+budget, and losses must be equal bit by bit. Reports the ratio of tokens per second.
 
 budget.py [--spill FOLDER] [--steps N] [--recompute full] [--micro-batch 2]"""
 
@@ -16,15 +16,15 @@ SEQUENCE = 256
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--spill", default=str(ROOT), help="where the scratch folder is made")
+    parser.add_argument("--spill", default=str(ROOT), help="folder for temporary files")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--again", type=int, default=5, help="steps in memory after the spilled run")
     parser.add_argument("--tokens", type=int, default=2048)
     parser.add_argument("--recompute", default="full")
     parser.add_argument("--micro-batch", type=int, default=2, help="sequences of 256 tokens")
-    parser.add_argument("--limit", type=float, default=1.25, help="of the cgroup, GiB")
+    parser.add_argument("--limit", type=float, default=1.25, help="limit of the cgroup, GiB")
     parser.add_argument("--ram", type=float, default=1.0, help="memory.ram, GiB")
-    parser.add_argument("--layers", type=int, default=GPT2_355M.layers, help="fewer for a try")
+    parser.add_argument("--layers", type=int, default=GPT2_355M.layers, help="fewer for a quick test")
     a = parser.parse_args()
     model = Gpt(a.layers, GPT2_355M.hidden, GPT2_355M.heads, GPT2_355M.vocab)
     ram = int(a.ram * GIB)

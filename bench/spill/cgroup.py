@@ -1,4 +1,4 @@
-"""A memory cgroup of our own, version 1 or 2, that a measured process is born in. Needs root."""
+"""A temporary memory cgroup, version 1 or 2, in which a measured process starts. Needs root."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ class MemoryCgroup:
                 (ROOT / "cgroup.subtree_control").write_text("+memory")
             self.path.mkdir()
         except OSError as error:
-            raise NoCgroup(f"cannot make {self.path}: {error}; this measurement needs root") from error
+            raise NoCgroup(f"cannot create {self.path}: {error}; this measurement needs root") from error
         try:
             if self.version == 1:
                 self.write("memory.limit_in_bytes", self.limit)
@@ -55,7 +55,7 @@ class MemoryCgroup:
         (self.path / name).write_text(f"{value}\n")
 
     def start(self, command, **options):
-        """A process that is inside before its program begins."""
+        """Starts a process that is in the cgroup before its program begins."""
 
         def enter():
             with open(self.path / "cgroup.procs", "w") as procs:
@@ -64,7 +64,7 @@ class MemoryCgroup:
         return subprocess.Popen([str(c) for c in command], preexec_fn=enter, **options)
 
     def oom_kills(self):
-        """How often the kernel killed for want of memory in here."""
+        """How often the kernel killed a process in this cgroup because memory ran out."""
         name = "memory.oom_control" if self.version == 1 else "memory.events"
         for line in (self.path / name).read_text().splitlines():
             field, value = line.split()
@@ -73,7 +73,7 @@ class MemoryCgroup:
         raise NoCgroup(f"{self.path / name} does not count kills")
 
     def times_at_limit(self):
-        """How often an allocation met the limit, so that pages had to be given back first: page cache, usually."""
+        """How often an allocation reached the limit, so that the kernel first had to free pages, usually page cache."""
         if self.version == 1:
             counters = [self.path / "memory.failcnt", self.path / "memory.memsw.failcnt"]
             return max(int(counter.read_text()) for counter in counters if counter.exists())

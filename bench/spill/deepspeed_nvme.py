@@ -1,8 +1,9 @@
-"""DeepSpeed ZeRO-3 on the CPU with optimizer state (and parameters, if that runs) on the same disk, against Megalith in
-1 GiB and in a fifth of what DeepSpeed takes: the same model and tokens a step; tokens a second and resident memory.
+"""Compares DeepSpeed ZeRO-3 on the CPU with Megalith, both with state on the same disk. DeepSpeed has optimizer state on disk,
+and parameters if that works. Megalith runs in 1 GiB and in a fifth of the memory of DeepSpeed. The model and the tokens per
+step are equal. Reports tokens per second and resident memory.
 
 deepspeed_nvme.py [--model gpt2-355m|gpt2-124m] [--tokens N] [--spill FOLDER] [--only ours|deepspeed] [--rounds N]
---only measures one side anew and takes the other from the last result. Every model keeps its last result."""
+--only measures one side again and takes the other from the last result. Every model keeps its last result."""
 
 import argparse
 import json
@@ -23,12 +24,12 @@ FIFTH = "Megalith in a fifth of their memory"
 
 
 def deepspeed(a, model, folder, what):
-    """Steps of one DeepSpeed process, or why there are none."""
+    """Measures the steps of one DeepSpeed process. Returns the reason if it fails."""
     command = [PYTHON, HERE / "deepspeed_nvme_step.py", model.layers, model.hidden, model.heads, model.vocab,
                a.tokens // SEQUENCE, SEQUENCE, THREADS, folder, what]
     RESULTS.mkdir(exist_ok=True)
     log_path = RESULTS / f"deepspeed_{what}.log"
-    # Extensions are compiled anew: a compiler that was interrupted once leaves a lock that others would wait for.
+    # Compiles the extensions again: an interrupted compiler leaves a lock that others would wait for.
     environment = dict(os.environ, OMP_NUM_THREADS=str(THREADS), MAX_JOBS=str(THREADS),
                        TORCH_EXTENSIONS_DIR=str(folder.parent / "extensions"))
     with open(log_path, "w") as log:
@@ -43,7 +44,7 @@ def deepspeed(a, model, folder, what):
             line = process.stdout.readline()
             if not line:
                 log.flush()
-                raise RuntimeError((log_path.read_text().strip().splitlines() or ["ended without a word"])[-1])
+                raise RuntimeError((log_path.read_text().strip().splitlines() or ["ended without an error message"])[-1])
             return json.loads(line)
 
         try:
@@ -69,7 +70,7 @@ def say(program, row):
 
 
 def ours(a, model, folder, ram):
-    """Recomputation is the planner's choice: what fits the budget and is fastest."""
+    """The planner chooses recomputation: the fastest choice that fits the budget."""
     run = Run(
         folder=folder, model=model, batch=a.tokens // SEQUENCE, sequence=SEQUENCE, steps=a.rounds + 2, name="spilled",
         memory={"ram": str(int(ram)), "spill": str(folder / "spill")}, train={"micro_batch": a.micro_batch},
@@ -82,7 +83,7 @@ def ours(a, model, folder, ram):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--spill", default=str(ROOT), help="where the scratch folders are made")
+    parser.add_argument("--spill", default=str(ROOT), help="folder for temporary files")
     parser.add_argument("--only", choices=["ours", "deepspeed"])
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--model", choices=MODELS, default="gpt2-355m")

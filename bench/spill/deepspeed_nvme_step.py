@@ -1,5 +1,5 @@
-"""DeepSpeed ZeRO-3 on one CPU rank, optimizer state on disk; optionally parameters too. Serves steps as the other
-peers do.  deepspeed_nvme_step.py LAYERS HIDDEN HEADS VOCAB BATCH SEQUENCE THREADS FOLDER optimizer|parameters"""
+"""DeepSpeed ZeRO-3 on one CPU rank, optimizer state on disk; optionally parameters too. Runs steps on request, like the
+other peers.  deepspeed_nvme_step.py LAYERS HIDDEN HEADS VOCAB BATCH SEQUENCE THREADS FOLDER optimizer|parameters"""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ from workloads import Workload
 
 
 def zero_of(work, folder, parameters):
-    # Its buffers must hold the largest parameter, the token table; larger ones only cost it memory.
+    # Its buffers must hold the largest parameter, the token table. Larger buffers would only use more memory.
     largest = work.vocab * work.hidden
     on_disk = {"device": "nvme", "nvme_path": folder, "pin_memory": False}
     zero = {"stage": 3, "offload_optimizer": dict(on_disk, buffer_count=4), "sub_group_size": largest}

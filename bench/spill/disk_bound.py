@@ -1,5 +1,5 @@
-"""gpt2-355m at 128 tokens a step, where the disk is the limit: the time that 36 bytes a parameter need at the mixed
-bandwidth fio measures, as a share of the step's.
+"""Runs gpt2-355m with 128 tokens per step, so that the disk is the limit. Reports how close a step is to the time that fio's
+mixed bandwidth allows for 36 bytes per parameter.
 
 disk_bound.py [--spill FOLDER] [--steps N]"""
 
@@ -16,13 +16,13 @@ SEQUENCE = 128
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--spill", default=str(ROOT), help="where the scratch folder is made")
+    parser.add_argument("--spill", default=str(ROOT), help="folder for temporary files")
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--recompute", default="full")
-    parser.add_argument("--limit", type=float, default=1.25, help="of the cgroup, GiB")
+    parser.add_argument("--limit", type=float, default=1.25, help="limit of the cgroup, GiB")
     parser.add_argument("--ram", type=float, default=1.0, help="memory.ram, GiB")
-    parser.add_argument("--layers", type=int, default=GPT2_355M.layers, help="fewer for a try")
+    parser.add_argument("--layers", type=int, default=GPT2_355M.layers, help="fewer for a quick test")
     parser.add_argument("--fio-seconds", type=int, default=10)
     a = parser.parse_args()
     model = Gpt(a.layers, GPT2_355M.hidden, GPT2_355M.heads, GPT2_355M.vocab)

@@ -1,4 +1,4 @@
-"""What fio, which knows nothing of us, gets out of a disk: reads and writes mixed as a spilled step mixes them."""
+"""Measures a disk with fio, an independent program, with the mix of reads and writes of a spilled step."""
 
 import json
 import subprocess
@@ -20,13 +20,13 @@ def run(arguments):
 
 
 def mixed(folder, seconds=10, size=4 * GIB, depth=16):
-    """Bytes a second, reads and writes together, in requests of 1 MiB: the better of one queue that draws reads and
-    writes at random in the step's proportion, and of two queues, one for each, as our lanes are."""
+    """Bytes per second, reads and writes together, in requests of 1 MiB. Returns the better of two ways: one queue with reads
+    and writes in random order, and two queues, one for each, like our lanes."""
     need("fio", "fio")
     files = [Path(folder) / "fio_a", Path(folder) / "fio_b"]
     half = size // 2
     try:
-        # Written once before anything is timed: first writes of a file are slower than all later ones.
+        # Write the file once before measuring: the first writes of a file are slower than later ones.
         for file in files:
             lay = ["fio", "--name=lay", f"--filename={file}", f"--size={half}", "--rw=write", "--bs=1m", "--direct=1",
                    "--ioengine=io_uring", "--iodepth=8", "--refill_buffers"]

@@ -1,10 +1,10 @@
-"""The largest model that trains in 2 GiB: a GPT of 3B parameters (hidden 2560, vocabulary 32,000), AdamW in fp32 with
-clipping, 1,024 tokens a step, three steps in a memory cgroup without swap. Its first loss is held to a forward pass
-streamed from the same initial weights by a program without engine or spilling. Against the largest GPT that a plain
-PyTorch loop trains in the same cgroup (layers by bisection, over several widths, recomputing every layer).
+"""Trains a large model in 2 GiB: a GPT with 3B parameters (hidden 2560, vocabulary 32,000), AdamW in fp32 with clipping,
+1,024 tokens per step, three steps in a memory cgroup without swap. Its first loss is compared with a forward pass from the
+same initial weights, by a program without engine or spilling. Then finds the largest GPT that a plain PyTorch loop trains in
+the same cgroup, with recomputation of every layer. It tries several widths, and finds the number of layers by bisection.
 
 largest.py [--spill FOLDER] [--only ours|torch] [--layers N]
---only measures one side anew and takes the other from the last result."""
+--only measures one side again and takes the other from the last result."""
 
 import argparse
 import json
@@ -24,7 +24,7 @@ def ours(a):
     model = Gpt(a.layers, a.hidden, a.hidden // 128, VOCAB)
     state = 16 * model.parameters()
     if shutil.disk_usage(a.spill).free < 1.05 * state:
-        raise SystemExit(f"{a.spill}: {state / 1e9:.0f} GB of spill files need more room than there is")
+        raise SystemExit(f"{a.spill}: {state / 1e9:.0f} GB of spill files do not fit on this disk")
     print(f"largest: {model.parameters() / 1e9:.2f}B parameters, state {state / 1e9:.0f} GB, limit {a.limit} GiB", flush=True)
     with tempfile.TemporaryDirectory(dir=a.spill) as name:
         folder = Path(name)
@@ -55,14 +55,14 @@ def ours(a):
         ("steps", " ".join(f"{s:.0f} s" for s in report["step_s"])),
         ("peak", f"{peak / MIB:.0f} MiB, killed {result['oom_kills']} times"),
     ])
-    # The first step writes every spill file full; what is timed comes after it.
+    # The first step fills every spill file. Only later steps are timed.
     if report["first_loss_difference"] > 1e-6 or result["oom_kills"] or peak > a.limit * GIB:
         raise SystemExit("largest: not kept")
     return report
 
 
 def fits(model, limit, log):
-    """Whether PyTorch makes two steps of it (the second with optimizer state from the start)."""
+    """True if PyTorch runs two steps (the second one has optimizer state from its start)."""
     with MemoryCgroup(int(limit * GIB)) as group:
         result = watched(
             [PYTHON, HERE / "torch_fits.py", *map(str, [
@@ -74,7 +74,7 @@ def fits(model, limit, log):
 
 
 def largest_layers(hidden, limit, log):
-    """Bisection over layers: the most that PyTorch trains at this width; 0 where one layer is too much."""
+    """Finds by bisection the most layers that PyTorch trains at this width; 0 if one layer does not fit."""
     low, high = 0, 1
     while fits(Gpt(high, hidden, hidden // 64, VOCAB), limit, log)[0]:
         low, high = high, 2 * high
@@ -103,14 +103,14 @@ def torch_largest(a):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--spill", default=str(ROOT), help="where the scratch folder is made")
+    parser.add_argument("--spill", default=str(ROOT), help="folder for temporary files")
     parser.add_argument("--only", choices=["ours", "torch"])
     parser.add_argument("--layers", type=int, default=38)
     parser.add_argument("--hidden", type=int, default=2560)
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--micro-batch", type=int, default=1)
     parser.add_argument("--recompute", default="full")
-    parser.add_argument("--limit", type=float, default=2.0, help="of the cgroup, GiB")
+    parser.add_argument("--limit", type=float, default=2.0, help="limit of the cgroup, GiB")
     parser.add_argument("--ram", type=float, default=1.8, help="memory.ram, GiB")
     parser.add_argument("--widths", type=int, nargs="*", default=[512, 768, 1024])
     a = parser.parse_args()

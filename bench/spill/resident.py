@@ -1,9 +1,9 @@
-"""What a process keeps resident, looked at every 10 ms.
+"""Samples the resident memory of a process every 10 ms.
 
-Anonymous and shared memory (RssAnon + RssShmem of /proc/PID/status) is what the process has of its own; pages of
-files that it maps (its libraries) belong to the page cache, which the kernel takes back when it wants, and are counted
-apart. Reading the kernel's counters takes some 20 microseconds; smaps_rollup would be exact to the page but walks all
-page tables while the process waits, so it is read once a second, as a check on the counters."""
+The process owns its anonymous and shared memory (RssAnon + RssShmem of /proc/PID/status). Pages of files that it maps (its
+libraries) belong to the page cache, which the kernel can free; they are counted separately. Reading these counters takes
+about 20 microseconds. smaps_rollup is exact, but the process waits while the kernel walks all page tables. So it is read once
+a second, to check the counters."""
 
 import threading
 import time
@@ -37,7 +37,7 @@ class Watch(threading.Thread):
         super().__init__(daemon=True)
         self.pid, self.every = pid, every
         self.samples = self.peak = self.peak_files = self.peak_rollup = 0
-        self.late = 0.0  # the longest time between two looks
+        self.late = 0.0  # the longest time between two samples
         self._end = threading.Event()
         self.start()
 

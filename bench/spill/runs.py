@@ -1,4 +1,4 @@
-"""Runs of `megalith train` as a user starts them, inside a memory cgroup or free, watched from outside."""
+"""Runs `megalith train` like a user does, with or without a memory cgroup, and watches it from outside."""
 
 import json
 import os
@@ -24,7 +24,7 @@ THREADS = len(os.sched_getaffinity(0))
 MIB, GIB = 1 << 20, 1 << 30
 
 sys.path.insert(0, str(HERE.parent))
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that children, cgroups and scratch folders go too
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that children, cgroups and temporary folders are removed, too
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ GPT2_355M = Gpt(24, 1024, 16, 50257)
 
 
 def write_tokens(prefix, vocab, tokens):
-    """A token shard with something to learn in it: ids that follow from the one before, with noise."""
+    """Writes a token shard that a model can learn: each id follows from the previous one, with noise."""
     ids, state, at = [], 12345, 1
     for _ in range(tokens):
         state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
@@ -69,7 +69,7 @@ def write_tokens(prefix, vocab, tokens):
 
 @dataclass
 class Run:
-    """One run's settings; the same settings give the same numbers, wherever the state is kept."""
+    """Settings of one run. The same settings give the same numbers, wherever the state is."""
 
     folder: Path
     model: Gpt
@@ -121,7 +121,7 @@ def watched(command, group=None, log=None, timeout=None, **options):
 
 
 def train(run, group=None):
-    """The run's rows of metrics with what `watched` saw; ends the program when it fails."""
+    """Returns the metrics of the run, with the results of `watched`. Ends the program if the run fails."""
     log = run.folder / f"{run.name}.log"
     result = watched([MEGALITH, "train", run.config()], group, log)
     result["rows"] = run.rows()
@@ -132,13 +132,13 @@ def train(run, group=None):
 
 
 def step_seconds(rows, skip=2):
-    """The median step; the first ones warm up."""
+    """Returns the median step, without the first steps, which warm up."""
     return statistics.median(row["step_s"] for row in rows[min(skip, len(rows) - 1):])
 
 
 def need(tool, package):
     if not shutil.which(tool):
-        sys.exit(f"{tool} is missing: apt-get install {package}")
+        sys.exit(f"{tool} is missing; install it: apt-get install {package}")
 
 
 def processor():

@@ -1,5 +1,5 @@
-"""A plain PyTorch loop that trains a GPT as carefully with memory as its user can without leaving PyTorch: one sequence at
-a time with gradients accumulated, recomputation of every layer, fused AdamW. Prints what it trained, or is killed.
+"""Trains a GPT with a plain PyTorch loop that uses as little memory as PyTorch allows: one sequence at a time with
+accumulated gradients, recomputation of every layer, fused AdamW. Prints what it trained, unless the kernel kills it.
 torch_fits.py LAYERS HIDDEN HEADS VOCAB BATCH SEQUENCE THREADS STEPS"""
 
 import sys
