@@ -1,7 +1,7 @@
-"""Every layout trains the same model: losses of all steps and every gradient of the first against one rank.
+"""Tests that every layout trains the same model. Compares losses of all steps and the gradients of the first with one rank.
 
 layouts.py MEGALITH [--all [--table FILE]] [--only WORD]: without --all, the first eleven. The contract: the first loss within
-1e-6 relative, every gradient |d| <= 1e-4 max(|g|, 1e-6 |all|), losses of all steps within 1e-3; of a few layouts, of 50."""
+1e-6 relative, every gradient |d| <= 1e-4 max(|g|, 1e-6 |all|), losses of all steps within 1e-3. A few layouts run 50 steps."""
 
 import argparse
 import json
@@ -31,8 +31,8 @@ MODELS = {
     "shared layers": "model: {arch: llama, layers: 4, hidden: 64, heads: 8, ffn: 64, context: 32, experts: {count: 4, share_layers: true}}",
     "bert": "model: {arch: bert, layers: 4, hidden: 48, heads: 4, ffn: 96, context: 32}\nobjective: masked",
 }
-# Shorter samples and rare words later, and layers that skip tokens: every step here has another shape than the one before.
-# Cut off, a step has fewer tokens; cut up, more sequences.
+# Curricula of sample length and rare words, and layers that drop tokens: each step has another shape than the previous one.
+# If samples are truncated, a step has fewer tokens. If they are split, it has more sequences.
 RARE_LATER = "{metric: rarity, unit: percentile, from: 30, to: 100, over: 5 steps, pacing: root 2}"
 EFFICIENT = {
     apply: f"curriculum: [{{metric: length, apply: {apply}, from: 8, to: 32, step: {step}, over: 5 steps, hold: {hold}}}, {RARE_LATER}]\n"
@@ -186,7 +186,7 @@ def corpus(folder):
 
 
 def least_of_a_rank(said):
-    """MiB that a run which does not fit says that a rank needs."""
+    """MiB per rank that a run needs, from its message that it does not fit."""
     return re.search(r"([0-9.]+) MiB each", said) or re.search(r"at least ([0-9.]+) MiB", said)
 
 
@@ -222,7 +222,7 @@ class Bench:
         return run
 
     def train_on_disk(self, run, yaml, text, memory, command, least, ranks):
-        """What a process takes by itself differs from start to start: with less until something spills, with more where
+        """The memory of the process itself differs between starts. Lowers the budget until something spills, or raises it if
         the run refuses."""
         before = self.folder / "before"
         if run.exists():
@@ -294,7 +294,7 @@ def differences(one, several):
     worst = 0.0
     for name in g:
         norm = np.linalg.norm(g[name].astype(np.float64))
-        # BERT's key biases have a gradient of zero but for rounding (docs/architecture/exactness.md).
+        # BERT's key biases have a gradient of zero, except for rounding (docs/architecture/exactness.md).
         if name.endswith("attention.self.key.bias"):
             assert np.linalg.norm(h[name]) <= 1e-5 * whole, name
             continue

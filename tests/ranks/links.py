@@ -1,4 +1,5 @@
-"""Links between ranks are measured once: by the first run of a layout, for the next ones and for simulate.  links.py BINARY"""
+"""Tests that the first run of a layout measures the links between ranks, and that later runs and simulate use the result.
+links.py BINARY"""
 
 import json
 import pathlib

@@ -1,9 +1,9 @@
-"""Memory of ranks: peaks against what was predicted, and ZeRO's state against the published formulas.
+"""Tests the memory of ranks: peaks against predictions, and the state of ZeRO against the published formulas.
 
-memory.py MEGALITH [--table FILE]. Twelve layouts of models large enough that state and activations, not the process, are
-what is measured; of every rank the peak must be within 5% of the plan's. ZeRO (Rajbhandari et al. 2020) divides the
+memory.py MEGALITH [--table FILE]. Runs twelve layouts of models that are so large that state and activations dominate. The peak
+of every rank must be within 5% of the plan. ZeRO (Rajbhandari et al. 2020) divides the
 optimizer state (1), gradients too (2), parameters too (3) by the ranks; in float32 that is 4 bytes of parameters, 4 of
-gradients and 8 of AdamW's moments a parameter."""
+gradients and 8 of AdamW's moments per parameter."""
 
 import argparse
 import json
@@ -64,8 +64,8 @@ def peaks(program, folder):
     rows, failed, seen = [], 0, set()
     for ranks, model, settings in LAYOUTS:
         name = f"{ranks}-{model}-" + "-".join(f"{k}{v}" for k, v in settings.items())
-        # The first run of a model measures the machine, which leaves buffers in the process that later ones have to count
-        # before they are there.
+        # The first run of a model measures the machine, which leaves buffers in the process. Later runs count these buffers
+        # before they exist.
         if model not in seen:
             train(program, folder, f"{name}-measures", ranks, model, **settings)
         seen.add(model)
@@ -83,7 +83,7 @@ def peaks(program, folder):
 
 
 def zero(program, folder, ranks=4):
-    """Tensors that are alive when no step runs, as the allocator counts them."""
+    """Bytes of tensors between steps, as the allocator counts them."""
     rows, failed = [], 0
     for stage in (0, 1, 2, 3):
         summary, plan = train(program, folder, f"zero-{stage}", ranks, "llama", zero=stage, batch=4)

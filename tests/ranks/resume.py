@@ -1,7 +1,7 @@
-"""A checkpoint belongs to the model: saved under one layout, continued under another.
+"""Tests that a checkpoint does not depend on the layout: it is saved with one layout and resumed with another.
 
-resume.py MEGALITH [--all]: without --all, six pairs. The losses go on as they would have under the first layout: within
-1e-3, and bit for bit where both layouts are the same."""
+resume.py MEGALITH [--all]: without --all, six pairs. Losses must equal those of the first layout within 1e-3, and bit by
+bit if both layouts are equal."""
 
 import argparse
 import json

@@ -1,5 +1,5 @@
-"""Where ranks of one host have their parameters and gradients: each in memory of its own that the other maps, counted
-once, within memory.ram together, and gone when they are killed.  shared_state.py MEGALITH"""
+"""Tests the memory of parameters and gradients of ranks on one host. Each rank owns memory that the other rank maps. It is
+counted once, stays within memory.ram, and disappears when the ranks are killed.  shared_state.py MEGALITH"""
 
 import json
 import os
@@ -15,7 +15,7 @@ PARAMETER_BYTES = 4
 
 
 def ranks_of(run):
-    """Processes of this run that share state of their own: not the supervisor, its monitor or mpirun."""
+    """Processes of this run that share their state. Not the supervisor, its monitor or mpirun."""
     found = []
     for process in Path("/proc").iterdir():
         try:
@@ -28,8 +28,8 @@ def ranks_of(run):
 
 
 def mappings(pid):
-    """Bytes with pages of every rank's shared state as this one maps it, by the rank's process; and all that is resident
-    but for files, shared pages in equal parts."""
+    """Returns the resident bytes of the shared state of every rank in this process, by process id. Also all resident bytes
+    without files, with shared pages divided equally."""
     state, owner = {}, None
     for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
         if not line[0].isupper():
@@ -70,7 +70,7 @@ def main():
             for pid in pids:
                 state, _ = seen[pid]
                 assert set(state) == set(pids), (pid, state)
-                # Biases and norms of the model lie within their block's buffer; tables and layers are all large here.
+                # Biases and norms are in the buffer of their block. Tables and layers are all large here.
                 assert 0.9 * wanted < state[pid] < 1.1 * wanted, (pid, state, wanted)
                 other = state[next(p for p in pids if p != pid)]
                 assert 0 < other < 1.1 * wanted, (pid, state, wanted)
