@@ -82,10 +82,10 @@ def interrupted_and_killed(space):
         places.append(json.loads(journal.read_text())["tokens"])
     assert places == sorted(set(places)), f"no progress: {places}"
     said = (space / "started.txt").read_text()
-    assert "stopping and keeping what is done" in said, said
-    assert "run the same command again to resume" in said, said
+    assert "the finished part is kept" in said, said
+    assert "the same command goes on from there" in said, said
     other = space.run("tokenize", "--tokenizer", tok, "a.txt", "--out", "other")
-    assert "going on" not in other.stderr, other.stderr
+    assert "resuming" not in other.stderr, other.stderr
     done = space.run(*arguments, "part")
     assert "resuming tokenization" in done.stderr, done.stderr
     assert shard(space, "part") == shard(space, "whole"), "the shards differ"
