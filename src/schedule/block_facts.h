@@ -50,6 +50,7 @@ struct BlockIdentity {
   int64_t parameters = 0;          // elements of this block on this rank
   int64_t expert_parameters = 0;   // part of `parameters` in experts that are spread over ranks
   int64_t compute_copy_bytes = 0;  // second copy of the parameters, in the precision of the computation
+  bool scores_batch = false;       // head: its loss is a function of the whole batch, not a sum over micro-batches
 };
 
 // The costs of one micro-batch in a block. The model family fills it in (families/NAME/facts.cpp).
@@ -68,6 +69,9 @@ struct BlockCosts {
   int64_t deferred_bytes = 0;        // operands that are kept for them
   int64_t deferring_workspace_bytes = 0;  // workspace of that backward; below 0 if the operands were on the tape before
   int64_t weight_gradient_workspace_bytes = 0;
+  // Head whose loss is a function of the whole batch:
+  BlockWork batch;                    // the loss of the batch and its gradients
+  int64_t batch_workspace_bytes = 0;  // the representations of the whole batch, their gradients and temporaries
   // Parts of forward that a recomputation can leave out:
   BlockWork attention;  // up to the output of the attention heads
   BlockWork output;     // work that only the output needs

@@ -20,6 +20,9 @@ struct Schedule {
   std::vector<bool> offloads;        // by block: the input that it keeps waits on disk; empty: no block offloads
   RankLayout layout;
   int32_t micros = 1;
+  // Further micro-batches, numbered from `micros` on. They are the same sequences, and only go forward. If the loss is a
+  // function of the whole batch, it needs the outputs of all of them before the first backward.
+  int32_t first_pass = 0;
   bool training = true;              // false: only forward passes (validation)
   bool defers_weight_gradients = false;  // zero-bubble: the op weight_gradient computes what backward defers
   bool saves = false;                // the step writes a checkpoint
@@ -32,6 +35,9 @@ struct Schedule {
   Keep keeps(BlockId block) const { return keep.empty() ? Keep::all : keep[static_cast<size_t>(block)]; }
   BlockId head() const { return static_cast<BlockId>(blocks.size()) - 1; }
   int32_t stage(BlockId block) const { return layout.stage(block); }
+  int32_t all_micros() const { return micros + first_pass; }
+  bool goes_back(MicroId micro) const { return training && micro < micros; }
+  bool scores_batch() const { return !blocks.empty() && blocks.back().scores_batch; }
   // Says where the state of a block lives. parameters_stay() and gradient_stays() return its fields.
   Home home(BlockId block) const { return home_of(layout, block, placed(block)); }
   bool holds(BlockId block) const { return stage(block) == layout.stage(); }

@@ -13,6 +13,8 @@ std::string_view name(Value value) {
   switch (value) {
     case Value::target_count: return "target count";
     case Value::loss_sum: return "loss sum";
+    case Value::representation: return "representation";
+    case Value::representation_gradient: return "gradient of the representation";
     case Value::parameters: return "parameters";
     case Value::optimizer_state: return "optimizer state";
     case Value::gradient: return "gradient";
@@ -99,7 +101,8 @@ bool may_exist_on_exit(const Schedule& schedule, const Effect& effect) {
 }
 
 int32_t contributions(const Schedule& schedule, const Effect& effect) {
-  if (effect.value == Value::loss_sum) return schedule.holds(schedule.head()) ? schedule.micros : 0;
+  if (effect.value == Value::loss_sum)
+    return !schedule.holds(schedule.head()) ? 0 : schedule.scores_batch() ? 1 : schedule.micros;
   if (effect.value == Value::gradient || effect.value == Value::weight_gradient) return schedule.micros;
   if (effect.value != Value::tied_gradient) return 0;
   if (!schedule.table_is_remote()) return schedule.micros + 1;  // embedding_gradient comes last
@@ -108,7 +111,7 @@ int32_t contributions(const Schedule& schedule, const Effect& effect) {
 }
 
 size_t value_count(const Schedule& schedule) {
-  return kValues * (schedule.blocks.size() + 1) * (static_cast<size_t>(schedule.micros) + 1);
+  return kValues * (schedule.blocks.size() + 1) * (static_cast<size_t>(schedule.all_micros()) + 1);
 }
 
 size_t value_index(const Schedule& schedule, const Effect& effect) {
@@ -116,7 +119,7 @@ size_t value_index(const Schedule& schedule, const Effect& effect) {
   MicroId micro = effect.access == Access::accumulate ? kNoMicro : effect.micro;
   size_t row = static_cast<size_t>(effect.value) * (schedule.blocks.size() + 1) +
                static_cast<size_t>(effect.block + 1);
-  return row * (static_cast<size_t>(schedule.micros) + 1) + static_cast<size_t>(micro + 1);
+  return row * (static_cast<size_t>(schedule.all_micros()) + 1) + static_cast<size_t>(micro + 1);
 }
 
 std::string describe(const Schedule& schedule, const Effect& effect) {

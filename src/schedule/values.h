@@ -12,6 +12,8 @@ namespace megalith {
 enum class Value : uint8_t {
   target_count,        // number of target tokens of the step
   loss_sum,            // sum of the losses of the step
+  representation,      // head, micro: output of the head, if its loss is a function of the whole batch
+  representation_gradient,  // head, micro: gradient of that output
   parameters,          // block: the parameters that it computes with
   optimizer_state,     // block
   gradient,            // block: the buffer that its own backward (or loss) adds to
@@ -33,7 +35,7 @@ enum class Value : uint8_t {
   saved_block,         // block: its tensors in the checkpoint being written
   checkpoint,          // the checkpoint, durable and visible
 };
-inline constexpr int kValues = 22;
+inline constexpr int kValues = 24;
 
 enum class Access : uint8_t {
   read,        // the value must be there

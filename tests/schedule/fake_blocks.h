@@ -28,10 +28,10 @@ class FakeBlocks {
       for (Buffer* buffer : {&block.parameters, &block.slice, &block.optimizer, &block.gradient, &block.table,
                              &block.products, &block.sum, &block.norm, &block.written, &block.on_disk, &block.stowed})
         buffer->assign(width, 0);
-      block.micros.resize(static_cast<size_t>(schedule.micros));
+      block.micros.resize(static_cast<size_t>(schedule.all_micros()));
       for (Micro& micro : block.micros)
         for (Buffer* buffer : {&micro.activation, &micro.saved, &micro.attention, &micro.output_gradient, &micro.deferred,
-                               &micro.aside, &micro.parked})
+                               &micro.aside, &micro.parked, &micro.encoded, &micro.wanted})
           buffer->assign(width, 0);
       if (schedule.holds(static_cast<BlockId>(b))) fill(static_cast<BlockId>(b));
     }
@@ -49,6 +49,12 @@ class FakeBlocks {
       case ops::gather_parameters: return hash(100, {&block->slice});
       case ops::reduce_gradient: return hash(101, {&block->gradient, &block->table, &block->products});
       case ops::all_reduce_totals: return losses_and_norms();
+      case ops::batch_loss: {
+        Buffer result = hash(26, {});
+        for (int32_t m = 0; m < schedule_.micros; m++)
+          result = hash(26, {&result, &block->micros[schedule_.training ? schedule_.micros + m : m].encoded});
+        return result;
+      }
       case ops::send_activation: return micro->activation;
       case ops::send_output_gradient: return micro->output_gradient;
       case ops::sync_tied_table: return schedule_.holds(op.block) ? block->parameters : Buffer();
@@ -91,12 +97,15 @@ class FakeBlocks {
         Buffer result = hash(10 + op.micro, {&block->parameters});
         result = hash(11, {&result, input != nullptr ? &input->activation : &column_});
         const bool packed = schedule_.blocks[op.block].packs_input && schedule_.keeps(op.block) == Keep::all;
-        if (input != nullptr && (!schedule_.training || packed || schedule_.keeps(op.block) == Keep::none))
+        const bool keeps = schedule_.training && op.micro < schedule_.micros;
+        if (input != nullptr && (!keeps || packed || schedule_.keeps(op.block) == Keep::none))
           w.clear(input->activation);
-        if (schedule_.training && schedule_.keeps(op.block) == Keep::all) w.set(micro->saved, hash(12, {&result}));
-        if (schedule_.training && schedule_.keeps(op.block) == Keep::attention) w.set(micro->attention, hash(15, {&result}));
+        if (keeps && schedule_.keeps(op.block) == Keep::all) w.set(micro->saved, hash(12, {&result}));
+        if (keeps && schedule_.keeps(op.block) == Keep::attention) w.set(micro->attention, hash(15, {&result}));
         if (op.block < head) {
           w.set(micro->activation, std::move(result));
+        } else if (schedule_.blocks[op.block].scores_batch) {
+          w.set(micro->encoded, hash(16, {&result}));
         } else {
           if (table != nullptr) result = hash(13, {&result, &table->parameters});
           w.set(loss_, hash(14, {&loss_, &result, &targets_}));
@@ -152,10 +161,22 @@ class FakeBlocks {
         w.set(input->activation, micro->parked);
         w.clear(micro->parked);
         break;
+      case ops::batch_loss: {
+        Buffer result = hash_all(27, met.empty() ? std::vector<Buffer>{gives(id)} : met);
+        w.set(loss_, hash(22, {&loss_, &result, &targets_}));
+        for (int32_t m = 0; m < schedule_.micros; m++) {
+          const Buffer number(width_, static_cast<uint64_t>(m));
+          w.clear(block->micros[schedule_.training ? schedule_.micros + m : m].encoded);
+          if (schedule_.training) w.set(block->micros[m].wanted, hash(28, {&result, &number, &targets_, &column_}));
+        }
+        break;
+      }
       case ops::loss: {
-        Buffer result = hash(20, {&block->parameters, &input->activation, &targets_});
+        const bool of_batch = schedule_.blocks[op.block].scores_batch;
+        Buffer result = hash(20, {&block->parameters, &input->activation, of_batch ? &micro->wanted : &targets_});
         if (table != nullptr) result = hash(21, {&result, &table->parameters});
-        w.set(loss_, hash(22, {&loss_, &result}));
+        if (of_batch) w.clear(micro->wanted);
+        else w.set(loss_, hash(22, {&loss_, &result}));
         w.set(block->gradient, hash(23, {&block->gradient, &result}));
         if (table != nullptr) w.set(table->table, hash(24, {&table->table, &result}));
         w.set(input->output_gradient, hash(25, {&result}));
@@ -246,7 +267,8 @@ class FakeBlocks {
       all.insert(all.end(), {b.parameters, b.slice, b.optimizer, b.gradient, b.table, b.products, b.sum, b.norm, b.written,
                              b.on_disk, b.stowed});
       for (const Micro& m : b.micros)
-        all.insert(all.end(), {m.activation, m.saved, m.attention, m.output_gradient, m.deferred, m.aside, m.parked});
+        all.insert(all.end(), {m.activation, m.saved, m.attention, m.output_gradient, m.deferred, m.aside, m.parked, m.encoded,
+                               m.wanted});
     }
     return all;
   }
@@ -254,6 +276,7 @@ class FakeBlocks {
  private:
   struct Micro {
     Buffer activation, saved, attention, output_gradient, deferred, aside, parked;
+    Buffer encoded, wanted;  // output of a head that scores the batch, and its gradient
   };
   struct Block {
     Buffer parameters, slice, optimizer, gradient, table, products, sum, norm, written;

@@ -49,6 +49,24 @@ inline std::vector<BlockFacts> make_blocks(int32_t count, bool tied) {
   return blocks;
 }
 
+// Makes the loss a function of the whole batch.
+inline void score_batch(std::vector<BlockFacts>& blocks) {
+  BlockFacts& head = blocks.back();
+  head.scores_batch = true;
+  head.tied_to = kNoBlock;
+  blocks.front().sparse_gradient_bytes = 0;
+  head.output_bytes = 43;
+  head.batch_workspace_bytes = 59;
+  head.batch = {3e5, 900};
+}
+
+// Makes `least` to `most` blocks. One model in four has a loss that is a function of the whole batch.
+inline std::vector<BlockFacts> random_blocks(Random& random, int32_t least, int32_t most) {
+  auto blocks = make_blocks(pick(random, least, most), pick(random, 0, 1) == 1);
+  if (pick(random, 0, 3) == 0) score_batch(blocks);
+  return blocks;
+}
+
 // Returns the step with its updates on another lane, as a pass may place them. So more ops can race.
 inline Schedule with_updates_aside(Schedule step) {
   for (Op& op : step.ops)
@@ -127,7 +145,7 @@ inline Schedule random_on_device(Random& random, std::vector<BlockFacts> blocks,
 }
 
 inline Schedule random_schedule(Random& random) {
-  auto blocks = make_blocks(pick(random, 2, 7), pick(random, 0, 1) == 1);
+  auto blocks = random_blocks(random, 2, 7);
   const int32_t micros = pick(random, 1, 5);
   if (pick(random, 0, 3) == 0)
     for (size_t b = 1; b + 1 < blocks.size(); b++) blocks[b].packs_input = true;

@@ -33,7 +33,7 @@ TEST(Ranks, RandomLayoutsPassAndMeet) {
   Random random(71);
   std::set<std::string> seen;
   for (int i = 0; i < 600; i++) {
-    const auto blocks = make_blocks(pick(random, 3, 9), pick(random, 0, 1) == 1);
+    const auto blocks = random_blocks(random, 3, 9);
     const int32_t micros = pick(random, 1, 9);
     const RandomLayout layout = random_layout(random, blocks);
     ASSERT_EQ(problem(blocks, micros, layout), "") << i << ": " << blocks.size() << " blocks, " << micros
@@ -145,7 +145,7 @@ TEST(Ranks, BubblesAreThoseOfTheOrders) {
 TEST(Ranks, RandomLayoutsAreSimulatedToTheirEnd) {
   Random random(19);
   for (int i = 0; i < 200; i++) {
-    const auto blocks = make_blocks(pick(random, 3, 9), pick(random, 0, 1) == 1);
+    const auto blocks = random_blocks(random, 3, 9);
     const RandomLayout layout = random_layout(random, blocks);
     std::vector<Schedule> stages;
     std::vector<std::vector<Cost>> costs;
@@ -248,7 +248,7 @@ TEST(Ranks, LostExchangesAreFound) {
   Random random(5);
   int found = 0, tried = 0;
   while (tried < 300) {
-    const auto blocks = make_blocks(pick(random, 4, 8), pick(random, 0, 1) == 1);
+    const auto blocks = random_blocks(random, 4, 8);
     const RandomLayout layout = random_layout(random, blocks);
     if (layout.ranks() == 1 || !layout.training) continue;
     std::vector<Schedule> stages;

@@ -16,7 +16,7 @@ namespace {
 
 bool within_scope(const Schedule& schedule, Scope scope, const Op& op) {
   const bool has_block = op.block >= 0 && op.block <= schedule.head();
-  const bool has_micro = op.micro >= 0 && op.micro < schedule.micros;
+  const bool has_micro = op.micro >= 0 && op.micro < schedule.all_micros();
   switch (scope) {
     case Scope::step: return op.block == kNoBlock && op.micro == kNoMicro;
     case Scope::block: return has_block && op.micro == kNoMicro;
@@ -31,7 +31,7 @@ void for_each_in(const Schedule& schedule, Scope scope, const Visit& visit) {
   if (scope == Scope::step) return visit(kNoBlock, kNoMicro);
   for (BlockId block = 0; block <= schedule.head(); block++) {
     if (scope == Scope::block) visit(block, kNoMicro);
-    for (MicroId micro = 0; scope == Scope::micro && micro < schedule.micros; micro++) visit(block, micro);
+    for (MicroId micro = 0; scope == Scope::micro && micro < schedule.all_micros(); micro++) visit(block, micro);
   }
 }
 
@@ -109,6 +109,8 @@ class Checker {
     if (schedule_.layout.device && schedule_.layout.sizes().ranks() > 1)
       report(kNoOp, "blocks on a device are not divided among {} ranks", schedule_.layout.sizes().ranks());
     if (schedule_.micros < 0) report(kNoOp, "a step cannot have {} micro-batches", schedule_.micros);
+    if (schedule_.first_pass != (schedule_.scores_batch() && schedule_.training ? schedule_.micros : 0))
+      report(kNoOp, "the loss does not fit a first pass over {} of {} micro-batches", schedule_.first_pass, schedule_.micros);
     if (schedule_.training && schedule_.micros == 0)
       report(kNoOp, "a training step cannot have 0 micro-batches");
   }

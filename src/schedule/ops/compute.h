@@ -17,17 +17,23 @@ inline constexpr OpKind embedding_gradient{6};  // tied table: adds the sparse r
 inline constexpr OpKind gradient_norm{7};       // sum of squares of the block's gradient
 inline constexpr OpKind prepare_update{8};      // from all norms: the scale of the update, or that the step is skipped
 inline constexpr OpKind optimizer_step{9};
+inline constexpr OpKind batch_loss{30};         // head: loss of the whole batch, and the gradients of its representations
 
 namespace compute_family {
 
 // True if the input of a block stays in memory after its forward, unpacked.
-inline bool keeps_input(const Schedule& s, BlockId b) {
-  if (!s.training || s.keeps(b) == Keep::none) return false;
+inline bool keeps_input(const Schedule& s, BlockId b, MicroId micro) {
+  if (!s.goes_back(micro) || s.keeps(b) == Keep::none) return false;
   return s.keeps(b) == Keep::input || !s.blocks[b].packs_input;
 }
 
-// Effects of the head that computes the loss of a micro-batch.
+// Effects of the head that computes the loss of a micro-batch, or its part in the loss of the batch.
 inline void score_effects(const Schedule& s, const Op& op, Effects& out) {
+  if (s.scores_batch()) {
+    if (s.goes_back(op.micro)) out.consume(Value::representation_gradient, op.block, op.micro);
+    else out.create(Value::representation, op.block, op.micro);
+    return;
+  }
   out.read(Value::target_count);
   if (s.tied_table() != kNoBlock) out.read(Value::parameters, s.tied_table());
   out.accumulate(Value::loss_sum, kNoBlock, op.micro);
@@ -36,11 +42,11 @@ inline void score_effects(const Schedule& s, const Op& op, Effects& out) {
 inline void forward_effects(const Schedule& s, const Op& op, Effects& out) {
   const BlockId b = op.block, head = s.head();
   out.read(Value::parameters, b);
-  if (b > 0) out.add(keeps_input(s, b) ? Access::read : Access::consume, Value::activation, b - 1, op.micro);
+  if (b > 0) out.add(keeps_input(s, b, op.micro) ? Access::read : Access::consume, Value::activation, b - 1, op.micro);
   if (b < head) out.create(Value::activation, b, op.micro);
   if (b == head) score_effects(s, op, out);
-  if (s.training && s.keeps(b) == Keep::all) out.create(Value::saved_tensors, b, op.micro);
-  if (s.training && s.keeps(b) == Keep::attention) out.create(Value::saved_attention, b, op.micro);
+  if (s.goes_back(op.micro) && s.keeps(b) == Keep::all) out.create(Value::saved_tensors, b, op.micro);
+  if (s.goes_back(op.micro) && s.keeps(b) == Keep::attention) out.create(Value::saved_attention, b, op.micro);
 }
 
 inline void recompute_effects(const Schedule& s, const Op& op, Effects& out) {
@@ -59,6 +65,16 @@ inline void loss_effects(const Schedule& s, const Op& op, Effects& out) {
   out.accumulate(Value::gradient, op.block, op.micro);
   if (s.tied_table() != kNoBlock) out.accumulate(Value::tied_gradient, s.tied_table(), op.micro);
   out.create(Value::output_gradient, op.block - 1, op.micro);
+}
+
+// Reads the outputs of all micro-batches: of the first pass, or of the only pass of a validation.
+inline void batch_loss_effects(const Schedule& s, const Op& op, Effects& out) {
+  out.read(Value::target_count);
+  for (MicroId micro = 0; micro < s.micros; micro++) {
+    out.consume(Value::representation, op.block, s.training ? s.micros + micro : micro);
+    if (s.training) out.create(Value::representation_gradient, op.block, micro);
+  }
+  out.accumulate(Value::loss_sum, kNoBlock, 0);
 }
 
 inline void backward_effects(const Schedule& s, const Op& op, Effects& out) {
@@ -106,19 +122,22 @@ inline void optimizer_step_effects(const Schedule& s, const Op& op, Effects& out
   if (s.gradient_stays(b)) out.gradient_of(s, b, Access::overwrite);  // zeroed for the next step
 }
 
-inline Due each_block_forward(const Schedule& s, BlockId b, MicroId) {
-  return s.holds(b) && !(s.training && b == s.head()) ? Due::once : Due::never;
+inline Due each_block_forward(const Schedule& s, BlockId b, MicroId m) {
+  return s.holds(b) && !(s.goes_back(m) && b == s.head()) ? Due::once : Due::never;
 }
-inline Due head_in_training(const Schedule& s, BlockId b, MicroId) {
-  return s.holds(b) && s.training && b == s.head() ? Due::once : Due::never;
+inline Due head_in_training(const Schedule& s, BlockId b, MicroId m) {
+  return s.holds(b) && s.goes_back(m) && b == s.head() ? Due::once : Due::never;
 }
-inline bool goes_back(const Schedule& s, BlockId b) { return s.holds(b) && s.training && b != s.head(); }
-inline Due each_block_back(const Schedule& s, BlockId b, MicroId) { return goes_back(s, b) ? Due::once : Due::never; }
-inline Due each_recomputed(const Schedule& s, BlockId b, MicroId) {
-  return goes_back(s, b) && s.keeps(b) != Keep::all ? Due::once : Due::never;
+inline Due head_of_batch(const Schedule& s, BlockId b, MicroId) {
+  return s.holds(b) && s.micros > 0 && s.scores_batch() && b == s.head() ? Due::once : Due::never;
 }
-inline Due each_deferred(const Schedule& s, BlockId b, MicroId) {
-  return goes_back(s, b) && s.defers(b) ? Due::once : Due::never;
+inline bool goes_back(const Schedule& s, BlockId b, MicroId m) { return s.holds(b) && s.goes_back(m) && b != s.head(); }
+inline Due each_block_back(const Schedule& s, BlockId b, MicroId m) { return goes_back(s, b, m) ? Due::once : Due::never; }
+inline Due each_recomputed(const Schedule& s, BlockId b, MicroId m) {
+  return goes_back(s, b, m) && s.keeps(b) != Keep::all ? Due::once : Due::never;
+}
+inline Due each_deferred(const Schedule& s, BlockId b, MicroId m) {
+  return goes_back(s, b, m) && s.defers(b) ? Due::once : Due::never;
 }
 inline Due tied_table_in_training(const Schedule& s, BlockId b, MicroId) {
   return s.training && b == s.tied_table() && s.holds(b) ? Due::once : Due::never;
@@ -141,6 +160,9 @@ inline Cost recompute_cost(const Schedule& s, const Op& op, const MachineSpeeds&
 inline Cost loss_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
   BlockWork work = s.blocks[op.block].forward;
   return compute_cost(speeds, work += s.blocks[op.block].backward);
+}
+inline Cost batch_loss_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
+  return compute_cost(speeds, s.blocks[op.block].batch);
 }
 inline Cost backward_cost(const Schedule& s, const Op& op, const MachineSpeeds& speeds) {
   BlockWork work = s.blocks[op.block].backward;
@@ -169,10 +191,11 @@ inline int64_t forward_workspace(const Schedule& s, const Op& op) {
   // A layer with experts on disk needs staging while it waits for experts.
   const bool waits = s.placed(op.block) != Placement::in_memory && !s.separate_master();
   const int64_t staging = waits ? block.call_bytes : 0;
-  if (!s.training) return std::max(block.workspace_bytes, block.validation_bytes) + staging;
+  if (!s.goes_back(op.micro)) return std::max(block.workspace_bytes, block.validation_bytes) + staging;
   // Tensors that are not kept exist, too, while the op runs.
   return block.workspace_bytes + staging + (s.keeps(op.block) != Keep::all ? recomputed_bytes(s, op.block) : 0);
 }
+inline int64_t batch_loss_workspace(const Schedule& s, const Op& op) { return s.blocks[op.block].batch_workspace_bytes; }
 inline int64_t block_workspace(const Schedule& s, const Op& op) { return s.blocks[op.block].workspace_bytes; }
 inline int64_t backward_workspace(const Schedule& s, const Op& op) {
   const BlockFacts& block = s.blocks[op.block];
@@ -190,6 +213,15 @@ inline std::optional<Encounter> meets_experts(const RankSchedule& rank, const Op
   return Encounter{{.kind = op.kind, .stage = stage, .tensor_rank = rank.tensor_rank, .experts = rank.experts,
                     .block = op.block, .micro = op.micro},
                    {{forward, -1, stage, rank.tensor_rank, rank.experts}}};  // one route for all layers and ops
+}
+
+// The ranks that hold other sequences of the batch exchange the outputs.
+inline std::optional<Encounter> meets_replicas(const RankSchedule& rank, const Op& op) {
+  const Schedule& s = *rank.schedule;
+  if (s.layout.sizes().data == 1) return std::nullopt;
+  const int32_t stage = s.layout.stage();
+  return Encounter{{.kind = op.kind, .stage = stage, .tensor_rank = rank.tensor_rank, .block = op.block},
+                   {{op.kind, -1, stage, rank.tensor_rank}}};
 }
 
 inline constexpr OpType kTypes[] = {
@@ -225,6 +257,9 @@ inline constexpr OpType kTypes[] = {
      .colour = "#6b7280", .letter = 'c', .scope = Scope::step, .due = in_training, .effects = prepare_update_effects},
     {.kind = optimizer_step, .name = "optimizer step", .about = "updates a block's parameters", .colour = "#2f9d8f",
      .letter = 'U', .due = each_block_in_memory, .effects = optimizer_step_effects, .cost = optimizer_step_cost},
+    {.kind = batch_loss, .name = "batch loss", .about = "loss that compares all sequences of the batch",
+     .colour = "#c23b22", .letter = '=', .computes = true, .due = head_of_batch, .effects = batch_loss_effects,
+     .cost = batch_loss_cost, .workspace = batch_loss_workspace, .meets = meets_replicas},
 };
 
 }  // namespace compute_family

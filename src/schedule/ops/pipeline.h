@@ -21,8 +21,8 @@ inline Due leaves(const Schedule& s, BlockId b, MicroId) { return crosses(s, b) 
 inline Due arrives(const Schedule& s, BlockId b, MicroId) {
   return crosses(s, b) && s.holds(b + 1) ? Due::once : Due::never;
 }
-inline Due gradient_leaves(const Schedule& s, BlockId b, MicroId m) { return s.training ? arrives(s, b, m) : Due::never; }
-inline Due gradient_arrives(const Schedule& s, BlockId b, MicroId m) { return s.training ? leaves(s, b, m) : Due::never; }
+inline Due gradient_leaves(const Schedule& s, BlockId b, MicroId m) { return s.goes_back(m) ? arrives(s, b, m) : Due::never; }
+inline Due gradient_arrives(const Schedule& s, BlockId b, MicroId m) { return s.goes_back(m) ? leaves(s, b, m) : Due::never; }
 inline Due remote_table(const Schedule& s, BlockId b, MicroId) {
   const bool remote = s.micros > 0 && s.table_is_remote() && b == s.tied_table();
   return remote && (s.holds(b) || s.borrows(b)) ? Due::once : Due::never;

@@ -66,8 +66,8 @@ inline Due gradient_leaves(const Schedule& s, BlockId b, MicroId) {
 inline Due gradient_goes_to_disk(const Schedule& s, BlockId b, MicroId) {
   return s.holds(b) && s.training && s.placed(b) == Placement::on_disk ? Due::once : Due::never;
 }
-inline Due input_is_offloaded(const Schedule& s, BlockId b, MicroId) {
-  return s.holds(b) && s.training && b != s.head() && s.offloads_input(b) ? Due::once : Due::never;
+inline Due input_is_offloaded(const Schedule& s, BlockId b, MicroId m) {
+  return s.holds(b) && s.goes_back(m) && b != s.head() && s.offloads_input(b) ? Due::once : Due::never;
 }
 
 // Bytes of float32 values and of optimizer state that a spilled block has on disk.

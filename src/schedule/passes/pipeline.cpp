@@ -206,6 +206,23 @@ std::vector<BlockId> ends_of_runs(const std::vector<double>& costs, int32_t coun
   return ends;
 }
 
+constexpr double kAtOnce = -1;  // before the times of all tasks
+
+// Adds the first pass of a step whose loss is a function of the whole batch, and that loss. Groups of as many micro-batches
+// as there are stages go through one piece after another. So every stage receives results in the order in which they are sent.
+void first_pass(StepWriter& step, const std::vector<ModelChunk>& pieces, int32_t stages) {
+  const Schedule& it = step.step();
+  for (MicroId group = it.micros; group < it.all_micros(); group += stages)
+    for (const ModelChunk& piece : pieces) {
+      if (piece.stage != it.layout.stage()) continue;
+      for (MicroId micro = group; micro < std::min(group + stages, it.all_micros()); micro++) {
+        step.forward_through(piece.first, piece.last, micro);
+        step.send_due(kAtOnce);
+      }
+    }
+  if (it.scores_batch() && it.holds(it.head())) step.batch_loss();
+}
+
 }  // namespace
 
 std::vector<int32_t> balanced_stages(const std::vector<BlockFacts>& blocks, int32_t stages, int32_t pieces) {
@@ -235,8 +252,10 @@ Schedule pipeline_step(std::vector<BlockFacts> blocks, int32_t micros, PipelineO
       starts[{task.work == Work::forward ? piece.first : piece.last, task.micro, task.work}] = task.start;
     }
   step.hold_sends([&](OpKind kind, BlockId block, MicroId micro) {
+    if (micro >= micros) return kAtOnce;
     return kind == ops::send_activation ? starts.at({block + 1, micro, Work::forward}) : starts.at({block, micro, Work::back});
   });
+  first_pass(step, pieces, stages);
   const std::vector<Task>& mine = tasks[static_cast<size_t>(here)];
   for (size_t i = 0; i < mine.size(); i++) {
     const Task& task = mine[i];

@@ -9,7 +9,7 @@
 namespace megalith {
 
 StepWriter::StepWriter(Schedule empty) : step_(std::move(empty)), head_(step_.head()) {
-  const size_t visits = step_.blocks.size() * static_cast<size_t>(step_.micros);
+  const size_t visits = step_.blocks.size() * static_cast<size_t>(step_.all_micros());
   forward_.assign(visits, kNoOp);
   recomputed_.assign(visits, kNoOp);
   output_gradient_.assign(visits, kNoOp);
@@ -64,13 +64,15 @@ void StepWriter::forward(BlockId block, MicroId micro) {
   receive_input(block, micro);
   std::vector<OpId> after;
   if (block > 0) after.push_back(forward_[at(block - 1, micro)]);
-  if (block == head_) {
+  // Without this, nothing on this rank would wait for the first pass if another rank has the head.
+  if (step_.first_pass > 0 && step_.goes_back(micro)) after.push_back(forward_[at(block, step_.micros + micro)]);
+  if (block == head_ && !step_.scores_batch()) {
     after.push_back(scored_ == kNoOp ? counted_ : scored_);
     if (step_.borrows(step_.tied_table())) after.push_back(synced_);
   }
   const OpId op = add({.kind = ops::forward, .block = block, .micro = micro, .after = std::move(after)});
   forward_[at(block, micro)] = op;
-  if (block == head_) scored_ = op;
+  if (block == head_ && !step_.scores_batch()) scored_ = op;
   if (block < head_ && !step_.holds(block + 1))
     send(ops::send_activation, block, micro, op);
 }
@@ -87,6 +89,13 @@ void StepWriter::loss(MicroId micro) {
   scored_ = added_[head_] = output_gradient_[at(head_ - 1, micro)] = id;
   if (!step_.holds(head_ - 1))
     send(ops::send_output_gradient, head_ - 1, micro, id);
+}
+
+void StepWriter::batch_loss() {
+  Op op{.kind = ops::batch_loss, .block = head_, .after = {counted_}};
+  for (MicroId micro = 0; micro < step_.micros; micro++)
+    op.after.push_back(forward_[at(head_, step_.training ? step_.micros + micro : micro)]);
+  scored_ = add(std::move(op));
 }
 
 void StepWriter::recompute(BlockId block, MicroId micro) {
@@ -151,7 +160,7 @@ void StepWriter::gradient_norm(BlockId block) {
 
 void StepWriter::forward_through(BlockId first, BlockId last, MicroId micro) {
   for (BlockId block = first; block <= last; block++) {
-    if (block == head_ && step_.training) loss(micro);
+    if (block == head_ && step_.goes_back(micro)) loss(micro);
     else forward(block, micro);
   }
 }
@@ -211,9 +220,11 @@ Schedule empty_step(std::vector<BlockFacts> blocks, int32_t micros, bool trainin
   step.keep = std::move(keep);
   step.micros = micros;
   step.training = training;
+  step.first_pass = training && step.scores_batch() ? micros : 0;
   step.layout = std::move(layout);
   const BlockId head = step.head();
   MEGALITH_ASSERT(step.layout.stages.of.empty() || step.layout.stages.of.size() == step.blocks.size());
+  MEGALITH_ASSERT(!step.scores_batch() || step.tied_table() == kNoBlock, "a head without logits needs no table");
   for (BlockId block = 0; block <= head; block++) {
     const BlockId tied_to = step.blocks[block].tied_to;
     MEGALITH_ASSERT(tied_to == kNoBlock || (block == head && tied_to == 0),

@@ -21,6 +21,8 @@ class StepWriter {
   // These add the ops of a block that this rank holds.
   void forward(BlockId block, MicroId micro);
   void loss(MicroId micro);  // for the head
+  // For the head, if its loss is a function of the whole batch: call it after all forwards of the head, and before `loss`.
+  void batch_loss();
   void recompute(BlockId block, MicroId micro);  // adds nothing if the block keeps all
   void backward(BlockId block, MicroId micro);
   void weight_gradient(BlockId block, MicroId micro);  // adds nothing if the block's backward defers nothing
@@ -47,7 +49,7 @@ class StepWriter {
  private:
   void send(OpKind kind, BlockId block, MicroId micro, OpId made);
   size_t at(BlockId block, MicroId micro) const {
-    return static_cast<size_t>(block) * static_cast<size_t>(step_.micros) + static_cast<size_t>(micro);
+    return static_cast<size_t>(block) * static_cast<size_t>(step_.all_micros()) + static_cast<size_t>(micro);
   }
   OpId add(Op op);
   void sync_table();

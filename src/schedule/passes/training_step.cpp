@@ -5,6 +5,24 @@
 #include "schedule/passes/step_writer.h"
 
 namespace megalith {
+namespace {
+
+// Adds forward passes of micro-batches [first, end) through the blocks of this rank.
+void forward_passes(StepWriter& step, MicroId first, MicroId end, ComputeOrder order) {
+  const Schedule& it = step.step();
+  const auto forward = [&](BlockId block, MicroId micro) {
+    if (it.holds(block)) step.forward(block, micro);
+  };
+  if (order == ComputeOrder::by_micro) {
+    for (MicroId micro = first; micro < end; micro++)
+      for (BlockId block = 0; block <= it.head(); block++) forward(block, micro);
+  } else {
+    for (BlockId block = 0; block <= it.head(); block++)
+      for (MicroId micro = first; micro < end; micro++) forward(block, micro);
+  }
+}
+
+}  // namespace
 
 Schedule training_step(std::vector<BlockFacts> blocks, int32_t micros, ComputeOrder order, std::vector<Keep> keep,
                        RankLayout layout) {
@@ -18,6 +36,8 @@ Schedule training_step(std::vector<BlockFacts> blocks, int32_t micros, ComputeOr
 
   StepWriter step(std::move(empty));
   const auto holds = [&](BlockId block) { return step.step().holds(block); };
+  forward_passes(step, micros, micros + step.step().first_pass, order);
+  if (step.step().scores_batch() && holds(head)) step.batch_loss();
   const int32_t together = order == ComputeOrder::by_block ? micros : 1;
   for (MicroId first = 0; first < micros; first += together) {
     const bool last = first + together == micros;
@@ -44,18 +64,9 @@ Schedule training_step(std::vector<BlockFacts> blocks, int32_t micros, ComputeOr
 }
 
 Schedule evaluation_step(std::vector<BlockFacts> blocks, int32_t micros, ComputeOrder order, RankLayout layout) {
-  const BlockId head = static_cast<BlockId>(blocks.size()) - 1;
   StepWriter step(empty_step(std::move(blocks), micros, false, {}, std::move(layout)));
-  const auto forward = [&](BlockId block, MicroId micro) {
-    if (step.step().holds(block)) step.forward(block, micro);
-  };
-  if (order == ComputeOrder::by_micro) {
-    for (MicroId micro = 0; micro < micros; micro++)
-      for (BlockId block = 0; block <= head; block++) forward(block, micro);
-  } else {
-    for (BlockId block = 0; block <= head; block++)
-      for (MicroId micro = 0; micro < micros; micro++) forward(block, micro);
-  }
+  forward_passes(step, 0, micros, order);
+  if (step.step().scores_batch() && step.step().holds(step.step().head())) step.batch_loss();
   return step.finish();
 }
 

@@ -34,7 +34,9 @@ Amount amount(const Schedule& schedule, const Effect& effect, Tier tier) {
   if (tier_of(schedule, effect.value) != tier) return {};
   switch (effect.value) {
     case Value::activation:
-    case Value::output_gradient: return {MemoryKind::activations, schedule.blocks[effect.block].output_bytes};
+    case Value::output_gradient:
+    case Value::representation:
+    case Value::representation_gradient: return {MemoryKind::activations, schedule.blocks[effect.block].output_bytes};
     case Value::saved_attention: return {MemoryKind::saved, kept_bytes(schedule, effect.block)};
     case Value::saved_tensors: return {MemoryKind::saved, recomputed_bytes(schedule, effect.block)};
     case Value::parameters:
