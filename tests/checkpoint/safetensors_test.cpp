@@ -185,7 +185,7 @@ TEST(Safetensors, AFileThatCannotBeReadSaysWhy) {
   EXPECT_CONTAINS(user_error([&] { SafetensorsFile(temp / "none"); }), "No such file");
   EXPECT_CONTAINS(user_error([&] { SafetensorsFile{temp.path()}; }), "Is a directory");
   ASSERT_EQ(::mkfifo((temp / "pipe").c_str(), 0600), 0);
-  EXPECT_CONTAINS(user_error([&] { SafetensorsFile(temp / "pipe"); }), "expected a file, got a pipe or a device");
+  EXPECT_CONTAINS(user_error([&] { SafetensorsFile(temp / "pipe"); }), "expected a regular file, got a pipe or a device");
   const std::string deep = R"({"a": )" + std::string(30000, '[');
   const uint64_t length = deep.size();
   write_file_atomically(temp / "deep", std::string(reinterpret_cast<const char*>(&length), 8) + deep);
