@@ -116,8 +116,9 @@ TEST(Door, ManyStrangersDoNotKeepAMonitorOut) {
   const SupervisorAddress address{"run", "host", kHere, door.port(), "secret"};
   auto connected = std::async(std::launch::async, [&] { return connect_to_supervisor(address); });
   std::vector<Door::Guest> guests;
-  for (double now = 0; guests.empty() && now < 1000 * kHandshake_s; now += kHandshake_s + 1) {  // other connections time out
-    guests = door.admit(now);
+  // The crowd is past its time. The monitor has its whole time: its answer may be late on a busy machine.
+  for (int tries = 0; guests.empty() && tries < 20000; tries++) {
+    guests = door.admit(kHandshake_s + 1);
     ::usleep(1000);
   }
   ASSERT_EQ(guests.size(), 1u);
