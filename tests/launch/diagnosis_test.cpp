@@ -117,7 +117,7 @@ TEST(Watchdog, CountsTheTimeThatAnOpDoesNotChange) {
   for (int i = 0; i < 5; i++) ASSERT_FALSE(dog.look({view}, 1));
   const auto said = dog.look({view}, 1);
   ASSERT_TRUE(said);
-  EXPECT_NE(said->find("rank 0: backward of block 3, micro-batch 1 at step 7 takes 6.0s"), std::string::npos) << *said;
+  EXPECT_NE(said->find("rank 0: backward of block 3, micro-batch 1 at step 7 has taken 6.0s"), std::string::npos) << *said;
 }
 
 // After a suspension, the gap between two calls is long. The ranks were suspended with the watchdog.

@@ -55,7 +55,7 @@ TEST(Network, IsNotGuessed) {
   EXPECT_NE(refusal("", {}).find("--interface eth0"), std::string::npos);
   EXPECT_NE(refusal("wlan0", {}).find("eth0 (192.168.7.2)"), std::string::npos);
   const std::string two = refusal("", {{"b", "10.1.0.5", "10.1.0.4"}, {"c", "192.168.7.9", "192.168.7.2"}});
-  EXPECT_NE(two.find("192.168.7.2 to c"), std::string::npos) << two;
+  EXPECT_NE(two.find("192.168.7.2 for c"), std::string::npos) << two;
 }
 
 TEST(Network, KnowsTheAddressesOfThisHost) {

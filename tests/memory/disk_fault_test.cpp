@@ -157,7 +157,7 @@ TEST_F(PlayedDisk, AFailedWriteIsSaidOnItsOwnTicketOnly) {
   auto good = q->write(file, 0, kept.span(0, kMiB));
   auto bad = q->write(file, kMiB, kept.span(kMiB, kMiB));
   const std::string fault = fault_of([&] { q->wait(bad); });
-  EXPECT_NE(fault.find("cannot write 1.00 MiB at 1048576: Input/output error"), std::string::npos) << fault;
+  EXPECT_NE(fault.find("cannot write 1.00 MiB at byte 1048576: Input/output error"), std::string::npos) << fault;
   EXPECT_NO_THROW(q->wait(good));
   EXPECT_NO_THROW(q->wait_all());
 }

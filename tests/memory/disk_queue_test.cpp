@@ -193,7 +193,7 @@ TEST_P(DiskQueues, AMisplacedWriteIsCaught) {
   auto queue = make_disk_queue(way(), 2);
   queue->wait(queue->write(*spill, 0, kept.span()));
   ASSERT_EQ(::pwrite(spill->descriptor(), kept.span().data(), kMiB, kMiB), kMiB);
-  EXPECT_NE(fault_of([&] { queue->wait(queue->read(*spill, 0, read.span())); }).find("chunk at 1048576"),
+  EXPECT_NE(fault_of([&] { queue->wait(queue->read(*spill, 0, read.span())); }).find("chunk at byte 1048576"),
             std::string::npos);
 }
 
