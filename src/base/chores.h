@@ -1,8 +1,8 @@
 // Work of the lanes' threads that the computing threads take over between two products.
 //
-// The computing threads run in step, one per core. Another thread that works at the same time takes a core from one of
-// them. The others wait for that one, so all cores lose the time that the work takes. Instead, all computing threads do
-// the work in small pieces between two products. Then only the time of the work itself is lost.
+// The computing threads run in step, one per core. If another thread works at the same time, one computing thread loses
+// its core. The other computing threads wait for it, so all cores lose the time of that work. Instead, all computing
+// threads do the work in small pieces between two products. Then only the time of the work itself is lost.
 #pragma once
 #include <atomic>
 #include <chrono>

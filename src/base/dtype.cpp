@@ -92,7 +92,7 @@ float f32_from_f16(uint16_t bits) {
     float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
     return sign ? -magnitude : magnitude;
   }
-  uint32_t wide = exponent == 31 ? 255 : exponent + 112;  // infinities and NaNs keep their exponent of ones
+  uint32_t wide = exponent == 31 ? 255 : exponent + 112;  // infinities and NaNs keep an exponent with all bits set
   return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
 }
 

@@ -31,10 +31,10 @@ bool is_machine_fault(int error);
 struct UserError : std::runtime_error {
   struct Parts {
     std::string where;     // file, file:line, or "command line"
-    std::string key;       // the setting or other thing that is wrong
+    std::string key;       // name of the setting or other input that is wrong
     std::string expected;  // without the word "expected"
     std::string got;       // without the word "got"
-    std::string hint;      // what to do instead
+    std::string hint;      // advice: what to do instead
   };
   explicit UserError(Parts parts);
   Parts parts;

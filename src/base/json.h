@@ -21,7 +21,8 @@ nlohmann::json parse_json(std::string_view text, const std::string& where);
 nlohmann::json try_parse_json(std::string_view text, const std::string& where);
 nlohmann::ordered_json try_parse_ordered_json(std::string_view text, const std::string& where);
 
-// For messages, and for files that can be made again. A text that is nested too deeply also gives is_discarded().
+// For messages, and for files that the program can write again. For a text that is nested too deeply, the result is
+// is_discarded(), too.
 nlohmann::json try_parse_json(std::string_view text);
 nlohmann::ordered_json try_parse_ordered_json(std::string_view text);
 
@@ -34,7 +35,7 @@ std::string print_json(const nlohmann::ordered_json& value, int indent = -1);
 std::string print_any_json(const nlohmann::json& value, int indent = -1);
 std::string print_any_json(const nlohmann::ordered_json& value, int indent = -1);
 
-// For messages: one line, bytes that are not UTF-8 replaced, everything beyond ASCII escaped.
+// For messages: prints one line. Replaces bytes that are not UTF-8, and escapes all characters beyond ASCII.
 std::string print_ascii_json(const nlohmann::json& value);
 std::string print_ascii_json(const nlohmann::ordered_json& value);
 

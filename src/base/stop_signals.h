@@ -5,8 +5,8 @@
 
 namespace megalith {
 
-// What happens to the signals when the work is over. A rank of several ignores them: the others may still be saving, and a
-// signal that all ranks get must not kill the first one that is done.
+// Says how signals are handled when the work is done. One of several ranks ignores them: other ranks may still be saving,
+// and a signal to all ranks must not kill the first rank that is done.
 enum class AfterStop { restore, ignore };
 
 class StopSignals {

@@ -23,7 +23,7 @@ inline double seconds_of(const std::function<void()>& work) {
   return watch.seconds();
 }
 
-// Needs at least one value. If their number is even, returns the upper one of the two in the middle.
+// Needs at least one value. If the number of values is even, returns the larger of the two middle values.
 inline double median(std::vector<double> values) {
   const auto middle = values.begin() + std::ssize(values) / 2;
   std::nth_element(values.begin(), middle, values.end());

@@ -15,9 +15,9 @@ inline constexpr int64_t kDirectAlign = 4096;  // bytes; enough for every disk
 class FileHandle {
  public:
   FileHandle() = default;
-  static FileHandle open_to_read(const std::filesystem::path& path);  // UserError: missing, a directory, ...
-  static FileHandle create(const std::filesystem::path& path);         // Fault, also if the name exists
-  static FileHandle open_to_write(const std::filesystem::path& path);  // Fault; keeps the content
+  static FileHandle open_to_read(const std::filesystem::path& path);  // throws UserError if it is missing, a directory, ...
+  static FileHandle create(const std::filesystem::path& path);         // throws Fault, also if the name exists
+  static FileHandle open_to_write(const std::filesystem::path& path);  // throws Fault; keeps the content
   ~FileHandle();
   FileHandle(FileHandle&& other) noexcept;
   FileHandle& operator=(FileHandle&& other) noexcept;

@@ -13,7 +13,7 @@
 namespace megalith {
 
 struct SpecialIds {
-  std::optional<int64_t> begin, end;  // of the tokenizer, if known
+  std::optional<int64_t> begin, end;  // special tokens of the tokenizer, if known
 };
 
 // Returns the text of a config.json from which transformers (4 and 5) builds exactly this model. `dtype` is the type of

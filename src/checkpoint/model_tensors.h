@@ -10,8 +10,8 @@ namespace megalith {
 
 std::vector<TensorSpec> tensors_of(const ModelShape& shape, DType dtype);
 
-// UserError unless the folder has all of them with their shapes (WeightSource::check_matches). Reads headers, and values
-// only of a tied head that is stored beside its table.
+// Throws UserError unless the folder has all tensors of the model with their shapes (WeightSource::check_matches). Reads
+// headers. Reads values only if a tied head is stored in addition to its table.
 void check_weights(const ModelShape& shape, const std::filesystem::path& folder);
 
 }  // namespace megalith

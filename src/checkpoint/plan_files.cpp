@@ -1,4 +1,4 @@
-// Assigns tensors to files, and writes the index of these files for Hugging Face.
+// Assigns tensors to files, and writes the index file that Hugging Face needs.
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"

@@ -43,7 +43,7 @@ class WeightSource {
   explicit WeightSource(std::filesystem::path dir) : dir_(std::move(dir)) {}
   void add_file(const std::filesystem::path& path);
   const TensorSpec& spec_of(const std::string& stored) const;
-  const std::string& stored_name(const std::string& name) const;  // UserError if there is none
+  const std::string& stored_name(const std::string& name) const;  // throws UserError if there is none
   bool same_values(const std::string& a, const std::string& b) const;
 
   std::filesystem::path dir_;

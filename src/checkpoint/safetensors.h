@@ -16,7 +16,7 @@ namespace megalith {
 
 struct TensorEntry {
   TensorSpec spec;
-  int64_t offset = 0;  // of its first byte, from the beginning of the file
+  int64_t offset = 0;  // offset of the first byte from the beginning of the file
 };
 
 struct SafetensorsHeader {

@@ -14,7 +14,7 @@ struct VerifyProblem {
 
 struct VerifyResult {
   std::vector<VerifyProblem> problems;
-  int64_t files = 0;    // in the manifest and checked
+  int64_t files = 0;    // files that the manifest lists and that were checked
   int64_t extents = 0;  // number of extents whose hash was compared
   int64_t bytes = 0;    // bytes hashed
   bool ok() const { return problems.empty(); }

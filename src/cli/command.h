@@ -20,7 +20,7 @@ namespace megalith {
 struct CommandResult {
   ExitCode code = ExitCode::done;
   nlohmann::json json = nlohmann::json::object();  // null: printed already, by a rank
-  std::string failure;                             // what went wrong, if it is not printed yet
+  std::string failure;                             // the error, if it is not printed yet
 };
 
 struct CommandContext {
@@ -36,12 +36,12 @@ using OptionTarget = std::variant<bool*, int*, int64_t*, uint64_t*, double*, std
 
 struct OptionRules {
   bool required = false;
-  bool shows_default = false;           // in the help: what the target holds before parsing
-  bool one_value = false;               // of a list: takes only one value each time, because more arguments may follow
-  char separator = '\0';                // of a list: between values in one argument
+  bool shows_default = false;           // the help shows the value that the target has before parsing
+  bool one_value = false;               // list: takes only one value each time, because more arguments may follow
+  char separator = '\0';                // list: separates values in one argument
   std::optional<double> least, most;    // a number in this range
-  std::vector<std::string> words = {};  // one of these
-  std::string needs = {}, excludes = {};  // names of other options of the command, which come before this one
+  std::vector<std::string> words = {};  // the value must be one of these words
+  std::string needs = {}, excludes = {};  // names of other options of the command that are listed before this one
 };
 
 struct CommandOption {
@@ -61,7 +61,8 @@ struct Command {
   std::shared_ptr<const void> arguments = nullptr;  // owns the targets of the options if `run` is empty
 };
 
-inline constexpr const char* kModelPath = "a run, a checkpoint or a Hugging Face folder";  // what CKPT may name
+// The kinds of paths that CKPT accepts.
+inline constexpr const char* kModelPath = "a run, a checkpoint or a Hugging Face folder";
 
 // Prints text for people: on stdout, or on stderr with --json.
 void print(const CommandContext& context, const std::string& text);

@@ -12,7 +12,7 @@ struct ParsedLine {
   const Command* command = nullptr;  // null: none was named
   bool json = false;                 // --json was given
   std::optional<int> exit_code;      // help or the version was printed: exit with this code
-  std::string error;                 // what is wrong with the arguments; empty: nothing
+  std::string error;                 // the mistake in the arguments; empty: no mistake
   std::string help;                  // of the whole program
 };
 

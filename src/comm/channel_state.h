@@ -20,7 +20,7 @@ inline constexpr int64_t kSmall = int64_t{16} << 10;     // bytes; up to this si
 // Position of a member's buffer, as its neighbours see it.
 struct Posted {
   int64_t bytes = 0;
-  int64_t offset = -1;  // in its region; -1 if it is not shared
+  int64_t offset = -1;  // offset in the member's region; -1 if it is not shared
 };
 
 // A channel alternates between two turns: a member may write into one while its neighbours still read the other.
@@ -35,7 +35,7 @@ struct Mailbox {
     Posted posted;  // `bytes` is the size of the whole message
     alignas(64) std::byte window[kMessage];
   };
-  Flag given, taken;  // number of halves so far
+  Flag given, taken;  // number of halves written and read so far
   Half halves[2];
 };
 
@@ -72,8 +72,8 @@ struct Channel::State {
   std::vector<int> index_on_host;         // by place: index among the members of its host
   const char* doing = "";                 // name of the operation, for wait observers
 
-  uint32_t step = 0;   // meetings so far
-  uint32_t turn = 0;   // turns taken so far
+  uint32_t step = 0;   // number of meetings so far
+  uint32_t turn = 0;   // number of turns taken so far
   std::vector<uint32_t> given, taken;     // number of message halves so far, by place
   std::vector<std::byte> pool;            // parts that are being sent between hosts
 
@@ -84,7 +84,7 @@ struct Channel::State {
   // A barrier of the members on this host. Afterwards all can read what each wrote before.
   void meet();
   // Takes one turn: tells the neighbours where the buffer is. Returns every local member's buffer by place, as an
-  // address in this process. Returns an empty list unless all of them are shared.
+  // address in this process. Returns an empty list unless all buffers are shared.
   std::vector<std::byte*> post(const std::byte* data, int64_t bytes);
 
   void run(Collective kind, Buffer whole, std::span<const int64_t> cuts, Wire wire);

@@ -56,7 +56,7 @@ class Transfers {
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
 
-  // Both move data in pieces, so that waits see progress.
+  // send and receive move data in pieces, so that waits see progress.
   void send(std::span<const std::byte> data, int to, int tag);
   void receive(std::span<std::byte> data, int from, int tag);
   void wait(const WaitControl& control, const char* what, const std::string& channel, int peer);

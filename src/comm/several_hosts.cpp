@@ -1,7 +1,7 @@
-// Collectives between hosts. On every host one member, the slice's worker, handles a slice. On the host of the slice's
-// own member it is that member, elsewhere another one. A sum goes from host to host in the order of the members. A
-// worker adds its host's members to the partial sum that it received, and sends it on. So additions happen in the same
-// order as on one host. The final result is then sent to the workers of the other hosts, which copy it to their
+// Collectives between hosts. Each slice belongs to one member. On every host, one member is the worker of the slice. On the
+// host of the slice's own member, the worker is that member. A partial sum goes from host to host in the order of the
+// members. A worker adds the data of its host's members to the partial sum, and sends the sum to the next host. So additions
+// happen in the same order as on one host. Then the workers of the other hosts receive the result and copy it to their
 // neighbours.
 //
 // The parts of all slices and rounds are tasks in one order that all ranks agree on. A task waits only for earlier
@@ -21,7 +21,7 @@ struct Task {
   size_t slice;
   int64_t round;
   int from, to;   // places; -1: none
-  size_t run;     // of a sum: the index in runs_ of the members to add
+  size_t run;     // only if it sums: index in runs_ of the members to add
 };
 
 // Consecutive members on one host: [first, end).
@@ -45,7 +45,7 @@ class BetweenHosts {
   };
 
   int worker(size_t slice, int host) const;
-  std::vector<int> way_of_result(size_t slice) const;  // hosts, beginning with the one that knows it first
+  std::vector<int> way_of_result(size_t slice) const;  // hosts in the order in which they get the result
   void list_tasks(int64_t round);
   void list_result(size_t slice, int64_t round);
   bool packs() const { return wire_ == Wire::bf16 && whole_.element == Element::float32; }

@@ -17,7 +17,7 @@
 namespace megalith {
 namespace {
 
-// Ranks of the run, and the most of them that share a host.
+// The number of ranks of the run, and the largest number of ranks on one host.
 struct RankCounts {
   int all = 1, of_host = 1;
 };
@@ -31,7 +31,7 @@ RankCounts count_ranks(const launch::Environment& started, const TrainArguments&
   return counts;
 }
 
-// What the run would do first, and what the dry run assumed because that is not done yet.
+// The work that the run would do first, and the assumptions that the dry run makes instead.
 struct FirstWork {
   std::vector<std::string> would, assumed;
 };

@@ -1,10 +1,10 @@
-// train --dry-run: everything that a mistake can be found by without text, and the plan. Nothing is written.
+// Implements `train --dry-run`: makes all checks that need no text, and the plan. Writes no files.
 #pragma once
 #include "commands/commands.h"
 
 namespace megalith {
 
-// UserError for a mistake; one object or text otherwise, from rank 0 alone.
+// Throws UserError for a mistake. Otherwise rank 0 returns one JSON object or prints text.
 CommandResult dry_run(const CommandContext& context, const TrainArguments& arguments);
 
 }  // namespace megalith

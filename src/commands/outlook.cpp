@@ -26,7 +26,8 @@
 namespace megalith {
 namespace {
 
-// A run of `ranks` ranks on this host. 0: as many as the axes make, with one copy of the model if parallel.data is auto.
+// Predicts a run of `ranks` ranks on this host. If `ranks` is 0, the axes give the number of ranks, with one copy of the
+// model if parallel.data is auto.
 Foreseen foresee_on_this_host(const Config& config, int ranks) {
   const Layout layout = check_run(config, ranks > 0 ? ranks : layout_of(config).ranks());
   return foresee(config, layout,

@@ -10,7 +10,7 @@ namespace megalith {
 
 struct StartedRanks {
   int ranks = 1;
-  std::string hosts, interface;  // as on the command line; empty: this host, or what a Slurm job has
+  std::string hosts, interface;  // as on the command line; empty: this host, or the nodes of the Slurm job
 };
 
 // `train --ranks N`: this process becomes the supervisor of ranks that run `command`.

@@ -55,7 +55,7 @@ struct DataSettings {
   std::vector<std::string> train;  // files, globs or token-shard prefixes
   std::vector<double> weights;     // one per entry of `train`, above 0; empty: all entries are one data set, not blended
   std::vector<std::string> valid;
-  double valid_fraction = 0.01;    // of the training data; used if `valid` is empty
+  double valid_fraction = 0.01;    // fraction of the training data; used if `valid` is empty
   TokenizerSettings tokenizer;
   int64_t sequence = 256;
   std::string cache;               // directory for token shards of text; empty: the run directory
@@ -117,7 +117,7 @@ struct MemorySettings {
   std::string spill;               // directory of the disk tier; empty = no spilling
   int64_t window = 0;              // blocks; 0 = auto
   std::optional<Bytes> device;     // memory of the device that computes; empty: the host computes
-  int64_t device_bandwidth = 0;    // of a simulated device, bytes per second in each direction; 0 = real device
+  int64_t device_bandwidth = 0;    // bandwidth of a simulated device, bytes per second in each direction; 0 = real device
   Recompute recompute = Recompute::automatic;
   int64_t recompute_every = 0;     // Recompute::every: layers in a chain; only the first layer keeps its input
   bool operator==(const MemorySettings&) const = default;
@@ -154,7 +154,7 @@ struct CurriculumSettings {
   std::string metric;              // length, rarity, ...; any name is allowed with `file`
   CurriculumApply apply = CurriculumApply::filter;
   DifficultyUnit unit = DifficultyUnit::value;
-  Hold hold = Hold::sequences;     // what stays constant in a batch when sequences are short
+  Hold hold = Hold::sequences;     // quantity that stays constant in a batch when sequences are short
   std::string file;                // file with one number per sample, made by the user; empty: `megalith analyze` makes it
   std::string checkpoint;          // metric loss: the model that computes the loss
   PacingSettings pacing;
@@ -167,7 +167,7 @@ struct TokenDroppingSettings {
   bool middle = true;              // true: all layers except the first and the last; false: `layers`
   std::vector<int64_t> layers;     // counted from 0, sorted
   PacingSettings pacing{.step = 16};  // tokens of a sequence that a layer keeps
-  bool keep_special = false;       // keep special tokens first
+  bool keep_special = false;       // drop special tokens only if no other token is left to drop
   bool on() const { return pacing.over > 0 || !pacing.table.empty(); }
   std::vector<int64_t> layers_of(int64_t model_layers) const {
     if (!middle) return layers;

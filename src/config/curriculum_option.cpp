@@ -163,7 +163,7 @@ class Reader {
 };
 
 // Returns the keys and values of an entry. `file` and `checkpoint` may change on resume, because files can be moved.
-// The checkpoint records which samples the filters admit when, so that changed values are detected.
+// The checkpoint records at which step the filters admit each sample, so the program detects changed values.
 std::vector<OptionPiece> written(const CurriculumSettings& entry) {
   std::vector<OptionPiece> keys{{"metric", quote_yaml(entry.metric)}, {"apply", std::string(name_of(entry.apply))}};
   if (!entry.file.empty()) keys.push_back({"file", quote_yaml(entry.file), /*may_change=*/true});

@@ -13,7 +13,7 @@ enum class Objective { causal, masked, prefix };  // in the order of the rows
 struct ObjectiveRow {
   Objective kind;
   std::string_view word;       // objective.kind
-  std::string_view predicted;  // what is predicted; part of a sentence of the reference
+  std::string_view predicted;  // the predicted tokens; part of a sentence of the reference
   bool bidirectional = false;  // true: for families whose positions see later positions; false: for the other families
   bool predicts_next = true;   // the target of a position is the next token
   bool has_prefix = false;     // the first positions of each sequence see each other

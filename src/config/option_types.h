@@ -35,7 +35,7 @@ inline Range inner_fraction() {
 }  // (0, 1)
 
 std::optional<double> read_number(const Yaml& value, const Range& range);  // finite and in range
-std::optional<int64_t> read_count(const Yaml& value, const Range& range);  // with k, M, B, T
+std::optional<int64_t> read_count(const Yaml& value, const Range& range);  // accepts the suffixes k, M, B, T
 bool is_text(const Yaml& value);  // a scalar without NUL, because no path or prompt can contain NUL
 std::optional<bool> read_boolean(const Yaml& value);
 std::optional<std::vector<std::string>> read_texts(

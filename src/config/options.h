@@ -33,7 +33,7 @@ struct Range {
 struct OptionPiece {
   std::string key;    // "curriculum[0].to"
   std::string value;  // as YAML
-  bool may_change = false;  // by a resumed run
+  bool may_change = false;  // a resumed run may change it
 };
 
 struct Option {
@@ -46,7 +46,7 @@ struct Option {
   std::vector<std::string_view>
       words;                      // choice: all values; other types: words accepted besides a value ("auto")
   std::vector<std::string_view> (*registered_words)() = nullptr;  // replaces `words` if they are known only at run time
-  bool may_change = false;        // by a resumed run
+  bool may_change = false;        // a resumed run may change it
   bool shorthand = false;         // a plain value given to this option's section means this option
   std::string_view applies_when;  // for the user; empty = always
   std::function<bool(const Config&)> applies;  // empty = always

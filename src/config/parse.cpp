@@ -216,7 +216,7 @@ std::pair<std::string, Yaml> parse_override(const std::string& text) {
     Yaml value = parse_yaml(std::string_view(text).substr(equals + 1), kCommandLine, false);
     value.where = kCommandLine;  // also when there is nothing after the sign
     return {key, std::move(value)};
-  } catch (const UserError& error) {  // it knows the value only: say of which key
+  } catch (const UserError& error) {  // this error knows only the value: add the key
     UserError::Parts parts = error.parts;
     parts.key = parts.key.empty() ? key : fmt::format("{}.{}", key, parts.key);
     throw UserError(std::move(parts));

@@ -78,7 +78,7 @@ Config keep_decisions(const Config& saved, Config now) {
     if (option.may_change || option.get(now) != kOpen || !decided || decided == kOpen) continue;
     set_option(option, now, parse_yaml(*decided, "saved config", false));
   }
-  // Without dropout of their own, settings take that of the folder.
+  // If the settings give no dropout, the folder's dropout applies.
   if (!now.model.from.empty() && !now.model.shape.dropout.any()) now.model.shape.dropout = saved.model.shape.dropout;
   return now;
 }

@@ -19,23 +19,23 @@ class AdmittedOrder {
   AdmittedOrder(std::vector<int64_t> admitted_at, std::function<int64_t(int64_t)> draws_before, uint64_t seed,
                 uint64_t set = 0);
 
-  // Returns the draws of a step. They depend only on the step and the constructor's arguments, not on earlier calls. The
-  // step after that of the last call costs only its own draws. Any other step costs a count over all earlier steps, and
-  // the draws of its epoch. Thread-safe.
+  // Returns the draws of a step. They depend only on the step and the constructor's arguments, not on earlier calls. A call
+  // for the step after the previous call's step costs only the draws of that step. A call for any other step also counts
+  // over all earlier steps, and repeats the draws of its epoch. Thread-safe.
   std::vector<EpochSample> draw(int64_t step) const;
 
-  // 16 digits that identify when which samples are admitted.
+  // 16 digits that identify at which step each sample is admitted.
   const std::string& fingerprint() const { return fingerprint_; }
 
   int64_t samples() const { return static_cast<int64_t>(order_.size()); }
   int64_t admitted(int64_t step) const;  // number of samples admitted at a step
-  // Passes that the first `steps` steps make over the admitted samples: the completed ones, and the fraction of the
-  // current one. Thread-safe. Costs a count of the steps since those of the last call.
+  // Returns how often the first `steps` steps pass over the admitted samples: completed passes, plus the fraction of the
+  // current one. Thread-safe. Counts the steps since the previous call.
   double passes(int64_t steps) const;
 
  private:
   struct Place {                   // a position in the sequence of all draws
-    int64_t step = 0, draw = 0;    // of the next draw; draws are counted over all steps
+    int64_t step = 0, draw = 0;    // step and number of the next draw; draws are counted over all steps
     int64_t epoch = 0;
   };
   struct Level {

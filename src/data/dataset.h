@@ -38,12 +38,12 @@ class Dataset {
   Dataset(std::vector<TrainingSet> train, TokenSources valid, const DataSettings& settings,
           const ObjectiveSettings& objective, const VocabularyFacts& vocabulary, uint64_t seed,
           int64_t batch);
-  // With one training set.
+  // A dataset with one training set.
   Dataset(TokenSources train, TokenSources valid, const DataSettings& settings,
           const ObjectiveSettings& objective, const VocabularyFacts& vocabulary, uint64_t seed,
           int64_t batch);
 
-  Dataset(const Dataset&) = delete;  // not movable either: orders of samples refer to it
+  Dataset(const Dataset&) = delete;  // not movable either: the orders of samples refer to this object
   Dataset& operator=(const Dataset&) = delete;
 
   // From now on, training batches list the layers that drop tokens. The step's shape gives the number of tokens to keep.

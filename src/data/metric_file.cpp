@@ -72,7 +72,7 @@ std::vector<double> read_ours(const std::filesystem::path& path, std::string_vie
   std::vector<double> values(static_cast<size_t>(subject.samples));
   if (text.size() != values.size() * sizeof(double)) refuse(path, "a complete metric file", "a truncated one", hint);
   std::memcpy(values.data(), text.data(), text.size());
-  for (double& value : values) value += 0.0;  // turns -0 into 0: see MetricWriter::add
+  for (double& value : values) value += 0.0;  // turns -0 into 0, as MetricWriter::add does
   return values;
 }
 

@@ -6,7 +6,7 @@
 namespace megalith {
 
 struct EpochSample {
-  int64_t epoch;   // from 0
+  int64_t epoch;   // counted from 0
   int64_t sample;  // in [0, samples)
   bool operator==(const EpochSample&) const = default;
 };

@@ -42,7 +42,7 @@ class StepShapes {
   std::vector<std::pair<int64_t, StepShape>> changes(int64_t steps) const;
   int64_t samples_before(int64_t step) const;  // samples of all earlier steps
   int64_t tokens_before(int64_t step) const;
-  double layer_tokens_before(int64_t step) const;  // a token that one of L layers drops counts 1 / L less
+  double layer_tokens_before(int64_t step) const;  // a token that one of L layers drops counts as (L - 1) / L
   // Progress of the run before this step, in the unit of a pacing.
   int64_t before(int64_t step, Counted unit) const;
 

@@ -13,8 +13,8 @@ class Device {
 
   // Returns an uninitialised tensor in the device's memory. Throws BudgetExceeded if that memory is full.
   virtual at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type) = 0;
-  // Copy between the host and the device, and return when the copy is done. Types may differ: the host converts. The lanes
-  // of the same names call them, each with one thread. Both may run at the same time.
+  // These copy between the host and the device, and return when the copy is done. Types may differ: the host converts. Only
+  // the upload lane calls upload, and only the download lane calls download. The two calls may run at the same time.
   virtual void upload(const at::Tensor& from, const at::Tensor& to) = 0;
   virtual void download(const at::Tensor& from, const at::Tensor& to) = 0;
 

@@ -16,8 +16,8 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kColumns = 256;                       // of the rows that blocks exchange, as float32
-constexpr int64_t kFewRows = 8, kManyRows = 4096;       // of all ranks; many: 4 MiB, like activations of 1000 tokens
+constexpr int64_t kColumns = 256;                       // width of the exchanged rows, as float32
+constexpr int64_t kFewRows = 8, kManyRows = 4096;       // rows of all ranks; many: 4 MiB, like activations of 1000 tokens
 constexpr int64_t kFewNumbers = 64, kManyNumbers = int64_t{8} << 20;  // elements of gradients; many: larger than caches
 constexpr int kWarm = 3, kTimesFew = 41, kTimesMany = 11;
 

@@ -8,7 +8,7 @@ namespace megalith {
 
 struct OpHandler {
   OpKind kind;
-  void (*run)(StepState& step, const Op& op);  // by the thread of the op's lane
+  void (*run)(StepState& step, const Op& op);  // called by the thread of the op's lane
 };
 
 std::span<const OpHandler> compute_handlers();

@@ -31,7 +31,7 @@ class Residency final : public ExpertLoader {
 
   // Records an update of all spilled blocks, with the gradients of this step. The next load of a block applies it.
   void record_update(const Update& update);
-  void discard_gradients();  // of a skipped step
+  void discard_gradients();  // drops the gradients of a skipped step
   bool is_pending(BlockId id) const;
 
   // Null if all experts are always loaded with their layer.
@@ -55,7 +55,8 @@ class Residency final : public ExpertLoader {
   bool is_due(const SegmentState& segment) const;
   void open_store(const StorageOptions& storage);
   void allocate_parameters(BlockState& state);
-  void load_segments(BlockState& state, std::span<SegmentState* const> segments, Lane lane);  // and brings them up to date
+  // Loads the segments and brings them up to date.
+  void load_segments(BlockState& state, std::span<SegmentState* const> segments, Lane lane);
   void stream_updated(BlockState& state, std::span<SegmentState* const> segments, Lane lane);
   void load_whole_updated(BlockState& state, Lane lane);
   void read(BlockState& state, std::span<SegmentState* const> segments, Lane lane);

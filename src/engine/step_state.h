@@ -19,12 +19,12 @@ namespace megalith {
 struct MicroState {
   Pass pass;
   std::vector<at::Tensor> activations;  // output of the block, until the next one has consumed it
-  std::vector<at::Tensor> inputs;       // of blocks that are recomputed
+  std::vector<at::Tensor> inputs;       // inputs of blocks that are recomputed
   std::vector<at::Tensor> host_inputs;  // with a device: inputs that wait in host memory
-  std::vector<at::Tensor> gradients;    // of the output
+  std::vector<at::Tensor> gradients;    // gradients of the outputs
   std::vector<Tape> tapes;
   LossSums sums;
-  RoutingRecord routing;                // of a model with experts
+  RoutingRecord routing;                // only for a model with experts
 };
 
 struct StepState {
@@ -41,9 +41,9 @@ struct StepState {
   // This step:
   const Schedule& schedule;
   StepInput input;
-  Batch batch;                  // of this rank
+  Batch batch;                  // the sequences of this rank
   std::vector<MicroState> micros = {};
-  std::vector<double> squares;  // of the gradients, by block
+  std::vector<double> squares;  // sums of squares of the gradients, by block
   std::optional<StepTotals> totals = {};
   Update update = {};
   LoadScope load_scope = LoadScope::likely_experts;

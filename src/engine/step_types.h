@@ -46,15 +46,15 @@ struct StepOutcome {
   double gradient_norm = 0;  // before clipping
   bool skipped = false;      // loss or gradient not finite: nothing was updated
   double loss_scale = 1;
-  bool stop = false;         // some rank was asked to stop
-  RoutingRecord routing;     // of a model with experts, in training: of the whole step
-  DiskUse disk;              // of this rank
+  bool stop = false;         // at least one rank was asked to stop
+  RoutingRecord routing;     // of the whole step; only for training a model with experts
+  DiskUse disk;              // traffic of this rank
   std::vector<Span> spans;   // by op
 };
 
 // Everything besides tensors that the next step depends on.
 struct StepCounters {
-  int64_t updates = 0;  // applied so far: skipped steps do not count
+  int64_t updates = 0;  // number of updates so far; skipped steps do not count
   LossScale::State loss_scale;
 };
 

@@ -16,7 +16,7 @@ struct StorageOptions {
   std::filesystem::path spill;                 // folder
   std::vector<int64_t> offloaded_inputs = {};  // by block: bytes of a micro-batch's input that waits on disk
   int32_t micros = 0;                          // number of micro-batches whose inputs wait at the same time
-  Staging staging = Staging::scarce;           // for arrays that stream
+  Staging staging = Staging::scarce;           // staging for arrays that stream
   Device* device = nullptr;                    // borrowed; null: blocks compute in host memory
 };
 

@@ -36,7 +36,7 @@ struct ShapeFields {
 // A known model.
 struct Preset {
   std::string_view name;
-  std::string_view about;  // where the numbers come from
+  std::string_view about;  // the source of the numbers
   // ffn and kv_heads are 0 if fill_defaults computes them, so that they follow an overridden hidden or heads
   ModelShape shape;
 };
@@ -55,7 +55,7 @@ struct HfNames {
   std::span<const std::string_view> model_types;       // values of model_type that this family reads
   std::span<const std::string_view> own_model_types;   // model_type values that only we write
   std::string_view heads_key;                          // config.json: the number of heads
-  std::string_view prefix;                             // of tensor names; bare models leave it out
+  std::string_view prefix;                             // prefix of tensor names; models without a head leave it out
   std::span<const Pair> tied;                          // tensors with the same values if the head is tied
   // tensors that transformers expects but does not compute with; files contain a copy of `parameter` there
   std::span<const Copy> copies;

@@ -1,5 +1,5 @@
 // Typed look-ups in one object of Hugging Face's config.json. null counts as a missing key, as in Hugging Face.
-// UserError that names the key if a value does not fit.
+// Throws a UserError that names the key if a value does not fit.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 

@@ -11,9 +11,9 @@ namespace megalith {
 struct Evaluation {
   double loss = 0;            // mean over the predicted tokens, nats
   double perplexity = 0;
-  double bits_per_byte = 0;   // of the text: comparable between tokenizers
-  int64_t tokens = 0;         // predicted
-  int64_t bytes = 0;          // of the text
+  double bits_per_byte = 0;   // per byte of the text, so that tokenizers can be compared
+  int64_t tokens = 0;         // number of predicted tokens
+  int64_t bytes = 0;          // length of the text
 };
 
 // Evaluates windows of `window` tokens (0: the context). Each window begins `stride` tokens after the previous one (0: they

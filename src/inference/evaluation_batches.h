@@ -11,7 +11,7 @@ namespace megalith {
 
 struct ScoredSequence {
   std::vector<int64_t> ids;   // at least 2
-  int64_t first_target = 1;   // ids from here on are predicted from those before them
+  int64_t first_target = 1;   // index of the first predicted token; each token is predicted from the tokens before it
   int64_t tag = 0;            // for the caller; not used here
 };
 

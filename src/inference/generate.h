@@ -21,7 +21,7 @@ enum class GenerationEnd { tokens, end_token, stop, interrupted };
 std::string_view name(GenerationEnd end);
 
 struct Generated {
-  std::string text;     // what follows the prompt
+  std::string text;     // the text after the prompt
   int64_t tokens = 0;   // generated
   GenerationEnd end = GenerationEnd::tokens;
 };

@@ -21,8 +21,8 @@ struct Question {
 std::vector<Question> read_questions(const std::filesystem::path& file);
 
 struct ChoiceScores {
-  std::vector<double> log_likelihood;  // of each choice's tokens, nats
-  std::vector<int64_t> bytes, tokens;  // of each choice; bytes do not include the joint
+  std::vector<double> log_likelihood;  // by choice: sum over its tokens, nats
+  std::vector<int64_t> bytes, tokens;  // by choice; bytes do not include the joint
 };
 
 struct ChoiceEvaluation {

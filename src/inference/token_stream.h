@@ -35,7 +35,8 @@ class TokenStream {
   bool context_was_full() const { return slid_; }  // a sequence continued from the second half of its context
 
  private:
-  void read(int64_t sequence);  // its history; if that is longer than the context, its end, half a context long
+  // Computes the history of a sequence. If the history is longer than the context, computes only its last half context.
+  void read(int64_t sequence);
   void keep_logits(const std::vector<int64_t>& sequences, const at::Tensor& logits_BV);
 
   Engine& engine_;  // borrowed

@@ -20,7 +20,7 @@ struct AttemptSettings {
   int ranks = 1;
   std::vector<HostSlots> hosts;      // empty: this host, or the nodes of the Slurm job
   bool several_hosts = false;
-  std::string interface;             // --interface; empty: the one that leads to the other hosts
+  std::string interface;             // --interface; empty: the interface that leads to the other hosts
   int64_t watchdog = 0;              // run.watchdog
   std::filesystem::path run_dir;     // for log-mpirun.txt
 };

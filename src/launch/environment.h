@@ -6,7 +6,7 @@
 namespace megalith::launch {
 
 enum class Role {
-  alone,       // one process, or the one that will supervise
+  alone,       // one process that may become the supervisor
   supervised,  // a rank below `megalith train --ranks N`
   joined,      // a rank below the user's own mpirun or srun
 };

@@ -11,7 +11,8 @@ namespace megalith::launch {
 // the folders.
 std::filesystem::path run_folder_path(const std::string& run);
 std::filesystem::path host_folder_path(const std::string& run);  // RUN/HOST
-std::filesystem::path make_host_folder(const std::string& run);  // Fault if it cannot be created, or others can enter it
+// Throws Fault if the folder cannot be created, or if other users can enter it.
+std::filesystem::path make_host_folder(const std::string& run);
 
 class HostFolder {
  public:

@@ -10,11 +10,11 @@ namespace megalith::launch {
 struct SupervisorAddress {
   std::string run;      // the name of this start of the run; not secret
   std::string host;     // host_identity() of the supervisor
-  std::string address;  // of the supervisor, for other hosts; empty: one host only
+  std::string address;  // address of the supervisor for other hosts; empty: one host only
   int port = 0;
-  std::string secret;   // both ends of a connection prove that they know it; empty: one host only
+  std::string secret;   // the secret that both ends of a connection prove to know; empty: one host only
   std::string text() const;
-  static SupervisorAddress parse(const std::string& text);  // throws Bug if a supervisor of ours did not write it
+  static SupervisorAddress parse(const std::string& text);  // throws Bug if our supervisor did not write the text
 };
 
 // Called on another host. Connects; both ends prove that they know the secret. Returns the socket. Throws Fault.

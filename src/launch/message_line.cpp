@@ -14,7 +14,7 @@
 namespace megalith::launch {
 namespace {
 
-constexpr size_t kTooMuch = 16 << 20;  // unsent bytes: with more of them, the other side counts as gone
+constexpr size_t kTooMuch = 16 << 20;  // bytes; the other side counts as lost if more bytes are unsent
 constexpr size_t kMostMessages = 256;  // received per call; the rest stays in the kernel, which slows the sender down
 
 }  // namespace

@@ -16,7 +16,8 @@ namespace megalith::launch {
 enum class RankState : int32_t { starting, training, saving, stopping, finished, failed };
 std::string_view name(RankState state);
 
-inline constexpr int kPagePeers = 14;  // peers of an exchange that are listed by rank; the rest are only counted
+// The page lists this number of peers of an exchange by rank. It only counts further peers.
+inline constexpr int kPagePeers = 14;
 
 // The op of one lane. Trivially copyable, as it is stored in the page.
 struct LaneStatus {

@@ -14,7 +14,8 @@ struct Job {
   std::vector<std::string> command;  // command line of a rank: this program with the same arguments
   int ranks = 1;
   std::vector<HostSlots> hosts;      // empty: this host, or the nodes of the Slurm job
-  std::string interface;             // --interface: the network between several hosts; empty: the one that leads to them
+  // --interface: the network between several hosts. Empty: the interface that leads to these hosts.
+  std::string interface;
   int64_t restarts = 3, watchdog = 0;  // run.restarts, run.watchdog
   std::filesystem::path run_dir;
   // Returns the newest valid checkpoint, or an empty path if there is none.

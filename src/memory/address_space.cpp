@@ -75,7 +75,7 @@ void AddressSpace::open(uintptr_t begin, uintptr_t end, bool large) {
 }
 
 void AddressSpace::drop(uintptr_t begin, uintptr_t end) {
-  // The kernel must not complete a huge page again of which only a part stays.
+  // If only a part of a huge page stays, the kernel must not complete the page again.
   const size_t first = slot(begin), last = slot(end - 1);
   if (begin % kHugePage != 0) set_huge(first, first + 1, false);
   if (end % kHugePage != 0) set_huge(last, last + 1, false);

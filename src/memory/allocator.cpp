@@ -119,7 +119,7 @@ class Pool {
     MEGALITH_ASSERT(!shares_, "state can be shared only once");
     expect_shared_state();
     try {
-      // Reserves twice what a rank can have, as holes take room. All ranks map all of it.
+      // Reserves twice the most memory that a rank can use, because holes take addresses. All ranks map all of it.
       const AddressSpace& space = arena_.share(static_cast<size_t>(2 * machine_ / ranks));
       shares_ = true;
       return {space.fd(), reinterpret_cast<std::byte*>(space.begin()), static_cast<int64_t>(space.end() - space.begin())};
@@ -141,7 +141,7 @@ class Pool {
   }
 
   struct Account {
-    AllocatedMemory use;  // without `cached`, which the arena knows
+    AllocatedMemory use;  // `cached` is not used here: the arena counts cached memory
     int64_t budget = 0;
   };
   Account& account_of(Tier tier) { return accounts_[static_cast<size_t>(tier)]; }

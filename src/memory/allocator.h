@@ -42,7 +42,8 @@ void reset_memory_peak();  // for both tiers
 // Returns cached memory to the system.
 void release_cached_memory();
 
-// Memory that other processes may map by its descriptor. All of it is mapped at `base`, most of it without pages.
+// Memory that other processes may map by its descriptor. The whole range is mapped at `base`. Most of the range has no
+// pages.
 struct SharedState {
   int fd = -1;
   std::byte* base = nullptr;

@@ -28,7 +28,7 @@ void* Arena::take(size_t wanted, Backing backing) {
   }
   const uintptr_t begin = window.begin, end = begin + bytes;
   if (window.with_pages < bytes) {
-    // Ranges with pages keep their kind of page. Only ranges without pages are opened.
+    // Open only ranges without pages. Ranges with pages stay as they are.
     auto range = std::prev(free_.upper_bound(begin));
     for (; range != free_.end() && range->first < end; ++range)
       if (!range->second.has_pages)

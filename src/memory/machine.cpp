@@ -27,8 +27,8 @@ int64_t kib_field(const char* path, const std::string& field) {
   return -1;
 }
 
-// Correction in bytes for shared state: the proportional share counts too little for this rank's state, and should not
-// count other ranks' state.
+// Returns a correction in bytes for shared state. The kernel counts only a proportional share of each rank's state. The
+// correction counts all of this rank's state, and nothing of other ranks' state.
 int64_t shared_state_correction() {
   const std::string all = std::string("/memfd:") + kSharedState,
                     own = fmt::format("/memfd:{} ", shared_state_name(getpid()));

@@ -12,7 +12,7 @@ namespace megalith {
 
 inline constexpr int64_t kDiskAlign = 4096;      // bytes; offset, length and address of every transfer are multiples
 inline constexpr int64_t kSpillChunk = 1 << 20;  // bytes; usual unit of one disk request
-inline constexpr int64_t kSpillTile = 1 << 17;   // bytes with a checksum of their own
+inline constexpr int64_t kSpillTile = 1 << 17;   // each block of this number of bytes has a checksum
 
 // A temporary file: no run reads another run's file. So the file is unlinked as soon as it is open. The kernel frees the
 // space with the last descriptor, however the process ends. So nothing must be cleaned up, even after kill -9. (To

@@ -80,7 +80,8 @@ class HeadBlock : public Block {
   virtual LossSums loss_and_gradient(const at::Tensor& x_NC, const Pass& pass, at::Tensor& gx_NC) = 0;
   // Computes only the loss. `each_N`, if not null, receives the loss of every position on this rank (0 without a target).
   virtual LossSums loss(const at::Tensor& x_NC, const Pass& pass, at::Tensor* each_N = nullptr) = 0;
-  virtual at::Tensor logits(const at::Tensor& x_RC) = 0;  // of a few rows; not if the vocabulary is split over ranks
+  // Returns the logits of a few rows. Not available if the vocabulary is split over ranks.
+  virtual at::Tensor logits(const at::Tensor& x_RC) = 0;
 
   at::Tensor forward(const at::Tensor&, const Pass&, Tape*) final;   // a head has no output activation
   at::Tensor backward(const at::Tensor&, const Pass&, Tape&) final;  // loss_and_gradient does it

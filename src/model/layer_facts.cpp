@@ -25,14 +25,14 @@ int64_t feed_forward_workspace(const RankSizes& r, const LayerForm& form) {
 int64_t attention_workspace(const RankSizes& r, const LayerForm& form) {
   const int64_t e = r.e, N = r.N, S = r.S, C = r.C, A = r.A, X = r.X;
   const int64_t gone = form.half.plain_bytes + e * S * C;
-  // Gradients of the residual stream (a post-norm layer keeps more of them), without the outgoing gradient.
+  // Gradients of the residual stream (a post-norm layer keeps more gradients), without the outgoing gradient.
   const int64_t stream = e * S * (form.post_norm ? 3 : 0) * C - gone;
   // Gradient of the output projection's result: all its rows, or the copy that dropout makes.
   const int64_t output = r.shares_rows() ? N * C : r.s.dropout.residual > 0 ? S * C : 0;
   const int64_t heads = stream + e * (output + N * (A + X)) +
                         std::max({wide_attention_bytes(r), r.product_bytes(C, X), context_workspace(r)});
-  // If rows are shared: all rows of the norm's output, then all rows of a summand of the input gradient and this rank's rows
-  // of the sum.
+  // If rows are shared, all rows of the norm's output exist first. Later, all rows of a summand of the input gradient exist,
+  // with this rank's rows of the sum.
   const int64_t summed = r.shares_rows() ? stream + e * (output + N * C + 2 * S * C) : 0;
   return std::max(heads, summed);
 }
@@ -47,14 +47,14 @@ void add_deferring(BlockCosts& f, const RankSizes& r, const LayerForm& form) {
   const bool copies = r.shares_rows() || r.s.dropout.residual > 0;
   f.deferred_bytes = half.deferred_bytes + e * N * (2 * C + A + X);
   f.weight_gradient_workspace_bytes = std::max(r.product_bytes(half.weight_rows, C), r.product_bytes(C, X));
-  // Feed-forward half: the norm's output. If rows are shared, also all rows of it and of the gradient. Otherwise dropout may
-  // copy the gradient.
+  // Feed-forward half: the norm's output. If rows are shared, also all rows of that output and of the gradient. Otherwise
+  // dropout may copy the gradient.
   const int64_t normed = S * C + (r.shares_rows() ? 2 * N * C : r.s.dropout.residual > 0 ? S * C : 0);
   const int64_t sums = half.routes || !r.kept.packs() ? 0 : S * kept_sums(form) * C;  // unpacked
   const int64_t at_feed_forward = f.saved_bytes + half.unpacked_bytes +
                                   e * (sums + normed + (form.post_norm ? S * C : 0)) + half.deferring_bytes;
-  // Attention half: what the feed-forward half left, and gradients of the residual stream. A post-norm layer has more of
-  // these gradients, and sums.
+  // Attention half: the tensors that the feed-forward half left, and gradients of the residual stream. A post-norm layer has
+  // more gradients, and also sums.
   const int64_t beside_half = half.routes ? 0 : r.shares_rows() ? 2 * N * C : S * C + (copies ? S * C : 0);
   const int64_t left = half.left_bytes + e * beside_half;
   const int64_t stream = S * C * (form.post_norm ? 4 : 1) + (r.shares_rows() ? N * C : copies ? S * C : 0);

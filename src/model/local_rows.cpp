@@ -57,7 +57,7 @@ Pass local_pass(Pass whole, const Mesh& mesh) {
 at::Tensor gather_whole(const at::Tensor& x_SC, const Pass& pass, const Exchanges& exchanges) {
   at::Tensor x_NC = SequenceParallel{exchanges.tensor}.all_gather(x_SC, pass.tokens());
   if (!exchanges.context) return x_NC;
-  std::vector<int64_t> rows, cuts{0};  // of all ranks, rank by rank
+  std::vector<int64_t> rows, cuts{0};  // rows of all ranks, in the order of the ranks
   for (int64_t r = 0; r < exchanges.context->size(); r++) {
     append_rows(pass, context_ranges(pass.length, exchanges.context->size(), r), rows);
     cuts.push_back(static_cast<int64_t>(rows.size()));

@@ -48,7 +48,7 @@ struct Pass {
   // Layers with experts:
   bool explores = false;           // routers use random numbers; only in training
   double balance_scale = 0;        // factor of the routers' losses: loss scale / sequences of the whole step
-  RoutingRecord* routing = nullptr;  // borrowed: records what the routers decided; null: no record
+  RoutingRecord* routing = nullptr;  // borrowed: receives the decisions of the routers; null: no record
   ExpertLoader* experts = nullptr;    // borrowed: loads experts from disk; null: all are in memory
   KeyValueCache* cache = nullptr;  // borrowed; null outside of generation
 

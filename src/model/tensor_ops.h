@@ -1,5 +1,6 @@
 // LibTorch functions that are not methods of its tensor, compiled once. Each does the same as the LibTorch function of that
-// name. LibTorch's own header for one of them (ATen/ops/) takes more than twice as long to compile as the tensor's header.
+// name. A header of LibTorch for one such function (ATen/ops/) takes more than twice as long to compile as the tensor's
+// header.
 #pragma once
 #include <ATen/core/Tensor.h>
 

@@ -25,7 +25,8 @@ std::vector<int64_t> kept_rows(const Pass& pass, int64_t layer) {
   auto out = rows_K.begin();
   std::vector<uint64_t> lots(static_cast<size_t>(T));  // not protected, random number, position
   for (int64_t b = 0; b < pass.sequences; b++) {
-    const int64_t first = (pass.first_sequence + b) * ((T + 3) / 4);  // its first block of four random numbers
+    // The sequence's first block of four random numbers.
+    const int64_t first = (pass.first_sequence + b) * ((T + 3) / 4);
     auto four = random.block(static_cast<uint64_t>(first));
     for (int64_t t = 0; t < T; t++) {
       if (t > 0 && t % 4 == 0) four = random.block(static_cast<uint64_t>(first + t / 4));
@@ -50,7 +51,7 @@ Pass pass_of_rows(const Pass& pass, std::span<const int64_t> rows_K) {
   kept.last_row = -1;
   kept.length = K;
   kept.dropping = {};
-  kept.ids_N.reset();  // only the embedding and the head use them, and these drop nothing
+  kept.ids_N.reset();  // only the embedding and the head use the ids, and these two blocks drop no tokens
   kept.targets_N.reset();
   kept.positions_N.resize(static_cast<size_t>(B * K));
   for (int64_t k = 0; k < B * K; k++) kept.positions_N[static_cast<size_t>(k)] = positions[static_cast<size_t>(rows[k])];

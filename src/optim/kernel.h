@@ -21,8 +21,8 @@ namespace megalith {
 // Calls body(begin, end) for fixed chunks of [0, n), on LibTorch's threads.
 void for_chunks(int64_t n, int64_t chunk, const std::function<void(int64_t begin, int64_t end)>& body);
 
-// Elements that a thread takes at once: 64 KiB per array. The work is long compared to starting a thread, and the data is
-// small compared to caches.
+// Number of elements in one task of a thread: 64 KiB per array. The work is long compared to starting a thread, and the data
+// is small compared to caches.
 inline constexpr int64_t kElementChunk = 16384;
 
 }  // namespace megalith

@@ -25,7 +25,7 @@ struct PackedSlot {
 
 struct PackedSlice {
   const ParameterFacts* parameter = nullptr;  // borrowed
-  int64_t begin = 0;                          // as in ParameterSlice
+  int64_t begin = 0;                          // the same as in ParameterSlice
   std::span<float> value;
   std::span<const float> gradient;
   std::vector<PackedSlot> slots;

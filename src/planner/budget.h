@@ -5,7 +5,7 @@
 
 namespace megalith {
 
-Bytes host_budget(const MemorySettings& memory);  // memory.ram, or what the machine has
+Bytes host_budget(const MemorySettings& memory);  // memory.ram, or the memory of the machine
 Bytes device_of(const MemorySettings& memory);    // memory.device; 0: the host computes
 
 // The most that a process takes, item by item. `memory` and `train` admit a run by the sum.
@@ -19,7 +19,7 @@ struct ProcessBound {
   Bytes sum() const { return process + tensors + gaps + save + streams + rest; }
 };
 ProcessBound process_bound(int64_t tensors, Bytes process, const MemorySettings& memory);
-// The other way: bytes for tensors of a process with such a budget.
+// The reverse: returns the bytes that tensors may use if the process has this budget.
 int64_t room_for_tensors(Bytes budget, Bytes process, const MemorySettings& memory);
 
 // The same for the memory of a device.

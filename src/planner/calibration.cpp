@@ -27,7 +27,7 @@
 namespace megalith {
 namespace {
 
-constexpr int kStreamed = 4;     // passes over memory in one call that starts its own threads
+constexpr int kStreamed = 4;     // passes over memory per call, so that starting the threads takes little of the time
 
 double memory_speed() {
   const int64_t n = int64_t{16} << 20;

@@ -23,7 +23,7 @@ struct Workload {
 
 // The parts of a machine to measure. Links are measured separately (planner/links.h).
 struct MachineUse {
-  int64_t threads = 1;           // of a rank
+  int64_t threads = 1;           // threads per rank
   std::filesystem::path disk;    // where checkpoints will go
   std::filesystem::path spill;   // folder of the disk tier; empty: no disk tier. Neither folder has to exist yet
   int32_t host_ranks = 1;        // ranks that share the machine

@@ -48,8 +48,8 @@ class Measurements {
   std::function<double()> core_waits_;
   std::unique_ptr<nlohmann::json> all_;  // an object, by machine and then by name
   std::vector<std::string> made_;  // names of new measurements
-  double watched_ = 0;             // seconds that they took
-  double waited_ = 0;              // seconds of these that a thread waited for a core, on average
+  double watched_ = 0;             // seconds that the new measurements took
+  double waited_ = 0;              // seconds in watched_ in which a thread waited for a core, on average
   double busiest_ = 0;             // largest share of time that a thread waited, of all measurements from get()
   bool may_measure_ = true, complete_ = true;
 };

@@ -15,15 +15,15 @@ namespace megalith {
 struct MemoryTable {
   MemoryUse plain;     // at the peak of a step with everything in memory and nothing recomputed
   MemoryUse planned;   // at the peak of the step that will run; if the run does not fit, with the tightest strategy
-  MemoryUse disk;      // in spill files
-  MemoryUse device;    // at the peak of the device that computes, where there is one
+  MemoryUse disk;      // bytes in spill files
+  MemoryUse device;    // at the peak of the device that computes, if there is one
   Bytes device_budget; // 0: no device
-  Bytes device_most;   // of its memory, whatever runs at once
-  Bytes budget;                 // of one rank
-  int64_t host_ranks = 1;       // that share memory.ram
-  ProcessBound bound;           // saves included, whatever runs at once
+  Bytes device_most;   // most device memory that any order of the ops needs
+  Bytes budget;                 // budget per rank
+  int64_t host_ranks = 1;       // ranks that share memory.ram
+  ProcessBound bound;           // for any order of the ops, including saves
   bool fits = true;
-  std::string strategy;         // what was adapted, in one line
+  std::string strategy;         // changes that make the run fit, in one line
   std::vector<Suggestion> suggestions;        // single settings that would make the run fit
 };
 

@@ -187,7 +187,7 @@ Links find_links(Plan& plan, const LinkPlace& place, const Links& known, Measuri
 
 Bytes rank_budget(const PlanInput& input) { return Bytes(host_budget(input.memory).value / input.host_ranks); }
 
-// A plan of which nothing is chosen yet.
+// Returns a plan in which nothing is chosen yet.
 Plan begun_plan(const PlanInput& input) {
   MEGALITH_ASSERT(input.threads > 0 && !input.shapes.empty());
   check_plan_size(input, rank_budget(input).value);
@@ -200,7 +200,7 @@ Plan begun_plan(const PlanInput& input) {
   return plan;
 }
 
-// Of a plan whose budget and process are known. DoesNotFit if no micro-batch fits.
+// Chooses the micro-batch of a plan whose budget and process are known. Throws DoesNotFit if no micro-batch fits.
 void settle_micro_batch(Plan& plan, const PlanInput& input) {
   plan.micro_batch = input.micro_batch > 0 ? input.micro_batch : choose_micro_batch(input, room_of(plan));
   plan.micros = input.micros_of(plan.micro_batch);
@@ -280,7 +280,7 @@ Plan make_plan(const PlanInput& input, Measuring measuring, const PlanPeers& pee
   settle_micro_batch(plan, input);
   const Workload work = workload(input, plan.micro_batch);
   find_speeds(plan, agreed, {input, work, measuring, peers}, settle);
-  // If the matrix library keeps more than the figure has for it.
+  // The matrix library may keep more buffers than expected: add the difference.
   const Bytes expected = std::max(Bytes(kSmallBuffers), product_buffers(input));
   agreed.process += std::max(Bytes(0), library_buffers(work, plan.threads) - expected);
   agreed.speeds.links = find_links(plan, place, links, measuring, peers);

@@ -21,25 +21,25 @@ struct Plan {
   int64_t micro_batch = 1;      // sequences
   int32_t micros = 1;           // micro-batches per step
   int64_t threads = 1;
-  Bytes budget;                 // of the whole process
-  int64_t host_ranks = 1;       // that share the host's memory, each with such a budget
-  Bytes process;                // of the process itself: code, runtime, tokenizer (planner/process.h)
+  Bytes budget;                 // budget of the whole process
+  int64_t host_ranks = 1;       // ranks that share the host's memory, each with this budget
+  Bytes process;                // memory of the process itself: code, runtime, tokenizer (planner/process.h)
   MemorySettings memory;
-  MachineSpeeds speeds;         // what times are predicted from
+  MachineSpeeds speeds;         // speeds that predicted times are computed from
   std::vector<BlockFacts> blocks;
-  Staging staging = Staging::scarce;  // for arrays that stream
+  Staging staging = Staging::scarce;  // staging for arrays that stream
   Strategy strategy;            // how the step fits the budget
-  int32_t stage = 0;            // of the pipeline
+  int32_t stage = 0;            // pipeline stage of this rank
   std::vector<Strategy> stages; // by stage; includes this stage
   Schedule step, step_with_save, final_save;
-  Schedule evaluation, evaluation_of_one;  // with the micro-batches of a step; with one
+  Schedule evaluation, evaluation_of_one;  // the first uses the micro-batches of a step, the second uses one
   bool measured = true;         // speeds are measured on this machine; false: typical speeds, not for predicting time
   bool links_measured = true;   // speeds of exchanges between ranks are measured; false: those of an ordinary host
   std::vector<RankColumn> columns;  // ranks that are simulated
-  Simulation predicted;         // of `step`, with its waits for other stages
+  Simulation predicted;         // simulation of `step`, including its waits for other stages
   std::vector<Simulation> predicted_stages;  // by stage, on one clock; includes this stage
   std::vector<std::string> warnings;  // about the predicted times, one line each
-  std::vector<std::string> adapted;  // what was changed to make the run fit, one line each
+  std::vector<std::string> adapted;  // changes that make the run fit, one line each
   Bytes device_budget;          // memory of the device that computes; 0: the host computes
   Bytes predicted_peak() const { return Bytes(predicted.peak_bytes) + process; }
 };
@@ -49,9 +49,9 @@ enum class Measuring : uint8_t { allowed, forbidden };
 
 // Values that all ranks of a run must plan with, so they must be equal on all ranks.
 struct Agreed {
-  MachineSpeeds speeds;  // of rank 0
+  MachineSpeeds speeds;  // measured by rank 0
   Bytes process;  // the largest of all ranks
-  Bytes budget;   // of a rank; the smallest of all ranks
+  Bytes budget;   // budget per rank: the smallest of all ranks
 };
 
 // The other ranks of the run, if several ranks make the same plan.

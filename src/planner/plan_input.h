@@ -18,16 +18,16 @@ struct PlanInput {
   int32_t host_ranks = 1;                // ranks that share the host's memory and cores
   int64_t batch = 1, sequence = 1;       // a full step: sequences over all ranks, tokens of each
   int64_t micro_batch = 0;               // sequences at once; 0: the planner chooses
-  int64_t threads = 1;                   // of a rank
+  int64_t threads = 1;                   // threads per rank
   std::vector<StepShape> shapes;         // all step shapes of the run; the plan has memory for each
   std::vector<int64_t> dropping_layers;  // layers that may drop tokens; empty: no layer does
   ObjectiveSettings objective;
   Precision precision = Precision::fp32;
   Packing activations = Packing::fp32, optimizer_state = Packing::fp32;
   OptimizerKind optimizer = OptimizerKind::adamw;
-  double momentum = 0;                   // of the optimizer: without it SGD has no state
+  double momentum = 0;                   // momentum of the optimizer: without it SGD has no state
   MemorySettings memory;
-  Bytes process;                         // of the process itself (planner/process.h); all ranks plan with the largest
+  Bytes process;                         // memory of the process itself (planner/process.h); all ranks plan with the largest
   std::filesystem::path disk;            // where checkpoints go
   bool resumed = false;                  // a refusal then suggests only settings that a resumed run may change
 

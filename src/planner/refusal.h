@@ -21,12 +21,12 @@ struct Suggestion {
 // The numbers of a run that does not fit.
 struct Shortfall {
   int64_t micro_batch = 1;
-  Bytes budget;              // of one rank
-  int64_t host_ranks = 1;    // that share memory.ram
-  ProcessBound least;        // by the strategy that needs least
+  Bytes budget;              // budget per rank
+  int64_t host_ranks = 1;    // ranks that share memory.ram
+  ProcessBound least;        // with the strategy that needs the least memory
   Strategy tightest;
-  Schedule step;             // by that strategy
-  Bytes device_budget, device_least;  // of the device that computes; 0: the host does
+  Schedule step;             // the step with that strategy
+  Bytes device_budget, device_least;  // memory of the device that computes; 0: the host computes
   std::vector<Suggestion> suggestions;
 };
 

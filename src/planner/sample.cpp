@@ -169,7 +169,7 @@ class Sample {
     bind(head);
     at::Tensor values, gradients;
     if (work_.shape.tied) {
-      const int64_t rows = cut_point(work_.shape.vocab, work_.layout.tensor, 1);  // of the table, on this rank
+      const int64_t rows = cut_point(work_.shape.vocab, work_.layout.tensor, 1);  // rows of the table on this rank
       values = tensor::full({rows, work_.shape.hidden}, 0.01, x_SC_.options());
       gradients = tensor::zeros({rows, work_.shape.hidden}, at::kFloat);
       head.tie({values, gradients});

@@ -21,7 +21,7 @@ constexpr size_t kFew = 3, kEnough = 15, kMany = 50;
 constexpr double kPatience = 2;       // seconds
 constexpr double kWorthSaying = 2.5;  // seconds; longer measurements are announced in the log
 constexpr double kLeastShare = 1.0 / 64;  // share of a call's time that remains at least after subtracting waits
-constexpr double kBusyShare = 0.1;        // share of its time that a thread waits for a core on a busy machine
+constexpr double kBusyShare = 0.1;        // share of time that a thread waits for a core if the machine is busy
 
 double thread_cpu_seconds() {
   timespec used{};
@@ -31,8 +31,8 @@ double thread_cpu_seconds() {
 
 struct CallTime {
   double passed = 0;  // seconds
-  double waited = 0;  // seconds of these that the calling thread waited for a core
-  double ran = 0;     // seconds of these that it had a core
+  double waited = 0;  // seconds in which the calling thread waited for a core
+  double ran = 0;     // seconds in which the calling thread had a core
 };
 CallTime time_of(const std::function<void()>& work) {
   const double waited = thread_wait_seconds(), ran = thread_cpu_seconds();

@@ -32,7 +32,7 @@ struct MetricRow {
   std::string_view key;         // metrics.jsonl; "disk.read_bytes" is `read_bytes` in the object `disk`
   MetricForm form;
   MetricUnit unit;
-  std::string_view about;       // what it means and when it is present
+  std::string_view about;       // its meaning, and when it is present
   std::string_view tag = "";    // TensorBoard; empty: not shown there
   std::string_view chart = "";  // title of its chart in the report; metrics with one title share a chart; empty: no chart
   std::string_view label = "";  // its name in the legend of that chart

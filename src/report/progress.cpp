@@ -10,7 +10,7 @@
 namespace megalith {
 namespace {
 
-constexpr double kSmoothing = 0.95;      // weight of the past in the loss shown
+constexpr double kSmoothing = 0.95;      // weight of earlier steps in the smoothed loss
 
 std::string shown(const MetricRow& row, double value, int64_t budget_bytes) {
   switch (row.unit) {

@@ -15,7 +15,7 @@ bool names_shard(const std::string& entry);
 // The shards that an entry means, by prefix.
 std::vector<std::filesystem::path> shards_of(const std::string& entry);
 
-// UserError for text in `key` without a tokenizer.
+// Throws UserError: `key` has text, but there is no tokenizer.
 [[noreturn]] void refuse_without_tokenizer(const char* key, const std::string& entry);
 
 // The entries that are text.
@@ -26,8 +26,8 @@ CorpusOptions corpus_options(const DataSettings& data);
 // Returns the text files that a tokenizer is trained on. Throws UserError if data.train has no text.
 std::vector<std::filesystem::path> files_to_train_tokenizer_on(const DataSettings& data);
 
-// UserError unless all files of data.train and data.valid are there and can be opened, shards have the form of shards, and
-// text has a tokenizer. Reads no text.
+// Checks without reading text that all files of data.train and data.valid exist and can be opened, that shards have the
+// right form, and that there is a tokenizer if there is text. Otherwise throws UserError.
 void check_data_files(const DataSettings& data, bool has_tokenizer);
 
 }  // namespace megalith

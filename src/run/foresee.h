@@ -9,23 +9,24 @@
 namespace megalith {
 
 struct Foreseen {
-  std::unique_ptr<TokenizerSource> tokenizer;  // stays loaded, as in training: the process's figure counts it
+  std::unique_ptr<TokenizerSource> tokenizer;  // stays loaded, as in training: `input.process` counts it
   Run run;
-  PlanInput input;  // with the process's figure
+  PlanInput input;  // includes the memory of the process itself
 };
 
-// What train knows and the commands that only predict do not.
+// Values that `train` knows. Commands that only predict use the defaults.
 struct ForeseenBy {
-  int32_t host_ranks = 1;            // that share this host
+  int32_t host_ranks = 1;            // ranks that share this host
   std::optional<Found> resume = {};  // the run's newest checkpoint
   Bytes transport = Bytes(0);        // measured, of this process
 };
 
-// Rank 0's view of a run. UserError for mistakes in settings, layout and model. A tokenizer that is not trained yet has
-// data.tokenizer.vocab tokens, the most that it can get. Leaves no files. Sets the threads that compute.
+// Returns rank 0's view of a run. Throws UserError for mistakes in settings, layout and model. A tokenizer that is not
+// trained yet has data.tokenizer.vocab tokens, the most that it can get. Leaves no files. Sets the number of computing
+// threads.
 Foreseen foresee(const Config& config, const Layout& layout, const ForeseenBy& by);
 
-// UserError for mistakes that files show without reading text: data that is not there, tensors of model.from that are
+// Throws UserError for mistakes that can be found without reading text: missing data, and tensors of model.from that are
 // missing or have other shapes.
 void check_files(const Foreseen& foreseen);
 

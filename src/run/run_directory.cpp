@@ -33,7 +33,7 @@ constexpr OwnFile kOwnFiles[] = {{"", "config.yaml"},    {"", "plan.json"},     
                                  {"analysis", "analysis.html"}, {"analysis", "begun_with.json"},
                                  {"data", ".partial.json", /*any_begin=*/true}};
 
-// Returns NAME for NAME.*.tmp, else nothing.
+// Returns NAME for NAME.*.tmp, otherwise an empty name.
 std::string_view name_of_aside(std::string_view file) {
   constexpr std::string_view kEnd = ".tmp";
   if (!file.ends_with(kEnd)) return {};
@@ -41,7 +41,7 @@ std::string_view name_of_aside(std::string_view file) {
   return file.substr(0, file.rfind('.') == file.npos ? 0 : file.rfind('.'));
 }
 
-// Removes such temporary files that a killed process left. The caller must hold the lock.
+// Removes the temporary files that a killed process left. The caller must hold the lock.
 void remove_left_over_files(const fs::path& run_dir) {
   for (const std::string_view folder : {"", "analysis", "data"}) {
     std::error_code error;

@@ -5,7 +5,7 @@
 
 namespace megalith {
 
-// UserError where the folder could not be made or written. Makes nothing.
+// Throws UserError if the folder cannot be created or written. Creates nothing.
 void check_run_directory(const std::filesystem::path& path);
 
 class RunDirectory {

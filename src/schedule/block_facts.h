@@ -16,13 +16,13 @@ enum class Keep : uint8_t {
   all,        // everything that backward needs
   attention,  // its input and what the attention half saves; the feed-forward half is recomputed before backward
   input,      // its input only; forward is recomputed
-  none,       // nothing; the recomputation of the block before makes its input again
+  none,       // nothing; the recomputation of the previous block computes its input again
 };
 
 // The exchanges of a block with the ranks along one axis, per micro-batch.
 struct ExchangeFacts {
   int64_t calls = 0;
-  int64_t bytes = 0;  // that this rank sends
+  int64_t bytes = 0;  // bytes that this rank sends
   bool operator==(const ExchangeFacts&) const = default;
 };
 
@@ -35,7 +35,7 @@ struct AxisExchanges {
 
 // The work of a block's forward or backward, or of a part of it, per micro-batch.
 struct BlockWork {
-  double flop = 0;            // of the matrix products; a multiply and an add count as two
+  double flop = 0;            // operations of the matrix products; a multiply and an add count as two
   int64_t touched_bytes = 0;  // memory traffic of everything except the matrix products
   AxisExchanges exchanges = {};
   BlockWork& operator+=(const BlockWork& other);
@@ -56,7 +56,7 @@ struct BlockIdentity {
 // The costs of one micro-batch in a block. The model family fills it in (families/NAME/facts.cpp).
 struct BlockCosts {
   BlockWork forward, backward;
-  int64_t saved_bytes = 0;            // what forward saves for backward, without the input
+  int64_t saved_bytes = 0;            // bytes that forward saves for backward, without the input
   int64_t attention_saved_bytes = 0;  // the attention half's part of saved_bytes
   bool packs_input = false;           // saved_bytes includes a packed copy of the input; the input itself is freed
   int64_t output_bytes = 0;           // the activation that the next block gets
@@ -65,8 +65,8 @@ struct BlockCosts {
   int64_t sparse_gradient_bytes = 0;  // rows that one backward leaves for embedding_gradient
   bool backward_uses_parameters = true;
   // If backward defers its weight products:
-  double weight_flop = 0;            // their part of backward's flop
-  int64_t deferred_bytes = 0;        // operands that are kept for them
+  double weight_flop = 0;            // the weight products' part of backward's flop
+  int64_t deferred_bytes = 0;        // operands that are kept for the weight products
   int64_t deferring_workspace_bytes = 0;  // workspace of that backward; below 0 if the operands were on the tape before
   int64_t weight_gradient_workspace_bytes = 0;
   // Head whose loss is a function of the whole batch:

@@ -42,7 +42,8 @@ struct MachineSpeeds {
   double spill_mixed = 0;       // reads plus writes, while equal amounts are read and written at the same time
   double spill_core_s = 0;      // time of one core per byte of the disk tier: the kernel's work and the checksum
   double spill_kernel_s = 0;    // the kernel's part of spill_core_s
-  TransferSpeed load, offload_gradient;  // of the ops that move the state of a block, measured with their own code
+  // Speeds of the ops that move the state of a block, measured with the code of these ops.
+  TransferSpeed load, offload_gradient;
   TransferSpeed load_updated, load_updated_scarce;  // with ample and with scarce staging
   double device_bandwidth = 0;  // bytes per second to the device, and as many from the device; 0 without a device
   double op_overhead_s = 0;     // time to start an op, without its work

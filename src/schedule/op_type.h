@@ -28,10 +28,10 @@ struct OpType {
   char letter = '?';        // in timelines drawn as text; unique
   Scope scope = Scope::block;
   bool computes = false;    // runs where blocks compute (device memory); does chores of lanes between its products
-  bool makes_activations = false;  // its allocations count as activations; else as workspace
+  bool makes_activations = false;  // its allocations count as activations, otherwise as workspace
   bool repeats = false;     // repeats work of the step, so its exchanges are not useful work
   bool light = false;       // `colour` is light, so text on it is dark
-  // Derived from the meaning of a step, not from what the passes write: the checker compares the two.
+  // Derived from the meaning of a step, not from the ops that the passes write. The checker compares both.
   Due (*due)(const Schedule&, BlockId, MicroId) = nullptr;
   void (*effects)(const Schedule&, const Op&, Effects& out) = nullptr;
   Cost (*cost)(const Schedule&, const Op&, const MachineSpeeds&) = overhead_only;

@@ -21,7 +21,7 @@ struct Schedule {
   RankLayout layout;
   int32_t micros = 1;
   // Further micro-batches, numbered from `micros` on. They are the same sequences, and only go forward. If the loss is a
-  // function of the whole batch, it needs the outputs of all of them before the first backward.
+  // function of the whole batch, it needs the outputs of all micro-batches before the first backward.
   int32_t first_pass = 0;
   bool training = true;              // false: only forward passes (validation)
   bool defers_weight_gradients = false;  // zero-bubble: the op weight_gradient computes what backward defers

@@ -22,7 +22,7 @@ enum class Value : uint8_t {
   offloaded_gradient,  // block: gradient on disk, until the pending update is applied
   activation,          // block, micro: its output, the input of the next block, kept until that block's backward
   saved_tensors,       // block, micro: what forward keeps for backward
-  saved_attention,     // block, micro: the part of it that a layer keeps if it recomputes the rest
+  saved_attention,     // block, micro: the part of saved_tensors that a layer keeps if it recomputes the rest
   output_gradient,     // block, micro: gradient of its output
   deferred_inputs,     // layer, micro: operands of deferred weight gradients
   offloaded_input,     // block, micro: its input, on disk or, with a device, in host memory

@@ -11,8 +11,8 @@
 
 namespace megalith {
 
-// Which pairs join, the token they become, and their rank. Uses open addressing: one look-up reads one or two cache
-// lines.
+// For each pair of tokens that can be merged: the token that they become, and its rank. Uses open addressing: one look-up
+// reads one or two cache lines.
 class MergeTable {
  public:
   struct Merge {
@@ -65,8 +65,8 @@ class BpeModel : public TokenModel {
   StringToId vocab_;  // whole tokens (as bytes if byte-level); empty if not needed
   bool byte_fallback_ = false, fuse_unknown_ = false, ignore_merges_ = false;
   std::optional<TokenId> unknown_;
-  // Ids from here on stand for characters that are part of pieces but not pieces. They become unknown if no merge joins
-  // them.
+  // Ids from here on represent characters that occur in pieces but are not pieces themselves. Such a character becomes
+  // unknown if no merge joins it.
   TokenId first_inner_ = std::numeric_limits<TokenId>::max();
   std::vector<std::string> inner_names_;
   std::string cut_before_;  // no token contains this after another character: words may be cut before it

@@ -20,11 +20,11 @@ class ByteSource {
 };
 
 // Opens a plain, gzip (any number of members) or zstd (any number of frames) file. The first bytes decide which.
-// UserError if the file cannot be read, is empty, is packed in another way, or if its compressed data is damaged.
+// Throws UserError if the file cannot be read, is empty, is packed in another way, or if its compressed data is damaged.
 std::unique_ptr<ByteSource> open_text(const std::filesystem::path& path);
 
 // `start` is the beginning of a file's text (a few kilobytes, if the file is that long). Returns the length of the
-// UTF-8 byte order mark (0 or 3), which is not text. UserError if the file is not text: UTF-16, or zero bytes.
+// UTF-8 byte order mark (0 or 3), which is not text. Throws UserError for UTF-16 or zero bytes.
 size_t check_text_start(const std::filesystem::path& path, std::string_view start);
 
 }  // namespace megalith

@@ -16,7 +16,7 @@ class Charsmap {
     std::string_view result;  // valid as long as the Charsmap
   };
 
-  // UserError that names `where` if the bytes are not such a table. An empty table has no rules.
+  // Throws a UserError that names `where` if the bytes are not such a table. An empty table has no rules.
   Charsmap(std::string_view bytes, const std::string& where);
 
   // Consider the rules whose left side is a prefix of the text. These return the rule with the longest or the shortest one.

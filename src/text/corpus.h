@@ -19,12 +19,12 @@ struct CorpusOptions {
 };
 
 // Returns the files of `data.train` or `data.valid` in the given order. A pattern becomes its matches, sorted.
-// UserError that names the entry: a missing file, a folder, or a pattern that matches nothing.
+// Throws a UserError that names the entry: a missing file, a folder, or a pattern that matches nothing.
 std::vector<std::filesystem::path> expand_files(const std::vector<std::string>& entries);
 
 // Read position that another process can resume from. Everything before it has been delivered.
 struct TextPlace {
-  int64_t file = 0;              // index in the list
+  int64_t file = 0;              // index of the file in the list of files
   int64_t offset = 0;            // byte position in the file's text, decompressed
   int64_t line = 0;              // JSON lines: number of lines before the position
   int64_t line_given = 0;        // JSON lines: bytes of the next line's document already delivered

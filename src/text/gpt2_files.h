@@ -6,7 +6,7 @@
 namespace megalith {
 
 // Returns the equivalent tokenizer.json: byte-level BPE with GPT-2's pattern. <|endoftext|>, <s>, </s>, <pad>, <unk>
-// and <mask> are special tokens if the vocabulary has them. UserError that names the bad file.
+// and <mask> are special tokens if the vocabulary has them. Throws a UserError that names the bad file.
 std::string tokenizer_from_gpt2_files(std::string_view vocab, const std::string& vocab_file,
                                       std::string_view merges, const std::string& merges_file);
 

@@ -11,8 +11,8 @@ namespace megalith {
 class PieceBatch {
  public:
   struct Piece {
-    size_t begin, size;  // in the batch's text
-    bool first, last;    // as in DocumentPiece
+    size_t begin, size;  // range in the batch's text
+    bool first, last;    // the same as in DocumentPiece
   };
 
   void add(const DocumentPiece& piece) {
@@ -26,7 +26,7 @@ class PieceBatch {
   std::string_view text(const Piece& piece) const {
     return std::string_view(text_).substr(piece.begin, piece.size);
   }
-  int64_t bytes_read() const { return bytes_read_; }  // of the last piece: bytes of the files read up to it
+  int64_t bytes_read() const { return bytes_read_; }  // bytes of the files read up to the end of the last piece
   const TextPlace& after() const { return after_; }   // position after the last piece
 
  private:

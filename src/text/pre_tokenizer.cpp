@@ -78,7 +78,7 @@ struct Split : PreTokenizer {
   enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
   std::unique_ptr<Regex> pattern;
   Behavior behavior = Behavior::isolated;
-  bool invert = false;  // the matches are words, and the stretches between them are delimiters
+  bool invert = false;  // the matches are words, and the text between two matches is a delimiter
 
   // Calls part(begin, end, delimiter) for each match and each stretch between matches, in order. Parts are not empty.
   template <class Part>
@@ -99,7 +99,7 @@ struct Split : PreTokenizer {
   }
 
   void split(std::string_view text, Place, Sink& sink) const override {
-    size_t open = 0, open_end = 0;  // stretch that the next part may still join; may be empty
+    size_t open = 0, open_end = 0;  // part of the text that the next piece may still join; may be empty
     bool open_delimiter = false;
     auto flush = [&] {
       if (open < open_end) sink.word(text.substr(open, open_end - open));

@@ -15,7 +15,7 @@ class Regex {
     size_t begin, end;
   };
 
-  // UserError that names `where` and the pattern if the pattern is not valid.
+  // Throws a UserError that names `where` and the pattern if the pattern is not valid.
   Regex(std::string_view pattern, const std::string& where);
   ~Regex();
   Regex(const Regex&) = delete;

@@ -13,7 +13,7 @@ namespace megalith {
 std::unique_ptr<TokenModel> bpe_of_sentencepiece(const SentencePieceFile& file) {
   using Type = SentencePieceFile::Type;
   auto model = std::make_unique<BpeModel>();
-  std::vector<std::string> names;  // by id; empty for pieces that text never becomes
+  std::vector<std::string> names;  // by id; empty for pieces that never occur in text
   std::vector<float> scores;
   model->byte_ids_.fill(-1);
   for (const auto& piece : file.pieces) {

@@ -28,8 +28,8 @@ struct SentencePieceFile {
   bool remove_extra_spaces = true;  // removes spaces at both ends, and all but one of a run
 };
 
-// UserError that names `where` if the file is damaged, of another format, or not supported. Not supported: kinds other
-// than unigram and BPE, spaces as suffixes, unescaped spaces, rewriting of decoded text.
+// Throws a UserError that names `where` if the file is damaged, of another format, or not supported. Not supported: kinds
+// other than unigram and BPE, spaces as suffixes, unescaped spaces, rewriting of decoded text.
 SentencePieceFile read_sentencepiece(std::string_view bytes, const std::string& where);
 
 // Returns the tokenizer.json that corresponds to the file. With it, Hugging Face gives the same ids for ordinary text,

@@ -143,7 +143,7 @@ void SentencePieceTokenizer::encode_unigram(std::string_view normalized, std::ve
   auto score = [&](int32_t id, size_t bytes) {
     const auto& piece = file_.pieces[static_cast<size_t>(id)];
     if (piece.type != Type::user_defined) return piece.score;
-    // higher than all others; the formula of the library since 0.2.3
+    // User-defined pieces have a higher score than all others. The formula is that of SentencePiece since 0.2.3.
     return static_cast<float>(0.1 * static_cast<double>(bytes - 1));
   };
   best_cut<float>(

@@ -193,7 +193,7 @@ class Tokenization {
   const int64_t bytes_total_;
   ShardWriter writer_;
   TokenizeCounts counts_;
-  TextPlace place_;             // position after what was written
+  TextPlace place_;             // position after the text that has been written
   bool open_not_utf8_ = false;  // true if the document being written has bytes that are not UTF-8
   int64_t bytes_read_ = 0;
   Clock::time_point reported_, next_keep_ = Clock::now();

@@ -48,8 +48,8 @@ class Tokenizer {
 };
 
 // Loads a tokenizer.json, a SentencePiece .model, a rank file of tiktoken, GPT-2's vocab.json with its merges.txt (or
-// encoder.json with vocab.bpe), a WordPiece vocab.txt, or a folder that contains one. UserError that names the
-// component if we do not support it.
+// encoder.json with vocab.bpe), a WordPiece vocab.txt, or a folder that contains one. Throws a UserError that names a
+// component that we do not support.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
 // Loads the tokenizer of a model folder. Returns null if the folder has no tokenizer.
 std::unique_ptr<Tokenizer> tokenizer_of_folder(const std::filesystem::path& folder);

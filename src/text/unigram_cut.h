@@ -28,7 +28,7 @@ void best_cut(const ByteTrie& pieces, std::string_view word, Sum unknown_score, 
   struct End {  // the best cut that ends here
     Sum sum;
     int32_t id;
-    int64_t begin;  // beginning of its last piece; -1: no cut found yet
+    int64_t begin;  // beginning of the cut's last piece; -1: no cut found yet
   };
   thread_local std::vector<End> ends;
   ends.assign(word.size() + 1, End{0, 0, -1});

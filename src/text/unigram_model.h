@@ -12,7 +12,7 @@ namespace megalith {
 class UnigramModel : public TokenModel {
  private:
   void compute(std::string_view word, std::vector<TokenId>& ids) const override;
-  // Appends the ids of a stretch of unknown characters: its bytes with byte fallback, otherwise one unknown token.
+  // Appends the ids of a sequence of unknown characters: one id per byte with byte fallback, otherwise one unknown token.
   void add_unknown(std::string_view text, std::vector<TokenId>& ids) const;
   friend std::unique_ptr<TokenModel> read_unigram(const Component&, const StringToId&,
                                                   const PreTokenizerTraits&);

@@ -11,7 +11,7 @@
 namespace megalith {
 namespace {
 
-// The counts of one worker, and roughly how many bytes they take.
+// The counts of one worker, and their approximate size in bytes.
 struct Counter {
   WordCounts counts;
   int64_t bytes = 0;

@@ -47,7 +47,7 @@ ModelShape read_header(std::span<const std::byte> bytes, const std::string& wher
   constexpr std::array<const char*, 7> names{"dim",        "hidden_dim", "n_layers", "n_heads",
                                              "n_kv_heads", "vocab_size", "seq_len"};
   constexpr int32_t most = 1 << 28;
-  bool untied = h[5] < 0;  // in version 0, a negative vocab_size means that the head has weights of its own
+  bool untied = h[5] < 0;  // in version 0, a negative vocab_size means that the head has its own weights
   if (untied && h[5] >= -most) h[5] = -h[5];
   for (size_t i = 0; i < h.size(); i++)
     if (h[i] < 1 || h[i] > most)

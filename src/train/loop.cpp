@@ -100,7 +100,7 @@ void TrainingLoop::begin(const LoopState& state) {
     // These files describe the previous process of this run, so they would be wrong if this process is killed.
     for (const char* name : {"summary.json", "trace.json"}) std::filesystem::remove(directory_.file(name));
   }
-  if (groups_) groups_->world().barrier();  // before another rank can fail and write its own
+  if (groups_) groups_->world().barrier();  // wait before another rank can fail and write its summary
   if (!leads_) return;
   log_ = std::make_unique<MetricsLog>(directory_.file("metrics.jsonl"), state.step);
   board_ = std::make_unique<TensorBoardLog>(directory_.file("tensorboard"), state.step);

@@ -58,21 +58,21 @@ class TrainingLoop {
  private:
   void begin(const LoopState& state);                  // opens the logs, removes the last process's summary
   void steps(LoopState& state, const StopSignals& signals);
-  void record_interruption(const LoopState& state, const StopSignals& signals) const;  // in log.txt
+  void record_interruption(const LoopState& state, const StopSignals& signals) const;  // writes to log.txt
   StepMetrics one_step(LoopState& state, const StopSignals& signals);
   void validate_and_sample(StepMetrics& metrics, bool last);
-  void save_now(const LoopState& state);               // while nothing else runs
+  void save_now(const LoopState& state);               // saves while nothing else runs
   nlohmann::json state_json(const LoopState& state) const;
   void compare_ranks();  // collective: collects the predicted and the measured memory of each rank
   nlohmann::json measured();
-  nlohmann::json summary_before(const LoopState& state);  // of a run that was already done
+  nlohmann::json summary_before(const LoopState& state);  // returns the summary of a run that was already finished
   nlohmann::json summary(const LoopState& state, const std::string& how, double seconds) const;
   // Rank 0: adds what was measured, writes summary.json, trace.json and the report.
   void write_summary(nlohmann::json& summary);
   // Any rank: a summary that says what stopped the run. Does not throw if it cannot be written.
   nlohmann::json leave_failure(const LoopState& state, const std::string& error, double seconds);
   void describe_shape(StepMetrics& metrics, int64_t step) const;
-  void choose_window();                                // from the times of the first steps
+  void choose_window();                                // uses the times of the first steps
   void measure_process(int64_t step);
   bool due(int64_t every, const LoopState& state) const { return every > 0 && state.step % every == 0; }
   // Counts in the unit of the run's length. So many short steps of a curriculum have no more validations than few long ones.
@@ -81,7 +81,7 @@ class TrainingLoop {
   const Run& run_;
   const Config& config_;
   const PlanInput& input_;
-  Plan plan_;                             // its window may be chosen again
+  Plan plan_;                             // the window may be chosen again
   const RunDirectory& directory_;
   Engine& engine_;
   const Dataset& data_;
@@ -101,13 +101,13 @@ class TrainingLoop {
   StepTimes times_;
   nlohmann::json ranks_ = nlohmann::json::array();  // with several ranks: result of compare_ranks
   int64_t process_bytes_ = 0;             // largest resident memory outside of the allocator
-  std::optional<double> last_loss_;       // of a step that was not skipped
+  std::optional<double> last_loss_;       // loss of the last step that was not skipped
   std::optional<Validation> last_valid_;
   std::vector<int32_t> token_bytes_;      // by id; empty until a validation needs them, or if they are unknown
   std::string last_checkpoint_;
   bool interrupted_ = false;
-  bool stop_requested_ = false;           // some rank was asked to stop, when the last step ended
-  bool window_chosen_ = false;            // from measurements
+  bool stop_requested_ = false;           // at the end of the last step, at least one rank was asked to stop
+  bool window_chosen_ = false;            // true if measurements chose the window
 };
 
 }  // namespace megalith

@@ -11,14 +11,14 @@ namespace megalith {
 
 class StepTimes {
  public:
-  void add(const StepShape& shape, double seconds, const std::vector<Span>& spans);  // of a step without a save
+  void add(const StepShape& shape, double seconds, const std::vector<Span>& spans);  // adds a step that did not save
   void clear() { *this = {}; }                                                       // call it if the schedule has changed
 
   bool empty() const { return seconds_.empty(); }
   size_t size() const { return seconds_.size(); }
-  const StepShape& shape() const { return shape_; }  // of all of them
+  const StepShape& shape() const { return shape_; }  // the shape that all these steps have
   double usual() const;                              // seconds; the median
-  const std::vector<Span>& typical() const { return typical_; }  // of a step that took about the usual time
+  const std::vector<Span>& typical() const { return typical_; }  // spans of a step that took about the usual time
   std::vector<double> mean_ops() const;                          // by op
 
  private:

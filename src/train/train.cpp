@@ -42,7 +42,7 @@ std::optional<Found> find_checkpoint(const RunDirectory& directory) {
   auto found = latest_valid(directory.checkpoints(), [](const std::string& message) { log::warn("{}", message); });
   if (!found && !list_checkpoints(directory.checkpoints()).empty())
     log::warn("no checkpoint in {} is valid: starting from step 0", directory.checkpoints().string());
-  if (!found) std::filesystem::remove(directory.file("tokenizer.json"));  // of a run that never saved
+  if (!found) std::filesystem::remove(directory.file("tokenizer.json"));  // left by a run that never saved
   return found;
 }
 
@@ -63,7 +63,7 @@ std::optional<Found> open_directory(const Config& config, RankSetup& ranks, std:
   return found;
 }
 
-// Everything that a mistake can be found by without text: settings, files, memory. Returns the process's figure.
+// Makes all checks that need no text: settings, files, memory. Returns the memory of the process itself.
 Bytes check_before_work(const Config& config, const Layout& layout, const ForeseenBy& by) {
   const Foreseen foreseen = foresee(config, layout, by);
   check_fits(foreseen.input);  // first: it refuses sizes that no list of tensors can have

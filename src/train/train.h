@@ -12,14 +12,14 @@ namespace megalith {
 
 struct TrainResult {
   ExitCode code = ExitCode::done;
-  nlohmann::json summary;  // as in summary.json
-  std::string failure;     // with several ranks: what went wrong; not printed yet
+  nlohmann::json summary;  // the content of summary.json
+  std::string failure;     // with several ranks: the error, if it is not printed yet
 };
 
 // The ranks of a run, all of which call `train`.
 struct Joined {
   World* world = nullptr;      // borrowed; null: this process is alone
-  Bytes transport = Bytes(0);  // what joining took of this process's memory
+  Bytes transport = Bytes(0);  // memory that joining the ranks added to this process
 };
 
 // Trains, or resumes from the newest valid checkpoint of the run directory. Throws UserError for what the user must change.

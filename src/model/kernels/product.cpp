@@ -26,7 +26,7 @@ void row_sum(const float* a, const float* b, float* out, int64_t n) {
 struct Start {
   bool itself = false;                    // c keeps its values
   const float* row = nullptr;             // copied to every row of c
-  Matrix<const float> other{nullptr, 0};  // copied to c; if `row` is set too, their sum is written
+  Matrix<const float> other{nullptr, 0};  // copied to c; if `row` is set too, c becomes the sum of both
 };
 
 void run(const at::Tensor& a_MK, const at::Tensor& b_KN, const at::Tensor& c_MN, const Start& start) {

@@ -53,7 +53,8 @@ std::shared_ptr<const RopeTable> make_table(const Rope& rope, int64_t head_dim, 
   return table;
 }
 
-// Angles depend only on the arguments, so all layers share one table. A larger table replaces it when positions exceed it.
+// Angles depend only on the arguments, so all layers share one table. If a call needs more positions than the table has, a
+// larger table replaces it.
 std::shared_ptr<const RopeTable> table_for(const Rope& rope, int64_t head_dim, int64_t positions) {
   static std::mutex mutex;
   static std::map<std::vector<double>, std::shared_ptr<const RopeTable>> tables;

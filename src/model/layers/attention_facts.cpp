@@ -38,7 +38,7 @@ ContextExchanges context_exchanges(const RankSizes& r) {
     const int64_t back_qkv = r.e * others * r.X / n, back_o = r.e * others * r.A / n;
     return {.forward = {2, out_qkv + back_o}, .backward = {3, 2 * out_o + back_qkv}};
   }
-  int64_t turned = 0, all = 0;  // rows that this rank sends on: in all turns but the last, and in all turns
+  int64_t turned = 0, all = 0;  // rows that this rank sends: in all turns but the last, and in all turns
   for (int64_t turn = 0; turn < n; turn++) {
     const int64_t source = ((r.mesh.coordinate(Axis::context) - turn) % n + n) % n;
     const int64_t rows = r.m.sequences * context_length(r.m.length, n, source);

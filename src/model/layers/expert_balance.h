@@ -14,8 +14,8 @@ struct ExpertBalance {
   struct ShadowExpert {
     int64_t expert, owner, taker;
   };
-  // [expert][ranks + 1 offsets]: rank r computes rows [cuts[r], cuts[r + 1]) of the expert. Rows and cuts are both
-  // in rank order, so few rows of a borrowed expert have to be sent.
+  // [expert][ranks + 1 offsets]: rank r computes rows [cuts[r], cuts[r + 1]) of the expert. Both the rows and the cuts are
+  // in rank order, so only few rows of a borrowed expert have to be sent.
   std::vector<std::vector<int64_t>> cuts;
   std::vector<ShadowExpert> shadows;
 };

@@ -41,9 +41,9 @@ uint64_t fingerprint(std::span<const int64_t> begin, std::span<const int64_t> to
 struct ExpertFeedForward::Decision {
   std::vector<int64_t> begin, token, token_begin, token_rows;  // as in Routing, for this rank's tokens
   at::Tensor gate_R;
-  std::vector<int64_t> load;                       // of all tokens
+  std::vector<int64_t> load;                       // choices of all tokens, by expert
   std::vector<int64_t> whole_begin, whole_token;   // as in Routing, for all tokens
-  std::vector<int64_t> rows;                       // this rank's rows among them; empty: all
+  std::vector<int64_t> rows;                       // this rank's rows among all rows; empty: all
 
   // Turns a routing of all tokens into that of this rank's tokens. `here`: by row of N its row of W, rising.
   void keep(std::span<const int64_t> here) {

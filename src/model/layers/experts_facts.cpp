@@ -71,7 +71,7 @@ HalfFacts experts_facts(const RankSizes& r) {
   // Inputs and output gradients of both products, for the rows and for the shared expert.
   f.deferred_bytes = f.left_bytes = e * (H * (3 * F + 2 * C) + (S > 0 ? N * (3 * S + 2 * C) : 0));
   f.weight_rows = 2 * (std::max(x.ffn, x.shared) / r.mesh.size(Axis::tensor));
-  // Rows to the experts and back, the activation, and what the router reads.
+  // Rows that are sent to the experts and back, the activation, and the router's input.
   f.touched_bytes = e * (R * (4 * C + 4 * F) + N * (3 * C + 4 * S)) + 6 * logits;
   if (ranks > 1) {
     // Rows sent to the experts and back: copied, and reordered.

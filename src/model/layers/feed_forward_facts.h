@@ -18,7 +18,7 @@ struct HalfFacts {
   int64_t activation_bytes = 0;   // forward: peak without pre-activations
   // If weight gradients are deferred:
   int64_t deferred_bytes = 0;     // tensors that wait for the weight gradients
-  int64_t left_bytes = 0;         // the part of them that only this half holds
+  int64_t left_bytes = 0;         // the part of these tensors that only this half holds
   int64_t deferring_bytes = 0;    // backward: peak without kept tensors, the norm's output and the incoming gradient
   int64_t unpacked_bytes = 0;     // unpacked pre-activations, if they were kept packed
   int64_t weight_rows = 0;        // rows of the largest weight gradient; it has `hidden` columns

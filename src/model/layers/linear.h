@@ -27,9 +27,9 @@ struct Linear {
   void add_gradients(const at::Tensor& x_NI, const at::Tensor& g_NO) const;
 };
 
-// A Linear whose input columns may be cut over the ranks of the tensor axis, and with them the depth of its product. Forward
-// returns this rank's share of the output rows, with bias and residual added. (If the output columns are cut, use a plain
-// Linear on all rows.)
+// A Linear whose input columns may be cut over the ranks of the tensor axis. Then the depth of its product is cut, too.
+// Forward returns this rank's share of the output rows, with bias and residual added. (If the output columns are cut, use a
+// plain Linear on all rows.)
 struct DeepLinear : Linear {
   SequenceParallel shares;
 

@@ -23,7 +23,7 @@ class ShadowLinear {
  private:
   // Sends `given` from rank `from` to rank `to`. Returns it on rank `to`, with this shape. Undefined on all other ranks.
   at::Tensor moved(const at::Tensor& given, int64_t from, int64_t to, at::IntArrayRef shape, at::ScalarType type) const;
-  size_t group_of(int64_t expert) const;  // its index in way_.experts()
+  size_t group_of(int64_t expert) const;  // index of the expert in way_.experts()
 
   const TokenDispatch& way_;
   const GroupedLinear& own_;

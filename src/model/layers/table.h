@@ -16,12 +16,12 @@ class TableGradient {
  public:
   explicit TableGradient(bool aside) : aside_(aside) {}
   void add(const Weight& table, const at::Tensor& ids_N, const at::Tensor& g_NC);
-  // Adds the rows that were kept apart, in the order in which their ids first came, and drops them.
+  // Adds the rows that `add` kept, in the order in which their ids first occurred, and removes them.
   void fold(const Weight& table);
 
  private:
   bool aside_;
-  std::vector<int64_t> ids_;    // distinct ids, in the order in which they first came
+  std::vector<int64_t> ids_;    // distinct ids, in the order in which they first occurred
   std::vector<int32_t> place_;  // id -> index in ids_, or -1
   at::Tensor rows_;             // [capacity, C] in the gradient's type, grown by doubling
 };

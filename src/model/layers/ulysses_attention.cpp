@@ -67,7 +67,8 @@ class Turning {
     const auto at = static_cast<size_t>(r);
     return flat.narrow(0, cuts[at], cuts[at + 1] - cuts[at]).view({pass_.sequences, length, heads_, head_dim_});
   }
-  // Calls work(view, first, heads) for the heads of x that rank r has, group by group. `first` counts among its heads.
+  // Calls work(view, first, heads) for each group of the heads of x that rank r has. `first` is the index of the group's
+  // first head among the heads of rank r.
   template <class Work>
   void for_heads_of(int64_t r, const at::Tensor& x, const Work& work) const {
     int64_t group_begin = 0, first = 0;
@@ -78,7 +79,8 @@ class Turning {
       first += heads;
     }
   }
-  // Calls work(view, first, count) for the positions that rank r holds, run by run. `first` counts among its positions.
+  // Calls work(view, first, count) for each run of positions that rank r holds. `first` is the index of the run's first
+  // position among the positions of rank r.
   template <class Work>
   void for_runs_of(int64_t r, const at::Tensor& whole, const Work& work) const {
     int64_t first = 0;

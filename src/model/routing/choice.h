@@ -9,8 +9,8 @@ namespace megalith {
 
 template <class Real>
 struct Choice {
-  std::vector<Real> logit;       // [tokens, experts]: only noisy: with noise; else empty
-  std::vector<Real> spread;      // [tokens, experts]: only noisy: standard deviation of the noise
+  std::vector<Real> logit;       // [tokens, experts]: logits with noise; only for noisy, otherwise empty
+  std::vector<Real> spread;      // [tokens, experts]: standard deviation of the noise; only for noisy
   std::vector<Real> weight;      // [tokens, experts]: softmax or sigmoid
   std::vector<Real> log_sum;     // [tokens]: log-sum-exp of the logits
   std::vector<int32_t> expert;   // [tokens, chosen]: largest logit (sigmoid: weight plus bias) first

@@ -1,4 +1,4 @@
-// A record of what routers decided for a micro-batch, layer by layer.
+// A record of the decisions of the routers for a micro-batch, layer by layer.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -7,10 +7,10 @@ namespace megalith {
 
 struct LayerRouting {
   int64_t tokens = 0;             // 0: the layer has not run yet, or has no experts
-  int64_t choices = 0;            // of all tokens
+  int64_t choices = 0;            // number of choices of all tokens
   int64_t dropped = 0;            // choices that were dropped
   double aux = 0, z = 0;          // losses: sums over the tokens, not multiplied by aux_loss and z_loss
-  double entropy = 0;             // of the router, sum over the tokens, in nats
+  double entropy = 0;             // entropy of the router, sum over the tokens, in nats
   std::vector<int64_t> load;      // choices by expert
   uint64_t fingerprint = 0;       // hash of which token goes to which expert; recomputation and backward must get the same
 };

@@ -46,7 +46,7 @@ struct Routing {
   std::vector<int64_t> token_rows;    // the rows of token t are [token_begin[t], token_begin[t + 1]) of this, rising
   // Losses, summed over the tokens: the balancing loss of a group is multiplied by its number of tokens.
   double aux = 0, z = 0;
-  double entropy = 0;                 // of a token's weights, divided by their sum; summed over the tokens, in nats
+  double entropy = 0;                 // entropy of a token's weights, divided by their sum; summed over the tokens, in nats
   std::vector<int64_t> load;          // by expert: how many tokens chose it
   int64_t dropped = 0;                // choices beyond the capacity or not drawn; expert choice: tokens without expert
   int64_t rows() const { return static_cast<int64_t>(token.size()); }

@@ -73,7 +73,7 @@ class Checker {
     Effect effect{};              // the first access to the value, for its name in messages
     bool seen = false;
     bool present = false;
-    bool old = false;             // the value is still as the step before left it
+    bool old = false;             // the value is still as the previous step left it
     bool changed = false;
     int32_t added = 0;            // contributions so far
     OpId writer = kNoOp;          // last op that wrote the value

@@ -40,8 +40,8 @@ class InputOffload {
  private:
   using Key = std::pair<BlockId, MicroId>;
 
-  // For each op of the original step, finds the inputs that may be reloaded when the op is done. For an input, this op is
-  // the recomputation two before its own, or the last forward before its own recomputation, whichever is later.
+  // For each op of the original step, finds the inputs that may be reloaded when the op is done. An input that recomputation
+  // n needs may be reloaded when two ops are done: recomputation n - 2, and the last forward before recomputation n.
   void find_reloads(const std::vector<Op>& ops) {
     reloads_.resize(ops.size());
     std::vector<OpId> recomputes;

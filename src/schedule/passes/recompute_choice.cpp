@@ -41,7 +41,8 @@ class Costs {
 
  private:
   Chain recomputed(BlockId first, BlockId last) const {
-    Chain chain{together_ * input(first), blocks_[last].saved_bytes, 0};  // the last one goes back one micro-batch at a time
+    // Backward of the last block handles one micro-batch at a time.
+    Chain chain{together_ * input(first), blocks_[last].saved_bytes, 0};
     for (BlockId b = first; b <= last; b++) {
       chain.flop += static_cast<double>(micros_) * blocks_[b].again(Keep::input, b < last).flop;
       if (b > first) chain.transient += together_ * input(b);

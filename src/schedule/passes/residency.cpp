@@ -140,7 +140,7 @@ class Resident {
     if (master_loaded_[s] != kNoOp || !(first ? step_.placed(interval.block) != Placement::in_memory : away)) return;
     std::vector<OpId> room = room_after(after);
     if (!first && step_.layout.device)
-      room.push_back(loaded_[static_cast<size_t>(interval.before)]);  // which reads the host copy
+      room.push_back(loaded_[static_cast<size_t>(interval.before)]);  // this load reads the host copy
     else if (last_evict_[interval.block] != kNoOp) room.push_back(last_evict_[interval.block]);
     master_loaded_[s] = loaded_[s] = add(
         {.kind = first ? ops::load_updated : ops::load, .block = interval.block, .lane = Lane::read, .after = std::move(room)});
@@ -190,7 +190,7 @@ class Resident {
       op.after.push_back(loaded_[first_interval(op.block)]);
     const bool brings_sum = op.kind == ops::reduce_gradient || op.kind == ops::download;
     if (brings_sum && spilled && !step_.gradient_stays(op.block) && step_.placed(op.block) == Placement::optimizer_on_disk)
-      op.after.push_back(updated_[op.block]);  // which consumes the sum of the step before
+      op.after.push_back(updated_[op.block]);  // this op consumes the sum of the previous step
     // At most two gradients in host memory wait to be written to disk.
     if (op.kind == ops::download && step_.placed(op.block) == Placement::on_disk && offloads_.size() >= 2)
       op.after.push_back(offloads_[offloads_.size() - 2]);
@@ -207,7 +207,7 @@ class Resident {
   // At most two gradients exist at a time: one is being computed, and one is being offloaded or reduced.
   void zero_gradient(BlockId block) {
     Op op{.kind = ops::zero_gradient, .block = block, .after = {}};
-    // Wait for load_updated, which reads the gradient of the step before.
+    // Wait for load_updated, which reads the gradient of the previous step.
     if (step_.placed(block) != Placement::in_memory) op.after.push_back(updated_[block]);
     if (freed_.size() >= 2) op.after.push_back(freed_[freed_.size() - 2]);
     zeroed_[block] = last_on_compute_ = add(std::move(op));
@@ -216,7 +216,7 @@ class Resident {
   void offload_gradient(BlockId block, OpId norm) {
     const OpId op = add({.kind = ops::offload_gradient, .block = block, .lane = Lane::write, .after = {norm}});
     offloads_.push_back(op);
-    if (!step_.separate_master()) freed_.push_back(op);  // else reduce or download frees it
+    if (!step_.separate_master()) freed_.push_back(op);  // otherwise reduce or download frees it
   }
 
   size_t first_interval(BlockId block) const {
@@ -239,7 +239,8 @@ class Resident {
   std::vector<OpId> use_ends_;         // by use: its last op in the original step
   std::vector<Op> ops_;                 // ops of the result
   std::vector<OpId> place_;             // by op of the original step: its new id
-  std::vector<OpId> loaded_;              // by interval: op that provides them: load_updated, load, gather or upload
+  // By interval: the op that provides the parameters: load_updated, load, gather or upload.
+  std::vector<OpId> loaded_;
   std::vector<OpId> master_loaded_;           // by interval: load_updated or load; kNoOp: not needed or not added yet
   std::vector<OpId> zeroed_, updated_, last_evict_;  // by block
   std::vector<OpId> freed_;              // ops that free gradients which do not stay in memory

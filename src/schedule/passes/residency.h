@@ -11,7 +11,7 @@ namespace megalith {
 // - A use is a run of ops on the compute lane that need the same blocks.
 // - A block whose parameters do not stay (on disk, or sliced at ZeRO stage 3) is loaded at most `window` uses early. With 1,
 //   it is loaded only when its use is next. It is evicted if it is not needed again within the window.
-// - The first load of a step is load_updated. It applies the update that the step before left pending.
+// - The first load of a step is load_updated. It applies the update that the previous step left pending.
 // - Parameters of a sliced block are gathered from all slices: at ZeRO stages 1 and 2 once per step, at stage 3 per use.
 // - Gradients of such blocks exist from their first contribution to their norm or sum.
 // Works on any compute order. One load serves all ops of a use, so by_block moves the fewest bytes.

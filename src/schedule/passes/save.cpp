@@ -36,7 +36,7 @@ Schedule with_save(Schedule step) {
     add(std::move(commit));
   };
   // Blocks in memory are saved at once, before their update overwrites them. Spilled blocks are saved after load_updated has
-  // applied the update that the step before left pending.
+  // applied the update that the previous step left pending.
   for (size_t block = 0; block < saves.size(); block++)
     if (step.holds(static_cast<BlockId>(block)) && step.placed(static_cast<BlockId>(block)) == Placement::in_memory)
       save(block, {});

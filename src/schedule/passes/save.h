@@ -6,7 +6,7 @@
 
 namespace megalith {
 
-// Returns a step that computes and, at the same time, saves the state that the step before left. The write lane saves each
+// Returns a step that computes and, at the same time, saves the state that the previous step left. The write lane saves each
 // block before its update overwrites the block. A spilled block is saved after its pending update. Then `commit` follows.
 Schedule with_save(Schedule step);
 

@@ -103,7 +103,8 @@ void StepWriter::recompute(BlockId block, MicroId micro) {
   const bool input_again = step_.keeps(block) == Keep::none;
   std::vector<OpId> after;
   if (input_again) after.push_back(recomputed_[at(block - 1, micro)]);
-  // This recomputation makes its output again. The next block's forward consumed the first copy, so it must run before.
+  // This recomputation computes its output again. The next block's forward consumes the first copy, so that forward must run
+  // before.
   if (step_.output_again(block)) after.push_back(forward_[at(block + 1, micro)]);
   if (after.empty()) after.push_back(forward_[at(block, micro)]);
   recomputed_[at(block, micro)] =

@@ -37,9 +37,9 @@ class StepWriter {
   void backward_through(BlockId first, BlockId last, MicroId micro, bool last_micro, Weights weights = Weights::now);
   void weight_gradients_through(BlockId first, BlockId last, MicroId micro, bool last_micro);
 
-  // For orders in which a rank receives results in another order than they are made. Each send is held back until `send_due`
-  // reaches the time when the receiver takes the result. `time` returns this time. All ranks must use the same clock.
-  // Otherwise a rank could wait for a send that is queued behind a send which is not received yet.
+  // For steps in which a rank receives results in another order than the sender computes them. Each send is held back until
+  // `send_due` reaches the time when the receiver takes the result. `time` returns this time. All ranks must use the same
+  // clock. Otherwise a rank could wait for a send that is queued behind a send which is not received yet.
   using ReceiverTime = std::function<double(OpKind send, BlockId block, MicroId micro)>;
   void hold_sends(ReceiverTime time) { receiver_time_ = std::move(time); }
   void send_due(double now);
@@ -53,7 +53,7 @@ class StepWriter {
   }
   OpId add(Op op);
   void sync_table();
-  void receive_input(BlockId block, MicroId micro);  // if another rank has the block before
+  void receive_input(BlockId block, MicroId micro);  // if another rank has the previous block
   std::vector<OpId> one_ahead() const;  // ops that a receive waits for, so that at most one received value waits
 
   Schedule step_;

@@ -48,14 +48,14 @@ Amount amount(const Schedule& schedule, const Effect& effect, Tier tier) {
     case Value::gradient:
       if (schedule.gradient_stays(effect.block)) return {};
       return {MemoryKind::gradients, kFloatBytes * schedule.blocks[effect.block].parameters};
-    case Value::tied_gradient:  // if not borrowed, it is part of the block's gradient
+    case Value::tied_gradient:  // a table that is not borrowed has its gradient in the block's gradient
       if (!schedule.borrows(effect.block)) return {};
       return {MemoryKind::gradients, kFloatBytes * schedule.blocks[effect.block].parameters};
     case Value::reduced_gradient:
       if (!schedule.separate_master() || schedule.placed(effect.block) != Placement::on_disk) return {};
       return {MemoryKind::gradients, kFloatBytes * schedule.slice_elements(effect.block)};
     case Value::deferred_inputs: return {MemoryKind::saved, schedule.blocks[effect.block].deferred_bytes};
-    case Value::offloaded_input:  // without a device it is on disk
+    case Value::offloaded_input:  // without a device, the input is on disk
       if (!schedule.layout.device) return {};
       return {MemoryKind::activations, schedule.blocks[effect.block - 1].output_bytes};
     case Value::sparse_gradient: return {MemoryKind::aside, schedule.blocks[effect.block].sparse_gradient_bytes};

@@ -209,7 +209,8 @@ class Picture {
       for (; next < points_.size() && std::floor(points_[next].seconds / pixel) == column; next++)
         if (total(points_[next]) > total(points_[highest])) highest = next;
       shown.push_back({column * pixel, points_[highest].use});
-      const bool free = next == points_.size() || points_[next].seconds >= (column + 2) * pixel;  // else a point follows
+      // True if no other point follows in the next column.
+      const bool free = next == points_.size() || points_[next].seconds >= (column + 2) * pixel;
       if (highest + 1 < next && free) shown.push_back({(column + 1) * pixel, points_[next - 1].use});
       i = next;
     }
