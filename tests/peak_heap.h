@@ -16,7 +16,7 @@ inline std::atomic<int64_t> heap_held = 0, heap_peak = 0;
 class PeakHeap {
  public:
   PeakHeap() : before_(heap_held) { heap_peak = before_; }
-  int64_t grown() const { return heap_peak - before_; }  // the most that was held since, beyond what was held before
+  int64_t grown() const { return heap_peak - before_; }  // the largest growth of the heap since the constructor
 
  private:
   int64_t before_;
@@ -42,7 +42,7 @@ class PeakHeap {
 
 [[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { operator delete(memory); }
 
-// std::stable_sort asks for memory in this way and gives it back in the other.
+// std::stable_sort allocates with this operator and frees with the ordinary one.
 [[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
   try {
     return operator new(bytes);

@@ -1,5 +1,5 @@
-// Where the sources of these tests are. Not from __FILE__: with ccache that is a path from the build folder, so that all clones
-// share what one of them has compiled.
+// The folder with the sources of these tests. It does not come from __FILE__: with ccache, clones share compiled files, so
+// __FILE__ is relative to the build folder.
 #pragma once
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-// A directory of its own for one test, gone with it.
+// A temporary directory for one test. It is removed when the test ends.
 #pragma once
 #include <gtest/gtest.h>
 #include <stdlib.h>

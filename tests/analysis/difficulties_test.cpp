@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kSequence = 32, kSamples = 5000, kTokens = kSequence * kSamples;
 
-// Counts what is read of it, and stops its reader as the user would.
+// A token source that counts the tokens read from it. After `stop_at` tokens it raises SIGINT, as Ctrl-C does.
 class WatchedSource final : public TokenSource {
  public:
   WatchedSource(int64_t& read, int64_t& stop_at) : read_(read), stop_at_(stop_at) {}
@@ -57,7 +57,7 @@ TEST_F(DifficultiesTest, CountTokensOnceForAllMetrics) {
     EXPECT_EQ(std::ssize(difficulties.of({metric, "", ""}).values), kSamples);
     return read_ - before;
   };
-  EXPECT_EQ(read_for("rarity"), 2 * kTokens);  // to count them, then to sum them up
+  EXPECT_EQ(read_for("rarity"), 2 * kTokens);  // one pass counts the tokens, a second pass sums them up
   EXPECT_EQ(read_for("length_rarity"), kTokens);
   EXPECT_EQ(read_for("rarity"), 0);
 }

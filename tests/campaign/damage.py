@@ -126,7 +126,7 @@ def cases(setup):
     files = sorted(str(path.relative_to(begin)) for path in begin.rglob("*") if path.is_file())
     made = []
     for file in files:
-        if file in ("run.yaml", "text.txt"):  # the user's own
+        if file in ("run.yaml", "text.txt"):  # the user wrote these files
             continue
         for how in DAMAGES:
             for command in COMMANDS:

@@ -57,7 +57,7 @@ def check(program, plan, folder, key, value):
     by_words = program.run(*PARSE, override, cwd=folder, seconds=20, memory=1 << 30)
     accepted = refused_or_accepted(by_words)
     if accepted:
-        # Checks against other keys and the data come later. Such a refusal may name another key.
+        # Checks against other keys and the data come later. A refusal by these checks may name another key.
         sound(program.run(*plan, override, cwd=folder, seconds=60), {0, 2, 3, 4})
 
 

@@ -1,8 +1,8 @@
 """Compares what `memory` predicts with what `train` does, for thirty budgets from 100 MiB to 1 GiB.  budgets.py BINARY [--table FILE]
 
-Ten models, each with three budgets: the least that fits in memory, one MiB less, and one that needs the disk tier. Both commands
+Ten models have three budgets each: the least that fits in memory, one MiB less, and one that needs the disk tier. Both commands
 must give one verdict, and no run may take more than its budget. In memory the bound must be at most 10% or 12 MiB above the
-peak. Every run validates and saves. The kernel measures the peak, not the program."""
+peak. Every run validates and saves. The peak is measured by the kernel, not by the program."""
 
 import argparse
 import json

@@ -94,7 +94,7 @@ def interrupted_and_killed(space):
 
 
 def training_goes_on_with_its_tokens(space):
-    """Text in data.train is tokenized in the same way: Ctrl-C keeps the finished part."""
+    """`train` tokenizes text in data.train. After Ctrl-C the finished part is kept, and the next run continues there."""
     space.write("long.txt", text(20000) * 100)
     tok = tokenizer(space)
     space.yaml("run", steps=2, data=f"{{train: long.txt, tokenizer: {tok}, sequence: 32}}")

@@ -236,7 +236,7 @@ def loss_of_a_model(space):
     space.yaml("filtered", steps=9, every=3, curriculum=f"[{rule}]")
     space.train("filtered")
     space.train("filtered", "run.dir=runs/goes_on", "train.steps=9", "checkpoint.every=3")
-    shutil.rmtree(space / "runs/goes_on/checkpoints/step-00000009")  # as if it had been stopped
+    shutil.rmtree(space / "runs/goes_on/checkpoints/step-00000009")  # acts like a run that was stopped before step 9
     space.train("a", "run.dir=runs/model", "train.steps=20")  # other weights
     assert mean("--checkpoint", "runs/model") < first - 0.05, "of the weights as they are now"
     space.train("filtered", "run.dir=runs/goes_on", "train.steps=9", "checkpoint.every=3")
@@ -304,7 +304,7 @@ def loss_of_a_model(space):
 
 
 def forecasts(space):
-    """The memory of shorter steps is reported before anything runs, and is part of the plan."""
+    """The memory of shorter steps is reported before training starts, and is part of the plan."""
     space.yaml("a", steps=20, curriculum=CURRICULUM, token_dropping=DROPPING)
     shapes = space.run("--json", "memory", "a.yaml").json["shapes"]
     assert [shapes[0][k] for k in ("first_step", "length", "kept")] == [1, 8, 8] and shapes[-1]["length"] == 32, shapes

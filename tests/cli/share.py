@@ -1,4 +1,4 @@
-"""Other programs read our files, and we read theirs: Hugging Face transformers in both
+"""Tests that other programs read our files, and that we read their files: Hugging Face transformers in both
 directions, TensorBoard, JSON.  share.py BINARY PROBE"""
 
 import json

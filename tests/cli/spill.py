@@ -37,7 +37,7 @@ def every_mode_is_as_in_memory(space):
     for name, options in MODES.items():
         run = f"runs/{name.split(',')[0].replace(' ', '-')}"
         options = [o.format(shm=shm) for o in options]
-        # Larger windows and less recomputation need more than the least.
+        # Larger windows and less recomputation need more than the smallest budget.
         budget = tight(space, more=24 if "3" in name else 0)
         result = space.train("run", f"run.dir={run}", budget, *options)
         assert "on disk" in result.stderr, result.stderr

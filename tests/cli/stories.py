@@ -37,7 +37,7 @@ def the_story_byte_for_byte(space):
     steps = len(GOLDEN["greedy_tokens"]) - 1
     said = space.run("generate", folder, "--temperature", 0, "--tokens", steps).stdout
     assert said == GOLDEN["greedy_text"] + "\n", f"{said!r}\nexpected {GOLDEN['greedy_text']!r}"
-    # With a prompt: the golden text's first words bring back the rest.
+    # With the first words of the golden text as prompt, `generate` gives the rest of that text.
     prompt = "Once upon a time, there was a little girl"
     assert GOLDEN["greedy_text"].startswith(prompt)
     said = space.run(

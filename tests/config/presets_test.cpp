@@ -74,7 +74,7 @@ TEST(Presets, FieldsOverrideAPresetAndDefaultsFollow) {
   EXPECT_EQ(config.model.shape.kv_heads, 4);
   EXPECT_EQ(config.model.shape.vocab, 1000);
   EXPECT_EQ(config.model.shape.context, 1024);
-  EXPECT_EQ(parse("model: {preset: llama-7b, hidden: 2048}").model.shape.ffn, 11008);  // of the preset
+  EXPECT_EQ(parse("model: {preset: llama-7b, hidden: 2048}").model.shape.ffn, 11008);  // the value of the preset
 }
 
 TEST(Presets, UnknownOnesNameTheNearest) {

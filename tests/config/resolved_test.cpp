@@ -151,7 +151,7 @@ TEST(Resolved, WhatTheNumbersDependOnIsFixedForAResumedRun) {
 TEST(Resolved, DropoutOfAFolderIsADecision) {
   const std::string from = "model: {from: folder}\ndata: {train: a.txt}\n";
   Config saved = parse(from);
-  saved.model.shape.dropout.residual = 0.1;  // from its config.json
+  saved.model.shape.dropout.residual = 0.1;  // as read from the folder's config.json
   EXPECT_EQ(keep_decisions(saved, parse(from)).model.shape.dropout.residual, 0.1);
   EXPECT_EQ(keep_decisions(saved, parse(from, {"model.dropout.residual=0.2"})).model.shape.dropout.residual, 0.2);
 }

@@ -38,7 +38,7 @@ def schedules():
 
 
 def difficulties_of_their_run(tree, steps):
-    """What their sampler reads the first, second, ... batch of a run with."""
+    """Yields the difficulty that DeepSpeed's sampler uses for each batch of a run."""
     data_sampler.dist = types.SimpleNamespace(barrier=lambda group: None, broadcast=lambda *_, **__: None)  # one rank
     data_sampler.logger.setLevel("ERROR")
     sampler = data_sampler.DeepSpeedDataSampler(tree, 100, 2, 0, 1, None, 1, 0)
@@ -48,7 +48,7 @@ def difficulties_of_their_run(tree, steps):
 
 
 def translated(folder, tree, steps):
-    """What from-deepspeed says, and the limits of our run's steps."""
+    """Returns the output of from-deepspeed, and the limits of the steps of our run."""
     (folder / "ds.json").write_text(json.dumps(tree))
     out = json.loads(subprocess.run([MEGALITH, "--json", "config", "from-deepspeed", folder / "ds.json"], check=True,
                                     capture_output=True, text=True).stdout)

@@ -20,7 +20,7 @@ struct Case {
   bool tied = true;
   bool prefix = false;
   OptimizerKind optimizer = OptimizerKind::adamw;
-  int64_t head_size = 0;  // with biases, as the two come together in the models that have either
+  int64_t head_size = 0;  // if set, also adds biases, because models with a head size also have biases
   int64_t kept = 0;       // tokens, in every layer
   Packing state = Packing::fp32, activations = Packing::fp32;
   Keep keep = Keep::all;  // every layer's

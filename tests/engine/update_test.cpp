@@ -1,4 +1,4 @@
-// From gradients to new weights: clipping, skipping, every optimizer.
+// Tests the update of weights from gradients: clipping, skipping, every optimizer.
 #include <gtest/gtest.h>
 
 #include <algorithm>

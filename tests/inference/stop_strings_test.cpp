@@ -26,7 +26,7 @@ TEST(StopStrings, WhatStreamsOutIsTheTextBeforeTheFirstOneHoweverItIsCutUp) {
       size_t n = 1 + random.below(at++, 3);
       std::string piece = filter.feed(text.substr(i, n));
       out += piece;
-      // Nothing that is out may turn out to be part of a stop string.
+      // Text that was returned must not turn out to be part of a stop string.
       EXPECT_TRUE(cut(text, stops).starts_with(out)) << text;
       i += n;
     }

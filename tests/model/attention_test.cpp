@@ -95,7 +95,7 @@ Result reference(const Case& c, const at::Tensor& q4, const at::Tensor& k4, cons
         largest = std::max(largest, p[j]);
       }
       for (double& x : p) sum += x = std::exp(x - largest);
-      double mean = 0;  // of dp, weighted by p
+      double mean = 0;  // mean of dp, weighted by p
       for (int64_t j = 0; j < Tk; j++) {
         p[j] /= sum;
         float factor = 1;
@@ -276,12 +276,12 @@ TEST(AttentionKernelScores, LargeScoresDoNotOverflow) {
   in.q.mul_(1000);
   Result wanted = reference(c, in.q, in.k, in.v, in.g);
   Computed got = compute(c, in);
-  EXPECT_LT(distance(got.o, wanted.o), 1e-3);  // scores of thousands are rounded to 1e-4
+  EXPECT_LT(distance(got.o, wanted.o), 1e-3);  // scores are in the thousands, so float32 rounds them to 1e-4
   EXPECT_LT(distance(got.lse, wanted.lse), 1e-6);
 }
 
 TEST(AttentionKernelLayout, ReadsAndWritesHeadsThatLieSideBySide) {
-  // As the projection writes them: [B, T, H + 2 KV, D]. Strides select the heads.
+  // The layout in which the projection writes: [B, T, H + 2 KV, D]. Strides select the heads.
   const int64_t B = 2, T = 83, H = 4, KV = 2, D = 4;
   Case c{"", B, H, T, T, D, Kind::causal, {}, 0, 0, KV};
   at::Tensor qkv = normal({B, T, H + 2 * KV, D}, 1, at::kFloat).transpose(1, 2);
@@ -322,7 +322,8 @@ TEST(AttentionKernelTypes, SixteenBitsComputeInFloat32) {
     Inputs in = inputs(c, type);
     Result wanted = reference(c, in.q, in.k, in.v, in.g);
     Computed got = compute(c, in);
-    double rounding = type == at::kHalf ? 1e-3 : 8e-3;  // of the results; that of the output also affects the gradients
+    // The rounding error of the results. Rounding of the output also affects the gradients.
+    double rounding = type == at::kHalf ? 1e-3 : 8e-3;
     EXPECT_EQ(got.o.scalar_type(), type);
     EXPECT_LT(distance(got.lse, wanted.lse), 1e-5);
     EXPECT_LT(distance(got.o, wanted.o), rounding);

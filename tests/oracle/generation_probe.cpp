@@ -1,4 +1,4 @@
-// What the oracle scripts and the bench ask of generation, below text: JSON on stdin, JSON on stdout.
+// Runs generation without text for the oracle scripts and the bench: JSON on stdin, JSON on stdout.
 //   {"distribution": {"logits": [...], "history": [...], "temperature": 1, ...}}  probabilities by id
 //   {"greedy": {"folder": "...", "ids": [[...], ...], "tokens": n}}               ids that follow, seconds of prompt and
 //   rest
@@ -41,7 +41,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 json greedy(const json& job) {
   if (job.contains("threads")) at::set_num_threads(job["threads"].get<int>());
-  // The model of the job before is kept: a bench times the same one again and again.
+  // Keeps the model of the previous job, because a benchmark runs the same model many times.
   static std::string folder;
   static std::optional<LoadedModel> model;
   if (folder != job.at("folder")) {

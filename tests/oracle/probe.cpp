@@ -1,5 +1,5 @@
-// What the oracle scripts compare with Hugging Face: logits, loss, every gradient and the losses of a few steps of
-// a model loaded from a folder, on a batch given as JSON. Results go to a safetensors file and to stdout as JSON.
+// Computes the values that the oracle scripts compare with Hugging Face: logits, loss, every gradient and the losses of a
+// few steps. The model comes from a folder, the batch from JSON. Results go to a safetensors file and to stdout as JSON.
 //   probe FOLDER BATCH.json OUT.safetensors [steps]
 #include <ATen/Parallel.h>
 
@@ -23,7 +23,7 @@ using namespace megalith;
 
 namespace {
 
-// Gradients before the update: a schedule without what follows them.
+// Returns a schedule that ends with the gradients, without the ops that follow.
 Schedule gradients_only(Schedule schedule) {
   std::vector<Op> ops;
   std::vector<OpId> place;
@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
   }
   engine.clear_gradients();
 
-  nlohmann::json rows = nlohmann::json::object();  // that each layer kept in step 0, as the reference needs them
+  nlohmann::json rows = nlohmann::json::object();  // rows that each layer kept in step 0; the reference needs them
   Pass pass;
   pass.sequences = batch.sequences;
   pass.length = batch.length;

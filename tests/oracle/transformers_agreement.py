@@ -196,8 +196,8 @@ def check(arch, label, model, length, probe, micros):
         error = (tensors["grad." + name].double() - g).norm().item()
         allowed = 1e-4 * max(g.norm().item(), 1e-6 * total)
         if g.norm().item() < 1e-9 * total:
-            # Zero but for rounding (BERT's key biases shift all scores of a query alike): no further from it than
-            # transformers itself in float32.
+            # This gradient is zero except for rounding, because BERT's key biases shift all scores of a query by the same
+            # amount. It may differ from zero by four times the error of transformers in float32.
             allowed = max(allowed, 4 * (single[name].double() - g).norm().item())
         worst = max(worst, error / allowed)
         assert error <= allowed, f"{arch} {label}: gradient of {name} differs by {error}, allowed {allowed}"

@@ -40,7 +40,7 @@ TEST_F(Cache, WhatWasMeasuredIsKept) {
 
 TEST_F(Cache, WhatWasMeasuredOnABusyMachineIsMeasuredAgainAfterAWhile) {
   EXPECT_EQ(get(7, /*busy=*/true), 7);
-  EXPECT_EQ(get(8), 7);  // not measured again at every start
+  EXPECT_EQ(get(8), 7);  // the next start does not measure again
   let_time_pass();
   Measurements looked_at(1, /*may_measure=*/false);
   EXPECT_EQ(looked_at.get("speed", {}), 7);  // better than nothing

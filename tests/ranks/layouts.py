@@ -45,7 +45,7 @@ def layout(ranks, model="gpt2", **settings):
     return ranks, model, settings
 
 
-# The first of them (QUICK) are in `make test`.
+# `make test` runs only the first QUICK of these layouts.
 LAYOUTS = [
     layout(2, zero=1),
     layout(2, "llama", tensor=2),

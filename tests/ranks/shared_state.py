@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-RAM = 600 << 20  # bytes, of both
+RAM = 600 << 20  # bytes for both ranks together
 PARAMETER_BYTES = 4
 
 
@@ -66,7 +66,7 @@ def main():
             assert len(pids) == 2, pids
             seen = {pid: mappings(pid) for pid in pids}
             plan = json.loads((folder / "run/plan.json").read_text())
-            wanted = 2 * PARAMETER_BYTES * plan["model"]["parameters"]  # gradients, too
+            wanted = 2 * PARAMETER_BYTES * plan["model"]["parameters"]  # parameters and gradients
             for pid in pids:
                 state, _ = seen[pid]
                 assert set(state) == set(pids), (pid, state)

@@ -1,10 +1,10 @@
 """Fixed speeds in place of measured ones. Plans are chosen by predicted times, so a recording needs the same speeds each time.
-Measurements are kept by name in calibration.json; this gives every name a value of its kind."""
+Measurements are kept by name in calibration.json; this script gives every name a fixed value for its kind."""
 
 import fcntl
 import json
 
-SPEEDS = (  # what a name begins with, and its value
+SPEEDS = (  # beginning of a name, and the value of such names
     ("memory", 1e10),
     ("disk write", 1e9),
     ("spill read", 2e9),
@@ -42,7 +42,7 @@ class Calibration:
         self.file.write_text(json.dumps(values))
 
     def fix(self):
-        """Gives new measurements their fixed values. True: there were some, so what just ran used other speeds."""
+        """Gives new measurements their fixed values. Returns True if there were any: then the last command used other speeds."""
         found = {machine: sorted(names) for machine, names in json.loads(self.file.read_text()).items()}
         if all(set(names) <= set(self.known.get(machine, [])) for machine, names in found.items()):
             return False

@@ -43,7 +43,7 @@ def folder_items(folder, name):
 
 
 def op_lines(ops):
-    """In brackets, so that compare.py finds op names and nothing else."""
+    """Returns one line per op. Op names are in brackets, so that compare.py replaces only these."""
     return [f"[{row['op'].replace(' ', '_')}] {row.get('block', '')} {row['count']}" for row in ops]
 
 
@@ -54,7 +54,7 @@ def without_times(value):
 
 
 def plan_item(plan, ram_is_fixed=True):
-    """plan.json, or what `simulate` prints. Peaks are of tensors alone."""
+    """Returns the comparable part of plan.json or of the output of `simulate`. Peaks count only tensors."""
     process = plan["predicted"]["memory"]["process"]
     plan = without_times(plan) | ({"ops": op_lines(plan["ops"])} if "ops" in plan else {})
     plan["predicted"]["memory"]["process"] = plan["machine"] = UNKNOWN
@@ -128,7 +128,7 @@ def fields(message):
 
 
 def tensorboard_item(folder):
-    """step, tag and value of everything written, times apart."""
+    """Returns step, tag and value of every record, without times."""
     lines = []
     for path in sorted(folder.rglob("*tfevents*")):
         content, at = path.read_bytes(), 0

@@ -1,6 +1,6 @@
-// Parts of `recording_dump`: what a build computes without training, as text that two builds can be compared by. Words in
-// the output are the dump's own, or come from YAML, so that renamed C++ names change this source and not its output. Op
-// names are the exception: they come from the schedule (tests/recording/names.json).
+// Parts of `recording_dump`. It prints as text what a build computes without training, so that the texts of two builds can
+// be compared. The words of the output are defined here or come from YAML. So if a C++ name changes, this source changes,
+// but the output does not. Op names are the exception: they come from the schedule (tests/recording/names.json).
 #pragma once
 #include <string>
 #include <vector>

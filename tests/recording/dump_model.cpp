@@ -118,7 +118,7 @@ void print_rank_facts(const NamedModel& model) {
 }
 
 void print_blocks(const ModelShape& shape, const Mesh& mesh) {
-  int64_t number = 0;  // of the parameter in the model: random numbers are keyed by it
+  int64_t number = 0;  // number of the parameter in the model, the key of its random numbers
   for (const BlockSpec& block : list_blocks(shape, mesh)) {
     fmt::print("{}: kind {}, layer {}, {} elements\n", block.name, static_cast<int>(block.kind), block.layer,
                block.flat_size);

@@ -1,4 +1,4 @@
-// Schedules of many layouts: their ops, costs, memory and what the checkers say.
+// Schedules of many layouts: their ops, costs, memory and the results of the checkers.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -25,7 +25,7 @@ namespace megalith::recording {
 namespace {
 
 using Ranks = std::span<const RankSchedule>;
-// What is printed of a schedule, and of the schedules of all ranks of a layout.
+// Prints one schedule, or the schedules of all ranks of a layout.
 struct View {
   std::function<void(const Schedule&)> one;
   std::function<void(Ranks)> together;
@@ -45,7 +45,7 @@ MachineSpeeds toy_speeds() {
   return speeds;
 }
 
-// In brackets, so that compare.py finds op names and nothing else.
+// Op names are in brackets, so that compare.py replaces only these.
 std::string op_name(OpKind kind) {
   std::string text = fmt::format("[{}]", name(kind));
   std::replace(text.begin(), text.end(), ' ', '_');

@@ -25,8 +25,8 @@ from calibration import Calibration  # noqa: E402
 
 MIB = 1 << 20
 BUFFERS = 2  # MiB that calibration.py says the matrix library keeps
-UNCOUNTED = 24  # MiB that plans set apart for what no schedule counts
-MARGIN = 2  # MiB: what the process takes differs from start to start
+UNCOUNTED = 24  # MiB that plans reserve for memory that no schedule counts
+MARGIN = 2  # MiB: the memory of the process differs from start to start
 RAM = "memory.ram=6GiB"
 
 
@@ -46,7 +46,7 @@ class Recorder:
         return self.space.run(*words, expect=expect, timeout=600)
 
     def calibrated(self, work, folder=None):
-        """The result of `work`, done with fixed speeds: what it measured anew is replaced, and it is done again."""
+        """Returns the result of `work` with fixed speeds. If `work` measures new speeds, replaces them and repeats `work`."""
         before = self.space / "before"
         for _ in range(5):
             shutil.rmtree(before, ignore_errors=True)
@@ -168,7 +168,7 @@ def record_dump(program, out):
 
 
 def processor():
-    """Its name and vector instructions: virtual machines give different processors one name."""
+    """Returns the processor's name and vector instructions: virtual machines give different processors one name."""
     facts = dict(line.split(":", 1) for line in open("/proc/cpuinfo") if ":" in line)
     facts = {key.strip(): value.strip() for key, value in facts.items()}
     vectors = [flag for flag in facts.get("flags", "").split() if flag.startswith(("avx", "fma", "f16c", "amx"))]

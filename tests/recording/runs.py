@@ -1,6 +1,6 @@
-"""The runs of a recording. Micro-batch, threads and window are fixed in every run, because `auto` chooses them from the memory
-and the speed of the moment. So is memory.ram. A run that must spill gets `room` bytes for tensors instead, on top of what the
-process itself takes: another build may be a few MiB larger."""
+"""The runs of a recording. Micro-batch, threads and window are fixed in every run, because `auto` chooses them from the current
+memory and speed. memory.ram is fixed, too. A run that must spill gets `room` bytes for tensors instead, in addition to
+the memory of the process itself: another build may need a few MiB more."""
 
 import dataclasses
 

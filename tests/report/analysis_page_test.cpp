@@ -25,7 +25,8 @@ TEST(MetricSummary, IsThatOfAllValuesInOrder) {
     std::ranges::stable_sort(rising, {}, [&](int64_t i) { return values[static_cast<size_t>(i)]; });
     const MetricSummary summary = summarise_metric("m", values, 12);
     ASSERT_EQ(summary.percentiles.size(), 9u);
-    // As a filter admits: those whose share of samples before them is below the percentile, so that 1% of 50 is one.
+    // Samples as a filter admits them: those for which less than this percentage of samples come before. So 1% of 50 is one
+    // sample.
     for (auto [percent, value] : summary.percentiles) {
       size_t hardest = 0;
       for (size_t i = 0; i < count; i++)

@@ -142,7 +142,7 @@ TEST(Report, NeedsNothingFromOutside) {
   std::string page = render_report({{"run", "x"}});
   for (const char* piece : {"http:", "https:", "src=", "href=", "@import", "url(h", "fetch(", "XMLHttp"})
     EXPECT_EQ(page.find(piece), std::string::npos) << piece;
-  EXPECT_NE(page.find("default-src 'none'"), std::string::npos);  // and the browser holds us to it
+  EXPECT_NE(page.find("default-src 'none'"), std::string::npos);  // the browser then refuses all external resources
 }
 
 TEST(Report, ManyStepsStayLightAndKeepTheirExtremes) {

@@ -62,7 +62,7 @@ TEST(Metrics, ALineIsPlainJsonWithTheDocumentedNames) {
   for (const char* key :
        {"step", "loss", "lr", "grad_norm", "tokens", "step_s", "tokens_per_s", "mem_peak_bytes"})
     EXPECT_TRUE(record.contains(key)) << key;
-  EXPECT_EQ(record.size(), 8u);  // what did not happen is not written
+  EXPECT_EQ(record.size(), 8u);  // fields of events that did not happen are not written
 }
 
 // Other programs read the file: keys, their order and the form of numbers are part of the interface.
@@ -157,7 +157,7 @@ TEST(Metrics, ResumingDropsLaterStepsAndTheTornEnd) {
   }
   EXPECT_EQ(steps_of(read_metrics(dir / "metrics.jsonl")), (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7}));
   std::string kept = dir.read("metrics.jsonl");
-  EXPECT_EQ(kept, whole.substr(0, kept.size()));  // what is kept is kept byte for byte
+  EXPECT_EQ(kept, whole.substr(0, kept.size()));  // the kept lines are unchanged byte for byte
 }
 
 TEST(Metrics, ResumingWhereNothingIsToBeDroppedLeavesTheFileAlone) {

@@ -112,7 +112,7 @@ class ProgressTest : public testing::Test {
     for (size_t at = 0; (at = text.find(piece, at)) != std::string::npos; at += piece.size()) n++;
     return n;
   }
-  // What stays on the screen's last line after all carriage returns and erasures.
+  // Returns the last line of the screen after all carriage returns and erasures.
   static std::string last_line(const std::string& text) {
     std::string line = text.substr(text.find_last_of("\r\n") + 1);
     return line.substr(0, line.find("\x1b[K"));

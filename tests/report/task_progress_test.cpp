@@ -7,7 +7,7 @@
 namespace megalith {
 namespace {
 
-// What TaskProgress prints, with a clock that the test turns.
+// Collects the output of TaskProgress. The test sets the clock.
 struct Printed {
   std::FILE* file = std::tmpfile();
   double now = 100;

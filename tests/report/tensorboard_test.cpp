@@ -1,4 +1,5 @@
-// Framing and behaviour; that TensorBoard itself reads the files is tensorboard_agreement.py's to show.
+// Tests the framing of records and the behaviour of the log. tensorboard_agreement.py tests that TensorBoard reads the
+// files.
 #include "report/tensorboard.h"
 
 #include <gtest/gtest.h>

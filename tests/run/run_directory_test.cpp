@@ -23,7 +23,7 @@ TEST(RunDirectory, WhatAKilledProcessLeftHalfWrittenGoesWithTheNextStart) {
   for (const char* name : {"config.yaml", "config.yaml.123.tmp", "metrics.jsonl.aB3xYz.tmp", "analysis/begun_with.json.7.tmp",
                            "data/0f.partial.json.7.tmp"})
     dir.write(name, "half");
-  // Names that are not ours, or nearly.
+  // Names of files that the program must not remove.
   const std::set<std::string> others{"notes.txt.1.tmp", "my.config.yaml.1.tmp", "config.yaml.tmp", "config.yaml.1.tmp.old"};
   for (const std::string& name : others) dir.write(name, "theirs");
   dir.write("data/text.2024.tmp", "theirs");

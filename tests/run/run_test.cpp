@@ -13,7 +13,7 @@
 namespace megalith {
 namespace {
 
-// What the run in `dir` is started with.
+// Returns the settings with which the run in `dir` is started.
 Config settings_in(const TempDir& dir, const std::vector<std::string>& more = {}) {
   std::vector<std::string> overrides{"run.dir=" + dir.path().string()};
   overrides.insert(overrides.end(), more.begin(), more.end());
@@ -76,7 +76,7 @@ TEST(Resume, AJumpOfTheLearningRateIsToldWithItsRates) {
   const std::string from_zero = jump("steps: 100, min_lr: 0", "steps: 200, min_lr: 0", 100);
   EXPECT_NE(from_zero.find("jumps from 0 (step 100)"), std::string::npos) << from_zero;
   EXPECT_EQ(from_zero.find("To continue"), std::string::npos) << from_zero;
-  // What the message recommends.
+  // These settings follow the recommendation of the message.
   const Config was = settings_in(dir, {"train={steps: 101, lr: 1e-3}"});
   EXPECT_EQ(describe_rate_jump(was, settings_in(dir, {"train={steps: 201, lr: 1e-4, min_lr: 1e-4}"}), 2, 101), "");
 }
@@ -95,7 +95,7 @@ TEST(Run, AModelThatTheLayoutCannotDivideIsRefused) {
 }
 
 struct Resumed : testing::Test {
-  // As if a run with one micro-batch of 4 and 2 threads had begun.
+  // Writes the files of a run that began with one micro-batch of 4 and 2 threads.
   void begin(const Layout& layout) {
     Plan plan;
     plan.micro_batch = 4;

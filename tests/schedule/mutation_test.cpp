@@ -165,7 +165,7 @@ TEST(Mutation, DamagedSchedulesOfSeveralRanksAreCaughtOrHarmless) {
         const auto problems = check(stage);
         ASSERT_TRUE(problems.empty()) << layout.name() << ": " << problems.front().reason;
       }
-      if (!check_ranks(ranks).empty()) continue;  // spread work may now wait behind an exchange and close a cycle
+      if (!check_ranks(ranks).empty()) continue;  // a moved op may now wait behind an exchange and close a cycle
     }
     RankSchedule& damaged = ranks[static_cast<size_t>(pick(random, 0, count - 1))];
     const Schedule& schedule = *damaged.schedule;

@@ -98,7 +98,7 @@ TEST(Ranks, ZeroBubbleKeepsNoMoreThanTheFirstStageOfOneForwardOneBackward) {
     }
     EXPECT_LE(most, 4) << stage;
     EXPECT_EQ(waiting, 0);
-    if (stage == 0) EXPECT_EQ(most_waiting, 1);  // no stage waits for its gradient, so weight gradients come at once
+    if (stage == 0) EXPECT_EQ(most_waiting, 1);  // no stage waits for its gradient, so weight gradients are computed at once
     else EXPECT_GT(most_waiting, 1) << stage;
   }
 }

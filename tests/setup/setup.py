@@ -1,4 +1,4 @@
-"""scripts/setup and what it installs: every version is bounded, and what tests compare with has hashes.
+"""scripts/setup and what it installs: every version is bounded, and packages that tests compare with have hashes.
 setup.py SOURCE_FOLDER"""
 
 import pathlib
@@ -13,7 +13,7 @@ BOUNDS = [line.split() for line in re.search(r"^bounds='(.*?)'", SETUP, re.MULTI
 
 
 def setup(versions):
-    """What scripts/setup says on a machine with these Debian packages, and a LibTorch."""
+    """Returns the output of scripts/setup on a machine with these Debian packages and a LibTorch."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         (root / "torch/lib").mkdir(parents=True)

@@ -54,7 +54,7 @@ TEST(Llama2c, EveryArrayLandsUnderItsHuggingFaceName) {
 
   WeightSource source = WeightSource::open_model(temp / "out");
   EXPECT_EQ(source.tensors().size(), 2u + 2 * 9);
-  // Where the arrays begin, by hand: embedding 40, attention norms 2*8, wq 2*64, wk 2*32, wv 2*32, wo 2*64,
+  // Offsets of the arrays, computed by hand: embedding 40, attention norms 2*8, wq 2*64, wk 2*32, wv 2*32, wo 2*64,
   // ...
   EXPECT_EQ(element(source, "model.embed_tokens.weight", 39), 39);
   EXPECT_EQ(element(source, "model.layers.1.input_layernorm.weight", 0), 48);
@@ -128,7 +128,7 @@ TEST(Llama2c, FilesThatAreSomethingElseAreRefused) {
   EXPECT_CONTAINS(message("short"), "a header of 28 bytes");
   EXPECT_CONTAINS(message(std::string("24ka\x02\0\0\0", 8) + std::string(100, '\0')), "version 2");
   EXPECT_CONTAINS(message(Llama2c{.heads = 8}.bytes()), "n_heads");
-  std::string huge = good;  // numbers whose products fit no 64 bits
+  std::string huge = good;  // numbers whose products exceed 64 bits
   int32_t header[7] = {1 << 28, 1 << 28, 1 << 28, 1, 1, 1 << 28, 1 << 28};
   std::memcpy(huge.data(), header, sizeof header);
   EXPECT_CONTAINS(message(huge), "a file size below 2^63 bytes");

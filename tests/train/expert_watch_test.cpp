@@ -46,7 +46,7 @@ TEST(ExpertWatch, TellsMeanLoadsOfALongRunInSomeHundredRecords) {
   EXPECT_EQ(m.expert_layers[0].layer, 1);
   EXPECT_EQ(m.expert_layers[0].load, (std::vector<double>{1, 1, 2, 0}));
   EXPECT_DOUBLE_EQ(m.expert_layers[0].entropy, 0.5);
-  EXPECT_TRUE(seen(watch, {{}, layer_with({1, 1, 1, 1})}).expert_layers.empty());  // begins anew
+  EXPECT_TRUE(seen(watch, {{}, layer_with({1, 1, 1, 1})}).expert_layers.empty());  // a new period begins
 }
 
 TEST(ExpertWatch, WarnsOnceOfAnExpertThatStarvesForLong) {

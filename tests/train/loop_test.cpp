@@ -1,4 +1,4 @@
-// What a run leaves behind when it fails: the training loop with data that throws when the first step reads it.
+// Tests the files that a failed run leaves. The data of the training loop throws when the first step reads it.
 #include "engine/state_pieces.h"
 #include "train/loop.h"
 
@@ -89,7 +89,7 @@ TEST_F(FailingRun, LeavesASummaryThatSaysSoWhateverIsThrown) {
       {"an exception that is not a std::exception", throwing(7)},
   };
   for (const auto& [text, fail] : kinds) {
-    dir.write("summary.json", R"({"state": "finished", "steps": 99, "loss": 1.5})");  // of an earlier process
+    dir.write("summary.json", R"({"state": "finished", "steps": 99, "loss": 1.5})");  // left by an earlier process
     dir.write("trace.json", "[]");
     bool thrown = false;
     try {

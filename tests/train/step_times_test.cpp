@@ -20,9 +20,9 @@ TEST(StepTimes, AreOfTheLargestStepsAlone) {
   add(shape_of(4, 32, 8), 5);  // more tokens
   EXPECT_EQ(times.size(), 1u);
   EXPECT_EQ(times.usual(), 5);
-  add(shape_of(4, 32, 16), 6);  // as many, fewer of them dropped
+  add(shape_of(4, 32, 16), 6);  // the same number of tokens, fewer of them dropped
   EXPECT_EQ(times.usual(), 6);
-  add(shape_of(2, 64), 8);  // as many in longer sequences, none of them dropped
+  add(shape_of(2, 64), 8);  // the same number of tokens in longer sequences, none of them dropped
   EXPECT_EQ(times.shape(), shape_of(2, 64));
   add(shape_of(4, 32, 16), 100);  // smaller ones no longer count
   EXPECT_EQ(times.size(), 1u);
@@ -32,7 +32,7 @@ TEST(StepTimes, AreOfTheLargestStepsAlone) {
 TEST(StepTimes, TheFirstOfSeveralIsNotInTheMeanOfOps) {
   StepTimes times;
   times.add(shape_of(1, 8), 9, one_op(9));
-  EXPECT_EQ(times.mean_ops(), std::vector<double>{9});  // nothing else is known
+  EXPECT_EQ(times.mean_ops(), std::vector<double>{9});  // there is no other measurement
   times.add(shape_of(1, 8), 2, one_op(2));
   times.add(shape_of(1, 8), 4, one_op(4));
   EXPECT_EQ(times.mean_ops(), std::vector<double>{3});

@@ -44,7 +44,7 @@ class FakeRank {
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
     for (int r = 0; r < size_; r++)
       if (r != rank_) others_.push_back(r);
-    void* memory = nullptr;  // some shared memory, as in training
+    void* memory = nullptr;  // a shared mapping, as training has one
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host_);
     MPI_Win_allocate_shared(1 << 16, 1, MPI_INFO_NULL, host_, &memory, &window_);
     std::ofstream(settings.dir / fmt::format("pid-{}", rank_)) << ::getpid() << "\n";
