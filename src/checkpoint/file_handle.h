@@ -26,7 +26,7 @@ class FileHandle {
 
   const std::filesystem::path& path() const { return path_; }
   int64_t size() const;
-  // Fills `out` or throws: Fault for a disk error, UserError if the file ends before.
+  // Fills `out`. Throws Fault for a disk error, and UserError if the file is too short.
   void read_at(int64_t offset, std::span<std::byte> out) const;
 
   // These throw Fault (disk full, I/O error). Thread-safe on disjoint ranges.

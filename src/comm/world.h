@@ -1,6 +1,6 @@
 // The ranks of a run. A process that mpirun or srun started joins the others through MPI. A process alone is a world of
 // one and does not use MPI. Ranks of one host communicate only through shared memory. Every rank owns a memfd that its
-// neighbours map. It has no name, so nothing is left however a process ends.
+// neighbours map. The memfd has no name, so it disappears even if a process is killed.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -229,7 +229,7 @@ Batch Dataset::train_batch(int64_t step, int64_t batch) const {
     const bool elsewhere = spare > 0 && epoch > 0;
     const uint64_t skipped = elsewhere ? Philox(seed_, RandomUse::reshape_offset, sample, epoch).below(0, spare + 1) : 0;
     const int64_t begin = at.sample * sequence_ + static_cast<int64_t>(skipped);
-    for (int64_t piece = 0; piece < shape.pieces; piece++)  // each with its own random numbers
+    for (int64_t piece = 0; piece < shape.pieces; piece++)  // each piece has its own random numbers
       write({part.stream, begin + piece * shape.length}, {seed_, sample ^ static_cast<uint64_t>(piece) << 48, epoch},
             result, row++);
   }

@@ -29,12 +29,11 @@ struct TrainingSet {
 
 class Dataset {
  public:
-  // If `valid` is empty, the last samples of each training set are held out: `settings.valid_fraction` of them, at least
-  // one if the fraction is not 0. They start after the target of the last training sample, so no held-out token is
-  // trained on. `batch` is the number of training samples that must exist. A blended set needs only one, as it has
-  // epochs of its own. Reads a bounded number of tokens to check them; all others are checked when they are used. Throws
-  // UserError if there is too little data or an id is outside the vocabulary. Also throws it if the vocabulary does not
-  // allow the objective.
+  // If `valid` is empty, the last samples of each training set are held out: `settings.valid_fraction` of them, at least one
+  // if the fraction is not 0. They start after the target of the last training sample, so no held-out token is trained on.
+  // `batch` is the number of training samples that must exist. A blended set needs only one, because it has its own epochs.
+  // Reads a bounded number of tokens to check them; all others are checked when they are used. Throws UserError if there is
+  // too little data or an id is outside the vocabulary. Also throws it if the vocabulary does not allow the objective.
   Dataset(std::vector<TrainingSet> train, TokenSources valid, const DataSettings& settings,
           const ObjectiveSettings& objective, const VocabularyFacts& vocabulary, uint64_t seed,
           int64_t batch);

@@ -139,7 +139,7 @@ std::vector<double> read_by_value(const std::string& name) {
   if (distinct.items() != samples.items())
     samples.refuse(fmt::format("the number of items in {} ({})", kDistinct, distinct.items()),
                    fmt::to_string(samples.items()));
-  std::vector<double> values(samples.count());  // of samples 0, 1, ... if each is listed once
+  std::vector<double> values(samples.count());  // values of samples 0, 1, ... if each sample is listed once
   std::vector<bool> listed(values.size());
   double highest = -1;
   for (size_t item = 0; item < samples.items(); item++) {

@@ -23,7 +23,7 @@ class UpdateLog {
   }
 
  private:
-  int64_t first_ = 0;  // number of the oldest
+  int64_t first_ = 0;  // number of the oldest update in updates_
   std::vector<Update> updates_;
 };
 

@@ -34,7 +34,7 @@ RankProcess::RankProcess(const Environment& environment) : environment_(environm
 }
 
 void RankProcess::join_supervisor() {
-  // A rank dies with its launcher, whatever ends the launcher.
+  // A rank dies when its launcher dies, for any reason.
   const std::string parent = process_name(::getppid());
   if (parent == "mpirun" || parent == "orterun" || parent == "orted") ::prctl(PR_SET_PDEATHSIG, SIGKILL);
 

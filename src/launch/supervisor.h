@@ -37,7 +37,7 @@ Ending supervise(Job job);
 std::string own_path();
 // The engine program, in the same folder as this program.
 std::string engine_path();
-// The library of src/bind_guard.cpp, in the same folder as this program. UserError if OpenMPI cannot load it.
+// The library of src/bind_guard.cpp, in the same folder as this program. Throws UserError if OpenMPI cannot load it.
 std::string bind_guard_path();
 std::vector<std::string> own_command(int argc, char** argv);
 

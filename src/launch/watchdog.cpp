@@ -12,7 +12,7 @@ constexpr double kFactor = 20, kLeast_s = 60, kLongestLook_s = 1;
 
 }  // namespace
 
-// An exchange may take as long as the others' part of the step, however few bytes it moves.
+// An exchange may take as long as the other ranks' part of the step, even if it moves few bytes.
 double Watchdog::limit_s(const RankView& rank, const LaneView& lane) const {
   if (seconds_ > 0) return static_cast<double>(seconds_);
   return std::max(kLeast_s, kFactor * std::max(lane.predicted_s, rank.step_predicted_s));

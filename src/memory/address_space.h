@@ -37,7 +37,7 @@ class AddressSpace {
   // Returns the pages of a range to the system. Their content is lost.
   void drop(uintptr_t begin, uintptr_t end);
   // Moves a range that has pages, and was opened as large, to huge pages if the system has free ones. Needed for shared
-  // memory: it gets small pages whatever was requested, unless the administrator changes that.
+  // memory: it gets small pages even if large pages were requested, unless the administrator changes that.
   void make_huge(uintptr_t begin, uintptr_t end);
   // Returns where a range to drop should begin instead of at `at`, so that it does not split a huge page.
   uintptr_t whole_page_before(uintptr_t at) const;

@@ -153,8 +153,8 @@ class Pool {
     use.now[static_cast<size_t>(label.kind)] += bytes;
   }
 
-  // Keeps live + cached memory, which has pages, within the largest live total so far. So the peak stays what the plan
-  // predicts, whatever block sizes come and go. Called before the new block is accessed.
+  // Keeps live + cached memory, which has pages, within the largest live total so far. So block sizes do not change the peak
+  // that the plan predicts. Called before the new block is accessed.
   void keep_within_peak() {
     int64_t most = 0;
     for (const Account& account : accounts_)

@@ -15,7 +15,7 @@ inline constexpr int64_t kSpillChunk = 1 << 20;  // bytes; usual unit of one dis
 inline constexpr int64_t kSpillTile = 1 << 17;   // each block of this number of bytes has a checksum
 
 // A temporary file: no run reads another run's file. So the file is unlinked as soon as it is open. The kernel frees the
-// space with the last descriptor, however the process ends. So nothing must be cleaned up, even after kill -9. (To
+// space with the last descriptor, even if the process is killed. So nothing must be cleaned up, even after kill -9. (To
 // inspect the bytes from outside, use /proc/PID/fd.)
 //
 // Passive: queues (memory/disk_queue.h) do the transfers. Several threads may use disjoint chunks at the same time.

@@ -67,8 +67,8 @@ SpillFolder::SpillFolder(std::filesystem::path folder, DiskWays allowed)
   }
 }
 
-// The lock is a kernel lock on a file of our own, so it ends with the process, however that ends. A run that ends
-// normally also deletes the file. So a lock counts only while the file still has its name.
+// The lock is a kernel lock on a file of our own, so it ends with the process, even if the process is killed. A run that
+// ends normally also deletes the file. So a lock counts only while the file still has its name.
 void SpillFolder::lock() {
   const auto path = folder_ / kLockName;
   while (true) {

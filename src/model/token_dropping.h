@@ -37,9 +37,10 @@ class KeptRows {
   const Exchanges& exchanges_;
   Pass kept_;
   std::vector<int64_t> here_;  // kept rows of this rank, as indices into all its rows, rising
-  // Only with ranks. Kept rows are gathered in rank order: where those of each rank begin, and which this rank processes.
+  // Only with ranks. Kept rows are gathered in rank order: offsets of each rank's rows, and the rows that this rank
+  // processes.
   std::vector<int64_t> tensor_cuts_, context_cuts_, taken_;
-  // The same for the gathered results: where those of each context rank begin, and which belong to this rank.
+  // The same for the gathered results: offsets of the rows of each context rank, and the rows that belong to this rank.
   std::vector<int64_t> processed_cuts_, mine_;
 };
 

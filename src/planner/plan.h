@@ -70,7 +70,7 @@ struct PlanPeers {
 // If measuring is forbidden and a measurement is missing, it uses typical speeds and sets `measured` to false.
 Plan make_plan(const PlanInput& input, Measuring measuring = Measuring::allowed, const PlanPeers& peers = {});
 
-// The part of make_plan that follows from shapes and budget alone: DoesNotFit if no strategy fits. Takes milliseconds.
+// The part of make_plan that needs only shapes and budget. Throws DoesNotFit if no strategy fits. Takes milliseconds.
 void check_fits(const PlanInput& input);
 
 // The same plan, cut into as many micro-batches, for steps of another shape. `input` is that of `plan`.

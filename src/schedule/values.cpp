@@ -115,7 +115,7 @@ size_t value_count(const Schedule& schedule) {
 }
 
 size_t value_index(const Schedule& schedule, const Effect& effect) {
-  // All contributions, whatever their micro-batch, go to one value.
+  // All contributions of all micro-batches go to one value.
   MicroId micro = effect.access == Access::accumulate ? kNoMicro : effect.micro;
   size_t row = static_cast<size_t>(effect.value) * (schedule.blocks.size() + 1) +
                static_cast<size_t>(effect.block + 1);

@@ -22,11 +22,11 @@ struct BpeTrainerOptions {
   CorpusOptions corpus;
 };
 
-// Learns a vocabulary of `vocab` tokens: special tokens first (<|endoftext|> is put in front if absent), then the 256
-// bytes, then merges. The most frequent pair is merged first; among equally frequent pairs, the one with the lowest
-// ids. So the same text always gives the same vocabulary, and it equals that of Hugging Face's trainer. Returns the
-// text of a tokenizer.json. Warns and returns a smaller vocabulary if the text is too small. UserError if vocab < 256 +
-// special tokens.
+// Learns a vocabulary of `vocab` tokens: special tokens first (<|endoftext|> is put in front if absent), then the 256 bytes,
+// then merges. The most frequent pair is merged first; among equally frequent pairs, the one with the lowest ids. So the
+// same text always gives the same vocabulary, and it equals that of Hugging Face's trainer. Returns the text of a
+// tokenizer.json. Warns and returns a smaller vocabulary if the text is too small. Throws UserError if vocab < 256 + special
+// tokens.
 std::string train_bpe(const std::vector<std::filesystem::path>& files, int64_t vocab,
                       const std::vector<std::string>& special_tokens = {}, const BpeProgress& progress = {},
                       const BpeTrainerOptions& options = {});

@@ -44,8 +44,8 @@ struct DocumentPiece {
 };
 using PieceFunction = std::function<void(const DocumentPiece&)>;
 
-// Calls `fn` with every piece of every document, in order, on this thread. Empty documents are skipped. Pieces depend
-// only on the text: resuming from a place gives the same pieces as reading from the beginning. UserError with the file
+// Calls `fn` with every piece of every document, in order, on this thread. Empty documents are skipped. Pieces depend only
+// on the text: resuming from a place gives the same pieces as reading from the beginning. Throws a UserError with the file
 // (and line) if a file cannot be read, is empty, is not text, has damaged compressed data or a bad JSON line.
 void for_each_piece(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,
                     const PieceFunction& fn, const TextPlace& from = {});

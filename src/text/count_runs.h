@@ -21,7 +21,7 @@ class CountRuns {
   // Keeps the counts in memory as one run. Thread-safe.
   void keep(WordCounts counts);
   // Writes the counts as one run to a file in the system's temporary folder. The file has no name, and the system
-  // removes it when the process ends. Thread-safe. Fault if the disk is full.
+  // removes it when the process ends. Thread-safe. Throws Fault if the disk is full.
   void spill(WordCounts counts);
 
   // Calls each(word, count) once for every word of all runs, in the order of their bytes.

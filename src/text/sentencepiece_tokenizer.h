@@ -15,7 +15,7 @@ namespace megalith {
 
 class SentencePieceTokenizer final : public Tokenizer {
  public:
-  // `bytes` is the content of the file. UserError that names `where` if the file is damaged or not supported.
+  // `bytes` is the content of the file. Throws a UserError that names `where` if the file is damaged or not supported.
   SentencePieceTokenizer(std::string bytes, const std::string& where);
 
   std::vector<TokenId> encode(std::string_view text, bool add_special) const override;

@@ -23,8 +23,8 @@ class Tokenizer {
   // The same for text that continues an earlier piece of the same document: its beginning is not marked as the
   // beginning of a word. Pieces must be cut as in safe_cut.h.
   virtual std::vector<TokenId> encode_continued(std::string_view text) const { return encode(text); }
-  // Returns the text of ids as bytes. Skips special tokens unless `keep_special` is true. UserError if an id is not in
-  // the vocabulary.
+  // Returns the text of ids as bytes. Skips special tokens unless `keep_special` is true. Throws UserError if an id is not
+  // in the vocabulary.
   virtual std::string decode(std::span<const TokenId> ids, bool keep_special = false) const = 0;
 
   // Returns the largest id plus one, including added tokens.

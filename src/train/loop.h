@@ -29,7 +29,7 @@ namespace megalith {
 // The content of a checkpoint's state.json besides the engine's counters.
 struct LoopState {
   int64_t step = 0;              // steps done
-  int64_t tokens = 0;            // consumed
+  int64_t tokens = 0;            // tokens trained on
   int64_t skipped = 0;           // steps skipped for non-finite numbers
   int64_t skipped_in_a_row = 0;
 };

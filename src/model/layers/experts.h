@@ -36,8 +36,8 @@ struct ExpertFeedForward {
   int64_t layer = 0;
   Linear router;        // noisy: twice the experts, the second half for the noise
   Weight bias;          // only for the sigmoid router
-  Exchanges exchanges;                   // of the ranks that share the layer
-  GroupedLinear gate_up, down;   // of the experts that this rank owns
+  Exchanges exchanges;                   // exchanges between the ranks that share the layer
+  GroupedLinear gate_up, down;   // only the experts that this rank owns
   SharedExpert shared;  // undefined weights: the layer has no shared expert
 
   // Returns this rank's share of the output rows. `onto_SC` has the same rows.

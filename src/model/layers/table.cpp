@@ -84,7 +84,7 @@ void TokenTable::backward(const at::Tensor& g_SC, const Pass& pass) {
 void add_positions(const Weight& positions, at::Tensor& x_NC, const Pass& pass) {
   if (!all_in_order(pass)) {
     x_NC.add_(tensor::embedding(positions.value, tensor::from_values(positions_of(pass)).narrow(0, pass.first_row, pass.rows())));
-  } else {  // the same rows for every sequence
+  } else {  // all sequences use the same rows of the table
     x_NC.view({pass.sequences, pass.length, x_NC.size(1)})
         .add_(positions.value.narrow(0, 0, pass.length));
   }
