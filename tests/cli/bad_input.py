@@ -141,7 +141,7 @@ def folders_to_start_from(space):
         "train",
         "run.yaml",
         "model.layers=3",
-        says=["model.from", "model.layers", "both", "config.json decides"],
+        says=["model.from", "model.layers", "both", "config.json"],
     )
 
     from safetensors.torch import load_file, save_file
@@ -282,7 +282,7 @@ def a_run_that_changed(space):
         "model.hidden=64",
         "model.layers=3",
         "train.steps=6",
-        says=["runs/run", "started with model.layers 2, model.hidden 32;", "with model.layers 3, model.hidden 64;", "run.dir"],
+        says=["runs/run", "started with model.layers 2, model.hidden 32", "with model.layers 3, model.hidden 64", "run.dir"],
     )
     assert "train.steps" not in message, message
     refused(

@@ -83,7 +83,7 @@ def interrupted_and_killed(space):
     assert places == sorted(set(places)), f"no progress: {places}"
     said = (space / "started.txt").read_text()
     assert "the finished part is kept" in said, said
-    assert "the same command goes on from there" in said, said
+    assert "run the same command again to resume" in said, said
     other = space.run("tokenize", "--tokenizer", tok, "a.txt", "--out", "other")
     assert "resuming" not in other.stderr, other.stderr
     done = space.run(*arguments, "part")
@@ -93,7 +93,7 @@ def interrupted_and_killed(space):
     assert left == [], left
 
 
-def training_goes_on_with_its_tokens(space):
+def training_resumes_with_its_tokens(space):
     """`train` tokenizes text in data.train. After Ctrl-C the finished part is kept, and the next run continues there."""
     space.write("long.txt", text(20000) * 100)
     tok = tokenizer(space)
@@ -171,7 +171,7 @@ run_cases(
     [
         every_kind_of_file,
         interrupted_and_killed,
-        training_goes_on_with_its_tokens,
+        training_resumes_with_its_tokens,
         blended_by_weight,
         a_flipped_bit_is_found,
     ]

@@ -216,7 +216,7 @@ def multiple_choice(space):
     assert "accuracy" in space.run("eval", folder, "--choices", "q.jsonl").stdout
 
     for line, says in (
-        ("{", "not JSON"),
+        ("{", "expected JSON"),
         ('{"choices": ["a"], "answer": 0}', "context"),
         ('{"context": "a", "choices": ["b", ""], "answer": 0}', "choices"),
         ('{"context": "a", "choices": ["b"], "answer": 1}', "answer"),
