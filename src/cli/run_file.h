@@ -5,39 +5,38 @@
 
 #include "base/error.h"
 #include "cli/command.h"
-#include "config/options.h"
 #include "config/parse.h"
 
 namespace megalith {
 
 // --interface of train and submit.
 inline constexpr const char* kInterfaceHelp =
-    "several hosts: interface or address of the first host to listen on; default: the one that leads to the other hosts";
+    "with several hosts: network interface or address on which the first host listens; default: the one that leads to the "
+    "other hosts";
 
 inline CommandOption run_path(std::string& path) {
-  return {"RUN.yaml", &path, "the run's settings", {.required = true}};
+  return {"RUN.yaml", &path, "file with the settings of the run", {.required = true}};
 }
 inline CommandOption run_overrides(std::vector<std::string>& overrides) {
-  return {"key=value", &overrides, "settings that replace the file's (values are YAML)"};
+  return {"key=value", &overrides, "settings that override the file (values are YAML)"};
 }
 
-// Throws UserError for run.dir if it cannot be made.
+// Throws UserError for run.dir if the directory cannot be created.
 void make_run_directory(const std::string& dir);
 
-// Calls `work(config)`. A mistake that is found only then (data, folders, memory) is still a mistake in the run file or on
-// the command line: the error says which.
+// Returns the error with the place that its key has in the run file, on the command line or in the config.yaml of the run
+// that is resumed. Returns it unchanged if it has a place, or if its key is not a setting.
+UserError with_source(const UserError& error, const std::string& path, const std::vector<std::string>& overrides,
+                      const Config& config);
+
+// Calls `work(config)`. Adds the source of the value to mistakes that are found only then (data, folders, memory).
 template <class Work>
 auto from_run_file(const std::string& path, const std::vector<std::string>& overrides, const Work& work) {
   const Config config = load_config(path, overrides);
   try {
     return work(config);
   } catch (const UserError& error) {
-    if (!error.parts.where.empty() || !(find_option(error.parts.key) || is_section(error.parts.key))) throw;
-    UserError::Parts parts = error.parts;
-    parts.where = path;
-    for (const std::string& text : overrides)
-      if (parts.key.starts_with(text.substr(0, text.find('=')))) parts.where = "command line";
-    throw UserError(std::move(parts));
+    throw with_source(error, path, overrides, config);
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
 #include <utility>
 
 #include "base/error.h"
@@ -12,115 +11,10 @@
 #include "config/options.h"
 #include "config/pacing_text.h"
 #include "config/presets.h"
-#include "config/yaml.h"
+#include "config/written.h"
 
 namespace megalith {
 namespace {
-
-const std::string kCommandLine = "command line";
-
-// Pairs of keys that exclude each other. An override of one replaces the other.
-constexpr std::pair<std::string_view, std::string_view> kAlternatives[] = {
-    {"train.steps", "train.tokens"},
-    {"data.tokenizer.path", "data.tokenizer.train"},
-    {"data.tokenizer.path", "data.tokenizer.vocab"},
-};
-
-// Returns the place of a path such as "[2].to" in a list of mappings, or the place of the entry if it does not have the
-// key.
-std::string place_inside(const Yaml& list, std::string_view path) {
-  size_t number = 0;
-  std::from_chars(path.data() + 1, path.data() + path.size(), number);
-  if (number >= list.items.size()) return list.where;
-  const Yaml& entry = list.items[number];
-  const std::string_view key = path.substr(std::min(path.find('.'), path.size() - 1) + 1);
-  const auto written = std::ranges::find(entry.entries, key, &Yaml::Entry::first);
-  return written == entry.entries.end() ? entry.where : written->second.where;
-}
-
-// The values that the user wrote, per option. The file is layer 0; each override is one layer higher.
-class Written {
- public:
-  explicit Written(std::string file) : file_(std::move(file)) {}
-
-  void add(std::string_view name, const Yaml& value, int layer) {
-    if (const Option* option = find_option(name)) return put(*option, value, layer);
-    if (!is_section(name) && !name.empty()) unknown_key(name, value.where);
-    if (value.kind == Yaml::Kind::map) {
-      for (const auto& [key, entry] : value.entries)
-        add(name.empty() ? key : fmt::format("{}.{}", name, key), entry, layer);
-    } else if (value.kind == Yaml::Kind::null) {
-      std::erase_if(values_, [&](const auto& v) {
-        return !name.empty() && v.first.starts_with(fmt::format("{}.", name));
-      });
-    } else if (const Option* option = shorthand(name)) {
-      put(*option, value, layer);
-    } else {
-      throw UserError({value.where, std::string(name), "a mapping of keys to values", value.describe(),
-                       name.empty() ? "begin with model: and data:"
-                                    : fmt::format("`megalith config {}` lists its keys", name)});
-    }
-  }
-
-  const Yaml* find(std::string_view name) const {
-    auto found = values_.find(name);
-    return found == values_.end() ? nullptr : &found->second.value;
-  }
-
-  std::string where(std::string_view name) const {
-    const size_t option = std::min(name.find('['), name.size());
-    const Yaml* value = find(name.substr(0, option));
-    if (!value) return file_;
-    return option < name.size() ? place_inside(*value, name.substr(option)) : value->where;
-  }
-
-  void refuse_both(std::string_view a, std::string_view b, std::string_view hint = "remove one") const {
-    if (find(a) && find(b))
-      throw UserError(
-          {where(b), std::string(b), fmt::format("either {} or {}", a, b), "both", std::string(hint)});
-  }
-
- private:
-  struct Value {
-    Yaml value;
-    int layer;
-  };
-
-  static const Option* shorthand(std::string_view section) {
-    for (const Option& option : options())
-      if (option.shorthand && option.section() == section) return &option;
-    return nullptr;
-  }
-
-  void put(const Option& option, const Yaml& value, int layer) {
-    auto found = values_.find(option.name);
-    if (found != values_.end() && found->second.layer == layer)
-      throw UserError({value.where, std::string(option.name), "each key once", "a second value",
-                       fmt::format("remove one; the first is at {}", found->second.value.where)});
-    if (value.kind == Yaml::Kind::null) {
-      values_.erase(option.name);
-      return;
-    }
-    for (auto [a, b] : kAlternatives)
-      if (option.name == a || option.name == b) replace_in_file(option.name == a ? b : a, layer);
-    values_.insert_or_assign(option.name, Value{value, layer});
-  }
-
-  // Removes the file's value of `name` if an override replaces it. Two overrides that contradict each other are refused
-  // later.
-  void replace_in_file(std::string_view name, int layer) {
-    auto found = values_.find(name);
-    if (found != values_.end() && layer > 0 && found->second.layer == 0) values_.erase(found);
-  }
-
-  std::string file_;
-  std::map<std::string_view, Value> values_;  // keys are views of the option table
-};
-
-bool gives_shape(const Option& option) {
-  return (option.section() == "model" || option.section() == "model.experts") && option.name != "model.from" &&
-         option.name != "model.preset";
-}
 
 // Sets the shape to that of the preset, or to the architecture's defaults. The fields are read later. Does nothing with
 // model.from: the folder decides the shape.
@@ -206,35 +100,11 @@ std::string default_directory(const std::string& run_name, const std::string& wh
   return "runs/" + run_name;
 }
 
-std::pair<std::string, Yaml> parse_override(const std::string& text) {
-  size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0)
-    throw UserError({kCommandLine, "", "key=value", text.empty() ? "an empty argument" : quote_yaml(text),
-                     "write for example train.lr=1e-3"});
-  const std::string key = text.substr(0, equals);
-  try {
-    Yaml value = parse_yaml(std::string_view(text).substr(equals + 1), kCommandLine, false);
-    value.where = kCommandLine;  // also when there is nothing after the sign
-    return {key, std::move(value)};
-  } catch (const UserError& error) {  // this error knows only the value: add the key
-    UserError::Parts parts = error.parts;
-    parts.key = parts.key.empty() ? key : fmt::format("{}.{}", key, parts.key);
-    throw UserError(std::move(parts));
-  }
-}
-
 }  // namespace
 
 Config parse_config(std::string_view yaml_text, const std::string& where, const std::string& default_run_name,
                     std::span<const std::string> overrides) {
-  Written written(where);
-  int layer = 0;
-  written.add("", parse_yaml(yaml_text, where), layer);
-  for (const std::string& text : overrides) {
-    auto [key, value] = parse_override(text);
-    written.add(key, value, ++layer);
-  }
-
+  const Written written = read_settings(yaml_text, where, overrides);
   Config config;
   begin_shape(config, written);
   for (const Option& option : options())
@@ -246,7 +116,7 @@ Config parse_config(std::string_view yaml_text, const std::string& where, const 
     config.train.decay_steps = usual_decay_steps(config.train);
   if (config.run.dir.empty()) config.run.dir = default_directory(default_run_name, where);
 
-  auto where_of = [&](std::string_view key) { return written.where(key); };
+  const auto where_of = [&](std::string_view key) { return written.where(key); };
   check_written(config, written);
   check_settings(config, where_of);
   if (config.model.from.empty()) check_model(config, config.model.shape, where_of);
@@ -255,6 +125,10 @@ Config parse_config(std::string_view yaml_text, const std::string& where, const 
 
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides) {
   return parse_config(read_file(path), path.string(), path.stem().string(), overrides);
+}
+
+std::string source_of(std::string_view key, const std::filesystem::path& path, std::span<const std::string> overrides) {
+  return read_settings(read_file(path), path.string(), overrides).where(key);
 }
 
 }  // namespace megalith

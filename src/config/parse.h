@@ -1,5 +1,5 @@
 // Turns YAML and `key=value` overrides into checked values. Every mistake is a UserError that names the place
-// (file:line or "command line"), the key, what was expected, what was found and what to do.
+// (file and line, "command line", or the default), the key, what was expected, what was found and what to do.
 #pragma once
 #include <filesystem>
 #include <span>
@@ -19,5 +19,8 @@ Config load_config(const std::filesystem::path& path, std::span<const std::strin
 // check.h.
 Config parse_config(std::string_view yaml_text, const std::string& where, const std::string& default_run_name,
                     std::span<const std::string> overrides = {});
+
+// Returns where the value of a key comes from (Written::where), for a mistake that is found after parsing.
+std::string source_of(std::string_view key, const std::filesystem::path& path, std::span<const std::string> overrides = {});
 
 }  // namespace megalith

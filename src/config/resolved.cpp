@@ -72,12 +72,14 @@ std::vector<Difference> differences(const Config& before, const Config& after) {
   return found;
 }
 
+bool keeps_decision(const Option& option, const Config& saved, const Config& now) {
+  const std::optional<std::string> decided = option.get(saved);
+  return !option.may_change && option.get(now) == kOpen && decided && decided != kOpen;
+}
+
 Config keep_decisions(const Config& saved, Config now) {
-  for (const Option& option : options()) {
-    std::optional<std::string> decided = option.get(saved);
-    if (option.may_change || option.get(now) != kOpen || !decided || decided == kOpen) continue;
-    set_option(option, now, parse_yaml(*decided, "saved config", false));
-  }
+  for (const Option& option : options())
+    if (keeps_decision(option, saved, now)) set_option(option, now, parse_yaml(*option.get(saved), "config.yaml", false));
   // If the settings give no dropout, the folder's dropout applies.
   if (!now.model.from.empty() && !now.model.shape.dropout.any()) now.model.shape.dropout = saved.model.shape.dropout;
   return now;

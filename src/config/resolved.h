@@ -12,6 +12,8 @@ namespace megalith {
 // (model.from).
 std::string to_yaml(const Config& config);
 
+struct Option;
+
 struct Difference {
   std::string key;
   std::string before, after;  // as YAML; "(not set)" if the key has no value
@@ -20,6 +22,9 @@ struct Difference {
 
 // Returns the keys whose values differ, in the order of the option table.
 std::vector<Difference> differences(const Config& before, const Config& after);
+
+// True if keep_decisions() replaces the value of this option.
+bool keeps_decision(const Option& option, const Config& saved, const Config& now);
 
 // For settings that a resumed run must not change: replaces "auto" in `now` by the value in `saved`. So a run that
 // chose its micro-batch, threads or vocabulary keeps them.

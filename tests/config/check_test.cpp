@@ -55,8 +55,8 @@ TEST(Check, SequencesFitTheContext) {
 
 TEST(Check, ObjectivesFitTheArchitecture) {
   EXPECT_EQ(mistake("model: {preset: bert-base}\n"),
-            "run.yaml: objective.kind: expected masked, because model.arch is bert, got causal; set objective: masked, or "
-            "model.arch: gpt2 or llama");
+            "run.yaml (default): objective.kind: expected masked, because model.arch is bert, got causal; "
+            "set objective: masked, or model.arch: gpt2 or llama");
   EXPECT_EQ(mistake("model: {preset: llama-10m}\nobjective: masked\n"),
             "run.yaml:2: objective.kind: expected causal or prefix, because model.arch is llama, got masked; for masked, "
             "set model.arch: bert");

@@ -323,6 +323,39 @@ TEST(Parse, KeysThatExcludeEachOtherAreNamedBoth) {
             "train.decay");
 }
 
+TEST(Parse, MistakesNameTheSourceOfTheValue) {
+  const std::string small = "model: {arch: gpt2, layers: 1, hidden: 32, heads: 2, context: 64}\n";
+  const std::string hint = "; shorten it, or raise model.context";
+  EXPECT_EQ(mistake(small), "run.yaml (default): data.sequence: expected at most model.context (64), got 256" + hint);
+  EXPECT_EQ(mistake(small + "data:\n  sequence: 65"),
+            "run.yaml:3: data.sequence: expected at most model.context (64), got 65" + hint);
+  EXPECT_EQ(mistake(small + "data:\n  sequence: 65", {"data.sequence=66"}),
+            "command line: data.sequence: expected at most model.context (64), got 66" + hint);
+  EXPECT_EQ(mistake(small + "data:\n  sequence: 65", {"data.sequence="}),
+            "run.yaml (default): data.sequence: expected at most model.context (64), got 256" + hint);
+  EXPECT_EQ(mistake("data: {sequence: 8}\nmodel:\n  preset: gpt2-124m\n  hidden: 100\n"),
+            "run.yaml:3 (preset gpt2-124m): model.heads: expected a divisor of model.hidden (100), got 12; use 4, 5, 10 or 20");
+  EXPECT_EQ(mistake("model: {preset: gpt2-124m}", {"model.preset=llama-10m", "model.heads=7"}).substr(0, 26),
+            "command line: model.heads:");
+}
+
+TEST(Parse, TheSourceOfAValueCanBeAskedForLater) {
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "source-of.yaml";
+  std::ofstream(file) << "model:\n  from: folder\ntrain:\n  batch: 4\n  optimizer: lion\n";
+  const std::vector<std::string> overrides{"parallel.tensor=2", "train.optimizer=sgd"};
+  const auto source = [&](std::string_view key) { return source_of(key, file, overrides); };
+  const std::string name = file.string();
+  EXPECT_EQ(source("train.batch"), name + ":4");
+  EXPECT_EQ(source("train.optimizer"), "command line");
+  EXPECT_EQ(source("train.optimizer_state"), name + " (default)");  // train.optimizer is another key
+  EXPECT_EQ(source("parallel"), "command line");
+  EXPECT_EQ(source("train"), "command line");
+  EXPECT_EQ(source("model"), name + ":2");
+  EXPECT_EQ(source("model.layers"), name + ":2 (config.json of folder)");
+  EXPECT_EQ(source("data.train"), name);  // no value
+  std::filesystem::remove(file);
+}
+
 TEST(Parse, AFolderDecidesTheShapeButNotTheDropout) {
   Config c = parse("model: {from: some/folder, dropout: {residual: 0.1}}\nobjective: masked");
   EXPECT_EQ(c.model.from, "some/folder");

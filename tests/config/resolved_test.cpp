@@ -164,6 +164,9 @@ TEST(Resolved, DecisionsOfTheFirstRunAreKept) {
   EXPECT_EQ(now.model.shape.vocab, 4096);
   EXPECT_EQ(now.train.threads, 1);          // written in the new config, so it stays and is compared later
   EXPECT_EQ(now.memory.ram, std::nullopt);  // may change on resume
+  const auto keeps = [&](const char* key) { return keeps_decision(*find_option(key), saved, parse(kModel, {"train.threads=1"})); };
+  EXPECT_TRUE(keeps("train.micro_batch") && keeps("model.vocab"));
+  EXPECT_FALSE(keeps("train.threads") || keeps("memory.ram") || keeps("train.lr"));
 }
 
 }  // namespace megalith

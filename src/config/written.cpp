@@ -1,0 +1,148 @@
+#include "config/written.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
+
+namespace megalith {
+namespace {
+
+const std::string kCommandLine = "command line";
+
+// Returns the place of a path such as "[2].to" in a list of mappings, or the place of the entry if it does not have the
+// key.
+std::string place_inside(const Yaml& list, std::string_view path) {
+  size_t number = 0;
+  std::from_chars(path.data() + 1, path.data() + path.size(), number);
+  if (number >= list.items.size()) return list.where;
+  const Yaml& entry = list.items[number];
+  const std::string_view key = path.substr(std::min(path.find('.'), path.size() - 1) + 1);
+  const auto written = std::ranges::find(entry.entries, key, &Yaml::Entry::first);
+  return written == entry.entries.end() ? entry.where : written->second.where;
+}
+
+// Returns the option that a plain value of this section means. Null: none.
+const Option* shorthand(std::string_view section) {
+  for (const Option& option : options())
+    if (option.shorthand && option.section() == section) return &option;
+  return nullptr;
+}
+
+// False for options without a value unless the user or a preset gives one.
+bool has_default(const Option& option) {
+  return !option.default_text.starts_with("none") && option.default_text != "the preset's";
+}
+
+std::pair<std::string, Yaml> parse_override(const std::string& text) {
+  size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    throw UserError({kCommandLine, "", "key=value", text.empty() ? "an empty argument" : quote_yaml(text),
+                     "write for example train.lr=1e-3"});
+  const std::string key = text.substr(0, equals);
+  try {
+    Yaml value = parse_yaml(std::string_view(text).substr(equals + 1), kCommandLine, false);
+    value.where = kCommandLine;  // also when there is nothing after the sign
+    return {key, std::move(value)};
+  } catch (const UserError& error) {  // names only the value: add the key
+    UserError::Parts parts = error.parts;
+    parts.key = parts.key.empty() ? key : fmt::format("{}.{}", key, parts.key);
+    throw UserError(std::move(parts));
+  }
+}
+
+}  // namespace
+
+bool gives_shape(const Option& option) {
+  return (option.section() == "model" || option.section() == "model.experts") && option.name != "model.from" &&
+         option.name != "model.preset" && option.name != "model.new_head";
+}
+
+void Written::add(std::string_view name, const Yaml& value, int layer) {
+  if (const Option* option = find_option(name)) return put(*option, value, layer);
+  if (!is_section(name) && !name.empty()) unknown_key(name, value.where);
+  if (value.kind == Yaml::Kind::map) {
+    for (const auto& [key, entry] : value.entries)
+      add(name.empty() ? key : fmt::format("{}.{}", name, key), entry, layer);
+  } else if (value.kind == Yaml::Kind::null) {
+    std::erase_if(values_, [&](const auto& v) {
+      return !name.empty() && v.first.starts_with(fmt::format("{}.", name));
+    });
+  } else if (const Option* option = shorthand(name)) {
+    put(*option, value, layer);
+  } else {
+    throw UserError({value.where, std::string(name), "a mapping of keys to values", value.describe(),
+                     name.empty() ? "begin with model: and data:"
+                                  : fmt::format("`megalith config {}` lists its keys", name)});
+  }
+}
+
+void Written::put(const Option& option, const Yaml& value, int layer) {
+  auto found = values_.find(option.name);
+  if (found != values_.end() && found->second.layer == layer)
+    throw UserError({value.where, std::string(option.name), "each key once", "a second value",
+                     fmt::format("remove one; the first is at {}", found->second.value.where)});
+  if (value.kind == Yaml::Kind::null) {
+    values_.erase(option.name);
+    return;
+  }
+  for (auto [a, b] : kAlternatives)
+    if (option.name == a || option.name == b) replace_in_file(option.name == a ? b : a, layer);
+  values_.insert_or_assign(option.name, Value{value, layer});
+}
+
+// Removes the file's value of `name` if an override replaces it. Two overrides that contradict each other are refused
+// later.
+void Written::replace_in_file(std::string_view name, int layer) {
+  auto found = values_.find(name);
+  if (found != values_.end() && layer > 0 && found->second.layer == 0) values_.erase(found);
+}
+
+const Yaml* Written::find(std::string_view name) const {
+  auto found = values_.find(name);
+  return found == values_.end() ? nullptr : &found->second.value;
+}
+
+std::string Written::where(std::string_view key) const {
+  const size_t inside = std::min(key.find('['), key.size());
+  const std::string_view name = key.substr(0, inside);
+  if (const Yaml* value = find(name)) return inside < key.size() ? place_inside(*value, key.substr(inside)) : value->where;
+  const Option* option = find_option(name);
+  return option ? where_not_written(*option) : where_of_section(name);
+}
+
+// An override decides last, so that its place is more useful than a line of the file.
+std::string Written::where_of_section(std::string_view section) const {
+  const Value* last = nullptr;
+  for (const auto& [name, value] : values_)
+    if (name.starts_with(fmt::format("{}.", section)) && (!last || value.layer > last->layer)) last = &value;
+  return last ? last->value.where : file_;
+}
+
+std::string Written::where_not_written(const Option& option) const {
+  if (gives_shape(option)) {
+    if (const Yaml* preset = find("model.preset")) return fmt::format("{} (preset {})", preset->where, preset->text);
+    if (const Yaml* from = find("model.from")) return fmt::format("{} (config.json of {})", from->where, from->text);
+  }
+  return has_default(option) ? fmt::format("{} (default)", file_) : file_;
+}
+
+void Written::refuse_both(std::string_view a, std::string_view b, std::string_view hint) const {
+  if (find(a) && find(b))
+    throw UserError({where(b), std::string(b), fmt::format("either {} or {}", a, b), "both", std::string(hint)});
+}
+
+Written read_settings(std::string_view yaml_text, const std::string& where, std::span<const std::string> overrides) {
+  Written written(where);
+  int layer = 0;
+  written.add("", parse_yaml(yaml_text, where), layer);
+  for (const std::string& text : overrides) {
+    auto [key, value] = parse_override(text);
+    written.add(key, value, ++layer);
+  }
+  return written;
+}
+
+}  // namespace megalith
