@@ -18,6 +18,14 @@ std::string joined(std::span<const Part> parts, std::string_view separator) {
   return text;
 }
 
+template <class Part>
+std::string first_joined(std::span<const Part> parts, std::string_view separator) {
+  constexpr size_t kMost = 5;
+  std::string text = joined(parts.first(std::min(parts.size(), kMost)), separator);
+  if (parts.size() > kMost) text += " and " + std::to_string(parts.size() - kMost) + " more";
+  return text;
+}
+
 }  // namespace
 
 std::string join(std::span<const std::string> parts, std::string_view separator) { return joined(parts, separator); }
@@ -25,10 +33,11 @@ std::string join(std::span<const std::string_view> parts, std::string_view separ
 std::string join(std::span<const int32_t> numbers, std::string_view separator) { return joined(numbers, separator); }
 std::string join(std::span<const int64_t> numbers, std::string_view separator) { return joined(numbers, separator); }
 
-std::string join_some(std::span<const std::string> names) {
-  constexpr size_t kShown = 5;
-  const std::string text = join(names.first(std::min(names.size(), kShown)), ", ");
-  return names.size() > kShown ? text + " and " + std::to_string(names.size() - kShown) + " more" : text;
+std::string some_of(std::span<const std::string> parts, std::string_view separator) {
+  return first_joined(parts, separator);
+}
+std::string some_of(std::span<const std::string_view> parts, std::string_view separator) {
+  return first_joined(parts, separator);
 }
 
 }  // namespace megalith

@@ -11,7 +11,8 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 std::string join(std::span<const std::string_view> parts, std::string_view separator);
 std::string join(std::span<const int32_t> numbers, std::string_view separator);
 std::string join(std::span<const int64_t> numbers, std::string_view separator);
-// Lists at most five names: "a, b, c, d, e and 4 more".
-std::string join_some(std::span<const std::string> names);
+// Joins the first five parts and counts the others: "a, b, c, d, e and 4 more".
+std::string some_of(std::span<const std::string> parts, std::string_view separator = ", ");
+std::string some_of(std::span<const std::string_view> parts, std::string_view separator = ", ");
 
 }  // namespace megalith

@@ -153,9 +153,9 @@ void WeightSource::check_matches(const std::vector<TensorSpec>& expected) {
     return;
   }
   std::vector<std::string> got;
-  if (!missing.empty()) got.push_back("no tensor named " + join_some(missing));
-  if (!misshapen.empty()) got.push_back(join_some(misshapen));
-  if (!extra.empty()) got.push_back("unexpected tensors " + join_some(extra));
+  if (!missing.empty()) got.push_back("no tensor named " + some_of(missing));
+  if (!misshapen.empty()) got.push_back(some_of(misshapen));
+  if (!extra.empty()) got.push_back("unexpected tensors " + some_of(extra));
   throw UserError({dir_.string(), "", fmt::format("the {} tensors of the model", expected.size()),
                    join(got, "; "), "use weights that belong to this config.json"});
 }

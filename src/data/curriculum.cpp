@@ -83,7 +83,7 @@ void raise(std::vector<int64_t>& steps, const Filter& filter, int64_t begin, con
   for (const Filter& filter : filters)
     limits.push_back(fmt::format("{} from: {}", filter.settings.metric, filter.settings.pacing.from));
   throw UserError({where, "curriculum", "at least one sample that every filter admits at the first step",
-                   fmt::format("none of {} samples ({})", count, join_some(limits)),
+                   fmt::format("none of {} samples ({})", count, some_of(limits)),
                    "raise `from` of one of these filters"});
 }
 

@@ -113,10 +113,7 @@ Network choose_network(const std::string& wanted, const std::vector<OwnAddress>&
   if (!chosen) {
     std::vector<std::string> names;
     for (const OwnAddress& each : own) names.push_back(fmt::format("{} ({})", each.interface, each.address));
-    constexpr size_t kShown = 5;
-    const size_t more = names.size() > kShown ? names.size() - kShown : 0;
-    names.resize(names.size() - more);
-    refuse_network("one of " + join(names, ", ") + (more > 0 ? fmt::format(" and {} more", more) : ""), address);
+    refuse_network("one of " + some_of(names), address);
   }
   Network network{chosen->address, network_of(*chosen)};
   for (const Route& route : away) {

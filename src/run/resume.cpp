@@ -19,14 +19,6 @@
 namespace megalith {
 namespace {
 
-// Returns the first few items, and how many more there are.
-std::string listed(std::vector<std::string> items) {
-  constexpr size_t kShown = 5;
-  const size_t all = items.size();
-  items.resize(std::min(all, kShown));
-  return shortened(join(items, ", ")) + (all > kShown ? fmt::format(" and {} more", all - kShown) : "");
-}
-
 // Throws a UserError if a setting differs that may not change, logs those that may.
 void check_changes(const Config& saved, const Config& next) {
   std::vector<Difference> harmless;
@@ -42,7 +34,7 @@ void check_changes(const Config& saved, const Config& next) {
   if (!before.empty())
     throw UserError({next.run.dir, "", "", "",
                      fmt::format("this run started with {}; it cannot be resumed with {}; set it back, or use a new run.dir",
-                                 listed(before), listed(after))});
+                                 shortened(some_of(before)), shortened(some_of(after)))});
   for (const Difference& d : harmless) log::info("resuming with {} changed from {} to {}", d.key, d.before, d.after);
 }
 

@@ -68,7 +68,7 @@ void Component::bad(const std::string& expected, const std::string& got, const s
 }
 
 void Component::unknown(const std::vector<std::string>& known) const {
-  throw UserError({where, name, "one of " + join_some(known), type(), "this kind of tokenizer is not supported"});
+  throw UserError({where, name, "one of " + some_of(known), type(), "this kind of tokenizer is not supported"});
 }
 
 }  // namespace megalith

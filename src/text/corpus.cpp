@@ -252,7 +252,7 @@ void read_json_lines(const CorpusOptions& options, const fs::path& path, const T
         if (value.is_string()) names.push_back(name);
       throw UserError({where, "data.text_field", fmt::format("a text field \"{}\"", options.text_field),
                        field == object.end() ? "no such field" : field->type_name(),
-                       names.empty() ? "the line has no text field" : "set data.text_field to one of: " + join_some(names)});
+                       names.empty() ? "the line has no text field" : "set data.text_field to one of: " + some_of(names)});
     }
     maker.give_line(field->get_ref<const std::string&>(), before, offset, next);
   };
