@@ -12,8 +12,8 @@ std::vector<TensorSpec> tensors_of(const ModelShape& shape, DType dtype) {
   return tensors;
 }
 
-void check_weights(const ModelShape& shape, const std::filesystem::path& folder) {
-  WeightSource::open_model(folder).check_matches(tensors_of(shape, DType::f32));
+void check_weights(const ModelShape& shape, const std::filesystem::path& folder, HeadUse head) {
+  WeightSource::open_model(folder).check_matches(tensors_of(shape, DType::f32), head_of(shape, head));
 }
 
 }  // namespace megalith

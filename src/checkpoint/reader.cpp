@@ -102,36 +102,64 @@ bool WeightSource::same_values(const std::string& a, const std::string& b) const
   return true;
 }
 
-void WeightSource::check_matches(const std::vector<TensorSpec>& expected) {
+void WeightSource::refuse_without_head(const Mismatch& wrong, size_t expected, const HeadTensors& head) const {
+  const auto is_of = [&](const std::string& name) { return head.has(name); };
+  const auto foreign = [&](const std::string& stored) { return of_another_head(stored, head); };
+  if (head.names.empty() || wrong.missing.size() != head.names.size() || !std::ranges::all_of(wrong.missing, is_of) ||
+      !wrong.misshapen.empty() || !std::ranges::all_of(wrong.extra, foreign))
+    return;
+  throw UserError({dir_.string(), "", fmt::format("the {} tensors of the model", expected),
+                   fmt::format("{} of them", expected - wrong.missing.size()),
+                   fmt::format("the folder has no {}; {} `model.new_head: true` to start one", head.what,
+                               head.use == HeadUse::replaceable ? "set" : "train from it with")});
+}
+
+bool WeightSource::of_another_head(const std::string& stored, const HeadTensors& head) const {
+  if (head.base.empty() || stored.starts_with(head.base)) return false;
+  const auto next = file_by_name_.lower_bound(std::string(head.base));  // a bare model has no name with the prefix
+  return next != file_by_name_.end() && next->first.starts_with(head.base);
+}
+
+bool WeightSource::has_any_head(const HeadTensors& head) const {
+  return std::ranges::any_of(head.names, [&](const std::string& name) { return !name_in_files(name).empty(); }) ||
+         std::ranges::any_of(file_by_name_, [&](const auto& file) { return of_another_head(file.first, head); });
+}
+
+std::string WeightSource::name_in_files(const std::string& name) const {
+  for (const std::string& candidate : other_spellings(name))
+    if (file_by_name_.contains(candidate)) return candidate;
+  return "";
+}
+
+void WeightSource::check_matches(const std::vector<TensorSpec>& expected, const HeadTensors& head) {
   stored_as_.clear();
+  const bool new_head = head.use == HeadUse::fresh;
   std::set<std::string> wanted, used;
   for (const TensorSpec& spec : expected) wanted.insert(spec.name);
-  auto stored_name = [&](const std::string& name) -> std::string {
-    for (const std::string& candidate : other_spellings(name))
-      if (file_by_name_.contains(candidate)) return candidate;
-    return "";
-  };
-
   std::map<std::string, std::string> found;  // expected name -> stored name
-  std::vector<std::string> missing, misshapen, extra;
+  Mismatch wrong;
   auto match = [&](const TensorSpec& spec, const std::string& stored) {
     const TensorSpec& there = spec_of(stored);
     if (there.shape != spec.shape)
-      misshapen.push_back(
+      wrong.misshapen.push_back(
           fmt::format("{} {} instead of {}", stored, show_shape(there.shape), show_shape(spec.shape)));
     else if (!is_float(there.dtype) && there.dtype != spec.dtype)
-      misshapen.push_back(fmt::format("{} of type {}", stored, safetensors_name(there.dtype)));
+      wrong.misshapen.push_back(fmt::format("{} of type {}", stored, safetensors_name(there.dtype)));
     found[spec.name] = stored;
     used.insert(stored);
   };
   for (const TensorSpec& spec : expected) {
-    std::string stored = stored_name(spec.name);
+    std::string stored = name_in_files(spec.name);
     if (std::string twin = tied_to(spec.name); stored.empty() && !twin.empty() && !wanted.contains(twin))
-      stored = stored_name(twin);
-    const std::string copy = copy_in_files(spec.name), stored_copy = copy.empty() ? "" : stored_name(copy);
+      stored = name_in_files(twin);
+    const std::string copy = copy_in_files(spec.name), stored_copy = copy.empty() ? "" : name_in_files(copy);
+    if (new_head && head.has(spec.name)) {
+      used.insert({stored, stored_copy});
+      continue;
+    }
     if (stored.empty()) stored = stored_copy;
     if (stored.empty()) {
-      missing.push_back(spec.name);
+      wrong.missing.push_back(spec.name);
       continue;
     }
     match(spec, stored);
@@ -139,23 +167,24 @@ void WeightSource::check_matches(const std::vector<TensorSpec>& expected) {
   }
 
   for (const auto& [stored, file] : file_by_name_) {
-    if (used.contains(stored) || is_no_parameter(stored)) continue;
+    if (used.contains(stored) || is_no_parameter(stored) || (new_head && of_another_head(stored, head))) continue;
     std::string table = table_behind(stored, wanted);
     if (table.empty()) {
-      extra.push_back(stored);
+      wrong.extra.push_back(stored);
     } else if (wanted.contains(table) && found.contains(table) && !same_values(stored, found[table])) {
-      extra.push_back(fmt::format("{} (differs from {}, but config.json ties them)", stored, found[table]));
+      wrong.extra.push_back(fmt::format("{} (differs from {}, but config.json ties them)", stored, found[table]));
     }
   }
 
-  if (missing.empty() && misshapen.empty() && extra.empty()) {
+  if (wrong.missing.empty() && wrong.misshapen.empty() && wrong.extra.empty()) {
     stored_as_ = std::move(found);
     return;
   }
+  refuse_without_head(wrong, expected.size(), head);
   std::vector<std::string> got;
-  if (!missing.empty()) got.push_back("no tensor named " + some_of(missing));
-  if (!misshapen.empty()) got.push_back(some_of(misshapen));
-  if (!extra.empty()) got.push_back("unexpected tensors " + some_of(extra));
+  if (!wrong.missing.empty()) got.push_back("no tensor named " + some_of(wrong.missing));
+  if (!wrong.misshapen.empty()) got.push_back(some_of(wrong.misshapen));
+  if (!wrong.extra.empty()) got.push_back("unexpected tensors " + some_of(wrong.extra));
   throw UserError({dir_.string(), "", fmt::format("the {} tensors of the model", expected.size()),
                    join(got, "; "), "use weights that belong to this config.json"});
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/head_tensors.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/tensor_spec.h"
 
@@ -32,7 +33,11 @@ class WeightSource {
   // - a tied head stored instead of its table, or beside it with equal values
   // - a parameter stored only as its copy (copy_in_files)
   // A copy can be read by its own name, stored or not. Buffers, and heads that are not parameters of ours, are ignored.
-  void check_matches(const std::vector<TensorSpec>& expected);
+  // With HeadUse::fresh, tensors of the head are neither expected nor read, and any other head is ignored. If only the
+  // head is missing, the error says so.
+  void check_matches(const std::vector<TensorSpec>& expected, const HeadTensors& head = {});
+  // True if the folder has a tensor of this head or of another one.
+  bool has_any_head(const HeadTensors& head) const;
 
   // Reads elements [element_offset, + out.size()) of a tensor stored as float64/32/16 or bfloat16. Thread-safe.
   void read_f32(const std::string& name, int64_t element_offset, std::span<float> out) const;
@@ -42,7 +47,15 @@ class WeightSource {
  private:
   explicit WeightSource(std::filesystem::path dir) : dir_(std::move(dir)) {}
   void add_file(const std::filesystem::path& path);
+  struct Mismatch {
+    std::vector<std::string> missing, misshapen, extra;
+  };
+  // Throws UserError if nothing but the whole head is missing.
+  void refuse_without_head(const Mismatch& wrong, size_t expected, const HeadTensors& head) const;
+  // True if the folder is no bare model, and this tensor does not belong to the model without head.
+  bool of_another_head(const std::string& stored, const HeadTensors& head) const;
   const TensorSpec& spec_of(const std::string& stored) const;
+  std::string name_in_files(const std::string& name) const;  // in any spelling; empty: there is none
   const std::string& stored_name(const std::string& name) const;  // throws UserError if there is none
   bool same_values(const std::string& a, const std::string& b) const;
 

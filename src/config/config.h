@@ -27,6 +27,7 @@ struct RunSettings {
 struct ModelSettings {
   std::string preset;     // as written; empty if fields or a folder give the shape
   std::string from;       // Hugging Face folder or checkpoint to start from; empty = from scratch
+  bool new_head = false;  // with `from`: the head starts from initial weights instead of the folder's
   // The part of the shape that the settings give. With `from`, this is only dropout; the rest comes from the folder.
   // `vocab` is 0 if neither preset nor field gives it; then it follows from the tokenizer. run/run.h has the complete
   // shape.

@@ -88,6 +88,10 @@ std::vector<Option> model_options() {
            "Hugging Face folder or checkpoint that gives the shape and the initial weights.")
           .in("directory")
           .unless([](const Config& c) { return c.model.from.empty(); }),
+      boolean("model.new_head", FIELD(model.new_head), "false",
+              "Starts the head from new weights, for folders without the head of the objective. A head in the folder is not "
+              "used.")
+          .when("model.from is set", shape_comes_from_folder),
       shape(family()),
       shape(count("model.layers", FIELD(model.shape.layers), between(1, kLayers), "the preset's",
                   "Transformer layers.")),

@@ -47,18 +47,18 @@ const ModelShape& StatePieces::shape() const { return model_.shape(); }
 void StatePieces::values_changed() { model_.values_changed(); }
 
 void StatePieces::initialise(uint64_t seed) {
-  for (BlockId id = 0; id < static_cast<BlockId>(model_.size()); id++) {
-    const BlockSpec& spec = model_.at(id).spec();
-    write_parameters(id, [&](const TensorPiece& piece) {
-      const ParameterSpec& it = *std::ranges::find(spec.parameters, piece.name, &ParameterSpec::name);
-      if (it.initial_std > 0)
-        fill_normal(piece.values, piece.begin, Philox(seed, RandomUse::initial_weights, static_cast<uint64_t>(it.number)),
-                    static_cast<float>(it.initial_std));
-      else
-        std::fill(piece.values.begin(), piece.values.end(), static_cast<float>(it.initial));
-    });
-  }
+  for (BlockId id = 0; id < static_cast<BlockId>(model_.size()); id++)
+    write_parameters(id, [&](const TensorPiece& piece) { fill_initial(id, seed, piece); });
   zero_optimizer();
+}
+
+void StatePieces::fill_initial(BlockId id, uint64_t seed, const TensorPiece& piece) const {
+  const ParameterSpec& it = *std::ranges::find(model_.at(id).spec().parameters, piece.name, &ParameterSpec::name);
+  if (it.initial_std > 0)
+    fill_normal(piece.values, piece.begin, Philox(seed, RandomUse::initial_weights, static_cast<uint64_t>(it.number)),
+                static_cast<float>(it.initial_std));
+  else
+    std::ranges::fill(piece.values, static_cast<float>(it.initial));
 }
 
 void StatePieces::zero_optimizer() {

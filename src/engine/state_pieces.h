@@ -39,6 +39,8 @@ class StatePieces {
 
   // Sets initial weights and zeroes the optimizer state. Every weight is a function of (seed, parameter, index).
   void initialise(uint64_t seed);
+  // Fills a piece of a parameter of this block with these initial weights.
+  void fill_initial(BlockId id, uint64_t seed, const TensorPiece& piece) const;
   void zero_optimizer();
 
  private:

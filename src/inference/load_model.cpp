@@ -11,36 +11,57 @@
 namespace megalith {
 namespace {
 
-// `parts_of` returns the names and shapes of a block's parts. `write` calls a function that fills each piece of them.
-template <class PartsOf, class Write>
-void read_all(StatePieces& model, WeightSource source, const PartsOf& parts_of, const Write& write) {
-  std::vector<TensorSpec> expected;
-  const auto blocks = static_cast<BlockId>(model.blocks());
-  for (BlockId b = 0; b < blocks; b++)
-    for (const TensorPiece& part : parts_of(b)) expected.push_back({part.name, part.type, part.shape});
-  source.check_matches(expected);
-  for (BlockId b = 0; b < blocks; b++)
-    write(b, [&](const TensorPiece& piece) {
-      if (piece.type == DType::f32) source.read_f32(piece.name, piece.begin, piece.values);
-      else source.read_exactly(piece.name, piece.type, piece.begin, piece.packed);
+// `parts_of` returns the names and shapes of a block's parts.
+template <class PartsOf>
+std::vector<TensorSpec> tensors_of(const StatePieces& model, const PartsOf& parts_of) {
+  std::vector<TensorSpec> tensors;
+  for (BlockId b = 0; b < static_cast<BlockId>(model.blocks()); b++)
+    for (const TensorPiece& part : parts_of(b)) tensors.push_back({part.name, part.type, part.shape});
+  return tensors;
+}
+
+void read(const WeightSource& source, const TensorPiece& piece) {
+  if (piece.type == DType::f32) source.read_f32(piece.name, piece.begin, piece.values);
+  else source.read_exactly(piece.name, piece.type, piece.begin, piece.packed);
+}
+
+// `seed`: of a fresh head.
+void load_weights(StatePieces& model, const WeightSource& source, const HeadTensors& head, uint64_t seed) {
+  for (BlockId b = 0; b < static_cast<BlockId>(model.blocks()); b++)
+    model.write_parameters(b, [&](const TensorPiece& piece) {
+      if (head.use == HeadUse::fresh && head.has(piece.name)) model.fill_initial(b, seed, piece);
+      else read(source, piece);
     });
+}
+
+WeightSource open_weights(StatePieces& model, const std::filesystem::path& folder, const HeadTensors& head) {
+  WeightSource source = WeightSource::open_model(folder);
+  source.check_matches(tensors_of(model, [&](BlockId b) { return model.parameters(b); }), head);
+  return source;
 }
 
 }  // namespace
 
 void load_parameters(StatePieces& model, const std::filesystem::path& folder) {
-  read_all(model, WeightSource::open_model(folder), [&](BlockId b) { return model.parameters(b); },
-           [&](BlockId b, const PieceWork& fill) { model.write_parameters(b, fill); });
+  const HeadTensors head = head_of(model.shape(), HeadUse::required);
+  load_weights(model, open_weights(model, folder, head), head, 0);
 }
 
-void start_from(StatePieces& model, const std::filesystem::path& folder) {
-  load_parameters(model, folder);
+void start_from(StatePieces& model, const StartingPoint& start) {
+  const HeadTensors head = head_of(model.shape(), start.new_head ? HeadUse::fresh : HeadUse::replaceable);
+  const WeightSource source = open_weights(model, start.folder, head);
+  if (start.new_head)
+    log::info("model.new_head: starting a new {}{}", head.what,
+              source.has_any_head(head) ? fmt::format("; the head in {} is not used", start.folder.string()) : "");
+  load_weights(model, source, head, start.seed);
   model.zero_optimizer();
 }
 
 void load_optimizer(StatePieces& model, const std::filesystem::path& checkpoint) {
-  read_all(model, WeightSource::open_optimizer(checkpoint), [&](BlockId b) { return model.optimizer_state(b); },
-           [&](BlockId b, const PieceWork& fill) { model.write_optimizer(b, fill); });
+  WeightSource source = WeightSource::open_optimizer(checkpoint);
+  source.check_matches(tensors_of(model, [&](BlockId b) { return model.optimizer_state(b); }));
+  for (BlockId b = 0; b < static_cast<BlockId>(model.blocks()); b++)
+    model.write_optimizer(b, [&](const TensorPiece& piece) { read(source, piece); });
 }
 
 LoadedModel::LoadedModel() = default;

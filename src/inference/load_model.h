@@ -8,8 +8,14 @@ namespace megalith {
 
 // Loads parameters from a Megalith checkpoint or a Hugging Face folder. Throws a UserError that lists names that differ.
 void load_parameters(StatePieces& model, const std::filesystem::path& folder);
+// How a new run starts from a folder.
+struct StartingPoint {
+  std::filesystem::path folder;
+  bool new_head = false;  // the head gets initial weights of `seed`; the folder's head is not read
+  uint64_t seed = 0;
+};
 // Loads parameters for a new run, and zeroes the optimizer state.
-void start_from(StatePieces& model, const std::filesystem::path& folder);
+void start_from(StatePieces& model, const StartingPoint& start);
 // Loads optimizer state from a Megalith checkpoint.
 void load_optimizer(StatePieces& model, const std::filesystem::path& checkpoint);
 

@@ -28,7 +28,13 @@ void check_files(const Foreseen& foreseen) {
   const bool trains_tokenizer = !foreseen.tokenizer->tokenizer() && data.tokenizer.train_vocab > 0;
   check_data_files(data, foreseen.tokenizer->tokenizer() || trains_tokenizer);
   if (trains_tokenizer) files_to_train_tokenizer_on(data);
-  if (!run.weights.empty()) check_weights(run.shape, run.weights);
+  if (run.weights.empty()) return;
+  try {
+    check_weights(run.shape, run.weights, run.head);
+  } catch (const UserError& error) {
+    if (run.resume) throw;
+    throw about_model_from(error, run.weights);
+  }
 }
 
 }  // namespace megalith

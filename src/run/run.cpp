@@ -1,6 +1,5 @@
 #include "run/run.h"
 
-#include "base/error.h"
 #include "checkpoint/hf_config.h"
 #include "config/check.h"
 #include "config/resolve_layout.h"
@@ -18,9 +17,7 @@ std::filesystem::path folder_to_start_from(const Config& config, const std::func
   try {
     return find_model_folder(config.model.from, say);
   } catch (const UserError& error) {
-    UserError::Parts parts = error.parts;
-    parts.key = "model.from";
-    throw UserError(std::move(parts));
+    throw about_model_from(error, config.model.from);
   }
 }
 
@@ -41,7 +38,27 @@ ModelShape complete_shape(const ModelSettings& model, const std::filesystem::pat
   return shape;
 }
 
+// What to do about the head in model.from. Throws UserError if model.new_head would have no effect.
+HeadUse head_use(const ModelSettings& model, const ModelShape& shape) {
+  if (!model.new_head) return HeadUse::replaceable;
+  const HeadTensors head = head_of(shape, HeadUse::fresh);
+  if (head.names.empty())
+    throw UserError({"", "model.new_head", fmt::format("false for a {} that is tied to the embedding table", head.what),
+                     "true", "remove it: the head has no weights of its own"});
+  return HeadUse::fresh;
+}
+
 }  // namespace
+
+UserError about_model_from(const UserError& error, const std::filesystem::path& folder) {
+  UserError::Parts parts = error.parts;
+  parts.key = "model.from";
+  if (parts.where == folder.string()) {
+    parts.where = "";
+    parts.got = fmt::format("{}: {}", folder.string(), parts.got);
+  }
+  return UserError(std::move(parts));
+}
 
 Layout check_run(const Config& config, int ranks) {
   check_for_training(config);
@@ -67,6 +84,7 @@ Run prepare_run(const Config& config, const RunContext& context) {
           .threads = config.train.threads > 0 ? config.train.threads : cores,
           .resume = context.resume,
           .weights = weights,
+          .head = context.resume ? HeadUse::required : head_use(config.model, shape),
           .shapes = shapes,
           .steps = shapes.steps_for(config.train.steps, config.train.schedule_by),
           .notes = std::move(notes)};

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+#include "checkpoint/head_tensors.h"
 #include "checkpoint/store.h"
 #include "config/config.h"
 #include "data/step_shapes.h"
@@ -26,6 +28,7 @@ struct Run {
   int64_t threads = 1;             // of a rank
   std::optional<Found> resume;     // the checkpoint to resume from; empty: the run begins
   std::filesystem::path weights;   // the folder to load weights from: of `resume`, or model.from. Empty: fresh weights
+  HeadUse head = HeadUse::required;  // of `weights`
   StepShapes shapes;               // of its steps
   int64_t steps = 0;               // until it is done
   std::vector<std::string> notes;  // where settings came from, one line each
@@ -41,6 +44,9 @@ struct RunContext {
 
 // Checks the settings of a run of `ranks` ranks, as far as they show mistakes without data and model. Returns the layout.
 Layout check_run(const Config& config, int ranks);
+
+// Names the setting in an error about the folder that it names. An error about a file of the folder keeps its name.
+UserError about_model_from(const UserError& error, const std::filesystem::path& folder);
 
 // Text is not tokenized. Takes no lock, sets no threads, and writes no files but what `context.tokenizer` keeps.
 Run prepare_run(const Config& config, const RunContext& context);

@@ -75,7 +75,7 @@ void export_model(const std::filesystem::path& from, const std::filesystem::path
   const ModelShape shape = read_hf_config(folder);
   WeightSource source = WeightSource::open_model(folder);
   const DType dtype = wanted.value_or(stored_type(source));
-  source.check_matches(tensors_of(shape, dtype));
+  source.check_matches(tensors_of(shape, dtype), head_of(shape, HeadUse::required));
   write_model(folder, shape, dtype, out, [&](const std::string& name, int64_t begin, std::span<float> values) {
     source.read_f32(name, begin, values);
   });

@@ -69,7 +69,7 @@ void upcycle_model(const std::filesystem::path& from, const std::filesystem::pat
   const ModelShape dense = read_hf_config(folder), sparse = with_experts(dense, upcycling, folder.string());
   WeightSource source = WeightSource::open_model(folder);
   const DType dtype = wanted.value_or(stored_type(source));
-  source.check_matches(tensors_of(dense, dtype));
+  source.check_matches(tensors_of(dense, dtype), head_of(dense, HeadUse::required));
   write_model(folder, sparse, dtype, out, [&](const std::string& name, int64_t begin, std::span<float> values) {
     if (!is_router(name)) return source.read_f32(dense_name(name), begin, values);
     const Philox random(1, RandomUse::initial_weights, static_cast<uint64_t>(layer_of(name)));

@@ -119,7 +119,7 @@ LoopState restore(Engine& engine, const Dataset& data, const std::filesystem::pa
 LoopState fill(Engine& engine, const Run& run, const Dataset& data) {
   if (run.resume) return restore(engine, data, run.weights);
   if (run.weights.empty()) engine.state().initialise(run.config.run.seed);
-  else start_from(engine.state(), run.weights);
+  else start_from(engine.state(), {run.weights, run.head == HeadUse::fresh, run.config.run.seed});
   return {};
 }
 

@@ -4,6 +4,7 @@
 
 #include "checkpoint/support.h"
 #include "checkpoint/weight_names.h"
+#include "families/registry.h"
 
 namespace megalith {
 namespace {
@@ -133,6 +134,70 @@ TEST(Weights, AnotherModelIsRefusedWithWhatIsMissingMisshapenAndTooMuch) {
   EXPECT_CONTAINS(message, "model.norm.weight [4] instead of [5]");
   EXPECT_CONTAINS(message, "unexpected tensors model.extra.weight");
   EXPECT_EQ(message.find("layers.05"), std::string::npos);
+}
+
+HeadTensors small_head(HeadUse use) {
+  return {.use = use, .what = "language-model head", .base = "model.", .names = {"lm_head.weight", "lm_head.bias"}};
+}
+
+TEST(Weights, AFolderWithoutTheHeadSaysWhatToDo) {
+  TempDir temp;
+  const std::vector<Stored> expected{{"model.norm.weight", {4}}, {"lm_head.weight", {3, 4}}, {"lm_head.bias", {3}}};
+  const auto message = [&](const std::string& folder, HeadUse use) {
+    return user_error([&] { WeightSource::open_model(temp / folder).check_matches(specs(expected), small_head(use)); });
+  };
+  write_folder(temp / "base", {{"model.norm.weight", {4}, 1}});
+  EXPECT_EQ(message("base", HeadUse::replaceable),
+            (temp / "base").string() + ": expected the 3 tensors of the model, got 1 of them; the folder has no language-model "
+                                       "head; set `model.new_head: true` to start one");
+  EXPECT_CONTAINS(message("base", HeadUse::required), "no language-model head; train from it with `model.new_head: true`");
+  write_folder(temp / "bare", {{"norm.weight", {4}, 1}});
+  EXPECT_CONTAINS(message("bare", HeadUse::replaceable), "set `model.new_head: true` to start one");
+  write_folder(temp / "reward", {{"model.norm.weight", {4}, 1}, {"score.weight", {1, 4}}});
+  EXPECT_CONTAINS(message("reward", HeadUse::replaceable), "set `model.new_head: true` to start one");
+  write_folder(temp / "half", {{"model.norm.weight", {4}, 1}, {"lm_head.bias", {3}}});
+  EXPECT_CONTAINS(message("half", HeadUse::replaceable), "no tensor named lm_head.weight");
+  write_folder(temp / "other", {{"model.x", {4}, 1}});
+  EXPECT_CONTAINS(message("other", HeadUse::replaceable), "weights that belong to this config.json");
+}
+
+TEST(Weights, ANewHeadIsNeitherExpectedNorRead) {
+  TempDir temp;
+  const std::vector<Stored> expected{{"model.norm.weight", {4}}, {"lm_head.weight", {3, 4}}, {"lm_head.bias", {3}}};
+  const HeadTensors head = small_head(HeadUse::fresh);
+  const auto matches = [&](const std::string& folder) {
+    WeightSource source = WeightSource::open_model(temp / folder);
+    source.check_matches(specs(expected), head);
+    EXPECT_EQ(first(source, "model.norm.weight"), 1);
+    return source.has_any_head(head);
+  };
+  write_folder(temp / "base", {{"model.norm.weight", {4}, 1}});
+  write_folder(temp / "bare", {{"norm.weight", {4}, 1}});
+  write_folder(temp / "whole", {{"model.norm.weight", {4}, 1}, {"lm_head.weight", {7, 7}}, {"lm_head.bias", {3}}});
+  write_folder(temp / "reward", {{"model.norm.weight", {4}, 1}, {"score.weight", {1, 4}}});
+  EXPECT_FALSE(matches("base") || matches("bare"));
+  EXPECT_TRUE(matches("whole") && matches("reward"));
+  write_folder(temp / "extra", {{"model.norm.weight", {4}, 1}, {"model.x", {4}}});
+  EXPECT_CONTAINS(user_error([&] { matches("extra"); }), "unexpected tensors model.x");
+  std::vector<Stored> large = expected;
+  for (int i = 0; i < 106; i++) large.push_back({fmt::format("model.layers.{:03}.w", i), {1}});
+  EXPECT_CONTAINS(user_error([&] { WeightSource::open_model(temp / "base").check_matches(specs(large), head); }),
+                  "model.layers.004.w and 101 more");
+}
+
+TEST(Weights, TheHeadIsWhatABareModelDoesNotHave) {
+  ModelShape shape = find_family("llama")->presets().front().shape;
+  fill_defaults(shape);
+  shape.tied = false;
+  EXPECT_EQ(head_of(shape, HeadUse::required).names, std::set<std::string>{"lm_head.weight"});
+  shape.tied = true;
+  EXPECT_TRUE(head_of(shape, HeadUse::required).names.empty());
+  shape = find_family("bert")->presets().front().shape;
+  fill_defaults(shape);
+  const HeadTensors head = head_of(shape, HeadUse::required);
+  EXPECT_EQ(head.what, "masked-language head");
+  EXPECT_EQ(head.names.size(), 5u);
+  EXPECT_TRUE(head.has("cls.predictions.bias"));
 }
 
 TEST(Weights, ShardedFolderReadsLikeASingleFile) {

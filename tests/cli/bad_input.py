@@ -126,7 +126,7 @@ def folders_to_start_from(space):
         "train",
         "run.yaml",
         "model.from=absent",
-        says=["absent: model.from: expected", "Hugging Face folder", "no such file or folder"],
+        says=["command line: model.from: expected", "Hugging Face folder", "no such file or folder"],
     )
     (space / "bare").mkdir()
     refused(space, "train", "run.yaml", "model.from=bare", says=["bare", "without model.safetensors"])

@@ -16,10 +16,13 @@ from transformers import (
     AutoModelForMaskedLM,
     BertConfig,
     BertForMaskedLM,
+    BertForSequenceClassification,
+    BertModel,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
+    LlamaModel,
     MistralConfig,
     MistralForCausalLM,
     MixtralConfig,
@@ -231,6 +234,68 @@ def dense_models_are_upcycled(space):
     assert done.returncode == 2 and "a dense model" in done.stderr, done.stderr
 
 
+def a_missing_head_can_be_started(space):
+    """The head begins like that of a fresh model, bit by bit, on any layout; all else is the folder's."""
+    sizes = dict(vocab_size=300, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+                 max_position_embeddings=32)
+    torch.manual_seed(1)
+    BertModel(BertConfig(**sizes), add_pooling_layer=False).save_pretrained(space / "encoder")
+    BertForSequenceClassification(BertConfig(**sizes)).save_pretrained(space / "classifier")
+    BertForMaskedLM(BertConfig(**sizes)).save_pretrained(space / "whole")
+    LlamaModel(LlamaConfig(**SIZES)).save_pretrained(space / "base")
+    shapes = {"bert": "{arch: bert, layers: 2, hidden: 32, heads: 4, ffn: 48, context: 32, vocab: 300}",
+              "llama": "{arch: llama, layers: 2, hidden: 32, heads: 4, kv_heads: 2, ffn: 48, context: 32, vocab: 300}"}
+    # A step that moves no weight: the checkpoint has what the run began with.
+    still = "{steps: 1, batch: 4, micro_batch: 2, optimizer: sgd, lr: 1.0e-30, min_lr: 0, eval_every: 0, threads: 1}"
+
+    def begun(run):
+        return load_file(space / f"runs/{run}/checkpoints/step-00000001/model.safetensors")
+
+    for name, arch, head in (("encoder", "bert", "masked-language head"), ("classifier", "bert", "masked-language head"),
+                             ("whole", "bert", "masked-language head"), ("base", "llama", "language-model head")):
+        space.yaml(f"fresh-{arch}", arch, model=shapes[arch], train=still, every=1)
+        space.train(f"fresh-{arch}", "run.seed=5", f"run.dir=runs/fresh-{name}")
+        space.yaml(name, arch, model=f"{{from: {name}}}", train=still, every=1)
+        if name != "whole":
+            for words in ((), ("--dry-run",), ("--ranks", "2")):
+                said = space.train(name, *words, expect=2).stderr
+                for part in (f"{name}.yaml:1: model.from: expected the ", f"got {name}: ",
+                             f"; the folder has no {head}; set `model.new_head: true` to start one\n"):
+                    assert part in said, said
+            said = space.run("generate" if arch == "llama" else "export", name, *(["--out", "no"] if arch == "bert" else []),
+                             expect=2).stderr
+            assert f"the folder has no {head}; train from it with `model.new_head: true`" in said, said
+        said = space.train(name, "model.new_head=true", "run.seed=5").stderr
+        assert f"starting a new {head}" in said, said
+        assert (f"the head in {name} is not used" in said) == (name in ("classifier", "whole")), said
+        got, fresh, stored = begun(name), begun(f"fresh-{name}"), weights(space / name)
+        heads = [n for n in got if n.startswith(("cls.", "lm_head."))]
+        assert len(heads) == (5 if arch == "bert" else 1) and got.keys() == fresh.keys(), heads
+        for tensor in got:
+            bare = tensor if tensor in stored else tensor.split(".", 1)[1]
+            expected = fresh[tensor] if tensor in heads else stored[bare]
+            assert torch.allclose(got[tensor], expected, rtol=0, atol=1e-25), tensor
+            if tensor in heads and expected.ndim == 2:
+                assert torch.equal(got[tensor], expected) and expected.std() > 0.01, tensor
+        for number, words in enumerate((["--ranks", "2", "parallel.tensor=2"], ["--ranks", "2", "parallel.zero=3"],
+                                        ["--ranks", "2", "parallel.pipeline=2"])):
+            run = f"{name}-{number}"
+            space.train(name, "model.new_head=true", "run.seed=5", f"run.dir=runs/{run}", *words)
+            for tensor, value in begun(run).items():
+                assert torch.allclose(value, got[tensor], rtol=0, atol=1e-25), (words, tensor)
+        least = space.run("--json", "memory", f"{name}.yaml", "memory.spill=spill", "memory.ram=1MiB", expect=2).json["most_bytes"]
+        space.train(name, "model.new_head=true", "run.seed=5", f"run.dir=runs/{name}-disk", "memory.spill=spill",
+                    f"memory.ram={int(least * 1.02)}")
+        for tensor, value in begun(f"{name}-disk").items():
+            assert torch.allclose(value, got[tensor], rtol=0, atol=1e-25), (tensor, "spilled")
+        said = space.train(name, "model.new_head=true", "run.seed=5", "train.steps=2").stderr
+        assert "resuming at step 1" in said and "starting a new" not in said, said
+    LlamaForCausalLM(LlamaConfig(tie_word_embeddings=True, **SIZES)).save_pretrained(space / "tied")
+    space.yaml("tied", "llama", model="{from: tied, new_head: true}")
+    said = space.train("tied", expect=2).stderr
+    assert "tied.yaml:1: model.new_head: expected false for a language-model head that is tied" in said, said
+
+
 def a_window_bounds_the_sequence(space):
     model = MistralForCausalLM(MistralConfig(sliding_window=16, **SIZES))
     model.save_pretrained(space / "model")
@@ -417,6 +482,7 @@ run_cases(
         kin_can_be_trained,
         experts_from_scratch_are_theirs,
         dense_models_are_upcycled,
+        a_missing_head_can_be_started,
         a_window_bounds_the_sequence,
         what_a_window_shortens_is_said,
         liars_are_refused,

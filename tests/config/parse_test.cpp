@@ -356,6 +356,13 @@ TEST(Parse, TheSourceOfAValueCanBeAskedForLater) {
   std::filesystem::remove(file);
 }
 
+TEST(Parse, ANewHeadBelongsToAFolder) {
+  EXPECT_TRUE(parse("model: {from: folder, new_head: true}").model.new_head);
+  EXPECT_EQ(mistake(kModel, {"model.new_head=true"}),
+            "command line: model.new_head: expected false unless model.from is set, got true; remove new_head or make it so "
+            "that model.from is set");
+}
+
 TEST(Parse, AFolderDecidesTheShapeButNotTheDropout) {
   Config c = parse("model: {from: some/folder, dropout: {residual: 0.1}}\nobjective: masked");
   EXPECT_EQ(c.model.from, "some/folder");

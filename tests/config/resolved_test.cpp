@@ -86,7 +86,8 @@ TEST(Resolved, EveryOptionIsWrittenOrCarriedByAnother) {
     bool unused = option.name == "train.tokens" || option.name == "train.decay_steps" ||
                   option.name.starts_with("data.tokenizer.");
     bool fields_only = option.name.starts_with("model.experts.") ||
-                       (option.section() == "model" && option.name != "model.from" && option.name != "model.preset");
+                       (option.section() == "model" && option.name != "model.from" && option.name != "model.preset" &&
+                        option.name != "model.new_head");
     EXPECT_EQ(option.get(config).has_value(),
               !unused && option.name != "model.from" && option.name != "model.preset")
         << option.name;
