@@ -1,5 +1,5 @@
-// A command as data: its name, its options and what it does. parse.cpp parses a command line with a list of them. Only
-// parse.cpp uses CLI11.
+// A command as data: its name, its examples, its options and what it does. parse.cpp prints its help and parses command
+// lines with a list of commands. Only parse.cpp uses CLI11.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -25,6 +25,7 @@ struct CommandResult {
 
 struct CommandContext {
   std::vector<std::string> command;     // this program and its arguments, to start it again
+  std::string typed = "megalith";       // the program as the user named it
   launch::RankProcess* rank = nullptr;  // this process as a rank; there is always one
   bool json = false;                    // stdout is for one JSON object; the rest goes to stderr
 };
@@ -52,7 +53,9 @@ struct CommandOption {
 };
 
 struct Command {
-  std::string name, about;
+  std::string name;
+  std::string about;                  // one line
+  std::vector<std::string> examples;  // two whole command lines that run; the help begins with them
   std::vector<CommandOption> options = {};
   // Empty if another program runs the command, or if it only has subcommands.
   std::function<CommandResult(const CommandContext&)> run = {};
@@ -62,7 +65,7 @@ struct Command {
 };
 
 // The kinds of paths that CKPT accepts.
-inline constexpr const char* kModelPath = "a run, a checkpoint or a Hugging Face folder";
+inline constexpr const char* kModelPath = "a run directory, a checkpoint or a Hugging Face folder";
 
 // Prints text for people: on stdout, or on stderr with --json.
 void print(const CommandContext& context, const std::string& text);

@@ -31,23 +31,23 @@ std::optional<DType> dtype_of(const std::string& word) {
 
 CommandResult import_folder_or_file(const CommandContext& context, const ImportArguments& a) {
   if (!std::filesystem::exists(a.source))
-    throw UserError({"command line", "SRC", "a folder or a llama2.c file", "nothing of the name " + a.source, ""});
+    throw UserError({"command line", "SRC", "a folder or a llama2.c file", a.source + ", which does not exist", ""});
   const bool folder = std::filesystem::is_directory(a.source);
   if (folder && !a.tokenizer.empty())
-    throw UserError({"command line", "--tokenizer", "it only with a llama2.c file", "it with a folder",
-                     "the folder's own tokenizer is taken"});
+    throw UserError({"command line", "--tokenizer", "no --tokenizer with a folder", a.tokenizer,
+                     "remove it: the folder's own tokenizer is used"});
   if (!folder && a.dtype != "stored" && a.dtype != "fp32")
     throw UserError({"command line", "--dtype", "stored or fp32 with a llama2.c file", a.dtype,
-                     "import it first, then export it in another type"});
+                     "import the file first, then export the folder in another type"});
   if (!folder && a.experts)
-    throw UserError(
-        {"command line", "--upcycle", "it only with a folder", "it with a llama2.c file", "import that first"});
+    throw UserError({"command line", "--upcycle", "a folder to upcycle", "the llama2.c file " + a.source,
+                     "import the file first, then upcycle the folder"});
   if (a.experts) upcycle_model(a.source, a.out, dtype_of(a.dtype), {*a.experts, a.top_k});
   else if (folder) export_model(a.source, a.out, dtype_of(a.dtype));
   else import_llama2c(a.source, llama2c_tokenizer(a.source, a.tokenizer), a.out);
   if (!folder && a.tokenizer.empty())
-    log::warn("{}: the folder has no tokenizer, which generate and eval need: put a tokenizer.json into it, or import again "
-              "with --tokenizer FILE (llama2.c's tokenizer.bin or a tokenizer.json)", a.out);
+    log::warn("{}: the folder has no tokenizer, so that generate and eval will refuse it: add a tokenizer.json, or import "
+              "again with --tokenizer FILE (llama2.c's tokenizer.bin or a tokenizer.json)", a.out);
   print(context, a.out + "\n");
   return {ExitCode::done, {{"folder", a.out}}};
 }
@@ -62,24 +62,27 @@ CommandResult export_folder(const CommandContext& context, const ExportArguments
 
 Command import_command() {
   auto a = std::make_shared<ImportArguments>();
-  return {"import", "a Hugging Face folder or a llama2.c file, checked, as a folder of ours",
-          {{"SRC", &a->source, "a Hugging Face folder, or model.bin of llama2.c, version 0", {.required = true}},
-           {"--out", &a->out, "folder to make", {.required = true}},
-           {"--tokenizer", &a->tokenizer, "of a llama2.c file: its .bin or a tokenizer.json"},
-           {"--dtype", &a->dtype, "of a folder's weights: stored, fp32, bf16 or fp16",
+  return {"import", "check a Hugging Face folder or a llama2.c file and copy it to a new folder with checksums",
+          {"megalith import exported-bf16 --out imported --dtype fp32",
+           "megalith import model.bin --out imported --tokenizer tokenizer.bin"},
+          {{"SRC", &a->source, "a Hugging Face folder, or model.bin of llama2.c (version 0)", {.required = true}},
+           {"--out", &a->out, "new folder", {.required = true}},
+           {"--tokenizer", &a->tokenizer, "for a llama2.c file: its tokenizer.bin, or a tokenizer.json"},
+           {"--dtype", &a->dtype, "type of the weights: stored (unchanged), fp32, bf16 or fp16",
             {.shows_default = true, .words = {"stored", "fp32", "bf16", "fp16"}}},
-           {"--upcycle", &a->experts, "make a model with so many experts, each a copy of the dense feed-forward layer"},
-           {"--top-k", &a->top_k, "experts that a token passes, with --upcycle",
+           {"--upcycle", &a->experts, "turn the dense model into one with N experts, each a copy of its feed-forward layer"},
+           {"--top-k", &a->top_k, "with --upcycle: experts per token",
             {.shows_default = true, .needs = "--upcycle"}}},
           [a](const CommandContext& context) { return import_folder_or_file(context, *a); }};
 }
 
 Command export_command() {
   auto a = std::make_shared<ExportArguments>();
-  return {"export", "weights and tokenizer of a checkpoint as a Hugging Face folder",
+  return {"export", "export a checkpoint as a Hugging Face folder",
+          {"megalith export runs/small --out exported", "megalith export runs/small --out exported-bf16 --dtype bf16"},
           {{"CKPT", &a->path, kModelPath, {.required = true}},
-           {"--out", &a->out, "folder to make", {.required = true}},
-           {"--dtype", &a->dtype, "fp32, bf16, fp16, or as stored",
+           {"--out", &a->out, "new folder", {.required = true}},
+           {"--dtype", &a->dtype, "type of the weights: fp32, bf16, fp16 or stored (unchanged)",
             {.shows_default = true, .words = {"fp32", "bf16", "fp16", "stored"}}}},
           [a](const CommandContext& context) { return export_folder(context, *a); }};
 }

@@ -21,85 +21,98 @@ Command run_by(const EngineCommands* engine,
   return command;
 }
 
-constexpr const char* kOutlookRanks = "as if started with so many on this host; else as many as parallel asks for";
+constexpr const char* kOutlookRanks = "predict for N ranks on this host; default: the ranks that `parallel` needs";
 
 }  // namespace
 
 Command train_command(const EngineCommands* engine) {
   auto a = std::make_shared<TrainArguments>();
   return run_by(engine, &EngineCommands::train, a,
-                {"train", "train a model; run again: resume",
+                {"train", "train a model, or resume it if the run directory has a checkpoint",
+                 {"megalith train first.yaml", "megalith train first.yaml run.dir=runs/two --ranks 2 train.steps=20"},
                  {run_path(a->path), run_overrides(a->overrides),
-                  {"--ranks", &a->ranks, "start so many processes, watch them, start them again after a crash", {.least = 1}},
-                  {"--hosts", &a->hosts, "where: names with numbers of ranks, a:2,b:2, each reached by ssh; else this host",
+                  {"--ranks", &a->ranks, "start N processes, watch them and restart them after a crash", {.least = 1}},
+                  {"--hosts", &a->hosts,
+                   "hosts with their numbers of ranks, such as a:2,b:2 (reached by ssh); default: this host",
                    {.needs = "--ranks"}},
                   {"--interface", &a->interface, kInterfaceHelp, {.needs = "--ranks"}},
-                  {"--dry-run", &a->dry_run, "check settings, files and memory, show the plan, and write nothing"}}});
+                  {"--dry-run", &a->dry_run, "check settings, files and memory, and show the plan; nothing is written"}}});
 }
 
 Command memory_command(const EngineCommands* engine) {
   auto a = std::make_shared<OutlookArguments>();
   return run_by(engine, &EngineCommands::memory, a,
-                {"memory", "what a run needs how much memory and disk for; nothing is trained",
+                {"memory", "show how much memory and disk a run needs, without training",
+                 {"megalith memory first.yaml", "megalith memory large.yaml memory.ram=300MiB memory.spill=spill"},
                  {run_path(a->path), run_overrides(a->overrides), {"--ranks", &a->ranks, kOutlookRanks, {.least = 1}}}});
 }
 
 Command simulate_command(const EngineCommands* engine) {
   auto a = std::make_shared<OutlookArguments>();
   return run_by(engine, &EngineCommands::simulate, a,
-                {"simulate", "one step's timeline, predicted; nothing is trained",
+                {"simulate", "predict the timeline of one step, without training",
+                 {"megalith simulate first.yaml --svg step.svg",
+                  "megalith simulate first.yaml --ranks 2 parallel.pipeline=2"},
                  {run_path(a->path), run_overrides(a->overrides),
                   {"--ranks", &a->ranks, kOutlookRanks, {.least = 1}},
-                  {"--svg", &a->svg, "write the picture of lanes and memory to this file"},
-                  {"--trace", &a->trace, "write the timeline to this file, for ui.perfetto.dev"}}});
+                  {"--svg", &a->svg, "file for a picture of lanes and memory"},
+                  {"--trace", &a->trace, "file for the timeline, in the format of ui.perfetto.dev"}}});
 }
 
 Command analyze_command(const EngineCommands* engine) {
   auto a = std::make_shared<AnalyzeArguments>();
   return run_by(engine, &EngineCommands::analyze, a,
-                {"analyze", "the difficulty of every training sample, for curricula",
+                {"analyze", "compute the difficulty of every training sample (used by curricula)",
+                 {"megalith analyze first.yaml", "megalith analyze first.yaml --metric length,rarity --examples 3"},
                  {run_path(a->path), run_overrides(a->overrides),
                   {"--metric", &a->metrics,
-                   "length, rarity, length_rarity, compression, loss, or one that the curriculum has a file of; several with "
-                   "commas; default: all that the curriculum filters by, else the first four",
+                   "length, rarity, length_rarity, compression, loss, or a metric that the curriculum reads from a file; "
+                   "separate several by commas; default: those that the curriculum filters by, else the first four",
                    {.one_value = true, .separator = ','}},  // the next argument may be key=value
-                  {"--checkpoint", &a->checkpoint, "metric loss: the model whose loss it is; default: the curriculum's"},
-                  {"--deepspeed", &a->deepspeed, "folder to write DeepSpeed's index files to, too"},
-                  {"--examples", &a->examples, "easiest and hardest samples shown",
+                  {"--checkpoint", &a->checkpoint,
+                   "for metric loss: the model that computes the loss; default: the curriculum's"},
+                  {"--deepspeed", &a->deepspeed, "also write DeepSpeed's index files to this folder"},
+                  {"--examples", &a->examples, "number of easiest and of hardest samples to show",
                    {.shows_default = true, .least = 0, .most = 1000}}}});
 }
 
 Command generate_command(const EngineCommands* engine) {
   auto a = std::make_shared<GenerateArguments>();
   return run_by(engine, &EngineCommands::generate, a,
-                {"generate", "continue texts",
+                {"generate", "generate text that continues a prompt",
+                 {"megalith generate runs/first --prompt \"You may\" --tokens 40 --temperature 0.7",
+                  "megalith generate runs/first --interactive"},
                  {{"CKPT", &a->path, kModelPath, {.required = true}},
-                  {"--prompt", &a->prompts, "text to continue; several times: all at once; none: begin a document",
+                  {"--prompt", &a->prompts, "text to continue; repeat it for a batch; default: begin a new document",
                    {.one_value = true}},
-                  {"--prompts", &a->prompts_file, "file of prompts: one a line; .json and .jsonl: texts or objects with the field prompt"},
-                  {"-i,--interactive", &a->interactive, "read lines and continue each until the end of input"},
-                  {"--tokens", &a->tokens, "at most this many", {.shows_default = true, .least = 0}},
-                  {"--temperature", &a->temperature, "0: always the likeliest", {.shows_default = true, .least = 0}},
-                  {"--top-k", &a->top_k, "choose among the k likeliest; 0: all", {.shows_default = true, .least = 0}},
-                  {"--top-p", &a->top_p, "choose among the likeliest of this total probability",
+                  {"--prompts", &a->prompts_file,
+                   "file of prompts, one per line; .json and .jsonl: texts, or objects with the field prompt"},
+                  {"-i,--interactive", &a->interactive, "read lines from standard input and continue each"},
+                  {"--tokens", &a->tokens, "most tokens to generate", {.shows_default = true, .least = 0}},
+                  {"--temperature", &a->temperature, "0: always the most likely token", {.shows_default = true, .least = 0}},
+                  {"--top-k", &a->top_k, "sample from the k most likely tokens; 0: from all",
+                   {.shows_default = true, .least = 0}},
+                  {"--top-p", &a->top_p, "sample from the most likely tokens that have this total probability",
                    {.shows_default = true, .least = 0, .most = 1}},
-                  {"--repetition-penalty", &a->repetition_penalty, "above 1: tokens that came before are less likely",
+                  {"--repetition-penalty", &a->repetition_penalty, "above 1: make tokens less likely that already occurred",
                    {.shows_default = true, .least = 0.01, .most = 100}},
-                  {"--stop", &a->stop, "end before this text; several times: before any", {.one_value = true}},
-                  {"--seed", &a->seed, "of the choices", {.shows_default = true}}}});
+                  {"--stop", &a->stop, "stop before this text; repeat it for several texts", {.one_value = true}},
+                  {"--seed", &a->seed, "seed of the sampling", {.shows_default = true}}}});
 }
 
 Command eval_command(const EngineCommands* engine) {
   auto a = std::make_shared<EvalArguments>();
   return run_by(engine, &EngineCommands::eval, a,
                 {.name = "eval",
-                 .about = "loss, perplexity and bits per byte of a text; answers to multiple choices",
+                 .about = "measure loss, perplexity and bits per byte of a text, or the accuracy of multiple choice",
+                 .examples = {"megalith eval runs/first --data my.txt", "megalith eval runs/small --choices choices.jsonl"},
                  .options = {{"CKPT", &a->path, kModelPath, {.required = true}},
-                             {"--data", &a->files, "text: its documents one after the other, each with the end token"},
-                             {"--window", &a->window, "tokens at once; default: the model's context", {.least = 0}},
-                             {"--stride", &a->stride, "tokens from window to window; default: the window", {.least = 0}},
+                             {"--data", &a->files, "text files; each document ends with the end token"},
+                             {"--window", &a->window, "tokens per window; default: the model's context", {.least = 0}},
+                             {"--stride", &a->stride, "tokens between the starts of windows; default: the window",
+                              {.least = 0}},
                              {"--choices", &a->choices, "JSON lines with context, choices and answer (an index)"},
-                             {"--joint", &a->joint, "between context and choice where neither has white space",
+                             {"--joint", &a->joint, "text between context and choice, unless there is white space already",
                               {.shows_default = true}}},
                  .one_required = {"--data", "--choices"}});
 }
@@ -107,8 +120,9 @@ Command eval_command(const EngineCommands* engine) {
 Command doctor_command(const EngineCommands* engine) {
   auto a = std::make_shared<DoctorArguments>();
   return run_by(engine, &EngineCommands::doctor, a,
-                {"doctor", "measure this machine",
-                 {{"--spill", &a->spill, "also measure the disk under this folder, as memory.spill would use it"}}});
+                {"doctor", "measure the speed of this machine",
+                 {"megalith doctor", "megalith doctor --spill spill"},
+                 {{"--spill", &a->spill, "also measure the disk of this folder, as memory.spill uses it"}}});
 }
 
 }  // namespace megalith

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <map>
+#include <memory>
 
 #include "base/join.h"
 #include "config/nearest.h"
@@ -49,10 +51,27 @@ void add_option(CLI::App& app, const CommandOption& option) {
   if (rules.shows_default) added->capture_default_str();
 }
 
-void add_command(CLI::App& parent, const Command& command, const Command*& chosen) {
+// Begins every help with the examples of the command, then says in one line what the command does.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  void add(const CLI::App* app, const std::vector<std::string>& examples) { examples_[app] = examples; }
+
+  std::string make_description(const CLI::App* app) const override {
+    std::string text;
+    if (const auto found = examples_.find(app); found != examples_.end())
+      for (const std::string& example : found->second) text += example + "\n";
+    return fmt::format("{}{}{}\n\n", text, text.empty() ? "" : "\n", app->get_description());
+  }
+
+ private:
+  std::map<const CLI::App*, std::vector<std::string>> examples_;
+};
+
+void add_command(CLI::App& parent, const Command& command, HelpFormatter& help, const Command*& chosen) {
   CLI::App* app = parent.add_subcommand(command.name, command.about);
+  help.add(app, command.examples);
   for (const CommandOption& option : command.options) add_option(*app, option);
-  for (const Command& below : command.subcommands) add_command(*app, below, chosen);
+  for (const Command& below : command.subcommands) add_command(*app, below, help, chosen);
   if (!command.run && !command.subcommands.empty()) app->require_subcommand(1);
   app->callback([app, &command, &chosen] {
     if (!app->get_subcommands().empty()) return;  // the deepest subcommand is chosen
@@ -82,12 +101,15 @@ std::string what_is_wrong(const std::vector<Command>& commands, int argc, char**
 
 ParsedLine parse_command_line(int argc, char** argv, const std::vector<Command>& commands) {
   ParsedLine line;
-  CLI::App app("Megalith trains transformer models that are too big for the machine at hand.", "megalith");
+  CLI::App app("Megalith trains transformer models that are too large or too slow for your machine.", "megalith");
   app.require_subcommand(0, 1);
   app.fallthrough();
-  app.add_flag("--json", line.json, "print one JSON object on stdout, everything else on stderr");
+  app.add_flag("--json", line.json, "print one JSON object on stdout and everything else on stderr");
   app.set_version_flag("--version", MEGALITH_VERSION);
-  for (const Command& command : commands) add_command(app, command, line.command);
+  const auto help = std::make_shared<HelpFormatter>();
+  help->add(&app, {"megalith train examples/quickstart.yaml", "megalith train --help"});
+  app.formatter(help);
+  for (const Command& command : commands) add_command(app, command, *help, line.command);
   try {
     app.parse(argc, argv);
     line.help = app.help();

@@ -38,11 +38,14 @@ Command config_command() {
     bool schema = false;
   };
   auto a = std::make_shared<Arguments>();
-  Command from_deepspeed{"from-deepspeed", "data efficiency settings of a ds_config.json as ours",
-                         {{"FILE", &a->file, "a ds_config.json", {.required = true}}},
+  Command from_deepspeed{"from-deepspeed", "translate the data efficiency settings of a ds_config.json into YAML",
+                         {"megalith config from-deepspeed ds_config.json",
+                          "megalith --json config from-deepspeed ds_config.json"},
+                         {{"FILE", &a->file, "DeepSpeed's ds_config.json", {.required = true}}},
                          [a](const CommandContext& context) { return translate(context, a->file); }};
-  return {"config", "explain settings",
-          {{"KEY", &a->key, "a setting or a section; none: all"},
+  return {"config", "explain the settings of a run",
+          {"megalith config train", "megalith config train.lr"},
+          {{"KEY", &a->key, "a setting or a section; default: all settings"},
            {"--schema", &a->schema, "print the JSON schema for editors"}},
           [a](const CommandContext& context) {
             const std::string text = a->schema ? reference_schema() : explain(a->key);
@@ -52,6 +55,9 @@ Command config_command() {
           {std::move(from_deepspeed)}};
 }
 
-Command presets_command() { return {"presets", "list the models known by name", {}, show_presets}; }
+Command presets_command() {
+  return {"presets", "list the models that model.preset accepts", {"megalith presets", "megalith --json presets"}, {},
+          show_presets};
+}
 
 }  // namespace megalith

@@ -1,4 +1,4 @@
-// Commands about a run directory that train nothing: report, checkpoint verify, submit.
+// Commands about a run directory, without training: report, checkpoint verify, submit.
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -24,8 +24,7 @@ struct SubmitArguments {
   bool dry_run = false;
 };
 
-CommandResult submit(const CommandContext& context, const SubmitArguments& a) {
-  const Config config = load_config(a.path, a.overrides);
+CommandResult submit(const CommandContext& context, const Config& config, const SubmitArguments& a) {
   const std::filesystem::path run_dir = std::filesystem::absolute(config.run.dir);
   launch::SlurmJob job = a.job;
   job.name = run_dir.filename().string();
@@ -58,7 +57,8 @@ CommandResult verify_checkpoint(const CommandContext& context, const std::string
   }
   if (result.ok())
     print(context,
-          fmt::format("{}: {} files, {}, as written\n", checkpoint.string(), result.files, show(Bytes(result.bytes))));
+          fmt::format("{}: all checksums match ({} files, {})\n", checkpoint.string(), result.files,
+                      show(Bytes(result.bytes))));
   return {result.ok() ? ExitCode::done : ExitCode::fault, {{"ok", result.ok()}, {"problems", problems}}};
 }
 
@@ -73,7 +73,8 @@ void make_run_directory(const std::string& dir) {
 
 Command report_command() {
   auto dir = std::make_shared<std::string>();
-  return {"report", "write a run's report.html again",
+  return {"report", "write report.html of a run again",
+          {"megalith report runs/first", "megalith report runs/quickstart"},
           {{"RUN_DIR", dir.get(), "a run directory", {.required = true}}},
           [dir](const CommandContext& context) {
             write_report(*dir);
@@ -85,25 +86,31 @@ Command report_command() {
 
 Command submit_command() {
   auto a = std::make_shared<SubmitArguments>();
-  return {"submit", "write a Slurm job for a run and hand it in",
+  return {"submit", "write a Slurm job script and submit it",
+          {"megalith submit run.yaml --nodes 2 --ranks-per-node 4",
+           "megalith submit run.yaml --nodes 2 --ranks-per-node 4 --time 8:00:00 --dry-run"},
           {run_path(a->path), run_overrides(a->overrides),
-           {"--nodes", &a->job.nodes, "nodes", {.required = true, .least = 1}},
+           {"--nodes", &a->job.nodes, "number of nodes", {.required = true, .least = 1}},
            {"--ranks-per-node", &a->job.ranks_per_node, "ranks on each node", {.required = true, .least = 1}},
-           {"--time", &a->job.time, "time limit, as sbatch takes it; the run saves two minutes before"},
+           {"--time", &a->job.time, "time limit in sbatch's format; the run saves a checkpoint two minutes before it"},
            {"--partition", &a->job.partition, "partition"},
            {"--account", &a->job.account, "account"},
-           {"--sbatch", &a->job.options, "a further option of sbatch, as --sbatch=--constraint=avx512; may be repeated"},
+           {"--sbatch", &a->job.options, "another option for sbatch, such as --sbatch=--constraint=avx512; may be repeated"},
            {"--interface", &a->interface, kInterfaceHelp},
-           {"--dry-run", &a->dry_run, "write the script only"}},
-          [a](const CommandContext& context) { return submit(context, *a); }};
+           {"--dry-run", &a->dry_run, "write the script without submitting it"}},
+          [a](const CommandContext& context) {
+            return from_run_file(a->path, a->overrides, [&](const Config& config) { return submit(context, config, *a); });
+          }};
 }
 
 Command checkpoint_command() {
   auto dir = std::make_shared<std::string>();
-  Command verify{"verify", "is every byte as it was written?",
-                 {{"DIR", dir.get(), "a checkpoint, or a run: its newest", {.required = true}}},
+  Command verify{"verify", "compare all files of a checkpoint with their checksums",
+                 {"megalith checkpoint verify runs/first",
+                  "megalith checkpoint verify runs/first/checkpoints/step-00000100"},
+                 {{"DIR", dir.get(), "a checkpoint, or a run (its newest checkpoint)", {.required = true}}},
                  [dir](const CommandContext& context) { return verify_checkpoint(context, *dir); }};
-  return {"checkpoint", "look after checkpoints", {}, {}, {std::move(verify)}};
+  return {"checkpoint", "verify checkpoints", verify.examples, {}, {}, {verify}};
 }
 
 }  // namespace megalith

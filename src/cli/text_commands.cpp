@@ -16,9 +16,9 @@ namespace {
 void add_corpus_options(std::vector<CommandOption>& options, CorpusOptions& corpus) {
   options.push_back(
       {"--text-field", &corpus.text_field, "field of JSON lines that holds the text", {.shows_default = true}});
-  options.push_back({"--separator", &corpus.separator, "a line with exactly this ends a document"});
+  options.push_back({"--separator", &corpus.separator, "line that ends a document (the whole line)"});
   options.push_back({"--separator-token", &corpus.separator_token,
-                     "this text, wherever it stands, ends a document: '<|endoftext|>'",
+                     "text that ends a document, anywhere in a line, such as '<|endoftext|>'",
                      {.excludes = "--separator"}});
 }
 
@@ -27,8 +27,8 @@ std::filesystem::path checked_prefix(const std::string& out) {
   std::filesystem::path prefix = shard_prefix(out);
   std::error_code ignored;
   if (!prefix.has_filename() || std::filesystem::is_directory(prefix, ignored))
-    throw UserError({"command line", "--out", "a prefix of files", fmt::format("the folder {}", out),
-                     fmt::format("for example {}", (prefix / "train").string())});
+    throw UserError({"command line", "--out", "a prefix of file names", fmt::format("the folder {}", out),
+                     fmt::format("add a name, such as {}", (prefix / "train").string())});
   return prefix;
 }
 
@@ -74,7 +74,8 @@ CommandResult show_shard(const CommandContext& context, const ShardsArguments& a
   }
   if (document >= shard.documents())
     throw UserError({shard.prefix().string(), "--document",
-                     fmt::format("a number below {}", shard.documents()), std::to_string(document), ""});
+                     fmt::format("a number below {} (documents count from 0)", shard.documents()),
+                     std::to_string(document), ""});
   const int64_t begin = shard.document_begin(document), length = shard.document_begin(document + 1) - begin;
   std::vector<TokenId> ids(static_cast<size_t>(std::min(length, a.tokens)));
   shard.copy(begin, std::span(ids));
@@ -113,12 +114,14 @@ CommandResult train_tokenizer(const CommandContext& context, const TokenizerArgu
 Command tokenize_command() {
   auto a = std::make_shared<TokenizeArguments>();
   Command command{
-      "tokenize", "text to token shards (PREFIX.bin, PREFIX.idx, PREFIX.sums)",
+      "tokenize", "convert text to token shards (PREFIX.bin, PREFIX.idx, PREFIX.sums)",
+      {"megalith tokenize --tokenizer tok --out tokens/stories --separator '***' stories.txt",
+       "megalith tokenize --tokenizer tok --out tokens/letters --text-field body letters.jsonl"},
       {{"--tokenizer", &a->tokenizer, "tokenizer.json, SentencePiece .model, .tiktoken, vocab.txt, or a folder with one",
         {.required = true}},
-       {"--out", &a->out, "prefix of the shards", {.required = true}},
-       {"FILE", &a->files, "text, JSON lines, gzip or zstd; patterns too", {.required = true}},
-       {"--threads", &a->threads, "0: the machine's cores", {.shows_default = true, .least = 0, .most = 4096}}},
+       {"--out", &a->out, "prefix of the shards, such as tokens/train", {.required = true}},
+       {"FILE", &a->files, "text or JSON lines, also with gzip or zstd; patterns are allowed", {.required = true}},
+       {"--threads", &a->threads, "0: one per core", {.shows_default = true, .least = 0, .most = 4096}}},
       [a](const CommandContext& context) { return tokenize(context, *a); }};
   add_corpus_options(command.options, a->corpus);
   return command;
@@ -126,24 +129,28 @@ Command tokenize_command() {
 
 Command shards_command() {
   auto a = std::make_shared<ShardsArguments>();
-  return {"shards", "what token shards hold",
-          {{"PREFIX", &a->prefix, "of PREFIX.bin and PREFIX.idx", {.required = true}},
-           {"--tokenizer", &a->tokenizer, "shows a document's text instead of its ids"},
-           {"--document", &a->document, "number of a document to show, from 0"},
-           {"--tokens", &a->tokens, "at most so many of it", {.shows_default = true, .least = 1}}},
+  return {"shards", "show the contents of token shards",
+          {"megalith shards tokens/letters", "megalith shards tokens/letters --document 7 --tokenizer tok"},
+          {{"PREFIX", &a->prefix, "prefix of PREFIX.bin and PREFIX.idx", {.required = true}},
+           {"--tokenizer", &a->tokenizer, "show text instead of token ids"},
+           {"--document", &a->document, "number of the document to show, from 0"},
+           {"--tokens", &a->tokens, "most tokens to show", {.shows_default = true, .least = 1}}},
           [a](const CommandContext& context) { return show_shard(context, *a); }};
 }
 
 Command tokenizer_command() {
   auto a = std::make_shared<TokenizerArguments>();
-  Command train{"train", "learn a byte-level BPE vocabulary from text",
-                {{"--vocab", &a->vocab, "number of tokens", {.shows_default = true}},
+  Command train{"train", "train a byte-level BPE tokenizer on text",
+                {"megalith tokenizer train --vocab 500 --out tok ships.txt",
+                 "megalith tokenizer train --vocab 400 --text-field body --out tok stories.txt letters.jsonl"},
+                {{"--vocab", &a->vocab, "size of the vocabulary in tokens", {.shows_default = true}},
                  {"--out", &a->out, "folder for tokenizer.json", {.required = true}},
-                 {"--special", &a->special, "further special tokens"},
-                 {"FILE", &a->files, "text, JSON lines, gzip or zstd; patterns too", {.required = true}}},
+                 {"--special", &a->special, "additional special tokens"},
+                 {"FILE", &a->files, "text or JSON lines, also with gzip or zstd; patterns are allowed",
+                  {.required = true}}},
                 [a](const CommandContext& context) { return train_tokenizer(context, *a); }};
   add_corpus_options(train.options, a->corpus);
-  return {"tokenizer", "make tokenizers", {}, {}, {std::move(train)}};
+  return {"tokenizer", "train tokenizers", train.examples, {}, {}, {train}};
 }
 
 }  // namespace megalith

@@ -48,7 +48,7 @@ def every_kind_of_file(space):
     said = space.run("tokenize", "--tokenizer", tok, "--out", "x", *both, expect=2).stderr
     assert "--separator" in said and "excludes" in said, said
     said = space.run("tokenize", "--tokenizer", tok, "--out", "out/", "token.txt", expect=2).stderr
-    assert "--out: expected a prefix of files, got the folder out/; for example out/train" in said, said
+    assert "--out: expected a prefix of file names, got the folder out/; add a name, such as out/train" in said, said
     said = space.run("shards", "out/glob", "--document", 30, expect=2).stderr
     assert "--document: expected a number below 30, got 30" in said, said
 

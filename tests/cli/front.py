@@ -1,6 +1,7 @@
 """`megalith` links neither LibTorch nor MPI. It runs the light commands alone, and starts `megalith-engine`, from the same
 folder, for all others.  front.py BINARY"""
 
+import shlex
 import shutil
 import struct
 import subprocess
@@ -60,5 +61,43 @@ def mistakes_are_told_without_the_engine(space):
         assert done.returncode == 2 and said in done.stderr, (arguments, done)
 
 
+def help_of(space, *command):
+    """The examples, the summary and the subcommands in a command's help."""
+    done = alone(space, *command, "--help")
+    assert done.returncode == 0, (command, done)
+    first, summary, rest = done.stdout.split("\n\n", 2)
+    assert rest.startswith("Usage: "), (command, done.stdout)
+    assert len(summary.splitlines()) == 1, (command, summary)
+    below = rest.split("Subcommands:\n")[1].splitlines() if "Subcommands:" in rest else []
+    return first.splitlines(), [line.split()[0] for line in below if line.startswith("  ") and line[2] != " "]
+
+
+def every_help_begins_with_examples_that_parse(space):
+    """The front program without an engine parses all options, but computes nothing."""
+    seen = []
+
+    def check(command):
+        examples, below = help_of(space, *command)
+        seen.append(" ".join(command))
+        assert len(examples) == 2 and examples[0] != examples[1], (command, examples)
+        for example in examples:
+            words = shlex.split(example)
+            assert words[0] == "megalith" and (not command or command[0] in words), (command, example)
+            done = alone(space, *words[1:])
+            assert "; see megalith" not in done.stderr, (example, done.stderr)
+            assert "cannot start" in done.stderr or done.returncode in (0, 2, 4), (example, done)  # no such files
+            for word in words:
+                if "=" in word:
+                    assert alone(space, "config", word.split("=")[0]).returncode == 0, example
+        for name in below:
+            check([*command, name])
+
+    check([])
+    assert len(seen) == 1 + 17 + 3, seen  # tokenizer train, checkpoint verify, config from-deepspeed
+    assert "; see megalith" in alone(space, "train", "first.yaml", "--fast").stderr  # what an example must not say
+    return f"{len(seen)} commands"
+
+
 run_cases([it_loads_neither_libtorch_nor_mpi, light_commands_need_no_engine,
-           models_are_converted_without_an_engine, without_an_engine_it_says_so, mistakes_are_told_without_the_engine])
+           models_are_converted_without_an_engine, without_an_engine_it_says_so, mistakes_are_told_without_the_engine,
+           every_help_begins_with_examples_that_parse])
