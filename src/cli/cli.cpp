@@ -17,6 +17,7 @@
 #include "base/process_start.h"
 #include "cli/light_commands.h"
 #include "cli/parse.h"
+#include "cli/welcome.h"
 #include "launch/supervisor.h"
 
 namespace megalith {
@@ -27,7 +28,7 @@ bool put(std::FILE* out, const std::string& text) {
 }
 
 // Prints the result of a command. If the result is lost (a full disk behind a redirection), the command fails with a Fault.
-// Without a reader (`| head`) the program ends like other Unix tools: SIGPIPE kills it, and it prints nothing.
+// If nothing reads the output any more (`| head`), SIGPIPE ends the program, as with other Unix tools.
 void put_result(const std::string& text) {
   if (put(stdout, text)) return;
   if (errno == EPIPE) {
@@ -37,7 +38,7 @@ void put_result(const std::string& text) {
   throw Fault(fmt::format("standard output: cannot write: {}", std::strerror(errno)));
 }
 
-// Text from a model and names of files may have any bytes, but JSON allows only UTF-8.
+// Text from a model and file names may contain any bytes, but JSON allows only UTF-8.
 std::string json_line(const nlohmann::json& object) {
   return print_any_json(object) + "\n";
 }
@@ -75,17 +76,17 @@ bool limit_spinning() {
   return ::setenv("GOMP_SPINCOUNT", "2000", /*overwrite=*/0) == 0;
 }
 
-// For the front program. Returns only by an exception.
+// For the front program. Throws a Fault if there is no engine program.
 [[noreturn]] void become_engine(const std::vector<std::string>& command) {
   limit_spinning();
   const std::string engine = launch::engine_path();
   become(engine, command);
-  throw Fault(fmt::format("cannot start {}: {}; it belongs beside megalith, and make build makes both", engine,
+  throw Fault(fmt::format("cannot start {}: {}; it must be in the same folder as megalith (make build builds both)", engine,
                           std::strerror(errno)));
 }
 
-// For an engine program that was started directly, for example by a user's mpirun. Starts it again, because libgomp is
-// already loaded.
+// For an engine program that was started directly, for example by a user's mpirun. Starts the program again, because
+// libgomp is already loaded.
 void start_again_with_limit(const std::vector<std::string>& command) {
   if (limit_spinning()) become(std::filesystem::read_symlink("/proc/self/exe"), command);
 }
@@ -94,11 +95,20 @@ const char* kind_of(const Failure& failure) {
   return failure.code == ExitCode::bug ? "a bug of ours, please report it: " : "";
 }
 
+// Options of a command come from the command line.
+UserError option_with_source(const UserError& error) {
+  if (!error.parts.where.empty() || !error.parts.key.starts_with("-")) return error;
+  UserError::Parts parts = error.parts;
+  parts.where = "command line";
+  return UserError(std::move(parts));
+}
+
 int run_chosen(const CommandContext& context, const ParsedLine& line) {
   if (!line.error.empty()) return fail(context, ExitCode::user, "command line: ", line.error);
   log::start(/*quiet=*/false);
   if (!line.command) {
-    put(stdout, line.help);
+    if (context.json) return fail(context, ExitCode::user, "command line: ", "expected a command; see megalith --help");
+    put(stdout, welcome(context.typed, "."));
     return static_cast<int>(ExitCode::user);
   }
   try {
@@ -107,6 +117,8 @@ int run_chosen(const CommandContext& context, const ParsedLine& line) {
     if (context.json && !result.json.is_null() && context.rank->environment().rank == 0)
       put_result(json_line(result.json));
     return context.rank->end(result.code, "");
+  } catch (const UserError& error) {
+    return fail(context, ExitCode::user, "", option_with_source(error).what());
   } catch (...) {
     const Failure failure = failure_of(std::current_exception());
     return fail(context, failure.code, kind_of(failure), failure.text);
@@ -125,6 +137,7 @@ int run_command_line(int argc, char** argv, const EngineCommands* engine) {
   try {
     CommandContext context;
     context.command = launch::own_command(argc, argv);
+    if (argc > 0) context.typed = argv[0];
     const std::vector<Command> commands = all_commands(engine);
     const ParsedLine line = parse_command_line(argc, argv, commands);
     if (line.exit_code) return *line.exit_code;

@@ -112,7 +112,6 @@ ParsedLine parse_command_line(int argc, char** argv, const std::vector<Command>&
   for (const Command& command : commands) add_command(app, command, *help, line.command);
   try {
     app.parse(argc, argv);
-    line.help = app.help();
   } catch (const CLI::Success& asked_for_help) {
     line.exit_code = app.exit(asked_for_help);
   } catch (const CLI::ParseError& error) {

@@ -1,4 +1,4 @@
-// The command line of the program: arguments in, the chosen command out, its options filled in.
+// Parses the command line: chooses a command and fills in its options. Prints help.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,11 +9,10 @@
 namespace megalith {
 
 struct ParsedLine {
-  const Command* command = nullptr;  // null: none was named
-  bool json = false;                 // --json was given
+  const Command* command = nullptr;  // null: the command line has no command
+  bool json = false;                 // true if --json was given
   std::optional<int> exit_code;      // help or the version was printed: exit with this code
   std::string error;                 // the mistake in the arguments; empty: no mistake
-  std::string help;                  // of the whole program
 };
 
 // Borrows `commands`: the result points into them.

@@ -5,6 +5,7 @@ import shlex
 import shutil
 import struct
 import subprocess
+import time
 
 from support import BINARY, run_cases
 
@@ -98,6 +99,28 @@ def every_help_begins_with_examples_that_parse(space):
     return f"{len(seen)} commands"
 
 
+def without_a_command_it_says_what_to_do_next(space):
+    done = alone(space)
+    assert done.returncode == 2 and done.stderr == "", done
+    for part in ("make quickstart", "train examples/quickstart.yaml", "COMMAND --help", "megalith config"):
+        assert part in done.stdout, done.stdout
+    assert "Runs in this folder" not in done.stdout, done.stdout
+    refused = alone(space, "--json")
+    assert refused.returncode == 2 and "expected a command" in refused.stdout, refused
+    for number in range(7):
+        run = space / f"runs/run-{number}"
+        (run / "checkpoints/step-00000100").mkdir(parents=True)
+        for name in ("config.yaml", "metrics.jsonl"):
+            (run / name).write_text("")
+        time.sleep(0.01)
+    space.yaml("run-6")
+    said = alone(space).stdout
+    assert "Runs in this folder: runs/run-6, runs/run-5" in said and "runs/run-2 and 2 more" in said, said
+    for part in ("train run-6.yaml", "generate runs/run-6", "report runs/run-6"):
+        assert part in said, said
+    assert all(len(line) < 100 for line in said.splitlines() if "alone" not in line), said
+
+
 run_cases([it_loads_neither_libtorch_nor_mpi, light_commands_need_no_engine,
            models_are_converted_without_an_engine, without_an_engine_it_says_so, mistakes_are_told_without_the_engine,
-           every_help_begins_with_examples_that_parse])
+           every_help_begins_with_examples_that_parse, without_a_command_it_says_what_to_do_next])
