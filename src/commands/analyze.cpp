@@ -2,14 +2,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/run_file.h"
 #include "commands/commands.h"
-#include "config/parse.h"
 
 namespace megalith {
 
 CommandResult run_analyze(const CommandContext& context, const AnalyzeArguments& a) {
-  const Analysis analysis =
-      analyze(load_config(a.path, a.overrides), {a.metrics, a.checkpoint, a.deepspeed, a.examples});
+  const Analysis analysis = from_run_file(a.path, a.overrides, [&](const Config& config) {
+    return analyze(config, {a.metrics, a.checkpoint, a.deepspeed, a.examples});
+  });
   nlohmann::json metrics = nlohmann::json::object();
   for (size_t i = 0; i < analysis.summaries.size(); i++) {
     const MetricSummary& summary = analysis.summaries[i];
@@ -17,7 +18,7 @@ CommandResult run_analyze(const CommandContext& context, const AnalyzeArguments&
     metrics[summary.metric] = to_json(summary);
     metrics[summary.metric]["file"] = analysis.files[i].string();
   }
-  print(context, fmt::format("page  {}\n", analysis.page.string()));
+  print(context, fmt::format("report  {}\n", analysis.page.string()));
   return {ExitCode::done, {{"metrics", metrics}, {"page", analysis.page.string()}}};
 }
 

@@ -17,11 +17,11 @@ CommandResult run_doctor(const CommandContext& context, const DoctorArguments& a
   ModelShape shape = find_preset("gpt2-124m").shape;
   fill_defaults(shape);
   if (!spill.empty() && !std::filesystem::is_directory(spill))
-    throw UserError({"command line", "--spill", "a folder", spill, ""});
+    throw UserError({"command line", "--spill", "a folder", spill, "create it first"});
   MachineSpeeds speeds = calibrate({shape, {4, 256}}, {cores, std::filesystem::current_path(), spill});
   std::string text = fmt::format(
-      "processor         {}\ncores             {}\nmemory to use     {}\ncompute           {:.0f} GFLOP/s (float32, "
-      "layers and head of gpt2-124m)\nmemory bandwidth  {:.1f} GB/s\ndisk write here   {:.2f} GB/s\n",
+      "processor         {}\ncores             {}\nusable memory     {}\ncompute           {:.0f} GFLOP/s (float32, "
+      "layers and head of gpt2-124m)\nmemory bandwidth  {:.1f} GB/s\ndisk write        {:.2f} GB/s (this folder)\n",
       processor_name(), cores, show(usable_memory()), speeds.flops / 1e9, speeds.memory_bandwidth / 1e9,
       speeds.disk_write / 1e9);
   nlohmann::json result{{"processor", processor_name()},
@@ -32,15 +32,15 @@ CommandResult run_doctor(const CommandContext& context, const DoctorArguments& a
                         {"disk_write", speeds.disk_write}};
   if (!spill.empty()) {
     const std::string way = describe(choose_io_method(spill));
-    text += fmt::format("spilling by       {}\nspill read        {:.2f} GB/s\nspill write       {:.2f} GB/s\n"
-                        "spill both        {:.2f} GB/s together\n",
+    text += fmt::format("spill method      {}\nspill read        {:.2f} GB/s\nspill write       {:.2f} GB/s\n"
+                        "spill both        {:.2f} GB/s (read and write together)\n",
                         way, speeds.spill_read / 1e9, speeds.spill_write / 1e9, speeds.spill_mixed / 1e9);
     result["spill"] = {{"way", way},
                        {"read", speeds.spill_read},
                        {"write", speeds.spill_write},
                        {"mixed", speeds.spill_mixed}};
   }
-  print(context, text + fmt::format("measurements in   {}\n", calibration_file().string()));
+  print(context, text + fmt::format("saved in          {}\n", calibration_file().string()));
   return {ExitCode::done, result};
 }
 

@@ -44,20 +44,22 @@ FirstWork first_work(const Foreseen& foreseen, const Layout& layout) {
     work.would.push_back(fmt::format("train a tokenizer of at most {} tokens on {} of text", data.tokenizer.train_vocab,
                                      show(Bytes(stored_bytes(files_to_train_tokenizer_on(data))))));
     work.assumed.push_back(
-        fmt::format("a tokenizer of {} tokens, the most that data.tokenizer.vocab allows", data.tokenizer.train_vocab));
+        fmt::format("the tokenizer will have {} tokens, the most that data.tokenizer.vocab allows",
+                    data.tokenizer.train_vocab));
   }
   std::vector<std::string> texts = text_entries(data.train);
   std::ranges::copy(text_entries(data.valid), std::back_inserter(texts));
   if (!texts.empty()) {
     const auto files = expand_files(texts);
-    work.would.push_back(fmt::format("tokenize {} of text ({}), unless its tokens are kept from an earlier run",
+    work.would.push_back(fmt::format("tokenize {} of text ({}), unless an earlier run kept the tokens",
                                      show(Bytes(stored_bytes(files))),
                                      files.size() == 1 ? files.front().string() : fmt::format("{} files", files.size())));
-    work.assumed.push_back("that the text can be read to its end, and has enough tokens for one batch");
+    work.assumed.push_back("the text can be read to its end and has enough tokens for one batch");
   }
   const int64_t first = run.resume ? run.resume->step : 0;
   work.would.push_back(fmt::format(
-      "{} on {}", first >= run.steps ? "train nothing, as all steps are done" : fmt::format("train steps {} to {}", first + 1, run.steps),
+      "{} on {}",
+      first >= run.steps ? "train nothing (all steps are done)" : fmt::format("train steps {} to {}", first + 1, run.steps),
       layout.ranks() == 1 ? "one rank" : fmt::format("{} ranks ({})", layout.ranks(), show(layout))));
   return work;
 }
@@ -85,9 +87,10 @@ CommandResult checked(const CommandContext& context, const Config& config, const
   const FirstWork work = first_work(foreseen, layout);
   print(context, fmt::format("{}, {}, {}{}\n{}{}{}{}", model_line(run), step_line(input, plan.micro_batch),
                              plan.threads == 1 ? "one thread" : fmt::format("{} threads", plan.threads),
-                             plan.measured ? fmt::format(", {} a step", show_seconds(plan.predicted.seconds)) : "", show(table),
-                             shape_lines(shapes, plan.measured), lines(run.notes), listed("assumed:", work.assumed)));
-  print(context, listed(fmt::format("dry run: no mistake found, and nothing was written. Without --dry-run it would use {} to",
+                             plan.measured ? fmt::format(", {} per step", show_seconds(plan.predicted.seconds)) : "",
+                             show(table),
+                             shape_lines(shapes, plan.measured), lines(run.notes), listed("This assumes:", work.assumed)));
+  print(context, listed(fmt::format("Dry run: found no mistake and wrote nothing. Without --dry-run the run in {} would:",
                                     config.run.dir), work.would));
   nlohmann::json json = to_json(plan, input);
   json["memory"] = to_json(table);

@@ -17,7 +17,7 @@ namespace {
 std::string prompt_of(const nlohmann::json& value, const std::string& where) {
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_object() || !value.contains("prompt") || !value["prompt"].is_string())
-    throw UserError({where, "prompt", "a text, or a JSON object with this field as text", "another value", ""});
+    throw UserError({where, "prompt", "a text, or a JSON object with a text in the field prompt", "another value", ""});
   return value["prompt"].get<std::string>();
 }
 
@@ -35,13 +35,13 @@ std::vector<std::string> read_prompts(const std::string& path) {
       if (!line.empty()) prompts.push_back(line);
     }
   }
-  if (prompts.empty()) throw UserError({path, "--prompts", "at least one prompt", "none", ""});
+  if (prompts.empty()) throw UserError({path, "--prompts", "at least one prompt", "an empty file", ""});
   return prompts;
 }
 
 volatile std::sig_atomic_t interrupted = 0;
 
-// While this object exists, Ctrl-C only sets a flag (and ends a pending read).
+// While this object exists, Ctrl-C only sets a flag and ends a pending read.
 class AnswerInterrupt {
  public:
   AnswerInterrupt() {
@@ -76,7 +76,9 @@ Line read_line(std::string& line) {
 CommandResult run_interactively(LoadedModel& model, const GenerateSettings& settings, const CommandContext& context) {
   AnswerInterrupt guard;
   const bool terminal = ::isatty(STDIN_FILENO);
-  if (terminal) print(context, "A line is continued. An empty line continues the last text. Ctrl-C stops an answer; Ctrl-D ends the session.\n");
+  if (terminal)
+    print(context, "Type a text to continue it. An empty line continues the last text. Ctrl-C stops an answer, Ctrl-D ends "
+                   "the session.\n");
   std::string line, text;
   int64_t answers = 0;
   for (;;) {
@@ -109,7 +111,7 @@ void check_prompts(const LoadedModel& model, const std::vector<std::string>& pro
   for (const std::string& prompt : prompts)
     if (const int64_t size = std::ssize(model.tokenizer->encode(prompt, /*add_special=*/true)); size > shape.window)
       throw UserError({"", "--prompt", fmt::format("at most the model's sliding_window of {} tokens", shape.window),
-                       fmt::format("{}", size), "attention with a sliding window is not built in; shorten the prompt"});
+                       fmt::format("{}", size), "shorten the prompt: sliding-window attention is not supported"});
 }
 
 GenerateSettings settings_of(const GenerateArguments& a) {
@@ -127,10 +129,10 @@ GenerateSettings settings_of(const GenerateArguments& a) {
 CommandResult run_generate(const CommandContext& context, const GenerateArguments& arguments) {
   const GenerateSettings settings = settings_of(arguments);
   for (const std::string& stop : settings.stop)
-    if (stop.empty()) throw UserError({"command line", "--stop", "some text", "nothing", ""});
+    if (stop.empty()) throw UserError({"command line", "--stop", "a text", "an empty text", "remove it"});
   if (arguments.interactive && (context.json || !arguments.prompts.empty() || !arguments.prompts_file.empty()))
-    throw UserError({"command line", "-i", "it without --prompt, --prompts and --json", "it with them",
-                     "an interactive session reads its prompts line by line"});
+    throw UserError({"command line", "--interactive", "no --prompt, --prompts or --json beside it", "one of them",
+                     "remove them: an interactive session reads prompts line by line"});
   std::vector<std::string> prompts = arguments.prompts;
   if (!arguments.prompts_file.empty())
     for (std::string& prompt : read_prompts(arguments.prompts_file)) prompts.push_back(std::move(prompt));

@@ -7,7 +7,7 @@
 
 namespace megalith {
 
-// Throws UserError if there is no tokenizer beside the weights.
+// Throws UserError if the folder has no tokenizer.
 LoadedModel load_with_tokenizer(const std::string& path);
 
 }  // namespace megalith

@@ -1,5 +1,5 @@
-// The commands memory and simulate. They show what a run needs and how its step runs, without training and without writing
-// files.
+// The commands memory and simulate. They show what a run needs and predict one step. They do not train and write no files
+// except those that the user names.
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -47,7 +47,8 @@ CommandResult memory(const CommandContext& context, const Config& config, int ra
     table = memory_table(plan);
     shapes = forecast_shapes(input, plan, run.shapes, run.steps);
     if (!plan.measured && !table.strategy.empty())
-      notes.push_back("chosen by the speeds of an ordinary machine: this one has not been measured yet (simulate does)");
+      notes.push_back("planned with the speeds of an ordinary machine, because this one has not been measured yet "
+                      "(`megalith simulate` measures it)");
   } catch (const DoesNotFit& error) {
     micro_batch = error.shortfall.micro_batch;
     table = memory_table(error.shortfall);
@@ -85,8 +86,9 @@ std::string figures(const Plan& plan, const PlanInput& input) {
     if (useful[r] > 0 && static_cast<Resource>(r) != bound)
       text += fmt::format("; {} {:.0f}%", name(static_cast<Resource>(r)), 100 * useful[r] / step.seconds);
   text += '\n';
-  text += fmt::format("peak memory  {} at {}{} of {}\n", show(plan.predicted_peak()), show_seconds(peak_moment(plan)),
-                      step.peak_op == kNoOp ? "" : ", in " + describe(plan.step, step.peak_op), show(plan.budget));
+  text += fmt::format("peak memory  {} of {}, reached at {}{}\n", show(plan.predicted_peak()), show(plan.budget),
+                      show_seconds(peak_moment(plan)),
+                      step.peak_op == kNoOp ? "" : " in the op " + describe(plan.step, step.peak_op));
   if (plan.device_budget.value > 0) {
     int64_t up = 0, down = 0;
     for (const Op& op : plan.step.ops) (op.lane == Lane::upload ? up : down) += traffic_of(plan.step, op).copied;
@@ -106,11 +108,11 @@ std::string figures(const Plan& plan, const PlanInput& input) {
                         show_seconds(stall.seconds), 100 * stall.seconds / step.seconds, name(stall.waited_for));
     any = true;
   }
-  if (!any) text += "stalls       none: computing never waits\n";
+  if (!any) text += "stalls       none: the compute lane never waits\n";
   if (plan.predicted_stages.size() == 1) return text;
   for (size_t stage = 0; stage < plan.predicted_stages.size(); stage++) {
     const Simulation& it = plan.predicted_stages[stage];
-    text += fmt::format("stage {:<6} computes {}, waits {} ({:.1f}%) for other ranks, peak {}\n", stage,
+    text += fmt::format("stage {:<6} computes {}, waits {} ({:.1f}%) for other ranks, peak memory {}\n", stage,
                         show_seconds(it.busy[static_cast<size_t>(Lane::compute)]), show_seconds(it.waited_for_ranks),
                         100 * it.waited_for_ranks / it.seconds, show(Bytes(it.peak_bytes) + plan.process));
   }
@@ -119,8 +121,8 @@ std::string figures(const Plan& plan, const PlanInput& input) {
 
 std::string about_links(const Links& links) {
   return fmt::format(
-      "exchanges between ranks were not measured on this machine (train measures them): predicted with {} a second and {} a "
-      "call",
+      "exchanges between ranks have not been measured on this machine (`megalith train` measures them): predicted with {} "
+      "per second and {} per call",
       show(Bytes(static_cast<int64_t>(links[0].bytes_per_s))), show_seconds(links[0].latency_s));
 }
 

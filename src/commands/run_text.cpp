@@ -13,7 +13,7 @@ std::string model_line(const Run& run) {
 
 std::string step_line(const PlanInput& input, int64_t micro_batch) {
   const int32_t micros = input.micros_of(micro_batch);
-  return fmt::format("{} tokens a step in {}", input.batch * input.sequence,
+  return fmt::format("{} tokens per step in {}", input.batch * input.sequence,
                      micros == 1 ? "one micro-batch" : fmt::format("{} micro-batches", micros));
 }
 
@@ -25,7 +25,7 @@ std::string lines(const std::vector<std::string>& notes) {
 
 std::string shape_lines(std::span<const ShapeForecast> shapes, bool with_seconds) {
   if (shapes.empty()) return "";
-  return fmt::format("the figures are of the largest steps; the run's first and last, and some between:\n{}\n",
+  return fmt::format("These are the largest steps. The first step, the last step and some in between:\n{}\n",
                      show(shapes, with_seconds));
 }
 

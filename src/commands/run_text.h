@@ -1,4 +1,4 @@
-// Lines that commands print about a run before it begins.
+// Lines that commands print about a run before it starts.
 #pragma once
 #include <span>
 #include <string>

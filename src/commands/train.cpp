@@ -12,14 +12,15 @@
 namespace megalith {
 namespace {
 
-// Returns two or three lines for people; nothing for a run that failed, which has already printed why.
+// Returns one to three lines for people. Returns nothing for a run that failed: it has already printed why.
 std::string how_it_ended(const nlohmann::json& summary) {
   const std::string state = summary.value("state", ""), checkpoint = summary.value("checkpoint", "");
   const int64_t steps = summary.value("steps", int64_t{0});
   if (state == "interrupted")
     return fmt::format("interrupted after step {}; {}\n", steps,
-                       checkpoint.empty() ? "nothing was saved, as checkpoint.every is never: the same command begins anew"
-                                          : "the same command goes on from " + checkpoint);
+                       checkpoint.empty()
+                           ? "nothing was saved (checkpoint.every: never), so the same command starts from step 0"
+                           : "the same command resumes from " + checkpoint);
   if (state != "finished") return "";
   std::string text = fmt::format("done: {} steps", steps);
   if (summary.contains("loss") && summary["loss"].is_number())
@@ -39,8 +40,8 @@ CommandResult run_train(const CommandContext& context, const TrainArguments& a) 
   if (a.dry_run) return dry_run(context, a);
   if (started.role == launch::Role::joined && a.ranks > 0)
     throw UserError({"command line", "--ranks",
-                     fmt::format("nothing: mpirun or srun has started {} ranks", started.size),
-                     fmt::format("{}", a.ranks), "leave it out"});
+                     fmt::format("no --ranks: mpirun or srun has already started {} ranks", started.size),
+                     fmt::format("{}", a.ranks), "remove it"});
   if (started.role == launch::Role::alone && (a.ranks > 1 || !a.hosts.empty()))
     return from_run_file(a.path, a.overrides, [&](const Config& config) {
       return supervise_training(config, {a.ranks, a.hosts, a.interface}, context.command);

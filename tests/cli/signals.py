@@ -32,7 +32,7 @@ def interrupted_by(space, which):
         ), f"{steps} steps, checkpoints {checkpoints(directory)}"
         space.run("checkpoint", "verify", directory / "checkpoints" / checkpoints(directory)[-1])
         assert "stopping after this step; saving a checkpoint" in said, said
-        assert f"interrupted after step {steps}; the same command goes on" in said, said[-400:]
+        assert f"interrupted after step {steps}; the same command resumes from" in said, said[-400:]
         log = (directory / "log.txt").read_text()
         assert f"info interrupted by {signal.Signals(which).name} after step {steps}\n" in log, log
         assert f"info step {steps}/300  loss " in log, "log.txt does not have the steps"
@@ -177,7 +177,7 @@ def without_checkpoints_it_says_what_is_lost(space):
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130, f"exit code {process.returncode}"
     said = (space / "started.txt").read_text()
-    assert "goes on from" not in said and "nothing was saved" in said, said[-400:]
+    assert "resumes from" not in said and "nothing was saved" in said, said[-400:]
     assert checkpoints(space / "runs/never") == []
 
 
