@@ -283,13 +283,19 @@ def a_missing_head_can_be_started(space):
             space.train(name, "model.new_head=true", "run.seed=5", f"run.dir=runs/{run}", *words)
             for tensor, value in begun(run).items():
                 assert torch.allclose(value, got[tensor], rtol=0, atol=1e-25), (words, tensor)
-        least = space.run("--json", "memory", f"{name}.yaml", "memory.spill=spill", "memory.ram=1MiB", expect=2).json["most_bytes"]
-        space.train(name, "model.new_head=true", "run.seed=5", f"run.dir=runs/{name}-disk", "memory.spill=spill",
-                    f"memory.ram={int(least * 1.02)}")
-        for tensor, value in begun(f"{name}-disk").items():
-            assert torch.allclose(value, got[tensor], rtol=0, atol=1e-25), (tensor, "spilled")
         said = space.train(name, "model.new_head=true", "run.seed=5", "train.steps=2").stderr
         assert "resuming at step 1" in said and "starting a new" not in said, said
+    # Large enough that blocks go to disk.
+    LlamaModel(LlamaConfig(**{**SIZES, "hidden_size": 320, "intermediate_size": 896, "num_hidden_layers": 6})).save_pretrained(
+        space / "large")
+    space.yaml("large", "llama", model="{from: large, new_head: true}", train=still, every=1)
+    space.train("large")
+    tight = ["run.dir=runs/disk", "memory.spill=spill", "memory.ram=1MiB"]
+    tight[2] = f"memory.ram={int(space.run('--json', 'memory', 'large.yaml', *tight, expect=2).json['most_bytes'] * 1.02)}"
+    said = space.train("large", *tight).stderr
+    assert "of state in spill" in said, said
+    for tensor, value in begun("disk").items():
+        assert torch.allclose(value, begun("large")[tensor], rtol=0, atol=1e-25), (tensor, "spilled")
     LlamaForCausalLM(LlamaConfig(tie_word_embeddings=True, **SIZES)).save_pretrained(space / "tied")
     space.yaml("tied", "llama", model="{from: tied, new_head: true}")
     said = space.train("tied", expect=2).stderr
