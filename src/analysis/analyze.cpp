@@ -65,7 +65,8 @@ std::vector<DifficultyRequest> wanted(const Config& config, const AnalysisOption
   for (const std::string& name : options.metrics)
     if (!add_filters(name)) add({name, "", ""});
   if (!options.checkpoint.empty() && std::ranges::none_of(all, &DifficultyRequest::of_model))
-    throw UserError({"", "--checkpoint", "metric loss as well", "only other metrics", "add --metric loss"});
+    throw UserError({"", "--checkpoint", "metric loss (only it uses a checkpoint)", "only other metrics",
+                     "add --metric loss, or remove --checkpoint"});
   return all;
 }
 
@@ -109,7 +110,7 @@ Analysis analyze(const Config& config, const AnalysisOptions& options) {
     if (options.deepspeed.empty()) continue;
     const double scale = write_deepspeed_index(options.deepspeed, name, values);
     if (scale != 1)
-      log::info("{}: DeepSpeed's files contain integers, so they contain the values times {:.0f}", name, scale);
+      log::info("{}: DeepSpeed's files contain integers, so the values are multiplied by {:.0f}", name, scale);
   }
   std::vector<MetricSummary> shown = analysis.summaries;  // the page also shows metrics of earlier calls
   for (std::string_view metric : token_metrics())
