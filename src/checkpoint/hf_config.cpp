@@ -64,7 +64,7 @@ ModelShape parse_hf_config(std::string_view text, const std::string& where) {
   s.family = family_of_type(f.text("model_type"));
   if (!s.family) f.refuse("model_type", known_types());
   s.family->read_config(f, s);
-  f.must_be_absent("quantization_config", "weights must be float32, bfloat16 or float16");
+  f.must_be_absent("quantization_config", "quantized weights are not supported: use float32, bfloat16 or float16");
   if (s.head_size == 0 && s.hidden % s.heads != 0)
     f.refuse(std::string(s.family->hf_names().heads_key), fmt::format("a divisor of the width {}", s.hidden));
   if (f.has("megalith_dropout")) {

@@ -93,15 +93,16 @@ std::string to_json(const Manifest& manifest) {
 }
 
 Manifest parse_manifest(std::string_view text, const std::string& where) {
-  auto refuse = [&](const std::string& got) -> UserError {
-    return UserError({where, "", "a valid manifest of a checkpoint", got, "the checkpoint is damaged"});
+  auto refuse = [&](const std::string& got, const std::string& hint = "the checkpoint is damaged") -> UserError {
+    return UserError({where, "", "a valid manifest of a checkpoint", got, hint});
   };
   ordered_json body = try_parse_ordered_json(text, where);
   if (!body.is_object()) throw refuse("something that is not a JSON object");
   if (body.value("version", ordered_json()) != version)
     throw refuse(
         "version " +
-        print_ascii_json(body.value("version", ordered_json())));
+        print_ascii_json(body.value("version", ordered_json())),
+        fmt::format("only version {} is supported: use the version of megalith that wrote the checkpoint", version));
   ordered_json hash = body.value("xxh3", ordered_json());
   body.erase("xxh3");
   if (hash != own_hash(body)) throw refuse("a manifest that differs from its checksum");

@@ -207,7 +207,7 @@ void WeightSource::read_exactly(const std::string& name, DType dtype, int64_t el
   const std::string& stored = stored_name(name);
   if (const DType there = spec_of(stored).dtype; there != dtype)
     throw UserError({dir_.string(), stored, std::string(safetensors_name(dtype)), std::string(safetensors_name(there)),
-                     "use the format that the checkpoint was written with"});
+                     "set train.optimizer_state to the format that the checkpoint was written with"});
   files_[file_by_name_.at(stored)].read_bytes(stored, element_offset, out);
 }
 

@@ -159,7 +159,7 @@ TensorSpec checked_spec(const HeaderSax::Tensor& t, const std::string& where) {
   std::optional<DType> dtype = dtype_from_safetensors(*t.dtype);
   if (!dtype)
     throw UserError({where, shown(t.name), "F32, BF16, F16, F64 or an integer type", shown(*t.dtype),
-                     "convert the tensor first"});
+                     "other types are not supported: convert the tensor first"});
   int64_t bytes = size_of(*dtype);
   for (int64_t extent : *t.shape)
     if (__builtin_mul_overflow(bytes, extent, &bytes))

@@ -138,7 +138,8 @@ fs::path find_model_folder(const fs::path& path, const std::function<void(const 
   for (const fs::path& checkpoints : {path / "checkpoints", path}) {
     if (list_checkpoints(checkpoints).empty()) continue;
     if (auto found = latest_valid(checkpoints, report)) return found->dir;
-    throw UserError({checkpoints.string(), "", "a valid checkpoint", "only damaged ones", ""});
+    throw UserError({checkpoints.string(), "", "a valid checkpoint", "only damaged ones",
+                     "give another checkpoint or run directory"});
   }
   std::error_code error;
   throw UserError({path.string(), "", "a checkpoint, a run directory or a Hugging Face folder",
