@@ -123,7 +123,7 @@ class Reader {
       if (pacing.over == 0) refuse("over", "a number of steps or tokens", "no number", "write for example 5000 steps");
     }
     if (pacing.from > pacing.to)
-      refuse("from", fmt::format("at most to ({})", write_number(pacing.to)), write_number(pacing.from));
+      refuse("from", fmt::format("at most the value of `to` ({})", write_number(pacing.to)), write_number(pacing.from));
     if (entry_.unit == DifficultyUnit::percentile) {
       const bool table = !pacing.table.empty();
       if (pacing.from <= 0) refuse(table ? "pacing" : "from", "a percentile above 0", write_number(pacing.from));

@@ -54,7 +54,7 @@ Entry training_data() {
   Entry e = entry(
       "data.train", OptionType::blend, {}, "none (required for training)",
       "Training data: text, gzip or zstd text, JSON lines or token shards, as file names or patterns. With weights, each "
-      "entry is a data set with its own epochs. Its weight decides how many of the samples it gives.");
+      "entry is a data set with its own epochs. Its share of the samples is its weight divided by the sum of all weights.");
   e.set = [](Config& c, const Yaml& value) {
     const bool one = value.kind == Yaml::Kind::map;
     auto is_map = [](const Yaml& item) { return item.kind == Yaml::Kind::map; };

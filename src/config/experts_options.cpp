@@ -25,7 +25,7 @@ std::function<bool(const Config&)> with_router(std::initializer_list<Router> rou
 Entry capacity() {
   auto field = FIELD(capacity);
   Entry e = number("model.experts.capacity", field, above(0), "none",
-                   "Largest number of tokens of a group that an expert processes, as a multiple of an even distribution. "
+                   "Largest number of tokens of a group that an expert processes, as a multiple of an equal share. "
                    "The other tokens skip the expert. none: no limit.");
   e.words = {"none"};
   e.set = [=, plain = std::move(e.set)](Config& c, const Yaml& value) {
@@ -121,7 +121,8 @@ void check_experts(const Config& config, const ModelShape& s, const WhereOf& whe
   bool some = false;
   for (int64_t i = 0; i < s.layers; i++) some = some || x.in_layer(i);
   require(some, x.dense_first > 0 ? "model.experts.dense_first" : "model.experts.every",
-          fmt::format("at least one layer with experts among the {} layers", s.layers), "none");
+          fmt::format("at least one layer with experts among the {} layers", s.layers), "none",
+          "use a smaller value");
   require(!x.share_layers || (x.every == 1 && x.dense_first == 0), "model.experts.share_layers",
           "false unless every layer has experts", "true", "remove model.experts.every and model.experts.dense_first");
   require(!x.share_layers || (config.memory.spill.empty() && !config.memory.device), "model.experts.share_layers",

@@ -274,7 +274,8 @@ class Translator {
     if (first >= last && first != values.front())
       tree.refuse("min_difficulty",
                   fmt::format("the first value of schedule_config.difficulty ({})", write_number(values.front())),
-                  write_number(first), "correct it: from max_difficulty on, DeepSpeed ignores the table");
+                  write_number(first),
+                  "correct it: DeepSpeed ignores the table if min_difficulty is not below max_difficulty");
     if (first != values.front() || last != values.back())
       note("{}: the table begins at {} and ends at {}; min_difficulty and max_difficulty are ignored", tree.path(""),
            write_number(values.front()), write_number(values.back()));
@@ -396,8 +397,8 @@ class Translator {
       if (model_layers_) {
         const int64_t tokens = (sum + *model_layers_ - 1) / *model_layers_;
         length = fmt::format("tokens: {}, ", tokens);
-        note("{}: {} in {} layers are train.tokens: {}, which replaces train.steps", tree.path(total), sum,
-             *model_layers_, tokens);
+        note("{}: {} divided by {} layers is translated to train.tokens: {}, which replaces train.steps", tree.path(total),
+             sum, *model_layers_, tokens);
       } else {
         note("{}: not translated, because total_layer_num is missing: set train.tokens to {} divided by the number of "
              "layers",

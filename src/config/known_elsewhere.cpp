@@ -86,7 +86,7 @@ constexpr KnownKey kKeys[] = {
     {"savetotallimit", "checkpoint.keep", ""},
     {"outputdir", "run.dir", ""},
     {"outdir", "run.dir", ""},
-    {"save", "run.dir", "it has a folder checkpoints"},
+    {"save", "run.dir", "checkpoints are saved in its folder checkpoints"},
     {"load", "model.from", "to resume a run, repeat its command"},
     {"resume", "", "no setting is needed: repeat the command and the run resumes from its last checkpoint"},
     {"resumefromcheckpoint", "", "no setting is needed: repeat the command and the run resumes from its last checkpoint"},
@@ -177,7 +177,7 @@ constexpr KnownKey kKeys[] = {
     {"zerooptimization", "parallel.zero", ""},
     {"fsdp", "parallel.zero", "stage 3 does what FSDP does"},
     {"usedistributedoptimizer", "parallel.zero", "set it to 1"},
-    {"sequenceparallel", "", "no setting is needed: ranks of parallel.tensor always divide the rows between products"},
+    {"sequenceparallel", "", "no setting is needed: parallel.tensor always includes it"},
     {"gradientcheckpointing", "memory.recompute", ""},
     {"activationcheckpointing", "memory.recompute", ""},
     {"recomputegranularity", "memory.recompute", ""},
@@ -188,7 +188,7 @@ constexpr KnownKey kKeys[] = {
     {"numthreads", "train.threads", ""},
     {"numgpus", "", "start N ranks with the option --ranks N"},
     {"nprocpernode", "", "start N ranks with the option --ranks N"},
-    {"device", "memory.device", "this version computes on the CPU"},
+    {"device", "", "no setting is needed: this version computes on the CPU; GPUs are not supported"},
 };
 
 constexpr KnownWord kWords[] = {

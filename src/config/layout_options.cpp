@@ -129,8 +129,8 @@ std::vector<Option> layout_options() {
           .in("directory")
           .free(),
       count_or("auto", 0, "memory.window", FIELD(memory.window), between(1, kLayers), "auto",
-               "How many uses early a block is loaded, so that loading overlaps with computation. auto: the smallest window "
-               "with the shortest predicted step.")
+               "Number of blocks that are loaded ahead of computation, so that loading overlaps with it. auto: the smallest "
+               "window with the shortest predicted step.")
           .in("blocks")
           .free()
           .when("memory.spill or memory.device is given",

@@ -52,7 +52,7 @@ std::vector<Option> run_options() {
           .in("directory")
           .free(),
       count("run.seed", FIELD(run.seed), from(0), "1",
-            "Seed of the initial weights, data order and dropout, on every layout."),
+            "Seed of the initial weights, data order and dropout. The layout does not change them."),
       count("run.restarts", FIELD(run.restarts), between(0, kMany), "3",
             "How often a run of several ranks is restarted after a crash.")
           .free(),

@@ -97,15 +97,15 @@ std::vector<Option> token_dropping_options() {
                     "Tokens of each sequence that a layer keeps at first; 0 if no tokens are dropped.")
                   .in("tokens")),
       formula(count("token_dropping.to", FIELD(pacing.to), between(0, kMany), "0",
-                    "Tokens of each sequence that a layer keeps at the end; with data.sequence, no tokens are dropped any "
-                    "more.")
+                    "Tokens of each sequence that a layer keeps at the end. If this is data.sequence, no tokens are dropped "
+                    "any more.")
                   .in("tokens")),
       formula(count("token_dropping.step", FIELD(pacing.step), between(1, kMany), "16",
                     "The number of kept tokens is a multiple of this, except at token_dropping.from and token_dropping.to.")
                   .in("tokens")),
       used(pacing()),
       used(boolean("token_dropping.keep_special", FIELD(keep_special), "false",
-                   "Layers keep the special tokens of the text first; mask tokens do not count.")),
+                   "Layers keep the special tokens of the text first. Mask tokens are not treated as special.")),
   };
 }
 

@@ -69,7 +69,8 @@ std::vector<Option> train_options() {
           .free(),
       tokens_as_steps().in("tokens").free(),
       choice("train.schedule_by", FIELD(train.schedule_by), "tokens if train.tokens is given, else steps",
-             "Unit of the run's length, warm-up, decay and validations, expressed in steps of full batches. layer_tokens: "
+             "Unit in which the run's length, warm-up, decay and validations are counted. With tokens, a step in these "
+             "settings stands for the tokens of one full batch. layer_tokens: "
              "tokens times the fraction of the layers that process them.")
           .free(),
       count_or("auto", 0, "train.threads", FIELD(train.threads), between(1, 4096), "auto",

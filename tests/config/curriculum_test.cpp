@@ -44,7 +44,7 @@ TEST(CurriculumKeys, ReshapeHoldsTokens) {
 
 TEST(CurriculumKeys, AreRefusedByName) {
   EXPECT_EQ(refusal("{metric: length, apply: truncate, from: 300, to: 256, over: 1 steps}"),
-            "run.yaml:2: curriculum[0].from: expected at most to (256), got 300");
+            "run.yaml:2: curriculum[0].from: expected at most the value of `to` (256), got 300");
   EXPECT_EQ(refusal("{metric: rarity, unit: percentile, from: 1, to: 101, over: 1 steps}"),
             "run.yaml:2: curriculum[0].to: expected a percentile up to 100, got 101");
   EXPECT_EQ(refusal("{metric: length, apply: truncate, from: 8, to: 512, over: 1 steps}"),
@@ -78,7 +78,7 @@ TEST(CurriculumKeys, AreRefusedAtTheirOwnLine) {
     });
   };
   EXPECT_EQ(said("    from: 300\n    to: 256\n    over: 9 steps"),
-            "run.yaml:6: curriculum[1].from: expected at most to (256), got 300");
+            "run.yaml:6: curriculum[1].from: expected at most the value of `to` (256), got 300");
   EXPECT_EQ(said("    from: 8\n    over: 9 steps\n    to: 512"),
             "run.yaml:8: curriculum[1].to: expected at most data.sequence (256), got 512");
   EXPECT_EQ(said("    to: 8\n    over: 9 steps").find("run.yaml:4: curriculum[1].from: expected a value, got nothing"), 0u);

@@ -94,7 +94,8 @@ TEST(FromDeepSpeed, TranslatesTheWholeTreeAndSaysWhatItChanged) {
       "token_dropping: {from: 128, to: 256, step: 16, over: 200 steps, layers: [1, 3]}\n"
       "train: {tokens: 5, schedule_by: layer_tokens}\n");
   for (const char* part : {"train_batch_size, zero_optimization", "data_cluster_path", "num_epochs", "model_mask_name",
-                           "100 in 24 layers are train.tokens: 5", "warmup_layer_tokens: not translated", "clustering_type",
+                           "100 divided by 24 layers is translated to train.tokens: 5",
+                           "warmup_layer_tokens: not translated", "clustering_type",
                            "vocabularyrarity.schedule_type: DeepSpeed's first step is step 1",
                            "data.sequence must be 256 or more",
                            "file: /d/voc_index_to_metric; /d/voc_index_to_sample is read as well, not "
