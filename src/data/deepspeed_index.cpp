@@ -49,9 +49,10 @@ class IndexFile {
     const char* head = text.data() + kShardMagic.size();
     code_ = load<uint8_t>(head + 8);
     items_ = load<uint64_t>(head + 9);
-    if (load<uint64_t>(head) != 1) refuse("an index of version 1", fmt::to_string(load<uint64_t>(head)));
+    if (load<uint64_t>(head) != 1)
+      refuse("an index of version 1", fmt::to_string(load<uint64_t>(head)), "other versions are not supported");
     if (items_ > text.size() / 12 || text.size() < kShardHeaderBytes + items_ * 12)
-      refuse("a complete index", "a truncated one");
+      refuse("a complete index", "a truncated one", "copy the file again");
     check_numbers();
   }
 
@@ -137,7 +138,7 @@ std::vector<double> read_by_value(const std::string& name) {
                        fmt::format("copy it to this folder, or use {}{}", name, kValues)});
   const IndexFile distinct(name + std::string(kDistinct)), samples(name + std::string(kSamples));
   if (distinct.items() != samples.items())
-    samples.refuse(fmt::format("the number of items in {} ({})", kDistinct, distinct.items()),
+    samples.refuse(fmt::format("the same number of items as in {} ({})", kDistinct, distinct.items()),
                    fmt::to_string(samples.items()));
   std::vector<double> values(samples.count());  // values of samples 0, 1, ... if each sample is listed once
   std::vector<bool> listed(values.size());

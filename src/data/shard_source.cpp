@@ -23,7 +23,8 @@ void CachedSource::copy(int64_t begin, std::span<int64_t> out) const {
 void CachedSource::discard(const UserError& damage) const {
   std::error_code ignored;
   std::filesystem::remove(shard_file(prefix_, ".idx"), ignored);
-  throw DamagedCache(fmt::format("the tokens of {} are damaged on disk and must be made again: {}: expected {}, got {}", text_,
+  throw DamagedCache(fmt::format("the tokens of {} are damaged on disk, and the text must be tokenized again: "
+                                 "{}: expected {}, got {}", text_,
                                  damage.parts.where, damage.parts.expected, damage.parts.got));
 }
 

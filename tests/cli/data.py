@@ -161,7 +161,7 @@ def a_flipped_bit_is_found(space):
     for ending in (".bin", ".idx", ".sums"):
         flip(prefix.with_suffix(ending), 0.4)
         said = space.train("text", "data.cache=cache", f"run.dir=runs/again{ending}").stderr
-        assert "the tokens of text.txt are damaged on disk and must be made again" in said, said
+        assert "the tokens of text.txt are damaged on disk, and the text must be tokenized again" in said, said
         assert "tokenized text.txt" in said, said
         assert [m["loss"] for m in metrics(space / f"runs/again{ending}")] == good
         assert shard(space, prefix) == whole

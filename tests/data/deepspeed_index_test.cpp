@@ -85,7 +85,7 @@ TEST_F(DeepSpeedIndex, OfTheirsIsReadByValue) {
 TEST_F(DeepSpeedIndex, ThatDoesNotFitTogetherIsRefused) {
   const std::string file = (dir_ / "m_index_to_sample.idx").string();
   EXPECT_EQ(complaint({{1}, {2}}, {{0}, {1}, {2}}),
-            file + ": curriculum: expected the number of items in index_to_metric (2), got 3; "
+            file + ": curriculum: expected the same number of items as in index_to_metric (2), got 3; "
                    "use DeepSpeed's NAME_sample_to_metric");
   auto expect = [](const std::string& said, const std::string& part) {
     EXPECT_NE(said.find(part), std::string::npos) << said;
