@@ -5,20 +5,9 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/join.h"
+#include "families/shape_check.h"
 
 namespace megalith {
-namespace {
-
-std::string divisors(int64_t number) {
-  std::vector<int64_t> all;
-  for (int64_t d = 1; d <= number; d++)
-    if (number % d == 0) all.push_back(d);
-  if (all.size() == 1) return "use 1";
-  return fmt::format("use {} or {}", join(std::span(all).first(all.size() - 1), ", "), all.back());
-}
-
-}  // namespace
 
 void check_layout(const ModelShape& shape, const Layout& layout, const WhereOf& where) {
   struct Divided {
@@ -31,7 +20,7 @@ void check_layout(const ModelShape& shape, const Layout& layout, const WhereOf& 
     for (const Divided& d : all)
       if (d.number % ranks != 0)
         throw UserError({where ? where(key) : "", key, fmt::format("a divisor of {}{} ({})", d.key, of, d.number),
-                         fmt::format("{}", ranks), divisors(common)});
+                         fmt::format("{}", ranks), nearby_divisors(common, ranks)});
   };
   if (layout.expert > 1 && !shape.experts.any())
     throw UserError({where ? where("parallel.expert") : "", "parallel.expert", "1, because the model has no experts",

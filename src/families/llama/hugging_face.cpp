@@ -110,7 +110,7 @@ void read_experts(const HfFields& f, ModelShape& s, std::string_view type) {
       for (const json& layer : f.at("mlp_only_layers"))
         if (layer != x.dense_first++)
           f.refuse("mlp_only_layers", "only the first layers",
-                   "other dense layers are not supported, except by decoder_sparse_step");
+                   "dense layers at other places are supported only with decoder_sparse_step");
   }
   if (f.has("megalith_experts")) read_training(f.inside("megalith_experts"), x);
   if (x.top_k > x.count) f.refuse("num_experts_per_tok", fmt::format("at most the number of experts ({})", x.count));

@@ -26,10 +26,10 @@ void check(const ModelShape& s, const ShapeCheck& check) {
                 show(s.kv_heads), nearby_divisors(s.heads, s.kv_heads));
   check.require(s.head_size % 2 == 0, "model.head_dim", "an even number (rotary positions need it)", show(s.head_size));
   check.require(!s.output_bias || s.qkv_bias, "model.output_bias", "false unless model.qkv_bias is true", "true",
-                "set model.qkv_bias: true, or remove it");
+                "set model.qkv_bias: true, or remove model.output_bias");
   check.require(
       s.head_dim() % 2 == 0, "model.heads",
-      fmt::format("an even model.hidden / model.heads (rotary positions need it), with model.hidden {}", s.hidden),
+      "an even width of a head, model.hidden / model.heads (rotary positions need it)",
       fmt::format("{} / {} = {}", s.hidden, s.heads, s.head_dim()), "choose another number of heads");
 }
 
