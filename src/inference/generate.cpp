@@ -37,8 +37,8 @@ void warn_of_full_context(const ModelShape& shape) {
     log::warn("the context of {} tokens is full: generation continues from its second half", shape.context);
     return;
   }
-  log::warn("the text is longer than the model's sliding_window of {} tokens: generation continues from the last {}, and "
-            "the text differs from that of transformers; use a smaller --tokens to avoid this",
+  log::warn("the text is longer than the model's sliding_window of {} tokens: generation continues from the last {} "
+            "tokens, and the text differs from that of Hugging Face transformers; use a smaller --tokens to avoid this",
             shape.window, std::max<int64_t>(1, shape.window / 2));
 }
 

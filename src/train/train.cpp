@@ -137,8 +137,8 @@ void tell_unfinished(const Run& run) {
     const int64_t last = std::max<int64_t>(0, run.steps - 1);
     const int64_t done = run.shapes.before(last, pacing.unit);  // progress of the pacing at the last step
     if (done < pacing.over)
-      log::warn("the run ends before {} reaches {}: the last step starts after {} of {} {}, with {}", key, pacing.to, done,
-                pacing.over, name_of(pacing.unit), Pacing(pacing).at(done));
+      log::warn("the run ends before {} reaches {}: the last step starts after {} of {} {}, with the value {}", key,
+                pacing.to, done, pacing.over, name_of(pacing.unit), Pacing(pacing).at(done));
   };
   const std::vector<CurriculumSettings>& curriculum = run.config.curriculum;
   for (size_t i = 0; i < curriculum.size(); i++) tell(fmt::format("curriculum[{}]", i), curriculum[i].pacing);
@@ -148,8 +148,8 @@ void tell_unfinished(const Run& run) {
 // Warns about a sliding window. Only sequences within it are computed exactly, so the settings refuse longer ones.
 void tell_window(const ModelShape& shape) {
   if (shape.window_shortens())
-    log::warn("the model's sliding_window is {0}, shorter than its context of {1}: data.sequence can be at most {0}, and "
-              "training does not use longer sequences",
+    log::warn("the model's sliding_window is {0}, shorter than its context of {1}: attention with a sliding "
+              "window is not supported, so data.sequence can be at most {0}",
               shape.window, shape.context);
 }
 
