@@ -294,7 +294,8 @@ Outcome Attempt::outcome() {
     if (rank.state == RankState::finished && rank.code != 0 && rank.code != static_cast<int>(ExitCode::interrupted))
       return {Kind::failed,
               static_cast<ExitCode>(rank.code),
-              fmt::format("rank {} stopped; its log has the reason", rank.rank),
+              fmt::format("rank {} stopped; {} has the reason", rank.rank,
+                          rank.rank > 0 ? fmt::format("log-{}.txt in the run directory", rank.rank) : "its output"),
               {}};
   if (passed_on_ > 0) {
     if (!began) return {Kind::stopped, ExitCode::interrupted, "stopped while starting; there was nothing to save", {}};

@@ -18,9 +18,7 @@ std::string life_of(const RankView& rank) {
 }
 
 std::string waits_for(const LaneView& lane) {
-  std::string text = lane.peers.empty() ? "" : list_ranks(lane.peers);
-  if (lane.more_peers > 0) text += fmt::format(" and {} more", lane.more_peers);
-  return text;
+  return lane.peers.empty() ? "" : list_ranks(lane.peers, lane.more_peers);
 }
 
 std::string number(int32_t value) { return value < 0 ? "-" : fmt::format("{}", value); }

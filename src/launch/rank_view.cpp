@@ -96,12 +96,16 @@ std::vector<RankView> look_at_ranks(const std::filesystem::path& folder) {
   return views;
 }
 
-std::string list_ranks(const std::vector<int>& ranks) {
+std::string list_ranks(const std::vector<int>& ranks, int more) {
+  constexpr size_t kShown = 5;
   if (ranks.empty()) return "no rank";
-  if (ranks.size() == 1) return fmt::format("rank {}", ranks.front());
   if (ranks.size() > 2 && ranks.back() - ranks.front() == static_cast<int>(ranks.size()) - 1 &&
       std::is_sorted(ranks.begin(), ranks.end()))
-    return fmt::format("ranks {} to {}", ranks.front(), ranks.back());
+    return fmt::format("ranks {} to {}{}", ranks.front(), ranks.back(), more > 0 ? fmt::format(" and {} more", more) : "");
+  const size_t shown = std::min(kShown, ranks.size());
+  more += static_cast<int>(ranks.size() - shown);
+  if (more > 0) return fmt::format("ranks {} and {} more", join(std::span(ranks).first(shown), ", "), more);
+  if (ranks.size() == 1) return fmt::format("rank {}", ranks.front());
   return fmt::format("ranks {} and {}", join(std::span(ranks).first(ranks.size() - 1), ", "), ranks.back());
 }
 
@@ -111,8 +115,7 @@ std::string describe(const LaneView& lane) {
   if (lane.micro != kNoMicro) text += fmt::format(", micro-batch {}", lane.micro);
   if (lane.exchange.empty()) return text;
   text += ", in " + lane.exchange;
-  if (!lane.peers.empty()) text += " with " + list_ranks(lane.peers);
-  if (lane.more_peers > 0) text += fmt::format(" and {} more", lane.more_peers);
+  if (!lane.peers.empty()) text += " with " + list_ranks(lane.peers, lane.more_peers);
   return text;
 }
 

@@ -50,6 +50,8 @@ std::vector<RankView> look_at_ranks(const std::filesystem::path& folder);
 std::filesystem::path page_file(const std::filesystem::path& folder, int rank);
 
 std::string describe(const LaneView& lane);  // "backward of block 3, micro-batch 1, in all-reduce with ranks 1, 2"
-std::string list_ranks(const std::vector<int>& ranks);  // "rank 3", "ranks 0, 1 and 4", "ranks 0 to 7"
+// Lists at most five ranks: "rank 3", "ranks 0, 1 and 4", "ranks 0 to 7", "ranks 0, 2, 4, 6, 8 and 3 more". `more` counts
+// further ranks.
+std::string list_ranks(const std::vector<int>& ranks, int more = 0);
 
 }  // namespace megalith::launch
