@@ -18,7 +18,7 @@ class UringEngine : public DiskEngine {
  public:
   explicit UringEngine(int depth) {
     if (int error = -::io_uring_queue_init(static_cast<unsigned>(depth), &ring_, 0))
-      throw Fault(fmt::format("io_uring: {}", std::strerror(error)));
+      throw Fault(fmt::format("io_uring: cannot start: {}", std::strerror(error)));
   }
   ~UringEngine() override { ::io_uring_queue_exit(&ring_); }
 

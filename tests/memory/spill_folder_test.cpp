@@ -149,7 +149,7 @@ TEST(IoMethod, IsThreadsWhereIoUringIsForbidden) {
   if (child == 0) {
     forbid_io_uring();
     IoMethod way = choose_io_method(scratch.path());
-    const bool said = way.why.find("io_uring: Operation not permitted") != std::string::npos;
+    const bool said = way.why.find("io_uring: cannot start: Operation not permitted") != std::string::npos;
     ::_exit(!way.uring && said ? 0 : 1);
   }
   int status = 0;
