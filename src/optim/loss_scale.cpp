@@ -14,7 +14,7 @@ LossScale::LossScale(State state) : state_(state) {
   if (!plausible)
     throw UserError({.where = "state.json",
                      .key = "loss scale",
-                     .expected = fmt::format("a scale in (0, {}] and a count below {}", kLargest, kGrowAfter),
+                     .expected = fmt::format("a scale in (0, {}] and a number of good steps below {}", kLargest, kGrowAfter),
                      .got = fmt::format("{} and {}", state.scale, state.good_steps),
                      .hint = "the checkpoint is damaged: delete it to resume from the previous one"});
 }
