@@ -32,7 +32,7 @@ constexpr int kStreamed = 4;     // passes over memory per call, so that startin
 double memory_speed() {
   const int64_t n = int64_t{16} << 20;
   at::Tensor a = tensor::ones({n}), b = tensor::ones({n}), c = tensor::ones({n});
-  double s = typical_seconds("memory", [&] { tensor::add_out(c, a, b); }, 0.2);
+  double s = typical_seconds("memory with all threads", [&] { tensor::add_out(c, a, b); }, 0.2);
   return 3.0 * 4.0 * static_cast<double>(n) / s;
 }
 
@@ -48,7 +48,7 @@ double host_memory_speed() {
     at::Tensor out = part(c);
     for (int time = 0; time < kStreamed; time++) tensor::add_out(out, part(a), part(b));
   };
-  const double s = typical_seconds("memory of all cores", [&] {
+  const double s = typical_seconds("memory with all cores", [&] {
     std::vector<std::jthread> threads;
     for (size_t core = 0; core < cores; core++) threads.emplace_back(stream, core);
   }, 0.4);

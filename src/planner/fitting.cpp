@@ -90,7 +90,7 @@ void check_micro_batches(const PlanInput& input) {
   } else if (micro_batches_to_try(input).empty()) {
     const int64_t largest = std::max<int64_t>(1, kTokensEnough / input.sequence);
     refuse(largest, batch > most * largest ? "use a smaller batch or more ranks"
-                                           : "use a batch that is a multiple of a power of two");
+                                           : "use a batch with a larger divisor, for example a power of two");
   }
 }
 

@@ -121,7 +121,7 @@ void Measurements::save() {
     std::filesystem::create_directories(path_.parent_path());
     write_file_atomically(path_, print_json(*all_, 1));
   } catch (const std::exception& e) {
-    log::info("calibration not saved: {}", e.what());
+    log::info("cannot save the measured speeds, so the next run measures them again: {}", e.what());
   }
 }
 

@@ -19,7 +19,7 @@ int64_t whole_chunks(int64_t bytes) { return (bytes + kSpillChunk - 1) / kSpillC
 
 // The items of the bound in addition to the sum at the peak. A run may use them, but few runs use all.
 std::vector<std::pair<std::string, Bytes>> beyond_the_peak(const MemoryTable& t) {
-  return {{"lanes at once, save", std::max(Bytes(0), t.bound.tensors - Bytes(t.planned.total()))},
+  return {{"parallel lanes, save", std::max(Bytes(0), t.bound.tensors - Bytes(t.planned.total()))},
           {"gaps", t.bound.gaps},
           {"save buffers", t.bound.save},
           {"disk tier", t.bound.streams},
@@ -78,7 +78,7 @@ std::string show(const MemoryTable& t) {
   };
   const bool adapted = !t.strategy.empty();
   const Bytes most = t.bound.sum();
-  std::string text = row("", "unadapted", t.fits ? "planned" : "at least", "on disk", "on device");
+  std::string text = row("", "all in RAM", t.fits ? "planned" : "at least", "on disk", "on device");
   for (size_t k = 0; k < kMemoryKinds; k++) {
     const auto kind = static_cast<MemoryKind>(k);
     if (t.plain[kind] + t.planned[kind] + t.disk[kind] + t.device[kind] > 0)

@@ -155,7 +155,7 @@ class Sample {
     Block& layer = *blocks_[1];
     bind(layer);
     return typical_seconds(
-        "the products of a layer",
+        "a layer of this model",
         [&] {
           Tape tape;
           at::Tensor y_SC = layer.forward(x_SC_, pass_, &tape);
@@ -176,7 +176,7 @@ class Sample {
     }
     at::Tensor gx_SC;
     return typical_seconds(
-        "the products of the head", [&] { head.loss_and_gradient(x_SC_, pass_, gx_SC); }, 0.3, [&] { flush(); });
+        "the head of this model", [&] { head.loss_and_gradient(x_SC_, pass_, gx_SC); }, 0.3, [&] { flush(); });
   }
 
  private:

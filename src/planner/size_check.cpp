@@ -100,9 +100,9 @@ void check_bytes(const PlanInput& input, const ModelSize& size, int64_t budget) 
   const double least = state + rows;
   const auto refuse = [&](const char* key, const std::string& got, const char* hint) {
     throw UserError({"", key,
-                     fmt::format("at least {} for parameters, gradients and one activation of {} parameters and {:.0f} tokens{}",
+                     fmt::format("at least {} for parameters, gradients and one activation ({} parameters, {:.0f} tokens{})",
                                  show_bytes(host_ranks * least), show_count(static_cast<int64_t>(size.parameters)), tokens,
-                                 input.host_ranks > 1 ? fmt::format(" on {} ranks", input.host_ranks) : ""),
+                                 input.host_ranks > 1 ? fmt::format(", {} ranks", input.host_ranks) : ""),
                      got, hint});
   };
   const Experts& x = s.experts;

@@ -320,14 +320,14 @@ std::string describe(const Strategy& strategy) {
     const auto away = std::count(strategy.placement.begin(), strategy.placement.end(), Placement::on_disk);
     const auto moments = std::count(strategy.placement.begin(), strategy.placement.end(), Placement::optimizer_on_disk);
     if (away > 0) say(fmt::format("{} of {} blocks on disk", away, strategy.placement.size()));
-    if (moments > 0) say(fmt::format("moments of {} on disk", moments));
+    if (moments > 0) say(fmt::format("moments of {} {} on disk", moments, moments == 1 ? "block" : "blocks"));
     const auto parked = std::count(strategy.offloads.begin(), strategy.offloads.end(), true);
     const std::string_view where = strategy.layout.device ? "in the host's memory" : "on disk";
     if (parked > 0) say(fmt::format("inputs of {} layers {}", parked, where));
     if (!strategy.placement.empty() && !strategy.layout.device) say(fmt::format("window {}", strategy.window));
   }
   if (strategy.layout.device) say(fmt::format("window {} on the device", strategy.window));
-  if (strategy.ahead > 0) say(fmt::format("loaded from disk {} uses earlier", strategy.ahead));
+  if (strategy.ahead > 0) say(fmt::format("loading from disk {} blocks ahead", strategy.ahead));
   return text;
 }
 

@@ -81,7 +81,7 @@ double typical_seconds(const char* what, const std::function<void()>& work, doub
   const std::unique_ptr<LittleSpinning> quiet = count_running ? std::make_unique<LittleSpinning>() : nullptr;
   const double expected = std::max(kFew * first.passed, std::min(kPatience, kEnough * first.passed));
   if (expected > kWorthSaying)
-    log::info("measuring {} of this model on this machine (about {:.0f} s, only once)", what, expected);
+    log::info("measuring the speed of {} on this machine (about {:.0f} s, only once)", what, expected);
   std::vector<double> times;
   double spent = 0;
   while (times.size() < kFew || (times.size() < kEnough && spent < kPatience) || (times.size() < kMany && spent < budget)) {

@@ -72,7 +72,7 @@ def trial(space, hidden, settings, budget):
         return row + "| – | – | – | – |\n", wrong
     took = json.loads((space / "runs/run/summary.json").read_text())["measured"]
     tensors = took["peak_bytes"] - took["memory"]["process"]
-    plan = foreseen["planned_bytes"] - foreseen["planned"]["process"] + foreseen["beyond_peak"]["lanes at once, save"]
+    plan = foreseen["planned_bytes"] - foreseen["planned"]["process"] + foreseen["beyond_peak"]["parallel lanes, save"]
     beyond = bound - peak
     if peak > budget * MIB or beyond < 0:
         wrong.append(f"{name}: peak {peak / MIB:.1f} MiB, bound {bound / MIB:.1f} MiB")

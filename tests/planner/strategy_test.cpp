@@ -191,7 +191,7 @@ TEST(Strategy, IsSaidInWords) {
   strategy.keep = {Keep::all, Keep::input, Keep::input, Keep::all};
   strategy.placement = {Placement::in_memory, Placement::on_disk, Placement::on_disk, Placement::optimizer_on_disk};
   strategy.window = 2;
-  EXPECT_EQ(describe(strategy), "full recompute, 2 of 4 blocks on disk, moments of 1 on disk, window 2");
+  EXPECT_EQ(describe(strategy), "full recompute, 2 of 4 blocks on disk, moments of 1 block on disk, window 2");
   strategy.offloads = {false, true, false, false};
   strategy.placement = {};
   EXPECT_EQ(describe(strategy), "full recompute, inputs of 1 layers on disk");
