@@ -145,7 +145,8 @@ class Damage {
   }
 
   void warn(const std::string& path) const {
-    if (bad_ > 0) log::warn("{}:{}: damaged; lines ignored because they are not step records: {}", path, first_bad_, bad_);
+    if (bad_ > 0)
+      log::warn("{}:{}: damaged line (not a step record); damaged lines, all ignored: {}", path, first_bad_, bad_);
     if (missing_ > 0) log::warn("{}: steps without a record: {}, the first is step {}", path, missing_, first_missing_);
   }
 

@@ -67,7 +67,7 @@ function drawTiles() {
   const loss = first(summary.loss, soFar.loss), valid = first(summary.valid_loss, soFar.valid_loss);
   const best = soFar.best_valid_loss, surpassed = isNumber(best) && best < valid - 5e-5;
   tile("Validation loss", valid, show.loss,
-    surpassed ? `best ${show.loss(best)} at ${show.whole(soFar.best_valid_step)}` : perplexity(valid));
+    surpassed ? `best ${show.loss(best)} at step ${show.whole(soFar.best_valid_step)}` : perplexity(valid));
   tile("Training loss", loss, show.loss, isNumber(valid) ? "last step" : perplexity(loss));
   const steps = first(summary.steps, soFar.step), planned = Number(facts.steps);
   tile("Steps", steps, show.whole, planned > steps ? `of ${show.whole(planned)}` : planned === steps ? "all done" : "");
