@@ -47,7 +47,7 @@ class SourceFinder {
   void tell_unverified() const {
     if (unverified_.empty()) return;
     const std::string more = unverified_.size() > 1 ? fmt::format(" and {} more", unverified_.size() - 1) : "";
-    say_(fmt::format("token shards without checksums (.sums), where damage cannot be detected: {}{}", unverified_[0], more));
+    say_(fmt::format("damage cannot be detected in token shards without checksums (.sums): {}{}", unverified_[0], more));
   }
 
  private:

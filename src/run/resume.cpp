@@ -33,8 +33,8 @@ void check_changes(const Config& saved, const Config& next) {
   }
   if (!before.empty())
     throw UserError({next.run.dir, "", "", "",
-                     fmt::format("this run started with {}; it cannot be resumed with {}; set it back, or use a new run.dir",
-                                 shortened(some_of(before)), shortened(some_of(after)))});
+                     fmt::format("this run started with {}; it cannot be resumed with {}; set {} back, or use a new run.dir",
+                                 shortened(some_of(before)), shortened(some_of(after)), before.size() > 1 ? "them" : "it")});
   for (const Difference& d : harmless) log::info("resuming with {} changed from {} to {}", d.key, d.before, d.after);
 }
 

@@ -135,7 +135,7 @@ TEST_F(Resumed, RefusesSettingsThatMayNotChange) {
   } catch (const UserError& error) {
     EXPECT_EQ(error.parts.hint,
               "this run started with run.seed 1, train.batch 8; it cannot be resumed with run.seed 3, train.batch 16; "
-              "set it back, or use a new run.dir");
+              "set them back, or use a new run.dir");
   }
 }
 
