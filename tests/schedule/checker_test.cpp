@@ -174,7 +174,7 @@ TEST(Checker, ParametersMayNotChangeWhileTheyAreUsed) {
   const OpId save = find(schedule, ops::save, 0);
   schedule.ops[save].after = {find(schedule, ops::optimizer_step, 1)};
   EXPECT_EQ(first_reason(schedule),
-            "save of embedding comes after the parameters of embedding changed for the next step");
+            "save of embedding uses the parameters of embedding after the change for the next step");
 }
 
 TEST(Checker, WhatIsOnDiskIsFetchedOnlyWhenItWasRenewed) {

@@ -227,7 +227,7 @@ TEST(Ranks, LayersWithExpertsRunTogetherOrAreFound) {
   for (Op& op : swapped.ops)
     if (op.micro != kNoMicro) op.micro = 1 - op.micro;
   const std::string said = problem_with(swapped, 2);
-  EXPECT_NE(said.find("exchange 0 by forward"), std::string::npos) << said;
+  EXPECT_NE(said.find("exchange 0 of kind forward"), std::string::npos) << said;
 }
 
 TEST(Ranks, WhatGoesTheSameWayHasItsTurn) {

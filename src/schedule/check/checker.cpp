@@ -174,7 +174,7 @@ class Checker {
     if (!state.present) return report(op, "has no {}", value());
     if (state.old && belongs_to_pending_update(effect) && effect.access != Access::consume)
       return report(op, "uses the {} of the step before", value());
-    if (state.changed) return report(op, "comes after the {} changed for the next step", value());
+    if (state.changed) return report(op, "uses the {} after the change for the next step", value());
     if (effect.access == Access::accumulate) {
       const int32_t expected = effect.micro == kNoMicro ? whole - 1 : effect.micro;
       if (state.added != expected) {

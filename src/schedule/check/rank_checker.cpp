@@ -87,7 +87,7 @@ class RankChecker {
             return report("{} and {} use the same channel, but their order is not defined", say(list[i - 1]), say(list[i]));
           const std::vector<size_t>& others = by_rank.begin()->second;
           if (i < others.size() && of_.at(list[i]).at != of_.at(others[i]).at)
-            return report("exchange {} by {} is {}, but {}", i, name(route.kind), say(list[i]), say(others[i]));
+            return report("exchange {} of kind {} is {}, but {}", i, name(route.kind), say(list[i]), say(others[i]));
         }
   }
 

@@ -82,7 +82,7 @@ std::string_view name(MemoryKind kind) {
     case MemoryKind::optimizer: return "optimizer";
     case MemoryKind::activations: return "activations";
     case MemoryKind::saved: return "saved for backward";
-    case MemoryKind::aside: return "gradients kept aside";
+    case MemoryKind::aside: return "sparse gradients";
     case MemoryKind::workspace: return "workspace";
     case MemoryKind::staging: return "staging";
   }
