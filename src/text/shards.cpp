@@ -50,10 +50,11 @@ TokenShard::TokenShard(const std::filesystem::path& prefix)
   if (bytes.size() < kShardHeaderBytes || index_.text().substr(0, kShardMagic.size()) != kShardMagic)
     refuse("token shard", "an index of Megatron's format (MMIDIDX)", "something else",
            "create shards with `megalith tokenize`");
-  if (auto version = load<uint64_t>(bytes, 9); version != 1) refuse("version", "1", std::to_string(version));
+  if (auto version = load<uint64_t>(bytes, 9); version != 1)
+    refuse("version", "1", std::to_string(version), "other versions are not supported");
   auto code = load<uint8_t>(bytes, 17);
   if (code != static_cast<uint8_t>(TokenWidth::int32) && code != static_cast<uint8_t>(TokenWidth::uint16))
-    refuse("type of the ids", "4 (int32) or 8 (uint16)", std::to_string(code));
+    refuse("type of the ids", "4 (int32) or 8 (uint16)", std::to_string(code), "other types are not supported");
   width_ = static_cast<TokenWidth>(code);
 
   auto sequences = load<uint64_t>(bytes, 18), starts = load<uint64_t>(bytes, 26);
@@ -87,7 +88,7 @@ TokenShard::TokenShard(const std::filesystem::path& prefix)
   tokens_ = stored / bytes_of(width_);
   for (size_t i = 0; i < beyond; i++)
     if (auto mode = load<int8_t>(bytes, bytes.size() - beyond + i); mode != 0)
-      refuse(fmt::format("mode of sequence {}", i), "0 (text)", std::to_string(mode));
+      refuse(fmt::format("mode of sequence {}", i), "0 (text)", std::to_string(mode), "other modes are not supported");
   for (int64_t d = 0, before = 0; d <= documents_; d++) {
     auto start = load<int64_t>(bytes, document_starts_at_ + 8 * static_cast<size_t>(d));
     bool good = d == 0 ? start == 0 : start >= before;
