@@ -69,7 +69,7 @@ void RankSetup::check_same_admissions(const std::string& admissions) {
     if (all[rank] != all[0])
       throw UserError({"", "curriculum", "the same difficulties on all ranks",
                        fmt::format("different ones on rank {} and rank 0", rank),
-                       "copy the metric files and the data from the host of rank 0 to its host"});
+                       fmt::format("copy the metric files and the data from the host of rank 0 to that of rank {}", rank)});
 }
 
 PlanPeers RankSetup::peers() {
