@@ -19,8 +19,8 @@ std::string how_it_ended(const nlohmann::json& summary) {
   if (state == "interrupted")
     return fmt::format("interrupted after step {}; {}\n", steps,
                        checkpoint.empty()
-                           ? "nothing was saved (checkpoint.every: never), so the same command starts from step 0"
-                           : "the same command resumes from " + checkpoint);
+                           ? "nothing was saved (checkpoint.every: never); run the same command again to start from step 0"
+                           : "run the same command again to resume from " + checkpoint);
   if (state != "finished") return "";
   std::string text = fmt::format("done: {} steps", steps);
   if (summary.contains("loss") && summary["loss"].is_number())

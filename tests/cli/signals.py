@@ -32,7 +32,7 @@ def interrupted_by(space, which):
         ), f"{steps} steps, checkpoints {checkpoints(directory)}"
         space.run("checkpoint", "verify", directory / "checkpoints" / checkpoints(directory)[-1])
         assert "stopping after this step; saving a checkpoint" in said, said
-        assert f"interrupted after step {steps}; the same command resumes from" in said, said[-400:]
+        assert f"interrupted after step {steps}; run the same command again to resume from" in said, said[-400:]
         log = (directory / "log.txt").read_text()
         assert f"info interrupted by {signal.Signals(which).name} after step {steps}\n" in log, log
         assert f"info step {steps}/300  loss " in log, "log.txt does not have the steps"
