@@ -177,7 +177,7 @@ def without_checkpoints_it_says_what_is_lost(space):
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130, f"exit code {process.returncode}"
     said = (space / "started.txt").read_text()
-    assert "resumes from" not in said and "nothing was saved" in said, said[-400:]
+    assert "to resume from" not in said and "nothing was saved" in said, said[-400:]
     assert checkpoints(space / "runs/never") == []
 
 
