@@ -50,7 +50,7 @@ def every_kind_of_file(space):
     said = space.run("tokenize", "--tokenizer", tok, "--out", "out/", "token.txt", expect=2).stderr
     assert "--out: expected a prefix of file names, got the folder out/; add a name, such as out/train" in said, said
     said = space.run("shards", "out/glob", "--document", 30, expect=2).stderr
-    assert "--document: expected a number below 30, got 30" in said, said
+    assert "--document: expected a number below 30 (documents count from 0), got 30" in said, said
 
 
 def interrupted_and_killed(space):
