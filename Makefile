@@ -9,9 +9,7 @@ setup: ## install what the build needs (Debian packages, LibTorch in .venv)
 	@scripts/setup
 
 build: setup ## build build/megalith
-	@[ -f $(BUILD)/build.ninja ] || cmake -S . -B $(BUILD) -G Ninja >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
-	@rm -f $(BUILD).log
-	@ninja -C $(BUILD) megalith
+	@scripts/build $(BUILD)
 
 quickstart: build ## train a small model on Shakespeare, or on TEXT=my.txt
 	@TEXT="$(TEXT)" scripts/quickstart
