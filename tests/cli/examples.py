@@ -1,5 +1,8 @@
 """Every file in examples/ trains for a few steps as its comment says. The test replaces only sizes and files."""
 import pathlib
+import re
+import shlex
+import subprocess
 
 import support
 
@@ -25,9 +28,27 @@ def quickstart_and_going_on_from_its_checkpoint(space):
     space.run("train", EXAMPLES / "quickstart.yaml", "data.train=[text.txt]", "data.tokenizer={train: bpe, vocab: 300}",
               "data.separator=", *FEW)
     first = finished(space)
-    overrides = [o for o in FEW if not o.startswith("run.dir")]
+    overrides = ["data.sequence=128", *(o for o in FEW if not o.startswith("run.dir"))]
     space.run("train", EXAMPLES / "finetune.yaml", "model.from=runs/example", "data.train=[text.txt]", "run.dir=runs/tuned", *overrides)
     return f"{first}; tuned: {finished(space, 'runs/tuned')}"
+
+
+def what_the_quickstart_suggests(space):
+    """Every command that scripts/quickstart shows at its end, on a small text and for few steps."""
+    small = ["data.train=[text.txt]", SMALL_TOKENIZER, "data.separator=", *(o for o in FEW if not o.startswith("run.dir"))]
+    script = (EXAMPLES.parent / "scripts/quickstart").read_text()
+    commands = re.findall(r"^  build/megalith (.*)$", script, re.MULTILINE)
+    assert len(commands) >= 4, commands
+    (space / "my.txt").write_text("To be or not to be, that is a question for ships.\n" * 20)
+    space.run("train", EXAMPLES / "quickstart.yaml", *small)
+    for command in commands:
+        command = command.replace("$own", "")
+        words = [str(EXAMPLES.parent / w) if w.startswith("examples/") else w for w in shlex.split(command, comments=True)]
+        if words[0] == "train":
+            words += small
+        done = subprocess.run(space.command(*words), cwd=space.root, env=space.environment, input=b"Ba\n", capture_output=True, timeout=300)
+        assert done.returncode == 0 and done.stdout, f"{command}: {done.returncode}, {done.stdout!r}{done.stderr!r}"
+    return f"{len(commands)} commands"
 
 
 def gpt2_124m(space):
@@ -62,4 +83,5 @@ def experts(space):
 
 
 if __name__ == "__main__":
-    support.run_cases([every_example_is_here, quickstart_and_going_on_from_its_checkpoint, gpt2_124m, bert, efficient, experts])
+    support.run_cases([every_example_is_here, quickstart_and_going_on_from_its_checkpoint,
+                       what_the_quickstart_suggests, gpt2_124m, bert, efficient, experts])
