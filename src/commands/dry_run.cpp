@@ -44,7 +44,7 @@ FirstWork first_work(const Foreseen& foreseen, const Layout& layout) {
     work.would.push_back(fmt::format("train a tokenizer of at most {} tokens on {} of text", data.tokenizer.train_vocab,
                                      show(Bytes(stored_bytes(files_to_train_tokenizer_on(data))))));
     work.assumed.push_back(
-        fmt::format("the tokenizer will have {} tokens, the most that data.tokenizer.vocab allows",
+        fmt::format("a tokenizer of {} tokens, the most that data.tokenizer.vocab allows",
                     data.tokenizer.train_vocab));
   }
   std::vector<std::string> texts = text_entries(data.train);
