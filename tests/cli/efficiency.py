@@ -359,7 +359,7 @@ def ends(space):
     samples = len(values_in(space / "runs/a/analysis/rarity.metric"))
     space.write("mine.txt", "\n".join(map(str, range(samples))))
     said = space.train("a").stderr
-    assert "the run ends before curriculum[0] reaches 32: the last step starts after 5 of 12 steps, with 16" in said, said
+    assert "the run ends before curriculum[0] reaches 32: the last step starts after 5 of 12 steps, with the value 16" in said, said
     summary = json.loads((space / "runs/a/summary.json").read_text())
     assert summary["predicted"]["tokens_per_step"] == 4 * 16 and summary["predicted"]["step_s"] > 0, summary
     again = space.run("--json", "train", "a.yaml").json
