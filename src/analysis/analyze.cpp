@@ -70,7 +70,8 @@ std::vector<DifficultyRequest> wanted(const Config& config, const AnalysisOption
   return all;
 }
 
-// Returns a unique name for a metric's values. Several may have the same metric, such as the losses of two checkpoints.
+// Returns a unique name for a metric's values. Several summaries may have the same metric: the losses of two checkpoints,
+// for example.
 std::string name_among(const std::vector<MetricSummary>& others, const std::string& metric) {
   std::string name = metric;
   for (int number = 2; std::ranges::find(others, name, &MetricSummary::metric) != others.end(); number++)

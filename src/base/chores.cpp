@@ -5,8 +5,8 @@
 namespace megalith {
 namespace {
 
-// If no computing thread has called help() for this time, they are in a long product or wait for another rank. Then the
-// lane's thread does its chores itself.
+// If no computing thread has called help() for this time, the computing threads are in a long product or wait for another
+// rank. Then the lane's thread does its chores itself.
 constexpr std::chrono::milliseconds kPatience{15};
 
 thread_local int computes_here = 0;

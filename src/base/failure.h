@@ -13,7 +13,7 @@ struct Failure {
 };
 
 // Takes any exception, also one of a library. The text of a library's exception is its first line, because a stack trace
-// may follow. The code of a Fault is that of a fault without a checkpoint, because only the run knows its checkpoints.
+// may follow. A Fault gets the exit code for "no checkpoint", because only the run knows its checkpoints.
 Failure failure_of(const std::exception_ptr& thrown);
 
 }  // namespace megalith

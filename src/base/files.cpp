@@ -26,7 +26,7 @@ struct Descriptor {  // closes its file on destruction
   int fd;
 };
 
-// Most bytes that are read from a pipe: more than any file of settings, prompts or vocabulary has.
+// The maximum number of bytes to read from a pipe. Files of settings, prompts or vocabularies are smaller.
 constexpr size_t kMostFromPipe = size_t{1} << 28;
 
 // True if the path names a descriptor that this process was started with, rather than a pipe in a folder.

@@ -13,7 +13,7 @@ using nlohmann::ordered_json;
 namespace {
 
 bool is_too_deep(std::string_view text) {
-  // Most texts have too few brackets, and counting them is much faster than parsing.
+  // Most texts have too few brackets to be too deep. Counting brackets is much faster than parsing.
   if (std::ranges::count(text, '[') + std::ranges::count(text, '{') <= kDeepestJson) return false;
   int depth = 0;
   bool in_string = false;

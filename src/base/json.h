@@ -7,7 +7,7 @@
 
 namespace megalith {
 
-// Most levels of nested lists and objects. Code that walks a value may recurse once per level.
+// The maximum nesting depth of lists and objects. Code that walks a value may recurse once per level.
 inline constexpr int kDeepestJson = 256;
 
 // Throw nlohmann::json::parse_error, and UserError if the text is nested too deeply.
@@ -21,8 +21,8 @@ nlohmann::json parse_json(std::string_view text, const std::string& where);
 nlohmann::json try_parse_json(std::string_view text, const std::string& where);
 nlohmann::ordered_json try_parse_ordered_json(std::string_view text, const std::string& where);
 
-// For messages, and for files that the program can write again. For a text that is nested too deeply, the result is
-// is_discarded(), too.
+// For messages, and for files that the program can write again. A text that is nested too deeply also gives a value with
+// is_discarded().
 nlohmann::json try_parse_json(std::string_view text);
 nlohmann::ordered_json try_parse_ordered_json(std::string_view text);
 

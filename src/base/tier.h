@@ -1,4 +1,4 @@
-// The memory that holds some bytes: the host's, or that of the device that computes the blocks.
+// Says in which memory bytes are: in host memory, or in the memory of the device that computes the blocks.
 #pragma once
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// Tells a directory that a process is writing from one that a dead process left. The kernel releases the lock when its
-// holder ends. So this works with any process ids and containers.
+// Distinguishes a directory that a process is writing from a directory that a dead process left. The kernel releases the
+// lock when its holder ends. So this works with any process ids and containers.
 #pragma once
 #include <filesystem>
 

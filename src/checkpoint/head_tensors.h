@@ -8,7 +8,7 @@
 
 namespace megalith {
 
-// What to do about the head of a folder's model.
+// Says how the head of a folder's model is used.
 enum class HeadUse {
   required,      // generate, export, resume: the folder must have it
   replaceable,   // model.from: the same, but model.new_head could start one

@@ -39,7 +39,7 @@ class WeightSource {
   // True if the folder has a tensor of this head or of another one.
   bool has_any_head(const HeadTensors& head) const;
 
-  // Reads elements [element_offset, + out.size()) of a tensor stored as float64/32/16 or bfloat16. Thread-safe.
+  // Reads elements from element_offset on, until `out` is full. Accepts float64/32/16 and bfloat16. Thread-safe.
   void read_f32(const std::string& name, int64_t element_offset, std::span<float> out) const;
   // Reads elements as they are stored, from element_offset on. Throws UserError unless they have this type.
   void read_exactly(const std::string& name, DType dtype, int64_t element_offset, std::span<std::byte> out) const;
@@ -50,7 +50,7 @@ class WeightSource {
   struct Mismatch {
     std::vector<std::string> missing, misshapen, extra;
   };
-  // Throws UserError if nothing but the whole head is missing.
+  // Throws UserError if all tensors of the head are missing and everything else is right.
   void refuse_without_head(const Mismatch& wrong, size_t expected, const HeadTensors& head) const;
   // True if the folder is no bare model, and this tensor does not belong to the model without head.
   bool of_another_head(const std::string& stored, const HeadTensors& head) const;

@@ -14,8 +14,8 @@ namespace megalith {
 // or "model.". Old files converted from TensorFlow use LayerNorm.gamma and beta.
 std::vector<std::string> other_spellings(const std::string& name);
 
-// Returns the tensor with the same values if the head is tied, such as the head for an embedding table. Empty if there
-// is none.
+// Returns the name of the tensor that equals `table` if the head is tied: the head of an embedding table. Empty if there
+// is no such tensor.
 std::string tied_to(const std::string& table);
 
 // The inverse: `stored` is one side of a tied pair in some spelling, and only the other side is wanted. Returns the

@@ -16,8 +16,9 @@
 
 namespace megalith {
 
-// Why a copy: direct I/O needs aligned memory, and tensors may be unaligned. Also, the caller can continue at once. The
-// page cache would have copied as well, allocated pages, and evicted others. Thread-safe on disjoint ranges.
+// The bytes are copied because direct I/O needs aligned memory, and tensors may be unaligned. With a copy, the caller can
+// also continue at once. The page cache would copy as well, and it would allocate pages and evict others. Thread-safe on
+// disjoint ranges.
 class WriteBehind {
  public:
   WriteBehind();

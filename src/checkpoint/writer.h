@@ -29,7 +29,7 @@ struct FileSpec {
   std::vector<TensorSpec> tensors;  // in the order of their bytes
 };
 
-inline constexpr int64_t kShardLimit = int64_t{5} << 30;  // bytes per file of weights, as Hugging Face splits
+inline constexpr int64_t kShardLimit = int64_t{5} << 30;  // bytes of a file of weights at most, as in Hugging Face
 
 enum class Numbering { when_split, always };
 

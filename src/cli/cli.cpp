@@ -76,7 +76,7 @@ bool limit_spinning() {
   return ::setenv("GOMP_SPINCOUNT", "2000", /*overwrite=*/0) == 0;
 }
 
-// For the front program. Throws a Fault if there is no engine program.
+// Replaces the front program (`megalith`) by the engine program. Throws a Fault if there is no engine program.
 [[noreturn]] void become_engine(const std::vector<std::string>& command) {
   limit_spinning();
   const std::string engine = launch::engine_path();

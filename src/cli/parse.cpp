@@ -15,7 +15,7 @@
 namespace megalith {
 namespace {
 
-// A range check. CLI11's own one prints its limits with 300 digits.
+// A range check. CLI11's own check prints its limits with 300 digits.
 CLI::Validator number_between(double least, std::optional<double> most) {
   return CLI::Validator(
       [=](std::string& text) {

@@ -24,8 +24,8 @@ inline CommandOption run_overrides(std::vector<std::string>& overrides) {
 // Throws UserError for run.dir if the directory cannot be created.
 void make_run_directory(const std::string& dir);
 
-// Returns the error with the place that its key has in the run file, on the command line or in the config.yaml of the run
-// that is resumed. Returns it unchanged if it has a place, or if its key is not a setting.
+// Adds to an error the place of its key: in the run file, on the command line, or in the config.yaml of the resumed run.
+// Returns the error unchanged if it already has a place, or if its key is not a setting.
 UserError with_source(const UserError& error, const std::string& path, const std::vector<std::string>& overrides,
                       const Config& config);
 

@@ -12,8 +12,8 @@ namespace {
 constexpr int64_t kPiece = int64_t{1} << 20;
 const std::string kStart = "start";
 
-// Sets OpenMPI's settings unless the user has set them. Ranks of one host use our own shared memory. OpenMPI's would
-// only leave files in /dev/shm when a process is killed. One host needs no network except loopback.
+// Sets OpenMPI's settings unless the user has set them. Ranks of one host use our own shared memory. OpenMPI's shared
+// memory would only leave files in /dev/shm when a process is killed. One host needs no network except loopback.
 void prepare_environment() {
   const auto prefer = [](const char* name, const char* value) { setenv(name, value, 0); };
   prefer("OMPI_MCA_mpi_yield_when_idle", "1");

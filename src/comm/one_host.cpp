@@ -61,8 +61,8 @@ void Channel::State::work_in_place(Collective kind, Element element, std::span<c
   sum(element, sources, destinations, cuts[me + 1] - cuts[me]);
 }
 
-// In each round, members copy the data that others will sum or take into their windows. They meet, and then copy the
-// results. A member's own slice is summed directly from and into its own buffer.
+// In each round, each member copies into its window the data that other members will sum or take. The members meet, and
+// then copy the results. A member's own slice is summed directly from and into its own buffer.
 void Channel::State::work_through_windows(Collective kind, Buffer whole, std::span<const int64_t> cuts) {
   const int64_t width = size_of(whole.element);
   const size_t me = static_cast<size_t>(place);

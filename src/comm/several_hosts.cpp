@@ -21,7 +21,7 @@ struct Task {
   size_t slice;
   int64_t round;
   int from, to;   // places; -1: none
-  size_t run;     // only if it sums: index in runs_ of the members to add
+  size_t run;     // index in runs_ of the members to add; only if `sums` is true
 };
 
 // Consecutive members on one host: [first, end).

@@ -1,4 +1,4 @@
-// Implements `train --dry-run`: makes all checks that need no text, and the plan. Writes no files.
+// Implements `train --dry-run`: makes the plan and all checks that need no text. Writes no files.
 #pragma once
 #include "commands/commands.h"
 

@@ -103,8 +103,8 @@ CommandResult run_interactively(LoadedModel& model, const GenerateSettings& sett
   return {ExitCode::done, {{"answers", answers}}};
 }
 
-// Refuses prompts longer than the sliding window. They would lose their beginning, but in transformers attention still sees
-// it through several layers.
+// Refuses prompts that are longer than the sliding window. We would cut off their beginning. The transformers library
+// would not: its attention still sees the beginning through several layers.
 void check_prompts(const LoadedModel& model, const std::vector<std::string>& prompts) {
   const ModelShape& shape = model.engine->shape();
   if (!shape.window_shortens()) return;

@@ -13,10 +13,10 @@ enum class OptimizerKind { adamw, sgd, lion, adafactor };  // in the order of th
 struct OptimizerRow {
   OptimizerKind kind;
   std::string_view word;  // train.optimizer
-  // The options that it reads, in addition to train.lr and train.weight_decay.
+  // The options that the optimizer reads, in addition to train.lr and train.weight_decay.
   bool betas = false, eps = false, momentum = false;
-  // True: it updates each element from the gradient and state of that element, so its state can be packed and its
-  // parameters can be cut anywhere. False: it looks at rows and columns of whole parameters.
+  // True: each element is updated from its own gradient and state. So the state can be packed, and the parameters can be
+  // cut anywhere. False: the optimizer looks at rows and columns of whole parameters.
   bool elementwise = true;
   int state_floats = 1;  // floats of state per element, with default settings; 0: much less than one
 };

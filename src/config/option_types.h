@@ -16,7 +16,7 @@ namespace megalith {
 
 // These upper bounds keep products of sizes (parameters, tokens per step) within 63 bits. No real run comes near them.
 inline constexpr double kLayers = 1e5, kWidth = 1e6, kFfn = 1e7, kVocab = 1e7, kMany = 1e9;
-inline constexpr double kLongest = 9e15;  // most steps or tokens of a pacing; exact as a double
+inline constexpr double kLongest = 9e15;  // maximum steps or tokens of a pacing; exact as a double
 
 inline Range from(double low) {
   return {.low = low};

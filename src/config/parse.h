@@ -1,5 +1,5 @@
-// Turns YAML and `key=value` overrides into checked values. Every mistake is a UserError that names the place
-// (file and line, "command line", or the default), the key, what was expected, what was found and what to do.
+// Turns YAML and `key=value` overrides into checked values. Every mistake is a UserError. It names the place (file and
+// line, "command line", or the default) and the key. It also says what was expected, what was found and what to do.
 #pragma once
 #include <filesystem>
 #include <span>

@@ -12,8 +12,8 @@ namespace {
 
 const std::string kCommandLine = "command line";
 
-// Returns the place of a path such as "[2].to" in a list of mappings, or the place of the entry if it does not have the
-// key.
+// Returns the place of a path such as "[2].to" in a list of mappings. If the entry does not have the key, returns the
+// place of the entry.
 std::string place_inside(const Yaml& list, std::string_view path) {
   size_t number = 0;
   std::from_chars(path.data() + 1, path.data() + path.size(), number);

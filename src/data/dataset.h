@@ -54,9 +54,9 @@ class Dataset {
   // value per training sample. Without this call, steps are `batch` whole samples from all samples.
   void follow(StepShapes shapes, std::span<const Filter> filters);
 
-  // Returns the sequences of step `step` (from 0). They do not depend on earlier calls. Thread-safe. With
-  // data.attention: document, marks where each position's document begins. Then the last position of a document has no
-  // target if that is the next document's first token: it cannot be predicted.
+  // Returns the sequences of step `step` (from 0). They do not depend on earlier calls. Thread-safe. With data.attention:
+  // document, marks where each position's document begins. The first token of the next document cannot be predicted. So a
+  // position whose target would be that token has no target.
   Batch train_batch(int64_t step, int64_t batch) const;
   // Returns held-out sequences [index * batch, (index + 1) * batch), fewer at the end. They are the same at every
   // evaluation. Sequences of several training sets are mixed, so that any part is a sample of all.
@@ -84,9 +84,9 @@ class Dataset {
   // Passes over each training set after `steps` steps of `batch` sequences. If a filter is used, counts passes over the
   // samples that it admits.
   std::vector<double> epochs_after(int64_t steps, int64_t batch) const;
-  // Data for the checkpoint, so that a run does not continue with other difficulties and so another order: it identifies
-  // when filters admit which samples. null without filters. check_admissions throws UserError if it differs from that of
-  // the checkpoint.
+  // Returns data for the checkpoint that says when the filters admit which samples; null without filters.
+  // check_admissions throws UserError if this data is different in the checkpoint. So a run does not continue with other
+  // difficulties, which would change the order of samples.
   nlohmann::json admissions() const;
   void check_admissions(const nlohmann::json& saved) const;
 

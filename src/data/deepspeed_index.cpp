@@ -150,7 +150,7 @@ std::vector<double> read_by_value(const std::string& name) {
       if (!(sample >= 0 && sample < 9e15 && sample == std::floor(sample)))
         samples.refuse("sample numbers of at least 0", fmt::format("{} in item {}", sample, item));
       highest = std::max(highest, sample);
-      if (sample >= static_cast<double>(values.size())) continue;  // then a lower sample is never listed
+      if (sample >= static_cast<double>(values.size())) continue;  // a lower sample is missing: reported below
       const auto i = static_cast<size_t>(sample);
       if (listed[i]) samples.refuse("each sample once", fmt::format("sample {} twice", i));
       listed[i] = true;

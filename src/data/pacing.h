@@ -1,5 +1,5 @@
-// The value of a limit after some progress: d(t) = from + (to - from) (t / over)^(1 / root), rounded down to multiples
-// of `step` but never below `from`; or a table. It never decreases.
+// Computes the value of a limit after some progress. It never decreases. Either a table gives the value, or this formula:
+// d(t) = from + (to - from) (t / over)^(1 / root), rounded down to multiples of `step` but never below `from`.
 #pragma once
 #include <cstdint>
 

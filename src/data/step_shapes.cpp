@@ -31,8 +31,8 @@ StepShape StepShapes::shape_at(int64_t steps, int64_t tokens) const {
     return static_cast<int64_t>(pacing.at(pacing.unit() == Counted::steps ? steps : tokens));
   };
   const int64_t length = length_ ? value(*length_) : sequence_;
-  // Use whole multiples of the batch: a layout's ranks and micro-batches that divide the batch also divide these. So the
-  // layout does not change what a step reads.
+  // Use whole multiples of the batch. They can be divided by all numbers of ranks and micro-batches that divide the
+  // batch. So the layout does not change what a step reads.
   const int64_t fit = hold_ == Hold::tokens ? sequence_ / length : 1;
   StepShape shape{.samples = batch_, .length = length, .pace = kept_ ? value(*kept_) : 0};
   (apply_ == CurriculumApply::reshape ? shape.pieces : shape.samples) *= fit;

@@ -33,7 +33,7 @@ namespace megalith::launch {
 namespace {
 
 constexpr int kListen_ms = 100;
-constexpr double kLongestLook_s = 1;   // counted between two checks at most; a longer gap means that we were suspended
+constexpr double kLongestLook_s = 1;   // longest gap between checks that counts; a longer one means that we were suspended
 constexpr double kTrouble_s = 4;       // time that mpirun gets to end a run in which a rank died
 constexpr double kHostSilence_s = 4;   // a host that is silent for longer is lost
 constexpr double kSettle_s = 1;        // time that the monitors get for their last messages

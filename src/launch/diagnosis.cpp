@@ -61,8 +61,8 @@ Diagnosis find_culprit(const std::vector<RankView>& ranks) {
   for (const RankView& rank : ranks)
     if (rank.ended()) return one(rank, "has already ended");
 
-  // `slowest` computes, waits for no rank, and has done so about as long as the others wait. `absent` is in no op: it
-  // has not reached the exchange of the others.
+  // `slowest` is the rank that has been in one op longest, without waiting for a rank. It is at fault if that time is
+  // about as long as the others wait. `absent` is in no op: it has not reached the exchange of the others.
   const RankView *slowest = nullptr, *absent = nullptr;
   double slowest_s = 0, waited_s = 0;
   std::map<int, std::set<int>> edges;

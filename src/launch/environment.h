@@ -7,8 +7,8 @@ namespace megalith::launch {
 
 enum class Role {
   alone,       // one process that may become the supervisor
-  supervised,  // a rank below `megalith train --ranks N`
-  joined,      // a rank below the user's own mpirun or srun
+  supervised,  // a rank that `megalith train --ranks N` started
+  joined,      // a rank that the user's own mpirun or srun started
 };
 
 struct Environment {

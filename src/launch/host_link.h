@@ -5,8 +5,8 @@
 
 namespace megalith::launch {
 
-// How a rank finds its supervisor. It is in an environment variable, as only this user can read the environment of a
-// process.
+// The data with which a rank finds its supervisor. It is in an environment variable, because only this user can read the
+// environment of a process.
 struct SupervisorAddress {
   std::string run;      // the name of this start of the run; not secret
   std::string host;     // host_identity() of the supervisor

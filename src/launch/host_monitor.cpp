@@ -80,8 +80,7 @@ class HostMonitor {
 
   void clear_up() {
     const double until = monotonic_seconds() + kOrderly_s, at_most = until + kStubborn_s;
-    // Beside the supervisor, mpirun gets SIGTERM as its death signal. It would take a second SIGTERM as a request to
-    // stop at once.
+    // On the supervisor's host, mpirun gets SIGTERM as its death signal. A second SIGTERM would make it stop at once.
     if (place_ == MonitorPlace::away && launcher_ != 0) ::kill(launcher_, SIGTERM);
     while (!all_gone() && monotonic_seconds() < at_most) {
       for (const RankView& rank : ranks_)

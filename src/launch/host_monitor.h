@@ -9,8 +9,8 @@
 namespace megalith::launch {
 
 enum class MonitorPlace {
-  beside_supervisor,  // a socket pair: only its end counts as the end of the supervisor
-  away,               // TCP: silence counts as the end, too
+  beside_supervisor,  // a socket pair: the supervisor is dead if the connection ends
+  away,               // TCP: the supervisor is also dead if it is silent
 };
 
 // Forks a monitor that keeps `folder` and `socket` open, and no other descriptor of this process. With `away` it is

@@ -1,5 +1,5 @@
-// Ranks below the user's own mpirun or srun have no supervisor. So the first rank of each host forks a process that
-// watches the ranks of this host. It reports a hang and ends the run.
+// Ranks that the user's own mpirun or srun started have no supervisor. So the first rank of each host forks a process
+// that watches the ranks of this host. It reports a hang and ends the run.
 #pragma once
 #include <filesystem>
 

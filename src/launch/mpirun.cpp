@@ -55,7 +55,7 @@ Variables mpirun_environment(const MpirunCall& call, const std::string& guard, b
   Variables settings{
       {"OMPI_MCA_mpi_yield_when_idle", "1"},            // a waiting rank yields its core to a rank that computes
       {"OMPI_MCA_orte_tmpdir_base", call.folder.string()},
-      {"OMPI_MCA_odls_base_num_threads", "0"},          // the main thread forks the ranks: their death signal follows it
+      {"OMPI_MCA_odls_base_num_threads", "0"},          // the main thread forks the ranks: they die when it ends
       {"OMPI_MCA_oob_tcp_if_include", call.networks},
       {"OMPI_MCA_btl_tcp_if_include", call.networks},
   };

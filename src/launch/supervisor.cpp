@@ -38,7 +38,7 @@ void require_descriptors(int ranks) {
                      fmt::format("{}", limit.rlim_max), "raise it with ulimit -n"});
 }
 
-// How a run ends that cannot continue.
+// Returns the ending of a run that cannot continue.
 Ending give_up(const Job& job, const std::string& message) {
   const std::string checkpoint = job.last_checkpoint();
   if (checkpoint.empty()) return {ExitCode::fault, message + "; there is no checkpoint to resume from"};

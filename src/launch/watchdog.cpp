@@ -7,7 +7,8 @@
 namespace megalith::launch {
 namespace {
 
-// Predictions assume an undisturbed machine. First steps, other programs and full disks cost a factor, not hours.
+// Predictions assume an undisturbed machine. First steps, other programs and full disks
+// make an op several times slower, but not by hours.
 constexpr double kFactor = 20, kLeast_s = 60, kLongestLook_s = 1;
 
 }  // namespace

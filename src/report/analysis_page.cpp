@@ -36,8 +36,8 @@ std::string examples(const char* title, const std::vector<MetricExample>& list) 
   return out + "</table>";
 }
 
-// For each percentile, the hardest sample that a filter by this percentile admits (at least the easiest of all). Sorts a
-// copy only as far as the required ranks need: 8 bytes per sample.
+// Adds the percentiles of the metric. The value at p% is the hardest sample that a filter admits at p%, but at least the
+// easiest sample. Sorts a copy only as far as these ranks need: 8 bytes per sample.
 void add_percentiles(MetricSummary& s, std::span<const double> values) {
   std::vector<double> copy(values.begin(), values.end());
   auto ordered = copy.begin();  // elements before it are in their final order

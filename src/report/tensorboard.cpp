@@ -95,8 +95,8 @@ std::string as_preformatted(std::string_view text) {
   return out;
 }
 
-// TensorBoard reads the files of a directory in the order of their names. Returns a second later than all existing names,
-// even if the clock is behind.
+// TensorBoard reads the files of a directory in the order of their names. Returns a time in seconds that is later than
+// those of all existing files, even if the clock is behind.
 int64_t next_second(const std::filesystem::path& directory) {
   int64_t second = std::chrono::duration_cast<std::chrono::seconds>(
                        std::chrono::system_clock::now().time_since_epoch()).count();

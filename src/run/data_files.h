@@ -26,8 +26,8 @@ CorpusOptions corpus_options(const DataSettings& data);
 // Returns the text files that a tokenizer is trained on. Throws UserError if data.train has no text.
 std::vector<std::filesystem::path> files_to_train_tokenizer_on(const DataSettings& data);
 
-// Checks without reading text that all files of data.train and data.valid exist and can be opened, that shards have the
-// right form, and that there is a tokenizer if there is text. Otherwise throws UserError.
+// Checks that all files of data.train and data.valid exist and can be opened, and that shards have the right form. Also
+// checks that there is a tokenizer if there is text. Does not read the text. Throws UserError for a mistake.
 void check_data_files(const DataSettings& data, bool has_tokenizer);
 
 }  // namespace megalith

@@ -22,7 +22,7 @@ struct ForeseenBy {
 };
 
 // Returns rank 0's view of a run. Throws UserError for mistakes in settings, layout and model. A tokenizer that is not
-// trained yet has data.tokenizer.vocab tokens, the most that it can get. Leaves no files. Sets the number of computing
+// trained yet counts with data.tokenizer.vocab tokens, the maximum. Leaves no files. Sets the number of computing
 // threads.
 Foreseen foresee(const Config& config, const Layout& layout, const ForeseenBy& by);
 

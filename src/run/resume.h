@@ -19,9 +19,9 @@ Config resume_config(const std::filesystem::path& run_dir, const Config& now, co
 // does not need the lock of the folder.
 std::optional<Config> saved_config(const std::filesystem::path& run_dir);
 
-// Returns a warning if the changes from `before` to `now` make the learning rate jump by more than a tenth at `step`, the
-// next step of the run (from 0, at least 1). Returns an empty text if they do not, or if the run is finished. `layers` is
-// the number of layers of the model.
+// Returns a warning if the learning rate jumps by more than a tenth because of the changes from `before` to `now`. `step`
+// is the next step of the run (from 0, at least 1). Returns an empty text if the rate does not jump, or if the run is
+// finished. `layers` is the number of layers of the model.
 std::string describe_rate_jump(const Config& before, const Config& now, int64_t layers, int64_t step);
 
 }  // namespace megalith

@@ -21,7 +21,7 @@ std::filesystem::path folder_to_start_from(const Config& config, const std::func
   }
 }
 
-// The shape may come from a folder, its vocabulary from a tokenizer of `vocab` tokens (0: no tokenizer).
+// The shape may come from a folder. Its vocabulary may come from a tokenizer of `vocab` tokens (0: no tokenizer).
 ModelShape complete_shape(const ModelSettings& model, const std::filesystem::path& folder, int64_t vocab) {
   ModelShape shape = model.shape;
   if (!model.from.empty()) {
@@ -38,7 +38,7 @@ ModelShape complete_shape(const ModelSettings& model, const std::filesystem::pat
   return shape;
 }
 
-// What to do about the head in model.from. Throws UserError if model.new_head would have no effect.
+// Returns how the head in model.from is used. Throws UserError if model.new_head would have no effect.
 HeadUse head_use(const ModelSettings& model, const ModelShape& shape) {
   if (!model.new_head) return HeadUse::replaceable;
   const HeadTensors head = head_of(shape, HeadUse::fresh);

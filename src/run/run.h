@@ -42,13 +42,13 @@ struct RunContext {
   std::function<void(const std::string&)> say = [](const std::string&) {};  // about checkpoints that are not used
 };
 
-// Checks the settings of a run of `ranks` ranks, as far as they show mistakes without data and model. Returns the layout.
+// Checks the settings of a run of `ranks` ranks, as far as this needs neither data nor model. Returns the layout.
 Layout check_run(const Config& config, int ranks);
 
-// Names the setting in an error about the folder that it names. An error about a file of the folder keeps its name.
+// Names model.from as the key of an error about its folder. An error about a file in the folder still names the file.
 UserError about_model_from(const UserError& error, const std::filesystem::path& folder);
 
-// Text is not tokenized. Takes no lock, sets no threads, and writes no files but what `context.tokenizer` keeps.
+// Text is not tokenized. Takes no lock, sets no threads, and writes only the files of `context.tokenizer`.
 Run prepare_run(const Config& config, const RunContext& context);
 
 // Returns the input of this rank's plan.

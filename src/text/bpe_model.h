@@ -1,5 +1,5 @@
-// Byte-pair encoding. A word starts as its bytes or characters. The pair with the lowest rank is joined until no
-// neighbours form a known pair.
+// Byte-pair encoding. A word starts as its bytes or characters. The pair with the lowest rank is joined
+// repeatedly, until no neighbours form a known pair.
 #pragma once
 #include <array>
 #include <cstdint>

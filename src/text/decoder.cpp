@@ -62,7 +62,7 @@ struct ReplaceDecoder : Decoder {
 
 struct StripDecoder : Decoder {
   std::string content;
-  int64_t start = 0, stop = 0;  // most copies of `content` to remove at each end
+  int64_t start = 0, stop = 0;  // maximum number of copies of `content` to remove at each end
   void apply(std::vector<std::string>& pieces) const override {
     for (auto& piece : pieces) {
       for (int64_t i = 0; i < start && piece.starts_with(content); i++) piece.erase(0, content.size());

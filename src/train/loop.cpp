@@ -118,7 +118,7 @@ void TrainingLoop::steps(LoopState& state, const StopSignals& signals) {
     const bool last = state.step == run_.steps;
     interrupted_ = !last && stop_requested_;
     if (!last && !interrupted_) choose_window();
-    if (last || validates(state)) validate_and_sample(metrics, last);  // interrupted or not: metrics stay exact
+    if (last || validates(state)) validate_and_sample(metrics, last);  // also if interrupted: the metrics stay the same
     if (leads_) {
       log_->append(metrics);
       board_->append(metrics);

@@ -13,7 +13,7 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kMessageBytes = int64_t{1} << 20;  // the most bytes in one message
+constexpr int64_t kMessageBytes = int64_t{1} << 20;  // maximum bytes of one message
 constexpr int kFirst = 0, kRemote = 1;        // places in a channel between rank 0 and a remote rank
 
 // Describes the piece that follows. An empty file name means the end.

@@ -1,5 +1,7 @@
-// The phases of a step are ops. schedule/passes/training_step.cpp writes forward, backward and norms,
-// StepWriter::finish in step_writer.cpp totals, clipping and the optimizer step, schedule/passes/save.cpp the checkpoint.
+// The phases of a step are ops. These files write them:
+// forward, backward and norms: schedule/passes/training_step.cpp
+// totals, clipping and the optimizer step: StepWriter::finish in schedule/passes/step_writer.cpp
+// the checkpoint: schedule/passes/save.cpp
 #include "train/step.h"
 
 #include <algorithm>

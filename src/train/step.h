@@ -9,7 +9,8 @@
 
 namespace megalith {
 
-// Runs step `input.step` (from 0) on its batch of `sequences`, of all ranks. `input` has everything but the batch.
+// Runs step `input.step` (from 0) on its batch: `sequences` sequences over all ranks.
+// `input` has everything except the batch.
 StepOutcome train_step(Engine& engine, ShapePlans& plans, const Dataset& data, int64_t sequences, StepInput input);
 
 struct Validation {
@@ -17,7 +18,7 @@ struct Validation {
   double bits_per_byte = 0;  // of the text behind the targets; 0 if unknown
 };
 struct ValidationScope {
-  int64_t batches = 0;  // the most batches to use; 0: all held-out sequences
+  int64_t batches = 0;  // maximum number of batches; 0: all held-out sequences
   int64_t data_ranks = 1;
   std::span<const int32_t> token_bytes = {};  // by id (text/token_bytes.h); empty if unknown
 };

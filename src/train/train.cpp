@@ -182,7 +182,8 @@ TrainResult train(const Config& config, const Joined& joined, launch::StatusPage
   const Layout layout = check_run(config, world ? world->size() : 1);
   const int32_t host_ranks = world ? static_cast<int32_t>(world->neighbours().size()) : 1;
   const bool leads = !world || world->rank() == 0;
-  // Before the directory is made, so that a mistake leaves nothing; a checkpoint is looked for in an open directory only.
+  // Make the checks before the directory is made, so that a mistake leaves nothing. If there are checkpoints, check
+  // later: the checkpoint to resume from is found only in an open directory.
   const bool begun = !list_checkpoints(std::filesystem::path(config.run.dir) / "checkpoints").empty();
   Bytes process(0);
   if (leads && !begun) process = check_before_work(config, layout, {host_ranks, std::nullopt, joined.transport});
