@@ -46,7 +46,7 @@ class BlockStore {
   };
   Extent parameters(BlockId block) const { return places_[static_cast<size_t>(block)].parameters; }
   Extent gradient(BlockId block) const { return places_[static_cast<size_t>(block)].gradient; }
-  // Returns the extent of an input of `bytes`. That must not be more than StoredBlock::inputs reserved.
+  // Returns the extent of an input. `bytes` must not be more than StoredBlock::inputs reserved.
   Extent input(BlockId block, MicroId micro, int64_t bytes) const;
   const std::vector<Extent>& slots(BlockId block) const { return places_[static_cast<size_t>(block)].slots; }
 

@@ -14,8 +14,9 @@ namespace {
 
 static_assert(kPartAlign * sizeof(float) % kDiskAlign == 0, "segments of a flat buffer are loaded one by one");
 
-// After this many pending updates, an expert is loaded and applies them even if no token chooses it. This keeps the log
-// short, and the time to apply it. The limit of an expert is up to half lower, so that not all load in the same step.
+// After this many pending updates, an expert is loaded and applies them even if no token chooses it. So the log stays
+// short, and applying it takes little time. Each expert has its own limit, up to half lower, so that not all experts load
+// in the same step.
 constexpr int64_t kMostWaiting = 64;
 
 float* as_floats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }

@@ -55,7 +55,7 @@ class Residency final : public ExpertLoader {
   bool is_due(const SegmentState& segment) const;
   void open_store(const StorageOptions& storage);
   void allocate_parameters(BlockState& state);
-  // Loads the segments and brings them up to date.
+  // Loads the segments and applies their pending updates.
   void load_segments(BlockState& state, std::span<SegmentState* const> segments, Lane lane);
   void stream_updated(BlockState& state, std::span<SegmentState* const> segments, Lane lane);
   void load_whole_updated(BlockState& state, Lane lane);

@@ -10,8 +10,8 @@ namespace megalith {
 
 class Device;
 
-// `bandwidth`: bytes per second, each way. Only one device may exist at a time, because the allocator has one budget for it.
-// (The pointer is shared because it can then delete a class that is only declared here.)
+// `bandwidth`: bytes per second, each way. Only one device may exist at a time, because the allocator has one budget for
+// it. (Returns a shared_ptr because it can delete a class that is only declared here.)
 std::shared_ptr<Device> simulated_device(Bytes memory, double bandwidth);
 
 }  // namespace megalith

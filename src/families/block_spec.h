@@ -64,7 +64,7 @@ struct FlatRange {
 // A range that is read from and written to disk separately: one expert, or everything before the experts.
 struct Segment {
   FlatRange range;
-  bool spread = false;   // experts that are spread over ranks: fewer ranks hold the same expert than the same rest
+  bool spread = false;   // experts that are spread over ranks: fewer ranks hold an expert than the rest of the block
   int64_t expert = -1;   // index among the experts of this rank; -1: no expert, or several
 };
 // Joins neighbouring segments that the same ranks hold.

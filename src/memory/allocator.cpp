@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kAlign = 64;             // bytes of a cache line and of an AVX-512 register
 constexpr size_t kArenaFrom = 256 << 10;  // bytes; malloc serves smaller blocks
 
-// The account of an allocation.
+// Says under which kind and memory an allocation is counted.
 struct Label {
   AllocationKind kind = AllocationKind::workspace;
   Tier tier = Tier::host;

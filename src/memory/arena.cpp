@@ -65,7 +65,7 @@ void Arena::drop_down_to(size_t bytes) {
   while (cached_ > bytes) {
     auto range = free_.find(by_age_.begin()->second);
     const auto [begin, old] = *range;
-    // Drop from the end of the range, as much as needed, and the rest of a huge page that would be split.
+    // Drop as much as needed from the end of the range. If this would split a huge page, drop the whole page.
     const size_t excess = rounded(cached_ - bytes);
     uintptr_t from = begin;
     if (old.end - begin > excess) from = std::max(begin, space_of(begin).whole_page_before(old.end - excess));
@@ -76,9 +76,9 @@ void Arena::drop_down_to(size_t bytes) {
   }
 }
 
-// Chooses the place where most of the block has pages, and the lowest of equal places. Best fit (the tightest range with
-// all pages) fragments more: measured over the steps of gpt2-124m, it took another 98 MiB of new pages in each step,
-// this rule none.
+// Chooses the place where most of the block has pages; if places are equal, the lowest one. Best fit would take the
+// smallest range in which all of the block has pages, but it fragments more. Measured in each step of gpt2-124m: best fit
+// took another 98 MiB of new pages, and this rule took none.
 bool Arena::find(size_t bytes, Backing backing, Window& best) const {
   best = {};
   for (auto first = free_.begin(); first != free_.end();) {

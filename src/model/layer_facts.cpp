@@ -97,7 +97,7 @@ void add_exchanges(BlockCosts& f, const RankSizes& r, const LayerForm& form) {
 }
 
 // Tensors are unpacked while they are used. The tensors that are freed before the attention half were packed, so freeing
-// them gains less. Forward holds all tensors before it packs them, and the norm's output and the activation besides.
+// them gains less. Forward holds all tensors before it packs them. It also holds the norm's output and the activation.
 void add_packing(BlockCosts& f, const RankSizes& r, const LayerForm& form) {
   const int64_t e = r.e, N = r.N, S = r.S, C = r.C, A = r.A, X = r.X, sums = kept_sums(form);
   const int64_t feed_forward = form.half.plain_bytes - form.half.saved_bytes + S * sums * r.kept.more(C);

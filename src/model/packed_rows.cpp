@@ -13,7 +13,7 @@ namespace megalith {
 namespace {
 
 constexpr int64_t kRows = 16;        // rows that a thread takes at least
-constexpr float kSmallest = 1e-30f;  // numbers are stored as zeros if none that shares their scale is larger
+constexpr float kSmallest = 1e-30f;  // if all numbers of a scale are at most this, they become zeros
 
 MEGALITH_VECTORISED float largest(int64_t n, const float* __restrict x) {
   uint32_t most = 0;  // the bits of positive floats have the same order as the floats

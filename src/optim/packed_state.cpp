@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-constexpr uint64_t kMostSlots = 8;  // most slots of a parameter; separates their random streams
+constexpr uint64_t kMostSlots = 8;  // maximum number of slots of a parameter; separates their random streams
 static_assert(kElementChunk % kScaleBlock == 0);
 
 MEGALITH_KERNEL void to_bf16(int64_t n, const float* __restrict x, const uint16_t* __restrict random,

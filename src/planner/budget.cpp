@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t kSave = int64_t{8} << 20;
 // For a run that spills: queues, threads of lanes, and memory that the system's allocator keeps after the disk was measured.
 constexpr int64_t kStreams = int64_t{4} << 20;
-// Measured: 4 to 10 MiB, the most where many tensors are just small enough for the system's allocator.
+// Measured: 4 to 10 MiB. It is largest if many tensors are just small enough for the system's allocator.
 constexpr int64_t kRest = int64_t{12} << 20;
 // Masks and tables of positions.
 constexpr int64_t kUncountedOnDevice = int64_t{4} << 20;

@@ -8,7 +8,7 @@ namespace megalith {
 Bytes host_budget(const MemorySettings& memory);  // memory.ram, or the memory of the machine
 Bytes device_of(const MemorySettings& memory);    // memory.device; 0: the host computes
 
-// The most that a process takes, item by item. `memory` and `train` admit a run by the sum.
+// The maximum memory of a process, item by item. `memory` and `train` accept a run if the sum fits.
 struct ProcessBound {
   Bytes process;  // the process itself (planner/process.h)
   Bytes tensors;  // at most, in any order of the lanes

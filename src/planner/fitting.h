@@ -20,8 +20,8 @@ bool fits_tightly(const PlanInput& input, int64_t micro_batch, int64_t room);
 void check_micro_batches(const PlanInput& input);
 // Returns the smallest micro-batch that the settings allow and that can be planned, or nothing if no micro-batch can.
 std::optional<int64_t> smallest_micro_batch(const PlanInput& input);
-// Returns the micro-batch in sequences: the largest that needs neither recomputation nor the disk. If that has so few tokens
-// that products are slow, the largest that fits with full recomputation and everything on disk.
+// Returns the micro-batch in sequences: the largest one that needs neither recomputation nor the disk. If it has so few
+// tokens that products are slow, returns the largest one that fits with full recomputation and everything on disk.
 int64_t choose_micro_batch(const PlanInput& input, int64_t room);
 
 }  // namespace megalith

@@ -17,7 +17,7 @@ MemoryUse plain_peak(const Schedule& step) { return memory_in_order(training_sch
 // Rounds up: each array begins at a chunk of its file.
 int64_t whole_chunks(int64_t bytes) { return (bytes + kSpillChunk - 1) / kSpillChunk * kSpillChunk; }
 
-// The items of the bound in addition to the sum at the peak. A run may use them, but few runs use all.
+// Returns the memory that the bound includes and the sum at the peak does not. A run may use it, but few runs use all of it.
 std::vector<std::pair<std::string, Bytes>> beyond_the_peak(const MemoryTable& t) {
   return {{"parallel lanes, save", std::max(Bytes(0), t.bound.tensors - Bytes(t.planned.total()))},
           {"gaps", t.bound.gaps},

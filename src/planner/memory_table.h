@@ -18,7 +18,7 @@ struct MemoryTable {
   MemoryUse disk;      // bytes in spill files
   MemoryUse device;    // at the peak of the device that computes, if there is one
   Bytes device_budget; // 0: no device
-  Bytes device_most;   // most device memory that any order of the ops needs
+  Bytes device_most;   // maximum device memory over all orders of the ops
   Bytes budget;                 // budget per rank
   int64_t host_ranks = 1;       // ranks that share memory.ram
   ProcessBound bound;           // for any order of the ops, including saves

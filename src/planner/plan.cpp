@@ -54,8 +54,8 @@ void predict(Plan& plan) {
   plan.predicted = plan.predicted_stages[static_cast<size_t>(plan.stage)];
 }
 
-// Returns the first strategy that is about as fast as the fastest. Earlier ones move and keep less. `seconds` returns the
-// step time with a strategy.
+// Returns the first strategy that is about as fast as the fastest. Earlier strategies move and keep less. `seconds`
+// returns the step time with a strategy.
 Strategy choose_strategy(const std::vector<Strategy>& strategies, const std::function<double(const Strategy&)>& seconds) {
   if (strategies.size() == 1) return strategies.front();
   std::vector<double> found;
@@ -219,7 +219,7 @@ Plan with_shape(Plan plan, const PlanInput& input, const StepShape& shape) {
 }
 
 int32_t window_by_measurement(const Plan& plan, const Plan& ran, std::span<const Span> measured) {
-  // How much longer than predicted the ops of each lane took.
+  // Measured and predicted seconds of the ops of each lane.
   std::array<double, kLanes> took{}, predicted{};
   const std::vector<Cost> costs = predict_costs(ran.step, ran.speeds);
   for (size_t op = 0; op < costs.size(); op++) {

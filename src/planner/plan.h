@@ -73,7 +73,7 @@ Plan make_plan(const PlanInput& input, Measuring measuring = Measuring::allowed,
 // The part of make_plan that needs only shapes and budget. Throws DoesNotFit if no strategy fits. Takes milliseconds.
 void check_fits(const PlanInput& input);
 
-// The same plan, cut into as many micro-batches, for steps of another shape. `input` is that of `plan`.
+// Returns the plan for steps of another shape, with the same number of micro-batches. `input` is the input of `plan`.
 Plan with_shape(Plan plan, const PlanInput& input, const StepShape& shape);
 
 // For a plan that spills: returns the smallest window that fits and is about as fast as the fastest. It uses the times of a

@@ -13,8 +13,8 @@ struct RankColumn {
   bool operator==(const RankColumn&) const = default;
 };
 
-// `host_of`: by rank; empty: all ranks are on host 0. If no two columns share a host, returns only one of several columns
-// that differ only in the numbers of their hosts.
+// `host_of`: by rank; empty: all ranks are on host 0. If no two columns share a host, columns that differ only in host
+// numbers count as equal. Then only one of them is returned.
 std::vector<RankColumn> columns_of(int32_t ranks, int32_t stages, std::span<const int32_t> host_of);
 
 }  // namespace megalith

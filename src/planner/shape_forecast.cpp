@@ -10,7 +10,7 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kShown = 6;  // at most: each needs a plan, which takes a moment for a large model
+constexpr size_t kShown = 6;  // maximum number; each needs a plan, which takes a moment for a large model
 
 }  // namespace
 

@@ -13,7 +13,7 @@
 namespace megalith {
 namespace {
 
-// The most tensors that a model may have. A list of that many takes about 100 MiB.
+// The maximum number of tensors of a model. A list of this length takes about 100 MiB.
 constexpr int64_t kMostTensors = int64_t{1} << 17;
 // Each stage of a pipeline has a schedule that lists all blocks.
 constexpr int64_t kMostBlocksTimesStages = int64_t{1} << 14;

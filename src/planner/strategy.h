@@ -35,7 +35,7 @@ Schedule evaluation_schedule(const std::vector<BlockFacts>& blocks, int32_t micr
 // The save after the last step.
 Schedule final_save_schedule(const std::vector<BlockFacts>& blocks, const Strategy& strategy);
 
-// Returns the most bytes that the step with a save, a validation and the last save can have in memory.
+// Returns the maximum of the bytes in memory: in a step with a save, in a validation, and in the last save.
 int64_t most_memory(const std::vector<BlockFacts>& blocks, int32_t micros, const Strategy& strategy, Tier tier = Tier::host);
 
 // The limits of the choice: settings that are fixed, and the memory.

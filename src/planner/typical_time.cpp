@@ -16,7 +16,8 @@
 namespace megalith {
 namespace {
 
-// Long calls are repeated kEnough times, so that a short disturbance does not change the median, or until kPatience is over.
+// Long calls are repeated kEnough times, so that a short disturbance does not change the median. They are repeated fewer
+// times if kPatience is over earlier.
 constexpr size_t kFew = 3, kEnough = 15, kMany = 50;
 constexpr double kPatience = 2;       // seconds
 constexpr double kWorthSaying = 2.5;  // seconds; longer measurements are announced in the log
@@ -41,8 +42,8 @@ CallTime time_of(const std::function<void()>& work) {
 }
 
 // While this object exists, OpenMP threads that wait for each other soon sleep instead of spinning. GNU's library spins
-// little if it manages more threads than there are cores. The threads that this object starts, which only wait, make them
-// more. Then the processor time of a thread is the time that it computes, even on a busy machine.
+// only briefly if it manages more threads than there are cores. So this object starts threads that only wait. Then the
+// processor time of a thread is the time that it computes, even on a busy machine.
 class LittleSpinning {
  public:
   LittleSpinning() {

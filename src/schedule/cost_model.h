@@ -34,7 +34,7 @@ constexpr Links on_every_axis(LinkSpeed speed) { return {speed, speed, speed, sp
 struct MachineSpeeds {
   double flops = 0;             // floating-point operations per second in matrix products
   double memory_bandwidth = 0;  // bytes per second that one rank alone reads and writes
-  double host_bandwidth = 0;    // the same for all cores of the host together; 0: as high
+  double host_bandwidth = 0;    // the same for all cores of the host together; 0: the same value
   double disk_read = 0;         // bytes per second of the checkpoint disk while nothing else uses it
   double disk_write = 0;
   double spill_read = 0;        // bytes per second of the disk tier, with checksums; 0 if nothing is spilled
@@ -45,7 +45,7 @@ struct MachineSpeeds {
   // Speeds of the ops that move the state of a block, measured with the code of these ops.
   TransferSpeed load, offload_gradient;
   TransferSpeed load_updated, load_updated_scarce;  // with ample and with scarce staging
-  double device_bandwidth = 0;  // bytes per second to the device, and as many from the device; 0 without a device
+  double device_bandwidth = 0;  // bytes per second in each direction; 0 without a device
   double op_overhead_s = 0;     // time to start an op, without its work
   double commit_s = 0;          // time to make a checkpoint durable: syncs and renames
   int32_t cores = 1;            // cores of a rank
@@ -74,8 +74,8 @@ Cost compute_cost(const MachineSpeeds& speeds, double flop, double touched_bytes
 Cost compute_cost(const MachineSpeeds& speeds, const BlockWork& work);
 // One thread copies to a staging buffer (a read and a write of memory) and writes the buffer to the checkpoint.
 Cost write_cost(const MachineSpeeds& speeds, double bytes);
-// One thread moves `traffic` between memory and the spill disk, and accesses `touched_bytes` more of memory. `measured` is
-// the speed of the whole transfer, if it was measured.
+// One thread moves `traffic` between memory and the spill disk, and accesses another `touched_bytes` of memory.
+// `measured` is the speed of the whole transfer, if it was measured.
 Cost spill_cost(const MachineSpeeds& speeds, const Traffic& traffic, double touched_bytes, Worker by,
                 const TransferSpeed& measured = {});
 // One thread copies bytes to or from the device: a read and a write of memory, at the speed of the link.

@@ -144,7 +144,8 @@ void Lanes::fail(std::exception_ptr reason) {
   }
 }
 
-// Counts the lane as awake at once, not when its thread gets to run. Otherwise check_for_cycle would count it as asleep.
+// Counts the lane as awake at once. Its thread may run later, and until then check_for_cycle would count the lane as
+// asleep.
 void Lanes::rouse(LaneState& lane) {
   lane.waits_for = kNoOp;
   awake_++;

@@ -34,7 +34,7 @@ struct Rendezvous {
   auto operator<=>(const Rendezvous&) const = default;
 };
 
-// The channel that carries an exchange. Only their order distinguishes the exchanges over one route.
+// The channel that carries an exchange. Exchanges over one route differ only by their order.
 struct Route {
   OpKind kind{};
   int32_t column = -1, stage = -1, from = -1, to = -1;

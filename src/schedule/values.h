@@ -40,7 +40,7 @@ inline constexpr int kValues = 24;
 enum class Access : uint8_t {
   read,        // the value must be there
   create,      // the value must not be there yet
-  accumulate,  // adds one of several contributions, in micro-batch order; one without a micro-batch is the last
+  accumulate,  // adds one of several contributions, in micro-batch order; last, the one without a micro-batch
   consume,     // reads and frees the value
   overwrite,   // changes the value in place, once per step; no later op of this step may read it
 };

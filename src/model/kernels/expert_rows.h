@@ -1,5 +1,5 @@
-// Sums the experts' rows by token, and computes the activation between the two products of an expert, weighted by the gate
-// of each row.
+// Sums the experts' rows by token. Also computes the activation between the two products of an expert, weighted by the
+// gate of each row.
 #pragma once
 #include <ATen/core/Tensor.h>
 

@@ -11,7 +11,7 @@
 namespace megalith::kernels {
 namespace {
 
-constexpr int64_t kTile = 48;                        // columns, as in the library's AVX-512 kernel; others divide it
+constexpr int64_t kTile = 48;                        // columns; a multiple of the tiles of all the library's kernels
 constexpr int64_t kWorthThreads = int64_t{1} << 20;  // multiply-adds
 
 int64_t threads_for(int64_t rows, int64_t width, int64_t depth) {

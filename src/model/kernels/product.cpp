@@ -13,7 +13,7 @@
 namespace megalith::kernels {
 namespace {
 
-constexpr int64_t kRowTile = 8, kColumnTile = 48;  // tile of the library's AVX-512 kernel; others divide it
+constexpr int64_t kRowTile = 8, kColumnTile = 48;  // multiples of the tiles of all the library's kernels
 constexpr int64_t kWorthThreads = int64_t{1} << 20;  // multiply-adds
 
 MEGALITH_VECTORISED

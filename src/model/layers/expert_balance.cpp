@@ -17,7 +17,8 @@ ExpertBalance balance_experts(std::span<const int64_t> rows, int64_t ranks, int6
   const int64_t mean = (std::accumulate(rows.begin(), rows.end(), int64_t{0}) + ranks - 1) / ranks;
   ExpertBalance out;
   for (;;) {
-    // Moves rows from the rank with most to the rank with fewest. Takes the expert with most rows. Among equals, the first.
+    // Moves rows from the rank with the most rows to the rank with the fewest. Takes the expert with the most rows; among
+    // equals, the first one.
     const int64_t owner = std::max_element(load.begin(), load.end()) - load.begin();
     int64_t taker = -1, expert = owner * here;
     for (int64_t r = 0; r < ranks; r++)

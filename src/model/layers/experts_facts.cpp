@@ -33,9 +33,9 @@ void add_workspace(HalfFacts& f, const RankSizes& r, const ExpertRows& rows_here
   // The 16-bit product of a weight gradient, and the temporaries of the activation's ATen form.
   const bool narrow = e < 4;
   const int64_t gradient = narrow ? 6 * F * 2 * C : 0, terms = narrow ? e * H * 9 * F : 0, wide = narrow ? 4 * N * C : 0;
-  // First the rows of the gradient and of the activations. Then the rows of the input and of its gradient. Then the
-  // gradients of the router and the shared expert, besides the summed rows or, with ranks, the rows that are sent back. The
-  // lists of the router are on the heap.
+  // First there are the rows of the gradient and of the activations. Then there are the rows of the input and of its
+  // gradient. Finally there are the gradients of the router and of the shared expert, and the summed rows. With ranks,
+  // the rows that are sent back replace the summed rows. The lists of the router are on the heap.
   const int64_t rows = e * H * (C + F) + std::max(gradient, terms);
   const int64_t beside = ranks > 1 ? e * (R + H) * C : e * N * C, came = e * (R + (ranks > 1 ? 2 : 1) * N) * C;
   const int64_t routed = e * N * C + 2 * wide + (x.jitter > 0 ? 4 * N * C : 0) + logits;

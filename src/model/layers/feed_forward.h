@@ -8,8 +8,8 @@
 namespace megalith {
 
 // Along the tensor axis, each rank has some columns of the wide layer. The input of forward and the gradient that backward
-// takes have all rows. Forward returns this rank's share of the output rows. Backward returns a summand of the input
-// gradient, for all rows.
+// takes have all rows. Forward returns this rank's share of the output rows. Backward returns this rank's part
+// of a sum, the input gradient, for all rows.
 struct GeluFeedForward {
   Linear up;
   DeepLinear down;

@@ -25,7 +25,7 @@ template <class Real>
 Threshold<Real> threshold(const RouterInput<Real>& in, const Choice<Real>& c, int64_t token, int32_t expert) {
   const int64_t E = in.experts->count, k = in.experts->top_k;
   const int32_t* chosen = c.expert.data() + token * c.chosen;
-  // The k-th largest logit of the other experts. For a chosen expert that is the first one that was not chosen.
+  // The k-th largest logit of the other experts. If `expert` was chosen, this is the largest logit that was not chosen.
   const bool taken = std::find(chosen, chosen + k, expert) != chosen + k;
   const int32_t rival = chosen[taken ? k : k - 1];
   const Real plain = in.logits[static_cast<size_t>(token * in.width() + expert)];

@@ -23,7 +23,7 @@ Real softmax(const Real* logits, Real* out, int64_t n) {
   return largest + std::log(sum);
 }
 
-// Writes the `count` largest, among equals the first. Always finds `count` different ones, even if keys are not numbers.
+// Writes the indices of the `count` largest keys; among equals, the first. All indices are different, even if keys are NaN.
 template <class Key>
 void largest(const Key& key, int64_t n, int64_t count, int32_t* out) {
   for (int64_t j = 0; j < count; j++) {

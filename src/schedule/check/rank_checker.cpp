@@ -72,7 +72,7 @@ class RankChecker {
         report("{} meets {} of {} ranks", say(nodes.front()), nodes.size(), expected(it));
   }
 
-  // Only their order distinguishes exchanges over one route. Each rank must define this order, and all ranks must agree.
+  // Exchanges over one route differ only by their order. Each rank must define this order, and all ranks must agree.
   void check_routes() {
     std::map<Route, std::map<size_t, std::vector<size_t>>> used;  // nodes, by rank
     for (const auto& [node, encounter] : of_)

@@ -192,7 +192,7 @@ inline int64_t forward_workspace(const Schedule& s, const Op& op) {
   const bool waits = s.placed(op.block) != Placement::in_memory && !s.separate_master();
   const int64_t staging = waits ? block.call_bytes : 0;
   if (!s.goes_back(op.micro)) return std::max(block.workspace_bytes, block.validation_bytes) + staging;
-  // Tensors that are not kept exist, too, while the op runs.
+  // While the op runs, the tensors that are not kept need memory, too.
   return block.workspace_bytes + staging + (s.keeps(op.block) != Keep::all ? recomputed_bytes(s, op.block) : 0);
 }
 inline int64_t batch_loss_workspace(const Schedule& s, const Op& op) { return s.blocks[op.block].batch_workspace_bytes; }

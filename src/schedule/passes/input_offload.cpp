@@ -10,7 +10,7 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kOnTheWay = 2;  // most inputs that wait to be written, and most that are reloaded early
+constexpr size_t kOnTheWay = 2;  // maximum number of inputs that wait to be written, and that are reloaded early
 
 class InputOffload {
  public:

@@ -86,7 +86,7 @@ class ListScheduler {
   }
 
  private:
-  // Most micro-batches in flight (forward done, backward not) that a stage may have, summed over its pieces.
+  // The maximum number of micro-batches in flight (forward done, backward not) of a stage, summed over its pieces.
   int32_t limit(int32_t stage) const {
     const auto pieces = static_cast<int32_t>(pieces_.size()) / stages_;
     if (order_ == PipelineOrder::gpipe) return std::numeric_limits<int32_t>::max();
@@ -94,8 +94,8 @@ class ListScheduler {
     return 2 * (stages_ - stage - 1) + (pieces - 1) * stages_ + 1;
   }
 
-  // Most micro-batches that a stage may hold if those that wait only for weight gradients count, too. The first stage of
-  // 1F1B has the same number, so no stage needs more memory than that stage.
+  // The maximum number of micro-batches of a stage, including those that wait only for weight gradients. The first stage
+  // of 1F1B has the same number, so no stage needs more memory than that stage.
   int32_t live_limit() const {
     return order_ == PipelineOrder::zero_bubble ? stages_ : std::numeric_limits<int32_t>::max();
   }

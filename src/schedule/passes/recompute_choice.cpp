@@ -11,8 +11,8 @@ namespace {
 constexpr int64_t kUnits = 512;       // units of memory in the table
 constexpr BlockId kLongestChain = 32;  // longer chains would take more memory than they save
 
-// Most layers with a choice of their own. In deeper models, groups of neighbours get the same choice, so that the time to
-// choose is bounded.
+// The maximum number of layers that get a separate choice. In deeper models, groups of neighbours get the same choice, so
+// that the time to choose is bounded.
 constexpr size_t kMostDecisions = 128;
 
 // A chain of recomputed layers first..last, or one layer that keeps all or its attention half.

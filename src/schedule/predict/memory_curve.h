@@ -15,7 +15,7 @@ struct MemoryPoint {
 };
 
 // Returns points in time order; the first one is at 0. `spans` has one entry per op, predicted or measured. Ops that did
-// not run are ignored. If one op ends and another begins at the same moment, the first one frees its memory before, as in
+// not run are ignored. If one op ends and another begins at the same moment, the ending op frees its memory first, as in
 // the simulator. So the highest point is the simulator's peak.
 std::vector<MemoryPoint> memory_over_time(const Schedule& schedule, std::span<const Span> spans);
 
