@@ -359,8 +359,8 @@ TEST(Parse, TheSourceOfAValueCanBeAskedForLater) {
 TEST(Parse, ANewHeadBelongsToAFolder) {
   EXPECT_TRUE(parse("model: {from: folder, new_head: true}").model.new_head);
   EXPECT_EQ(mistake(kModel, {"model.new_head=true"}),
-            "command line: model.new_head: expected false unless model.from is set, got true; remove new_head or make it so "
-            "that model.from is set");
+            "command line: model.new_head: expected false (the default) unless model.from is set, got true; remove new_head: it "
+            "is used only if model.from is set");
 }
 
 TEST(Parse, AFolderDecidesTheShapeButNotTheDropout) {

@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 from support import MODELS, run_cases  # noqa: E402
 
-UNMEASURED = "were not measured on this machine"
+UNMEASURED = "exchanges between ranks have not been measured on this machine"
 
 
 def measured(space):

@@ -199,7 +199,7 @@ TEST(Metrics, DamageIsNamedWithItsLineOnResumingAndReading) {
     EXPECT_EQ(said(line(1) + line(2) + line(3), resumes), "");
     EXPECT_EQ(said(line(1) + line(2) + line(3) + "{\"step\":4,", resumes), "") << "a crash tears the last line";
     const std::string damaged = said(line(1) + "{\"step\":2,gar\n" + line(3), resumes);
-    EXPECT_NE(damaged.find("metrics.jsonl:2: damaged; lines ignored"), std::string::npos) << damaged;
+    EXPECT_NE(damaged.find("metrics.jsonl:2: damaged line (not a step record); damaged lines, all ignored"), std::string::npos) << damaged;
     const std::string missing = said(line(1) + line(3), resumes);
     EXPECT_NE(missing.find("steps without a record: 1, the first is step 2"), std::string::npos) << missing;
   }
