@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
@@ -77,6 +78,14 @@ std::string show(Bytes bytes) {
   if (std::abs(v) < kKi * kKi) return trimmed(v / kKi, " KiB");
   if (std::abs(v) < kKi * kKi * kKi) return trimmed(v / kKi / kKi, " MiB");
   return trimmed(v / kKi / kKi / kKi, " GiB");
+}
+
+std::string show_at_least(Bytes bytes) {
+  if (bytes.value < 1 << 20) return fmt::format("{} B", bytes.value);  // smaller units cannot be parsed with a fraction
+  std::string text = show(bytes);
+  // The last digit stands for at most a hundredth of the size. So a few steps suffice.
+  for (Bytes up = bytes; parse_bytes(text).value_or(up) < bytes; text = show(up)) up += Bytes(std::max<int64_t>(1, bytes.value / 2000));
+  return text;
 }
 
 std::string show_count(int64_t count) {

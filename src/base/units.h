@@ -31,6 +31,7 @@ std::optional<Bytes> parse_bytes(std::string_view text);
 std::optional<int64_t> parse_count(std::string_view text);
 
 std::string show(Bytes bytes);             // "1.25 GiB"
+std::string show_at_least(Bytes bytes);    // rounded up, so that the shown size is enough
 std::string show_count(int64_t count);     // "1.5M"
 std::string show_seconds(double seconds);  // "2m 05s", "3.2s", "1h 04m"
 

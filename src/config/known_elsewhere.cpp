@@ -188,7 +188,7 @@ constexpr KnownKey kKeys[] = {
     {"numthreads", "train.threads", ""},
     {"numgpus", "", "start N ranks with the option --ranks N"},
     {"nprocpernode", "", "start N ranks with the option --ranks N"},
-    {"device", "", "no setting is needed: this version computes on the CPU; GPUs are not supported"},
+    {"device", "", "remove it: this version computes on CPUs only"},
 };
 
 constexpr KnownWord kWords[] = {

@@ -52,8 +52,8 @@ std::string hint_for_key(std::string_view name) {
     const auto found = std::ranges::find(options(), key, &Option::key);
     return found == options().end() ? std::string_view{} : found->name;
   };
-  if (const std::string_view same = named(last); !same.empty()) return fmt::format("did you mean {}?", same);
   if (const auto advice = advice_for_key(name)) return *advice;
+  if (const std::string_view same = named(last); !same.empty()) return fmt::format("did you mean {}?", same);
   std::vector<std::string_view> names = section_names(), last_names, siblings;
   for (const Option& option : options()) {
     names.push_back(option.name);
@@ -161,6 +161,19 @@ void unknown_key(std::string_view name, const std::string& where) {
   shown.kind = Yaml::Kind::scalar;
   shown.text = name;
   throw UserError({where, shown.describe(), "", "", "unknown key; " + hint_for_key(name)});
+}
+
+void refuse_unknown(std::span<const UnknownKey> keys) {
+  if (keys.size() == 1 || keys.front().name.starts_with("curriculum")) unknown_key(keys.front().name, keys.front().where);
+  std::vector<std::string> all;
+  std::string file;
+  for (const auto& [name, where] : keys) {
+    const size_t colon = std::min(where.rfind(':'), where.size());  // run.yaml:14
+    file = where.substr(0, colon);
+    const std::string line = colon < where.size() ? fmt::format(" in line {}", where.substr(colon + 1)) : "";
+    all.push_back(fmt::format("{}{} ({})", shortened(name), line, hint_for_key(name)));
+  }
+  throw UserError({file, "", "", "", fmt::format("{} unknown keys: {}", keys.size(), some_of(all, "; "))});
 }
 
 }  // namespace megalith

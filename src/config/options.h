@@ -75,6 +75,11 @@ std::vector<std::string_view> section_names();
 
 // Throws UserError for a name that is neither an option nor a section. Suggests the nearest one.
 [[noreturn]] void unknown_key(std::string_view name, const std::string& where);
+struct UnknownKey {
+  std::string name, where;
+};
+// The same for one or several keys of a file. Lists at most five.
+[[noreturn]] void refuse_unknown(std::span<const UnknownKey> keys);
 
 // Returns the output of `megalith config KEY`: an option, a section, or everything if `key` is empty. Throws UserError
 // for an unknown key. Suggests the nearest one.

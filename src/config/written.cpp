@@ -42,9 +42,12 @@ std::pair<std::string, Yaml> parse_override(const std::string& text) {
     throw UserError({kCommandLine, "", "key=value", text.empty() ? "an empty argument" : quote_yaml(text),
                      "write for example train.lr=1e-3"});
   const std::string key = text.substr(0, equals);
+  // It may come from a shell variable that is not set.
+  if (text.find_first_not_of(" \t\n", equals + 1) == std::string::npos)
+    throw UserError({kCommandLine, key, "a value after =", "nothing", fmt::format("{}=null sets the default", key)});
   try {
     Yaml value = parse_yaml(std::string_view(text).substr(equals + 1), kCommandLine, false);
-    value.where = kCommandLine;  // also when there is nothing after the sign
+    value.where = kCommandLine;
     return {key, std::move(value)};
   } catch (const UserError& error) {  // names only the value: add the key
     UserError::Parts parts = error.parts;
@@ -61,11 +64,17 @@ bool gives_shape(const Option& option) {
 }
 
 void Written::add(std::string_view name, const Yaml& value, int layer) {
+  std::vector<UnknownKey> unknown;
+  add(name, value, layer, unknown);
+  if (!unknown.empty()) refuse_unknown(unknown);
+}
+
+void Written::add(std::string_view name, const Yaml& value, int layer, std::vector<UnknownKey>& unknown) {
   if (const Option* option = find_option(name)) return put(*option, value, layer);
-  if (!is_section(name) && !name.empty()) unknown_key(name, value.where);
+  if (!is_section(name) && !name.empty()) return unknown.push_back({std::string(name), value.where});
   if (value.kind == Yaml::Kind::map) {
     for (const auto& [key, entry] : value.entries)
-      add(name.empty() ? key : fmt::format("{}.{}", name, key), entry, layer);
+      add(name.empty() ? key : fmt::format("{}.{}", name, key), entry, layer, unknown);
   } else if (value.kind == Yaml::Kind::null) {
     std::erase_if(values_, [&](const auto& v) {
       return !name.empty() && v.first.starts_with(fmt::format("{}.", name));

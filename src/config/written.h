@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "config/options.h"
 #include "config/yaml.h"
@@ -26,7 +27,7 @@ class Written {
  public:
   explicit Written(std::string file) : file_(std::move(file)) {}
 
-  // Adds the values of an option or of a section. Throws UserError for an unknown key.
+  // Adds the values of an option or of a section. Throws UserError that lists all unknown keys in it.
   void add(std::string_view name, const Yaml& value, int layer);
 
   const Yaml* find(std::string_view name) const;  // null: not written
@@ -45,6 +46,7 @@ class Written {
     int layer;
   };
 
+  void add(std::string_view name, const Yaml& value, int layer, std::vector<UnknownKey>& unknown);
   void put(const Option& option, const Yaml& value, int layer);
   void replace_in_file(std::string_view name, int layer);
   std::string where_of_section(std::string_view section) const;

@@ -219,12 +219,43 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-// True if a line begins with a tab, the most common cause of a wrong indentation. Lines count from 0.
-static bool begins_with_tab(std::string_view text, int line) {
+namespace {
+
+// Lines count from 0. Returns an empty text if there is no such line.
+std::string_view line_of(std::string_view text, int line) {
   for (; line > 0 && text.find('\n') != std::string_view::npos; line--) text.remove_prefix(text.find('\n') + 1);
-  size_t begin = text.find_first_not_of(' ');
-  return line == 0 && begin != std::string_view::npos && text[begin] == '\t';
+  return line == 0 ? text.substr(0, text.find('\n')) : std::string_view();
 }
+
+// Returns the words of a line that has words, but no key. Returns an empty text for every other line.
+std::string words_without_key(std::string_view line) {
+  const size_t begin = line.find_first_not_of(' '), end = line.find_last_not_of(" \r");
+  if (begin == std::string_view::npos) return "";
+  line = line.substr(begin, end + 1 - begin);
+  const bool other = std::string_view("#-[]{},\"'&*!|>%").find(line.front()) != std::string_view::npos;
+  const bool has_key = line.ends_with(':') || line.find(": ") != std::string_view::npos || line.find_first_of("{}[]") != std::string_view::npos;
+  return other || has_key ? "" : std::string(line);
+}
+
+// Names the usual causes in the user's words. The parser often reports the line after the mistake.
+UserError::Parts describe_syntax(const TreeBuilder& builder, std::string_view text, const YAML::Exception& error) {
+  const int line = error.mark.line;
+  if (const std::string_view it = line_of(text, line); it.substr(std::min(it.find_first_not_of(' '), it.size())).starts_with('\t'))
+    return {builder.place(line), "", "spaces at the beginning of the line", "a tab",
+            "this line begins with a tab: replace every tab with two spaces"};
+  for (int at : {line - 1, line}) {
+    const std::string words = at < 0 ? "" : words_without_key(line_of(text, at));
+    if (words.empty()) continue;
+    const size_t end = std::min(words.find_first_of(" =:"), words.size());
+    const size_t value = std::min(words.find_first_not_of(" =:", end), words.size());
+    return {builder.place(at), "", "a key, a colon, a space and a value", quote_yaml(words),
+            fmt::format("write {}:{}{}", words.substr(0, end), value < words.size() ? " " : "", words.substr(value))};
+  }
+  return {builder.place(line), "", "well-formed YAML", "",
+          error.msg + "; check the indentation of this line, and put text with special characters in quotes"};
+}
+
+}  // namespace
 
 Yaml parse_yaml(std::string_view text, const std::string& where, bool numbered) {
   TreeBuilder builder(where, numbered);
@@ -237,10 +268,7 @@ Yaml parse_yaml(std::string_view text, const std::string& where, bool numbered) 
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& error) {
-    throw UserError({builder.place(error.mark.line), "", "well-formed YAML", "",
-                     fmt::format("{}; {}", error.msg,
-                                 begins_with_tab(text, error.mark.line) ? "indent with spaces: this line begins with a tab"
-                                                                        : "put text with special characters in quotes")});
+    throw UserError(describe_syntax(builder, text, error));
   }
   // yaml-cpp takes a directive without a document for an empty file.
   if (builder.empty() && (text.starts_with('%') || text.find("\n%") != std::string_view::npos))

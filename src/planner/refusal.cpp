@@ -95,7 +95,7 @@ void refuse(const Plan& plan, const PlanInput& input) {
   const int64_t ranks = device_short ? 1 : plan.host_ranks;  // memory.ram is the host's
   const std::string each = ranks > 1 ? fmt::format(" for {} ranks, {} each,", ranks, show(least)) : "";
   UserError::Parts what{"", device_short ? "memory.device" : "memory.ram",
-                        fmt::format("at least {}{}{} ({})", show(Bytes(ranks * least.value)), each,
+                        fmt::format("at least {}{}{} ({})", show_at_least(Bytes(ranks * least.value)), each,
                                     how.empty() ? "" : " with " + how,
                                     table_of(use, device_short ? Bytes(0) : plan.process, least)),
                         show(device_short ? why.device_budget : Bytes(ranks * plan.budget.value)),

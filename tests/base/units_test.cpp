@@ -25,6 +25,12 @@ TEST(Units, NonsenseIsNotAQuantity) {
 
 TEST(Units, PrintsBackForPeople) {
   EXPECT_EQ(show(Bytes(5ll << 28)), "1.25 GiB");
+  for (int64_t size : {int64_t{1}, int64_t{1023}, int64_t{1025}, int64_t{85249229}, int64_t{5} << 28, (int64_t{5} << 28) + 1, int64_t{1} << 50}) {
+    const std::string enough = show_at_least(Bytes(size));
+    ASSERT_TRUE(parse_bytes(enough)) << enough;
+    EXPECT_GE(*parse_bytes(enough), Bytes(size)) << enough;
+    EXPECT_LE(parse_bytes(enough)->value, size + size / 50) << enough;
+  }
   EXPECT_EQ(show_count(124'439'808), "124M");
   EXPECT_EQ(show_seconds(125), "2m 05s");
 }

@@ -368,7 +368,7 @@ def files_nested_without_end(space):
     space.write("model/config.json", deep)
     space.write("model/model.safetensors", "")
     says = ["model/config.json: ", "at most 256 levels of nesting"]
-    refused(space, "train", "run.yaml", "model=", "model.from=model", says=says, quiet=False)
+    refused(space, "train", "run.yaml", "model=null", "model.from=model", says=says, quiet=False)
     space.write("prompts.jsonl", '{"prompt": ' + deep)
     refused(space, "generate", "absent", "--prompts", "prompts.jsonl", says=["prompts.jsonl:1: ", "at most 256 levels of nesting"])
     space.write("deep.yaml", "model: " + deep)

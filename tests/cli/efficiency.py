@@ -38,7 +38,7 @@ def lengths_and_rates(space):
         layer_tokens += 4 * (length + kept) / 2  # one of two layers drops
         assert row["tokens"] == tokens and abs(row["layer_tokens"] - layer_tokens) < 1e-6, (step, row)
 
-    space.train("a", "run.dir=runs/t", "train.tokens=1280", "train.schedule_by=")  # the budget is what was read
+    space.train("a", "run.dir=runs/t", "train.tokens=1280", "train.schedule_by=null")  # the budget is what was read
     rows = metrics(space / "runs/t")
     assert rows[-1]["tokens"] >= 1280 > rows[-2]["tokens"] and len(rows) > 10, rows[-1]
     past = [0, *(row["tokens"] // (5 * 4 * 32) for row in rows)]  # how often five full batches were read
@@ -355,7 +355,7 @@ def ends(space):
     its end, the run shows its losses. A refused run leaves the settings in the run directory unchanged."""
     space.yaml("a", steps=6, curriculum="[{metric: length, apply: truncate, from: 8, to: 32, step: 8, over: 12 steps}, "
                "{metric: mine, file: mine.txt, unit: percentile, from: 50, to: 100, over: 3 steps}]")
-    space.run("analyze", "a.yaml", "--metric", "rarity", "curriculum=")
+    space.run("analyze", "a.yaml", "--metric", "rarity", "curriculum=null")
     samples = len(values_in(space / "runs/a/analysis/rarity.metric"))
     space.write("mine.txt", "\n".join(map(str, range(samples))))
     said = space.train("a").stderr

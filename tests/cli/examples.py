@@ -26,7 +26,7 @@ def every_example_is_here(space):
 
 def quickstart_and_going_on_from_its_checkpoint(space):
     space.run("train", EXAMPLES / "quickstart.yaml", "data.train=[text.txt]", "data.tokenizer={train: bpe, vocab: 300}",
-              "data.separator=", *FEW)
+              "data.separator=null", *FEW)
     first = finished(space)
     overrides = ["data.sequence=128", *(o for o in FEW if not o.startswith("run.dir"))]
     space.run("train", EXAMPLES / "finetune.yaml", "model.from=runs/example", "data.train=[text.txt]", "run.dir=runs/tuned", *overrides)
@@ -35,7 +35,7 @@ def quickstart_and_going_on_from_its_checkpoint(space):
 
 def what_the_quickstart_suggests(space):
     """Every command that scripts/quickstart shows at its end, on a small text and for few steps."""
-    small = ["data.train=[text.txt]", SMALL_TOKENIZER, "data.separator=", *(o for o in FEW if not o.startswith("run.dir"))]
+    small = ["data.train=[text.txt]", SMALL_TOKENIZER, "data.separator=null", *(o for o in FEW if not o.startswith("run.dir"))]
     script = (EXAMPLES.parent / "scripts/quickstart").read_text()
     commands = re.findall(r"^  build/megalith (.*)$", script, re.MULTILINE)
     assert len(commands) >= 4, commands

@@ -157,15 +157,40 @@ TEST(Parse, OverridesAreYamlAndReplaceTheFile) {
   EXPECT_EQ(c.train.clip, 0);
 }
 
-TEST(Parse, AnEmptyOverrideTakesAKeyBackToItsDefault) {
-  EXPECT_EQ(parse(kModel + "train: {lr: 1}", {"train.lr="}), parse(kModel));
-  EXPECT_EQ(parse(kModel + "data: {tokenizer: {train: bpe, vocab: 999}}", {"data.tokenizer="}),
+TEST(Parse, NullTakesAKeyBackToItsDefault) {
+  EXPECT_EQ(parse(kModel + "train: {lr: 1}", {"train.lr=null"}), parse(kModel));
+  EXPECT_EQ(parse(kModel + "data: {tokenizer: {train: bpe, vocab: 999}}", {"data.tokenizer=null"}),
             parse(kModel));
   EXPECT_EQ(parse(kModel + "parallel:\ntrain:\n"), parse(kModel));  // a section whose keys are commented out
 }
 
+TEST(Parse, AnEmptyOverrideIsRefused) {
+  for (const std::string empty : {"", " ", "\t"})
+    EXPECT_EQ(mistake(kModel, {"train.lr=" + empty}),
+              "command line: train.lr: expected a value after =, got nothing; train.lr=null sets the default");
+}
+
+TEST(Parse, AllUnknownKeysAreNamedAtOnce) {
+  EXPECT_EQ(mistake("model:\n  n_layer: 2\n  n_embd: 8\ntrian: {}\n"),
+            "run.yaml: 3 unknown keys: model.n_layer in line 2 (use model.layers); model.n_embd in line 3 (use "
+            "model.hidden); trian in line 4 (did you mean train?)");
+  const std::string many = mistake("a: 1\nb: 1\nc: 1\nd: 1\ne: 1\nf: 1\ng: 1\n");
+  EXPECT_NE(many.find("run.yaml: 7 unknown keys: a in line 1"), std::string::npos) << many;
+  EXPECT_EQ(many.find("f in line"), std::string::npos) << many;
+  EXPECT_NE(many.find("and 2 more"), std::string::npos) << many;
+}
+
+TEST(Parse, MistakesOfSyntaxNameTheLineAndTheWayOut) {
+  EXPECT_EQ(mistake("model:\n  layers 2\n  hidden: 32\n"),
+            "run.yaml:2: expected a key, a colon, a space and a value, got \"layers 2\"; write layers: 2");
+  EXPECT_EQ(mistake("model:\n  layers:2\n  hidden: 32\n"),
+            "run.yaml:2: expected a key, a colon, a space and a value, got \"layers:2\"; write layers: 2");
+  EXPECT_EQ(mistake("model\n  layers: 2\n"), "run.yaml:1: expected a key, a colon, a space and a value, got model; write model:");
+  EXPECT_NE(mistake("model:\n\tlayers: 2\n").find("this line begins with a tab"), std::string::npos);
+}
+
 TEST(Parse, TakingBackAKeyLeavesItsAlternative) {
-  EXPECT_EQ(parse(kModel + "train: {steps: 7}", {"train.tokens="}).train.steps, 7);
+  EXPECT_EQ(parse(kModel + "train: {steps: 7}", {"train.tokens=null"}).train.steps, 7);
 }
 
 // A short, reproducible version of fuzz/config_fuzz.cpp.
@@ -331,7 +356,7 @@ TEST(Parse, MistakesNameTheSourceOfTheValue) {
             "run.yaml:3: data.sequence: expected at most model.context (64), got 65" + hint);
   EXPECT_EQ(mistake(small + "data:\n  sequence: 65", {"data.sequence=66"}),
             "command line: data.sequence: expected at most model.context (64), got 66" + hint);
-  EXPECT_EQ(mistake(small + "data:\n  sequence: 65", {"data.sequence="}),
+  EXPECT_EQ(mistake(small + "data:\n  sequence: 65", {"data.sequence=null"}),
             "run.yaml (default): data.sequence: expected at most model.context (64), got 256" + hint);
   EXPECT_EQ(mistake("data: {sequence: 8}\nmodel:\n  preset: gpt2-124m\n  hidden: 100\n"),
             "run.yaml:3 (preset gpt2-124m): model.heads: expected a divisor of model.hidden (100), got 12; use 4, 5, 10 or 20");
