@@ -108,7 +108,7 @@ def memory_and_train_admit_by_one_bound(space):
     assert "memory.ram" in space.train("run", short, *settings, expect=2).stderr
     assert not (space / "runs").exists(), "a refused run left a directory"
     bound = memory(space, fits, *settings)
-    space.run("simulate", "run.yaml", fits, *settings)  # measures the machine, which takes memory of its own
+    space.run("simulate", "run.yaml", *settings)  # measures the machine, which takes memory of its own
     code, said, peak = run_and_watch(space, "train", "run.yaml", fits, *settings)
     assert code == 0, said
     assert peak <= bound["most_bytes"] <= peak + max(0.1 * peak, 12 << 20), (peak, bound)
