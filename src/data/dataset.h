@@ -78,6 +78,8 @@ class Dataset {
   // Identifies the training samples. It changes with the text, the order of files, the division into documents, the
   // length and the split.
   std::string fingerprint() const;
+  // Throws UserError if `saved`, the fingerprint in a checkpoint, differs.
+  void check_same(const std::string& saved) const;
   int64_t never_admitted() const;  // training samples that no step of a curriculum admits
   int64_t valid_sequences() const { return valid_samples_; }  // 0: nothing is held out
   int64_t train_tokens() const { return samples() * sequence_; }

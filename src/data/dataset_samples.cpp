@@ -62,6 +62,12 @@ std::string Dataset::fingerprint() const {
   return fmt::format("{:016x}", XXH3_64bits(facts.data(), facts.size() * sizeof facts[0]));
 }
 
+void Dataset::check_same(const std::string& saved) const {
+  if (saved != fingerprint())
+    throw UserError({"", "data.train", "the text that the run started with", "other text",
+                     "put the old text back, or start a new run with another run.dir"});
+}
+
 int64_t Dataset::never_admitted() const {
   int64_t never = 0;
   for (const TrainingStream& part : streams_)

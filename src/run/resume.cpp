@@ -19,23 +19,18 @@
 namespace megalith {
 namespace {
 
-// Throws a UserError if a setting differs that may not change, logs those that may.
+// Throws UserError if a setting differs that must not change.
 void check_changes(const Config& saved, const Config& next) {
-  std::vector<Difference> harmless;
   std::vector<std::string> before, after;
-  for (Difference& d : differences(saved, next)) {
-    if (d.may_change) {
-      harmless.push_back(std::move(d));
-    } else {
-      before.push_back(d.key + " " + d.before);
-      after.push_back(d.key + " " + d.after);
-    }
+  for (const Difference& d : differences(saved, next)) {
+    if (d.may_change) continue;
+    before.push_back(d.key + " " + d.before);
+    after.push_back(d.key + " " + d.after);
   }
   if (!before.empty())
     throw UserError({next.run.dir, "", "", "",
                      fmt::format("this run started with {}; it cannot be resumed with {}; set {} back, or use a new run.dir",
                                  shortened(some_of(before)), shortened(some_of(after)), before.size() > 1 ? "them" : "it")});
-  for (const Difference& d : harmless) log::info("resuming with {} changed from {} to {}", d.key, d.before, d.after);
 }
 
 constexpr double kJump = 0.1;  // share of the larger rate; smaller changes have no visible effect on the loss
@@ -81,6 +76,13 @@ Config resume_config(const std::filesystem::path& run_dir, const Config& now, co
     next.train.threads = now.train.threads;
   }
   return next;
+}
+
+void log_changes(const std::filesystem::path& run_dir, const Config& resumed) {
+  const std::optional<Config> saved = saved_config(run_dir);
+  if (!saved) return;
+  for (const Difference& d : differences(*saved, resumed))
+    if (d.may_change) log::info("resuming with {} changed from {} to {}", d.key, d.before, d.after);
 }
 
 }  // namespace megalith

@@ -15,6 +15,9 @@ namespace megalith {
 // other changes.
 Config resume_config(const std::filesystem::path& run_dir, const Config& now, const Layout& layout);
 
+// Logs the allowed changes of `resumed` from the settings that the run in `run_dir` has had until now.
+void log_changes(const std::filesystem::path& run_dir, const Config& resumed);
+
 // The settings that the run in `run_dir` has had until now, from its config.yaml. Empty if that file is gone. The caller
 // does not need the lock of the folder.
 std::optional<Config> saved_config(const std::filesystem::path& run_dir);

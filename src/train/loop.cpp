@@ -279,7 +279,8 @@ nlohmann::json TrainingLoop::state_json(const LoopState& state) const {
           {"updates", counters.updates},
           {"loss_scale", counters.loss_scale.scale},
           {"loss_scale_good_steps", counters.loss_scale.good_steps},
-          {"micro_batch", plan_.micro_batch}};
+          {"micro_batch", plan_.micro_batch},
+          {"data", data_fingerprint_}};
   if (nlohmann::json admissions = data_.admissions(); !admissions.is_null()) json["admissions"] = std::move(admissions);
   return json;
 }

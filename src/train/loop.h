@@ -85,6 +85,7 @@ class TrainingLoop {
   const RunDirectory& directory_;
   Engine& engine_;
   const Dataset& data_;
+  const std::string data_fingerprint_ = data_.fingerprint();  // in checkpoints, so that a run resumes with the same text only
   const Tokenizer* tokenizer_;
   launch::StatusPage& page_;
   ProcessGroups* groups_;

@@ -106,6 +106,7 @@ LoopState restore(Engine& engine, const Dataset& data, const std::filesystem::pa
   load_parameters(engine.state(), checkpoint);
   load_optimizer(engine.state(), checkpoint);
   const nlohmann::json saved = read_state(checkpoint);
+  data.check_same(saved.value("data", data.fingerprint()));
   data.check_admissions(saved.value("admissions", nlohmann::json()));
   engine.restore({saved.at("updates").get<int64_t>(),
                   {saved.at("loss_scale").get<double>(), saved.at("loss_scale_good_steps").get<int64_t>()}});
@@ -193,6 +194,7 @@ TrainResult train(const Config& config, const Joined& joined, launch::StatusPage
   if (leads && begun) process = check_before_work(config, layout, {host_ranks, checkpoint, joined.transport});
   const RunDirectory& directory = *opened;
   const Config settings = checkpoint ? resume_config(directory.path(), config, layout) : config;
+  if (checkpoint) log_changes(directory.path(), settings);
   KeptTokenizer tokenizer(directory, say);
   const auto [run, data] = prepare(settings, checkpoint, ranks, directory, tokenizer);
 

@@ -305,6 +305,14 @@ def a_run_that_changed(space):
     done = space.train("run", "train.steps=7", "train.lr=0.0002", "train.min_lr=0.0002")
     assert "learning rate" not in done.stderr, done.stderr
     assert [m["lr"] for m in metrics(space / "runs/run")][-3:] == [0.0002] * 3
+    assert (space / "runs/run/log.txt").read_text().count("resuming with train.steps changed from 5 to 7") == 1
+    before = (space / "text.txt").read_text()
+    space.write("text.txt", before[::-1])
+    refused(space, "train", "run.yaml", "train.steps=9", "train.lr=0.0002", "train.min_lr=0.0002", quiet=False,
+            says=["data.train: expected the text that the run started with, got other text"])
+    space.write("text.txt", before)
+    space.train("run", "train.steps=9", "train.lr=0.0002", "train.min_lr=0.0002")
+    assert lines_of(space / "runs/run/metrics.jsonl") == 9
 
 
 def run_directories(space):
