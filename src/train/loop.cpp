@@ -269,7 +269,8 @@ void TrainingLoop::save_now(const LoopState& state) {
   page_.checkpoint(state.step);
 }
 
-nlohmann::json TrainingLoop::state_json(const LoopState& state) const {
+nlohmann::json TrainingLoop::state_json(const LoopState& state) {
+  if (data_fingerprint_.empty()) data_fingerprint_ = data_.fingerprint();
   StepCounters counters = engine_.counters();
   nlohmann::json json{{"step", state.step},
           {"tokens", state.tokens},

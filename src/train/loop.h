@@ -62,7 +62,7 @@ class TrainingLoop {
   StepMetrics one_step(LoopState& state, const StopSignals& signals);
   void validate_and_sample(StepMetrics& metrics, bool last);
   void save_now(const LoopState& state);               // saves while nothing else runs
-  nlohmann::json state_json(const LoopState& state) const;
+  nlohmann::json state_json(const LoopState& state);
   void compare_ranks();  // collective: collects the predicted and the measured memory of each rank
   nlohmann::json measured();
   nlohmann::json summary_before(const LoopState& state);  // returns the summary of a run that was already finished
@@ -85,7 +85,7 @@ class TrainingLoop {
   const RunDirectory& directory_;
   Engine& engine_;
   const Dataset& data_;
-  const std::string data_fingerprint_ = data_.fingerprint();  // in checkpoints, so that a run resumes with the same text only
+  std::string data_fingerprint_;          // in checkpoints, so that a run resumes with the same text only; empty until a save
   const Tokenizer* tokenizer_;
   launch::StatusPage& page_;
   ProcessGroups* groups_;
