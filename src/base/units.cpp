@@ -84,7 +84,8 @@ std::string show_at_least(Bytes bytes) {
   if (bytes.value < 1 << 20) return fmt::format("{} B", bytes.value);  // smaller units cannot be parsed with a fraction
   std::string text = show(bytes);
   // The last digit stands for at most a hundredth of the size. So a few steps suffice.
-  for (Bytes up = bytes; parse_bytes(text).value_or(up) < bytes; text = show(up)) up += Bytes(std::max<int64_t>(1, bytes.value / 2000));
+  const Bytes small_step(bytes.value / 2000);
+  for (Bytes up = bytes; parse_bytes(text).value_or(up) < bytes; text = show(up)) up += small_step;
   return text;
 }
 

@@ -55,8 +55,8 @@ class WeightSource {
   // True if the folder is no bare model, and this tensor does not belong to the model without head.
   bool of_another_head(const std::string& stored, const HeadTensors& head) const;
   const TensorSpec& spec_of(const std::string& stored) const;
-  std::string name_in_files(const std::string& name) const;  // in any spelling; empty: there is none
-  const std::string& stored_name(const std::string& name) const;  // throws UserError if there is none
+  std::string name_in_files(const std::string& name) const;  // in any spelling; empty: no such tensor
+  const std::string& stored_name(const std::string& name) const;  // throws UserError for an unknown name
   bool same_values(const std::string& a, const std::string& b) const;
 
   std::filesystem::path dir_;

@@ -13,6 +13,10 @@
 namespace megalith {
 namespace {
 
+CommandOption corpus_files(std::vector<std::string>& files) {
+  return {"FILE", &files, "text or JSON lines, also with gzip or zstd; patterns are allowed", {.required = true}};
+}
+
 void add_corpus_options(std::vector<CommandOption>& options, CorpusOptions& corpus) {
   options.push_back(
       {"--text-field", &corpus.text_field, "field of JSON lines that holds the text", {.shows_default = true}});
@@ -120,7 +124,7 @@ Command tokenize_command() {
       {{"--tokenizer", &a->tokenizer, "tokenizer.json, SentencePiece .model, .tiktoken, vocab.txt, or a folder with one",
         {.required = true}},
        {"--out", &a->out, "prefix of the shards, such as tokens/train", {.required = true}},
-       {"FILE", &a->files, "text or JSON lines, also with gzip or zstd; patterns are allowed", {.required = true}},
+       corpus_files(a->files),
        {"--threads", &a->threads, "0: one per core", {.shows_default = true, .least = 0, .most = 4096}}},
       [a](const CommandContext& context) { return tokenize(context, *a); }};
   add_corpus_options(command.options, a->corpus);
@@ -146,8 +150,7 @@ Command tokenizer_command() {
                 {{"--vocab", &a->vocab, "size of the vocabulary in tokens", {.shows_default = true}},
                  {"--out", &a->out, "folder for tokenizer.json", {.required = true}},
                  {"--special", &a->special, "additional special tokens"},
-                 {"FILE", &a->files, "text or JSON lines, also with gzip or zstd; patterns are allowed",
-                  {.required = true}}},
+                 corpus_files(a->files)},
                 [a](const CommandContext& context) { return train_tokenizer(context, *a); }};
   add_corpus_options(train.options, a->corpus);
   return {"tokenizer", "train tokenizers", train.examples, {}, {}, {train}};

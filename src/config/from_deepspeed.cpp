@@ -48,12 +48,8 @@ class Translator {
   FromDeepSpeed translate() {
     if (root_.has("data_efficiency")) efficiency(root_.object("data_efficiency"));
     if (root_.has("curriculum_learning")) legacy(root_.object("curriculum_learning"));
-    if (auto other = root_.unread(); !other.empty()) {
-      constexpr size_t kListed = 5;
-      const std::string more = other.size() > kListed ? fmt::format(" and {} more", other.size() - kListed) : "";
-      other.resize(std::min(other.size(), kListed));
-      note("ignored, because they are not about data efficiency: {}{}", join(other, ", "), more);
-    }
+    if (const auto other = root_.unread(); !other.empty())
+      note("ignored, because they are not about data efficiency: {}", some_of(other));
     settle_dropping();
     if (longest_ > 0) note("data.sequence must be {} or more", longest_);
     if (seed_) out_.yaml += fmt::format("run: {{seed: {}}}\n", *seed_);

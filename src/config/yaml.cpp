@@ -233,14 +233,16 @@ std::string words_without_key(std::string_view line) {
   if (begin == std::string_view::npos) return "";
   line = line.substr(begin, end + 1 - begin);
   const bool other = std::string_view("#-[]{},\"'&*!|>%").find(line.front()) != std::string_view::npos;
-  const bool has_key = line.ends_with(':') || line.find(": ") != std::string_view::npos || line.find_first_of("{}[]") != std::string_view::npos;
-  return other || has_key ? "" : std::string(line);
+  const bool has_key = line.ends_with(':') || line.find(": ") != std::string_view::npos;
+  const bool in_brackets = line.find_first_of("{}[]") != std::string_view::npos;
+  return other || has_key || in_brackets ? "" : std::string(line);
 }
 
 // Names the usual causes in the user's words. The parser often reports the line after the mistake.
 UserError::Parts describe_syntax(const TreeBuilder& builder, std::string_view text, const YAML::Exception& error) {
   const int line = error.mark.line;
-  if (const std::string_view it = line_of(text, line); it.substr(std::min(it.find_first_not_of(' '), it.size())).starts_with('\t'))
+  const std::string_view reported = line_of(text, line);
+  if (reported.substr(std::min(reported.find_first_not_of(' '), reported.size())).starts_with('\t'))
     return {builder.place(line), "", "spaces at the beginning of the line", "a tab",
             "this line begins with a tab: replace every tab with two spaces"};
   for (int at : {line - 1, line}) {

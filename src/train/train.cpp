@@ -106,7 +106,7 @@ LoopState restore(Engine& engine, const Dataset& data, const std::filesystem::pa
   load_parameters(engine.state(), checkpoint);
   load_optimizer(engine.state(), checkpoint);
   const nlohmann::json saved = read_state(checkpoint);
-  data.check_same(saved.value("data", data.fingerprint()));
+  if (saved.contains("data")) data.check_same(saved["data"].get<std::string>());  // older checkpoints do not have it
   data.check_admissions(saved.value("admissions", nlohmann::json()));
   engine.restore({saved.at("updates").get<int64_t>(),
                   {saved.at("loss_scale").get<double>(), saved.at("loss_scale_good_steps").get<int64_t>()}});

@@ -12,7 +12,7 @@ from small_runs import copy_of, prepare_run, same_run, train_words, undisturbed
 from support import checkpoints
 
 SHORT = ("write", "pwrite", "writev", "pwritev")
-# These calls only reserve space. The writes that follow fail if there is none.
+# These calls only reserve space. The writes that follow fail if the disk is full.
 RESERVE = ("fallocate", "posix_fallocate")
 REMOVE = ("unlink", "unlinkat", "remove", "rmdir")
 ALLOCATIONS = 200

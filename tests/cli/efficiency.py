@@ -425,8 +425,8 @@ def interrupted_analysis(space):
         assert (space / run / name).read_bytes() == expected and not part.exists(), number
         said.append(f"{number.name} after {after[1]}")
     printed = (space / "started.txt").read_text()
-    told = re.search(r"stopped after (\d+) of (\d+) samples; run the same command again to resume", printed)
-    assert told and f"SIGINT after {told[1]}" == said[0], (told, said)
+    stopped = re.search(r"stopped after (\d+) of (\d+) samples; run the same command again to resume", printed)
+    assert stopped and f"SIGINT after {stopped[1]}" == said[0], (stopped, said)
     return f"{', '.join(said)} of {samples} samples"
 
 

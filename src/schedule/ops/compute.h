@@ -71,7 +71,7 @@ inline void loss_effects(const Schedule& s, const Op& op, Effects& out) {
 inline void batch_loss_effects(const Schedule& s, const Op& op, Effects& out) {
   out.read(Value::target_count);
   for (MicroId micro = 0; micro < s.micros; micro++) {
-    out.consume(Value::representation, op.block, s.training ? s.micros + micro : micro);
+    out.consume(Value::representation, op.block, s.first_pass + micro);
     if (s.training) out.create(Value::representation_gradient, op.block, micro);
   }
   out.accumulate(Value::loss_sum, kNoBlock, 0);

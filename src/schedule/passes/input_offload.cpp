@@ -24,12 +24,12 @@ class InputOffload {
       Op& op = before[static_cast<size_t>(old)];
       for (OpId& after : op.after) after = place_[static_cast<size_t>(after)];
       const bool offloads = op.block != kNoBlock && step_.offloads_input(op.block);
-      if (offloads && op.kind == ops::forward && step_.goes_back(op.micro) && offloads_.size() >= kOnTheWay)
+      const bool goes = offloads && op.kind == ops::forward && step_.goes_back(op.micro);
+      if (goes && offloads_.size() >= kOnTheWay)
         op.after.push_back(offloads_[offloads_.size() - kOnTheWay]);
       if (offloads && op.kind == ops::recompute) op.after.push_back(reloaded_.at({op.block, op.micro}));
       const BlockId block = op.block;
       const MicroId micro = op.micro;
-      const bool goes = offloads && op.kind == ops::forward && step_.goes_back(op.micro);
       place_.push_back(add(std::move(op)));
       if (goes) offload(block, micro);
       for (const Key& key : reloads_[static_cast<size_t>(old)]) reload(key, place_.back());

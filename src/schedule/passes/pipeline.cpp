@@ -220,7 +220,7 @@ void first_pass(StepWriter& step, const std::vector<ModelChunk>& pieces, int32_t
         step.send_due(kAtOnce);
       }
     }
-  if (it.scores_batch() && it.holds(it.head())) step.batch_loss();
+  step.batch_loss();
 }
 
 }  // namespace

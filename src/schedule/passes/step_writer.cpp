@@ -65,7 +65,7 @@ void StepWriter::forward(BlockId block, MicroId micro) {
   std::vector<OpId> after;
   if (block > 0) after.push_back(forward_[at(block - 1, micro)]);
   // Without this, nothing on this rank would wait for the first pass if another rank has the head.
-  if (step_.first_pass > 0 && step_.goes_back(micro)) after.push_back(forward_[at(block, step_.micros + micro)]);
+  if (step_.first_pass > 0 && step_.goes_back(micro)) after.push_back(forward_[at(block, step_.first_pass + micro)]);
   if (block == head_ && !step_.scores_batch()) {
     after.push_back(scored_ == kNoOp ? counted_ : scored_);
     if (step_.borrows(step_.tied_table())) after.push_back(synced_);
@@ -92,9 +92,10 @@ void StepWriter::loss(MicroId micro) {
 }
 
 void StepWriter::batch_loss() {
+  if (!step_.scores_batch() || !step_.holds(head_)) return;
   Op op{.kind = ops::batch_loss, .block = head_, .after = {counted_}};
   for (MicroId micro = 0; micro < step_.micros; micro++)
-    op.after.push_back(forward_[at(head_, step_.training ? step_.micros + micro : micro)]);
+    op.after.push_back(forward_[at(head_, step_.first_pass + micro)]);
   scored_ = add(std::move(op));
 }
 

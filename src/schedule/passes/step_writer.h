@@ -21,7 +21,8 @@ class StepWriter {
   // These add the ops of a block that this rank holds.
   void forward(BlockId block, MicroId micro);
   void loss(MicroId micro);  // for the head
-  // For the head, if its loss is a function of the whole batch: call it after all forwards of the head, and before `loss`.
+  // Call it after the first pass, or after the only pass of a validation. Adds nothing if the loss is a sum over
+  // micro-batches, or if another rank has the head.
   void batch_loss();
   void recompute(BlockId block, MicroId micro);  // adds nothing if the block keeps all
   void backward(BlockId block, MicroId micro);

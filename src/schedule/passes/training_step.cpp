@@ -37,7 +37,7 @@ Schedule training_step(std::vector<BlockFacts> blocks, int32_t micros, ComputeOr
   StepWriter step(std::move(empty));
   const auto holds = [&](BlockId block) { return step.step().holds(block); };
   forward_passes(step, micros, micros + step.step().first_pass, order);
-  if (step.step().scores_batch() && holds(head)) step.batch_loss();
+  step.batch_loss();
   const int32_t together = order == ComputeOrder::by_block ? micros : 1;
   for (MicroId first = 0; first < micros; first += together) {
     const bool last = first + together == micros;
@@ -66,7 +66,7 @@ Schedule training_step(std::vector<BlockFacts> blocks, int32_t micros, ComputeOr
 Schedule evaluation_step(std::vector<BlockFacts> blocks, int32_t micros, ComputeOrder order, RankLayout layout) {
   StepWriter step(empty_step(std::move(blocks), micros, false, {}, std::move(layout)));
   forward_passes(step, 0, micros, order);
-  if (step.step().scores_batch() && step.step().holds(step.step().head())) step.batch_loss();
+  step.batch_loss();
   return step.finish();
 }
 
