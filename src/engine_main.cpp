@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
                                 .analyze = run_analyze,
                                 .generate = run_generate,
                                 .eval = run_eval,
+                                .embed = run_embed,
                                 .doctor = run_doctor};
   return run_command_line(argc, argv, &commands);
 }

@@ -33,7 +33,7 @@ std::string one_line(std::string_view text, size_t longest = 160) {
 }
 
 void add_texts(std::vector<MetricExample>& examples, const Dataset& data, const Tokenizer* tokenizer) {
-  std::vector<int64_t> ids(static_cast<size_t>(data.sequence()));
+  std::vector<int64_t> ids;
   for (MetricExample& example : examples) {
     data.sample_tokens(example.sample, ids);
     if (tokenizer)

@@ -66,7 +66,7 @@ void Difficulties::compute(const DifficultyRequest& request, const std::filesyst
   const auto stop = [&] { return signals.stop_requested(); };
   TaskProgress counting("counting tokens"), progress("analyzing " + request.metric);
   auto show = [&](TaskProgress& line, int64_t done) {
-    const int64_t sample_bytes = data_.sequence() * 2;
+    const int64_t sample_bytes = data_.sample_length() * 2;
     line.update(done * sample_bytes, data_.samples() * sample_bytes, fmt::format("{} samples", show_count(done)));
   };
   const int64_t vocab = std::max<int64_t>(data_.vocab_size(), run_.shape.vocab);

@@ -58,7 +58,7 @@ class LossMetric : public SampleMetric {
     auto refuse = [&](const std::string& expected, const std::string& got) {
       throw UserError({checkpoint.string(), "metric loss", expected, got, "use another checkpoint"});
     };
-    const bool bidirectional = row_of(config.objective.kind).bidirectional;
+    const bool bidirectional = row_of(config.objective.kind).families == Attending::both_ways;
     if (shape.family->bidirectional != bidirectional)
       refuse(bidirectional ? "a model that fills in masked tokens, like the run's objective"
                            : "a model that predicts the next token",

@@ -6,6 +6,7 @@
 namespace megalith {
 
 HeadTensors head_of(const ModelShape& shape, HeadUse use) {
+  if (shape.head == HeadKind::representation) use = HeadUse::fresh;
   HeadTensors head{.use = use,
                    .what = shape.family->bidirectional ? "masked-language head" : "language-model head",
                    .base = shape.family->hf_names().prefix};

@@ -12,7 +12,7 @@ namespace megalith {
 enum class HeadUse {
   required,      // generate, export, resume: the folder must have it
   replaceable,   // model.from: the same, but model.new_head could start one
-  fresh,         // model.new_head: not read; the folder may have this head, another one or none
+  fresh,         // model.new_head, or a model without one: not read; the folder may have this head, another one or none
 };
 
 struct HeadTensors {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "checkpoint/sentence_files.h"
 #include "families/hf_fields.h"
 #include "families/registry.h"
 
@@ -37,11 +38,22 @@ std::string known_types() {
   return either(all);
 }
 
+// Turns the names of models with a head into those without: BertForMaskedLM into BertModel.
+void remove_head(ordered_json& architectures) {
+  for (ordered_json& architecture : architectures) {
+    std::string name = architecture;
+    for (const char* head : {"ForMaskedLM", "ForCausalLM", "LMHeadModel"})
+      if (name.ends_with(head)) name = name.substr(0, name.rfind(head)) + "Model";
+    architecture = name;
+  }
+}
+
 }  // namespace
 
 std::string hf_config(const ModelShape& shape, const SpecialIds& ids, DType dtype) {
   ordered_json config;
   shape.family->write_config(shape, config);
+  if (shape.head == HeadKind::representation) remove_head(config["architectures"]);
   config["initializer_range"] = 0.02;
   config["tie_word_embeddings"] = shape.tied;
   // Write explicit nulls: the defaults are ids of other vocabularies. A padding id would stop that row of the embedding
@@ -89,7 +101,12 @@ SpecialIds read_hf_special_ids(const std::filesystem::path& dir) {
 
 ModelShape read_hf_config(const std::filesystem::path& dir) {
   std::filesystem::path path = dir / "config.json";
-  return parse_hf_config(read_file(path), path.string());
+  ModelShape shape = parse_hf_config(read_file(path), path.string());
+  if (const auto form = read_sentence_form(dir)) {
+    shape.head = HeadKind::representation;
+    shape.pooling = form->pooling;
+  }
+  return shape;
 }
 
 }  // namespace megalith

@@ -23,7 +23,8 @@ std::string hf_config(const ModelShape& shape, const SpecialIds& ids = {}, DType
 // Returns the shape that a config.json describes. Throws a UserError that names the key if a value is out of range. Does
 // the same if the model would differ from ours: other activations, scaled RoPE, biases that we do not have, ...
 ModelShape parse_hf_config(std::string_view text, const std::string& where);
-ModelShape read_hf_config(const std::filesystem::path& dir);  // reads dir/config.json
+// Reads dir/config.json. A folder of sentence-transformers gives a model that makes vectors.
+ModelShape read_hf_config(const std::filesystem::path& dir);
 // Returns the ids in dir/config.json. If there are several end ids, returns the first.
 SpecialIds read_hf_special_ids(const std::filesystem::path& dir);
 

@@ -38,7 +38,7 @@ Manifest from_json(const ordered_json& body) {
   Manifest manifest;
   for (const ordered_json& file : body.at("files")) {
     std::string name = file.at("file");
-    if (!is_plain_name(name)) throw std::invalid_argument("a file name that leaves the checkpoint");
+    if (!stays_inside(name)) throw std::invalid_argument("a file name that leaves the checkpoint");
     manifest.sizes[name] = natural(file.at("size"));
   }
   for (const ordered_json& extent : body.at("extents"))
@@ -58,6 +58,12 @@ std::string show_hash(uint64_t hash) {
 bool is_plain_name(std::string_view name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos &&
          name.find('\0') == name.npos;
+}
+
+bool stays_inside(std::string_view name) {
+  const size_t slash = name.find('/');
+  if (slash == std::string_view::npos) return is_plain_name(name);
+  return is_plain_name(name.substr(0, slash)) && stays_inside(name.substr(slash + 1));
 }
 
 std::string Manifest::normalise() {

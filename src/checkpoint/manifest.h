@@ -37,5 +37,7 @@ Manifest parse_manifest(std::string_view text, const std::string& where);
 
 // True if a name stays inside its directory: no slash, not "." or "..", not empty.
 bool is_plain_name(std::string_view name);
+// The same for a file that may be in a folder inside: "1_Pooling/config.json".
+bool stays_inside(std::string_view name);
 
 }  // namespace megalith

@@ -111,8 +111,16 @@ void CheckpointWriter::open(const FileSpec& spec) {
   write_extents(spec.file, file, 0, as_bytes(header));
 }
 
+void CheckpointWriter::make_folder(const fs::path& name) {
+  std::error_code error;
+  fs::create_directories(aside_ / name, error);
+  if (error) fail(aside_ / name, "create this folder", error.value());
+  inner_folders_.insert(aside_ / name);
+}
+
 void CheckpointWriter::write_small(const std::string& name, std::string_view content) {
-  MEGALITH_ASSERT(is_plain_name(name) && !manifest_.sizes.contains(name), "{}", name);
+  MEGALITH_ASSERT(stays_inside(name) && !manifest_.sizes.contains(name), "{}", name);
+  if (const fs::path folder = fs::path(name).parent_path(); !folder.empty()) make_folder(folder);
   OpenFile file;
   file.handle = FileHandle::create(aside_ / name);
   file.size = std::ssize(content);
@@ -242,6 +250,7 @@ void CheckpointWriter::commit(const nlohmann::json& state) {
     FileHandle manifest = FileHandle::create(aside_ / "manifest.json");
     manifest.write_at(0, as_bytes(text));
     manifest.sync();
+    for (const fs::path& folder : inner_folders_) sync_directory(folder);
     sync_directory(aside_);
     publish();
   });

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -94,6 +95,7 @@ class CheckpointWriter {
   void open(const FileSpec& spec);
   // Computes the offsets of the file's tensors from their shapes. Returns the file's header.
   static std::string lay_out(OpenFile& file, const FileSpec& spec);
+  void make_folder(const std::filesystem::path& name);  // inside the new folder
   void write_small(const std::string& name, std::string_view content);
   void write_extents(const std::string& name, OpenFile& file, int64_t offset,
                      std::span<const std::byte> bytes);
@@ -104,6 +106,7 @@ class CheckpointWriter {
   void guarded(Work work);  // after a Fault, every call throws the first Fault again
 
   std::filesystem::path final_dir_, aside_;
+  std::set<std::filesystem::path> inner_folders_;
   bool made_ = false;                  // this writer created the temporary directory and removes it
   std::optional<DirectoryLock> lock_;  // on the temporary directory: see remove_stale in store.h
   std::map<std::string, OpenFile> files_;

@@ -54,7 +54,8 @@ int fail(const CommandContext& context, ExitCode code, const char* kind, const s
 std::vector<Command> all_commands(const EngineCommands* engine) {
   return {train_command(engine),    report_command(),         submit_command(),       analyze_command(engine),
           memory_command(engine),   simulate_command(engine), tokenize_command(),     shards_command(),
-          tokenizer_command(),      generate_command(engine), eval_command(engine),   import_command(),
+          tokenizer_command(),      generate_command(engine), eval_command(engine),   embed_command(engine),
+          import_command(),
           export_command(),   checkpoint_command(),     config_command(),       presets_command(),
           doctor_command(engine)};
 }

@@ -113,8 +113,25 @@ Command eval_command(const EngineCommands* engine) {
                               {.least = 0}},
                              {"--choices", &a->choices, "JSON lines with context, choices and answer (an index)"},
                              {"--joint", &a->joint, "text between context and choice, unless there is white space already",
-                              {.shows_default = true}}},
-                 .one_required = {"--data", "--choices"}});
+                              {.shows_default = true}},
+                             {"--pairs", &a->pairs,
+                              "JSON lines with a, b and score: rank correlation of the vectors' similarity with the score"},
+                             {"--retrieval", &a->retrieval,
+                              "JSON lines with query and positive: how often a query's vector finds its positive"}},
+                 .one_required = {"--data", "--choices", "--pairs", "--retrieval"}});
+}
+
+Command embed_command(const EngineCommands* engine) {
+  auto a = std::make_shared<EmbedArguments>();
+  return run_by(engine, &EngineCommands::embed, a,
+                {"embed", "turn texts into vectors, one for each line of the files",
+                 {"megalith embed runs/first my.txt --out vectors.safetensors",
+                  "megalith embed runs/first my.txt --out vectors.npy"},
+                 {{"CKPT", &a->path, kModelPath, {.required = true}},
+                  {"FILE", &a->files, "files with one text per line; .jsonl: one JSON object per line", {.required = true}},
+                  {"--out", &a->out, "file to write; .npy: a NumPy array, otherwise safetensors with the tensor embeddings",
+                   {.required = true}},
+                  {"--field", &a->field, "for JSON lines: the field that contains the text", {.shows_default = true}}}});
 }
 
 Command doctor_command(const EngineCommands* engine) {

@@ -42,9 +42,14 @@ struct GenerateArguments {
 };
 
 struct EvalArguments {
-  std::string path, choices, joint = " ";
+  std::string path, choices, joint = " ", pairs, retrieval;
   std::vector<std::string> files;
   int64_t window = 0, stride = 0;
+};
+
+struct EmbedArguments {
+  std::string path, out, field = "text";
+  std::vector<std::string> files;
 };
 
 struct DoctorArguments {
@@ -59,6 +64,7 @@ struct EngineCommands {
   CommandResult (*analyze)(const CommandContext&, const AnalyzeArguments&);
   CommandResult (*generate)(const CommandContext&, const GenerateArguments&);
   CommandResult (*eval)(const CommandContext&, const EvalArguments&);
+  CommandResult (*embed)(const CommandContext&, const EmbedArguments&);
   CommandResult (*doctor)(const CommandContext&, const DoctorArguments&);
 };
 
@@ -69,6 +75,7 @@ Command simulate_command(const EngineCommands* engine);
 Command analyze_command(const EngineCommands* engine);
 Command generate_command(const EngineCommands* engine);
 Command eval_command(const EngineCommands* engine);
+Command embed_command(const EngineCommands* engine);
 Command doctor_command(const EngineCommands* engine);
 
 }  // namespace megalith

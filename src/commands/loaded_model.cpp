@@ -6,9 +6,10 @@ namespace megalith {
 
 LoadedModel load_with_tokenizer(const std::string& path) {
   LoadedModel model = load_model(path);
-  if (!model.tokenizer)
-    throw UserError({model.folder.string(), "tokenizer.json", "a tokenizer in the folder of the model", "nothing",
-                     "copy the tokenizer of the model into the folder"});
+  if (!model.tokenizer) refuse_without_tokenizer(model.folder);
+  if (model.engine->shape().head == HeadKind::representation)
+    throw UserError({model.folder.string(), "", "a model that predicts tokens", "a model that turns texts into vectors",
+                     "use megalith embed"});
   return model;
 }
 

@@ -82,22 +82,47 @@ void check_dropping_layers(const Config& config, int64_t layers, const ShapeChec
 // about fifty times what the largest models were trained with.
 void check_length(const Config& config, int64_t layers, const ShapeCheck& check) {
   constexpr double kMost = 1e17;
-  const double a_step = static_cast<double>(config.train.batch) * static_cast<double>(config.data.sequence) *
+  const double a_step = static_cast<double>(config.step_sequences()) * static_cast<double>(config.data.sequence) *
                         static_cast<double>(layers);
   check.require(static_cast<double>(config.train.steps) * a_step <= kMost, "train.steps",
                 fmt::format("at most {:.0f} steps of {} tokens", std::max(1.0, std::floor(kMost / a_step)),
-                            config.train.batch * config.data.sequence),
+                            config.step_sequences() * config.data.sequence),
                 show(config.train.steps), "shorten the run");
+}
+
+// Checks of an objective that compares sequences.
+void check_comparison(const Config& config, const ModelShape& shape, const ShapeCheck& check) {
+  if (!config.objective.comparison().any()) return;
+  check.require(config.train.batch >= 2, "train.batch", "at least 2 pairs: the other pairs are the negatives",
+                show(config.train.batch), "raise train.batch; larger batches have more negatives");
+  check.require(config.objective.pairs != Pairs::dropout || shape.dropout.any(), "objective.pairs",
+                "dropout in the model: without it, the two sequences of a pair are equal", "dropout",
+                "set model.dropout.residual: 0.1, or objective.pairs: neighbours");
+  check.require(config.objective.columns.size() == 2, "objective.columns", "two fields: [anchor, positive]",
+                fmt::format("{} fields", config.objective.columns.size()),
+                "list texts that do not belong to the first one in objective.negative_columns");
+  check.require(!shape.experts.any() || config.objective.pairs == Pairs::neighbours, "objective.pairs",
+                "neighbours for a model with experts: padding would take the place of tokens in experts",
+                std::string(name_of(config.objective.pairs)));
+  check.require(config.train.sample_tokens == 0, "train.sample_tokens", "0: this objective trains no model that writes text",
+                show(config.train.sample_tokens), "remove it");
+  check.require(!config.token_dropping.on(), "token_dropping", "no token dropping with this objective",
+                "token dropping", "remove token_dropping");
+  for (const CurriculumSettings& entry : config.curriculum)
+    check.require(entry.metric != "loss", "curriculum", "another metric: with this objective, a sample has no loss of its own",
+                  "loss", "use length or rarity, or a file of your own");
+  check.require(config.data.attention == AttentionReach::sequence, "data.attention",
+                "sequence, because a sequence has one representation", "document", "remove data.attention");
 }
 
 void check_objective(const Config& config, const ModelShape& shape, const ShapeCheck& check) {
   const Family& family = *shape.family;
   const ObjectiveRow& objective = row_of(config.objective.kind);
   const std::vector<std::string_view> fitting =
-      objective_words([&](const ObjectiveRow& row) { return row.bidirectional == family.bidirectional; });
+      objective_words([&](const ObjectiveRow& row) { return fits(row, family.bidirectional); });
   const std::string others =
-      either(family_names([&](const Family& each) { return each.bidirectional == objective.bidirectional; }));
-  check.require(objective.bidirectional == family.bidirectional, "objective.kind",
+      either(family_names([&](const Family& each) { return fits(objective, each.bidirectional); }));
+  check.require(fits(objective, family.bidirectional), "objective.kind",
                 fmt::format("{}, because model.arch is {}", either(fitting), family.name), std::string(objective.word),
                 family.bidirectional ? fmt::format("set objective: {}, or model.arch: {}", either(fitting), others)
                                      : fmt::format("for {}, set model.arch: {}", objective.word, others));
@@ -123,15 +148,18 @@ void check_settings(const Config& config, const WhereOf& where) {
                 train.schedule_by == Counted::steps
                     ? fmt::format("at most train.steps ({})", train.steps)
                     : fmt::format("at most the run's {} steps, counted in full batches of {} tokens", train.steps,
-                                  train.batch * config.data.sequence),
+                                  config.step_sequences() * config.data.sequence),
                 show(train.warmup));
   const int64_t after_warmup = train.steps - train.warmup;
   check.require(train.decay != Decay::wsd || train.decay_steps <= after_warmup, "train.decay_steps",
                 fmt::format("at most the {} steps after train.warmup", after_warmup), show(train.decay_steps));
-  if (train.micro_batch > 0)
-    check.require(train.batch % train.micro_batch == 0, "train.micro_batch",
-                  fmt::format("a divisor of train.batch ({})", train.batch), show(train.micro_batch),
-                  nearby_divisors(train.batch, train.micro_batch));
+  if (const int64_t sequences = config.step_sequences(); train.micro_batch > 0)
+    check.require(sequences % train.micro_batch == 0, "train.micro_batch",
+                  config.objective.comparison().any()
+                      ? fmt::format("a divisor of the {} sequences of a step (train.batch x {})", sequences,
+                                    config.objective.sequences_of_sample())
+                      : fmt::format("a divisor of train.batch ({})", sequences),
+                  show(train.micro_batch), nearby_divisors(sequences, train.micro_batch));
 }
 
 void check_model(const Config& config, const ModelShape& s, const WhereOf& where) {
@@ -144,6 +172,7 @@ void check_model(const Config& config, const ModelShape& s, const WhereOf& where
   check_shape(s, check);
   check_experts(config, s, where);
   check_objective(config, s, check);
+  check_comparison(config, s, check);
   check_dropping_layers(config, s.layers, check);
   check_length(config, s.layers, check);
   check.require(config.data.sequence <= s.context, "data.sequence",

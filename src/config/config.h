@@ -35,10 +35,34 @@ struct ModelSettings {
   bool operator==(const ModelSettings&) const = default;
 };
 
+// How a loss compares the sequences of a batch. A sample has `columns` sequences: anchor, positive, hard negatives.
+struct Comparison {
+  int64_t columns = 0;         // 0: sequences are not compared
+  double temperature = 0.05;   // similarities are divided by it
+  bool symmetric = false;      // positives must find their anchors, too; the loss is the mean of both directions
+  bool any() const { return columns > 0; }
+};
+
+// The sequences of a sample that belong together.
+enum class Pairs { dropout, columns, neighbours };
+
 struct ObjectiveSettings {
   Objective kind = Objective::causal;
   double mask_fraction = 0.15;   // with few_targets: fraction of the tokens that become targets
   bool whole_words = false;      // with few_targets: masks all pieces of a word or none
+  // Objectives that compare sequences:
+  double temperature = 0.05;
+  Pooling pooling = Pooling::mean;
+  Pairs pairs = Pairs::dropout;
+  bool symmetric = false;
+  std::vector<std::string> columns{"anchor", "positive"}, negative_columns;  // Pairs::columns: fields of JSON lines
+  // How the sequences of a batch are compared. Its `columns` are 0 if they are not.
+  Comparison comparison() const {
+    if (!row_of(kind).compares) return {};
+    const auto count = static_cast<int64_t>(2 + (pairs == Pairs::columns ? negative_columns.size() : 0));
+    return {.columns = count, .temperature = temperature, .symmetric = symmetric};
+  }
+  int64_t sequences_of_sample() const { return row_of(kind).compares ? comparison().columns : 1; }
   bool operator==(const ObjectiveSettings&) const = default;
 };
 
@@ -190,6 +214,7 @@ struct Config {
   ParallelSettings parallel;
   MemorySettings memory;
   CheckpointSettings checkpoint;
+  int64_t step_sequences() const { return train.batch * objective.sequences_of_sample(); }
   bool operator==(const Config&) const = default;
 };
 

@@ -13,6 +13,9 @@ constexpr std::array<std::string_view, kObjectives.size()> names_of(Objective) {
   for (size_t i = 0; i < words.size(); i++) words[i] = kObjectives[i].word;
   return words;
 }
+constexpr std::array<std::string_view, 3> names_of(Pairs) {
+  return {"dropout", "columns", "neighbours"};
+}
 constexpr std::array<std::string_view, 2> names_of(AttentionReach) {
   return {"sequence", "document"};
 }

@@ -8,17 +8,21 @@
 
 namespace megalith {
 
-enum class Objective { causal, masked, prefix };  // in the order of the rows
+enum class Objective { causal, masked, prefix, contrastive };  // in the order of the rows
+
+// Families, by what their positions see: earlier positions, or all. `either` means both kinds.
+enum class Attending { causally, both_ways, either };
 
 struct ObjectiveRow {
   Objective kind;
   std::string_view word;       // objective.kind
   std::string_view predicted;  // the predicted tokens; part of a sentence of the reference
-  bool bidirectional = false;  // true: for families whose positions see later positions; false: for the other families
+  Attending families = Attending::causally;
   bool predicts_next = true;   // the target of a position is the next token
   bool has_prefix = false;     // the first positions of each sequence see each other
   bool needs_mask = false;     // replaces tokens by the tokenizer's mask token
   bool few_targets = false;    // only objective.mask_fraction of the tokens are targets; reads objective.whole_words, too
+  bool compares = false;       // the loss compares the sequences of a batch; there are no targets
   bool random = false;         // inputs or targets are random and depend on the seed
 };
 
@@ -27,7 +31,7 @@ inline constexpr auto kObjectives = std::to_array<ObjectiveRow>({
     {.kind = Objective::masked,
      .word = "masked",
      .predicted = "masked tokens (bert)",
-     .bidirectional = true,
+     .families = Attending::both_ways,
      .predicts_next = false,
      .needs_mask = true,
      .few_targets = true,
@@ -37,12 +41,23 @@ inline constexpr auto kObjectives = std::to_array<ObjectiveRow>({
      .predicted = "the next token after a prefix that is read both ways",
      .has_prefix = true,
      .random = true},
+    {.kind = Objective::contrastive,
+     .word = "contrastive",
+     .predicted = "which two sequences of a batch belong together",
+     .families = Attending::either,
+     .predicts_next = false,
+     .compares = true},
 });
 static_assert([] {
   for (size_t i = 0; i < kObjectives.size(); i++)
     if (kObjectives[i].kind != static_cast<Objective>(i)) return false;
   return true;
 }(), "rows stand in the order of Objective");
+
+// True if models whose positions see later positions (`bidirectional`), or other models, can train for the objective.
+constexpr bool fits(const ObjectiveRow& row, bool bidirectional) {
+  return row.families == Attending::either || bidirectional == (row.families == Attending::both_ways);
+}
 
 constexpr const ObjectiveRow& row_of(Objective kind) { return kObjectives[static_cast<size_t>(kind)]; }
 

@@ -138,6 +138,12 @@ std::vector<Option> objective_options() {
   static const std::string few =
       "objective is " + either(objective_words([](const ObjectiveRow& row) { return row.few_targets; }));
   const auto few_targets = [](const Config& c) { return row_of(c.objective.kind).few_targets; };
+  static const std::string comparing =
+      "objective is " + either(objective_words([](const ObjectiveRow& row) { return row.compares; }));
+  const auto by_columns = [](const Config& c) {
+    return row_of(c.objective.kind).compares && c.objective.pairs == Pairs::columns;
+  };
+  const auto compares = [](const Config& c) { return row_of(c.objective.kind).compares; };
   return {
       choice("objective.kind", FIELD(objective.kind), "causal", predicted).short_form(),
       number("objective.mask_fraction", FIELD(objective.mask_fraction), inner_fraction(), "0.15",
@@ -146,6 +152,27 @@ std::vector<Option> objective_options() {
       boolean("objective.whole_words", FIELD(objective.whole_words), "false",
               "Mask all tokens of a word or none.")
           .when(few, few_targets),
+      number("objective.temperature", FIELD(objective.temperature), above(0), "0.05",
+             "Similarities are divided by this. A low temperature gives more weight to the most similar negatives.")
+          .when(comparing, compares),
+      choice("objective.pooling", FIELD(objective.pooling), "mean",
+             "The outputs that represent a sequence: their mean, the first one, or the last one.")
+          .when(comparing, compares),
+      choice("objective.pairs", FIELD(objective.pairs), "dropout",
+             "The sequences that belong together: the same text twice with different dropout, fields of JSON lines, or "
+             "neighbouring parts of a text. With dropout, every line of JSON lines is a text of its own.")
+          .when(comparing, compares),
+      texts("objective.columns", FIELD(objective.columns), "[anchor, positive]",
+            "The two fields of JSON lines that belong together.")
+          .in("field")
+          .when("objective.pairs is columns", by_columns),
+      texts("objective.negative_columns", FIELD(objective.negative_columns), "none",
+            "More fields of JSON lines: texts that are similar to the second one but do not belong to the first.")
+          .in("field")
+          .when("objective.pairs is columns", by_columns),
+      boolean("objective.symmetric", FIELD(objective.symmetric), "false",
+              "The second sequence of a pair must find the first, too. The loss is the mean of both directions.")
+          .when(comparing, compares),
   };
 }
 

@@ -52,7 +52,7 @@ Layout resolve_layout(const Config& config, int ranks) {
   if (layout.data % layout.expert != 0)
     refuse("parallel.expert", fmt::format("a divisor of parallel.data ({})", layout.data), std::to_string(layout.expert),
            "the experts are split over the ranks of the data axis");
-  const int64_t batch = config.train.batch;
+  const int64_t batch = config.step_sequences();
   if (batch % layout.data != 0)
     refuse("train.batch", fmt::format("a multiple of parallel.data ({})", layout.data), std::to_string(batch),
            "every rank of the data axis takes the same number of sequences");

@@ -45,7 +45,7 @@ Entry tokens_as_steps() {
                   "Length of the run in tokens, instead of train.steps; rounded up to whole steps.");
   e.set = [range = e.range](Config& c, const Yaml& value) {
     auto tokens = read_count(value, range);
-    int64_t a_step = c.train.batch * c.data.sequence;
+    int64_t a_step = c.step_sequences() * c.data.sequence;
     if (tokens) c.train.steps = *tokens / a_step + (*tokens % a_step != 0);
     return tokens.has_value();
   };

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "config/config.h"
+
 namespace megalith {
 
 inline constexpr int64_t kNoTarget = -100;  // a position without loss (Hugging Face's convention)
@@ -18,7 +20,9 @@ struct Batch {
   int64_t sequences = 0;
   int64_t length = 0;
   std::vector<int64_t> ids;      // sequences x length
-  std::vector<int64_t> targets;  // sequences x length, kNoTarget if there is none
+  std::vector<int64_t> targets;  // sequences x length, kNoTarget if there is none; empty if sequences are compared
+  std::vector<int64_t> tokens;   // of each sequence; the rest of its positions is padding. Empty: no padding
+  Comparison comparison;
   std::vector<int64_t> prefix;   // prefix objective: per sequence, how many leading positions see each other; otherwise
                                  // empty
   // For data.attention: document, otherwise empty. Sequences x length: the position in the sequence at which each
@@ -28,11 +32,17 @@ struct Batch {
   int64_t first_sequence = 0;    // number of the first sequence in the step's batch. It is a key of dropout,
                                  // so that dropout does not depend on how the batch is cut
 
+  // Number of losses whose mean is the loss of the batch.
   int64_t target_count() const {
+    if (comparison.any()) return sequences / comparison.columns;
     int64_t n = 0;
     for (int64_t t : targets) n += t != kNoTarget;
     return n;
   }
+  // Removes positions at the end that are padding in all sequences, up to a multiple of a few positions.
+  void trim();
+  // Returns a number for each sequence that is equal for equal tokens.
+  std::vector<uint64_t> text_marks() const;
   // Returns sequences [begin, begin + count) as a batch of their own.
   Batch slice(int64_t begin, int64_t count) const;
 };

@@ -12,15 +12,10 @@
 namespace megalith {
 namespace {
 
-// Number of samples of T + 1 tokens that overlap by one token.
-int64_t samples_in(int64_t tokens, int64_t sequence) {
-  return std::max<int64_t>(0, (tokens - 1) / sequence);
-}
-
-// Returns how many of `samples` are held out.
-int64_t held_out_of(int64_t samples, double fraction) {
+// Returns how many of `samples` are held out: a multiple of `unit`.
+int64_t held_out_of(int64_t samples, double fraction, int64_t unit) {
   if (fraction <= 0) return 0;
-  return std::max<int64_t>(1, std::llround(fraction * static_cast<double>(samples)));
+  return unit * std::max<int64_t>(1, std::llround(fraction * static_cast<double>(samples) / static_cast<double>(unit)));
 }
 
 [[noreturn]] void too_little(const TokenSource& source, const char* key, const std::string& purpose,
@@ -30,6 +25,15 @@ int64_t held_out_of(int64_t samples, double fraction) {
                    .expected = fmt::format("at least {} tokens for {}", needed, purpose),
                    .got = fmt::to_string(source.tokens()),
                    .hint = hint});
+}
+
+[[noreturn]] void too_few_rows(const TokenSource& source, const char* key, const std::string& purpose, int64_t needed,
+                               int64_t rows) {
+  throw UserError({.where = source.name(),
+                   .key = key,
+                   .expected = fmt::format("at least {} rows for {}", needed, purpose),
+                   .got = fmt::to_string(rows),
+                   .hint = "use a smaller train.batch, or more data"});
 }
 
 std::vector<TrainingSet> one_set(TokenSources sources) {
@@ -42,13 +46,19 @@ std::vector<TrainingSet> one_set(TokenSources sources) {
 
 Dataset::Dataset(std::vector<TrainingSet> train, TokenSources valid, const DataSettings& settings,
                  const ObjectiveSettings& objective, const VocabularyFacts& vocabulary, uint64_t seed,
-                 int64_t batch)
+                 int64_t batch, int64_t row_documents)
     : valid_(std::move(valid)),
       sequence_(settings.sequence),
       seed_(seed),
       vocab_size_(vocabulary.vocab_size),
       attention_(settings.attention),
-      objective_(make_objective(objective, vocabulary, settings.sequence)) {
+      objective_(make_objective(objective, vocabulary, settings.sequence)),
+      comparison_(objective.comparison()),
+      row_documents_(row_documents),
+      end_token_(vocabulary.end_token) {
+  MEGALITH_ASSERT(row_documents_ == 0 || comparison_.any());
+  sample_length_ = std::max(objective_->texts(), row_documents_) * objective_->text_length(sequence_);
+  if (comparison_.any()) validated_together_ = batch;
   for (int64_t id = 0; id < vocab_size_ && vocabulary.is_special; id++) special_.push_back(vocabulary.is_special(id));
   MEGALITH_ASSERT(sequence_ > 0 && batch > 0, "sequence {}, batch {}", sequence_, batch);
   const bool own_valid = !valid_.sources().empty(), blended = train.size() > 1;
@@ -63,10 +73,15 @@ Dataset::Dataset(std::vector<TrainingSet> train, TokenSources valid, const DataS
   if (blended) blend_.emplace(weights, seed_);
   if (blended && valid_samples_ > 0) valid_order_.emplace(static_cast<uint64_t>(valid_samples_), seed_);
   if (own_valid) {
-    valid_samples_ = samples_in(valid_.tokens(), sequence_);
+    valid_samples_ = samples_in(valid_) / validated_together_ * validated_together_;
+    if (valid_samples_ == 0 && row_documents_ > 0)
+      too_few_rows(valid_, "data.valid", fmt::format("one batch (train.batch {})", batch), batch, samples_in(valid_));
     if (valid_samples_ == 0)
-      too_little(valid_, "data.valid", fmt::format("one sequence (data.sequence {})", sequence_),
-                 sequence_ + 1, "use a smaller data.sequence, more text, or data.valid_fraction instead");
+      too_little(valid_, "data.valid",
+                 validated_together_ > 1 ? fmt::format("one batch, whose sequences are compared (train.batch {})", batch)
+                                         : fmt::format("one sequence (data.sequence {})", sequence_),
+                 validated_together_ * sample_length_ + 1,
+                 "use a smaller data.sequence, more text, or data.valid_fraction instead");
   }
   for (const TrainingStream& part : streams_) check_some(part.stream);
   check_some(valid_);
@@ -74,26 +89,37 @@ Dataset::Dataset(std::vector<TrainingSet> train, TokenSources valid, const DataS
 
 Dataset::Dataset(TokenSources train, TokenSources valid, const DataSettings& settings,
                  const ObjectiveSettings& objective, const VocabularyFacts& vocabulary, uint64_t seed,
-                 int64_t batch)
-    : Dataset(one_set(std::move(train)), std::move(valid), settings, objective, vocabulary, seed, batch) {}
+                 int64_t batch, int64_t row_documents)
+    : Dataset(one_set(std::move(train)), std::move(valid), settings, objective, vocabulary, seed, batch, row_documents) {}
+
+// A window has one token more than its text, and overlaps the next window by this token.
+int64_t Dataset::samples_in(const ConcatenatedSource& stream, int64_t spare_tokens) const {
+  if (row_documents_ == 0) return std::max<int64_t>(0, (stream.tokens() - spare_tokens - 1) / sample_length_);
+  if (stream.documents() % row_documents_ != 0)
+    throw UserError({stream.name(), "objective.columns", fmt::format("a multiple of {} documents: one for each field", row_documents_),
+                     fmt::format("{}", stream.documents()), "make the token shards from JSON lines with these fields"});
+  return stream.documents() / row_documents_;
+}
 
 // Divides one training set into training and validation samples.
 void Dataset::divide(TokenSources sources, double fraction, int64_t needed, const std::string& purpose) {
   MEGALITH_ASSERT(fraction < 1, "valid_fraction {}", fraction);
   ConcatenatedSource stream(std::move(sources));
   // A split costs one token, as validation starts after the target of the last training sample.
-  const int64_t boundary = fraction > 0 ? 1 : 0;
-  const int64_t samples = samples_in(stream.tokens() - boundary, sequence_);
-  const int64_t held = std::min(samples, held_out_of(samples, fraction));
+  const int64_t boundary = fraction > 0 && row_documents_ == 0 ? 1 : 0;
+  const int64_t samples = samples_in(stream, boundary);
+  const auto held_of = [&](int64_t all) { return held_out_of(all, fraction, validated_together_); };
+  const int64_t held = std::min(samples, held_of(samples));
   if (samples - held < needed) {
-    int64_t enough = needed + held_out_of(needed, fraction);
-    while (enough - held_out_of(enough, fraction) < needed) enough++;
+    int64_t enough = needed + held_of(needed);
+    while (enough - held_of(enough) < needed) enough++;
+    if (row_documents_ > 0) too_few_rows(stream, "data.train", purpose + ")", enough, samples);
     too_little(stream, "data.train", purpose + (fraction > 0 ? ", with data.valid_fraction held out)" : ")"),
-               enough * sequence_ + 1 + boundary, "use a smaller data.sequence or train.batch, or more text");
+               enough * sample_length_ + 1 + boundary, "use a smaller data.sequence or train.batch, or more text");
   }
   const int64_t trained = samples - held;
   streams_.push_back({std::move(stream), SampleOrder(trained, seed_, streams_.size()), samples_, held,
-                    trained * sequence_ + boundary});
+                    place_of(trained) + boundary});
   samples_ += trained;
   valid_samples_ += held;
 }
@@ -136,27 +162,52 @@ Batch Dataset::empty_batch(int64_t sequences, int64_t length) const {
   batch.sequences = sequences;
   batch.length = length;
   batch.ids.resize(static_cast<size_t>(sequences * length));
-  batch.targets.resize(batch.ids.size());
+  batch.comparison = comparison_;
+  if (!comparison_.any()) batch.targets.resize(batch.ids.size());
+  if (row_documents_ > 0) batch.tokens.resize(static_cast<size_t>(sequences));
   if (objective_->row().has_prefix) batch.prefix.resize(static_cast<size_t>(sequences));
   if (attention_ == AttentionReach::document) batch.document_begin.resize(batch.ids.size());
   return batch;
 }
 
+std::vector<int64_t> Dataset::row_text(const ConcatenatedSource& stream, int64_t document) const {
+  const int64_t begin = stream.document_begin(document), count = stream.document_begin(document + 1) - begin;
+  std::vector<int64_t> tokens(static_cast<size_t>(count));
+  stream.copy(begin, tokens);
+  check(stream, begin, tokens);
+  if (end_token_ && !tokens.empty() && tokens.back() == *end_token_) tokens.pop_back();
+  return tokens;
+}
+
+std::vector<int64_t> Dataset::text_of(const Source& source, int64_t column, int64_t length) const {
+  if (row_documents_ > 0) return row_text(source.stream, source.begin * row_documents_ + column % row_documents_);
+  const int64_t text = objective_->text_length(length), begin = source.begin + column % objective_->texts() * text;
+  std::vector<int64_t> tokens(static_cast<size_t>(text) + 1);
+  source.stream.copy(begin, tokens);
+  check(source.stream, begin, tokens);
+  return tokens;
+}
+
+SequenceSlot Dataset::slot(Batch& batch, int64_t row) const {
+  const auto at = static_cast<size_t>(row), length = static_cast<size_t>(batch.length);
+  const auto part = [&](std::vector<int64_t>& of) { return of.empty() ? std::span<int64_t>() : std::span(of).subspan(at * length, length); };
+  return {.ids = part(batch.ids),
+          .targets = part(batch.targets),
+          .prefix = batch.prefix.empty() ? nullptr : &batch.prefix[at],
+          .tokens = batch.tokens.empty() ? nullptr : &batch.tokens[at]};
+}
+
 void Dataset::write(const Source& source, const SampleKey& key, Batch& batch, int64_t row) const {
+  for (int64_t column = 0; column < columns(); column++)
+    objective_->write(text_of(source, column, batch.length), key, slot(batch, row + column));
   const auto length = static_cast<size_t>(batch.length), first = static_cast<size_t>(row) * length;
-  std::vector<int64_t> tokens(length + 1);
-  source.stream.copy(source.begin, tokens);
-  check(source.stream, source.begin, tokens);
-  const auto targets = std::span(batch.targets).subspan(first, length);
-  objective_->write(tokens, key,
-                    {.ids = std::span(batch.ids).subspan(first, length),
-                     .targets = targets,
-                     .prefix = batch.prefix.empty() ? nullptr : &batch.prefix[static_cast<size_t>(row)]});
   if (!batch.document_begin.empty())
-    mark_documents(source, std::span(batch.document_begin).subspan(first, length), targets);
+    mark_documents(source, std::span(batch.document_begin).subspan(first, length),
+                   std::span(batch.targets).subspan(first, length));
+  if (batch.dropping.always.empty()) return;
   // Uses the tokens of the text. A replacement of a masked word is not special, because the model must learn that word.
-  for (size_t p = 0; p < length && !batch.dropping.always.empty(); p++)
-    batch.dropping.always[first + p] = special_[static_cast<size_t>(tokens[p])];
+  const std::vector<int64_t> tokens = text_of(source, 0, batch.length);
+  for (size_t p = 0; p < length; p++) batch.dropping.always[first + p] = special_[static_cast<size_t>(tokens[p])];
 }
 
 void Dataset::mark_documents(const Source& source, std::span<int64_t> document_begin,
@@ -228,31 +279,33 @@ Batch Dataset::train_batch(int64_t step, int64_t batch) const {
     const auto spare = static_cast<uint64_t>(shape.spare);
     const bool elsewhere = spare > 0 && epoch > 0;
     const uint64_t skipped = elsewhere ? Philox(seed_, RandomUse::reshape_offset, sample, epoch).below(0, spare + 1) : 0;
-    const int64_t begin = at.sample * sequence_ + static_cast<int64_t>(skipped);
-    for (int64_t piece = 0; piece < shape.pieces; piece++)  // each piece has its own random numbers
-      write({part.stream, begin + piece * shape.length}, {seed_, sample ^ static_cast<uint64_t>(piece) << 48, epoch},
-            result, row++);
+    const int64_t begin = place_of(at.sample) + (row_documents_ > 0 ? 0 : static_cast<int64_t>(skipped));
+    for (int64_t piece = 0; piece < shape.pieces; piece++, row += columns())  // each piece has its own random numbers
+      write({part.stream, begin + piece * objective_->texts() * objective_->text_length(shape.length)},
+            {seed_, sample ^ static_cast<uint64_t>(piece) << 48, epoch}, result, row);
   }
+  result.trim();
   return result;
 }
 
 Dataset::Source Dataset::valid_source(int64_t sample) const {
-  if (!valid_.sources().empty()) return {valid_, sample * sequence_};
+  if (!valid_.sources().empty()) return {valid_, place_of(sample)};
   if (valid_order_) sample = static_cast<int64_t>((*valid_order_)(static_cast<uint64_t>(sample)));
   auto part = streams_.begin();
   for (; sample >= part->held_out; part++) sample -= part->held_out;
-  return {part->stream, part->held_begin + sample * sequence_};
+  return {part->stream, part->held_begin + place_of(sample)};
 }
 
 Batch Dataset::valid_batch(int64_t index, int64_t batch) const {
-  const int64_t begin = index * batch, end = std::min(begin + batch, valid_samples_);
-  MEGALITH_ASSERT(index >= 0 && batch > 0 && begin < end, "batch {} x {} of {}", index, batch,
-                  valid_samples_);
-  Batch result = empty_batch(end - begin, sequence_);
+  MEGALITH_ASSERT(batch % columns() == 0, "{} sequences, {} of a sample", batch, columns());
+  const int64_t samples = batch / columns(), begin = index * samples, end = std::min(begin + samples, valid_samples_);
+  MEGALITH_ASSERT(index >= 0 && batch > 0 && begin < end, "batch {} x {} of {}", index, samples, valid_samples_);
+  Batch result = empty_batch((end - begin) * columns(), sequence_);
   for (int64_t sample = begin; sample < end; sample++) {
     const SampleKey key{seed_, static_cast<uint64_t>(sample), SampleKey::kValidation};
-    write(valid_source(sample), key, result, sample - begin);
+    write(valid_source(sample), key, result, (sample - begin) * columns());
   }
+  result.trim();
   return result;
 }
 

@@ -128,6 +128,32 @@ class MaskedObjective final : public TrainingObjective {
   std::vector<uint8_t> continues_;  // by id: true if it continues the word of the previous token
 };
 
+// Pairs of sequences that belong together, with the tokenizer's special tokens around each.
+class ContrastiveObjective final : public TrainingObjective {
+ public:
+  ContrastiveObjective(const ObjectiveSettings& settings, const VocabularyFacts& vocabulary)
+      : TrainingObjective(Objective::contrastive),
+        texts_(settings.pairs == Pairs::neighbours ? settings.sequences_of_sample() : 1),
+        before_(vocabulary.before),
+        after_(vocabulary.after) {}
+
+  int64_t texts() const override { return texts_; }
+  int64_t text_length(int64_t length) const override { return length - std::ssize(before_) - std::ssize(after_); }
+
+  void write(std::span<const int64_t> tokens, const SampleKey&, const SequenceSlot& out) const override {
+    const auto most = static_cast<size_t>(text_length(std::ssize(out.ids)));
+    auto to = std::ranges::copy(before_, out.ids.begin()).out;
+    to = std::ranges::copy(tokens.first(std::min(most, tokens.size())), to).out;
+    to = std::ranges::copy(after_, to).out;
+    if (out.tokens) *out.tokens = to - out.ids.begin();
+    std::fill(to, out.ids.end(), 0);
+  }
+
+ private:
+  int64_t texts_;
+  std::vector<int64_t> before_, after_;
+};
+
 struct ObjectiveMaker {
   Objective kind;
   std::unique_ptr<TrainingObjective> (*make)(const ObjectiveSettings& settings, const VocabularyFacts& vocabulary);
@@ -145,6 +171,10 @@ constexpr ObjectiveMaker kMakers[] = {
        return std::make_unique<MaskedObjective>(settings, vocabulary);
      }},
     {Objective::prefix, make_plain<PrefixObjective>},
+    {Objective::contrastive,
+     [](const ObjectiveSettings& settings, const VocabularyFacts& vocabulary) -> std::unique_ptr<TrainingObjective> {
+       return std::make_unique<ContrastiveObjective>(settings, vocabulary);
+     }},
 };
 
 }  // namespace
@@ -154,6 +184,12 @@ VocabularyFacts facts_of(const Tokenizer& tokenizer) {
   facts.vocab_size = tokenizer.vocab_size();
   if (auto mask = tokenizer.mask_token()) facts.mask_token = *mask;
   facts.is_special = [&tokenizer](int64_t id) { return tokenizer.is_special(static_cast<TokenId>(id)); };
+  if (auto end = tokenizer.end_token()) facts.end_token = *end;
+  // Any text shows which tokens are put around it.
+  const std::vector<TokenId> plain = tokenizer.encode("a"), framed = tokenizer.encode("a", /*add_special=*/true);
+  const auto inside = std::ranges::search(framed, plain);
+  facts.before.assign(framed.begin(), inside.begin());
+  facts.after.assign(inside.end(), framed.end());
   facts.starts_word = [&tokenizer](int64_t id) { return tokenizer.starts_word(static_cast<TokenId>(id)); };
   return facts;
 }
@@ -183,6 +219,13 @@ std::unique_ptr<TrainingObjective> make_objective(const ObjectiveSettings& setti
                      .expected = fmt::format("at least 2 tokens for objective: {}", row.word),
                      .got = fmt::to_string(sequence),
                      .hint = "set data.sequence to 2 or more"});
+  if (const int64_t special = std::ssize(vocabulary.before) + std::ssize(vocabulary.after); row.compares && sequence <= special)
+    throw UserError({.where = "",
+                     .key = "data.sequence",
+                     .expected = fmt::format("more than {} tokens, because the tokenizer puts {} special tokens around a text",
+                                             special, special),
+                     .got = fmt::to_string(sequence),
+                     .hint = "raise data.sequence"});
   for (const ObjectiveMaker& maker : kMakers)
     if (maker.kind == settings.kind) return maker.make(settings, vocabulary);
   MEGALITH_ASSERT(false, "data/objectives.cpp cannot make {}", row.word);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "config/config.h"
 #include "text/tokenizer.h"
@@ -18,6 +19,8 @@ struct VocabularyFacts {
   std::optional<int64_t> mask_token;
   std::function<bool(int64_t)> is_special;   // true if an id is never a target of masking; empty: none is special
   std::function<bool(int64_t)> starts_word;  // false for pieces that continue a word; empty: all ids start words
+  std::optional<int64_t> end_token;    // ends a document in tokenized text
+  std::vector<int64_t> before, after;  // the special tokens that the tokenizer puts around a text
 };
 
 // Borrows the tokenizer. It must exist until the objective is made, which stores the answers in tables.
@@ -34,8 +37,9 @@ struct SampleKey {
 // The place in a batch for one sequence. Each span has T positions.
 struct SequenceSlot {
   std::span<int64_t> ids;
-  std::span<int64_t> targets;  // kNoTarget if there is none
+  std::span<int64_t> targets;  // kNoTarget if there is none; empty if the objective has no targets
   int64_t* prefix = nullptr;   // not null if and only if the objective has prefixes
+  int64_t* tokens = nullptr;   // receives the number of tokens if that may be less than T
 };
 
 class TrainingObjective {
@@ -43,7 +47,11 @@ class TrainingObjective {
   explicit TrainingObjective(Objective kind) : row_(row_of(kind)) {}
   virtual ~TrainingObjective() = default;
   const ObjectiveRow& row() const { return row_; }
-  // `tokens` has T + 1 elements: the sequence and the next token. Thread-safe.
+  // Number of different texts of a sample, and tokens of text in a sequence of `length` positions.
+  virtual int64_t texts() const { return 1; }
+  virtual int64_t text_length(int64_t length) const { return length; }
+  // `tokens` has the text and the token after it. Objectives that compare sequences also accept a shorter text without
+  // the next token. Thread-safe.
   virtual void write(std::span<const int64_t> tokens, const SampleKey& key,
                      const SequenceSlot& out) const = 0;
 

@@ -29,7 +29,7 @@ class RarityMetric : public SampleMetric {
  public:
   RarityMetric(const Dataset& data, std::span<const double> cost) : data_(data), cost_(cost) {}
   void compute(int64_t first, std::span<double> out) const override {
-    std::vector<int64_t> ids(static_cast<size_t>(data_.sequence()));
+    std::vector<int64_t> ids;
     for (size_t i = 0; i < out.size(); i++) {
       data_.sample_tokens(first + static_cast<int64_t>(i), ids);
       out[i] = 0;
@@ -60,13 +60,14 @@ class CompressionMetric : public SampleMetric {
  public:
   CompressionMetric(const Dataset& data, int64_t vocab) : data_(data), width_(vocab <= 65536 ? 2 : 4) {}
   void compute(int64_t first, std::span<double> out) const override {
-    std::vector<int64_t> ids(static_cast<size_t>(data_.sequence()));
-    std::string bytes, packed(ZSTD_compressBound(ids.size() * width_), '\0');
+    std::vector<int64_t> ids;
+    std::string bytes, packed;
     for (size_t i = 0; i < out.size(); i++) {
       data_.sample_tokens(first + static_cast<int64_t>(i), ids);
       bytes.clear();
       for (int64_t id : ids)
         for (size_t b = 0; b < width_; b++) bytes += static_cast<char>(id >> (8 * b));
+      packed.resize(ZSTD_compressBound(bytes.size()));
       const size_t size = ZSTD_compress(packed.data(), packed.size(), bytes.data(), bytes.size(), 3);
       MEGALITH_ASSERT(!ZSTD_isError(size), "{}", ZSTD_getErrorName(size));
       out[i] = static_cast<double>(size) / static_cast<double>(bytes.size());
@@ -105,7 +106,7 @@ std::optional<std::vector<double>> token_costs(const Dataset& data, int64_t voca
   const bool whole = for_samples(
       walk,
       [&](const SampleChunk& chunk) {
-        std::vector<int64_t> ids(static_cast<size_t>(data.sequence()));
+        std::vector<int64_t> ids;
         for (int64_t i = chunk.first; i < chunk.first + chunk.count; i++) {
           data.sample_tokens(i, ids);
           for (int64_t id : ids) counts[static_cast<size_t>(chunk.thread)][static_cast<size_t>(id)]++;
@@ -125,7 +126,7 @@ std::optional<std::vector<double>> token_costs(const Dataset& data, int64_t voca
 
 SampleWalk walk_of(const Dataset& data, int64_t begin, int64_t threads, int64_t tokens_at_once) {
   const int64_t share = (data.samples() - begin + threads - 1) / threads;  // samples of one thread
-  return {begin, data.samples(), std::clamp<int64_t>(std::min(tokens_at_once / data.sequence(), share), 1, 512), threads};
+  return {begin, data.samples(), std::clamp<int64_t>(std::min(tokens_at_once / data.sample_length(), share), 1, 512), threads};
 }
 
 bool for_samples(const SampleWalk& walk, const std::function<void(const SampleChunk&)>& work,

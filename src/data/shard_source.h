@@ -19,6 +19,8 @@ class ShardSource final : public TokenSource {
   int64_t document_end(int64_t position) const override {
     return shard_.document_begin(shard_.document_of(position) + 1);
   }
+  int64_t documents() const override { return shard_.documents(); }
+  int64_t document_begin(int64_t document) const override { return shard_.document_begin(document); }
   std::string name() const override { return shard_.prefix().string(); }
 
  private:
@@ -38,6 +40,8 @@ class CachedSource final : public TokenSource {
   int64_t tokens() const override { return shard_->tokens(); }
   void copy(int64_t begin, std::span<int64_t> out) const override;
   int64_t document_end(int64_t position) const override { return shard_->document_end(position); }
+  int64_t documents() const override { return shard_->documents(); }
+  int64_t document_begin(int64_t document) const override { return shard_->document_begin(document); }
   std::string name() const override { return text_; }
 
  private:

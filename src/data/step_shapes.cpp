@@ -12,7 +12,10 @@ StepShapes::StepShapes(int64_t batch, int64_t sequence) : batch_(batch), sequenc
 }
 
 StepShapes::StepShapes(const Config& config, int64_t layers)
-    : batch_(config.train.batch), sequence_(config.data.sequence), layers_(layers) {
+    : batch_(config.train.batch),
+      sequence_(config.data.sequence),
+      columns_(config.objective.sequences_of_sample()),
+      layers_(layers) {
   for (const CurriculumSettings& entry : config.curriculum) {
     if (!entry.changes_length()) continue;
     apply_ = entry.apply;
@@ -34,7 +37,7 @@ StepShape StepShapes::shape_at(int64_t steps, int64_t tokens) const {
   // Use whole multiples of the batch. They can be divided by all numbers of ranks and micro-batches that divide the
   // batch. So the layout does not change what a step reads.
   const int64_t fit = hold_ == Hold::tokens ? sequence_ / length : 1;
-  StepShape shape{.samples = batch_, .length = length, .pace = kept_ ? value(*kept_) : 0};
+  StepShape shape{.samples = batch_, .length = length, .pace = kept_ ? value(*kept_) : 0, .columns = columns_};
   (apply_ == CurriculumApply::reshape ? shape.pieces : shape.samples) *= fit;
   shape.spare = sequence_ - shape.pieces * length;
   return shape;
@@ -116,7 +119,7 @@ double StepShapes::layer_tokens_before(int64_t step) const {
 }
 
 double StepShapes::full_steps_before(int64_t step, Counted by) const {
-  const auto a_step = static_cast<double>(batch_ * sequence_);
+  const auto a_step = static_cast<double>(batch_ * columns_ * sequence_);
   if (by == Counted::steps) return static_cast<double>(step);
   return (by == Counted::tokens ? static_cast<double>(tokens_before(step)) : layer_tokens_before(step)) / a_step;
 }

@@ -15,14 +15,15 @@ namespace megalith {
 
 struct StepShape {
   int64_t samples = 0;    // number of samples, of data.sequence tokens each
-  int64_t pieces = 1;     // number of sequences that a sample is cut into
+  int64_t pieces = 1;     // number of parts that a sample is cut into
   int64_t length = 0;     // tokens of a sequence
   int64_t pace = 0;       // how many tokens of a sequence the layers that drop tokens may keep; 0: no layer drops
   int64_t spare = 0;      // tokens of a sample that its pieces leave out
+  int64_t columns = 1;    // number of sequences of a part, which the loss compares
   // How many tokens of a sequence these layers keep; 0: all.
   int64_t kept() const { return pace < length ? pace : 0; }
   int64_t processed() const { return kept() > 0 ? kept() : length; }  // tokens of a sequence that such a layer processes
-  int64_t sequences() const { return samples * pieces; }
+  int64_t sequences() const { return samples * pieces * columns; }
   int64_t tokens() const { return sequences() * length; }
   // For comparing shapes by work. With equal numbers of tokens, longer sequences are more work.
   auto work() const { return std::tuple(tokens(), sequences() * processed(), length); }
@@ -65,7 +66,7 @@ class StepShapes {
   int64_t unreachable_from(const ShapeInterval& now) const;  // a step that no run reaches
   void lay_out();
 
-  int64_t batch_, sequence_;
+  int64_t batch_, sequence_, columns_ = 1;
   CurriculumApply apply_ = CurriculumApply::truncate;
   Hold hold_ = Hold::sequences;
   std::optional<Pacing> length_, kept_;

@@ -19,9 +19,30 @@ int64_t MemorySource::document_end(int64_t position) const {
   return end == document_ends_.end() ? tokens() : *end;
 }
 
+int64_t MemorySource::documents() const {
+  const bool ended = !document_ends_.empty() && document_ends_.back() == tokens();
+  return std::ssize(document_ends_) + (ended || ids_.empty() ? 0 : 1);
+}
+
+int64_t MemorySource::document_begin(int64_t document) const {
+  if (document == 0) return 0;
+  return document <= std::ssize(document_ends_) ? document_ends_[static_cast<size_t>(document - 1)] : tokens();
+}
+
 ConcatenatedSource::ConcatenatedSource(TokenSources sources) : sources_(std::move(sources)) {
-  int64_t end = 0;
-  for (const auto& source : sources_) ends_.push_back(end += source->tokens());
+  int64_t end = 0, documents = 0;
+  for (const auto& source : sources_) {
+    ends_.push_back(end += source->tokens());
+    document_ends_.push_back(documents += source->documents());
+  }
+}
+
+int64_t ConcatenatedSource::document_begin(int64_t document) const {
+  if (document == documents()) return tokens();
+  const auto number = static_cast<size_t>(std::ranges::upper_bound(document_ends_, document) - document_ends_.begin());
+  const TokenSource& source = *sources_[number];
+  const int64_t inside = document - (document_ends_[number] - source.documents());
+  return ends_[number] - source.tokens() + source.document_begin(inside);
 }
 
 size_t ConcatenatedSource::which(int64_t position) const {

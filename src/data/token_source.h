@@ -17,6 +17,9 @@ class TokenSource {
   // Returns one past the last token of the document that contains `position`. The token that ends a document belongs to
   // it.
   virtual int64_t document_end(int64_t position) const = 0;
+  virtual int64_t documents() const = 0;
+  // Returns the position of the first token of a document; tokens() if `document` is documents().
+  virtual int64_t document_begin(int64_t document) const = 0;
   // The name of the file or other source, for messages.
   virtual std::string name() const = 0;
 };
@@ -33,6 +36,8 @@ class MemorySource final : public TokenSource {
   int64_t tokens() const override { return static_cast<int64_t>(ids_.size()); }
   void copy(int64_t begin, std::span<int64_t> out) const override;
   int64_t document_end(int64_t position) const override;
+  int64_t documents() const override;
+  int64_t document_begin(int64_t document) const override;
   std::string name() const override { return name_; }
 
  private:
@@ -48,6 +53,8 @@ class ConcatenatedSource final : public TokenSource {
   int64_t tokens() const override { return ends_.empty() ? 0 : ends_.back(); }
   void copy(int64_t begin, std::span<int64_t> out) const override;
   int64_t document_end(int64_t position) const override;
+  int64_t documents() const override { return document_ends_.empty() ? 0 : document_ends_.back(); }
+  int64_t document_begin(int64_t document) const override;
   std::string name() const override;  // "a.txt", "a.txt and 3 more"
   std::span<const std::unique_ptr<const TokenSource>> sources() const { return sources_; }
 
@@ -61,6 +68,7 @@ class ConcatenatedSource final : public TokenSource {
   size_t which(int64_t position) const;  // index of the source
   TokenSources sources_;
   std::vector<int64_t> ends_;  // one past the last token of each source, in the stream
+  std::vector<int64_t> document_ends_;  // the same for documents
 };
 
 }  // namespace megalith

@@ -168,7 +168,7 @@ void BlockStates::allocate(BlockState& state) {
 
 void BlockStates::bind(BlockState& state) {
   state.block->bind(state.computing, state.gradients);
-  if (shape_.tied && &state == &blocks_.front()) head().tie(embedding().table());
+  if (shape_.ties_table() && &state == &blocks_.front()) head().tie(embedding().table());
 }
 
 void BlockStates::rebind(BlockState& state, const std::function<void()>& change) {

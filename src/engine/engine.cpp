@@ -28,6 +28,14 @@ at::Tensor to_tensor(const std::vector<int64_t>& values) {
   return out;
 }
 
+// The padding of a sequence is a document of its own. So text does not see it.
+std::vector<int64_t> padding_as_documents(const Batch& batch) {
+  std::vector<int64_t> begin;
+  for (const int64_t tokens : batch.tokens)
+    for (int64_t p = 0; p < batch.length; p++) begin.push_back(p < tokens ? 0 : tokens);
+  return begin;
+}
+
 }  // namespace
 
 struct Engine::Parts {
@@ -77,6 +85,8 @@ Pass Engine::Parts::pass_for(const Batch& batch, int64_t step, bool training) {
   pass.sequences = batch.sequences;
   pass.length = batch.length;
   pass.ids_N = to_tensor(batch.ids);
+  pass.tokens_B = batch.tokens;
+  if (!batch.tokens.empty()) pass.document_begin_N = to_tensor(padding_as_documents(batch));
   if (!batch.targets.empty()) pass.targets_N = to_tensor(batch.targets);
   pass.visibility = visibility_of(*shape.family, !batch.prefix.empty());
   pass.prefix_B = batch.prefix;
@@ -102,18 +112,18 @@ Batch Engine::Parts::own_batch(const StepInput& input) const {
 void Engine::Parts::add_micros(StepState& step) {
   const Schedule& schedule = step.schedule;
   const size_t blocks = schedule.blocks.size();
-  for (int32_t m = 0; m < schedule.micros; m++) {
+  for (int32_t m = 0; m < schedule.all_micros(); m++) {
     const int64_t each = step.batch.sequences / schedule.micros;
     MEGALITH_ASSERT(each * schedule.micros == step.batch.sequences, "micro-batches differ in size");
     MemoryScope scope(AllocationKind::activations);
     MicroState& micro = step.micros.emplace_back();
-    micro.pass = pass_for(step.batch.slice(m * each, each), step.input.step, schedule.training);
+    micro.pass = pass_for(step.batch.slice(m % schedule.micros * each, each), step.input.step, schedule.training);
     for (std::vector<at::Tensor>* tensors : {&micro.activations, &micro.gradients, &micro.inputs, &micro.host_inputs})
       tensors->resize(blocks);
     micro.tapes.assign(blocks, Tape(settings.activations, schedule.defers_weight_gradients));
   }
   if (!schedule.training || !model.shape().experts.any()) return;
-  for (MicroState& micro : step.micros) {
+  for (MicroState& micro : std::span(step.micros).first(static_cast<size_t>(schedule.micros))) {
     micro.routing.resize(static_cast<size_t>(model.shape().layers));
     micro.pass.routing = &micro.routing;
   }
@@ -192,6 +202,12 @@ std::vector<float> Engine::losses(const Batch& batch) {
   c10::InferenceMode no_graph;
   TierScope place(parts_->device.any() ? Tier::device : Tier::host);
   return forward_losses(parts_->forward(), parts_->pass_for(batch, 0, false));
+}
+
+std::vector<float> Engine::representations(const Batch& batch) {
+  c10::InferenceMode no_graph;
+  TierScope place(parts_->device.any() ? Tier::device : Tier::host);
+  return forward_representations(parts_->forward(), parts_->pass_for(batch, 0, false));
 }
 
 const ModelShape& Engine::shape() const { return parts_->model.shape(); }

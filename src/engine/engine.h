@@ -45,6 +45,8 @@ class Engine {
   at::Tensor logits(const std::vector<int64_t>& ids, int64_t sequences, KeyValueCache* cache, bool last_only);
   // Loss of every position of a batch (0 if it has no target), row by row.
   std::vector<float> losses(const Batch& batch);
+  // The vector of every sequence, one after the other. Only with HeadKind::representation.
+  std::vector<float> representations(const Batch& batch);
 
   const ModelShape& shape() const;
   StatePieces& state();              // parameters, gradients and optimizer state by name

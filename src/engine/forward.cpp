@@ -28,6 +28,11 @@ class LoadedBlock {
   BlockId id_;
 };
 
+std::vector<float> values_of(const at::Tensor& x) {
+  const at::Tensor values = x.to(at::kFloat).contiguous();
+  return {values.const_data_ptr<float>(), values.const_data_ptr<float>() + values.numel()};
+}
+
 BlockId head_of(const ForwardParts& parts) { return static_cast<BlockId>(parts.model.size()) - 1; }
 
 // Runs all blocks except the head.
@@ -55,8 +60,13 @@ std::vector<float> forward_losses(const ForwardParts& parts, const Pass& pass) {
   at::Tensor x_NC = forward_layers(parts, pass), each_N;
   LoadedBlock table(parts, 0), head(parts, head_of(parts));
   parts.model.head().loss(x_NC, pass, &each_N);
-  each_N = each_N.to(at::kFloat).contiguous();
-  return {each_N.const_data_ptr<float>(), each_N.const_data_ptr<float>() + each_N.numel()};
+  return values_of(each_N);
+}
+
+std::vector<float> forward_representations(const ForwardParts& parts, const Pass& pass) {
+  const at::Tensor x_NC = forward_layers(parts, pass);
+  LoadedBlock head(parts, head_of(parts));
+  return values_of(parts.model.head().represent(x_NC, pass));
 }
 
 }  // namespace megalith

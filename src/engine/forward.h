@@ -22,4 +22,7 @@ at::Tensor forward_logits(const ForwardParts& parts, const Pass& pass, bool last
 // Loss of every position (0 if it has no target), row by row.
 std::vector<float> forward_losses(const ForwardParts& parts, const Pass& pass);
 
+// Vector of every sequence, one after the other.
+std::vector<float> forward_representations(const ForwardParts& parts, const Pass& pass);
+
 }  // namespace megalith

@@ -28,6 +28,8 @@ ProcessGroups::ProcessGroups(World& world, const Layout& layout)
     tensor_gradients_.emplace(world.channel(mesh_.peers(Axis::tensor), "tensor, gradients"));
     tensor_ = exchange(Axis::tensor);
   }
+  if (layout.data > 1)
+    batch_ = std::make_unique<ChannelExchange>(world.channel(mesh_.peers(Axis::data), "data, whole batch"));
   if (layout.context > 1) context_ = exchange(Axis::context);
   if (layout.expert > 1) {
     same_experts_.emplace(world.channel(mesh_.expert_replicas(), "data, same experts"));
@@ -42,6 +44,7 @@ ProcessGroups::ProcessGroups(World& world, const Layout& layout)
 
 ProcessGroups::~ProcessGroups() = default;
 
+Exchange* ProcessGroups::batch() { return batch_.get(); }
 Exchanges ProcessGroups::inside() { return {mesh_, tensor_.get(), context_.get(), expert_.get()}; }
 
 }  // namespace megalith

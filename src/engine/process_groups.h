@@ -32,6 +32,11 @@ class ProcessGroups {
   int64_t sequences_begin(int64_t batch) const { return sequences_each(batch) * mesh_.coordinate(Axis::data); }
   int64_t sequences_each(int64_t batch) const { return batch / mesh_.size(Axis::data); }
 
+  // The ranks that have the other sequences of the batch. Null if this rank has all of them. Compute lane.
+  Exchange* batch();
+  // True if this rank counts a loss that all ranks with the same part of the model compute.
+  bool counts_batch_loss() const { return mesh_.first(Axis::data) && mesh_.first(Axis::context); }
+
   Channel& everyone() { return everyone_; }                                                       // compute lane
   Replicas replicas() { return {replicas_, same_experts_ ? *same_experts_ : replicas_}; }         // net lane
   Channel* tensor_gradients() { return tensor_gradients_ ? &*tensor_gradients_ : nullptr; }       // net lane
@@ -46,7 +51,7 @@ class ProcessGroups {
   Mesh mesh_;
   Channel everyone_, replicas_;
   std::optional<Channel> same_experts_, tensor_gradients_, forward_, backward_, table_;
-  std::unique_ptr<ChannelExchange> tensor_, context_, expert_;  // compute lane
+  std::unique_ptr<ChannelExchange> tensor_, context_, expert_, batch_;  // compute lane
 };
 
 }  // namespace megalith

@@ -23,6 +23,7 @@ struct MicroState {
   std::vector<at::Tensor> host_inputs;  // with a device: inputs that wait in host memory
   std::vector<at::Tensor> gradients;    // gradients of the outputs
   std::vector<Tape> tapes;
+  at::Tensor representations;           // of its sequences; then their gradient
   LossSums sums;
   RoutingRecord routing;                // only for a model with experts
 };

@@ -27,7 +27,9 @@ BlockIdentity identity_of(const BlockSpec& spec, const RankSizes& sizes) {
     if (p.of_expert && sizes.mesh.size(Axis::expert) > 1) block.expert_parameters += p.size();
   }
   block.compute_copy_bytes = sizes.e == 4 ? 0 : sizes.e * computing_elements(spec, sizes.e);
-  if (spec.kind == BlockKind::head && sizes.s.tied) block.tied_to = 0;
+  if (spec.kind != BlockKind::head) return block;
+  if (sizes.s.ties_table()) block.tied_to = 0;
+  block.scores_batch = sizes.s.head == HeadKind::representation;
   return block;
 }
 

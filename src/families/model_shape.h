@@ -64,6 +64,13 @@ struct Experts {
   bool operator==(const Experts&) const = default;
 };
 
+// What the head computes: the loss over the vocabulary, or a vector for each sequence.
+enum class HeadKind { vocabulary, representation };
+
+// The outputs whose mean is the representation of a sequence: all, the first, or the last.
+enum class Pooling { mean, cls, last };
+constexpr std::array<std::string_view, 3> names_of(Pooling) { return {"mean", "cls", "last"}; }
+
 struct ModelShape {
   const Family* family = nullptr;  // not null once the model is known (families/family.h)
   int64_t layers = 0;
@@ -75,7 +82,9 @@ struct ModelShape {
   int64_t vocab = 0;
   int64_t context = 0;      // longest sequence (rows of learned positions; Hugging Face's max_position_embeddings)
   int64_t token_types = 0;  // bert: rows of the token-type table; other families: 0
-  bool tied = true;         // the head multiplies with the embedding table
+  HeadKind head = HeadKind::vocabulary;
+  Pooling pooling = Pooling::mean;  // of HeadKind::representation
+  bool tied = true;         // a vocabulary head multiplies with the embedding table
   bool qkv_bias = false;    // llama: biases on queries, keys and values
   bool output_bias = false; // llama: bias on the attention's output
   // llama: sliding window of attention in other programs; 0: no window. Our attention has no window, so sequences must
@@ -90,6 +99,8 @@ struct ModelShape {
   int64_t head_dim() const { return head_size > 0 ? head_size : hidden / heads; }
   // width of all heads together; equal to hidden in most models
   int64_t attention_width() const { return heads * head_dim(); }
+  bool ties_table() const { return head == HeadKind::vocabulary && tied; }
+  bool has_own_table() const { return head == HeadKind::vocabulary && !tied; }  // the head
   bool window_shortens() const { return window > 0 && window < context; }
   int64_t longest_sequence() const { return window_shortens() ? window : context; }
   bool operator==(const ModelShape&) const = default;

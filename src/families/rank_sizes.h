@@ -10,6 +10,14 @@
 
 namespace megalith {
 
+// The sequences of a whole step, if the loss compares them.
+struct Compared {
+  int64_t sequences = 0;       // over all ranks
+  int64_t columns = 0;         // sequences of a sample; 0: sequences are not compared
+  bool symmetric = false;
+  int64_t ranks = 1;           // that share the sequences
+};
+
 struct MicroBatchShape {
   int64_t sequences = 1;
   int64_t length = 1;
@@ -18,6 +26,7 @@ struct MicroBatchShape {
   int64_t micros = 1;
   int64_t kept = 0;            // tokens of a sequence that dropping layers keep; 0: no layer drops tokens
   std::vector<int64_t> dropping_layers;
+  Compared compared = {};
   int64_t tokens() const { return sequences * length; }
 };
 

@@ -64,14 +64,20 @@ void load_optimizer(StatePieces& model, const std::filesystem::path& checkpoint)
     model.write_optimizer(b, [&](const TensorPiece& piece) { read(source, piece); });
 }
 
+void refuse_without_tokenizer(const std::filesystem::path& folder) {
+  throw UserError({folder.string(), "tokenizer.json", "a tokenizer in the folder of the model", "nothing",
+                   "copy the tokenizer of the model into the folder"});
+}
+
 LoadedModel::LoadedModel() = default;
 LoadedModel::~LoadedModel() = default;
 LoadedModel::LoadedModel(LoadedModel&&) noexcept = default;
 
-LoadedModel load_model(const std::filesystem::path& path) {
+LoadedModel load_model(const std::filesystem::path& path, std::optional<HeadKind> head) {
   LoadedModel loaded;
   loaded.folder = find_model_folder(path, [](const std::string& message) { log::warn("{}", message); });
   ModelShape shape = read_hf_config(loaded.folder);
+  if (head) shape.head = *head;
   loaded.engine = std::make_unique<Engine>(shape, TrainSettings{}, 0, /*training=*/false);
   load_parameters(loaded.engine->state(), loaded.folder);
   loaded.tokenizer = tokenizer_of_folder(loaded.folder);

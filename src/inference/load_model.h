@@ -1,6 +1,7 @@
 // Loads weights and optimizer state from a folder into a model's buffers.
 #pragma once
 #include <filesystem>
+#include <optional>
 
 #include "engine/engine.h"
 
@@ -28,6 +29,10 @@ struct LoadedModel {
   ~LoadedModel();
   LoadedModel(LoadedModel&&) noexcept;
 };
-LoadedModel load_model(const std::filesystem::path& path);
+// `head`: what the model is used for, if this differs from what the folder says.
+LoadedModel load_model(const std::filesystem::path& path, std::optional<HeadKind> head = {});
+
+// Throws UserError: the folder of a model has no tokenizer.
+[[noreturn]] void refuse_without_tokenizer(const std::filesystem::path& folder);
 
 }  // namespace megalith

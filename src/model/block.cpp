@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "model/computing_buffer.h"
+#include "model/layers/pooling.h"
 
 namespace megalith {
 
@@ -26,6 +27,14 @@ Weight Block::joined(const std::string& first_suffix, const std::string& last_su
   if (first.wide && values_.defined() && values_.numel() > spec_.flat_size)
     return {wide_values(spec_, values_).narrow(0, spec_.wide_before(first.offset), elements).view(shape), view(gradients_)};
   return {view(values_), view(gradients_)};
+}
+
+at::Tensor HeadBlock::represent(const at::Tensor& x_NC, const Pass& pass) {
+  return pool(outputs(x_NC), pass, shape_.pooling, exchanges_);
+}
+
+at::Tensor HeadBlock::represent_backward(const at::Tensor& g_BC, const at::Tensor& x_NC, const Pass& pass) {
+  return outputs_backward(pool_backward(g_BC, x_NC, pass, shape_.pooling), x_NC);
 }
 
 at::Tensor HeadBlock::forward(const at::Tensor&, const Pass&, Tape*) { throw Bug("a head has no output activation"); }

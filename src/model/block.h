@@ -69,8 +69,8 @@ struct LossSums {
   int64_t targets = 0;
 };
 
-// The last block: turns activations into the loss, in chunks of rows. The chunk size depends only on the model. So only the
-// logits of one chunk exist at a time.
+// The last block. With HeadKind::vocabulary, it turns activations into the loss, in chunks of rows. The chunk size depends only
+// on the model. So only the logits of one chunk exist at a time. With HeadKind::representation, it pools them.
 class HeadBlock : public Block {
  public:
   using Block::Block;
@@ -83,8 +83,18 @@ class HeadBlock : public Block {
   // Returns the logits of a few rows. Not available if the vocabulary is split over ranks.
   virtual at::Tensor logits(const at::Tensor& x_RC) = 0;
 
+  // Returns the representations of the sequences, in float32, the same on all ranks that share them.
+  at::Tensor represent(const at::Tensor& x_NC, const Pass& pass);
+  // Returns the gradient of x. Adds to the gradients of the parameters.
+  at::Tensor represent_backward(const at::Tensor& g_BC, const at::Tensor& x_NC, const Pass& pass);
+
   at::Tensor forward(const at::Tensor&, const Pass&, Tape*) final;   // a head has no output activation
   at::Tensor backward(const at::Tensor&, const Pass&, Tape&) final;  // loss_and_gradient does it
+
+ protected:
+  // What is pooled: the output of the last layer, or its norm.
+  virtual at::Tensor outputs(const at::Tensor& x_NC) { return x_NC; }
+  virtual at::Tensor outputs_backward(const at::Tensor& g_NC, const at::Tensor&) { return g_NC; }
 };
 
 }  // namespace megalith

@@ -33,9 +33,13 @@ class DecoderHead : public HeadBlock {
   at::Tensor logits(const at::Tensor& x_RC) override { return output_.logits(norm_.forward(x_RC).y_NC); }
 
  protected:
+  at::Tensor outputs(const at::Tensor& x_NC) override { return norm_.forward(x_NC).y_NC; }
+  at::Tensor outputs_backward(const at::Tensor& g_NC, const at::Tensor& x_NC) override {
+    return norm_.backward(g_NC, x_NC, norm_.forward(x_NC));
+  }
   void bind_weights() override {
     bind_norm();
-    if (!shape_.tied) output_.table = weight("lm_head.weight");
+    if (shape_.has_own_table()) output_.table = weight("lm_head.weight");
   }
   virtual void bind_norm() = 0;
   Norm norm_;

@@ -31,6 +31,7 @@ struct Pass {
   std::vector<PositionRange> runs;   // positions of each sequence that are on this rank, rising; empty: all
   int64_t first_row = 0;
   int64_t last_row = -1;           // -1: N
+  std::vector<int64_t> tokens_B;   // tokens of each sequence; the rest of its positions is padding. Empty: no padding
   at::Tensor ids_N;                // int64
   at::Tensor targets_N;            // int64, kNoTarget: no target; undefined outside of training and evaluation
   Visibility visibility = Visibility::causal;
@@ -52,6 +53,7 @@ struct Pass {
   ExpertLoader* experts = nullptr;    // borrowed: loads experts from disk; null: all are in memory
   KeyValueCache* cache = nullptr;  // borrowed; null outside of generation
 
+  int64_t tokens_of(int64_t sequence) const { return tokens_B.empty() ? length : tokens_B[static_cast<size_t>(sequence)]; }
   int64_t length_here() const {
     if (runs.empty()) return length;
     int64_t sum = 0;

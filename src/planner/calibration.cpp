@@ -158,6 +158,7 @@ MachineSpeeds machine_speeds(const MachineUse& use, Measurements& known) {
 // scaled to the block.
 double product_seconds(const MeasuredBlock& block, double sample_seconds, double memory_bandwidth) {
   const BlockFacts& f = block.of_sample;
+  if (f.forward.flop + f.backward.flop == 0) return 0;
   const double touched = static_cast<double>(f.forward.touched_bytes + f.backward.touched_bytes);
   const double products = std::max(sample_seconds / 4, sample_seconds - touched / memory_bandwidth);
   return products * block.flop() / (f.forward.flop + f.backward.flop);

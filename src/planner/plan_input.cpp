@@ -16,7 +16,7 @@ PlanInput PlanInput::for_shape(const StepShape& step) const {
 PlanInput plan_input(const Config& config, const ModelShape& shape, const Layout& layout, const StepShapes& shapes) {
   PlanInput input{.shape = shape,
                   .layout = layout,
-                  .batch = config.train.batch,
+                  .batch = config.step_sequences(),
                   .sequence = config.data.sequence,
                   .micro_batch = config.train.micro_batch,
                   .threads = config.train.threads,

@@ -25,7 +25,11 @@ MicroBatchShape micro_shape(const PlanInput& input, int64_t sequences, int64_t k
           .target_fraction = row_of(input.objective.kind).few_targets ? target_fraction(input) : 1,
           .micros = input.rank_batch() / sequences,
           .kept = kept,
-          .dropping_layers = kept > 0 ? input.dropping_layers : std::vector<int64_t>{}};
+          .dropping_layers = kept > 0 ? input.dropping_layers : std::vector<int64_t>{},
+          .compared = {.sequences = input.batch,
+                       .columns = input.objective.comparison().columns,
+                       .symmetric = input.objective.symmetric,
+                       .ranks = input.layout.data}};
 }
 
 // Returns the micro-batch of a step of another shape with the same number of micro-batches. `micro`: that of a full step.

@@ -168,15 +168,18 @@ class Sample {
     auto& head = static_cast<HeadBlock&>(*blocks_.back());
     bind(head);
     at::Tensor values, gradients;
-    if (work_.shape.tied) {
+    if (work_.shape.ties_table()) {
       const int64_t rows = cut_point(work_.shape.vocab, work_.layout.tensor, 1);  // rows of the table on this rank
       values = tensor::full({rows, work_.shape.hidden}, 0.01, x_SC_.options());
       gradients = tensor::zeros({rows, work_.shape.hidden}, at::kFloat);
       head.tie({values, gradients});
     }
     at::Tensor gx_SC;
-    return typical_seconds(
-        "the head of this model", [&] { head.loss_and_gradient(x_SC_, pass_, gx_SC); }, 0.3, [&] { flush(); });
+    const auto run = [&] {
+      if (work_.shape.head == HeadKind::vocabulary) head.loss_and_gradient(x_SC_, pass_, gx_SC);
+      else head.represent_backward(head.represent(x_SC_, pass_), x_SC_, pass_);
+    };
+    return typical_seconds("the head of this model", run, 0.3, [&] { flush(); });
   }
 
  private:

@@ -18,6 +18,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/stopwatch.h"
+#include "config/objective_table.h"
 #include "config/yaml.h"
 #include "report/html.h"
 #include "report/metrics.h"
@@ -205,6 +206,9 @@ json facts_of(const std::string& config) {
   fact("optimizer", "train", "optimizer");
   fact("precision", "train", "precision");
   fact("seed", "run", "seed");
+  const Yaml* const objective = entry_of(root, "objective");
+  const std::string word = objective ? scalar_of(entry_of(*objective, "kind")) : "";
+  facts["compares"] = std::ranges::any_of(kObjectives, [&](const ObjectiveRow& row) { return row.compares && row.word == word; });
   const Yaml* const curriculum = entry_of(root, "curriculum");
   if (!curriculum) return facts;
   for (const Yaml& entry : curriculum->items)  // metrics with limits in percentiles

@@ -40,8 +40,29 @@ void refuse_without_tokenizer(const char* key, const std::string& entry) {
                    "give a tokenizer.json, or {train: bpe, vocab: 4096}"});
 }
 
-CorpusOptions corpus_options(const DataSettings& data) {
+int64_t documents_of_sample(const Config& config) {
+  const ObjectiveSettings& objective = config.objective;
+  if (!row_of(objective.kind).compares || objective.pairs == Pairs::neighbours) return 0;
+  if (objective.pairs == Pairs::columns) return objective.sequences_of_sample();
+  std::vector<std::string> entries = config.data.train;
+  entries.insert(entries.end(), config.data.valid.begin(), config.data.valid.end());
+  const auto lines = std::ranges::count_if(entries, [](const std::string& entry) { return is_json_lines(entry); });
+  if (lines > 0 && lines < std::ssize(entries))
+    throw UserError({"", "data.train", "JSON lines only, or no JSON lines, because every line is a text of its own", "both",
+                     "convert the text to JSON lines"});
+  return lines > 0 ? 1 : 0;
+}
+
+CorpusOptions corpus_options(const Config& config) {
+  const DataSettings& data = config.data;
+  const ObjectiveSettings& objective = config.objective;
   CorpusOptions options;
+  if (documents_of_sample(config) > 0) {
+    options.columns = {data.text_field};
+    if (objective.pairs == Pairs::columns) options.columns = objective.columns;
+    if (objective.pairs == Pairs::columns)
+      options.columns.insert(options.columns.end(), objective.negative_columns.begin(), objective.negative_columns.end());
+  }
   options.text_field = data.text_field;
   options.separator = data.separator;
   options.separator_token = data.separator_token;

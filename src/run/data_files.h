@@ -21,7 +21,11 @@ std::vector<std::filesystem::path> shards_of(const std::string& entry);
 // The entries that are text.
 std::vector<std::string> text_entries(const std::vector<std::string>& entries);
 
-CorpusOptions corpus_options(const DataSettings& data);
+CorpusOptions corpus_options(const Config& config);
+
+// Returns how many documents a sample is; 0 if samples are windows of a stream. Throws UserError if data.train and data.valid
+// mix both kinds.
+int64_t documents_of_sample(const Config& config);
 
 // Returns the text files that a tokenizer is trained on. Throws UserError if data.train has no text.
 std::vector<std::filesystem::path> files_to_train_tokenizer_on(const DataSettings& data);

@@ -17,7 +17,7 @@ using Say = std::function<void(const std::string&)>;
 std::filesystem::path shard_of(const std::string& entry, const Config& config, const RunDirectory& run,
                                const Tokenizer& tokenizer, const Say& say) {
   auto files = expand_files({entry});
-  CorpusOptions options = corpus_options(config.data);
+  CorpusOptions options = corpus_options(config);
   std::filesystem::path cache =
       config.data.cache.empty() ? run.file("data") : std::filesystem::path(config.data.cache);
   std::filesystem::create_directories(cache);
@@ -83,7 +83,7 @@ std::unique_ptr<Dataset> find_data(const Run& run, const RunDirectory& directory
   TokenSources valid;
   for (const std::string& entry : data.valid) finder.add(valid, entry, "data.valid");
   auto dataset = std::make_unique<Dataset>(std::move(train), std::move(valid), data, config.objective, vocabulary,
-                                           config.run.seed, config.train.batch);
+                                           config.run.seed, config.train.batch, documents_of_sample(config));
   finder.tell_unverified();
   return dataset;
 }

@@ -22,12 +22,15 @@ std::filesystem::path folder_to_start_from(const Config& config, const std::func
 }
 
 // The shape may come from a folder. Its vocabulary may come from a tokenizer of `vocab` tokens (0: no tokenizer).
-ModelShape complete_shape(const ModelSettings& model, const std::filesystem::path& folder, int64_t vocab) {
+ModelShape complete_shape(const Config& config, const std::filesystem::path& folder, int64_t vocab) {
+  const ModelSettings& model = config.model;
   ModelShape shape = model.shape;
   if (!model.from.empty()) {
     shape = read_hf_config(folder);
     if (model.shape.dropout.any()) shape.dropout = model.shape.dropout;
   }
+  shape.head = config.objective.comparison().any() ? HeadKind::representation : HeadKind::vocabulary;
+  shape.pooling = config.objective.pooling;
   if (shape.vocab == 0) shape.vocab = vocab;
   if (shape.vocab == 0)
     throw UserError({"", "model.vocab", "the size of the vocabulary", "nothing",
@@ -43,7 +46,10 @@ HeadUse head_use(const ModelSettings& model, const ModelShape& shape) {
   if (!model.new_head) return HeadUse::replaceable;
   const HeadTensors head = head_of(shape, HeadUse::fresh);
   if (head.names.empty())
-    throw UserError({"", "model.new_head", fmt::format("false for a {} that is tied to the embedding table", head.what),
+    throw UserError({"", "model.new_head",
+                     shape.head == HeadKind::representation
+                         ? "false: with this objective, no head is read from the folder"
+                         : fmt::format("false for a {} that is tied to the embedding table", head.what),
                      "true", "remove it: the head has no weights of its own"});
   return HeadUse::fresh;
 }
@@ -72,7 +78,7 @@ Run prepare_run(const Config& config, const RunContext& context) {
   const std::filesystem::path weights =
       context.resume ? context.resume->dir : folder_to_start_from(config, context.say);
   const int64_t vocab = context.tokenizer.vocabulary(config, notes);
-  const ModelShape shape = complete_shape(config.model, weights, vocab);
+  const ModelShape shape = complete_shape(config, weights, vocab);
   check_model(config, shape);
   check_model_layout(shape, context.mesh.layout());
   const StepShapes shapes(config, shape.layers);

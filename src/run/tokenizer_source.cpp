@@ -15,7 +15,7 @@ std::string train_tokenizer(const Config& config, const std::function<void(const
   std::vector<std::string> special{"<|endoftext|>"};
   if (row_of(config.objective.kind).needs_mask) special.push_back("<|mask|>");
   BpeTrainerOptions options;
-  options.corpus = corpus_options(config.data);
+  options.corpus = corpus_options(config);
   return train_bpe(files, config.data.tokenizer.train_vocab, special, {}, options);
 }
 

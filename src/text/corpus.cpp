@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <span>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -63,19 +64,29 @@ class PieceMaker {
     size_t given = give_pieces(rest, offset);
     end(rest.substr(given), next);
   }
-  // Delivers a document from a JSON line. The line has this number (from 0) and goes from `offset` to `next` in the
-  // file.
-  void give_line(std::string_view text, int64_t number, int64_t offset, int64_t next) {
-    if (text.empty()) return;
-    const auto before = static_cast<size_t>(first_ ? 0 : place_.line_given);  // bytes that an earlier process delivered
-    place_.offset = offset;
-    place_.line = number;
-    text.remove_prefix(std::min(before, text.size()));
-    size_t given =
-        give_pieces(text, [&](size_t at) { place_.line_given = static_cast<int64_t>(before + at); });
-    place_.line = number + 1;
-    place_.line_given = 0;
-    end(text.substr(given), next);
+  // Delivers the documents of a JSON line. The line has this number (from 0) and goes from `offset` to `next` in the file.
+  void give_line(std::span<const std::string> documents, int64_t number, int64_t offset, int64_t next) {
+    size_t earlier = static_cast<size_t>(place_.line_given);  // bytes that an earlier process delivered
+    size_t before = 0;                                        // bytes of the documents before this one
+    for (size_t i = 0; i < documents.size(); i++) {
+      std::string_view text = documents[i];
+      const size_t delivered = std::min(earlier, text.size()), end_of_text = before + text.size();
+      earlier -= delivered;
+      text.remove_prefix(delivered);
+      if (text.empty()) {
+        before = end_of_text;
+        continue;
+      }
+      place_.offset = offset;
+      place_.line = number;
+      const size_t given =
+          give_pieces(text, [&](size_t at) { place_.line_given = static_cast<int64_t>(before + delivered + at); });
+      const bool last = i + 1 == documents.size();
+      place_.line = last ? number + 1 : number;
+      place_.line_given = last ? 0 : static_cast<int64_t>(end_of_text);
+      end(text.substr(given), last ? next : offset);
+      before = end_of_text;
+    }
   }
 
  private:
@@ -233,9 +244,24 @@ class PlainReader {
   bool inside_line_;    // true if the line at known_ began earlier, so that it cannot be a separator
 };
 
+// Throws UserError: a JSON line has no text with this name.
+[[noreturn]] void refuse_field(const CorpusOptions& options, const nlohmann::json& object, const std::string& name,
+                               const std::string& where) {
+  const char* key = options.columns.empty() || name == options.text_field ? "data.text_field" : "objective.columns";
+  std::vector<std::string> names;
+  for (const auto& [other, value] : object.items())
+    if (value.is_string()) names.push_back(other);
+  const auto field = object.find(name);
+  throw UserError({where, key, fmt::format("a text field \"{}\"", name),
+                   field == object.end() ? "no such field" : field->type_name(),
+                   names.empty() ? "the line has no text field" : fmt::format("set {} to one of: {}", key, some_of(names))});
+}
+
 void read_json_lines(const CorpusOptions& options, const fs::path& path, const TextPlace& from,
                      PieceMaker& maker, TextWindow& window) {
   using nlohmann::json;
+  const bool rows = !options.columns.empty();
+  const std::vector<std::string> fields = rows ? options.columns : std::vector{options.text_field};
   int64_t number = from.line;
   auto take_line = [&](std::string_view line, int64_t offset, int64_t next) {
     const int64_t before = number++;
@@ -245,16 +271,15 @@ void read_json_lines(const CorpusOptions& options, const fs::path& path, const T
     if (!object.is_object())
       throw UserError({where, "", "one JSON object per line", std::string(line.substr(0, 40)),
                        is_utf8(line) ? "" : "the line is not UTF-8: convert the file to UTF-8"});
-    auto field = object.find(options.text_field);
-    if (field == object.end() || !field->is_string()) {
-      std::vector<std::string> names;
-      for (const auto& [name, value] : object.items())
-        if (value.is_string()) names.push_back(name);
-      throw UserError({where, "data.text_field", fmt::format("a text field \"{}\"", options.text_field),
-                       field == object.end() ? "no such field" : field->type_name(),
-                       names.empty() ? "the line has no text field" : "set data.text_field to one of: " + some_of(names)});
+    std::vector<std::string> documents;
+    for (const std::string& name : fields) {
+      auto field = object.find(name);
+      if (field == object.end() || !field->is_string()) refuse_field(options, object, name, where);
+      documents.push_back(field->get<std::string>());
+      if (rows && documents.back().empty())
+        throw UserError({where, name, "text", "an empty text", "remove the line, or fill in this field"});
     }
-    maker.give_line(field->get_ref<const std::string&>(), before, offset, next);
+    maker.give_line(documents, before, offset, next);
   };
   size_t searched = 0;  // text before this position contains no line feed
   for (bool more = true; more;) {
@@ -300,8 +325,11 @@ void for_each_piece(const std::vector<fs::path>& files, const CorpusOptions& opt
     TextWindow window(path, place, bytes_before, maker);
     if (is_json_lines(path))
       read_json_lines(options, path, place, maker, window);
-    else
+    else if (options.columns.empty())
       PlainReader(options, place, maker, window).read();
+    else
+      throw UserError({path.string(), "data", "JSON lines (.jsonl), with one sample per line", "a text file",
+                       "convert it to JSON lines"});
     if (maker.documents() == 0)
       throw UserError({path.string(), "", "text", "only empty documents", ""});
     bytes_before += window.stored_bytes_read();

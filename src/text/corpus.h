@@ -12,6 +12,8 @@ namespace megalith {
 
 struct CorpusOptions {
   std::string text_field = "text";  // field of a JSON line that contains the text
+  // Not empty: only JSON lines are read, every line has these fields, none is empty, and each is a document.
+  std::vector<std::string> columns;
   // Text files are one document each, unless one of these ends documents:
   std::string separator;          // a line with exactly this
   std::string separator_token;    // this text, anywhere; neither separator is part of a document
@@ -27,7 +29,7 @@ struct TextPlace {
   int64_t file = 0;              // index of the file in the list of files
   int64_t offset = 0;            // byte position in the file's text, decompressed
   int64_t line = 0;              // JSON lines: number of lines before the position
-  int64_t line_given = 0;        // JSON lines: bytes of the next line's document already delivered
+  int64_t line_given = 0;        // JSON lines: bytes of the next line's documents already delivered
   int64_t documents = 0;         // documents of this file that ended before the position
   bool inside_document = false;  // the position is inside a document
   bool inside_line = false;      // the position is inside a line

@@ -45,6 +45,7 @@ class Fingerprint {
 void add_settings(Fingerprint& fingerprint, const CorpusOptions& options, const Tokenizer& tokenizer) {
   fingerprint.add(fmt::format("megalith tokens {}", kFormat));
   fingerprint.add(options.text_field);
+  for (const std::string& column : options.columns) fingerprint.add("column " + column);
   fingerprint.add(options.separator);
   fingerprint.add(options.separator_token);
   for (const auto& [name, content] : tokenizer.files()) fingerprint.add(content);

@@ -22,7 +22,9 @@ std::string tokenizer_config(const Tokenizer& tokenizer) {
   name("bos_token", tokenizer.begin_token());
   name("mask_token", tokenizer.mask_token());
   name("unk_token", first_of({"<unk>", "[UNK]"}));
-  name("pad_token", first_of({"<pad>", "[PAD]", "<|pad|>"}));
+  // Programs that pad need a token. Which one does not matter, because padding is masked.
+  const std::optional<TokenId> pad = first_of({"<pad>", "[PAD]", "<|pad|>"});
+  name("pad_token", pad ? pad : tokenizer.end_token());
   return print_json(config, 2) + "\n";
 }
 

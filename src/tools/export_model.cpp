@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "checkpoint/hf_config.h"
+#include "checkpoint/sentence_files.h"
 #include "checkpoint/model_tensors.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
@@ -47,7 +48,9 @@ void write_model(const std::filesystem::path& folder, const ModelShape& shape, D
     if (!ids.end) ids.end = tokenizer->end_token();
     small_files = tokenizer->files();
   }
-  for (const char* name : kCompanions)
+  std::vector<std::string> companions(std::begin(kCompanions), std::end(kCompanions));
+  std::ranges::copy(sentence_file_names(), std::back_inserter(companions));
+  for (const std::string& name : companions)
     if (std::filesystem::exists(folder / name) && !contains(small_files, name))
       small_files.emplace_back(name, read_file(folder / name));
   small_files.emplace_back("config.json", hf_config(shape, ids, dtype));

@@ -40,7 +40,8 @@ double save_delay(const Schedule& schedule, const std::vector<Span>& spans) {
 }
 
 std::string show(const Validation& valid) {
-  std::string text = fmt::format("validation loss {:.4f}, perplexity {:.2f}", valid.loss, std::exp(valid.loss));
+  std::string text = fmt::format("validation loss {:.4f}", valid.loss);
+  if (valid.perplexity > 0) text += fmt::format(", perplexity {:.2f}", valid.perplexity);
   if (valid.bits_per_byte > 0) text += fmt::format(", {:.3f} bits per byte", valid.bits_per_byte);
   return text;
 }
@@ -51,7 +52,7 @@ TrainingLoop::TrainingLoop(const LoopParts& p)
     : run_(p.run), config_(p.run.config), input_(p.input), plan_(p.plan), directory_(p.directory), engine_(p.engine),
       data_(p.data), tokenizer_(p.tokenizer), page_(p.page), groups_(p.groups), leads_(!p.groups || p.groups->first()),
       sees_run_dir_(!p.remote || !p.remote->is_remote()), plans_(input_, plan_), experts_(p.run.steps),
-      saver_(p.directory.checkpoints(), p.engine.state(), p.tokenizer, p.run.config.checkpoint.keep, p.groups, p.remote) {}
+      saver_(p.directory.checkpoints(), p.engine.state(), p.tokenizer, p.run.config.data.sequence, p.run.config.checkpoint.keep, p.groups, p.remote) {}
 
 TrainResult TrainingLoop::run(LoopState state) {
   if (state.step > 0) {

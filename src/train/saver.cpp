@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "checkpoint/hf_config.h"
+#include "checkpoint/sentence_files.h"
 #include "checkpoint/store.h"
 #include "checkpoint/weight_names.h"
 #include "engine/process_groups.h"
@@ -148,7 +149,7 @@ void Save::commit() {
   }
 }
 
-Saver::Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokenizer* tokenizer, int64_t keep,
+Saver::Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokenizer* tokenizer, int64_t longest, int64_t keep,
              ProcessGroups* groups, RemoteHosts* remote)
     : checkpoints_(std::move(checkpoints)), keep_(keep), groups_(groups), remote_(remote) {
   const auto parameters = specs(model, [&](BlockId b) { return model.parameters(b); });
@@ -163,7 +164,10 @@ Saver::Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokeni
     ids = {tokenizer->begin_token(), tokenizer->end_token()};
     for (auto& file : tokenizer->files()) small_files_.push_back(std::move(file));
   }
-  small_files_.emplace_back("config.json", hf_config(model.shape(), ids));
+  const ModelShape& shape = model.shape();
+  small_files_.emplace_back("config.json", hf_config(shape, ids));
+  if (shape.head == HeadKind::representation)
+    for (auto& file : sentence_files({.pooling = shape.pooling, .longest = longest}, shape)) small_files_.push_back(std::move(file));
 }
 
 std::unique_ptr<Save> Saver::begin(int64_t step, const nlohmann::json& state) {

@@ -49,8 +49,8 @@ class Save final : public CheckpointSink {
 
 class Saver {
  public:
-  // `tokenizer` may be null. Borrows the model.
-  Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokenizer* tokenizer, int64_t keep,
+  // `tokenizer` may be null. `longest`: tokens of the longest training sequence. Borrows the model.
+  Saver(std::filesystem::path checkpoints, StatePieces& model, const Tokenizer* tokenizer, int64_t longest, int64_t keep,
         ProcessGroups* groups = nullptr, RemoteHosts* remote = nullptr);
   // Begins a checkpoint of the state after `step` steps. The next schedule that saves writes it. `state` becomes state.json.
   std::unique_ptr<Save> begin(int64_t step, const nlohmann::json& state);

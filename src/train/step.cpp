@@ -5,6 +5,7 @@
 #include "train/step.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numbers>
 
 namespace megalith {
@@ -22,8 +23,10 @@ Validation validate(Engine& engine, const Plan& plan, const Dataset& data, const
   const int64_t most = scope.batches > 0 ? std::min(sequences, scope.batches * together) : sequences;
   double sum = 0;
   int64_t targets = 0, bytes = 0;
+  bool compared = false;
   const auto add = [&](const Schedule& schedule, const Batch& batch, bool same_for_all) {
     const StepOutcome outcome = engine.run(schedule, {.batch = &batch, .same_for_all = same_for_all});
+    compared = batch.comparison.any();
     sum += outcome.loss * static_cast<double>(outcome.targets);
     targets += outcome.targets;
     for (const int64_t target : batch.targets)
@@ -36,6 +39,7 @@ Validation validate(Engine& engine, const Plan& plan, const Dataset& data, const
   for (int64_t i = whole * together / one; i * one < most; i++) add(plan.evaluation_of_one, data.valid_batch(i, one), true);
   Validation result;
   if (targets > 0) result.loss = sum / static_cast<double>(targets);
+  if (!compared) result.perplexity = std::exp(result.loss);
   if (bytes > 0) result.bits_per_byte = sum / std::numbers::ln2 / static_cast<double>(bytes);
   return result;
 }

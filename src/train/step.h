@@ -15,6 +15,7 @@ StepOutcome train_step(Engine& engine, ShapePlans& plans, const Dataset& data, i
 
 struct Validation {
   double loss = 0;           // mean over the targets
+  double perplexity = 0;     // 0 if sequences were compared
   double bits_per_byte = 0;  // of the text behind the targets; 0 if unknown
 };
 struct ValidationScope {

@@ -24,6 +24,8 @@ class WatchedSource final : public TokenSource {
     if (stops && read_ >= stop_at_) std::raise(SIGINT);
   }
   int64_t document_end(int64_t) const override { return tokens(); }
+  int64_t documents() const override { return 1; }
+  int64_t document_begin(int64_t document) const override { return document == 0 ? 0 : tokens(); }
   std::string name() const override { return "watched"; }
 
  private:

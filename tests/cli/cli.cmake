@@ -13,6 +13,7 @@ endfunction()
 
 cli_test(bad_input bad_input 900)
 cli_test(bad_settings bad_settings 900)
+cli_test(contrastive contrastive 900)
 cli_test(damage damage 900)
 cli_test(device device 900)
 cli_test(efficiency efficiency 900)

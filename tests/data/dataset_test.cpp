@@ -231,6 +231,8 @@ class EndlessSource final : public TokenSource {
   int64_t document_end(int64_t position) const override {
     return std::min(tokens_, position / 100 * 100 + 100);
   }
+  int64_t documents() const override { return (tokens_ + 99) / 100; }
+  int64_t document_begin(int64_t document) const override { return std::min(tokens_, document * 100); }
   std::string name() const override { return "endless"; }
   static inline int64_t read_ = 0;
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 
 #include "config/presets.h"
 #include "data/batch.h"
@@ -26,6 +27,7 @@ struct Case {
   bool masked = false;   // only some positions have a target
   bool documents = false;  // attention stays inside documents
   Experts experts = {};
+  std::optional<Pooling> pooling = {};  // the head makes vectors of sequences, one of them padded
 };
 
 ModelShape shape_of(const Case& c) {
@@ -44,6 +46,10 @@ ModelShape shape_of(const Case& c) {
   shape.tied = c.tied;
   shape.dropout = c.dropout;
   shape.experts = c.experts;
+  if (c.pooling) {
+    shape.head = HeadKind::representation;
+    shape.pooling = *c.pooling;
+  }
   fill_defaults(shape);
   return shape;
 }
@@ -66,7 +72,7 @@ struct Model {
       }
       block->bind(values.back(), gradients.back());
     }
-    if (shape.tied) head().tie(embedding().table());
+    if (shape.ties_table()) head().tie(embedding().table());
     for (int64_t m = 0; m < kMicros; m++) {
       Pass pass;
       pass.sequences = kSequences;
@@ -81,6 +87,11 @@ struct Model {
       if (c.documents)
         pass.document_begin_N = tensor::from_values(
             std::vector<int64_t>{0, 0, 2, 2, 2, 2, 2, 7, 8, 8, 8, 0, 0, 0, 0, 0, 5, 5, 5, 5, 5, 5});
+      if (c.pooling) {
+        pass.tokens_B = {kLength, 6};
+        pass.document_begin_N = tensor::zeros({kSequences * kLength}, at::kLong);
+        pass.document_begin_N.narrow(0, kLength + 6, kLength - 6).fill_(6);
+      }
       pass.dropout = c.dropout.any();
       pass.seed = 17;
       pass.step = 4;
@@ -94,6 +105,11 @@ struct Model {
 
   EmbeddingBlock& embedding() { return static_cast<EmbeddingBlock&>(*blocks.front()); }
   HeadBlock& head() { return static_cast<HeadBlock&>(*blocks.back()); }
+
+  // A loss of vectors: their products with these. They are also its gradient.
+  at::Tensor wanted(const Pass& pass) const {
+    return normal({pass.sequences, shape.hidden}, 500 + static_cast<uint64_t>(pass.first_sequence));
+  }
 
   // Returns what the routers added to the loss in the last forward. Stops recording, so that no router is recorded twice.
   double balance(Pass& pass, RoutingRecord& record) {
@@ -111,7 +127,9 @@ struct Model {
       pass.routing = &record;
       at::Tensor x;
       for (size_t b = 0; b + 1 < blocks.size(); b++) x = blocks[b]->forward(x, pass, nullptr);
-      sum += head().loss(x, pass).loss * pass.gradient_scale + balance(pass, record);
+      if (shape.head == HeadKind::representation) sum += dot(head().represent(x, pass), wanted(pass));
+      else sum += head().loss(x, pass).loss * pass.gradient_scale;
+      sum += balance(pass, record);
     }
     return sum;
   }
@@ -124,14 +142,19 @@ struct Model {
       std::vector<Tape> tapes(blocks.size());
       at::Tensor x, g;
       for (size_t b = 0; b + 1 < blocks.size(); b++) x = blocks[b]->forward(x, pass, &tapes[b]);
-      sum += head().loss_and_gradient(x, pass, g).loss * pass.gradient_scale;
+      if (shape.head == HeadKind::representation) {
+        sum += dot(head().represent(x, pass), wanted(pass));
+        g = head().represent_backward(wanted(pass), x, pass);
+      } else {
+        sum += head().loss_and_gradient(x, pass, g).loss * pass.gradient_scale;
+      }
       for (size_t b = blocks.size() - 1; b-- > 0;) {
         g = blocks[b]->backward(g, pass, tapes[b]);
         EXPECT_TRUE(tapes[b].empty());
       }
       sum += balance(pass, record);
     }
-    if (shape.tied) embedding().fold();
+    if (shape.ties_table()) embedding().fold();
     return sum;
   }
 
@@ -206,6 +229,36 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"BertDocuments", &bert_family, true, 0, {}, false, true, true},
                     Case{"BertAllTargets", &bert_family}, Case{"BertDropout", &bert_family, true, 0, kDrop, false, true}),
     [](const auto& test) { return test.param.name; });
+
+Case vectors(std::string name, const Family& family, Pooling pooling, Dropout dropout = {}) {
+  Case c{std::move(name), &family, false, 0, dropout};
+  c.pooling = pooling;
+  return c;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Representations, ModelGradients,
+    testing::Values(vectors("BertMean", bert_family, Pooling::mean), vectors("BertClsDropout", bert_family, Pooling::cls, kDrop),
+                    vectors("LlamaLast", llama_family, Pooling::last), vectors("Gpt2Mean", gpt2_family, Pooling::mean)),
+    [](const auto& test) { return test.param.name; });
+
+TEST(Representations, DoNotDependOnPadding) {
+  for (const Family* family : {&gpt2_family, &llama_family, &bert_family})
+    for (const Pooling pooling : {Pooling::mean, Pooling::cls, Pooling::last}) {
+      Model model(vectors("", *family, pooling));
+      const auto represent = [&] {
+        at::Tensor x;
+        for (size_t b = 0; b + 1 < model.blocks.size(); b++) x = model.blocks[b]->forward(x, model.passes[0], nullptr);
+        return model.head().represent(x, model.passes[0]);
+      };
+      const at::Tensor before = represent();
+      model.passes[0].ids_N.narrow(0, kLength + 6, kLength - 6).fill_(3);
+      EXPECT_TRUE(represent().equal(before)) << family->name;
+      model.passes[0].ids_N[kLength + 5] = 5;
+      const bool sees_it = family->bidirectional || pooling != Pooling::cls;
+      EXPECT_EQ(represent().equal(before), !sees_it) << family->name;
+    }
+}
 
 INSTANTIATE_TEST_SUITE_P(
     Experts, ModelGradients,

@@ -30,6 +30,8 @@ struct FailingSource final : TokenSource {
     for (size_t i = 0; i < out.size(); i++) out[i] = (begin + static_cast<int64_t>(i)) % kVocabulary;
   }
   int64_t document_end(int64_t) const override { return tokens(); }
+  int64_t documents() const override { return 1; }
+  int64_t document_begin(int64_t document) const override { return document == 0 ? 0 : tokens(); }
   std::string name() const override { return "tokens of a test"; }
   std::atomic<bool>& armed;
   std::function<void()> fail;

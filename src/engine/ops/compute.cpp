@@ -6,6 +6,10 @@
 #include "base/error.h"
 #include "engine/block_update.h"
 #include "engine/op_handler.h"
+#include "layout/cuts.h"
+#include "model/layers/contrastive_loss.h"
+#include "model/layers/sequence_parallel.h"
+#include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
@@ -23,7 +27,9 @@ void forward(StepState& step, const Op& op) {
   MicroState& micro = step.micro(op);
   const auto b = static_cast<size_t>(op.block);
   if (op.block == step.schedule.head()) {
-    micro.sums = step.model.head().loss(micro.activations[b - 1], micro.pass);
+    const at::Tensor& x_NC = micro.activations[b - 1];
+    if (step.schedule.scores_batch()) micro.representations = step.model.head().represent(x_NC, micro.pass);
+    else micro.sums = step.model.head().loss(x_NC, micro.pass);
     micro.activations[b - 1].reset();
     return;
   }
@@ -40,7 +46,37 @@ void loss(StepState& step, const Op& op) {
   MicroState& micro = step.micro(op);
   const auto before = static_cast<size_t>(op.block) - 1;
   const at::Tensor x_NC = std::move(micro.activations[before]);
-  micro.sums = step.model.head().loss_and_gradient(x_NC, micro.pass, micro.gradients[before]);
+  if (!step.schedule.scores_batch()) {
+    micro.sums = step.model.head().loss_and_gradient(x_NC, micro.pass, micro.gradients[before]);
+    return;
+  }
+  micro.gradients[before] = step.model.head().represent_backward(micro.representations, x_NC, micro.pass);
+  micro.representations.reset();
+}
+
+// Every rank computes the loss of all sequences and keeps the gradients of its own. So gradients that are added over the
+// ranks are those of the whole batch.
+void batch_loss(StepState& step, const Op&) {
+  const Schedule& schedule = step.schedule;
+  const Batch& whole = *step.input.batch;
+  std::vector<at::Tensor> own;
+  for (MicroId m = 0; m < schedule.micros; m++)
+    own.push_back(std::move(step.micros[static_cast<size_t>(schedule.first_pass + m)].representations));
+  const bool shared = step.groups && !step.input.same_for_all;
+  Exchange* replicas = shared ? step.groups->batch() : nullptr;
+  const at::Tensor all_SC = gather_rows(replicas, tensor::cat(own), cut_points(whole.sequences, replicas ? replicas->size() : 1));
+  own.clear();
+  at::Tensor g_SC;
+  const LossSums sums = contrastive_loss(all_SC, whole.text_marks(), whole.comparison, step.micros[0].pass.gradient_scale,
+                                         schedule.training ? &g_SC : nullptr);
+  if (!step.groups || step.groups->counts_batch_loss()) step.micros[0].sums = sums;
+  if (!schedule.training) return;
+  int64_t row = replicas ? step.groups->sequences_begin(whole.sequences) : 0;
+  for (MicroId m = 0; m < schedule.micros; m++) {
+    MicroState& micro = step.micros[static_cast<size_t>(m)];
+    micro.representations = g_SC.narrow(0, row, micro.pass.sequences).clone();
+    row += micro.pass.sequences;
+  }
 }
 
 void recompute(StepState& step, const Op& op) {
@@ -112,6 +148,7 @@ std::span<const OpHandler> compute_handlers() {
       {ops::gradient_norm, gradient_norm},
       {ops::prepare_update, prepare_update},
       {ops::optimizer_step, update_block},
+      {ops::batch_loss, batch_loss},
   };
   return all;
 }

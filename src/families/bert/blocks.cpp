@@ -155,6 +155,7 @@ class BertHead : public HeadBlock {
     return norm_.forward(kernels::gelu(dense_.forward(x_RC), kernels::GeluForm::erf)).y_NC;
   }
   void bind_weights() override {
+    if (shape_.head == HeadKind::representation) return;
     dense_ = {weight("transform.dense.weight"), weight("transform.dense.bias")};
     norm_ = {weight("transform.LayerNorm.weight"), weight("transform.LayerNorm.bias"), shape_.norm_eps};
     output_.bias = weight(shape_.tied ? "predictions.bias" : "decoder.bias");

@@ -12,7 +12,7 @@ BlockCosts facts(const BlockSpec& block, const RankSizes& sizes) {
     case BlockKind::layer: return layer_facts(sizes, {.half = gelu_facts(sizes), .post_norm = true});
     case BlockKind::head: break;
   }
-  return head_facts(sizes, {.transform = true});
+  return head_facts(sizes, {.transform = true, .pools_layer = true});
 }
 
 }  // namespace megalith::bert

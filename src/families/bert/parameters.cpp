@@ -32,13 +32,16 @@ std::vector<BlockSpec> parameters(const ModelShape& s, const Mesh& mesh) {
                                      zeros(p + "output.dense.bias", C),
                                      ones(p + "output.LayerNorm.weight", C), zeros(p + "output.LayerNorm.bias", C)}));
   }
+  blocks.push_back(head_block({}));
+  if (s.head == HeadKind::representation) return blocks;
   const std::string h = "cls.predictions.";
   // Every rank has the whole transform, and computes its own rows with it.
-  blocks.push_back(head_block({matrix(h + "transform.dense.weight", {C, C}), zeros(h + "transform.dense.bias", C),
-                               ones(h + "transform.LayerNorm.weight", C), zeros(h + "transform.LayerNorm.bias", C),
-                               // The name that transformers computes with: an untied decoder has its own bias.
-                               own.rows(zeros(h + (s.tied ? "bias" : "decoder.bias"), s.vocab))}));
-  if (!s.tied) blocks.back().parameters.push_back(own.rows(matrix(h + "decoder.weight", {s.vocab, C})));
+  std::vector<ParameterSpec>& head = blocks.back().parameters;
+  head = {matrix(h + "transform.dense.weight", {C, C}), zeros(h + "transform.dense.bias", C),
+          ones(h + "transform.LayerNorm.weight", C), zeros(h + "transform.LayerNorm.bias", C),
+          // The name that transformers computes with: an untied decoder has its own bias.
+          own.rows(zeros(h + (s.tied ? "bias" : "decoder.bias"), s.vocab))};
+  if (!s.tied) head.push_back(own.rows(matrix(h + "decoder.weight", {s.vocab, C})));
   return blocks;
 }
 

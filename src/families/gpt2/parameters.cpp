@@ -27,7 +27,7 @@ std::vector<BlockSpec> parameters(const ModelShape& s, const Mesh& mesh) {
             own.rows(matrix(p + "mlp.c_proj.weight", {F, C}, residual_std)), zeros(p + "mlp.c_proj.bias", C)}));
   }
   blocks.push_back(head_block({ones("transformer.ln_f.weight", C), zeros("transformer.ln_f.bias", C)}));
-  if (!s.tied) blocks.back().parameters.push_back(own.rows(matrix("lm_head.weight", {s.vocab, C})));
+  if (s.has_own_table()) blocks.back().parameters.push_back(own.rows(matrix("lm_head.weight", {s.vocab, C})));
   return blocks;
 }
 

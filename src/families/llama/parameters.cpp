@@ -95,7 +95,7 @@ std::vector<BlockSpec> parameters(const ModelShape& s, const Mesh& mesh) {
     blocks.push_back(layer_block(i, std::move(list)));
   }
   blocks.push_back(head_block({ones("model.norm.weight", C)}));
-  if (!s.tied) blocks.back().parameters.push_back(own.rows(matrix("lm_head.weight", {s.vocab, C})));
+  if (s.has_own_table()) blocks.back().parameters.push_back(own.rows(matrix("lm_head.weight", {s.vocab, C})));
   return blocks;
 }
 

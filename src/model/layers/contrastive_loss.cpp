@@ -8,13 +8,13 @@
 #include "base/error.h"
 #include "model/kernels/cross_entropy.h"
 #include "model/kernels/product.h"
+#include "model/layers/representation_facts.h"
 #include "model/tensor_ops.h"
 
 namespace megalith {
 namespace {
 
 constexpr double kSmallestNorm = 1e-12;
-constexpr int64_t kAnchorsAtOnce = 256;  // compared with all candidates at once
 
 // Returns columns [first, first + count) of every pair: all rows of the first column, then all rows of the next.
 at::Tensor columns_of(const at::Tensor& x_SC, int64_t columns, int64_t first, int64_t count) {
@@ -22,17 +22,15 @@ at::Tensor columns_of(const at::Tensor& x_SC, int64_t columns, int64_t first, in
   return x_SC.view({pairs, columns, C}).narrow(1, first, count).transpose(0, 1).contiguous().view({count * pairs, C});
 }
 
-}  // namespace
-
 // The queries or the candidates of one direction. Query i belongs to candidate i.
-struct ContrastiveLoss::Side {
+struct Side {
   const at::Tensor& x_RC;  // of length 1
   at::Tensor& g_RC;        // receives its gradient; undefined without
   std::vector<uint64_t> texts;
 };
 
-void ContrastiveLoss::score(const Side& queries, const Side& candidates, double scale, LossSums& sums,
-                            bool gradient) const {
+// Compares every query with all candidates. Adds to the loss and, if `gradient`, to the gradients of both sides.
+void score(const Side& queries, const Side& candidates, double temperature, double scale, LossSums& sums, bool gradient) {
   const int64_t rows = queries.x_RC.size(0), all = candidates.x_RC.size(0), chunk = std::min(rows, kAnchorsAtOnce);
   std::unordered_multimap<uint64_t, int64_t> with_text;
   for (int64_t j = 0; j < all; j++) with_text.emplace(candidates.texts[static_cast<size_t>(j)], j);
@@ -62,8 +60,11 @@ void ContrastiveLoss::score(const Side& queries, const Side& candidates, double 
   }
 }
 
-LossSums ContrastiveLoss::run(const at::Tensor& x_SC, std::span<const uint64_t> text_S, double scale,
-                              at::Tensor* g_SC) const {
+}  // namespace
+
+LossSums contrastive_loss(const at::Tensor& x_SC, std::span<const uint64_t> text_S, const Comparison& form, double scale,
+                          at::Tensor* g_SC) {
+  const int64_t columns = form.columns;
   const int64_t pairs = x_SC.size(0) / columns;
   MEGALITH_ASSERT(columns >= 2 && pairs * columns == x_SC.size(0) && std::ssize(text_S) == x_SC.size(0),
                   "{} sequences, {} columns", x_SC.size(0), columns);
@@ -82,12 +83,15 @@ LossSums ContrastiveLoss::run(const at::Tensor& x_SC, std::span<const uint64_t> 
     g_candidates = tensor::zeros_like(candidates);
   }
   LossSums sums;
-  const double each = symmetric ? scale / 2 : scale;
-  score({anchors, g_anchors, texts(0, 1)}, {candidates, g_candidates, texts(1, columns - 1)}, each, sums, g_SC != nullptr);
-  if (symmetric) {
+  const double each = form.symmetric ? scale / 2 : scale;
+  const auto compare = [&](const Side& queries, const Side& others) {
+    score(queries, others, form.temperature, each, sums, g_SC != nullptr);
+  };
+  compare({anchors, g_anchors, texts(0, 1)}, {candidates, g_candidates, texts(1, columns - 1)});
+  if (form.symmetric) {
     const at::Tensor positives = candidates.narrow(0, 0, pairs);
     at::Tensor g_positives = g_SC ? g_candidates.narrow(0, 0, pairs) : at::Tensor();
-    score({positives, g_positives, texts(1, 1)}, {anchors, g_anchors, texts(0, 1)}, each, sums, g_SC != nullptr);
+    compare({positives, g_positives, texts(1, 1)}, {anchors, g_anchors, texts(0, 1)});
     sums.loss /= 2;
   }
   sums.targets = pairs;

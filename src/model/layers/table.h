@@ -32,7 +32,7 @@ class TokenTable {
   TokenTable(const ModelShape& shape, const Exchanges& exchanges)
       : shares_{exchanges.tensor},
         first_id_(cut_point(shape.vocab, exchanges.mesh.size(Axis::tensor), exchanges.mesh.coordinate(Axis::tensor))),
-        gradient_(shape.tied) {}
+        gradient_(shape.ties_table()) {}
 
   at::Tensor forward(const Pass& pass) const;  // [pass.rows(), C]
   void backward(const at::Tensor& g_SC, const Pass& pass);

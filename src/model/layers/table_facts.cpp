@@ -25,7 +25,7 @@ BlockCosts embedding_facts(const RankSizes& r, const EmbeddingForm& form) {
   f.backward.touched_bytes = e * (r.shares_rows() ? 4 * N + 4 * S : 6 * N) * C;
   f.saved_bytes = form.norm ? S * r.kept.row(C) : 0;
   f.workspace_bytes = workspace(r, form) + (form.norm ? S * r.kept.more(C) : 0);
-  f.sparse_gradient_bytes = r.s.tied ? 4 * std::min(N, (r.V + r.m.micros - 1) / r.m.micros) * C : 0;
+  f.sparse_gradient_bytes = r.s.ties_table() ? 4 * std::min(N, (r.V + r.m.micros - 1) / r.m.micros) * C : 0;
   if (!r.shares_rows()) return f;
   f.forward.exchanges[Axis::tensor] = {1, r.sum_bytes(N)};
   f.backward.exchanges[Axis::tensor] = {1, r.gather_bytes(N)};

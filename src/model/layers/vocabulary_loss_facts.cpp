@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/layers/representation_facts.h"
+
 namespace megalith {
 
 int64_t vocabulary_chunk_rows(int64_t vocab, int64_t hidden) {
@@ -13,6 +15,7 @@ int64_t vocabulary_chunk_rows(int64_t vocab, int64_t hidden) {
 }
 
 BlockCosts head_facts(const RankSizes& r, const HeadForm& form) {
+  if (r.s.head == HeadKind::representation) return representation_facts(r, !form.pools_layer);
   const int64_t e = r.e, N = r.N, S = r.S, C = r.C, V = r.V;
   BlockCosts f;
   const auto rows = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(N) * r.m.target_fraction + 0.999));

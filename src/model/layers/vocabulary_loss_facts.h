@@ -10,7 +10,8 @@ namespace megalith {
 int64_t vocabulary_chunk_rows(int64_t vocab, int64_t hidden);
 
 struct HeadForm {
-  bool transform = false;  // a dense layer and GELU before the last norm (BERT)
+  bool transform = false;   // a dense layer and GELU before the last norm (BERT)
+  bool pools_layer = false; // a representation is pooled from the last layer, not from its norm
 };
 
 BlockCosts head_facts(const RankSizes& r, const HeadForm& form = {});

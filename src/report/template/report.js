@@ -63,7 +63,7 @@ function drawTiles() {
   const tile = (name, value, text, note = "") => isNumber(value) && tiles.push(
     `<div class="tile"><label>${name}</label><b>${text(value)}</b><i>${note}&nbsp;</i></div>`);
   const withUnit = (text) => text.replace(/ (.*)/, " <small>$1</small>");
-  const perplexity = (loss) => `perplexity ${Math.exp(loss) < 1000 ? show.digits(Math.exp(loss), 3) : show.count(Math.exp(loss))}`;
+  const perplexity = (loss) => facts.compares ? "" : `perplexity ${Math.exp(loss) < 1000 ? show.digits(Math.exp(loss), 3) : show.count(Math.exp(loss))}`;
   const loss = first(summary.loss, soFar.loss), valid = first(summary.valid_loss, soFar.valid_loss);
   const best = soFar.best_valid_loss, surpassed = isNumber(best) && best < valid - 5e-5;
   tile("Validation loss", valid, show.loss,
