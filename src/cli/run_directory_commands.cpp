@@ -107,7 +107,8 @@ Command submit_command() {
             "Account to which the cluster charges the computing time. Default: your default account."},
            {"--sbatch OPTION", &a->job.options,
             "Another option for sbatch, Slurm's program that submits jobs. Example: --sbatch=--constraint=avx512. Can be "
-            "repeated. Default: none."},
+            "repeated. Default: none.",
+            {.one_value = true}},  // the next argument may be KEY=VALUE
            {"--interface NAME", &a->interface, kInterfaceHelp},
            {"--dry-run", &a->dry_run, "Write the script, but do not submit it."}},
           [a](const CommandContext& context) {

@@ -32,6 +32,9 @@ def light_commands_need_no_engine(space):
         assert done.returncode == 0 and done.stdout, (arguments, done)
     script = (space / "runs/small/submit.sh").read_text()
     assert f"'{space / 'alone/megalith'}' 'train'" in script, script
+    alone(space, "submit", "small.yaml", "--nodes", "1", "--ranks-per-node", "1", "--sbatch=--exclusive", "train.steps=3", "--dry-run")
+    script = (space / "runs/small/submit.sh").read_text()
+    assert "#SBATCH --exclusive\n" in script and "'train.steps=3'" in script, script  # a setting may follow --sbatch
 
 
 def models_are_converted_without_an_engine(space):
