@@ -34,7 +34,7 @@ inline constexpr auto kObjectives = std::to_array<ObjectiveRow>({
      .random = true},
     {.kind = Objective::prefix,
      .word = "prefix",
-     .predicted = "the next token after a prefix that is read both ways",
+     .predicted = "the next token, after a prefix whose tokens all see each other",
      .has_prefix = true,
      .random = true},
 });
