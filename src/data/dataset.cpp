@@ -154,7 +154,8 @@ void Dataset::write(const Source& source, const SampleKey& key, Batch& batch, in
                      .prefix = batch.prefix.empty() ? nullptr : &batch.prefix[static_cast<size_t>(row)]});
   if (!batch.document_begin.empty())
     mark_documents(source, std::span(batch.document_begin).subspan(first, length), targets);
-  // Uses the tokens of the text. A replacement of a masked word is not special, because the model must learn that word.
+  // Look at the tokens of the text, not at the inputs. A mask token in the inputs is not special, because the model must
+  // learn the word that it replaces.
   for (size_t p = 0; p < length && !batch.dropping.always.empty(); p++)
     batch.dropping.always[first + p] = special_[static_cast<size_t>(tokens[p])];
 }

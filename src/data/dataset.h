@@ -116,7 +116,7 @@ class Dataset {
   std::vector<Drawn> draw(int64_t step, int64_t batch) const;
   const TrainingStream& stream_of(int64_t sample) const;
   Batch empty_batch(int64_t sequences, int64_t length) const;
-  // Writes one row of the batch from the beginning of the source. The batch gives its length.
+  // Fills one row of the batch with the first tokens of the source.
   void write(const Source& source, const SampleKey& key, Batch& batch, int64_t row) const;
   void mark_documents(const Source& source, std::span<int64_t> document_begin,
                       std::span<int64_t> targets) const;
