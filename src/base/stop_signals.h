@@ -5,8 +5,8 @@
 
 namespace megalith {
 
-// Says how signals are handled when the work is done. One of several ranks ignores them: other ranks may still be saving,
-// and a signal to all ranks must not kill the first rank that is done.
+// Says how signals are handled when the work is done. With several ranks, a rank that is done ignores them. Other ranks may
+// still be saving, and a signal to all ranks must not kill the first rank that is done.
 enum class AfterStop { restore, ignore };
 
 class StopSignals {

@@ -83,7 +83,8 @@ std::string show(Bytes bytes) {
 std::string show_at_least(Bytes bytes) {
   if (bytes.value < 1 << 20) return fmt::format("{} B", bytes.value);  // smaller units cannot be parsed with a fraction
   std::string text = show(bytes);
-  // The last digit stands for at most a hundredth of the size. So a few steps suffice.
+  // show() may round down. Raise the value until its text is large enough. The last digit of the text is at most a hundredth
+  // of the size, so a few steps are enough.
   const Bytes small_step(bytes.value / 2000);
   for (Bytes up = bytes; parse_bytes(text).value_or(up) < bytes; text = show(up)) up += small_step;
   return text;

@@ -20,8 +20,8 @@ struct SpecialIds {
 // the weights.
 std::string hf_config(const ModelShape& shape, const SpecialIds& ids = {}, DType dtype = DType::f32);
 
-// Returns the shape that a config.json describes. Throws a UserError that names the key if a value is out of range. Does
-// the same if the model would differ from ours: other activations, scaled RoPE, biases that we do not have, ...
+// Returns the shape that a config.json describes. Throws a UserError that names the key if a value is out of range,
+// or if our model cannot compute the same: other activations, scaled RoPE, biases that we do not have, ...
 ModelShape parse_hf_config(std::string_view text, const std::string& where);
 // Reads dir/config.json. A folder of sentence-transformers gives a model that makes vectors.
 ModelShape read_hf_config(const std::filesystem::path& dir);

@@ -52,7 +52,8 @@ class WeightSource {
   };
   // Throws UserError if all tensors of the head are missing and everything else is right.
   void refuse_without_head(const Mismatch& wrong, size_t expected, const HeadTensors& head) const;
-  // True if the folder is no bare model, and this tensor does not belong to the model without head.
+  // True if the tensor belongs to a head: it is not part of the model below the head. Always false for a folder that has
+  // only this model (a bare model).
   bool of_another_head(const std::string& stored, const HeadTensors& head) const;
   const TensorSpec& spec_of(const std::string& stored) const;
   std::string name_in_files(const std::string& name) const;  // in any spelling; empty: no such tensor

@@ -252,7 +252,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : file_(File
   if (size >= length_bytes) {
     uint64_t length;
     std::memcpy(&length, prefix.data(), sizeof length);
-    // The parser refuses a wrong length. Here it must only not cause a huge allocation.
+    // The parser reports a wrong length. This check only prevents a huge allocation.
     if (length <= static_cast<uint64_t>(std::min(size - length_bytes, max_safetensors_header))) {
       prefix.resize(length_bytes + length);
       file_.read_at(0, prefix);

@@ -28,7 +28,7 @@ struct SafetensorsHeader {
 inline constexpr int64_t max_safetensors_header = 100'000'000;
 
 // `prefix` is the beginning of a file of `file_size` bytes, at least up to the end of the header. If the file is shorter
-// than its header claims, it is the whole file. `where` names the file in errors.
+// than its header claims, `prefix` is the whole file. `where` names the file in errors.
 SafetensorsHeader parse_safetensors_header(std::span<const std::byte> prefix, int64_t file_size,
                                            const std::string& where);
 

@@ -18,9 +18,9 @@ std::vector<std::string> other_spellings(const std::string& name);
 // is no such tensor.
 std::string tied_to(const std::string& table);
 
-// The inverse: `stored` is one side of a tied pair in some spelling, and only the other side is wanted. Returns the
-// table. If the table is wanted, `stored` is a copy that must be equal. If not, `stored` is the table itself, which an
-// untied model does not use. Returns an empty name if `stored` is neither.
+// For a stored tensor that is not wanted, although the other tensor of its tied pair is. Returns the table of the pair. If
+// the table is wanted, `stored` is the head, which must be equal to the table. Otherwise `stored` is the table itself.
+// Returns an empty name if `stored` is no such tensor.
 std::string table_behind(const std::string& stored, const std::set<std::string>& wanted);
 
 // Returns the tensor in which files repeat the values of this parameter. transformers expects it, but does not compute

@@ -96,7 +96,7 @@ const char* kind_of(const Failure& failure) {
   return failure.code == ExitCode::bug ? "a bug of ours, please report it: " : "";
 }
 
-// Options of a command come from the command line.
+// Adds the place "command line" to an error about an option of a command.
 UserError option_with_source(const UserError& error) {
   if (!error.parts.where.empty() || !error.parts.key.starts_with("-")) return error;
   UserError::Parts parts = error.parts;

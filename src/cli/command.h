@@ -1,5 +1,5 @@
-// A command as data: its name, its examples, its options and what it does. parse.cpp prints its help and parses command
-// lines with a list of commands. Only parse.cpp uses CLI11.
+// A command as data: its name, its texts, its options and what it does. help.cpp makes its help, and parse.cpp parses
+// command lines with a list of commands. Only parse.cpp uses CLI11.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -46,16 +46,17 @@ struct OptionRules {
 };
 
 struct CommandOption {
-  std::string name;     // "--out", "-i,--interactive", or without dashes a positional argument: "FILE"
+  std::string name;     // "--out DIR", "--dry-run", or without dashes a positional argument: "FILE"
   OptionTarget target;  // borrowed; `run` or `arguments` of the command keeps it alive
-  std::string about;
+  std::string about;    // sentences: what it does, its unit, and "Default: ..." unless the rules show it
   OptionRules rules = {};
 };
 
 struct Command {
   std::string name;
-  std::string about;                  // one line
-  std::vector<std::string> examples;  // two whole command lines that run; the help begins with them
+  std::string about;                  // one sentence
+  std::string details;                // more sentences for its own help; a line that begins with a space is a sample
+  std::vector<std::string> examples;  // two whole command lines that run with the files of docs/guides/first_hour.md
   std::vector<CommandOption> options = {};
   // Empty if another program runs the command, or if it only has subcommands.
   std::function<CommandResult(const CommandContext&)> run = {};
@@ -64,8 +65,8 @@ struct Command {
   std::shared_ptr<const void> arguments = nullptr;  // owns the targets of the options if `run` is empty
 };
 
-// The kinds of paths that CKPT accepts.
-inline constexpr const char* kModelPath = "a run directory, a checkpoint or a Hugging Face folder";
+inline constexpr const char* kModelPath =
+    "Model: a run directory (its newest checkpoint is used), a checkpoint or a Hugging Face folder.";
 
 // Prints text for people: on stdout, or on stderr with --json.
 void print(const CommandContext& context, const std::string& text);

@@ -62,27 +62,36 @@ CommandResult export_folder(const CommandContext& context, const ExportArguments
 
 Command import_command() {
   auto a = std::make_shared<ImportArguments>();
-  return {"import", "check a Hugging Face folder or a llama2.c file and copy it to a new folder with checksums",
-          {"megalith import exported-bf16 --out imported --dtype fp32",
-           "megalith import model.bin --out imported --tokenizer tokenizer.bin"},
-          {{"SRC", &a->source, "a Hugging Face folder, or model.bin of llama2.c (version 0)", {.required = true}},
-           {"--out", &a->out, "new folder", {.required = true}},
-           {"--tokenizer", &a->tokenizer, "for a llama2.c file: its tokenizer.bin, or a tokenizer.json"},
-           {"--dtype", &a->dtype, "type of the weights: stored (unchanged), fp32, bf16 or fp16",
+  return {"import", "Check a model folder or a llama2.c file, and copy it to a new folder with checksums.",
+          "The new folder has the format of Hugging Face. A run starts from it with model.from. llama2.c's models, such as "
+          "stories15M.bin, are at huggingface.co/karpathy/tinyllamas. Their tokenizer.bin is at "
+          "github.com/karpathy/llama2.c.",
+          {"megalith import runs/first --out imported --dtype bf16", "megalith import runs/first --out sparse --upcycle 4"},
+          {{"SRC", &a->source,
+            "Model: a run directory, a checkpoint, a Hugging Face folder, or a model file of llama2.c (version 0).",
+            {.required = true}},
+           {"--out DIR", &a->out, "New folder.", {.required = true}},
+           {"--tokenizer FILE", &a->tokenizer,
+            "Tokenizer of a llama2.c model: its tokenizer.bin, or a tokenizer.json. Default: none. Then `generate` and "
+            "`eval` refuse the new folder."},
+           {"--dtype TYPE", &a->dtype, "Type of the weights: stored (unchanged), fp32, bf16 or fp16.",
             {.shows_default = true, .words = {"stored", "fp32", "bf16", "fp16"}}},
-           {"--upcycle", &a->experts, "turn the dense model into one with N experts, each a copy of its feed-forward layer"},
-           {"--top-k", &a->top_k, "with --upcycle: experts per token",
+           {"--upcycle N", &a->experts,
+            "Turn a dense model into a model with N experts per layer. Each expert is a copy of the feed-forward layer. "
+            "Default: do not change the model."},
+           {"--top-k K", &a->top_k, "Number of experts that each token uses.",
             {.shows_default = true, .needs = "--upcycle"}}},
           [a](const CommandContext& context) { return import_folder_or_file(context, *a); }};
 }
 
 Command export_command() {
   auto a = std::make_shared<ExportArguments>();
-  return {"export", "export a checkpoint as a Hugging Face folder",
-          {"megalith export runs/small --out exported", "megalith export runs/small --out exported-bf16 --dtype bf16"},
+  return {"export", "Export a model as a Hugging Face folder, without the state of the optimizer.",
+          "Other programs, such as transformers, open this folder.",
+          {"megalith export runs/first --out exported", "megalith export runs/first --out exported-bf16 --dtype bf16"},
           {{"CKPT", &a->path, kModelPath, {.required = true}},
-           {"--out", &a->out, "new folder", {.required = true}},
-           {"--dtype", &a->dtype, "type of the weights: fp32, bf16, fp16 or stored (unchanged)",
+           {"--out DIR", &a->out, "New folder.", {.required = true}},
+           {"--dtype TYPE", &a->dtype, "Type of the weights: fp32, bf16, fp16 or stored (unchanged).",
             {.shows_default = true, .words = {"fp32", "bf16", "fp16", "stored"}}}},
           [a](const CommandContext& context) { return export_folder(context, *a); }};
 }

@@ -7,13 +7,15 @@
 #include <charconv>
 #include <limits>
 #include <map>
-#include <memory>
 
 #include "base/join.h"
+#include "cli/help.h"
 #include "config/nearest.h"
 
 namespace megalith {
 namespace {
+
+using HelpTexts = std::map<const CLI::App*, std::string>;
 
 // A range check. CLI11's own check prints its limits with 300 digits.
 CLI::Validator number_between(double least, std::optional<double> most) {
@@ -30,10 +32,11 @@ CLI::Validator number_between(double least, std::optional<double> most) {
 }
 
 CLI::Option* add_target(CLI::App& app, const CommandOption& option) {
+  const std::string name = option.name.substr(0, option.name.find(' '));  // without the name of the value
   return std::visit(
       [&](auto* target) -> CLI::Option* {
-        if constexpr (std::is_same_v<decltype(target), bool*>) return app.add_flag(option.name, *target, option.about);
-        else return app.add_option(option.name, *target, option.about);
+        if constexpr (std::is_same_v<decltype(target), bool*>) return app.add_flag(name, *target);
+        else return app.add_option(name, *target);
       },
       option.target);
 }
@@ -48,30 +51,14 @@ void add_option(CLI::App& app, const CommandOption& option) {
   if (!rules.words.empty()) added->check(CLI::IsMember(rules.words));
   if (!rules.needs.empty()) added->needs(app.get_option(rules.needs));
   if (!rules.excludes.empty()) added->excludes(app.get_option(rules.excludes));
-  if (rules.shows_default) added->capture_default_str();
 }
 
-// Begins every help with the examples of the command, then says in one line what the command does.
-class HelpFormatter : public CLI::Formatter {
- public:
-  void add(const CLI::App* app, const std::vector<std::string>& examples) { examples_[app] = examples; }
-
-  std::string make_description(const CLI::App* app) const override {
-    std::string text;
-    if (const auto found = examples_.find(app); found != examples_.end())
-      for (const std::string& example : found->second) text += example + "\n";
-    return fmt::format("{}{}{}\n\n", text, text.empty() ? "" : "\n", app->get_description());
-  }
-
- private:
-  std::map<const CLI::App*, std::vector<std::string>> examples_;
-};
-
-void add_command(CLI::App& parent, const Command& command, HelpFormatter& help, const Command*& chosen) {
-  CLI::App* app = parent.add_subcommand(command.name, command.about);
-  help.add(app, command.examples);
+void add_command(CLI::App& parent, const Command& command, const std::string& call, HelpTexts& helps,
+                 const Command*& chosen) {
+  CLI::App* app = parent.add_subcommand(command.name);
+  helps[app] = help_text(command, call);
   for (const CommandOption& option : command.options) add_option(*app, option);
-  for (const Command& below : command.subcommands) add_command(*app, below, help, chosen);
+  for (const Command& below : command.subcommands) add_command(*app, below, call + " " + below.name, helps, chosen);
   if (!command.run && !command.subcommands.empty()) app->require_subcommand(1);
   app->callback([app, &command, &chosen] {
     if (!app->get_subcommands().empty()) return;  // the deepest subcommand is chosen
@@ -80,6 +67,15 @@ void add_command(CLI::App& parent, const Command& command, HelpFormatter& help, 
       throw CLI::RequiredError(join(command.one_required, " or "));
     chosen = &command;
   });
+}
+
+// The help of `megalith` without a command.
+Command whole_program(const std::vector<Command>& commands) {
+  return {.name = "megalith",
+          .about = "Megalith trains transformer models that are too large or too slow for your machine.",
+          .details = "A run is described by one YAML file. docs/guides/first_hour.md shows the first steps.",
+          .examples = {"megalith train first.yaml", "megalith train --help"},
+          .subcommands = commands};
 }
 
 // Reports an unknown command first. CLI11 would only list it and all arguments after it as unexpected.
@@ -101,15 +97,15 @@ std::string what_is_wrong(const std::vector<Command>& commands, int argc, char**
 
 ParsedLine parse_command_line(int argc, char** argv, const std::vector<Command>& commands) {
   ParsedLine line;
-  CLI::App app("Megalith trains transformer models that are too large or too slow for your machine.", "megalith");
+  HelpTexts helps;
+  CLI::App app("", "megalith");
   app.require_subcommand(0, 1);
   app.fallthrough();
-  app.add_flag("--json", line.json, "print one JSON object on stdout and everything else on stderr");
+  app.add_flag("--json", line.json);
   app.set_version_flag("--version", MEGALITH_VERSION);
-  const auto help = std::make_shared<HelpFormatter>();
-  help->add(&app, {"megalith train examples/quickstart.yaml", "megalith train --help"});
-  app.formatter(help);
-  for (const Command& command : commands) add_command(app, command, *help, line.command);
+  app.formatter_fn([&](const CLI::App* asked, const std::string&, CLI::AppFormatMode) { return helps.at(asked); });
+  helps[&app] = help_text(whole_program(commands), "megalith");
+  for (const Command& command : commands) add_command(app, command, "megalith " + command.name, helps, line.command);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked_for_help) {

@@ -38,15 +38,19 @@ Command config_command() {
     bool schema = false;
   };
   auto a = std::make_shared<Arguments>();
-  Command from_deepspeed{"from-deepspeed", "translate the data efficiency settings of a ds_config.json into YAML",
+  Command from_deepspeed{"from-deepspeed", "Translate the data efficiency settings of DeepSpeed to YAML.",
+                         "These settings are curricula and token dropping. They are in DeepSpeed's configuration file, "
+                         "ds_config.json. docs/guides/coming_from.md has a small example file, and translates other "
+                         "settings.",
                          {"megalith config from-deepspeed ds_config.json",
-                          "megalith --json config from-deepspeed ds_config.json"},
-                         {{"FILE", &a->file, "DeepSpeed's ds_config.json", {.required = true}}},
+                          "megalith config from-deepspeed ds_config.json --json"},
+                         {{"FILE", &a->file, "Configuration file of DeepSpeed.", {.required = true}}},
                          [a](const CommandContext& context) { return translate(context, a->file); }};
-  return {"config", "explain the settings of a run",
+  return {"config", "Explain the settings of a run.",
+          "A setting is a key in the YAML file of the run, or KEY=VALUE on the command line.",
           {"megalith config train", "megalith config train.lr"},
-          {{"KEY", &a->key, "a setting or a section; default: all settings"},
-           {"--schema", &a->schema, "print the JSON schema for editors"}},
+          {{"KEY", &a->key, "Setting such as train.lr, or section such as train. Default: all settings."},
+           {"--schema", &a->schema, "Print a JSON schema of all settings. With it, editors check and complete run files."}},
           [a](const CommandContext& context) {
             const std::string text = a->schema ? reference_schema() : explain(a->key);
             print(context, text);
@@ -56,7 +60,9 @@ Command config_command() {
 }
 
 Command presets_command() {
-  return {"presets", "list the models that model.preset accepts", {"megalith presets", "megalith --json presets"}, {},
+  return {"presets", "List the models that model.preset accepts.",
+          "A preset sets the shape of the model, for example model: {preset: gpt2-124m}. The weights start at random.",
+          {"megalith presets", "megalith presets --json"}, {},
           show_presets};
 }
 

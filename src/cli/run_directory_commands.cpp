@@ -73,9 +73,10 @@ void make_run_directory(const std::string& dir) {
 
 Command report_command() {
   auto dir = std::make_shared<std::string>();
-  return {"report", "write report.html of a run again",
-          {"megalith report runs/first", "megalith report runs/quickstart"},
-          {{"RUN_DIR", dir.get(), "a run directory", {.required = true}}},
+  return {"report", "Write report.html of a run again, from the files in its directory.",
+          "Every run writes report.html when it ends. Use this command for a run that still trains or was killed.",
+          {"megalith report runs/first", "megalith report runs/longer"},
+          {{"RUN_DIR", dir.get(), "Run directory.", {.required = true}}},
           [dir](const CommandContext& context) {
             write_report(*dir);
             const std::string file = (std::filesystem::path(*dir) / "report.html").string();
@@ -86,18 +87,30 @@ Command report_command() {
 
 Command submit_command() {
   auto a = std::make_shared<SubmitArguments>();
-  return {"submit", "write a Slurm job script and submit it",
-          {"megalith submit run.yaml --nodes 2 --ranks-per-node 4",
-           "megalith submit run.yaml --nodes 2 --ranks-per-node 4 --time 8:00:00 --dry-run"},
+  return {"submit", "Write a Slurm job script for a run and submit it.",
+          "Slurm is the program that starts jobs on many clusters. The job runs `megalith train` on nodes (machines) that "
+          "Slurm chooses. The script and the output of the job are in the run directory. Only --dry-run works on a machine "
+          "without Slurm.",
+          {"megalith submit first.yaml --nodes 1 --ranks-per-node 2 --dry-run",
+           "megalith submit first.yaml --nodes 2 --ranks-per-node 4 --time 8:00:00 --dry-run"},
           {run_path(a->path), run_overrides(a->overrides),
-           {"--nodes", &a->job.nodes, "number of nodes", {.required = true, .least = 1}},
-           {"--ranks-per-node", &a->job.ranks_per_node, "ranks on each node", {.required = true, .least = 1}},
-           {"--time", &a->job.time, "time limit in sbatch's format; the run saves a checkpoint two minutes before it"},
-           {"--partition", &a->job.partition, "partition"},
-           {"--account", &a->job.account, "account"},
-           {"--sbatch", &a->job.options, "another option for sbatch, such as --sbatch=--constraint=avx512; may be repeated"},
-           {"--interface", &a->interface, kInterfaceHelp},
-           {"--dry-run", &a->dry_run, "write the script without submitting it"}},
+           {"--nodes N", &a->job.nodes, "Number of nodes of the job.", {.required = true, .least = 1}},
+           {"--ranks-per-node N", &a->job.ranks_per_node, "Number of ranks (processes) on each node.",
+            {.required = true, .least = 1}},
+           {"--time TIME", &a->job.time,
+            "Time after which Slurm stops the job, such as 30 (minutes), 8:00:00 (8 hours) or 2-12 (2 days and 12 hours). "
+            "The run saves a checkpoint two minutes earlier. Default: the limit of the cluster."},
+           {"--partition NAME", &a->job.partition,
+            "Partition (group of nodes) in which the job runs. `sinfo` lists the partitions. Default: the default partition "
+            "of the cluster."},
+           {"--account NAME", &a->job.account,
+            "Account to which the cluster charges the computing time. Default: your default account."},
+           {"--sbatch OPTION", &a->job.options,
+            "Another option for sbatch, Slurm's program that submits jobs. Example: --sbatch=--constraint=avx512. Can be "
+            "repeated. Default: none.",
+            {.one_value = true}},  // the next argument may be KEY=VALUE
+           {"--interface NAME", &a->interface, kInterfaceHelp},
+           {"--dry-run", &a->dry_run, "Write the script, but do not submit it."}},
           [a](const CommandContext& context) {
             return from_run_file(a->path, a->overrides, [&](const Config& config) { return submit(context, config, *a); });
           }};
@@ -105,12 +118,14 @@ Command submit_command() {
 
 Command checkpoint_command() {
   auto dir = std::make_shared<std::string>();
-  Command verify{"verify", "compare all files of a checkpoint with their checksums",
+  Command verify{"verify", "Compare all files of a checkpoint with their checksums.",
+                 "The command lists every difference. If there is one, it exits with code 4.",
                  {"megalith checkpoint verify runs/first",
                   "megalith checkpoint verify runs/first/checkpoints/step-00000100"},
-                 {{"DIR", dir.get(), "a checkpoint, or a run (its newest checkpoint)", {.required = true}}},
+                 {{"DIR", dir.get(), "Checkpoint, or run directory (its newest checkpoint is "
+                                     "verified).", {.required = true}}},
                  [dir](const CommandContext& context) { return verify_checkpoint(context, *dir); }};
-  return {"checkpoint", "verify checkpoints", verify.examples, {}, {}, {verify}};
+  return {"checkpoint", "Verify checkpoints.", "", verify.examples, {}, {}, {verify}};
 }
 
 }  // namespace megalith

@@ -10,7 +10,8 @@
 namespace megalith {
 namespace {
 
-// Returns the place of a value that the resumed run decided before: automatic settings keep their values.
+// Returns the place of a value that comes from the run to resume, which keeps its decisions for automatic settings. Returns
+// nothing for other values.
 std::optional<std::string> source_in_run(const std::string& key, const Config& config) {
   const std::filesystem::path run_dir = config.run.dir, file = run_dir / "config.yaml";
   const Option* option = find_option(key);

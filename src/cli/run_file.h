@@ -1,4 +1,4 @@
-// The arguments of all commands about a run: RUN.yaml key=value...
+// The arguments of all commands about a run: RUN.yaml KEY=VALUE...
 #pragma once
 #include <string>
 #include <vector>
@@ -11,14 +11,14 @@ namespace megalith {
 
 // --interface of train and submit.
 inline constexpr const char* kInterfaceHelp =
-    "with several hosts: network interface or address on which the first host listens; default: the one that leads to the "
-    "other hosts";
+    "Network interface (such as eth0) or address on which the first of several hosts listens. Default: the interface that "
+    "leads to the other hosts.";
 
 inline CommandOption run_path(std::string& path) {
-  return {"RUN.yaml", &path, "file with the settings of the run", {.required = true}};
+  return {"RUN.yaml", &path, "File that describes the run: model, data, training and other settings.", {.required = true}};
 }
 inline CommandOption run_overrides(std::vector<std::string>& overrides) {
-  return {"key=value", &overrides, "settings that override the file (values are YAML)"};
+  return {"KEY=VALUE", &overrides, "Settings that override the file, such as train.steps=20. Values are YAML."};
 }
 
 // Throws UserError for run.dir if the directory cannot be created.

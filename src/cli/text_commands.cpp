@@ -14,15 +14,20 @@ namespace megalith {
 namespace {
 
 CommandOption corpus_files(std::vector<std::string>& files) {
-  return {"FILE", &files, "text or JSON lines, also with gzip or zstd; patterns are allowed", {.required = true}};
+  return {"FILE", &files,
+          "Text files, or JSON lines (.jsonl, .ndjson). They may be compressed (.gz, .zst). Patterns such as 'books/*.txt' "
+          "are allowed.",
+          {.required = true}};
 }
 
 void add_corpus_options(std::vector<CommandOption>& options, CorpusOptions& corpus) {
   options.push_back(
-      {"--text-field", &corpus.text_field, "field of JSON lines that holds the text", {.shows_default = true}});
-  options.push_back({"--separator", &corpus.separator, "line that ends a document (the whole line)"});
-  options.push_back({"--separator-token", &corpus.separator_token,
-                     "text that ends a document, anywhere in a line, such as '<|endoftext|>'",
+      {"--text-field NAME", &corpus.text_field, "Field of a JSON line that contains the text.", {.shows_default = true}});
+  options.push_back({"--separator LINE", &corpus.separator,
+                     "In text files, a line with exactly this text ends a document. Default: each file is one document."});
+  options.push_back({"--separator-token TEXT", &corpus.separator_token,
+                     "In text files, this text ends a document, anywhere in a line. Example: '<|endoftext|>'. Default: each "
+                     "file is one document.",
                      {.excludes = "--separator"}});
 }
 
@@ -118,14 +123,19 @@ CommandResult train_tokenizer(const CommandContext& context, const TokenizerArgu
 Command tokenize_command() {
   auto a = std::make_shared<TokenizeArguments>();
   Command command{
-      "tokenize", "convert text to token shards (PREFIX.bin, PREFIX.idx, PREFIX.sums)",
-      {"megalith tokenize --tokenizer tok --out tokens/stories --separator '***' stories.txt",
-       "megalith tokenize --tokenizer tok --out tokens/letters --text-field body letters.jsonl"},
-      {{"--tokenizer", &a->tokenizer, "tokenizer.json, SentencePiece .model, .tiktoken, vocab.txt, or a folder with one",
+      "tokenize", "Convert text to token shards (files of token ids).",
+      "A run on token shards starts faster than a run on text. The command writes PREFIX.bin (token ids), PREFIX.idx (where "
+      "documents begin) and PREFIX.sums (checksums). If it is interrupted, run it again: it continues.",
+      {"megalith tokenize my.txt --tokenizer runs/first --out tokens/my",
+       "megalith tokenize my.txt --tokenizer runs/first --out tokens/parts --separator-token 'END OF TERMS AND CONDITIONS'"},
+      {corpus_files(a->files),
+       {"--tokenizer FILE", &a->tokenizer,
+        "Tokenizer: tokenizer.json, SentencePiece .model, .tiktoken, vocab.txt, or a folder with one of them, such as a run "
+        "directory.",
         {.required = true}},
-       {"--out", &a->out, "prefix of the shards, such as tokens/train", {.required = true}},
-       corpus_files(a->files),
-       {"--threads", &a->threads, "0: one per core", {.shows_default = true, .least = 0, .most = 4096}}},
+       {"--out PREFIX", &a->out, "Path of the new files without their endings, such as tokens/train.", {.required = true}},
+       {"--threads N", &a->threads, "Number of threads. 0 means one thread per core.",
+        {.shows_default = true, .least = 0, .most = 4096}}},
       [a](const CommandContext& context) { return tokenize(context, *a); }};
   add_corpus_options(command.options, a->corpus);
   return command;
@@ -133,27 +143,35 @@ Command tokenize_command() {
 
 Command shards_command() {
   auto a = std::make_shared<ShardsArguments>();
-  return {"shards", "show the contents of token shards",
-          {"megalith shards tokens/letters", "megalith shards tokens/letters --document 7 --tokenizer tok"},
-          {{"PREFIX", &a->prefix, "prefix of PREFIX.bin and PREFIX.idx", {.required = true}},
-           {"--tokenizer", &a->tokenizer, "show text instead of token ids"},
-           {"--document", &a->document, "number of the document to show, from 0"},
-           {"--tokens", &a->tokens, "most tokens to show", {.shows_default = true, .least = 1}}},
+  return {"shards", "Show the contents of token shards.",
+          "Without options, the command prints the numbers of documents and tokens. `megalith tokenize` writes token "
+          "shards. The first example of `megalith tokenize --help` writes tokens/my.",
+          {"megalith shards tokens/my", "megalith shards tokens/my --document 0 --tokenizer runs/first"},
+          {{"PREFIX", &a->prefix, "Path of the shards without .bin or .idx.", {.required = true}},
+           {"--tokenizer FILE", &a->tokenizer,
+            "Show text instead of token ids. FILE is the tokenizer that made the shards, or a folder with it. Default: show "
+            "token ids."},
+           {"--document N", &a->document,
+            "Number of the document to show, counted from 0. Default: no document, or document 0 with --tokenizer."},
+           {"--tokens N", &a->tokens, "Largest number of tokens to show.", {.shows_default = true, .least = 1}}},
           [a](const CommandContext& context) { return show_shard(context, *a); }};
 }
 
 Command tokenizer_command() {
   auto a = std::make_shared<TokenizerArguments>();
-  Command train{"train", "train a byte-level BPE tokenizer on text",
-                {"megalith tokenizer train --vocab 500 --out tok ships.txt",
-                 "megalith tokenizer train --vocab 400 --text-field body --out tok stories.txt letters.jsonl"},
-                {{"--vocab", &a->vocab, "size of the vocabulary in tokens", {.shows_default = true}},
-                 {"--out", &a->out, "folder for tokenizer.json", {.required = true}},
-                 {"--special", &a->special, "additional special tokens"},
-                 corpus_files(a->files)},
+  Command train{"train", "Train a byte-level BPE tokenizer on text.",
+                "The command writes tokenizer.json, in the format of Hugging Face. A run can also train its own tokenizer: "
+                "see `megalith config data.tokenizer`.",
+                {"megalith tokenizer train my.txt --vocab 500 --out tok",
+                 "megalith tokenizer train my.txt --vocab 500 --out tok-chat --special '<|user|>' '<|model|>'"},
+                {corpus_files(a->files),
+                 {"--vocab N", &a->vocab, "Size of the vocabulary in tokens.", {.shows_default = true}},
+                 {"--out DIR", &a->out, "Folder for tokenizer.json.", {.required = true}},
+                 {"--special TOKEN", &a->special,
+                  "Special tokens to add. <|endoftext|> is always added. Default: no others."}},
                 [a](const CommandContext& context) { return train_tokenizer(context, *a); }};
   add_corpus_options(train.options, a->corpus);
-  return {"tokenizer", "train tokenizers", train.examples, {}, {}, {train}};
+  return {"tokenizer", "Train tokenizers.", "", train.examples, {}, {}, {train}};
 }
 
 }  // namespace megalith

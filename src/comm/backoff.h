@@ -1,4 +1,4 @@
-// The phases of a wait: spin, yield, then sleep. An observer sees it, and it can be stopped, once it sleeps.
+// The phases of a wait: spin, yield, then sleep. Once the wait sleeps, an observer sees it, and it can be stopped.
 #pragma once
 #include <atomic>
 #include <chrono>

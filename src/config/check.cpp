@@ -187,8 +187,8 @@ void check_for_training(const Config& config, const WhereOf& where) {
   const ShapeCheck check = checker(where);
   check.require(!config.data.train.empty(), "data.train", find_option("data.train")->expected(), "nothing",
                 "name the text to train on: data: {train: my.txt}");
-  // Checks only what the user wrote. A small text gives a smaller tokenizer than asked for, and `model.vocab: auto`
-  // follows it.
+  // Only compares sizes that the user wrote. `model.vocab: auto` follows the trained tokenizer, which is smaller than asked
+  // for if the text is small.
   int64_t vocab = config.model.shape.vocab, trained = config.data.tokenizer.train_vocab;
   check.require(vocab == 0 || trained <= vocab, "data.tokenizer.vocab", fmt::format("at most model.vocab ({})", vocab),
                 show(trained), "lower it, or set model.vocab: auto");

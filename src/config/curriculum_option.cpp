@@ -196,10 +196,10 @@ std::string_view curriculum_form() {
 
 Entry curriculum_option() {
   Entry e = entry("curriculum", OptionType::curriculum, {}, "none: all samples in full length from the start",
-                  "Curricula: easy samples first. A list of metrics, each with a limit that grows during the run. truncate "
-                  "and reshape shorten sequences (metric length); filter admits samples up to the limit. Defaults of an "
-                  "entry: apply filter, unit value, hold sequences, pacing linear. The default of step is 8 for lengths, 1 "
-                  "for percentiles, and no rounding for other values.");
+                  "Curricula: train on easy samples first. Each entry has a metric and a limit that grows during the run. "
+                  "truncate and reshape shorten sequences to the limit (metric length). filter admits samples whose "
+                  "metric is at most the limit. Defaults of an entry: apply filter, unit value, hold sequences, pacing "
+                  "linear. The default of step is 8 for lengths and 1 for percentiles. Other values are not rounded.");
   e.set = [](Config& c, const Yaml& value) {
     if (value.kind != Yaml::Kind::list) return false;
     std::vector<CurriculumSettings> entries;

@@ -98,7 +98,7 @@ std::vector<Option> data_options() {
       // validation.
       texts("data.valid", FIELD(data.valid), "none", "Validation data, in the same formats as data.train.").in("path"),
       number("data.valid_fraction", FIELD(data.valid_fraction), fraction(), "0.01",
-             "Fraction of the training data that is used for validation; 0 = none.")
+             "Fraction of the training data that is used for validation instead. 0: no validation.")
           .when("data.valid is empty", [](const Config& c) { return c.data.valid.empty(); }),
       text("data.tokenizer.path", FIELD(data.tokenizer.path), "none; with model.from, the folder's tokenizer",
            "Tokenizer: tokenizer.json, SentencePiece .model, .tiktoken, WordPiece vocab.txt, or a folder with one of these.")
@@ -107,24 +107,25 @@ std::vector<Option> data_options() {
           .unless([](const Config& c) { return c.data.tokenizer.path.empty(); }),
       tokenizer_to_train().unless(has_no(trains)),
       count("data.tokenizer.vocab", FIELD(data.tokenizer.train_vocab), between(257, kVocab), "4096",
-            "Vocabulary size of the tokenizer to train: 256 bytes, special tokens and merges.")
+            "Vocabulary size of the tokenizer to train. It includes 256 bytes and the special tokens.")
           .in("tokens")
           .unless(has_no(trains)),
       count("data.sequence", FIELD(data.sequence), between(1, kMany), "256",
-            "Length of a training sequence; at most model.context.")
+            "Length of a training sequence. At most model.context.")
           .in("tokens"),
       choice("data.attention", FIELD(data.attention), "sequence",
              "Which tokens a token can attend to: its whole sequence, or only its document. With document, positions count "
              "from the start of the document."),
-      text("data.cache", FIELD(data.cache), "the run directory", "Directory for the token shards that are made from text.")
+      text("data.cache", FIELD(data.cache), "the run directory",
+           "Directory for the token shards (files of token ids) that the run makes from text.")
           .in("directory")
           .free(),
-      text("data.text_field", FIELD(data.text_field), "text", "JSON lines: the field that contains the text.",
+      text("data.text_field", FIELD(data.text_field), "text", "In JSON lines: the field that contains the text.",
            1),
       text("data.separator", FIELD(data.separator), "none: a file is one document",
-           "Text files: a line with exactly this ends a document."),
+           "In text files: a line with exactly this text ends a document."),
       text("data.separator_token", FIELD(data.separator_token), "none: a file is one document",
-           "Text files: this text, anywhere in a line, ends a document; for example <|endoftext|>.")
+           "In text files: this text ends a document, anywhere in a line. Example: <|endoftext|>.")
           .when("data.separator is empty", [](const Config& c) { return c.data.separator.empty(); }),
   };
 }

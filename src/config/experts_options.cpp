@@ -25,8 +25,8 @@ std::function<bool(const Config&)> with_router(std::initializer_list<Router> rou
 Entry capacity() {
   auto field = FIELD(capacity);
   Entry e = number("model.experts.capacity", field, above(0), "none",
-                   "Largest number of tokens of a group that an expert processes, as a multiple of an equal share. "
-                   "The other tokens skip the expert. none: no limit.");
+                   "Largest number of tokens of a group that an expert processes, as a multiple of the mean number per "
+                   "expert. If more tokens choose the expert, the others skip it. none: no limit.");
   e.words = {"none"};
   e.set = [=, plain = std::move(e.set)](Config& c, const Yaml& value) {
     if (value.kind != Yaml::Kind::scalar || value.text != "none") return plain(c, value);
@@ -51,33 +51,37 @@ std::vector<Option> experts_options() {
   auto balances = with_router({Router::softmax, Router::noisy, Router::switch_, Router::gshard});
   return {
       shape(count_or("none", 0, "model.experts.count", FIELD(count), between(1, kMost), "none",
-                     "llama: number of experts in a layer. They replace its feed-forward layer; each token uses a few of "
-                     "them.")),
+                     "llama: number of experts in a layer. They replace the feed-forward layer. Each token uses a few of "
+                     "them. none: a model without experts.")),
       used(count("model.experts.every", FIELD(every), between(1, kMost), "1",
-                 "Every N-th layer has experts: with 2, the second, the fourth and so on.")),
+                 "Every N-th layer has experts. With 2, these are the second layer, the fourth and so on.")),
       used(count("model.experts.dense_first", FIELD(dense_first), between(0, kMost), "0",
                  "Number of layers at the start of the model that have no experts.")),
       used(count_or("auto", 0, "model.experts.top_k", FIELD(top_k), between(1, kMost), "auto",
-                    "Experts per token (with expert_choice, on average). auto is 1 with switch, otherwise 2.")),
+                    "Number of experts that each token uses (on average, with the router expert_choice). auto: 1 with the "
+                    "router switch, otherwise 2.")),
       used(choice(
           "model.experts.router", FIELD(router), "softmax",
-          "How tokens are assigned to experts. softmax: the largest softmax weights, as in Mixtral. noisy: with learned "
-          "noise. switch: only the largest weight. gshard: the second expert at random. expert_choice: experts choose "
-          "tokens. sigmoid: sigmoids with a balancing bias.")),
+          "How tokens are assigned to experts. softmax: to the experts with the largest softmax weights, as in Mixtral. "
+          "noisy: the same, with learned noise. switch: only to the expert with the largest weight. gshard: to the two "
+          "with the largest weights, to the second at random. expert_choice: experts choose tokens. sigmoid: to the "
+          "experts with the largest sigmoids, with a bias that balances the load.")),
       used(count_or("auto", 0, "model.experts.ffn", FIELD(ffn), between(1, kFfn), "auto",
-                    "Width of an expert; auto is model.ffn.")),
+                    "Width of an expert. auto: model.ffn.")),
       used(count("model.experts.shared", FIELD(shared), between(0, kFfn), "0",
-                 "Width of a shared expert that every token uses, weighted by a sigmoid; 0 = none.")),
+                 "Width of a shared expert, which every token uses. A sigmoid weights its output. 0: no shared expert.")),
       used(boolean("model.experts.normalise", FIELD(normalise), "true",
-                   "Scale the expert weights of a token so that they add up to 1.")
+                   "If true, the expert weights of a token are scaled so that they add up to 1.")
                .when("model.experts.router is softmax or sigmoid", with_router({Router::softmax, Router::sigmoid}))),
       used(capacity()),
       used(count_or("sequence", 0, "model.experts.group", FIELD(group), between(1, kMany), "sequence",
-                    "Number of consecutive tokens of a sequence over which capacity is computed and the load is balanced.")
+                    "Size of a group: this many consecutive tokens of a sequence. Capacity and load are computed per "
+                    "group. sequence: each sequence is a group.")
                .in("tokens")),
       used(count_or("none", 0, "model.experts.across", FIELD(across), between(1, 1e6), "none",
-                    "Form groups across the batch instead: the tokens at one position of this many sequences. expert_choice "
-                    "needs it, because experts that choose among the tokens of one sequence would see later tokens.")
+                    "Form groups across the batch instead: a group is the tokens at one position of this many sequences. "
+                    "The router expert_choice needs this. Inside a sequence, the choice of an expert would depend on "
+                    "later tokens. none: groups are inside sequences.")
                .in("sequences")),
       used(number("model.experts.aux_loss", FIELD(aux_loss), from(0), "0.01", "Weight of the load-balancing loss.")
                .when("model.experts.router is softmax, noisy, switch or gshard", balances)),
@@ -86,13 +90,15 @@ std::vector<Option> experts_options() {
                .when("model.experts.router is not sigmoid",
                      [](const Config& c) { return uses_experts(c) && c.model.shape.experts.router != Router::sigmoid; })),
       used(number("model.experts.jitter", FIELD(jitter), fraction(), "0",
-                  "During training, multiply the router's input by random numbers from 1 - jitter to 1 + jitter.")
+                  "During training, the input of the router is multiplied by random numbers from 1 - jitter to 1 + jitter.")
                .when("model.experts.router is switch", with_router({Router::switch_}))),
       used(number("model.experts.bias_rate", FIELD(bias_rate), from(0), "0.001",
-                  "Change of the bias per step, for an expert with too many or too few tokens.")
+                  "Change of an expert's bias per step. The bias falls if the expert has too many tokens, and rises if it "
+                  "has too few.")
                .when("model.experts.router is sigmoid", with_router({Router::sigmoid}))),
       used(boolean("model.experts.share_layers", FIELD(share_layers), "false",
-                   "All layers use the same attention and experts; each layer has its own norms (WideNet).")),
+                   "If true, all layers share the weights of attention and experts, and each layer has its own norms "
+                   "(WideNet).")),
   };
 }
 

@@ -18,21 +18,19 @@ namespace {
 bool shape_comes_from_folder(const Config& c) {
   return !c.model.from.empty();
 }
-// "What is predicted: the next token, masked tokens (bert), or ..."
+// "What the model predicts. causal: the next token. masked: ..."
 std::string what_is_predicted() {
-  std::string text = "What is predicted: ";
-  for (const ObjectiveRow& row : kObjectives) {
-    if (row.kind != kObjectives.front().kind) text += row.kind == kObjectives.back().kind ? ", or " : ", ";
-    text += row.predicted;
-  }
-  return text + ".";
+  std::string text = "What the model predicts.";
+  for (const ObjectiveRow& row : kObjectives) text += fmt::format(" {}: {}.", row.word, row.predicted);
+  return text;
 }
 
 Entry watchdog() {
   auto field = FIELD(run.watchdog);
   Entry e = count_or("auto", 0, "run.watchdog", field, between(1, kMany), "auto",
-                     "With several ranks: longest time of one op or exchange. After it, the run stops and shows what every "
-                     "rank is doing. auto: 20 times the predicted step, at least one minute.");
+                     "With several ranks: longest time that one op (operation) or one exchange between ranks may take. If "
+                     "it takes longer, the run stops and shows what every rank is doing. auto: 20 times the predicted "
+                     "time of a step, at least one minute. off: no limit.");
   e.words.push_back("off");
   e.set = [plain = std::move(e.set)](Config& c, const Yaml& value) {
     if (value.kind != Yaml::Kind::scalar || value.text != "off") return plain(c, value);
@@ -48,20 +46,20 @@ Entry watchdog() {
 std::vector<Option> run_options() {
   return {
       text("run.dir", FIELD(run.dir), "runs/NAME, where NAME is the name of the YAML file",
-           "Run directory: all files that the run writes. If it has a checkpoint, the run resumes from it.")
+           "Directory for all files that the run writes. If it has a checkpoint, the run resumes from it.")
           .in("directory")
           .free(),
       count("run.seed", FIELD(run.seed), from(0), "1",
-            "Seed of the initial weights, data order and dropout. The layout does not change them."),
+            "Seed of the initial weights, the data order and dropout. They are the same for every layout of ranks."),
       count("run.restarts", FIELD(run.restarts), between(0, kMany), "3",
-            "How often a run of several ranks is restarted after a crash.")
+            "Largest number of restarts after crashes, for a run of several ranks.")
           .free(),
       watchdog().in("seconds").free(),
   };
 }
 
 Entry family() {
-  Entry e = entry("model.arch", OptionType::choice, {}, "the preset's", "Architecture.");
+  Entry e = entry("model.arch", OptionType::choice, {}, "the preset's", "Architecture (family) of the model.");
   e.registered_words = family_names;
   e.set = [](Config& c, const Yaml& value) {
     const Family* found = value.kind == Yaml::Kind::scalar ? find_family(value.text) : nullptr;
@@ -80,55 +78,57 @@ std::vector<Option> model_options() {
   return {
       // May change on resume: only the shape matters, and its keys are compared one by one.
       text("model.preset", FIELD(model.preset), "none",
-           "A known model (`megalith presets` lists them); the keys below override its values.")
+           "A known model. `megalith presets` lists all presets. The other keys of the section model override its values.")
           .in("preset's name")
           .free()
           .unless([](const Config& c) { return c.model.preset.empty(); }),
       text("model.from", FIELD(model.from), "none",
-           "Hugging Face folder or checkpoint that gives the shape and the initial weights.")
+           "Hugging Face folder or checkpoint. It decides the shape of the model and the initial weights.")
           .in("directory")
           .unless([](const Config& c) { return c.model.from.empty(); }),
       boolean("model.new_head", FIELD(model.new_head), "false",
-              "Starts the head from new weights, for folders without the head of the objective. A head in the folder is not "
-              "used.")
+              "If true, the head (last layer) starts with new weights, and a head in the folder is not used. A folder "
+              "without the head that the objective needs requires true.")
           .when("model.from is set", shape_comes_from_folder),
       shape(family()),
       shape(count("model.layers", FIELD(model.shape.layers), between(1, kLayers), "the preset's",
-                  "Transformer layers.")),
+                  "Number of transformer layers.")),
       shape(count("model.hidden", FIELD(model.shape.hidden), between(1, kWidth), "the preset's",
-                  "Width of the residual stream; a multiple of model.heads unless model.head_dim is given.")),
+                  "Width of the residual stream. It must be a multiple of model.heads, unless model.head_dim is given.")),
       shape(count("model.heads", FIELD(model.shape.heads), between(1, kWidth), "the preset's",
-                  "Attention heads.")),
+                  "Number of attention heads.")),
       shape(count("model.kv_heads", FIELD(model.shape.kv_heads), between(1, kWidth), "model.heads",
-                  "llama: heads of keys and values (grouped-query attention); a divisor of model.heads.")),
+                  "llama: number of heads for keys and values (grouped-query attention). It must be a divisor of "
+                  "model.heads.")),
       shape(count_or("auto", 0, "model.head_dim", FIELD(model.shape.head_size), between(1, kWidth), "auto",
-                     "llama: width of a head; auto is model.hidden / model.heads.")),
+                     "llama: width of a head. auto: model.hidden / model.heads.")),
       shape(count("model.ffn", FIELD(model.shape.ffn), between(1, kFfn),
                   "4 x hidden; llama: 8/3 x hidden, rounded up to a multiple of 64",
                   "Width of the feed-forward layer.")),
       shape(count_or("auto", 0, "model.vocab", FIELD(model.shape.vocab), between(1, kVocab),
-                     "the preset's, else auto", "Rows of the embedding table; auto is the tokenizer's size.")),
+                     "the preset's, else auto", "Number of rows of the embedding table. auto: the number of tokens of the "
+                                                "tokenizer.")),
       shape(count("model.context", FIELD(model.shape.context), between(1, kMany),
-                  "the preset's, else gpt2: 1024, llama: 2048, bert: 512", "Longest sequence.")
+                  "the preset's, else gpt2: 1024, llama: 2048, bert: 512", "Longest sequence that the model can process.")
                 .in("tokens")),
       shape(count("model.token_types", FIELD(model.shape.token_types), between(0, kVocab), "bert: 2, else 0",
-                  "bert: rows of the token-type table.")),
+                  "bert: number of rows of the token-type table.")),
       shape(boolean("model.tied", FIELD(model.shape.tied), "the preset's, else true; llama: false",
-                    "The head uses the embedding table instead of its own.")),
+                    "If true, the head (last layer) uses the embedding table instead of a table of its own.")),
       shape(boolean("model.qkv_bias", FIELD(model.shape.qkv_bias), "the preset's, else false",
-                    "llama: biases on queries, keys and values, as Qwen2 has them.")),
+                    "llama: if true, queries, keys and values have biases, as in Qwen2.")),
       shape(boolean("model.output_bias", FIELD(model.shape.output_bias), "false",
-                    "llama: a bias on the attention's output, in addition to those of model.qkv_bias.")),
+                    "llama: if true, the output of attention has a bias, in addition to the biases of model.qkv_bias.")),
       shape(number("model.norm_eps", FIELD(model.shape.norm_eps), above(0), "1e-5; bert: 1e-12",
-                   "Added to the variance in every norm.")),
+                   "Small number that is added to the variance in every norm.")),
       shape(number("model.rope_theta", FIELD(model.shape.rope_theta), above(0), "10000",
-                   "llama: base of the rotary positions' wavelengths.")),
+                   "llama: base of the wavelengths of rotary positions.")),
       number("model.dropout.embedding", FIELD(model.shape.dropout.embedding), fraction(), "0",
-             "Dropout on the sum of the embeddings."),
+             "Probability of dropout on the sum of the embeddings."),
       number("model.dropout.residual", FIELD(model.shape.dropout.residual), fraction(), "0",
-             "Dropout on what each sub-layer adds to the residual stream."),
+             "Probability of dropout on what each sub-layer adds to the residual stream."),
       number("model.dropout.attention", FIELD(model.shape.dropout.attention), fraction(), "0",
-             "Dropout on attention probabilities."),
+             "Probability of dropout on the attention probabilities."),
   };
 }
 
@@ -147,10 +147,10 @@ std::vector<Option> objective_options() {
   return {
       choice("objective.kind", FIELD(objective.kind), "causal", predicted).short_form(),
       number("objective.mask_fraction", FIELD(objective.mask_fraction), inner_fraction(), "0.15",
-             "Fraction of the tokens that become targets.")
+             "Fraction of the tokens that the model must predict (targets).")
           .when(few, few_targets),
       boolean("objective.whole_words", FIELD(objective.whole_words), "false",
-              "Mask all tokens of a word or none.")
+              "If true, either all tokens of a word are masked or none.")
           .when(few, few_targets),
       number("objective.temperature", FIELD(objective.temperature), above(0), "0.05",
              "Similarities are divided by this. A low temperature gives more weight to the most similar negatives.")

@@ -159,12 +159,12 @@ std::string reference_markdown() {
       "# Configuration keys\n\n"
       "Generated from the option table in `src/config/option_table.cpp`; `megalith config [KEY]` prints the "
       "same.\n\n"
-      "A run is one YAML file plus `key=value` overrides on the command line, whose values are YAML too:\n"
+      "A run is described by one YAML file. `KEY=VALUE` on the command line overrides a key. Its values are YAML, too:\n"
       "`megalith train run.yaml train.lr=1e-3 'data.train=[a.txt, b.txt]' 'model.dropout={residual: 0.1}'`.\n"
-      "Counts take k, M, B and T (powers of 1000), sizes KB, MB, GB, TB and KiB, MiB, GiB, TiB. A key "
-      "without a value\n"
-      "(`train.betas=`) has its default. The column *resume* says whether a run that is resumed may change "
-      "the key.\n";
+      "`KEY=null` sets the default. In the file, a key without a value has its default.\n\n"
+      "A count may end with k, M, B or T (powers of 1000): `2.5B` is 2,500,000,000. A size ends with KB, MB, GB, TB\n"
+      "(powers of 1000) or with KiB, MiB, GiB, TiB (powers of 1024). The column *resume* says whether a resumed run may\n"
+      "change the key.\n";
   std::string section;
   for (const Option& option : options()) {
     if (section != top_section(option)) {

@@ -23,7 +23,7 @@ bool has_table(const Config& c) {
 
 Entry layers() {
   Entry e = entry("token_dropping.layers", OptionType::layers, {}, "middle",
-                  "Layers that drop tokens, counted from 0; middle is all except the first and the last.");
+                  "Layers that drop tokens, counted from 0. middle: all layers except the first and the last.");
   e.words = {"middle"};
   e.set = [](Config& c, const Yaml& value) {
     TokenDroppingSettings& into = c.token_dropping;
@@ -52,8 +52,8 @@ Entry layers() {
 
 Entry over() {
   Entry e = entry("token_dropping.over", OptionType::span, {}, "never: no layer drops tokens",
-                  "Time in which the number of kept tokens grows from token_dropping.from to token_dropping.to. With a "
-                  "table, only the unit: steps or tokens.");
+                  "Time in which the number of kept tokens grows from token_dropping.from to token_dropping.to. If "
+                  "token_dropping.pacing is a table, give only the unit: steps or tokens.");
   e.words = {"never"};
   e.set = [](Config& c, const Yaml& value) {
     PacingSettings& pacing = c.token_dropping.pacing;
@@ -94,18 +94,19 @@ std::vector<Option> token_dropping_options() {
       over(),
       used(layers()),
       formula(count("token_dropping.from", FIELD(pacing.from), between(0, kMany), "0",
-                    "Tokens of each sequence that a layer keeps at first; 0 if no tokens are dropped.")
+                    "Number of tokens of each sequence that a layer keeps at first.")
                   .in("tokens")),
       formula(count("token_dropping.to", FIELD(pacing.to), between(0, kMany), "0",
-                    "Tokens of each sequence that a layer keeps at the end. If this is data.sequence, no tokens are dropped "
-                    "any more.")
+                    "Number of tokens of each sequence that a layer keeps at the end. If this is data.sequence, no tokens "
+                    "are dropped any more.")
                   .in("tokens")),
       formula(count("token_dropping.step", FIELD(pacing.step), between(1, kMany), "16",
                     "The number of kept tokens is a multiple of this, except at token_dropping.from and token_dropping.to.")
                   .in("tokens")),
       used(pacing()),
       used(boolean("token_dropping.keep_special", FIELD(keep_special), "false",
-                   "Layers keep the special tokens of the text first. Mask tokens are not treated as special.")),
+                   "If true, layers keep the special tokens of the text before all other tokens. Mask tokens are not "
+                   "special in this sense.")),
   };
 }
 

@@ -24,7 +24,7 @@ std::string place_inside(const Yaml& list, std::string_view path) {
   return written == entry.entries.end() ? entry.where : written->second.where;
 }
 
-// Returns the option that a plain value of this section means. Null: none.
+// Returns the option that the short form of this section sets (`objective: causal` sets objective.kind), or null.
 const Option* shorthand(std::string_view section) {
   for (const Option& option : options())
     if (option.shorthand && option.section() == section) return &option;
@@ -42,7 +42,7 @@ std::pair<std::string, Yaml> parse_override(const std::string& text) {
     throw UserError({kCommandLine, "", "key=value", text.empty() ? "an empty argument" : quote_yaml(text),
                      "write for example train.lr=1e-3"});
   const std::string key = text.substr(0, equals);
-  // It may come from a shell variable that is not set.
+  // The value may come from a shell variable that is not set.
   if (text.find_first_not_of(" \t\n", equals + 1) == std::string::npos)
     throw UserError({kCommandLine, key, "a value after =", "nothing", fmt::format("{}=null sets the default", key)});
   try {
@@ -122,7 +122,7 @@ std::string Written::where(std::string_view key) const {
   return option ? where_not_written(*option) : where_of_section(name);
 }
 
-// An override decides last, so that its place is more useful than a line of the file.
+// An override decides last, so its place is more useful than a line of the file.
 std::string Written::where_of_section(std::string_view section) const {
   const Value* last = nullptr;
   for (const auto& [name, value] : values_)

@@ -25,7 +25,7 @@ AdmittedOrder::AdmittedOrder(std::vector<int64_t> admitted_at, std::function<int
     levels_.back().count = static_cast<int64_t>(i) + 1;
   }
   MEGALITH_ASSERT(!levels_.empty() && levels_.front().step <= 0, "nothing is admitted at the first step");
-  // It grows to this size. Allocate its pages now, so that a plan made from the process's memory includes them.
+  // The pool grows to this size. Allocate its pages now: the plan counts the memory that the process has when it is made.
   pool_.resize(order_.size());
   pool_.clear();
 }

@@ -33,8 +33,8 @@ class Admission {
   }
 
  private:
-  // The value of a percentile is the share of samples before the sample. It must be below the limit, so that 1% of 50
-  // samples is one sample.
+  // With percentiles, `value` is the percentage of samples that come before this sample. It must be below the limit: of 50
+  // samples, a limit of 2% admits one, not two.
   bool admits(int64_t step, double value) const {
     const double limit = pacing_.at(progress_.before(step, pacing_.unit()));
     return percentile_ ? value < limit : value <= limit;

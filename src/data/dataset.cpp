@@ -205,7 +205,8 @@ void Dataset::write(const Source& source, const SampleKey& key, Batch& batch, in
     mark_documents(source, std::span(batch.document_begin).subspan(first, length),
                    std::span(batch.targets).subspan(first, length));
   if (batch.dropping.always.empty()) return;
-  // Uses the tokens of the text. A replacement of a masked word is not special, because the model must learn that word.
+  // Look at the tokens of the text, not at the inputs. A mask token in the inputs is not special, because the model must
+  // learn the word that it replaces.
   const std::vector<int64_t> tokens = text_of(source, 0, batch.length);
   for (size_t p = 0; p < length; p++) batch.dropping.always[first + p] = special_[static_cast<size_t>(tokens[p])];
 }

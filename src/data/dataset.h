@@ -126,7 +126,7 @@ class Dataset {
   std::vector<int64_t> text_of(const Source& source, int64_t column, int64_t length) const;
   SequenceSlot slot(Batch& batch, int64_t row) const;
   Batch empty_batch(int64_t sequences, int64_t length) const;
-  // Writes the sequences of one sample, from `row` on, from the beginning of the source. The batch gives their length.
+  // Fills the rows of one sample, from `row` on, with the first tokens of the source.
   void write(const Source& source, const SampleKey& key, Batch& batch, int64_t row) const;
   void mark_documents(const Source& source, std::span<int64_t> document_begin,
                       std::span<int64_t> targets) const;

@@ -3,7 +3,7 @@
 // changed over time. The width of a number tells them apart.
 //   NAME_sample_to_metric  item i holds the value of sample i
 //   NAME_index_to_metric   item k holds the k-th of the distinct values, ascending
-//   NAME_index_to_sample   item k lists the samples that have it
+//   NAME_index_to_sample   item k lists the samples that have this value
 // We also write NAME_scale.json, {"scale": S}: the stored values are S times the real ones, so that whole numbers can
 // hold them. DeepSpeed ignores it. Files written by DeepSpeed have no scale; their values are used unchanged.
 #pragma once

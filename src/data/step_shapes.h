@@ -1,6 +1,5 @@
 // The shape of each step of a run: how many samples it reads, and into how many sequences of what length they are cut.
-// Also sums over steps. It depends only on the settings and the step, and costs O(log) of the number of different
-// lengths.
+// Also sums over steps. The shape depends only on the settings and the step. A call takes O(log n) for n different lengths.
 #pragma once
 #include <cstdint>
 #include <optional>

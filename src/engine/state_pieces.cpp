@@ -136,7 +136,8 @@ void StatePieces::emit_record(BlockState& state, SegmentState& segment, size_t s
       piece.values = {reinterpret_cast<float*>(at.numbers), count};
     }
     emit(state, range.parameter, piece, direction, work);
-    // Scales are of whole parameters, because blocks of elements with a common scale are not cut.
+    // Only one replica passes the scales. They are numbered in the whole parameter, because ranks never cut the elements
+    // that share a scale.
     if (scales > 0 && (direction == Direction::fills || model_.first_of_replicas()))
       work({of.name + kScaleSuffix, {segment.format->scales(range.parameter)}, {at.scales, scales}, range.first_scale});
   }
@@ -159,7 +160,8 @@ void StatePieces::read_parameters(BlockId id, Lane lane, const PieceWork& work) 
     for (size_t p = 0; p < pieces.size(); p++) emit(state, p, pieces[p], Direction::reads, work);
     return;
   }
-  // On the write lane the schedule ensures this. There, the update of the current step may already be pending.
+  // No earlier update may be pending. On the write lane the schedule ensures this, and the update of the current step may
+  // already be pending.
   MEGALITH_ASSERT(lane == Lane::write || !residency_.is_pending(id), "{} has a pending update", state.spec().name);
   BlockStore& store = *residency_.store();
   for (SegmentState& segment : state.segments)

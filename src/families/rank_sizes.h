@@ -22,7 +22,7 @@ struct MicroBatchShape {
   int64_t sequences = 1;
   int64_t length = 1;
   double target_fraction = 1;  // fraction of positions with a target: with a masked objective, only these pass the head
-  // micro-batches per step; together they store at most as many sparse gradient rows as the table has
+  // Micro-batches per step. Together they store at most as many sparse gradient rows as the table has rows.
   int64_t micros = 1;
   int64_t kept = 0;            // tokens of a sequence that dropping layers keep; 0: no layer drops tokens
   std::vector<int64_t> dropping_layers;

@@ -25,7 +25,7 @@ void read(const WeightSource& source, const TensorPiece& piece) {
   else source.read_exactly(piece.name, piece.type, piece.begin, piece.packed);
 }
 
-// `seed`: of a fresh head.
+// `seed` gives the weights of a fresh head.
 void load_weights(StatePieces& model, const WeightSource& source, const HeadTensors& head, uint64_t seed) {
   for (BlockId b = 0; b < static_cast<BlockId>(model.blocks()); b++)
     model.write_parameters(b, [&](const TensorPiece& piece) {

@@ -33,8 +33,8 @@ struct MpirunCall {
 // Throws a UserError that names the package if PATH has no mpirun.
 std::string find_mpirun();
 std::vector<std::string> mpirun_command(const std::string& mpirun, const MpirunCall& call);
-// Settings of OpenMPI. Settings of the user stay. `get` is getenv. `guard` is the library of src/bind_guard.cpp. If the
-// user has given OpenMPI networks for several hosts, they stay, and the guard is not used.
+// Returns the environment variables for OpenMPI, without those that the user has set. `get` is getenv. `guard` is the
+// library of src/bind_guard.cpp. It is not used for several hosts if the user's variables name the networks.
 Variables mpirun_environment(const MpirunCall& call, const std::string& guard, bool root,
                              const std::function<const char*(const char*)>& get);
 

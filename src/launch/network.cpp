@@ -120,8 +120,8 @@ Network choose_network(const std::string& wanted, const std::vector<OwnAddress>&
     if (wanted.empty() && route.from != chosen->address)
       refuse_network(fmt::format("one address that reaches all hosts ({} reaches {})", chosen->address, away.front().host),
                      fmt::format("{} for {}", route.from, route.host));
-    // Adds hosts of other networks, behind a router. A named interface means only its own network, unless that is a
-    // single address.
+    // Allow hosts behind a router one by one: they are outside of the chosen network. If the user named an interface, only
+    // its own network is allowed, unless this network is a single address.
     if (!contains(*chosen, route.address) && (wanted.empty() || chosen->prefix == 32))
       network.included += fmt::format(",{}/32", route.address);
   }

@@ -14,7 +14,8 @@ class StopRequests {
   StopRequests(const StopRequests&) = delete;
   StopRequests& operator=(const StopRequests&) = delete;
   int descriptor() const { return fd_; }  // readable when there is a new request
-  // Number of requests so far. SIGHUP and SIGPIPE may repeat, and count only if they come first, as one request.
+  // Number of requests so far: each SIGINT and each SIGTERM counts. SIGHUP and SIGPIPE may repeat, so any number of them
+  // counts as one request, and only if there was no SIGINT or SIGTERM.
   int count();
   int first() const { return first_; }  // the signal; 0: none yet
 

@@ -27,8 +27,9 @@ class Block {
 
   // Takes and returns an activation, both [pass.rows(), hidden]. If `tape` is not null, keeps there what backward needs.
   virtual at::Tensor forward(const at::Tensor& x_NC, const Pass& pass, Tape* tape) = 0;
-  // Runs forward again, only to fill the tape. Skips the work that only the output needs. Starts from the input.
-  // If the tape holds what a layer's attention half kept (first the input, last the heads' output), starts from that.
+  // Runs forward again, only to fill the tape. Skips the work that only the output needs. If the tape already has the
+  // tensors that a layer's attention half keeps (first the input, last the output of the heads), computes only the other
+  // half.
   virtual void recompute(const at::Tensor& x_NC, const Pass& pass, Tape& tape) { forward(x_NC, pass, &tape); }
   // Takes the gradient of the output and returns the gradient of the input. Adds to the gradients of the parameters.
   virtual at::Tensor backward(const at::Tensor& g_NC, const Pass& pass, Tape& tape) = 0;

@@ -12,6 +12,7 @@ namespace {
 // Backward needs more workspace than forward. The counts follow the code of decoder_layer.h, bert/blocks.cpp and layers/
 // line by line: a tensor lives to the end of its scope.
 
+// The number of sums of the residual stream that a layer keeps.
 int64_t kept_sums(const LayerForm& form) { return form.post_norm ? 2 : 1; }
 
 // Workspace in the backward of the feed-forward half: the copy that dropout makes and, if rows are shared, all rows of the
@@ -96,8 +97,9 @@ void add_exchanges(BlockCosts& f, const RankSizes& r, const LayerForm& form) {
   f.backward.exchanges[Axis::context] = context.backward;
 }
 
-// Tensors are unpacked while they are used. The tensors that are freed before the attention half were packed, so freeing
-// them gains less. Forward holds all tensors before it packs them. It also holds the norm's output and the activation.
+// Adds the memory and the traffic of packing and unpacking kept tensors. Backward unpacks a tensor while it uses it. Tensors
+// that are freed before the attention half were packed, so freeing them gains less memory. Forward has all tensors unpacked
+// before it packs them, together with the output of the norm and of the activation function.
 void add_packing(BlockCosts& f, const RankSizes& r, const LayerForm& form) {
   const int64_t e = r.e, N = r.N, S = r.S, C = r.C, A = r.A, X = r.X, sums = kept_sums(form);
   const int64_t feed_forward = form.half.plain_bytes - form.half.saved_bytes + S * sums * r.kept.more(C);

@@ -1,5 +1,5 @@
 // Lion (Chen et al., "Symbolic discovery of optimization algorithms", 2023, algorithm 2). All elements move by the same
-// amount, in the direction of a sign.
+// amount, and only the sign differs.
 //   p *= 1 - lr wd;  p -= lr sign(b1 m + (1 - b1) g);  m = b2 m + (1 - b2) g        sign(0) = 0
 #include "base/error.h"
 #include "optim/kernel.h"

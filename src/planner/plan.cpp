@@ -27,7 +27,7 @@ namespace {
 
 // A window or strategy within this factor of the fastest counts as equally fast.
 constexpr double kAsGood = 1.01;
-// Buffers of the matrix library up to here are part of ProcessBound::rest.
+// Buffers of the matrix library up to this size are part of ProcessBound::rest.
 constexpr int64_t kSmallBuffers = int64_t{2} << 20;
 
 // Simulates the ranks of the given stages together. Returns one result per stage: that of its rank in the first column.

@@ -65,7 +65,7 @@ void cover(std::vector<BlockFacts>& facts, const std::vector<BlockFacts>& others
 // engine/residency.cpp.
 void describe_streaming(BlockStorage& f, const BlockSpec& spec, int64_t slots, Packing packing, bool narrow,
                         Staging staging) {
-  // Arrays by kind, then by part: optimizer state, gradient and, in 16 bits, the master. One stream moves all of them.
+  // Arrays by kind, then by part. The kinds are optimizer state, gradient and, in 16 bits, the master. One stream moves all.
   std::vector<std::vector<StoredArray>> staged(static_cast<size_t>(slots) + (narrow ? 2 : 1));
   for (const Segment& part : spec.segments) {
     const SlotSize size = slot_size(spec, packing, part.range);
@@ -125,7 +125,7 @@ std::vector<BlockFacts> facts_for(const PlanInput& input, int64_t micro_batch, S
     return block_facts(work.shape, micro, work.precision, input.activations, first);
   };
   auto facts = facts_of(work.micro);
-  // In addition to what they keep, layers that drop tokens need more memory than other layers.
+  // Cover steps that drop tokens, too: gathering and scattering rows needs additional memory.
   if (largest.dropping > 0 && largest.most == 0) cover(facts, facts_of(micro_shape(input, micro_batch, largest.dropping)));
   // An expert has room for at least one row of every group of tokens, and short sequences make more groups.
   if (input.shape.experts.any())

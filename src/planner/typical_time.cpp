@@ -41,7 +41,7 @@ CallTime time_of(const std::function<void()>& work) {
   return {passed, thread_wait_seconds() - waited, thread_cpu_seconds() - ran};
 }
 
-// While this object exists, OpenMP threads that wait for each other soon sleep instead of spinning. GNU's library spins
+// While this object exists, OpenMP threads that wait for each other do not spin for long: they sleep. GNU's library spins
 // only briefly if it manages more threads than there are cores. So this object starts threads that only wait. Then the
 // processor time of a thread is the time that it computes, even on a busy machine.
 class LittleSpinning {

@@ -35,7 +35,7 @@ std::string metrics_reference() {
       "Written by `make docs` from the table in src/report/metric_table.h.\n\n"
       "`metrics.jsonl` in the run directory has one JSON object per line and one line per step. Keys that do not apply are "
       "absent. JSON has no infinities: a non-finite number is `null`, and `KEY_nonfinite` says which (`nan`, `inf`, `-inf`). "
-      "`disk.read_bytes` is `read_bytes` in the object `disk`.\n\n"
+      "A key with a dot is inside an object: `disk.read_bytes` is `read_bytes` in the object `disk`.\n\n"
       "| key | unit | meaning | TensorBoard | chart in the report |\n"
       "|---|---|---|---|---|\n";
   const auto code = [](std::string_view text) { return text.empty() ? std::string() : fmt::format("`{}`", text); };

@@ -199,8 +199,8 @@ std::string SentencePieceTokenizer::decode(std::span<const TokenId> ids, bool ke
       default:
         if (at_beginning && (file_.prefix_space || file_.remove_extra_spaces) && rest.starts_with(kMark)) {
           rest.remove_prefix(kMark.size());
-          // encode() put one space in front, so one is removed. If extra spaces are removed, all spaces at the front
-          // go.
+          // encode() puts one space in front of a text, so decode() removes one. If encode() removes extra spaces, decode()
+          // removes all spaces at the front.
           at_beginning = file_.remove_extra_spaces && rest.empty();
         } else {
           at_beginning = false;

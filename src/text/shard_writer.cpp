@@ -220,7 +220,7 @@ void ShardWriter::finish_sums(const SumsHeader& header) {
   sums_.sync();
 }
 
-// Returns the header of the .sums file.
+// Writes the index. Returns the header of the .sums file.
 SumsHeader ShardWriter::write_index(const std::filesystem::path& path) {
   Xxh3 sum;
   GrowingFile index{.path = path,

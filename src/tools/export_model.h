@@ -18,7 +18,8 @@ namespace megalith {
 // their stored type, or become float32 if their types differ. `out` must be missing or empty.
 void export_model(const std::filesystem::path& from, const std::filesystem::path& out, std::optional<DType> dtype);
 
-// Parts of export_model, for folders that are made in other ways.
+// The parts of export_model, for code that makes folders in other ways.
+//
 // Returns bf16 or f16 if all floating-point tensors have that type, else float32.
 DType stored_type(const WeightSource& source);
 // Tokenizer and small files are copied from `folder`. `read` fills `values` with elements of a tensor, starting at `begin`.

@@ -365,7 +365,7 @@ nlohmann::json TrainingLoop::leave_failure(const LoopState& state, const std::st
   if (groups_) failed["rank"] = groups_->world().rank();
   try {
     if (leads_) write_summary(failed);
-    // Rank 0 may never learn of the failure: it waits for this rank until it is killed.
+    // Rank 0 may never learn of the failure: it waits for this rank until the launcher kills rank 0.
     else if (sees_run_dir_ && write_file_if_absent(directory_.file("summary.json"), print_any_json(failed, 1)))
       write_report(directory_.path());
   } catch (const std::exception& also) {  // the run's own error is the one to report

@@ -18,7 +18,7 @@ void StepTimes::add(const StepShape& shape, double seconds, const std::vector<Sp
   constexpr ptrdiff_t kLast = 33;
   const double usual = median({seconds_.end() - std::min(kLast, std::ssize(seconds_)), seconds_.end()});
   if (typical_.empty() || std::abs(seconds - usual) <= std::abs(step_seconds(typical_) - usual)) typical_ = spans;
-  // Leave out the first of these steps, because caches were cold.
+  // Forget the op times of the first step when the second one arrives: in the first step, caches were cold.
   if (op_steps_ == 1 && seconds_.size() == 2) op_steps_ = 0;
   const std::vector<double> ops = op_seconds(spans);
   if (op_steps_ == 0) op_seconds_.assign(ops.size(), 0);

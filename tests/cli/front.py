@@ -7,6 +7,7 @@ import struct
 import subprocess
 import time
 
+from help_pages import HelpPage, help_pages
 from support import BINARY, run_cases
 
 
@@ -31,6 +32,9 @@ def light_commands_need_no_engine(space):
         assert done.returncode == 0 and done.stdout, (arguments, done)
     script = (space / "runs/small/submit.sh").read_text()
     assert f"'{space / 'alone/megalith'}' 'train'" in script, script
+    alone(space, "submit", "small.yaml", "--nodes", "1", "--ranks-per-node", "1", "--sbatch=--exclusive", "train.steps=3", "--dry-run")
+    script = (space / "runs/small/submit.sh").read_text()
+    assert "#SBATCH --exclusive\n" in script and "'train.steps=3'" in script, script  # a setting may follow --sbatch
 
 
 def models_are_converted_without_an_engine(space):
@@ -62,41 +66,45 @@ def mistakes_are_told_without_the_engine(space):
         assert done.returncode == 2 and said in done.stderr, (arguments, done)
 
 
-def help_of(space, *command):
-    """The examples, the summary and the subcommands in a command's help."""
-    done = alone(space, *command, "--help")
-    assert done.returncode == 0, (command, done)
-    first, summary, rest = done.stdout.split("\n\n", 2)
-    assert rest.startswith("Usage: "), (command, done.stdout)
-    assert len(summary.splitlines()) == 1, (command, summary)
-    below = rest.split("Subcommands:\n")[1].splitlines() if "Subcommands:" in rest else []
-    return first.splitlines(), [line.split()[0] for line in below if line.startswith("  ") and line[2] != " "]
+def program_alone(space):
+    alone(space, "--version")
+    return space / "alone/megalith"
 
 
-def every_help_begins_with_examples_that_parse(space):
-    """The front program without an engine parses all options, but computes nothing."""
-    seen = []
+def every_help_says_first_what_the_command_does(space):
+    """Then its usage, one text per argument and option in whole sentences, and two examples."""
+    pages = list(help_pages(program_alone(space)))
+    assert len(pages) == 1 + 17 + 3, [page.command for page in pages]  # tokenizer train, checkpoint verify, config from-deepspeed
+    for page in pages:
+        assert page.about[0].isupper() and "." in page.about, page.about
+        assert page.usage.startswith(" ".join(["Usage: megalith", *page.command])), page.usage
+        assert list(page.sections)[-1] == "Examples" and len(set(page.examples)) == 2, page.sections
+        for name, about in page.rows():
+            assert about[0].isupper() and about.endswith("."), (page.command, name, about)
+        assert all(len(line) <= 100 for line in page.lines if line.strip() not in page.examples), page.lines
+    generate = HelpPage(program_alone(space), ["generate"])
+    assert dict(generate.rows())["--tokens N"].endswith("Default: 100."), list(generate.rows())
+    tokenize = HelpPage(program_alone(space), ["tokenize"])
+    assert tokenize.usage == "Usage: megalith tokenize FILE... --tokenizer FILE --out PREFIX [OPTIONS]", tokenize.usage
+    assert "Not with --separator." in dict(tokenize.rows())["--separator-token TEXT"]
+    # A value on the same command line does not become the default.
+    assert alone(space, "generate", "x", "--tokens", "7", "--help").stdout.splitlines() == generate.lines
+    return f"{len(pages)} commands"
 
-    def check(command):
-        examples, below = help_of(space, *command)
-        seen.append(" ".join(command))
-        assert len(examples) == 2 and examples[0] != examples[1], (command, examples)
-        for example in examples:
+
+def every_example_of_a_help_parses(space):
+    """The front program without an engine parses all options, but computes nothing. guides.py runs the examples."""
+    for page in help_pages(program_alone(space)):
+        for example in page.examples:
             words = shlex.split(example)
-            assert words[0] == "megalith" and (not command or command[0] in words), (command, example)
+            assert words[:1 + len(page.command)] == ["megalith", *page.command] or not page.command, example
             done = alone(space, *words[1:])
             assert "; see megalith" not in done.stderr, (example, done.stderr)
             assert "cannot start" in done.stderr or done.returncode in (0, 2, 4), (example, done)  # no such files
             for word in words:
                 if "=" in word:
                     assert alone(space, "config", word.split("=")[0]).returncode == 0, example
-        for name in below:
-            check([*command, name])
-
-    check([])
-    assert len(seen) == 1 + 17 + 3, seen  # tokenizer train, checkpoint verify, config from-deepspeed
     assert "; see megalith" in alone(space, "train", "first.yaml", "--fast").stderr  # what an example must not say
-    return f"{len(seen)} commands"
 
 
 def without_a_command_it_says_what_to_do_next(space):
@@ -123,4 +131,4 @@ def without_a_command_it_says_what_to_do_next(space):
 
 run_cases([it_loads_neither_libtorch_nor_mpi, light_commands_need_no_engine,
            models_are_converted_without_an_engine, without_an_engine_it_says_so, mistakes_are_told_without_the_engine,
-           every_help_begins_with_examples_that_parse, without_a_command_it_says_what_to_do_next])
+           every_help_says_first_what_the_command_does, every_example_of_a_help_parses, without_a_command_it_says_what_to_do_next])

@@ -101,7 +101,7 @@ TEST(Options, FieldsOfSomeFamiliesNameThem) {
 
 TEST(Options, ExplainShowsOneKeyASectionOrAll) {
   EXPECT_EQ(explain("train.warmup"),
-            "train.warmup\n    Steps in which the learning rate rises to train.lr.\n"
+            "train.warmup\n    Number of steps at the start in which the learning rate rises to train.lr.\n"
             "    takes    a whole number of steps from 0\n    default  0\n    resume   may change\n");
   EXPECT_NE(explain("objective").find("objective.whole_words"), std::string::npos);
   EXPECT_EQ(explain("objective").find("train.lr"), std::string::npos);

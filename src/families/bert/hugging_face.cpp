@@ -9,7 +9,7 @@ namespace megalith::bert {
 
 HfNames hf_names() {
   static constexpr std::array<std::string_view, 1> model_types{"bert"};
-  // The bias is a separate pair: forward uses decoder.bias, which is tied to bias if the table is tied.
+  // transformers computes with decoder.bias. If the table is tied, decoder.bias is tied to `bias`.
   static constexpr std::array<HfNames::Pair, 2> tied{
       {{"bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"},
        {"cls.predictions.bias", "cls.predictions.decoder.bias"}}};

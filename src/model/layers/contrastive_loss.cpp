@@ -100,7 +100,7 @@ LossSums contrastive_loss(const at::Tensor& x_SC, std::span<const uint64_t> text
   g.select(1, 0).copy_(g_anchors);
   g.narrow(1, 1, columns - 1).copy_(g_candidates.view({columns - 1, pairs, x.size(1)}).transpose(0, 1));
   g = g.view(x.sizes());
-  // Through the division by the length: what points along the vector is lost.
+  // Backward of the division by the length: removes the part of the gradient that is parallel to the vector.
   g.sub_(n_SC.mul(n_SC.mul(g).sum({1}, true))).div_(norm_S1);
   *g_SC = g.to(x_SC.scalar_type());
   return sums;

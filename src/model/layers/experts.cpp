@@ -45,7 +45,8 @@ struct ExpertFeedForward::Decision {
   std::vector<int64_t> whole_begin, whole_token;   // as in Routing, for all tokens
   std::vector<int64_t> rows;                       // this rank's rows among all rows; empty: all
 
-  // Turns the routing of all tokens into the routing of this rank's tokens. `here`: by row of N its row of W, rising.
+  // Turns the routing of all tokens into the routing of this rank's tokens. `here`: for each of the N rows of this
+  // rank, its index among the W rows of whole sequences, rising.
   void keep(std::span<const int64_t> here) {
     std::vector<int64_t> place(token_begin.size() - 1, -1), row_here(token.size(), -1);
     for (size_t n = 0; n < here.size(); n++) place[static_cast<size_t>(here[n])] = static_cast<int64_t>(n);

@@ -17,7 +17,7 @@ struct ExpertRows {
 ExpertRows rows_of(const RankSizes& r) {
   const Experts& x = r.s.experts;
   const int64_t ranks = r.mesh.size(Axis::expert), sequences = r.m.sequences, length = r.m.length;
-  // The part of the rows of whole sequences that this rank's tokens can have: at most `most` rows per token.
+  // `rows` is the number of rows for whole sequences. The tokens of this rank have at most `most` rows each.
   const auto here = [&](int64_t rows, int64_t most) { return std::min(rows, r.N * most); };
   const int64_t a_token = x.router == Router::expert_choice ? x.count : x.top_k;
   return {here(most_rows(x, sequences, length), a_token),

@@ -27,7 +27,8 @@ class TokenDispatch {
   // Offsets of the rows that this rank computes, by index in `experts()`, and the end. The rows of an expert are in the
   // order of the ranks that they come from. So they are in the order of the step's batch.
   std::span<const int64_t> begin() const { return begin_; }
-  // Offsets of all rows of this rank's own experts, by expert, and the end. No rank needs an expert without rows.
+  // Offsets of the rows that all ranks together have for this rank's own experts, by expert, and the end. An expert without
+  // rows need not be loaded.
   std::span<const int64_t> wanted() const { return wanted_; }
 
   // Work of the caller that runs while rows are sent. It must not need these rows, or other ranks along this axis.

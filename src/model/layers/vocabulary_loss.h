@@ -29,7 +29,7 @@ struct VocabularyLoss {
 VocabularyLoss vocabulary_loss_of(const ModelShape& shape, const Exchanges& exchanges);
 
 // The rows that have a target, and how to select them and put them back. If ranks share the rows, each rank selects from its
-// own rows. The rows with a target of all ranks are gathered for the vocabulary.
+// own rows. The selected rows of all ranks are then gathered, because each rank computes some columns of their logits.
 struct TargetRows {
   at::Tensor index;    // this rank's rows with a target; undefined if every row has a target
   at::Tensor targets;  // of all ranks' rows with a target

@@ -110,13 +110,14 @@ class Checker {
       report(kNoOp, "blocks on a device are not divided among {} ranks", schedule_.layout.sizes().ranks());
     if (schedule_.micros < 0) report(kNoOp, "a step cannot have {} micro-batches", schedule_.micros);
     if (schedule_.first_pass != (schedule_.scores_batch() && schedule_.training ? schedule_.micros : 0))
-      report(kNoOp, "the loss does not fit a first pass over {} of {} micro-batches", schedule_.first_pass, schedule_.micros);
+      report(kNoOp, "the loss does not fit a first pass over {} of {} "
+                    "micro-batches", schedule_.first_pass, schedule_.micros);
     if (schedule_.training && schedule_.micros == 0)
       report(kNoOp, "a training step cannot have 0 micro-batches");
   }
 
-  // Checks that every op that is due once is there once. For ops that are due any number of times, the checks of their
-  // values are enough.
+  // Checks that the schedule has every op that is due once, exactly once, and no op that is never due. Ops that may occur
+  // any number of times are not counted: the checks of the values that they use find a missing one.
   void check_completeness() {
     std::map<std::tuple<OpKind, BlockId, MicroId>, int> times;
     for (size_t id = 0; id < schedule_.ops.size(); id++) {
@@ -130,7 +131,8 @@ class Checker {
     for (const OpType* type : op_types())
       for_each_in(schedule_, type->scope, [&](BlockId block, MicroId micro) {
         if (type->due(schedule_, block, micro) != Due::once || times.contains({type->kind, block, micro})) return;
-        report(kNoOp, "{} is missing", describe(schedule_, {.kind = type->kind, .block = block, .micro = micro, .after = {}}));
+        report(kNoOp, "{} is "
+                      "missing", describe(schedule_, {.kind = type->kind, .block = block, .micro = micro, .after = {}}));
       });
   }
 

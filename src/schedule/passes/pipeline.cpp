@@ -208,8 +208,9 @@ std::vector<BlockId> ends_of_runs(const std::vector<double>& costs, int32_t coun
 
 constexpr double kAtOnce = -1;  // before the times of all tasks
 
-// Adds the first pass of a step whose loss is a function of the whole batch, and that loss. Groups of as many micro-batches
-// as there are stages go through one piece after another. So every stage receives results in the order in which they are sent.
+// Adds the first pass of a step whose loss is a function of the whole batch, and that loss. Micro-batches go through one
+// piece after another, in groups of `stages` micro-batches. So every stage receives results in the order in which they are
+// sent.
 void first_pass(StepWriter& step, const std::vector<ModelChunk>& pieces, int32_t stages) {
   const Schedule& it = step.step();
   for (MicroId group = it.micros; group < it.all_micros(); group += stages)

@@ -32,8 +32,8 @@ class StepWriter {
   // Adds the forward pass of a micro-batch through blocks `first` to `last` of this rank. In training, the head's op is
   // `loss`.
   void forward_through(BlockId first, BlockId last, MicroId micro);
-  // Adds the backward pass, with the recomputation of chains of layers. With `last_micro`, gradient norms follow. Deferred
-  // weight gradients are computed at once with Weights::now, else by weight_gradients_through.
+  // Adds the backward pass, with the recomputation of chains of layers. With `last_micro`, gradient norms follow. With
+  // Weights::later, weight_gradients_through must add the weight gradients that blocks defer.
   enum class Weights : uint8_t { now, later };
   void backward_through(BlockId first, BlockId last, MicroId micro, bool last_micro, Weights weights = Weights::now);
   void weight_gradients_through(BlockId first, BlockId last, MicroId micro, bool last_micro);

@@ -14,9 +14,9 @@ enum class ComputeOrder : uint8_t {
 
 // Returns one optimizer step over `micros` >= 1 micro-batches. There are at least two blocks: the first is the embedding,
 // the last the head. Forward and backward of the head are one op (`loss`). If the head scores the whole batch, all
-// micro-batches go forward first, without keeping anything, and the `batch_loss` follows. `keep` says what each block keeps for backward;
-// empty means that all blocks keep all. In every order, gradients add up in the order of the micro-batches, so the numbers
-// are the same.
+// micro-batches first go forward without keeping anything, and `batch_loss` follows. `keep` says what each block keeps for
+// backward. If it is empty, all blocks keep all. In every order, gradients add up in the order of the micro-batches, so the
+// numbers are the same.
 Schedule training_step(std::vector<BlockFacts> blocks, int32_t micros, ComputeOrder order = ComputeOrder::by_micro,
                        std::vector<Keep> keep = {}, RankLayout layout = {});
 

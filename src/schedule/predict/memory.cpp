@@ -176,10 +176,11 @@ MemoryBound memory_bound(const Schedule& schedule, const HappensBefore& order, T
     most = std::max(most, workspace(schedule, op, tier));
   }
 
-  // Each lane gives a bound; the lowest one is the answer. At every moment a lane runs an op or waits for its next op.
-  // Assume that the lane runs an op. Then a value is dead only if its maker always starts later, or if its taker is
-  // always done. Now assume that the lane waits. Then a value can also be alive if the lane may be waiting for its taker.
-  // All other lanes may be running an op, so the largest workspace of each one is added.
+  // Each lane gives an upper bound, and the lowest one is the answer. At every moment, the lane runs an op or waits to start
+  // it. For each op of the lane, add up all values that may be alive at that time:
+  // - While the op runs: all values, except those whose maker always starts later or whose taker is always done before.
+  // - While the lane waits: in addition, the values whose taker the lane may be waiting for.
+  // The other lanes may run any op meanwhile, so the largest workspace of each of them is added.
   const int64_t base = resident(schedule, tier).total();
   MemoryBound lowest{std::numeric_limits<int64_t>::max(), kNoOp};
   for (size_t l = 0; l < kLanes; l++) {
