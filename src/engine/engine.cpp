@@ -117,7 +117,9 @@ void Engine::Parts::add_micros(StepState& step) {
     MEGALITH_ASSERT(each * schedule.micros == step.batch.sequences, "micro-batches differ in size");
     MemoryScope scope(AllocationKind::activations);
     MicroState& micro = step.micros.emplace_back();
-    micro.pass = pass_for(step.batch.slice(m % schedule.micros * each, each), step.input.step, schedule.training);
+    // A micro-batch of the first pass shares its tensors with the one that goes back.
+    micro.pass = m < schedule.micros ? pass_for(step.batch.slice(m * each, each), step.input.step, schedule.training)
+                                     : step.micros[static_cast<size_t>(m - schedule.micros)].pass;
     for (std::vector<at::Tensor>* tensors : {&micro.activations, &micro.gradients, &micro.inputs, &micro.host_inputs})
       tensors->resize(blocks);
     micro.tapes.assign(blocks, Tape(settings.activations, schedule.defers_weight_gradients));

@@ -33,11 +33,11 @@ void forward(StepState& step, const Op& op) {
     micro.activations[b - 1].reset();
     return;
   }
-  const bool training = step.schedule.training;
+  const bool goes_back = step.schedule.goes_back(op.micro);
   const Keep keep = step.schedule.keeps(op.block);
   const at::Tensor x_NC = b > 0 ? std::move(micro.activations[b - 1]) : at::Tensor();
-  if (training && keep == Keep::input) micro.inputs[b] = x_NC;
-  Tape* tape = training && (keep == Keep::all || keep == Keep::attention) ? &micro.tapes[b] : nullptr;
+  if (goes_back && keep == Keep::input) micro.inputs[b] = x_NC;
+  Tape* tape = goes_back && (keep == Keep::all || keep == Keep::attention) ? &micro.tapes[b] : nullptr;
   micro.activations[b] = step.model.block(op.block).forward(x_NC, micro.pass, tape);
   if (tape && keep == Keep::attention) tape->keep_attention();
 }
