@@ -106,8 +106,10 @@ std::string loss_named(const std::filesystem::path& checkpoint, const Config& co
   const ObjectiveRow& objective = row_of(config.objective.kind);
   if (objective.random)  // the seed decides which tokens are hidden or seen at once
     name += fmt::format(", {}, seed {}", objective.word, config.run.seed);
-  if (objective.few_targets)
+  if (objective.needs_mask)
     name += fmt::format(", {} of the {}", config.objective.mask_fraction, config.objective.whole_words ? "words" : "tokens");
+  if (objective.moves_text)
+    name += fmt::format(", {} of the tokens in spans of {}", config.objective.span_fraction, config.objective.span_length);
   return name;
 }
 

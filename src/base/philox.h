@@ -26,6 +26,7 @@ enum class RandomUse : uint32_t {
   router_noise = 15,
   router_lots = 16,
   router_jitter = 17,
+  spans = 18,
   test = 1000,
 };
 

@@ -115,6 +115,20 @@ void check_comparison(const Config& config, const ModelShape& shape, const Shape
                 "sequence, because a sequence has one representation", "document", "remove data.attention");
 }
 
+// Checks of an objective that changes the order of tokens.
+void check_moved_text(const Config& config, const ShapeCheck& check) {
+  if (!row_of(config.objective.kind).moves_text) return;
+  check.require(config.data.attention == AttentionReach::sequence, "data.attention",
+                "sequence, because the objective moves text to the end of a sequence", "document", "remove data.attention");
+  check.require(!config.token_dropping.keep_special, "token_dropping.keep_special", "false with this objective", "true",
+                "remove it");
+  constexpr double kShortest = 8;
+  for (const CurriculumSettings& entry : config.curriculum)
+    check.require(!entry.changes_length() || entry.pacing.from >= kShortest, "curriculum",
+                  fmt::format("sequences of at least {} tokens with this objective", kShortest),
+                  fmt::format("{}", entry.pacing.from), "raise `from`");
+}
+
 void check_objective(const Config& config, const ModelShape& shape, const ShapeCheck& check) {
   const Family& family = *shape.family;
   const ObjectiveRow& objective = row_of(config.objective.kind);
@@ -173,6 +187,7 @@ void check_model(const Config& config, const ModelShape& s, const WhereOf& where
   check_experts(config, s, where);
   check_objective(config, s, check);
   check_comparison(config, s, check);
+  check_moved_text(config, check);
   check_dropping_layers(config, s.layers, check);
   check_length(config, s.layers, check);
   check.require(config.data.sequence <= s.context, "data.sequence",

@@ -48,8 +48,10 @@ enum class Pairs { dropout, columns, neighbours };
 
 struct ObjectiveSettings {
   Objective kind = Objective::causal;
-  double mask_fraction = 0.15;   // with few_targets: fraction of the tokens that become targets
-  bool whole_words = false;      // with few_targets: masks all pieces of a word or none
+  double mask_fraction = 0.15;   // with needs_mask: fraction of the tokens that become targets
+  bool whole_words = false;      // with needs_mask: masks all pieces of a word or none
+  double span_fraction = 0.15;   // with moves_text: fraction of the tokens in spans
+  double span_length = 3;        // with moves_text: mean tokens of a span
   // Objectives that compare sequences:
   double temperature = 0.05;
   Pooling pooling = Pooling::mean;

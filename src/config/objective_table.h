@@ -8,7 +8,7 @@
 
 namespace megalith {
 
-enum class Objective { causal, masked, prefix, contrastive };  // in the order of the rows
+enum class Objective { causal, masked, prefix, spans, contrastive };  // in the order of the rows
 
 // Families, by what their positions see: earlier positions, or all. `either` means both kinds.
 enum class Attending { causally, both_ways, either };
@@ -21,7 +21,8 @@ struct ObjectiveRow {
   bool predicts_next = true;   // the target of a position is the next token
   bool has_prefix = false;     // the first positions of each sequence see each other
   bool needs_mask = false;     // replaces tokens by the tokenizer's mask token
-  bool few_targets = false;    // only objective.mask_fraction of the tokens are targets; reads objective.whole_words, too
+  bool few_targets = false;    // most positions have no target
+  bool moves_text = false;     // spans of text are replaced by the tokenizer's sentinels, and follow at the end
   bool compares = false;       // the loss compares the sequences of a batch; there are no targets
   bool random = false;         // inputs or targets are random and depend on the seed
 };
@@ -40,6 +41,14 @@ inline constexpr auto kObjectives = std::to_array<ObjectiveRow>({
      .word = "prefix",
      .predicted = "the next token, after a prefix whose tokens all see each other",
      .has_prefix = true,
+     .random = true},
+    {.kind = Objective::spans,
+     .word = "spans",
+     .predicted = "spans that are missing in a text (T5 for decoders)",
+     .predicts_next = false,
+     .has_prefix = true,
+     .few_targets = true,
+     .moves_text = true,
      .random = true},
     {.kind = Objective::contrastive,
      .word = "contrastive",

@@ -135,11 +135,14 @@ std::vector<Option> model_options() {
 std::vector<Option> objective_options() {
   // Options keep views of these strings.
   static const std::string predicted = what_is_predicted();
-  static const std::string few =
-      "objective is " + either(objective_words([](const ObjectiveRow& row) { return row.few_targets; }));
-  const auto few_targets = [](const Config& c) { return row_of(c.objective.kind).few_targets; };
+  static const std::string masking =
+      "objective is " + either(objective_words([](const ObjectiveRow& row) { return row.needs_mask; }));
+  const auto masks = [](const Config& c) { return row_of(c.objective.kind).needs_mask; };
   static const std::string comparing =
       "objective is " + either(objective_words([](const ObjectiveRow& row) { return row.compares; }));
+  static const std::string moving =
+      "objective is " + either(objective_words([](const ObjectiveRow& row) { return row.moves_text; }));
+  const auto moves = [](const Config& c) { return row_of(c.objective.kind).moves_text; };
   const auto by_columns = [](const Config& c) {
     return row_of(c.objective.kind).compares && c.objective.pairs == Pairs::columns;
   };
@@ -148,10 +151,16 @@ std::vector<Option> objective_options() {
       choice("objective.kind", FIELD(objective.kind), "causal", predicted).short_form(),
       number("objective.mask_fraction", FIELD(objective.mask_fraction), inner_fraction(), "0.15",
              "Fraction of the tokens that the model must predict (targets).")
-          .when(few, few_targets),
+          .when(masking, masks),
       boolean("objective.whole_words", FIELD(objective.whole_words), "false",
               "If true, either all tokens of a word are masked or none.")
-          .when(few, few_targets),
+          .when(masking, masks),
+      number("objective.span_fraction", FIELD(objective.span_fraction), inner_fraction(), "0.15",
+             "Fraction of the tokens that are in spans.")
+          .when(moving, moves),
+      number("objective.span_length", FIELD(objective.span_length), from(1), "3", "Mean length of a span.")
+          .in("tokens")
+          .when(moving, moves),
       number("objective.temperature", FIELD(objective.temperature), above(0), "0.05",
              "Similarities are divided by this. A low temperature gives more weight to the most similar negatives.")
           .when(comparing, compares),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "base/error.h"
@@ -154,6 +155,67 @@ class ContrastiveObjective final : public TrainingObjective {
   std::vector<int64_t> before_, after_;
 };
 
+// T5's span corruption (Raffel et al., 2020, section 3.1.4) for decoders. Spans of the text are missing in the input, and each
+// leaves a sentinel. The target has the spans, each after its sentinel. The input is a prefix that is read both ways. Text
+// begins outside of a span and ends in one. All ways to choose the lengths of spans and gaps are equally likely.
+class SpansObjective final : public TrainingObjective {
+ public:
+  SpansObjective(const ObjectiveSettings& settings, const VocabularyFacts& vocabulary)
+      : TrainingObjective(Objective::spans),
+        settings_(settings),
+        sentinels_(vocabulary.sentinels),
+        end_(vocabulary.end_token) {}
+
+  int64_t text_length(int64_t length) const override { return counts(length).tokens; }
+
+  void write(std::span<const int64_t> tokens, const SampleKey& key, const SequenceSlot& out) const override {
+    const SpanCounts count = counts(std::ssize(out.ids));
+    const Philox random(key.seed, RandomUse::spans, key.sample, key.epoch);
+    const std::vector<int64_t> spans = parts(count.missing, count.spans, random, 0),
+                               gaps = parts(count.tokens - count.missing, count.spans, random, static_cast<uint64_t>(count.tokens));
+    std::vector<int64_t> input, target;
+    auto text = tokens.begin();
+    for (size_t i = 0; i < spans.size(); i++) {
+      input.insert(input.end(), text, text + gaps[i]);
+      text += gaps[i];
+      input.push_back(sentinels_[i]);
+      target.push_back(sentinels_[i]);
+      target.insert(target.end(), text, text + spans[i]);
+      text += spans[i];
+    }
+    if (end_) {
+      input.push_back(*end_);
+      target.push_back(*end_);
+    }
+    *out.prefix = std::ssize(input);
+    std::ranges::fill(out.targets, kNoTarget);
+    std::ranges::copy(target, out.targets.begin() + std::ssize(input) - 1);
+    std::ranges::copy(input, out.ids.begin());
+    const auto rest = std::ranges::copy(target, out.ids.begin() + std::ssize(input)).out;
+    std::fill(rest, out.ids.end(), 0);  // after all text, so no position with a target sees it
+  }
+
+ private:
+  SpanCounts counts(int64_t length) const { return span_counts(settings_, length, end_.has_value()); }
+
+  // Divides `n` into `count` parts of at least 1. Uses random numbers from `first` on.
+  static std::vector<int64_t> parts(int64_t n, int64_t count, const Philox& random, uint64_t first) {
+    std::vector<int64_t> cuts(static_cast<size_t>(n - 1));
+    std::iota(cuts.begin(), cuts.end(), int64_t{1});
+    for (size_t i = 0; i + 1 < static_cast<size_t>(count); i++)
+      std::swap(cuts[i], cuts[i + random.below(first + i, cuts.size() - i)]);
+    cuts.resize(static_cast<size_t>(count - 1));
+    std::ranges::sort(cuts);
+    cuts.push_back(n);
+    std::adjacent_difference(cuts.begin(), cuts.end(), cuts.begin());
+    return cuts;
+  }
+
+  ObjectiveSettings settings_;
+  std::vector<int64_t> sentinels_;
+  std::optional<int64_t> end_;
+};
+
 struct ObjectiveMaker {
   Objective kind;
   std::unique_ptr<TrainingObjective> (*make)(const ObjectiveSettings& settings, const VocabularyFacts& vocabulary);
@@ -175,7 +237,21 @@ constexpr ObjectiveMaker kMakers[] = {
      [](const ObjectiveSettings& settings, const VocabularyFacts& vocabulary) -> std::unique_ptr<TrainingObjective> {
        return std::make_unique<ContrastiveObjective>(settings, vocabulary);
      }},
+    {Objective::spans,
+     [](const ObjectiveSettings& settings, const VocabularyFacts& vocabulary) -> std::unique_ptr<TrainingObjective> {
+       return std::make_unique<SpansObjective>(settings, vocabulary);
+     }},
 };
+
+void check_spans(const ObjectiveSettings& settings, const VocabularyFacts& vocabulary, int64_t sequence) {
+  const SpanCounts counts = span_counts(settings, sequence, vocabulary.end_token.has_value());
+  if (counts.tokens == 0)
+    throw UserError({"", "data.sequence", "at least 6 tokens for objective: spans", fmt::to_string(sequence), "raise data.sequence"});
+  if (counts.spans > std::ssize(vocabulary.sentinels))
+    throw UserError({"", "objective", fmt::format("a tokenizer with {} sentinels ({} and so on)", counts.spans, sentinel_name(0)),
+                     fmt::format("a tokenizer with {}", vocabulary.sentinels.size()),
+                     "use a tokenizer of T5, or data.tokenizer: {train: bpe}, which adds them"});
+}
 
 }  // namespace
 
@@ -185,6 +261,11 @@ VocabularyFacts facts_of(const Tokenizer& tokenizer) {
   if (auto mask = tokenizer.mask_token()) facts.mask_token = *mask;
   facts.is_special = [&tokenizer](int64_t id) { return tokenizer.is_special(static_cast<TokenId>(id)); };
   if (auto end = tokenizer.end_token()) facts.end_token = *end;
+  for (int64_t i = 0;; i++) {
+    const auto sentinel = tokenizer.id_of(sentinel_name(i));
+    if (!sentinel) break;
+    facts.sentinels.push_back(*sentinel);
+  }
   // Any text shows which tokens are put around it.
   const std::vector<TokenId> plain = tokenizer.encode("a"), framed = tokenizer.encode("a", /*add_special=*/true);
   const auto inside = std::ranges::search(framed, plain);
@@ -194,7 +275,22 @@ VocabularyFacts facts_of(const Tokenizer& tokenizer) {
   return facts;
 }
 
+std::string sentinel_name(int64_t number) { return fmt::format("<extra_id_{}>", number); }
+
+SpanCounts span_counts(const ObjectiveSettings& settings, int64_t length, bool ends) {
+  const auto of = [&](int64_t tokens) {
+    const int64_t missing = std::clamp<int64_t>(std::llround(settings.span_fraction * static_cast<double>(tokens)), 1, tokens - 1);
+    const int64_t spans = std::llround(static_cast<double>(missing) / settings.span_length);
+    return SpanCounts{tokens, missing, std::clamp<int64_t>(spans, 1, std::min(missing, tokens - missing))};
+  };
+  const auto positions = [&](int64_t tokens) { return of(tokens).input() + of(tokens).target() + (ends ? 2 : 0); };
+  int64_t tokens = length;
+  while (tokens >= 2 && positions(tokens) > length) tokens--;
+  return tokens < 2 ? SpanCounts{} : of(tokens);
+}
+
 int64_t most_targets(const ObjectiveSettings& settings, int64_t length) {
+  if (row_of(settings.kind).moves_text) return std::max<int64_t>(1, span_counts(settings, length, /*ends=*/false).target() + 1);
   if (!row_of(settings.kind).few_targets) return length;
   // If no word is short enough, the shortest is taken whole. In practice every text has a word of at most this many
   // pieces.
@@ -213,6 +309,7 @@ std::unique_ptr<TrainingObjective> make_objective(const ObjectiveSettings& setti
          .expected = fmt::format("a tokenizer with a mask token ([MASK] or <mask>) for the {} objective", row.word),
          .got = "a tokenizer without one",
          .hint = "set data.tokenizer to BERT's, or use objective: causal"});
+  if (row.moves_text) check_spans(settings, vocabulary, sequence);
   if (row.has_prefix && sequence < 2)
     throw UserError({.where = "",
                      .key = "data.sequence",

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "config/config.h"
@@ -20,6 +21,7 @@ struct VocabularyFacts {
   std::function<bool(int64_t)> is_special;   // true if an id is never a target of masking; empty: none is special
   std::function<bool(int64_t)> starts_word;  // false for pieces that continue a word; empty: all ids start words
   std::optional<int64_t> end_token;    // ends a document in tokenized text
+  std::vector<int64_t> sentinels;      // tokens that stand for missing text: <extra_id_0>, <extra_id_1>, ...
   std::vector<int64_t> before, after;  // the special tokens that the tokenizer puts around a text
 };
 
@@ -63,6 +65,19 @@ class TrainingObjective {
 // of one token.
 std::unique_ptr<TrainingObjective> make_objective(const ObjectiveSettings& settings,
                                                   const VocabularyFacts& vocabulary, int64_t sequence);
+
+// How the objective `spans` divides the positions of a sequence.
+struct SpanCounts {
+  int64_t tokens = 0;  // of text
+  int64_t missing = 0; // of these, in spans
+  int64_t spans = 0;
+  int64_t input() const { return tokens - missing + spans; }  // sequence without the spans; each left a sentinel
+  int64_t target() const { return missing + spans; }          // the spans, each after its sentinel
+};
+std::string sentinel_name(int64_t number);  // as in T5's tokenizers
+
+// Chooses the most text that fits. `ends`: an end token follows input and target.
+SpanCounts span_counts(const ObjectiveSettings& settings, int64_t length, bool ends);
 
 // Returns the largest possible number of targets in a sequence.
 int64_t most_targets(const ObjectiveSettings& settings, int64_t length);

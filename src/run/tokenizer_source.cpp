@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "data/objectives.h"
 #include "run/data_files.h"
 #include "text/bpe_trainer.h"
 
@@ -14,6 +15,9 @@ std::string train_tokenizer(const Config& config, const std::function<void(const
   say(fmt::format("training a tokenizer of {} tokens", config.data.tokenizer.train_vocab));
   std::vector<std::string> special{"<|endoftext|>"};
   if (row_of(config.objective.kind).needs_mask) special.push_back("<|mask|>");
+  if (row_of(config.objective.kind).moves_text)
+    for (int64_t i = 0; i < span_counts(config.objective, config.data.sequence, /*ends=*/true).spans; i++)
+      special.push_back(sentinel_name(i));
   BpeTrainerOptions options;
   options.corpus = corpus_options(config);
   return train_bpe(files, config.data.tokenizer.train_vocab, special, {}, options);

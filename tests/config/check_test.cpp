@@ -58,7 +58,7 @@ TEST(Check, ObjectivesFitTheArchitecture) {
             "run.yaml (default): objective.kind: expected masked or contrastive, because model.arch is bert, got causal; "
             "set objective: masked or contrastive, or model.arch: gpt2 or llama");
   EXPECT_EQ(mistake("model: {preset: llama-10m}\nobjective: masked\n"),
-            "run.yaml:2: objective.kind: expected causal, prefix or contrastive, because model.arch is llama, got masked; for "
+            "run.yaml:2: objective.kind: expected causal, prefix, spans or contrastive, because model.arch is llama, got masked; for "
             "masked, set model.arch: bert");
   EXPECT_NE(mistake("model: {preset: bert-base}\nobjective: prefix").find("expected masked"),
             std::string::npos);
@@ -119,7 +119,7 @@ TEST(Check, AShapeReadLaterIsCheckedAlike) {
   config.model.shape = parse("model: {preset: gpt2-124m}").model.shape;
   EXPECT_EQ(complaint([&] { check_model(config, config.model.shape); }), "no error");
   config.objective.kind = Objective::masked;
-  EXPECT_NE(complaint([&] { check_model(config, config.model.shape); }).find("causal, prefix or contrastive, because model.arch is gpt2"),
+  EXPECT_NE(complaint([&] { check_model(config, config.model.shape); }).find("causal, prefix, spans or contrastive, because model.arch is gpt2"),
             std::string::npos);
 }
 

@@ -227,4 +227,92 @@ TEST(MaskedObjective, AVocabularyWithoutMaskTokenIsRefused) {
   }
 }
 
+// Undoes the objective: puts the spans of the target in the places of their sentinels.
+std::vector<int64_t> recovered(const Sequence& out, const VocabularyFacts& facts) {
+  const auto is_sentinel = [&](int64_t id) { return std::ranges::find(facts.sentinels, id) != facts.sentinels.end(); };
+  const std::vector<int64_t> input(out.ids.begin(), out.ids.begin() + out.prefix - 1);
+  std::vector<int64_t> target;
+  for (size_t p = static_cast<size_t>(out.prefix) - 1; p < out.targets.size() && out.targets[p] != *facts.end_token; p++)
+    target.push_back(out.targets[p]);
+  std::vector<int64_t> text;
+  for (int64_t id : input) {
+    if (!is_sentinel(id)) text.push_back(id);
+    else
+      for (auto at = std::ranges::find(target, id) + 1; at != target.end() && !is_sentinel(*at); ++at) text.push_back(*at);
+  }
+  return text;
+}
+
+TEST(SpansObjective, TheTextIsInInputAndTargetWithExactCounts) {
+  VocabularyFacts facts = vocabulary();
+  facts.end_token = 3;
+  for (int64_t i = 0; i < 100; i++) facts.sentinels.push_back(999 - i);
+  for (const int64_t length : {8, 31, 128, 700}) {
+    const ObjectiveSettings settings{.kind = Objective::spans};
+    const auto objective = make_objective(settings, facts, length);
+    const int64_t text = objective->text_length(length);
+    const SpanCounts counts = span_counts(settings, length, true);
+    EXPECT_EQ(counts.missing, std::max<int64_t>(1, std::llround(0.15 * static_cast<double>(text))));
+    EXPECT_GE(text + 2 * counts.spans + 2 + 3, length) << "no room is wasted";
+    std::set<std::vector<int64_t>> different;
+    for (uint64_t sample = 0; sample < 50; sample++) {
+      std::vector<int64_t> tokens = some_tokens(text + 1, sample);
+      for (int64_t& id : tokens) id = 5 + id % 800;  // no sentinels
+      Sequence out;
+      out.ids.assign(static_cast<size_t>(length), -7);
+      out.targets.assign(static_cast<size_t>(length), -7);
+      const SequenceSlot slot{out.ids, out.targets, &out.prefix};
+      objective->write(tokens, {.seed = 3, .sample = sample}, slot);
+      EXPECT_EQ(out.prefix, counts.input() + 1);
+      EXPECT_EQ(std::ranges::count_if(out.targets, [](int64_t id) { return id != kNoTarget; }), counts.target() + 1);
+      EXPECT_LE(counts.target() + 1, most_targets(settings, length));
+      // Every target is the token after its position.
+      for (size_t p = 0; p + 1 < out.ids.size(); p++)
+        EXPECT_TRUE(out.targets[p] == kNoTarget || out.targets[p] == out.ids[p + 1]) << p;
+      EXPECT_EQ(recovered(out, facts), std::vector<int64_t>(tokens.begin(), tokens.end() - 1));
+      Sequence again = out;
+      objective->write(tokens, {.seed = 3, .sample = sample}, slot);
+      EXPECT_EQ(out, again);
+      objective->write(tokens, {.seed = 3, .sample = sample, .epoch = 1}, slot);
+      different.insert(out.ids);
+    }
+    EXPECT_EQ(different.size(), 50u);
+  }
+}
+
+// The numbers of T5: 512 inputs and 114 targets come from 568 tokens.
+TEST(SpansObjective, CountsAreThoseOfT5) {
+  const SpanCounts counts = span_counts({.kind = Objective::spans}, 512 + 114, true);
+  EXPECT_EQ(counts.tokens, 568);
+  EXPECT_EQ(counts.input() + 1, 512);
+  EXPECT_EQ(counts.target() + 1, 114);
+}
+
+TEST(SpansObjective, SpansHaveAllLengths) {
+  VocabularyFacts facts = vocabulary();
+  for (int64_t i = 0; i < 8; i++) facts.sentinels.push_back(999 - i);
+  const ObjectiveSettings settings{.kind = Objective::spans, .span_fraction = 0.5, .span_length = 3};
+  const int64_t length = 16;  // 12 tokens: 6 in 2 spans
+  const auto objective = make_objective(settings, facts, length);
+  std::map<int64_t, int> first_span;
+  for (uint64_t sample = 0; sample < 5000; sample++) {
+    Sequence out;
+    out.ids.resize(16);
+    out.targets.resize(16);
+    objective->write(std::vector<int64_t>(13, 7), {.seed = 1, .sample = sample}, {out.ids, out.targets, &out.prefix});
+    const auto target = std::span(out.targets).subspan(static_cast<size_t>(out.prefix) - 1);
+    first_span[std::ranges::find(target.subspan(1), 998) - target.begin() - 1]++;
+  }
+  ASSERT_EQ(first_span.size(), 5u);
+  for (const auto& [size, count] : first_span) EXPECT_NEAR(count, 1000, 130) << size;
+}
+
+TEST(SpansObjective, RefusesATokenizerWithTooFewSentinels) {
+  VocabularyFacts facts = vocabulary();
+  facts.sentinels = {990};
+  EXPECT_NO_THROW(make_objective({.kind = Objective::spans}, facts, 8));
+  EXPECT_THROW(make_objective({.kind = Objective::spans}, facts, 128), UserError);
+  EXPECT_THROW(make_objective({.kind = Objective::spans}, facts, 3), UserError);
+}
+
 }  // namespace megalith

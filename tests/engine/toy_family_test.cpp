@@ -183,7 +183,7 @@ TEST_F(ToyFamily, IsReadFromYamlAndWrittenBack) {
 
 TEST_F(ToyFamily, RefusesWhatOnlyOtherFamiliesHave) {
   EXPECT_NE(mistake(kYaml + std::string("objective: masked")).find(
-            "causal, prefix or contrastive, because model.arch is toy, got masked"),
+            "causal, prefix, spans or contrastive, because model.arch is toy, got masked"),
             std::string::npos);
   EXPECT_NE(mistake(kYaml, {"model.rope_theta=5"}).find("expected model.arch llama, got model.arch toy"),
             std::string::npos);
