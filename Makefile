@@ -32,7 +32,7 @@ fuzz: ## fuzz the config and safetensors parsers for a minute each
 sanitize: ## test the folders without LibTorch with ASan+UBSan, and the lanes with TSan
 	@scripts/sanitize
 
-bench: ## compare with PyTorch, transformers and DeepSpeed; WHAT=step, startup, save, kernels, tokenizers, generation, comm, ranks, dropping or experts
+bench: ## compare with PyTorch, transformers and DeepSpeed; WHAT=step, startup, save, kernels, tokenizers, generation, comm, ranks, dropping, experts or embeddings
 	@scripts/bench $(WHAT)
 
 bench-smoke: ## check quickly that a step is not slower than with plain PyTorch

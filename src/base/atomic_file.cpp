@@ -25,6 +25,16 @@ void write_whole(int descriptor, std::string_view bytes, const std::filesystem::
   }
 }
 
+void write_whole_at(int descriptor, std::string_view bytes, int64_t offset, const std::filesystem::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(descriptor, bytes.data(), bytes.size(), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_cannot("write", path, errno);
+    bytes.remove_prefix(static_cast<size_t>(n));
+    offset += n;
+  }
+}
+
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), aside_(path_) {
   aside_ += fmt::format(".{}.tmp", random_hex(8));
   fd_ = create_file(aside_);

@@ -1,6 +1,7 @@
 // A file that is written from its beginning to its end under a temporary name, NAME.RANDOM.tmp. The destructor deletes
 // the file unless it was renamed to its final name.
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -10,6 +11,8 @@ namespace megalith {
 
 // Writes all bytes at the current position of the descriptor. Messages name `path`. Throws as write_file_atomically does.
 void write_whole(int descriptor, std::string_view bytes, const std::filesystem::path& path);
+// The same at `offset`.
+void write_whole_at(int descriptor, std::string_view bytes, int64_t offset, const std::filesystem::path& path);
 
 class AtomicFile {
  public:

@@ -56,6 +56,7 @@ SpillFolder::SpillFolder(std::filesystem::path folder, DiskWays allowed)
   check_spill_folder(folder_);
   std::error_code error;
   made_ = std::filesystem::create_directories(folder_, error);
+  if (error && is_machine_fault(error.value())) throw_cannot("create", folder_, error.value());
   if (error) refuse_folder(folder_, "a folder", error.message(), "use another path");
   lock();
   try {
@@ -73,6 +74,7 @@ void SpillFolder::lock() {
   const auto path = folder_ / kLockName;
   while (true) {
     lock_ = open_or_create_file(path);
+    if (lock_ < 0 && is_machine_fault(errno)) throw_cannot("open", path, errno);
     if (lock_ < 0)
       refuse_folder(folder_, "a writable folder", std::strerror(errno), "change its permissions, or use another folder");
     if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "embedded/report.h"
 #include "report/html_text.h"
 
@@ -55,7 +56,16 @@ std::string render_report(const nlohmann::json& data) {
 }
 
 void write_report(const std::filesystem::path& run_dir) {
-  write_file_atomically(run_dir / "report.html", render_report(report_data(run_dir)));
+  const nlohmann::json data = report_data(run_dir);
+  for (const auto& [file, state] : data["files"].items())
+    if (const std::string why = state; why != "ok")
+      log::warn("{}: {}; report.html leaves it out", (run_dir / file).string(), why);
+  const auto number = [&](const char* part, const char* key) {
+    return data[part].is_object() ? data[part].value(key, int64_t{0}) : 0;
+  };
+  if (const int64_t recorded = number("so_far", "step"), done = number("summary", "steps"); recorded < done)
+    log::warn("{}: the last record is of step {}, but the run ended at step {}", (run_dir / "metrics.jsonl").string(), recorded, done);
+  write_file_atomically(run_dir / "report.html", render_report(data));
 }
 
 }  // namespace megalith

@@ -220,32 +220,48 @@ MetricsLog::MetricsLog(const std::filesystem::path& path, int64_t resumed_step) 
   damage.until(resumed_step);
   damage.warn(path_);
   fd_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (fd_ < 0) throw UserError({path_, "", "", "", fmt::format("cannot write: {}", std::strerror(errno))});
+  if (fd_ < 0) throw_cannot("write", path, errno);
   size_ = ::lseek(fd_, 0, SEEK_END);
 }
 
+int64_t MetricsLog::lost() const { return lost_ + waiting_records_; }
+
 MetricsLog::~MetricsLog() {
+  if (!waiting_.empty()) write_waiting();
   if (fd_ >= 0) ::close(fd_);
 }
 
 void MetricsLog::append(const StepMetrics& metrics) {
-  std::string line = to_json_line(metrics) + '\n';
+  constexpr size_t kMostWaiting = 1 << 20;  // bytes
+  waiting_ += to_json_line(metrics) + '\n';
+  waiting_records_++;
+  const bool failed_before = waiting_records_ > 1;
+  if (const int error = write_waiting(); error != 0) {
+    if (!failed_before)
+      log::warn("{}: step {} is not recorded: {}; training continues, and the next step tries again", path_, metrics.step,
+                std::strerror(error));
+    if (waiting_.size() <= kMostWaiting) return;
+    lost_ += waiting_records_;
+  }
+  waiting_.clear();
+  waiting_records_ = 0;
+}
+
+int MetricsLog::write_waiting() {
   size_t written = 0;
-  while (written < line.size()) {
-    ssize_t n = ::write(fd_, line.data() + written, line.size() - written);
+  while (written < waiting_.size()) {
+    ssize_t n = ::write(fd_, waiting_.data() + written, waiting_.size() - written);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
-      int error = errno;
+      const int error = errno;
       // Remove the incomplete record, so that the next record begins a line.
-      if (written > 0 && ::ftruncate(fd_, size_) != 0) error = errno;
-      if (lost_++ == 0)
-        log::warn("{}: step {} is not recorded: {}; training continues", path_, metrics.step,
-                  std::strerror(error));
-      return;
+      if (written > 0 && ::ftruncate(fd_, size_) != 0) return errno;
+      return error;
     }
     written += static_cast<size_t>(n);
   }
-  size_ += static_cast<int64_t>(line.size());
+  size_ += std::ssize(waiting_);
+  return 0;
 }
 
 }  // namespace megalith

@@ -52,7 +52,7 @@ std::optional<StepMetrics> parse_metrics_line(std::string_view line);
 std::vector<StepMetrics> read_metrics(const std::filesystem::path& path);
 
 // Appends to metrics.jsonl. When append() returns, the whole record is in the file. Writing metrics must not stop the
-// run. So a full disk loses records with one warning, and the next step tries again.
+// run. So a full disk gives one warning, and the next step tries again.
 class MetricsLog {
  public:
   // `resumed_step`: the run continues after this step, so later records are removed. The file is replaced by one rename
@@ -63,13 +63,17 @@ class MetricsLog {
   MetricsLog& operator=(const MetricsLog&) = delete;
 
   void append(const StepMetrics& metrics);
-  int64_t lost() const { return lost_; }  // records that could not be written
+  int64_t lost() const;  // records that could not be written
 
  private:
+  int write_waiting();  // returns 0, or errno
+
   std::string path_;
   int fd_ = -1;
   int64_t size_ = 0;  // bytes of complete records
   int64_t lost_ = 0;
+  std::string waiting_;  // records that could not be written yet
+  int64_t waiting_records_ = 0;
 };
 
 }  // namespace megalith

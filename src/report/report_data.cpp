@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/stopwatch.h"
 #include "config/objective_table.h"
 #include "config/yaml.h"
@@ -233,12 +234,17 @@ json report_data(const std::filesystem::path& run_dir) {
                      std::filesystem::exists(run_dir) ? "a file" : "a path that does not exist",
                      "pass the folder that contains metrics.jsonl"});
   RunFiles files(run_dir);
-  json config = files.load("config.yaml", [](const auto& path) { return json(read_file(path)); });
+  json config = files.load("config.yaml", [](const auto& path) {
+    const std::string text = read_file(path);
+    if (text.empty()) throw UserError({path.string(), "", "the settings of the run", "an empty file", ""});
+    return json(text);
+  });
   json facts = json::object();
   if (config.is_string()) {
     try {
       facts = facts_of(config.get<std::string>());
-    } catch (const UserError&) {  // the page still shows the configuration as text
+    } catch (const UserError& error) {  // the page still shows the configuration as text
+      log::warn("{}", error.what());
     }
   }
   std::vector<StepMetrics> all;

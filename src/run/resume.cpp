@@ -28,7 +28,7 @@ void check_changes(const Config& saved, const Config& next) {
     after.push_back(d.key + " " + d.after);
   }
   if (!before.empty())
-    throw UserError({next.run.dir, "", "", "",
+    throw UserError({(std::filesystem::path(next.run.dir) / "config.yaml").string(), "", "", "",
                      fmt::format("this run started with {}; it cannot be resumed with {}; set {} back, or use a new run.dir",
                                  shortened(some_of(before)), shortened(some_of(after)), before.size() > 1 ? "them" : "it")});
 }

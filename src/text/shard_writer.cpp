@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -214,8 +215,7 @@ void ShardWriter::sum_open_block() {
 void ShardWriter::finish_sums(const SumsHeader& header) {
   open_block_.finish([this](uint64_t sum) { add_sum(sum); });
   sums_.flush();
-  if (::pwrite(sums_.fd, &header, sizeof header, 0) != static_cast<ssize_t>(sizeof header))
-    throw_cannot("write", sums_.path, errno);
+  write_whole_at(sums_.fd, {reinterpret_cast<const char*>(&header), sizeof header}, 0, sums_.path);
   add_sum(xxh3(MappedFile(sums_.path).bytes()));
   sums_.sync();
 }

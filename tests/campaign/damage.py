@@ -95,7 +95,9 @@ def damage(program, begin, whole, file, how, command, expected):
             return judge_training(ended, space, whole, file)
         if command == "report":
             sound(ended, {0, 2, 3, 4})
-            if ended.code != 0 or page(space) != page(begin):
+            # Nothing tells whether a value in these files was another one.
+            plausible = (how == "flipped" and file.endswith(("config.yaml", "trace.json"))) or (how == "truncated" and file.endswith("config.yaml"))
+            if ended.code != 0 or (page(space) != page(begin) and not plausible):
                 require(names_one_of(ended.stderr, names_of(file)), f"another page without a message\n{ended}")
             return None
         if command == "verify" and f"/{NEWEST}/" in f"/{file}" and not same:

@@ -133,7 +133,7 @@ def in_bytes(path, chance):
 def tokenizer_case(program, begin, change):
     def attack(folder, chance):
         (folder / "tokenizer.json").write_bytes((begin / "tokenizer.json").read_bytes())
-        (folder / "text.txt").write_text("Ba de lon. \U0001f600 \x00 an\n" * 20)
+        (folder / "text.txt").write_text("Ba de lon. \U0001f600 \x01 an\n" * 20)
         change(folder / "tokenizer.json", chance)
         ended = program.run("tokenize", "--tokenizer", "tokenizer.json", "--out", "shards", "text.txt", cwd=folder, memory=1 << 30)
         sound(ended, {0, 2, 4})

@@ -40,7 +40,7 @@ def known_names(path):
     """Returns the names that a message may use for a path: the path in the case's folder without the endings of unfinished
     files, and its last part or its checkpoint if these are more than a word."""
     inside = re.sub(r"^.*?/space/", "/", path)
-    clean = re.sub(r"(\.\d+\.tmp|\.tmp-\d+|\.partial|\.tmp)(?=/|$)", "", inside)
+    clean = re.sub(r"(\.[0-9a-f]+\.tmp|\.tmp-[0-9a-f]+|\.partial|\.tmp)(?=/|$)", "", inside)
     parts = [part for part in clean.split("/") if part.startswith("step-")] + [clean.split("/")[-1]]
     folder = ["/spill"] if clean.startswith("/spill/") else []
     return [clean, clean[1:] if clean.count("/") > 1 else clean, *folder, *(part for part in parts if re.search(r"[.-]", part))]
