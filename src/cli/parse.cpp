@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "base/join.h"
-#include "config/nearest.h"
+#include "cli/explain_arguments.h"
 
 namespace megalith {
 namespace {
@@ -82,19 +82,12 @@ void add_command(CLI::App& parent, const Command& command, HelpFormatter& help, 
   });
 }
 
-// Reports an unknown command first. CLI11 would only list it and all arguments after it as unexpected.
 std::string what_is_wrong(const std::vector<Command>& commands, int argc, char** argv, const CLI::ParseError& error) {
-  std::string command;
-  for (int i = 1; i < argc && command.empty(); i++)
-    if (argv[i][0] != '-') command = argv[i];
-  if (command.empty()) return std::string(error.what()) + "; see megalith --help";
-  std::vector<std::string_view> known;
-  for (const Command& each : commands) known.push_back(each.name);
-  if (std::find(known.begin(), known.end(), command) != known.end())
-    return fmt::format("{}; see megalith {} --help", error.what(), command);
-  std::string_view near = nearest(command, known);
-  return fmt::format("expected a command, got {}; {}", command,
-                     near.empty() ? "megalith --help lists them" : fmt::format("did you mean {}?", near));
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  if (const std::string known = explain_arguments(commands, arguments); !known.empty()) return known;
+  const auto is_command = [&](const std::string& word) { return std::ranges::find(commands, word, &Command::name) != commands.end(); };
+  const auto command = std::ranges::find_if(arguments, is_command);
+  return fmt::format("{}; see megalith {}--help", error.what(), command == arguments.end() ? "" : *command + " ");
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 #include "cli/run_file.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 
+#include "base/mistakes.h"
 #include "checkpoint/store.h"
 #include "config/options.h"
 #include "config/resolved.h"
@@ -24,8 +26,21 @@ std::optional<std::string> source_in_run(const std::string& key, const Config& c
 
 }  // namespace
 
+Config load_run_file(const std::string& path, const std::vector<std::string>& overrides) {
+  const auto is_setting = [](const std::string& argument) { return argument.find('=') != std::string::npos; };
+  if (!is_setting(path) || std::filesystem::exists(path)) return load_config(path, overrides);
+  const auto file = std::ranges::find_if_not(overrides, is_setting);
+  throw UserError({"command line", "", "the file with the settings before all key=value", path,
+                   fmt::format("write {} {}", file == overrides.end() ? "RUN.yaml" : *file, path)});
+}
+
 UserError with_source(const UserError& error, const std::string& path, const std::vector<std::string>& overrides,
                       const Config& config) {
+  if (const auto* several = dynamic_cast<const SeveralMistakes*>(&error)) {
+    std::vector<UserError> placed;
+    for (const UserError& mistake : several->all) placed.push_back(with_source(mistake, path, overrides, config));
+    return SeveralMistakes(std::move(placed));
+  }
   UserError::Parts parts = error.parts;
   const std::string key = parts.key.substr(0, parts.key.find('['));
   if (!parts.where.empty() || !(find_option(key) || is_section(key))) return error;

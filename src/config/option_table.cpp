@@ -83,6 +83,7 @@ std::vector<Option> model_options() {
            "A known model (`megalith presets` lists them); the keys below override its values.")
           .in("preset's name")
           .free()
+          .short_form()
           .unless([](const Config& c) { return c.model.preset.empty(); }),
       text("model.from", FIELD(model.from), "none",
            "Hugging Face folder or checkpoint that gives the shape and the initial weights.")

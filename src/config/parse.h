@@ -14,8 +14,8 @@ namespace megalith {
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides = {});
 
 // The same from text; `where` names the file in messages. Overrides are `key=value` with a YAML value, applied in order
-// after the text. Each replaces earlier values of the settings that it names. An empty value (`key=`) sets a setting
-// back to its default. The result has passed check_settings() and, unless model.from gives the shape, check_model() of
+// after the text. Each replaces earlier values of the settings that it names. `key=null` sets a setting back to
+// its default. The result has passed check_settings() and, unless model.from gives the shape, check_model() of
 // check.h.
 Config parse_config(std::string_view yaml_text, const std::string& where, const std::string& default_run_name,
                     std::span<const std::string> overrides = {});

@@ -163,7 +163,7 @@ std::string reference_markdown() {
       "`megalith train run.yaml train.lr=1e-3 'data.train=[a.txt, b.txt]' 'model.dropout={residual: 0.1}'`.\n"
       "Counts take k, M, B and T (powers of 1000), sizes KB, MB, GB, TB and KiB, MiB, GiB, TiB. A key "
       "without a value\n"
-      "(`train.betas=`) has its default. The column *resume* says whether a run that is resumed may change "
+      "(`betas:`), or with the value null, has its default. The column *resume* says whether a run that is resumed may change "
       "the key.\n";
   std::string section;
   for (const Option& option : options()) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/error.h"
+#include "config/known_elsewhere.h"
 
 namespace megalith {
 namespace {
@@ -63,29 +63,30 @@ bool gives_shape(const Option& option) {
          option.name != "model.preset" && option.name != "model.new_head";
 }
 
-void Written::add(std::string_view name, const Yaml& value, int layer) {
-  std::vector<UnknownKey> unknown;
-  add(name, value, layer, unknown);
-  if (!unknown.empty()) refuse_unknown(unknown);
-}
-
-void Written::add(std::string_view name, const Yaml& value, int layer, std::vector<UnknownKey>& unknown) {
-  if (const Option* option = find_option(name)) return put(*option, value, layer);
-  if (!is_section(name) && !name.empty()) return unknown.push_back({std::string(name), value.where});
-  if (value.kind == Yaml::Kind::map) {
-    for (const auto& [key, entry] : value.entries)
-      add(name.empty() ? key : fmt::format("{}.{}", name, key), entry, layer, unknown);
+void Written::add(std::string_view name, const Yaml& value, int layer, Mistakes& mistakes) {
+  if (const Option* option = find_option(name)) {
+    mistakes.none_in([&] { put(*option, value, layer); });
+  } else if (!is_section(name) && !name.empty()) {
+    unknown_.push_back({std::string(name), value});
+    // The keys in it are read as if it had the right name, so that their mistakes are known, too.
+    if (const std::string_view meant = section_meant(name); !meant.empty()) add_entries(meant, value, layer, mistakes);
+  } else if (value.kind == Yaml::Kind::map) {
+    add_entries(name, value, layer, mistakes);
   } else if (value.kind == Yaml::Kind::null) {
     std::erase_if(values_, [&](const auto& v) {
       return !name.empty() && v.first.starts_with(fmt::format("{}.", name));
     });
-  } else if (const Option* option = shorthand(name)) {
-    put(*option, value, layer);
+  } else if (const Option* plain = shorthand(name)) {
+    mistakes.none_in([&] { put(*plain, value, layer); });
   } else {
-    throw UserError({value.where, std::string(name), "a mapping of keys to values", value.describe(),
-                     name.empty() ? "begin with model: and data:"
-                                  : fmt::format("`megalith config {}` lists its keys", name)});
+    mistakes.add(UserError({value.where, std::string(name), "a mapping of keys to values", value.describe(),
+                            name.empty() ? "begin with model: and data:" : keys_of(name)}));
   }
+}
+
+void Written::add_entries(std::string_view section, const Yaml& map, int layer, Mistakes& mistakes) {
+  for (const auto& [key, entry] : map.entries)
+    add(section.empty() ? key : fmt::format("{}.{}", section, key), entry, layer, mistakes);
 }
 
 void Written::put(const Option& option, const Yaml& value, int layer) {
@@ -143,14 +144,16 @@ void Written::refuse_both(std::string_view a, std::string_view b, std::string_vi
     throw UserError({where(b), std::string(b), fmt::format("either {} or {}", a, b), "both", std::string(hint)});
 }
 
-Written read_settings(std::string_view yaml_text, const std::string& where, std::span<const std::string> overrides) {
+Written read_settings(std::string_view yaml_text, const std::string& where, std::span<const std::string> overrides,
+                      Mistakes& mistakes) {
   Written written(where);
   int layer = 0;
-  written.add("", parse_yaml(yaml_text, where), layer);
-  for (const std::string& text : overrides) {
-    auto [key, value] = parse_override(text);
-    written.add(key, value, ++layer);
-  }
+  written.add("", parse_yaml(yaml_text, where), layer, mistakes);
+  for (const std::string& text : overrides)
+    mistakes.none_in([&] {
+      auto [key, value] = parse_override(text);
+      written.add(key, value, ++layer, mistakes);
+    });
   return written;
 }
 

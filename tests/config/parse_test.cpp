@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <set>
+#include <sstream>
 
 #include "base/philox.h"
 #include "config/errors.h"
 #include "config/known_elsewhere.h"
 #include "config/options.h"
+#include "config/presets.h"
 
 namespace megalith {
 
@@ -171,13 +174,52 @@ TEST(Parse, AnEmptyOverrideIsRefused) {
 }
 
 TEST(Parse, AllUnknownKeysAreNamedAtOnce) {
-  EXPECT_EQ(mistake("model:\n  n_layer: 2\n  n_embd: 8\ntrian: {}\n"),
-            "run.yaml: 3 unknown keys: model.n_layer in line 2 (use model.layers); model.n_embd in line 3 (use "
-            "model.hidden); trian in line 4 (did you mean train?)");
-  const std::string many = mistake("a: 1\nb: 1\nc: 1\nd: 1\ne: 1\nf: 1\ng: 1\n");
-  EXPECT_NE(many.find("run.yaml: 7 unknown keys: a in line 1"), std::string::npos) << many;
-  EXPECT_EQ(many.find("f in line"), std::string::npos) << many;
-  EXPECT_NE(many.find("and 2 more"), std::string::npos) << many;
+  EXPECT_EQ(mistake("model:\n  n_layer: 2\n  n_embd: 8\ntrian: {}\n", {"data.seq_len=5"}),
+            "4 mistakes:\n"
+            "  run.yaml:2: model.n_layer: unknown key; use model.layers\n"
+            "  run.yaml:3: model.n_embd: unknown key; use model.hidden\n"
+            "  run.yaml:4: trian: unknown key; did you mean train?\n"
+            "  command line: data.seq_len: unknown key; use data.sequence");
+  std::string text;
+  for (char key = 'a'; key <= 'y'; key++) text += fmt::format("{}{}: 1\n", key, key);
+  const std::string many = mistake(text);
+  EXPECT_TRUE(many.starts_with("25 mistakes:\n  run.yaml:1: aa: unknown key; ")) << many;
+  EXPECT_TRUE(many.ends_with("\n  and 5 more")) << many;
+}
+
+TEST(Parse, AllWrongValuesAreNamedAtOnce) {
+  EXPECT_EQ(mistake("model: {arch: gpt3, layers: two}\ntrain:\n  lr: fast\n  learning_rate: 1\n", {"memory.ram=4", "run.seed"}),
+            "6 mistakes:\n"
+            "  command line: expected key=value, got run.seed; write for example train.lr=1e-3\n"
+            "  run.yaml:1: model.arch: expected gpt2, llama or bert, got gpt3; did you mean gpt2?\n"
+            "  run.yaml:1: model.layers: expected a whole number from 1 to 100k, got two; write a number such as 5000, 10k or "
+            "50M\n"
+            "  run.yaml:3: train.lr: expected a number above 0, got fast\n"
+            "  command line: memory.ram: expected a size such as 4GiB, or auto, got 4; did you mean 4GiB?\n"
+            "  run.yaml:4: train.learning_rate: unknown key; use train.lr");
+  // Values that are right alone, but not together.
+  EXPECT_EQ(mistake("model: {preset: gpt2-124m, heads: 7}\ntrain: {steps: 10, warmup: 11, batch: 8, micro_batch: 3}"),
+            "3 mistakes:\n"
+            "  run.yaml:2: train.warmup: expected at most train.steps (10), got 11\n"
+            "  run.yaml:2: train.micro_batch: expected a divisor of train.batch (8), got 3; use 1, 2, 4 or 8\n"
+            "  run.yaml:1: model.heads: expected a divisor of model.hidden (768), got 7; use 3, 4, 6 or 8");
+  EXPECT_EQ(mistake("model: {from: folder, layers: 2, heads: 2}").substr(0, 11), "2 mistakes:");
+  EXPECT_EQ(mistake("model: {arch: gpt2, layers: 2}").substr(0, 58), "2 mistakes:\n  run.yaml: model.hidden: expected a whole num");
+}
+
+TEST(Parse, KeysOfASectionWithAnotherNameAreChecked) {
+  EXPECT_EQ(mistake(kModel + "training:\n  learning_rate: 1\n  lr: fast\n"),
+            "3 mistakes:\n"
+            "  run.yaml:4: train.lr: expected a number above 0, got fast\n"
+            "  run.yaml:2: training: unknown key; use train\n"
+            "  run.yaml:3: train.learning_rate: unknown key; use train.lr");
+}
+
+TEST(Parse, SmallSizesNeedAUnit) {
+  EXPECT_NE(mistake(kModel, {"memory.ram=4096"}).find("did you mean 4096MiB?"), std::string::npos);
+  EXPECT_NE(mistake(kModel, {"memory.ram=0.5"}).find("did you mean 0.5GiB?"), std::string::npos);
+  EXPECT_EQ(parse(kModel, {"memory.ram=999B"}).memory.ram, Bytes(999));
+  EXPECT_EQ(parse(kModel, {"memory.ram=1000000"}).memory.ram, Bytes(1000000));
 }
 
 TEST(Parse, MistakesOfSyntaxNameTheLineAndTheWayOut) {
@@ -229,8 +271,8 @@ TEST(Parse, UnknownKeysNameTheNearestKnownOne) {
   EXPECT_EQ(mistake(kModel, {"train.layers=3"}),
             "command line: train.layers: unknown key; did you mean model.layers?");
   EXPECT_EQ(mistake(kModel, {"checkpoint.frequency_of_saving=3"}),
-            "command line: checkpoint.frequency_of_saving: unknown key; checkpoint has every, keep, ...; `megalith config "
-            "checkpoint` lists all");
+            "command line: checkpoint.frequency_of_saving: unknown key; checkpoint has every, keep; `megalith config "
+            "checkpoint` explains them");
   EXPECT_EQ(mistake(kModel + "zzzzzzzzz: 1"),
             "run.yaml:2: zzzzzzzzz: unknown key; `megalith config` lists all keys");
   EXPECT_NE(mistake(kModel + "train.lr.x: 1").find("unknown key"), std::string::npos);
@@ -241,30 +283,57 @@ TEST(Parse, KeysOfOtherProgramsAreSuggestedByMeaning) {
     const std::string text = mistake(kModel, {key + "=1"});
     return text.substr(text.find(';') + 2);
   };
-  EXPECT_EQ(advice("train.epochs"), "set train.tokens to the tokens of your data times the epochs");
+  EXPECT_TRUE(advice("train.epochs").starts_with("Megalith counts steps: train.steps = epochs x tokens of data.train / "));
   EXPECT_EQ(advice("train.max_steps"), "use train.steps");
   EXPECT_EQ(advice("save_every"), "use checkpoint.every");
   EXPECT_EQ(advice("train.warmup-steps"), "use train.warmup");
   EXPECT_EQ(advice("train.learningRate"), "use train.lr");
   EXPECT_EQ(advice("bs"), "use train.batch");
-  EXPECT_EQ(advice("lora"), "LoRA is not supported in this version");
+  EXPECT_EQ(advice("lora"), "LoRA and other adapters are not supported in this version");
   EXPECT_EQ(advice("train.gradient_accumulation_steps"),
             "no setting is needed: train.batch counts the sequences of a whole step, train.micro_batch those computed at once");
   EXPECT_NE(mistake(kModel, {"train.precision=bfloat16"}).find("did you mean bf16?"), std::string::npos);
   EXPECT_NE(mistake(kModel, {"objective.kind=mlm"}).find("did you mean masked?"), std::string::npos);
 }
 
+TEST(Parse, FarFetchedSuggestionsAreLeftOut) {
+  for (const std::string key : {"foo", "train.foo", "bar", "zoo.bar"})
+    EXPECT_EQ(mistake(kModel, {key + "=1"}).find("did you mean"), std::string::npos) << mistake(kModel, {key + "=1"});
+  EXPECT_NE(mistake(kModel, {"train.minLR=1"}).find("did you mean train.min_lr?"), std::string::npos);
+  EXPECT_NE(mistake(kModel, {"trian.warm=1"}).find("did you mean train.warmup?"), std::string::npos);
+}
+
+TEST(Parse, EpochsBecomeSteps) {
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "epochs.txt";
+  std::ofstream(file) << std::string(40000, 'a');
+  const std::string text = kModel + "train: {batch: 5, epochs: 3}\ndata: {sequence: 100, train: " + file.string() + "}";
+  const std::string said = mistake(text);
+  EXPECT_TRUE(said.ends_with("; here about 3 x 10.0k / (5 x 100), so set train.steps to 60")) << said;
+  std::filesystem::remove(file);
+  EXPECT_EQ(mistake(text).find("here"), std::string::npos);
+}
+
 TEST(Parse, SuggestionsForOtherProgramsNameWhatExists) {
+  std::set<std::string> theirs;
   for (const KnownKey& key : known_keys()) {
-    EXPECT_EQ(std::ranges::count(known_keys(), key.theirs, &KnownKey::theirs), 1) << key.theirs;
+    std::stringstream words{std::string(key.theirs)};
+    for (std::string word; words >> word;) {
+      EXPECT_TRUE(theirs.insert(word).second) << word;
+      EXPECT_EQ(plain_word(word), word);
+    }
     if (key.ours.empty()) EXPECT_FALSE(key.advice.empty()) << key.theirs;
     else EXPECT_TRUE(find_option(key.ours) || is_section(key.ours)) << key.ours;
   }
   for (const KnownWord& word : known_words()) {
     const Option* option = find_option(word.option);
     ASSERT_TRUE(option) << word.option;
-    EXPECT_NE(std::ranges::count(option->all_words(), word.ours), 0) << word.option << " " << word.ours;
-    EXPECT_EQ(std::ranges::count(option->all_words(), word.theirs), 0) << word.option << " " << word.theirs;
+    Config config;
+    const Yaml ours = parse_yaml(word.ours, "", false);
+    EXPECT_NO_THROW(set_option(*option, config, ours)) << word.option << " " << word.ours;
+    if (word.option == "model.preset") { EXPECT_NO_THROW(find_preset(word.ours)); }
+    std::stringstream words{std::string(word.theirs)};
+    for (std::string each; words >> each;)
+      EXPECT_EQ(std::ranges::count(option->all_words(), each), 0) << word.option << " " << each;
   }
 }
 
@@ -297,7 +366,8 @@ TEST(Parse, WrongValuesSayWhatWasExpectedAndWhatWasThere) {
       "command line: train.betas: expected two numbers from 0, below 1, got 0.9; write it as [0.9, 0.95]");
   EXPECT_EQ(
       wrong("train=5"),
-      "command line: train: expected a mapping of keys to values, got 5; `megalith config train` lists its keys");
+      "command line: train: expected a mapping of keys to values, got 5; train has batch, micro_batch, steps, tokens, "
+            "schedule_by, ...; `megalith config train` lists all");
   EXPECT_EQ(wrong("data.train=[a, [b]]"),
             "command line: data.train: expected a path, a list of paths, or a list of {path: PATH, weight: "
             "NUMBER}, got [a, [b]]");
