@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/join.h"
 #include "base/json.h"
+#include "base/similar_file.h"
 #include "config/yaml.h"
 #include "text/byte_source.h"
 #include "text/safe_cut.h"
@@ -282,8 +283,7 @@ std::vector<fs::path> expand_files(const std::vector<std::string>& entries) {
     } else if (entry.find_first_of("*?[{~") != std::string::npos) {
       for (auto& file : expand_pattern(entry)) files.push_back(std::move(file));
     } else {
-      throw UserError({entry, "data", "a file", "no such file",
-                       fmt::format("the current folder is {}", fs::current_path().string())});
+      throw UserError({entry, "data", "a file", "no such file", where_it_may_be(entry)});
     }
   }
   return files;
