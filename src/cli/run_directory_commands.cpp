@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/similar_file.h"
 #include "base/units.h"
+#include "checkpoint/run_folder.h"
 #include "checkpoint/store.h"
 #include "checkpoint/verify.h"
 #include "cli/light_commands.h"
@@ -46,7 +48,22 @@ CommandResult submit(const CommandContext& context, const Config& config, const 
   return {ExitCode::done, {{"job", number}, {"script", script}}};
 }
 
+// Throws UserError if the folder does not exist, or if `holds` finds nothing of a run in it.
+void expect_run(const std::string& dir, const std::string& expected, bool (*holds)(const std::filesystem::path&)) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(dir, ignored))
+    throw UserError({dir, "", expected, "no such folder", where_it_may_be(dir)});
+  if (!holds(dir)) throw UserError({dir, "", expected, "a folder without one", how_to_train(dir)});
+}
+
+bool has_checkpoint(const std::filesystem::path& dir) {
+  std::error_code ignored;
+  const bool is_checkpoint = std::filesystem::exists(dir / "manifest.json", ignored) || step_of_name(dir.filename().string());
+  return is_checkpoint || !list_checkpoints(dir / "checkpoints").empty();
+}
+
 CommandResult verify_checkpoint(const CommandContext& context, const std::string& dir) {
+  expect_run(dir, "a checkpoint, or a run with one", has_checkpoint);
   std::filesystem::path checkpoint = dir;
   if (auto all = list_checkpoints(checkpoint / "checkpoints"); !all.empty()) checkpoint = all.front().dir;
   VerifyResult result = verify(checkpoint);
@@ -77,6 +94,7 @@ Command report_command() {
           {"megalith report runs/first", "megalith report runs/quickstart"},
           {{"RUN_DIR", dir.get(), "a run directory", {.required = true}}},
           [dir](const CommandContext& context) {
+            expect_run(*dir, "a run directory", is_run_folder);
             write_report(*dir);
             const std::string file = (std::filesystem::path(*dir) / "report.html").string();
             print(context, file + "\n");

@@ -4,6 +4,7 @@
 
 #include "base/files.h"
 #include "base/units.h"
+#include "checkpoint/writer.h"
 #include "cli/light_commands.h"
 #include "report/tokenize_progress.h"
 #include "text/bpe_trainer.h"
@@ -102,6 +103,7 @@ struct TokenizerArguments {
 };
 
 CommandResult train_tokenizer(const CommandContext& context, const TokenizerArguments& a) {
+  check_new_folder(a.out);  // before the training, which may take long
   BpeTrainerOptions trainer;
   trainer.corpus = a.corpus;
   std::string json = train_bpe(expand_files(a.files), a.vocab, a.special, {}, trainer);
@@ -148,7 +150,7 @@ Command tokenizer_command() {
                 {"megalith tokenizer train --vocab 500 --out tok ships.txt",
                  "megalith tokenizer train --vocab 400 --text-field body --out tok stories.txt letters.jsonl"},
                 {{"--vocab", &a->vocab, "size of the vocabulary in tokens", {.shows_default = true}},
-                 {"--out", &a->out, "folder for tokenizer.json", {.required = true}},
+                 {"--out", &a->out, "new folder for tokenizer.json", {.required = true}},
                  {"--special", &a->special, "additional special tokens"},
                  corpus_files(a->files)},
                 [a](const CommandContext& context) { return train_tokenizer(context, *a); }};
