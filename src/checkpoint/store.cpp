@@ -56,6 +56,17 @@ void check_as_written(const fs::path& dir) {
                    "use another checkpoint, or remove manifest.json if you changed the file on purpose"});
 }
 
+constexpr const char* kGiveFolder = "give the folder that has config.json and model.safetensors";
+
+// Says which folder to give instead of a file: the folder of weights, or the run of a settings file.
+std::string folder_instead_of(const fs::path& file) {
+  std::error_code error;
+  const fs::path run = fs::path("runs") / file.stem();
+  if (file.extension() == ".yaml" && fs::exists(run, error)) return fmt::format("give the run: {}", run.string());
+  if (file.has_parent_path() && has_model(file.parent_path())) return fmt::format("give its folder: {}", file.parent_path().string());
+  return kGiveFolder;
+}
+
 struct NoModel {
   std::string got, hint;
 };
@@ -68,13 +79,13 @@ NoModel why_no_model(const fs::path& path) {
     const bool begun = path.parent_path().filename() == "runs" && similar_path(path).empty();
     return {"no such file or folder", begun ? how_to_train(path) : where_to_get(path)};
   }
-  if (!fs::is_directory(path, error)) return {"a file", "give the folder that has config.json and model.safetensors"};
+  if (!fs::is_directory(path, error)) return {"a file", folder_instead_of(path)};
   if (is_run_folder(path)) return {"a run without a checkpoint", how_to_train(path)};
   if (fs::exists(path / "config.json", error)) read_hf_config(path);
   return {"a folder without model.safetensors",
           fs::exists(path / "pytorch_model.bin", error)
               ? "convert pytorch_model.bin to safetensors with save_pretrained of transformers"
-              : "give the folder that has config.json and model.safetensors"};
+              : kGiveFolder};
 }
 
 }  // namespace

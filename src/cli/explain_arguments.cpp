@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <variant>
 
 #include "base/join.h"
 #include "base/nearest.h"
@@ -110,6 +111,42 @@ std::string explain_options(const Command& command, const std::string& typed, Ar
   return "";
 }
 
+// Options whose value newcomers write without the option.
+struct LeftOut {
+  std::string_view command, option;
+};
+constexpr LeftOut kLeftOut[] = {{"generate", "--prompt"}, {"eval", "--data"}, {"export", "--out"}, {"import", "--out"}};
+
+// Returns the arguments that belong to no option.
+std::vector<std::string> plain_arguments(const Command& command, Arguments arguments) {
+  std::vector<std::string> plain;
+  for (size_t i = 0; i < arguments.size(); i++) {
+    if (!is_option(arguments[i])) {
+      plain.push_back(arguments[i]);
+      continue;
+    }
+    const auto option = std::ranges::find_if(command.options, [&](const CommandOption& each) {
+      return each.name.starts_with('-') && each.name.ends_with(arguments[i]);
+    });
+    if (option == command.options.end() || std::holds_alternative<bool*>(option->target)) continue;
+    const bool takes_many = std::holds_alternative<std::vector<std::string>*>(option->target) && !option->rules.one_value;
+    i++;
+    while (takes_many && i + 1 < arguments.size() && !is_option(arguments[i + 1])) i++;
+  }
+  return plain;
+}
+
+// Explains an argument that belongs to no option if the command takes fewer of them.
+std::string explain_left_out(const Command& command, Arguments arguments) {
+  const auto row = std::ranges::find(kLeftOut, command.name, &LeftOut::command);
+  const std::vector<std::string> plain = plain_arguments(command, arguments);
+  const auto taken = static_cast<size_t>(
+      std::ranges::count_if(command.options, [](const CommandOption& option) { return !option.name.starts_with('-'); }));
+  if (row == std::end(kLeftOut) || plain.size() <= taken) return "";
+  const std::string& extra = plain[taken];
+  return fmt::format("{0}: unexpected; write {1} {2}{0}{2}", extra, row->option, extra.find(' ') == std::string::npos ? "" : "\"");
+}
+
 const Command* find_command(const std::vector<Command>& commands, const std::string& name) {
   const auto found = std::ranges::find(commands, name, &Command::name);
   return found == commands.end() ? nullptr : &*found;
@@ -149,7 +186,8 @@ std::string explain_arguments(const std::vector<Command>& commands, const std::v
   for (const Command& below : command->subcommands)
     if (rest.size() > 1 && rest[1] == below.name)
       return explain_options(below, fmt::format("{} {}", command->name, below.name), rest.subspan(2));
-  return explain_options(*command, command->name, rest.subspan(1));
+  const std::string unknown = explain_options(*command, command->name, rest.subspan(1));
+  return unknown.empty() ? explain_left_out(*command, rest.subspan(1)) : unknown;
 }
 
 }  // namespace megalith

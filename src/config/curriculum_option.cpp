@@ -203,6 +203,7 @@ Entry curriculum_option() {
                   "and reshape shorten sequences (metric length); filter admits samples up to the limit. Defaults of an "
                   "entry: apply filter, unit value, hold sequences, pacing linear. The default of step is 8 for lengths, 1 "
                   "for percentiles, and no rounding for other values.");
+  e.advice = "put the entries in brackets: curriculum: [{metric: ...}]";
   e.set = [](Config& c, const Yaml& value) {
     if (value.kind != Yaml::Kind::list) return false;
     std::vector<CurriculumSettings> entries;

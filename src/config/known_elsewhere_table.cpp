@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "base/hub_name.h"
 #include "config/known_elsewhere.h"
 #include "config/option_types.h"
 
@@ -32,8 +33,12 @@ std::string steps_of_epochs(const Yaml& value, const Config& config) {
   if (!epochs || !bytes) return "";
   const int64_t tokens = std::max<int64_t>(1, *bytes / kBytesOfAToken);
   const double a_step = static_cast<double>(config.train.batch) * static_cast<double>(config.data.sequence);
-  return fmt::format("; here about {} x {} / ({} x {}), so set train.steps to {:.0f}", *epochs, show_count(tokens),
+  return fmt::format("here about {} x {} / ({} x {}), so set train.steps to {:.0f}", *epochs, show_count(tokens),
                      config.train.batch, config.data.sequence, std::ceil(*epochs * static_cast<double>(tokens) / a_step));
+}
+
+std::string download_of(const Yaml& value, const Config&) {
+  return how_to_download(value.text);
 }
 
 constexpr std::string_view kStepsOfEpochs =
@@ -51,7 +56,7 @@ constexpr std::string_view kNoAdapters = "LoRA and other adapters are not suppor
 constexpr std::string_view kNoFewBits = "4-bit and 8-bit weights are not supported in this version";
 constexpr std::string_view kExactAttention = "no setting is needed: attention never stores all scores";
 constexpr std::string_view kLocalFiles = "give local files: Megalith downloads nothing";
-constexpr std::string_view kLocalFolder = "give a local folder: Megalith downloads nothing";
+constexpr std::string_view kLocalFolder = "give a local folder";
 constexpr std::string_view kBothBetas = "write both: [0.9, 0.95]";
 
 constexpr KnownKey kKeys[] = {
@@ -86,7 +91,7 @@ constexpr KnownKey kKeys[] = {
     {"wd", "train.weight_decay", ""},
     {"gradclip clipgrad clipnorm gradientclipping gradientclipval maxgradnorm", "train.clip", ""},
     {"optim optimizertype", "train.optimizer", ""},
-    {"dtype torchdtype mixedprecision amp bf16 fp16 fp32 half", "train.precision", "it takes fp32, bf16 or fp16"},
+    {"dtype torchdtype mixedprecision amp bf16 fp16 fp32 half", "train.precision", ""},
     {"tf32", "", kNoDevice},
     {"labelsmoothing labelsmoothingfactor", "", "label smoothing is not supported in this version"},
     {"ema emadecay", "", "averaged weights (EMA) are not supported in this version"},
@@ -109,7 +114,7 @@ constexpr KnownKey kKeys[] = {
     // Model
     {"modelname modelpath modelnameorpath basemodel initfrom pretrained frompretrained pretrainedmodel "
      "pretrainedmodelnameorpath",
-     "model.from", kLocalFolder},
+     "model.from", kLocalFolder, download_of},
     {"modelsize", "model.preset", "`megalith presets` lists all"},
     {"modeltype architecture architectures", "model.arch", ""},
     {"nlayer nlayers numlayers numhiddenlayers depth", "model.layers", ""},
@@ -176,7 +181,7 @@ constexpr KnownKey kKeys[] = {
 };
 
 constexpr KnownWord kWords[] = {
-    {"train.optimizer", "adam adamwtorch adamwtorchfused adamwhf fusedadam cpuadam deepspeedcpuadam", "adamw"},
+    {"train.optimizer", "adam adamwtorch adamwtorchfused adamwhf adamw8bit adam8bit pagedadamw8bit fusedadam cpuadam deepspeedcpuadam", "adamw"},
     {"train.precision", "bfloat16", "bf16"},
     {"train.precision", "float16 half mixed 16", "fp16"},
     {"train.precision", "float32 float full no 32", "fp32"},

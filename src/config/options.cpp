@@ -32,12 +32,25 @@ std::string size_meant(const Yaml& value) {
   return fmt::format("did you mean {}{}?", *number, *number < 1024 ? "GiB" : "MiB");
 }
 
+std::string_view boolean_meant(const std::string& plain) {
+  if (plain == "yes" || plain == "on" || plain == "1" || plain == "true") return "true";
+  return plain == "no" || plain == "off" || plain == "0" || plain == "false" ? "false" : "";
+}
+
+// Returns the word that a text means: in another spelling, in the words of another program, or nearly so.
+std::string_view word_meant(const Option& option, const std::string& text) {
+  const std::vector<std::string_view> words = option.all_words();
+  const std::string plain = plain_word(text);
+  if (const std::string_view known = word_for(option.name, text); !known.empty()) return known;
+  if (option.type == OptionType::boolean) return boolean_meant(plain);
+  const auto same = std::ranges::find(words, plain, plain_word);
+  return same != words.end() ? *same : nearest(text, words);
+}
+
 std::string hint_for(const Option& option, const Yaml& value) {
-  if (const auto words = option.all_words(); value.kind == Yaml::Kind::scalar && !words.empty()) {
-    std::string_view near = word_for(option.name, value.text);
-    if (near.empty()) near = nearest(value.text, words);
-    if (!near.empty()) return fmt::format("did you mean {}?", near);
-  }
+  if (value.kind == Yaml::Kind::scalar)
+    if (const std::string_view word = word_meant(option, value.text); !word.empty()) return fmt::format("did you mean {}?", word);
+  if (!option.advice.empty()) return std::string(option.advice);
   switch (option.type) {
     case OptionType::count:
       return parse_count(value.text) ? "" : "write a number such as 5000, 10k or 50M";
@@ -74,10 +87,21 @@ std::string nearest_key(std::string_view name) {
   return std::string(option ? option->name : near);
 }
 
+// Returns the option of the same section that a key of another program means: data.tokenizer.vocab for
+// data.tokenizer.vocab_size. Null: none.
+const Option* meant_in_section(std::string_view name) {
+  const std::string_view ours = ours_for(name), section = name.substr(0, std::min(name.rfind('.'), name.size()));
+  const Option* here = ours.empty() ? nullptr : find_option(fmt::format("{}.{}", section, ours.substr(ours.rfind('.') + 1)));
+  return here && here->name != ours ? here : nullptr;
+}
+
 // Suggests advice for a key of another program, then a key with the same last part, then a similar spelling. Otherwise
 // lists some keys of the section.
 std::string hint_for_key(std::string_view name) {
   const std::string_view section = name.substr(0, std::min(name.rfind('.'), name.size()));
+  if (name.find_first_not_of("0123456789", name.rfind('.') + 1) == std::string_view::npos)
+    return "a comma separates entries: write decimals with a point";
+  if (const Option* meant = meant_in_section(name)) return fmt::format("did you mean {}?", meant->name);
   if (const auto advice = advice_for_key(name)) return *advice;
   if (const Option* same = named(name.substr(name.rfind('.') + 1))) return fmt::format("did you mean {}?", same->name);
   if (const std::string near = nearest_key(name); !near.empty()) return fmt::format("did you mean {}?", near);
@@ -181,7 +205,8 @@ UserError unknown_key(std::string_view name, const std::string& where, const std
   Yaml shown;
   shown.kind = Yaml::Kind::scalar;
   shown.text = name;
-  return UserError({where, shown.describe(), "", "", "unknown key; " + hint_for_key(name) + more});
+  return UserError({where, shown.describe(), "", "",
+                    fmt::format("unknown key; {}{}", hint_for_key(name), more.empty() ? "" : fmt::format(" ({})", more))});
 }
 
 std::string keys_of(std::string_view section, std::string_view like) {

@@ -49,6 +49,7 @@ struct Option {
   std::vector<std::string_view> (*registered_words)() = nullptr;  // replaces `words` if they are known only at run time
   bool may_change = false;        // a resumed run may change it
   bool shorthand = false;         // a plain value given to this option's section means this option
+  std::string_view advice;        // for a wrong value: what to write; empty: follows from the type
   std::string_view applies_when;  // for the user; empty = always
   std::function<bool(const Config&)> applies;  // empty = always
   // Reads a value into the config. Returns false and changes nothing if the type or range is wrong.

@@ -18,6 +18,20 @@
 namespace megalith {
 namespace {
 
+// Says what the value of an unknown key means, and what is wrong with it for the option that the key means.
+std::string about_value(const Written::Unknown& unknown, Config config) {
+  if (std::string meaning = meaning_of(unknown.name, unknown.value, config); !meaning.empty()) return meaning;
+  const Option* meant = option_meant(unknown.name);
+  if (!meant) return "";
+  try {
+    set_option(*meant, config, unknown.value);
+  } catch (const UserError& error) {
+    const std::string& hint = error.parts.hint;
+    return fmt::format("its value: expected {}, got {}{}", error.parts.expected, error.parts.got, hint.empty() ? "" : "; " + hint);
+  }
+  return "";
+}
+
 // Reads every value alone, so that all wrong values and unknown keys are reported at once.
 void check_values(const Written& written, Mistakes& mistakes) {
   Config config;
@@ -25,8 +39,8 @@ void check_values(const Written& written, Mistakes& mistakes) {
     if (const Yaml* value = written.find(option.name)) mistakes.none_in([&] { set_option(option, config, *value); });
   if (!config.model.preset.empty())
     mistakes.none_in([&] { find_preset(config.model.preset, written.where("model.preset")); });
-  for (const auto& [name, value] : written.unknown())
-    mistakes.add(unknown_key(name, value.where, meaning_of(name, value, config)));
+  for (const Written::Unknown& each : written.unknown())
+    mistakes.add(unknown_key(each.name, each.value.where, about_value(each, config)));
 }
 
 // Throws UserError if keys give the shape that model.from gives, too.
@@ -132,6 +146,29 @@ void settle_defaults(Config& config, const Written& written, const std::string& 
   if (config.run.dir.empty()) config.run.dir = default_directory(run_name, where);
 }
 
+// Files that newcomers give in place of a settings file. `ending`: of the file name.
+struct OtherFile {
+  std::string_view ending, what, hint;
+};
+constexpr std::string_view kNameText = "write its name in data.train: megalith train RUN.yaml data.train={}";
+constexpr std::string_view kNameFolder = "write its folder in model.from: megalith train RUN.yaml model.from=FOLDER";
+constexpr OtherFile kOtherFiles[] = {
+    {".txt", "text", kNameText},           {".jsonl", "text", kNameText},
+    {".gz", "text", kNameText},            {".zst", "text", kNameText},
+    {".safetensors", "weights", kNameFolder}, {".bin", "weights", kNameFolder},
+    {".pt", "weights", kNameFolder},       {".gguf", "weights", kNameFolder},
+    {"config.json", "the shape of a model", kNameFolder},
+    {".py", "a program", "write the settings into a YAML file such as examples/quickstart.yaml"},
+};
+
+// Throws UserError if the name of the file says that it is no settings file.
+void refuse_other_file(const std::filesystem::path& path) {
+  for (const OtherFile& other : kOtherFiles)
+    if (path.filename().string().ends_with(other.ending))
+      throw UserError({path.string(), "", "a YAML file with the settings of a run", std::string(other.what),
+                       fmt::format(fmt::runtime(other.hint), path.string())});
+}
+
 }  // namespace
 
 Config parse_config(std::string_view yaml_text, const std::string& where, const std::string& default_run_name,
@@ -156,7 +193,13 @@ Config parse_config(std::string_view yaml_text, const std::string& where, const 
 }
 
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides) {
-  return parse_config(read_file(path), path.string(), path.stem().string(), overrides);
+  const std::string text = read_file(path);
+  try {
+    return parse_config(text, path.string(), path.stem().string(), overrides);
+  } catch (const UserError&) {
+    refuse_other_file(path);
+    throw;
+  }
 }
 
 std::string source_of(std::string_view key, const std::filesystem::path& path, std::span<const std::string> overrides) {

@@ -6,11 +6,10 @@
 #include <charconv>
 
 #include "config/known_elsewhere.h"
+#include "config/overrides.h"
 
 namespace megalith {
 namespace {
-
-const std::string kCommandLine = "command line";
 
 // Returns the place of a path such as "[2].to" in a list of mappings. If the entry does not have the key, returns the
 // place of the entry.
@@ -36,24 +35,12 @@ bool has_default(const Option& option) {
   return !option.default_text.starts_with("none") && option.default_text != "the preset's";
 }
 
-std::pair<std::string, Yaml> parse_override(const std::string& text) {
-  size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0)
-    throw UserError({kCommandLine, "", "key=value", text.empty() ? "an empty argument" : quote_yaml(text),
-                     "write for example train.lr=1e-3"});
-  const std::string key = text.substr(0, equals);
-  // It may come from a shell variable that is not set.
-  if (text.find_first_not_of(" \t\n", equals + 1) == std::string::npos)
-    throw UserError({kCommandLine, key, "a value after =", "nothing", fmt::format("{}=null sets the default", key)});
-  try {
-    Yaml value = parse_yaml(std::string_view(text).substr(equals + 1), kCommandLine, false);
-    value.where = kCommandLine;
-    return {key, std::move(value)};
-  } catch (const UserError& error) {  // names only the value: add the key
-    UserError::Parts parts = error.parts;
-    parts.key = parts.key.empty() ? key : fmt::format("{}.{}", key, parts.key);
-    throw UserError(std::move(parts));
-  }
+// Says what to write instead of a plain value of a section, or of a whole file.
+std::string instead_of_plain(std::string_view section, const Yaml& value) {
+  if (value.text.find(" = ") != std::string::npos) return "write a colon instead of =, such as lr: 1e-3";
+  if (section.empty()) return "begin with model: and data:";
+  const auto first = std::ranges::find(options(), section, &Option::section);
+  return fmt::format("write {}: {{{}: ...}}; {}", section.substr(section.rfind('.') + 1), first->key(), keys_of(section));
 }
 
 }  // namespace
@@ -80,7 +67,7 @@ void Written::add(std::string_view name, const Yaml& value, int layer, Mistakes&
     mistakes.none_in([&] { put(*plain, value, layer); });
   } else {
     mistakes.add(UserError({value.where, std::string(name), "a mapping of keys to values", value.describe(),
-                            name.empty() ? "begin with model: and data:" : keys_of(name)}));
+                            instead_of_plain(name, value)}));
   }
 }
 
@@ -149,11 +136,7 @@ Written read_settings(std::string_view yaml_text, const std::string& where, std:
   Written written(where);
   int layer = 0;
   written.add("", parse_yaml(yaml_text, where), layer, mistakes);
-  for (const std::string& text : overrides)
-    mistakes.none_in([&] {
-      auto [key, value] = parse_override(text);
-      written.add(key, value, ++layer, mistakes);
-    });
+  for (const auto& [key, value] : read_overrides(overrides, mistakes)) written.add(key, value, ++layer, mistakes);
   return written;
 }
 

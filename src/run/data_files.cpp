@@ -60,7 +60,7 @@ std::vector<std::filesystem::path> shards_of(const std::string& entry) {
 
 void refuse_without_tokenizer(const char* key, const std::string& entry) {
   throw UserError({"", "data.tokenizer", fmt::format("a tokenizer for the text in {} ({})", key, entry), "nothing",
-                   "give a tokenizer.json, or {train: bpe, vocab: 4096}"});
+                   "name a tokenizer.json, or train one: tokenizer: {train: bpe, vocab: 4096}"});
 }
 
 CorpusOptions corpus_options(const DataSettings& data) {

@@ -8,6 +8,7 @@
 #include "memory/machine.h"
 #include "memory/spill_folder.h"
 #include "planner/plan.h"
+#include "run/data_files.h"
 #include "run/setting_path.h"
 
 namespace megalith {
@@ -43,9 +44,11 @@ ModelShape begun_shape(const ModelSettings& model, const std::filesystem::path& 
 // Completes a shape by the vocabulary of a tokenizer of `vocab` tokens (0: no tokenizer).
 ModelShape complete_shape(const Config& config, ModelShape shape, int64_t vocab) {
   if (shape.vocab == 0) shape.vocab = vocab;
-  if (shape.vocab == 0)
+  if (shape.vocab == 0) {
+    check_shards_only(config.data);
     throw UserError({"", "model.vocab", "the size of the vocabulary", "nothing",
-                     "set model.vocab or data.tokenizer"});
+                     "set it to the size of the tokenizer that made the token shards"});
+  }
   if (vocab <= shape.vocab) return shape;
   if (!config.model.from.empty()) refuse_tokenizer(config, vocab, shape.vocab);
   throw UserError({"", "model.vocab", fmt::format("at least the tokenizer's {} tokens", vocab), std::to_string(shape.vocab),

@@ -83,6 +83,9 @@ def empty_data(space):
         space, "train", "run.yaml", "data.train=empty.txt", says=["empty.txt", "expected", "got"], quiet=False
     )
     refused(space, "train", "run.yaml", "data.train=[]", says=["data.train", "expected"])
+    space.yaml("no_tokenizer", data="{train: text.txt, sequence: 32}")
+    refused(space, "train", "no_tokenizer.yaml",
+            says=["no_tokenizer.yaml: data.tokenizer: expected a tokenizer for the text in data.train (text.txt)", "train one: tokenizer: {train: bpe"])
     space.yaml("none", data="{sequence: 32}")
     refused(space, "train", "none.yaml", says=["data.train", "nothing", "my.txt"])
 
@@ -300,6 +303,11 @@ def other_commands(space):
     refused(space, "checkpoint", "verify", "absent", says=["absent: expected a checkpoint", "no such folder"])
     refused(space, "checkpoint", "verify", "empty", says=["empty: expected a checkpoint", "megalith train"])
     space.yaml("first")
+    refused(space, "generate", "first.yaml", says=["got a file", "give the folder that has config.json"])
+    refused(space, "generate", "model/config.json", says=["got a file", "give its folder: model"])
+    refused(space, "generate", "model", "Once upon a time", says=['write --prompt "Once upon a time"'])
+    refused(space, "eval", "model", "text.txt", says=["write --data text.txt"])
+    refused(space, "export", "model", "there", says=["write --out there"])
     train_first = "train it first: `megalith train first.yaml`"
     refused(space, "generate", "runs/first", says=["runs/first", "no such file or folder", train_first])
     space.write("runs/first/log.txt", "")

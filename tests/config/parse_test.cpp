@@ -190,7 +190,7 @@ TEST(Parse, AllUnknownKeysAreNamedAtOnce) {
 TEST(Parse, AllWrongValuesAreNamedAtOnce) {
   EXPECT_EQ(mistake("model: {arch: gpt3, layers: two}\ntrain:\n  lr: fast\n  learning_rate: 1\n", {"memory.ram=4", "run.seed"}),
             "6 mistakes:\n"
-            "  command line: expected key=value, got run.seed; write for example train.lr=1e-3\n"
+            "  command line: expected key=value, got run.seed; write run.seed=VALUE\n"
             "  run.yaml:1: model.arch: expected gpt2, llama or bert, got gpt3; did you mean gpt2?\n"
             "  run.yaml:1: model.layers: expected a whole number from 1 to 100k, got two; write a number such as 5000, 10k or "
             "50M\n"
@@ -303,12 +303,34 @@ TEST(Parse, FarFetchedSuggestionsAreLeftOut) {
   EXPECT_NE(mistake(kModel, {"trian.warm=1"}).find("did you mean train.warmup?"), std::string::npos);
 }
 
+TEST(Parse, ValuesOfOtherProgramsAreJudgedForOurKey) {
+  EXPECT_EQ(mistake(kModel + "optimizer: adamw_torch"),
+            "run.yaml:2: optimizer: unknown key; did you mean train.optimizer? (its value: expected adamw, sgd, lion or "
+            "adafactor, got adamw_torch; did you mean adamw?)");
+  EXPECT_NE(mistake(kModel + "bf16: true").find("use train.precision (its value: expected fp32, bf16 or fp16, got true)"),
+            std::string::npos);
+  EXPECT_EQ(mistake(kModel + "seq_len: 9"), "run.yaml:2: seq_len: unknown key; use data.sequence");
+  EXPECT_NE(mistake("base_model: gpt2").find("use model.from; give a local folder (Megalith downloads nothing: if gpt2"),
+            std::string::npos);
+  EXPECT_NE(mistake(kModel + "data: {tokenizer: {train: bpe, vocab_size: 500}}").find("did you mean data.tokenizer.vocab?"),
+            std::string::npos);
+}
+
+TEST(Parse, HintsShowTheFormToWrite) {
+  EXPECT_NE(mistake("model = gpt2-124m\ndata = my.txt\n").find("write a colon instead of ="), std::string::npos);
+  EXPECT_NE(mistake(kModel + "data: my.txt").find("write data: {train: ...}"), std::string::npos);
+  EXPECT_NE(mistake(kModel + "data: {tokenizer: bpe}").find("write tokenizer: {train: bpe, vocab: 4096}"), std::string::npos);
+  EXPECT_NE(mistake(kModel + "curriculum: {metric: length}").find("put the entries in brackets"), std::string::npos);
+  EXPECT_NE(mistake(kModel + "train: {lr: 0,001}").find("write decimals with a point"), std::string::npos);
+  EXPECT_NE(mistake("model: {arch: GPT-2}").find("did you mean gpt2?"), std::string::npos);
+}
+
 TEST(Parse, EpochsBecomeSteps) {
   const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "epochs.txt";
   std::ofstream(file) << std::string(40000, 'a');
   const std::string text = kModel + "train: {batch: 5, epochs: 3}\ndata: {sequence: 100, train: " + file.string() + "}";
   const std::string said = mistake(text);
-  EXPECT_TRUE(said.ends_with("; here about 3 x 10.0k / (5 x 100), so set train.steps to 60")) << said;
+  EXPECT_TRUE(said.ends_with(" (here about 3 x 10.0k / (5 x 100), so set train.steps to 60)")) << said;
   std::filesystem::remove(file);
   EXPECT_EQ(mistake(text).find("here"), std::string::npos);
 }
@@ -354,7 +376,7 @@ TEST(Parse, WrongValuesSayWhatWasExpectedAndWhatWasThere) {
   EXPECT_EQ(
       wrong("train.optimizer=adam"),
       "command line: train.optimizer: expected adamw, sgd, lion or adafactor, got adam; did you mean adamw?");
-  EXPECT_EQ(wrong("model.tied=yes"), "command line: model.tied: expected true or false, got yes");
+  EXPECT_EQ(wrong("model.tied=yes"), "command line: model.tied: expected true or false, got yes; did you mean true?");
   EXPECT_EQ(wrong("memory.ram=lots"),
             "command line: memory.ram: expected a size such as 4GiB, or auto, got lots; write a size such as 512MiB or "
             "4GiB");
@@ -366,8 +388,8 @@ TEST(Parse, WrongValuesSayWhatWasExpectedAndWhatWasThere) {
       "command line: train.betas: expected two numbers from 0, below 1, got 0.9; write it as [0.9, 0.95]");
   EXPECT_EQ(
       wrong("train=5"),
-      "command line: train: expected a mapping of keys to values, got 5; train has batch, micro_batch, steps, tokens, "
-            "schedule_by, ...; `megalith config train` lists all");
+      "command line: train: expected a mapping of keys to values, got 5; write train: {batch: ...}; train has batch, "
+            "micro_batch, steps, tokens, schedule_by, ...; `megalith config train` lists all");
   EXPECT_EQ(wrong("data.train=[a, [b]]"),
             "command line: data.train: expected a path, a list of paths, or a list of {path: PATH, weight: "
             "NUMBER}, got [a, [b]]");
@@ -389,7 +411,15 @@ TEST(Parse, AnOverrideThatIsNotYamlNamesItsKey) {
 
 TEST(Parse, OverridesThatAreNotKeyAndValueAreRefused) {
   EXPECT_EQ(mistake(kModel, {"train.lr"}),
-            "command line: expected key=value, got train.lr; write for example train.lr=1e-3");
+            "command line: expected key=value, got train.lr; write train.lr=VALUE");
+  EXPECT_EQ(mistake(kModel, {"train.steps", "=", "10"}),
+            "command line: expected key=value without spaces, got train.steps = 10; write train.steps=10");
+  for (const std::vector<std::string>& spaced : {std::vector<std::string>{"train.steps=", "10"}, {"train.steps", "=10"}})
+    EXPECT_NE(mistake(kModel, spaced).find("write train.steps=10"), std::string::npos);
+  EXPECT_NE(mistake(kModel, {"train.steps:10"}).find("write train.steps=10"), std::string::npos);
+  EXPECT_NE(mistake(kModel, {"train.lr=1,train.steps=5"}).find("separate settings by a space: train.lr=1 train.steps=5"),
+            std::string::npos);
+  EXPECT_NE(mistake(kModel, {"other.yaml"}).find("a run has one settings file"), std::string::npos);
   EXPECT_EQ(mistake(kModel, {"=3"}).substr(0, 32), "command line: expected key=value");
   EXPECT_EQ(mistake(kModel, {"data.train=[a"}).substr(0, 51), "command line: data.train: expected well-formed YAML");
 }
@@ -485,6 +515,11 @@ TEST(Parse, AFileGivesTheRunItsName) {
   EXPECT_EQ(c.train.steps, 3);
   std::ofstream(file) << "model:\n  preset: gpt2\n";
   EXPECT_EQ(complaint([&] { load_config(file); }).find(file.string() + ":2: model.preset"), 0u);
+  const std::filesystem::path text = std::filesystem::path(folder) / "my.txt", shape = std::filesystem::path(folder) / "config.json";
+  std::ofstream(text) << "Some text: with a colon\n";
+  std::ofstream(shape) << "{\"model_type\": \"gpt2\"}";
+  EXPECT_NE(complaint([&] { load_config(text); }).find("got text; write its name in data.train: megalith train RUN.yaml"), std::string::npos);
+  EXPECT_NE(complaint([&] { load_config(shape); }).find("got the shape of a model; write its folder in model.from"), std::string::npos);
   std::filesystem::remove_all(folder);
   EXPECT_NE(complaint([&] { load_config(file); }).find("No such file"), std::string::npos);
 }
