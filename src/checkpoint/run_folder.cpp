@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace megalith {
 
@@ -12,6 +13,15 @@ bool is_run_folder(const fs::path& path) {
   std::error_code ignored;
   return std::ranges::any_of(std::initializer_list<const char*>{"config.yaml", "metrics.jsonl", "log.txt"},
                              [&](const char* name) { return fs::exists(path / name, ignored); });
+}
+
+fs::path run_meant(const fs::path& path) {
+  if (const fs::path run = fs::path("runs") / path; is_run_folder(run)) return run;
+  std::pair<fs::file_time_type, fs::path> newest;
+  std::error_code error, ignored;
+  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
+    if (is_run_folder(it->path())) newest = std::max(newest, {fs::last_write_time(it->path(), ignored), it->path()});
+  return newest.second;
 }
 
 fs::path settings_of_run(const fs::path& run, const fs::path& folder) {

@@ -75,12 +75,15 @@ struct NoModel {
 // would not help.
 NoModel why_no_model(const fs::path& path) {
   std::error_code error;
+  const fs::path run = run_meant(path);
+  const std::string suggestion = run.empty() ? "" : fmt::format("did you mean {}?", run.string());
   if (!fs::exists(path, error)) {
     const bool begun = path.parent_path().filename() == "runs" && similar_path(path).empty();
-    return {"no such file or folder", begun ? how_to_train(path) : where_to_get(path)};
+    return {"no such file or folder", !run.empty() ? suggestion : begun ? how_to_train(path) : where_to_get(path)};
   }
   if (!fs::is_directory(path, error)) return {"a file", folder_instead_of(path)};
   if (is_run_folder(path)) return {"a run without a checkpoint", how_to_train(path)};
+  if (!run.empty()) return {"a folder of runs", suggestion};
   if (fs::exists(path / "config.json", error)) read_hf_config(path);
   return {"a folder without model.safetensors",
           fs::exists(path / "pytorch_model.bin", error)
@@ -168,6 +171,9 @@ int64_t remove_stale(const fs::path& checkpoints) {
 
 fs::path find_model_folder(const fs::path& path, const std::function<void(const std::string&)>& report) {
   if (has_model(path)) {
+    if (std::error_code error; !fs::exists(path / "config.json", error))
+      throw UserError({path.string(), "", "a folder with config.json and model.safetensors", "no config.json",
+                       "copy the config.json of the model into the folder"});
     check_as_written(path);
     return path;
   }

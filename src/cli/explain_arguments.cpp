@@ -8,6 +8,7 @@
 #include <string_view>
 #include <variant>
 
+#include "base/either.h"
 #include "base/join.h"
 #include "base/nearest.h"
 #include "config/known_elsewhere.h"
@@ -20,8 +21,9 @@ using Arguments = std::span<const std::string>;
 
 // Words of other programs for our commands and options, as plain words with spaces between them.
 struct OtherWord {
-  std::string_view command, theirs, ours;  // `command` empty: a command
+  std::string_view command, theirs, ours;  // `command` empty: `theirs` are commands
 };
+constexpr std::string_view kSettings = "RUN.yaml";  // in place of a command: all that take settings
 constexpr OtherWord kOtherWords[] = {
     {"", "training finetune pretrain fit run resume", "train"},
     {"", "infer inference sample chat predict complete", "generate"},
@@ -33,10 +35,14 @@ constexpr OtherWord kOtherWords[] = {
     {"", "help", "--help"},
     {"train", "nproc nprocpernode numprocesses numgpus gpus worldsize n np", "--ranks"},
     {"train", "resume resumefromcheckpoint continue", "no option: repeat the command and the run resumes"},
+    {kSettings, "config c configfile settings yaml f", "the settings file without an option: megalith train RUN.yaml"},
     {"generate", "maxnewtokens maxtokens maxlength length numtokens n", "--tokens"},
+    {"generate", "p text input", "--prompt"},
+    {"generate", "t temp", "--temperature"},
+    {"generate", "k", "--top-k"},
     {"generate", "model checkpoint ckpt", "the folder without an option: megalith generate FOLDER"},
     {"eval", "model checkpoint ckpt", "the folder without an option: megalith eval FOLDER"},
-    {"eval", "text file input", "--data"},
+    {"eval", "text file input perplexity ppl", "--data"},
     {"export", "output outputdir o", "--out"},
     {"import", "output outputdir o", "--out"},
     {"tokenizer train", "output outputdir o", "--out"},
@@ -87,7 +93,8 @@ bool takes_settings(const Command& command) {
 
 // Returns what to write instead of an option that the command does not have. `typed`: "train", "tokenizer train".
 std::string instead_of(const GivenOption& given, const Command& command, const std::string& typed) {
-  if (const std::string_view ours = other_word(typed, given.name); !ours.empty()) return fmt::format("use {}", ours);
+  for (const std::string_view of : {std::string_view(typed), takes_settings(command) ? kSettings : typed})
+    if (const std::string_view ours = other_word(of, given.name); !ours.empty()) return fmt::format("use {}", ours);
   std::vector<std::string_view> names = names_of(command), words;
   for (std::string_view name : names) words.push_back(name.substr(name.find_first_not_of('-')));
   if (const std::string_view near = nearest(given.name, words); !near.empty() && given.name.find('.') == std::string::npos)
@@ -152,6 +159,14 @@ const Command* find_command(const std::vector<Command>& commands, const std::str
   return found == commands.end() ? nullptr : &*found;
 }
 
+// Explains the word after a command that only has subcommands.
+std::string explain_subcommand(const Command& command, Arguments arguments) {
+  std::vector<std::string_view> names;
+  for (const Command& below : command.subcommands) names.push_back(below.name);
+  return fmt::format("expected {} after {}, got {}; for example: {}", either(names), command.name,
+                     arguments.empty() ? "nothing" : arguments.front(), command.examples.front());
+}
+
 // Explains a command line that does not begin with a command.
 std::string explain_command(const std::vector<Command>& commands, Arguments arguments) {
   const auto words = std::ranges::find_if(arguments, [](const std::string& each) { return !is_option(each); });
@@ -186,6 +201,7 @@ std::string explain_arguments(const std::vector<Command>& commands, const std::v
   for (const Command& below : command->subcommands)
     if (rest.size() > 1 && rest[1] == below.name)
       return explain_options(below, fmt::format("{} {}", command->name, below.name), rest.subspan(2));
+  if (command->options.empty() && !command->subcommands.empty()) return explain_subcommand(*command, rest.subspan(1));
   const std::string unknown = explain_options(*command, command->name, rest.subspan(1));
   return unknown.empty() ? explain_left_out(*command, rest.subspan(1)) : unknown;
 }

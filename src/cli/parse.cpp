@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <memory>
@@ -16,15 +17,16 @@ namespace megalith {
 namespace {
 
 // A range check. CLI11's own check prints its limits with 300 digits.
-CLI::Validator number_between(double least, std::optional<double> most) {
+CLI::Validator number_between(double least, std::optional<double> most, bool whole) {
   return CLI::Validator(
       [=](std::string& text) {
         double value = 0;
         auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (error == std::errc() && end == text.data() + text.size() && value >= least &&
+        if (error == std::errc() && end == text.data() + text.size() && value >= least && (!whole || value == std::floor(value)) &&
             value <= most.value_or(std::numeric_limits<double>::infinity()))
           return std::string();
-        return fmt::format("expected a number from {}{}, got {}", least, most ? fmt::format(" to {}", *most) : "", text);
+        return fmt::format("expected a {}number from {}{}, got {}", whole ? "whole " : "", least,
+                           most ? fmt::format(" to {}", *most) : "", text);
       },
       "");
 }
@@ -44,7 +46,8 @@ void add_option(CLI::App& app, const CommandOption& option) {
   if (rules.required) added->required();
   if (rules.separator != '\0') added->delimiter(rules.separator);
   if (rules.one_value) added->allow_extra_args(false);
-  if (rules.least) added->check(number_between(*rules.least, rules.most));
+  const bool whole = !std::holds_alternative<double*>(option.target);
+  if (rules.least) added->check(number_between(*rules.least, rules.most, whole));
   if (!rules.words.empty()) added->check(CLI::IsMember(rules.words));
   if (!rules.needs.empty()) added->needs(app.get_option(rules.needs));
   if (!rules.excludes.empty()) added->excludes(app.get_option(rules.excludes));
@@ -82,12 +85,21 @@ void add_command(CLI::App& parent, const Command& command, HelpFormatter& help, 
   });
 }
 
+// Returns the first of `commands` that the arguments name, or null.
+const Command* named(const std::vector<Command>& commands, const std::vector<std::string>& arguments) {
+  const auto name = std::ranges::find_first_of(arguments, commands, {}, {}, &Command::name);
+  return name == arguments.end() ? nullptr : &*std::ranges::find(commands, *name, &Command::name);
+}
+
 std::string what_is_wrong(const std::vector<Command>& commands, int argc, char** argv, const CLI::ParseError& error) {
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   if (const std::string known = explain_arguments(commands, arguments); !known.empty()) return known;
-  const auto is_command = [&](const std::string& word) { return std::ranges::find(commands, word, &Command::name) != commands.end(); };
-  const auto command = std::ranges::find_if(arguments, is_command);
-  return fmt::format("{}; see megalith {}--help", error.what(), command == arguments.end() ? "" : *command + " ");
+  const Command* command = named(commands, arguments);
+  if (!command) return fmt::format("{}; see megalith --help", error.what());
+  const Command* below = named(command->subcommands, arguments);
+  if (dynamic_cast<const CLI::RequiredError*>(&error))
+    return fmt::format("{}; for example: {}", error.what(), (below ? below : command)->examples.front());
+  return fmt::format("{}; see megalith {}{} --help", error.what(), command->name, below ? " " + below->name : "");
 }
 
 }  // namespace

@@ -48,6 +48,9 @@ Command config_command() {
           {{"KEY", &a->key, "a setting or a section; default: all settings"},
            {"--schema", &a->schema, "print the JSON schema for editors"}},
           [a](const CommandContext& context) {
+            if (const size_t equals = a->key.find('='); equals != std::string::npos)
+              throw UserError({"command line", "KEY", "the name of a setting", a->key,
+                               fmt::format("write megalith config {}", a->key.substr(0, equals))});
             const std::string text = a->schema ? reference_schema() : explain(a->key);
             print(context, text);
             return CommandResult{ExitCode::done, {{"text", text}}};

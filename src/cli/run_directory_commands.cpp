@@ -52,8 +52,12 @@ CommandResult submit(const CommandContext& context, const Config& config, const 
 void expect_run(const std::string& dir, const std::string& expected, bool (*holds)(const std::filesystem::path&)) {
   std::error_code ignored;
   if (!std::filesystem::exists(dir, ignored))
-    throw UserError({dir, "", expected, "no such folder", where_it_may_be(dir)});
-  if (!holds(dir)) throw UserError({dir, "", expected, "a folder without one", how_to_train(dir)});
+    throw UserError({dir, "", expected, "no such folder",
+                     run_meant(dir).empty() ? where_it_may_be(dir) : fmt::format("did you mean {}?", run_meant(dir).string())});
+  if (holds(dir)) return;
+  const std::filesystem::path run = run_meant(dir);
+  throw UserError({dir, "", expected, "a folder without one",
+                   run.empty() ? how_to_train(dir) : fmt::format("did you mean {}?", run.string())});
 }
 
 bool has_checkpoint(const std::filesystem::path& dir) {

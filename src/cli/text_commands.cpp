@@ -64,6 +64,7 @@ struct ShardsArguments {
 };
 
 CommandResult show_shard(const CommandContext& context, const ShardsArguments& a) {
+  expect_shard(a.prefix);
   TokenShard shard(shard_prefix(a.prefix));
   int64_t document = a.document;
   const char* type = shard.width() == TokenWidth::uint16 ? "uint16" : "int32";

@@ -16,11 +16,12 @@ bool is_among(const std::string& word, std::string_view words) {
   return !word.empty() && fmt::format(" {} ", words).find(fmt::format(" {} ", word)) != std::string::npos;
 }
 
-// Returns the row for the last part of a key. Null: the key is not in the table.
+// Returns the row for a key, or for its last part. Null: the key is not in the table.
 const KnownKey* find_known(std::string_view key) {
-  const std::string last = plain_word(key.substr(key.rfind('.') + 1));
-  const auto known = std::ranges::find_if(known_keys(), [&](const KnownKey& row) { return is_among(last, row.theirs); });
-  return known == known_keys().end() ? nullptr : &*known;
+  for (const std::string_view part : {key, key.substr(key.rfind('.') + 1)})
+    for (const KnownKey& row : known_keys())
+      if (is_among(plain_word(part), row.theirs)) return &row;
+  return nullptr;
 }
 
 }  // namespace

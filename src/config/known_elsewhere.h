@@ -12,7 +12,7 @@
 namespace megalith {
 
 struct KnownKey {
-  std::string_view theirs;  // last parts of their keys, as plain words with spaces between them
+  std::string_view theirs;  // their keys or the last parts of these, as plain words with spaces between them
   std::string_view ours;    // empty: we have no such setting
   std::string_view advice;  // the whole advice if `ours` is empty, otherwise added to it
   // Returns what the user's value means for the settings of `config`. Null: nothing to add.

@@ -107,12 +107,12 @@ constexpr KnownKey kKeys[] = {
     {"save checkpointdir ckptdir", "run.dir", "checkpoints are saved in its folder checkpoints"},
     {"load", "model.from", "to resume a run, repeat its command"},
     {"resume resumefrom resumefromcheckpoint", "", kResumes},
-    {"wandb wandbproject wandbrunname usewandb mlflow neptune comet", "", kOwnReports},
+    {"wandb wandbproject wandbrunname usewandb project entity logger logging mlflow neptune comet", "", kOwnReports},
     {"reportto tensorboard", "", "no setting is needed: every run writes metrics.jsonl, TensorBoard files and report.html"},
     {"pushtohub hubmodelid hubtoken", "", "uploads are not supported: `megalith export` writes a Hugging Face folder"},
     {"randomseed dataseed", "run.seed", ""},
     // Model
-    {"modelname modelpath modelnameorpath basemodel initfrom pretrained frompretrained pretrainedmodel "
+    {"model.path model.name model.dir modelname modelpath modelnameorpath basemodel initfrom pretrained frompretrained pretrainedmodel "
      "pretrainedmodelnameorpath",
      "model.from", kLocalFolder, download_of},
     {"modelsize", "model.preset", "`megalith presets` lists all"},
@@ -147,7 +147,7 @@ constexpr KnownKey kKeys[] = {
     {"seqlen seqlength sequencelength sequencelen maxseqlen maxseqlength maxlength maxlen", "data.sequence", ""},
     {"blocksize", "data.sequence", "the model's own limit is model.context"},
     {"dataset datasets datasetname datasetpath hfdataset", "data.train", kLocalFiles},
-    {"datapath datadir trainfile trainpath traindata trainingdata inputfile files file corpus text texts", "data.train", ""},
+    {"data.path data.paths data.file data.files data.name data.dir datapath datadir trainfile trainpath traindata trainingdata inputfile files file corpus text texts", "data.train", ""},
     {"val validation validationfile validfile validdata valdata valfile evaldataset evaldata testdata", "data.valid", ""},
     {"valsetsize valsplit valfraction testsize split", "data.valid_fraction", ""},
     {"textcolumn textkey contentfield", "data.text_field", ""},
@@ -155,6 +155,8 @@ constexpr KnownKey kKeys[] = {
     {"shuffle", "", "no setting is needed: training data are always shuffled"},
     {"samplepacking packing", "",
      "no setting is needed: documents are packed; data.attention: document separates them"},
+    {"data.tokenizer.type data.tokenizer.kind data.tokenizer.algorithm", "data.tokenizer.train", ""},
+    {"data.tokenizer.size", "data.tokenizer.vocab", ""},
     {"tokenizertype tokenizermodel tokenizername tokenizerpath tokenizerfile tokenizer", "data.tokenizer", ""},
     {"numworkers dataloadernumworkers", "", "no setting is needed: tokens are read from files directly"},
     // Ranks and memory
@@ -186,7 +188,8 @@ constexpr KnownWord kWords[] = {
     {"train.precision", "float16 half mixed 16", "fp16"},
     {"train.precision", "float32 float full no 32", "fp32"},
     {"train.decay", "none constantwithwarmup", "constant"},
-    {"train.decay", "cosinewithminlr cosineannealing", "cosine"},
+    {"train.decay", "cosinewithminlr cosinewithwarmup cosineannealing", "cosine"},
+    {"train.decay", "linearwithwarmup", "linear"},
     {"train.decay", "inversesquareroot", "inverse_sqrt"},
     {"model.arch", "llama2 llama3 mistral mixtral qwen2 qwen2moe", "llama"},
     {"model.arch", "gpt", "gpt2"},
@@ -199,8 +202,8 @@ constexpr KnownWord kWords[] = {
     {"model.preset", "llama tinyllama llamatiny llamasmall", "llama-10m"},
     {"model.preset", "llama7b llama2 llama27b", "llama-7b"},
     {"model.preset", "qwen2", "qwen2-0.5b"},
-    {"objective.kind", "clm autoregressive", "causal"},
-    {"objective.kind", "mlm", "masked"},
+    {"objective.kind", "clm autoregressive nexttoken lm causallm", "causal"},
+    {"objective.kind", "mlm maskedlm", "masked"},
     {"objective.kind", "prefixlm", "prefix"},
     {"memory.recompute", "true uniform", "full"},
 };

@@ -58,6 +58,8 @@ std::string hint_for(const Option& option, const Yaml& value) {
       return size_meant(value);
     case OptionType::numbers:
       return fmt::format("write it as {}", option.default_text);
+    case OptionType::number:
+      return read_number(value, {}) ? "" : fmt::format("`megalith config {}` explains it", option.name);
     default:
       return "";
   }
@@ -95,6 +97,13 @@ const Option* meant_in_section(std::string_view name) {
   return here && here->name != ours ? here : nullptr;
 }
 
+// Returns the section that is spelled like `name` except for upper and lower case: Train. Empty: none.
+std::string_view section_in_other_case(std::string_view name) {
+  const std::vector<std::string_view> sections = section_names();
+  const auto same = std::ranges::find(sections, plain_word(name), plain_word);
+  return same == sections.end() ? std::string_view{} : *same;
+}
+
 // Suggests advice for a key of another program, then a key with the same last part, then a similar spelling. Otherwise
 // lists some keys of the section.
 std::string hint_for_key(std::string_view name) {
@@ -103,6 +112,7 @@ std::string hint_for_key(std::string_view name) {
     return "a comma separates entries: write decimals with a point";
   if (const Option* meant = meant_in_section(name)) return fmt::format("did you mean {}?", meant->name);
   if (const auto advice = advice_for_key(name)) return *advice;
+  if (const std::string_view same = section_in_other_case(name); !same.empty()) return fmt::format("did you mean {}?", same);
   if (const Option* same = named(name.substr(name.rfind('.') + 1))) return fmt::format("did you mean {}?", same->name);
   if (const std::string near = nearest_key(name); !near.empty()) return fmt::format("did you mean {}?", near);
   if (section != name && is_section(section)) return keys_of(section, name.substr(section.size() + 1));

@@ -22,7 +22,9 @@ namespace {
 std::string about_value(const Written::Unknown& unknown, Config config) {
   if (std::string meaning = meaning_of(unknown.name, unknown.value, config); !meaning.empty()) return meaning;
   const Option* meant = option_meant(unknown.name);
-  if (!meant) return "";
+  if (!meant || !section_meant(unknown.name).empty()) return "";
+  if (unknown.value.kind == Yaml::Kind::map)  // a section there, a value here
+    return fmt::format("write {}: {{{}: ...}} with the other entries beside it", meant->section(), meant->key());
   try {
     set_option(*meant, config, unknown.value);
   } catch (const UserError& error) {

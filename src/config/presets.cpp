@@ -20,7 +20,7 @@ std::string hint_for_preset(std::string_view name, std::span<const std::string_v
     return fmt::format("for the folder {0}, write model: {{from: {0}}}", name);
   const std::string_view meant = word_for("model.preset", name);
   if (const std::string_view near = nearest(name, known); meant.empty() && !near.empty())
-    return fmt::format("did you mean {}?", near);
+    return fmt::format("did you mean {}? `megalith presets` lists all models", near);
   const std::string own = meant.empty() ? "`megalith presets` lists all models" : fmt::format("did you mean {}?", meant);
   const std::string download = how_to_download(name);
   if (download.empty()) return own;

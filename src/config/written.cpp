@@ -38,6 +38,8 @@ bool has_default(const Option& option) {
 // Says what to write instead of a plain value of a section, or of a whole file.
 std::string instead_of_plain(std::string_view section, const Yaml& value) {
   if (value.text.find(" = ") != std::string::npos) return "write a colon instead of =, such as lr: 1e-3";
+  if (value.kind == Yaml::Kind::list && !value.items.empty() && value.items.front().kind == Yaml::Kind::map)
+    return "remove the dashes before its keys";
   if (section.empty()) return "begin with model: and data:";
   const auto first = std::ranges::find(options(), section, &Option::section);
   return fmt::format("write {}: {{{}: ...}}; {}", section.substr(section.rfind('.') + 1), first->key(), keys_of(section));

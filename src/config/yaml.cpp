@@ -101,7 +101,7 @@ class TreeBuilder : public YAML::EventHandler {
   void refuse_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) const {
     if (anchor != 0)
       throw UserError({place(mark.line), "", "plain values", "an anchor or alias (& or *)",
-                       "quote the text if it is meant literally"});
+                       "write the value itself, or quote the text if it is meant literally"});
   }
 
   void refuse_tag(const YAML::Mark& mark, const std::string& tag) const {
@@ -253,6 +253,8 @@ UserError::Parts describe_syntax(const TreeBuilder& builder, std::string_view te
     return {builder.place(at), "", "a key, a colon, a space and a value", quote_yaml(words),
             fmt::format("write {}:{}{}", words.substr(0, end), value < words.size() ? " " : "", words.substr(value))};
   }
+  if (error.msg.find("flow not found") != std::string::npos)
+    return {builder.place(line), "", "a closing bracket", "", "a { or [ in this line or before it is not closed"};
   return {builder.place(line), "", "well-formed YAML", "",
           error.msg + "; check the indentation of this line, and put text with special characters in quotes"};
 }

@@ -17,12 +17,12 @@ namespace {
 void check_readable(const std::filesystem::path& file) { ::close(open_regular_file(file)); }
 
 void check_shards(const char* key, const std::string& entry) {
-  for (const std::filesystem::path& prefix : for_setting(key, entry, [&] { return shards_of(entry); })) {
-    if (!is_shard(prefix))
-      throw UserError({"", key, "token shards: PREFIX.bin with PREFIX.idx", fmt::format("{}: not both files", entry),
-                       "create shards with `megalith tokenize`, or give the text"});
-    const TokenShard opened(prefix);
-  }
+  const auto prefixes = for_setting(key, entry, [&] {
+    auto shards = shards_of(entry);
+    if (shards == std::vector{shard_prefix(entry)}) expect_shard(entry);  // otherwise the names come from a pattern
+    return shards;
+  });
+  for (const std::filesystem::path& prefix : prefixes) const TokenShard opened(prefix);
 }
 
 void check_entry(const char* key, const std::string& entry) {

@@ -47,8 +47,9 @@ std::string show(const Validation& valid) {
 
 std::string diverged(int64_t steps, const TrainSettings& train) {
   return fmt::format("{} had a loss or gradient that is not finite (train.max_bad_steps): lower train.lr "
-                     "(now {}), raise train.warmup (now {}) or {} train.clip (now {})",
-                     steps == 1 ? "1 step" : fmt::format("{} steps in a row", steps), train.lr, train.warmup, train.clip > 0 ? "lower" : "set", train.clip);
+                     "(now {}), raise train.warmup (now {}) or {}",
+                     steps == 1 ? "1 step" : fmt::format("{} steps in a row", steps), train.lr, train.warmup,
+                     train.clip > 0 ? fmt::format("lower train.clip (now {})", train.clip) : "set train.clip: 1");
 }
 
 }  // namespace

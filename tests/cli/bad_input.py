@@ -69,6 +69,10 @@ def similar_names(space):
                   "run.yaml:2: data.tokenizer: expected a tokenizer.json", "did you mean tok/tokenizer.json?"])
     refused(space, "train", "run.yaml", "data=null", "data.train=text.txt", "data.tokenizer=gpt2", "data.sequence=32",
             says=["command line: data.tokenizer: ", "`hf download gpt2 --local-dir gpt2`, then repeat this command"])
+    for both in ("text.txt other.txt", "text.txt,other.txt"):
+        space.write("other.txt", "x")
+        refused(space, "train", "run.yaml", "data=null", f"data.train={both}", "data.tokenizer=tok", "data.sequence=32",
+                says=["write a list: [text.txt, other.txt]"])
     refused(space, "train", "rnu.yaml", says=["rnu.yaml: cannot read: No such file", "did you mean run.yaml?"])
     space.write("train.bin", "x")
     refused(space, "train", "run.yaml", "data=null", "data.train=train.bin", "data.tokenizer=tok", "data.sequence=32",
@@ -151,6 +155,9 @@ def folders_to_start_from(space):
     )
     (space / "bare").mkdir()
     refused(space, "train", "run.yaml", "model.from=bare", says=["bare", "without model.safetensors"])
+    space.write("shapeless/model.safetensors", "")
+    refused(space, "train", "run.yaml", "model.from=shapeless", says=["command line: model.from: ", "got shapeless: no config.json"])
+    refused(space, "train", "run.yaml", "data.sequence=33", says=["at most model.context (32)", "the model has no more positions"])
     for name in ("gpt2", "Qwen/Qwen2-0.5B"):
         refused(space, "train", "run.yaml", f"model.from={name}",
                 says=["command line: model.from: ", f"Megalith downloads nothing: if {name} is a model of Hugging Face, run "
@@ -312,7 +319,13 @@ def other_commands(space):
     refused(space, "generate", "runs/first", says=["runs/first", "no such file or folder", train_first])
     space.write("runs/first/log.txt", "")
     refused(space, "generate", "runs/first", says=["runs/first", "a run without a checkpoint", train_first])
-    refused(space, "eval", "model", "--data", "text.txt", "--stride", 0, says=["--stride", "from 1, got 0"])
+    for path in ("first", "runs"):
+        refused(space, "generate", path, says=["did you mean runs/first?"])
+        refused(space, "report", path, says=["did you mean runs/first?"])
+    refused(space, "shards", "text.txt", says=["text.txt: expected token shards", "megalith tokenize"])
+    refused(space, "import", "gpt2", "--out", "imported", says=["SRC", "hf download gpt2"])
+    refused(space, "config", "train.lr=3", says=["KEY", "write megalith config train.lr"])
+    refused(space, "eval", "model", "--data", "text.txt", "--stride", 0, says=["--stride", "a whole number from 1, got 0"])
     refused(space, "tokenizer", "train", "--vocab", 300, "--out", "tok", "text.txt", says=["tok: expected a folder that does not exist yet"])
     BertForMaskedLM(BertConfig(vocab_size=300, hidden_size=32, intermediate_size=48, num_hidden_layers=1,
                                num_attention_heads=2)).save_pretrained(space / "bert")

@@ -172,12 +172,12 @@ def command_lines(space):
         "x",
         "--tokens",
         "-3",
-        says=["command line", "--tokens", "expected a number from 0, got -3"],
+        says=["command line", "--tokens", "expected a whole number from 0, got -3"],
     )
     refused(space, "generate", "x", "--tokens", "few", says=["command line", "--tokens", "got few"])
     refused(space, "generate", "x", "--top-p", "2", says=["command line", "--top-p", "from 0 to 1, got 2"])
     refused(space, "export", "x", "--out", "y", "--dtype", "int8", says=["command line", "--dtype", "bf16"])
-    refused(space, "tokenizer", says=["command line", "subcommand"])
+    refused(space, "tokenizer", says=["command line", "for example: megalith tokenizer train"])
     refused(space, "config", "train.stepz", says=["train.stepz", "train.steps"])
 
 
@@ -197,6 +197,12 @@ def options_in_the_wrong_place(space):
         (("generate", "runs/run", "--max-new-tokens", "9"), "use --tokens"),
         (("tokenizer", "train", "text.txt", "--vocab-size", "300", "--out", "tok"), "use --vocab"),
         (("finetune", "run.yaml"), "did you mean train?"),
+        (("train", "--config", "run.yaml"), "--config: unknown option; use the settings file without an option: megalith train RUN.yaml"),
+        (("memory", "--config=run.yaml"), "use the settings file without an option"),
+        (("train",), "RUN.yaml is required; for example: megalith train first.yaml"),
+        (("generate", "--prompt", "x"), "CKPT is required; for example: megalith generate runs/first"),
+        (("checkpoint", "list", "runs/run"), "expected verify after checkpoint, got list; for example: megalith checkpoint verify runs/first"),
+        (("tokenizer",), "expected train after tokenizer, got nothing"),
     ):
         refused(space, *words, says=["command line: ", says])
 

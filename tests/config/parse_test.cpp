@@ -194,7 +194,7 @@ TEST(Parse, AllWrongValuesAreNamedAtOnce) {
             "  run.yaml:1: model.arch: expected gpt2, llama or bert, got gpt3; did you mean gpt2?\n"
             "  run.yaml:1: model.layers: expected a whole number from 1 to 100k, got two; write a number such as 5000, 10k or "
             "50M\n"
-            "  run.yaml:3: train.lr: expected a number above 0, got fast\n"
+            "  run.yaml:3: train.lr: expected a number above 0, got fast; `megalith config train.lr` explains it\n"
             "  command line: memory.ram: expected a size such as 4GiB, or auto, got 4; did you mean 4GiB?\n"
             "  run.yaml:4: train.learning_rate: unknown key; use train.lr");
   // Values that are right alone, but not together.
@@ -210,7 +210,7 @@ TEST(Parse, AllWrongValuesAreNamedAtOnce) {
 TEST(Parse, KeysOfASectionWithAnotherNameAreChecked) {
   EXPECT_EQ(mistake(kModel + "training:\n  learning_rate: 1\n  lr: fast\n"),
             "3 mistakes:\n"
-            "  run.yaml:4: train.lr: expected a number above 0, got fast\n"
+            "  run.yaml:4: train.lr: expected a number above 0, got fast; `megalith config train.lr` explains it\n"
             "  run.yaml:2: training: unknown key; use train\n"
             "  run.yaml:3: train.learning_rate: unknown key; use train.lr");
 }
@@ -229,6 +229,8 @@ TEST(Parse, MistakesOfSyntaxNameTheLineAndTheWayOut) {
             "run.yaml:2: expected a key, a colon, a space and a value, got \"layers:2\"; write layers: 2");
   EXPECT_EQ(mistake("model\n  layers: 2\n"), "run.yaml:1: expected a key, a colon, a space and a value, got model; write model:");
   EXPECT_NE(mistake("model:\n\tlayers: 2\n").find("this line begins with a tab"), std::string::npos);
+  EXPECT_EQ(mistake("model: {preset: gpt2-124m\ndata: {train: a.txt}\n"),
+            "run.yaml:2: expected a closing bracket; a { or [ in this line or before it is not closed");
 }
 
 TEST(Parse, TakingBackAKeyLeavesItsAlternative) {
@@ -310,6 +312,8 @@ TEST(Parse, ValuesOfOtherProgramsAreJudgedForOurKey) {
   EXPECT_NE(mistake(kModel + "bf16: true").find("use train.precision (its value: expected fp32, bf16 or fp16, got true)"),
             std::string::npos);
   EXPECT_EQ(mistake(kModel + "seq_len: 9"), "run.yaml:2: seq_len: unknown key; use data.sequence");
+  EXPECT_NE(mistake(kModel + "data: {path: my.txt}").find("use data.train"), std::string::npos);
+  EXPECT_NE(mistake("model: {path: folder}").find("use model.from"), std::string::npos);
   EXPECT_NE(mistake("base_model: gpt2").find("use model.from; give a local folder (Megalith downloads nothing: if gpt2"),
             std::string::npos);
   EXPECT_NE(mistake(kModel + "data: {tokenizer: {train: bpe, vocab_size: 500}}").find("did you mean data.tokenizer.vocab?"),
@@ -322,6 +326,10 @@ TEST(Parse, HintsShowTheFormToWrite) {
   EXPECT_NE(mistake(kModel + "data: {tokenizer: bpe}").find("write tokenizer: {train: bpe, vocab: 4096}"), std::string::npos);
   EXPECT_NE(mistake(kModel + "curriculum: {metric: length}").find("put the entries in brackets"), std::string::npos);
   EXPECT_NE(mistake(kModel + "train: {lr: 0,001}").find("write decimals with a point"), std::string::npos);
+  EXPECT_NE(mistake(kModel + "train:\n- lr: 1\n").find("remove the dashes before its keys"), std::string::npos);
+  EXPECT_NE(mistake(kModel + "Train: {lr: 1}").find("Train: unknown key; did you mean train?"), std::string::npos);
+  EXPECT_NE(mistake(kModel + "optimizer: {lr: 1}").find("(write train: {optimizer: ...} with the other entries beside it)"),
+            std::string::npos);
   EXPECT_NE(mistake("model: {arch: GPT-2}").find("did you mean gpt2?"), std::string::npos);
 }
 
@@ -368,8 +376,8 @@ TEST(Parse, RepeatedKeysAreErrorsAlsoInTwoSpellings) {
 TEST(Parse, WrongValuesSayWhatWasExpectedAndWhatWasThere) {
   auto wrong = [](const std::string& text) { return mistake(kModel, {text}); };
   EXPECT_EQ(wrong("train.lr=-1"), "command line: train.lr: expected a number above 0, got -1");
-  EXPECT_EQ(wrong("train.lr=nan"), "command line: train.lr: expected a number above 0, got nan");
-  EXPECT_EQ(wrong("train.lr=[1]"), "command line: train.lr: expected a number above 0, got [1]");
+  EXPECT_EQ(wrong("train.lr=nan"), "command line: train.lr: expected a number above 0, got nan; `megalith config train.lr` explains it");
+  EXPECT_EQ(wrong("train.lr=[1]"), "command line: train.lr: expected a number above 0, got [1]; `megalith config train.lr` explains it");
   EXPECT_EQ(wrong("train.steps=many"),
             "command line: train.steps: expected a whole number of steps from 1, got many; write a number such as 5000, 10k "
             "or 50M");
@@ -421,7 +429,7 @@ TEST(Parse, OverridesThatAreNotKeyAndValueAreRefused) {
             std::string::npos);
   EXPECT_NE(mistake(kModel, {"other.yaml"}).find("a run has one settings file"), std::string::npos);
   EXPECT_EQ(mistake(kModel, {"=3"}).substr(0, 32), "command line: expected key=value");
-  EXPECT_EQ(mistake(kModel, {"data.train=[a"}).substr(0, 51), "command line: data.train: expected well-formed YAML");
+  EXPECT_EQ(mistake(kModel, {"data.train=[a"}).substr(0, 52), "command line: data.train: expected a closing bracket");
 }
 
 TEST(Parse, KeysThatExcludeEachOtherAreNamedBoth) {
@@ -484,8 +492,8 @@ TEST(Parse, TheSourceOfAValueCanBeAskedForLater) {
 TEST(Parse, ANewHeadBelongsToAFolder) {
   EXPECT_TRUE(parse("model: {from: folder, new_head: true}").model.new_head);
   EXPECT_EQ(mistake(kModel, {"model.new_head=true"}),
-            "command line: model.new_head: expected false (the default) unless model.from is set, got true; remove new_head: it "
-            "is used only if model.from is set");
+            "command line: model.new_head: expected false (the default) unless model.from is set, got true; it is used only "
+            "if model.from is set: change that, or remove new_head");
 }
 
 TEST(Parse, AFolderDecidesTheShapeButNotTheDropout) {

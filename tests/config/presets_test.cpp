@@ -79,7 +79,8 @@ TEST(Presets, FieldsOverrideAPresetAndDefaultsFollow) {
 
 TEST(Presets, UnknownOnesNameTheNearest) {
   EXPECT_EQ(mistake("model:\n  preset: gpt2-124\n"),
-            "run.yaml:2: model.preset: expected a known model, got gpt2-124; did you mean gpt2-124m?");
+            "run.yaml:2: model.preset: expected a known model, got gpt2-124; did you mean gpt2-124m? "
+            "`megalith presets` lists all models");
   EXPECT_NE(mistake("model: {preset: mystery}").find("`megalith presets` lists all models"), std::string::npos);
 }
 
