@@ -44,7 +44,9 @@ constexpr OtherWord kOtherWords[] = {
     {"eval", "model checkpoint ckpt", "the folder without an option: megalith eval FOLDER"},
     {"eval", "text file input perplexity ppl", "--data"},
     {"export", "output outputdir o", "--out"},
+    {"export", "model checkpoint ckpt from input", "the folder without an option: megalith export FOLDER --out NEW"},
     {"import", "output outputdir o", "--out"},
+    {"import", "model checkpoint ckpt from input", "the folder without an option: megalith import FOLDER --out NEW"},
     {"tokenizer train", "output outputdir o", "--out"},
     {"tokenizer train", "vocabsize size", "--vocab"},
 };

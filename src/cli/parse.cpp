@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 
+#include "base/either.h"
 #include "base/join.h"
 #include "cli/explain_arguments.h"
 
@@ -31,6 +32,15 @@ CLI::Validator number_between(double least, std::optional<double> most, bool who
       "");
 }
 
+CLI::Validator one_of(const std::vector<std::string>& words) {
+  return CLI::Validator(
+      [=](std::string& text) {
+        if (std::ranges::find(words, text) != words.end()) return std::string();
+        return fmt::format("expected {}, got {}", either(std::vector<std::string_view>(words.begin(), words.end())), text);
+      },
+      "");
+}
+
 CLI::Option* add_target(CLI::App& app, const CommandOption& option) {
   return std::visit(
       [&](auto* target) -> CLI::Option* {
@@ -48,7 +58,7 @@ void add_option(CLI::App& app, const CommandOption& option) {
   if (rules.one_value) added->allow_extra_args(false);
   const bool whole = !std::holds_alternative<double*>(option.target);
   if (rules.least) added->check(number_between(*rules.least, rules.most, whole));
-  if (!rules.words.empty()) added->check(CLI::IsMember(rules.words));
+  if (!rules.words.empty()) added->check(one_of(rules.words));
   if (!rules.needs.empty()) added->needs(app.get_option(rules.needs));
   if (!rules.excludes.empty()) added->excludes(app.get_option(rules.excludes));
   if (rules.shows_default) added->capture_default_str();
@@ -97,8 +107,10 @@ std::string what_is_wrong(const std::vector<Command>& commands, int argc, char**
   const Command* command = named(commands, arguments);
   if (!command) return fmt::format("{}; see megalith --help", error.what());
   const Command* below = named(command->subcommands, arguments);
-  if (dynamic_cast<const CLI::RequiredError*>(&error))
-    return fmt::format("{}; for example: {}", error.what(), (below ? below : command)->examples.front());
+  const std::string text = error.what(), &example = (below ? below : command)->examples.front();
+  if (dynamic_cast<const CLI::RequiredError*>(&error)) return fmt::format("{}; for example: {}", text, example);
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error))  // "--ranks: 1 required INT missing"
+    return fmt::format("{} needs a value; for example: {}", text.substr(0, text.find(':')), example);
   return fmt::format("{}; see megalith {}{} --help", error.what(), command->name, below ? " " + below->name : "");
 }
 

@@ -63,13 +63,14 @@ void expect_run(const std::string& dir, const std::string& expected, bool (*hold
 bool has_checkpoint(const std::filesystem::path& dir) {
   std::error_code ignored;
   const bool is_checkpoint = std::filesystem::exists(dir / "manifest.json", ignored) || step_of_name(dir.filename().string());
-  return is_checkpoint || !list_checkpoints(dir / "checkpoints").empty();
+  return is_checkpoint || !list_checkpoints(dir / "checkpoints").empty() || !list_checkpoints(dir).empty();
 }
 
 CommandResult verify_checkpoint(const CommandContext& context, const std::string& dir) {
   expect_run(dir, "a checkpoint, or a run with one", has_checkpoint);
   std::filesystem::path checkpoint = dir;
-  if (auto all = list_checkpoints(checkpoint / "checkpoints"); !all.empty()) checkpoint = all.front().dir;
+  for (const auto& folder : {checkpoint / "checkpoints", checkpoint})
+    if (const auto newest = newest_checkpoint(folder)) checkpoint = newest->dir;
   VerifyResult result = verify(checkpoint);
   nlohmann::json problems = nlohmann::json::array();
   for (const VerifyProblem& problem : result.problems) {

@@ -123,7 +123,7 @@ constexpr KnownKey kKeys[] = {
     {"nkvheads numkvheads numkeyvalueheads numquerygroups", "model.kv_heads", ""},
     {"intermediatesize ffnhiddensize ffndim dff dimfeedforward ninner mlpdim", "model.ffn", ""},
     {"vocabsize", "model.vocab", "auto takes the size of the tokenizer"},
-    {"maxpositionembeddings npositions nctx contextlength contextsize", "model.context",
+    {"model.maxseqlen model.seqlen model.maxlength model.blocksize model.sequencelength maxpositionembeddings npositions nctx contextlength contextsize", "model.context",
      "training sequences have data.sequence tokens"},
     {"dropout dropoutrate", "model.dropout", "write dropout: {embedding: 0.1, residual: 0.1, attention: 0.1}"},
     {"embdpdrop", "model.dropout.embedding", ""},
@@ -132,6 +132,8 @@ constexpr KnownKey kKeys[] = {
     {"activation activationfunction hiddenact", "", "no setting is needed: the activation follows from model.arch"},
     {"bias attentionbias", "model.qkv_bias", "gpt2 and bert always have biases"},
     {"tiewordembeddings tieembeddings tiedembeddings weighttying", "model.tied", ""},
+    {"initializerrange initstd", "", "no setting is needed: initial weights have a standard deviation of 0.02"},
+    {"usecache", "", "remove it: generation always keeps keys and values"},
     {"rmsnormeps layernormeps layernormepsilon", "model.norm_eps", ""},
     {"ropebase rotarybase", "model.rope_theta", ""},
     {"numexperts nexperts numlocalexperts", "model.experts.count", ""},
@@ -141,6 +143,7 @@ constexpr KnownKey kKeys[] = {
     {"flashattention flashattention2 flashattn useflashattention useflashattn attnimplementation sdpa", "",
      kExactAttention},
     {"trustremotecode", "", "remove it: Megalith runs no code of model folders"},
+    {"objective.type objective.name objective.task", "objective.kind", ""},
     {"mlm task", "objective", "write objective: masked for bert, else causal"},
     {"mlmprobability mlmprob maskprob", "objective.mask_fraction", ""},
     // Data
@@ -152,6 +155,7 @@ constexpr KnownKey kKeys[] = {
     {"valsetsize valsplit valfraction testsize split", "data.valid_fraction", ""},
     {"textcolumn textkey contentfield", "data.text_field", ""},
     {"cachedir", "data.cache", ""},
+    {"streaming", "", "no setting is needed: text is read piece by piece"},
     {"shuffle", "", "no setting is needed: training data are always shuffled"},
     {"samplepacking packing", "",
      "no setting is needed: documents are packed; data.attention: document separates them"},
@@ -205,7 +209,8 @@ constexpr KnownWord kWords[] = {
     {"objective.kind", "clm autoregressive nexttoken lm causallm", "causal"},
     {"objective.kind", "mlm maskedlm", "masked"},
     {"objective.kind", "prefixlm", "prefix"},
-    {"memory.recompute", "true uniform", "full"},
+    {"memory.recompute", "true yes on uniform", "full"},
+    {"memory.recompute", "false no off", "none"},
 };
 
 }  // namespace

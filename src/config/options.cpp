@@ -172,8 +172,13 @@ std::string Option::expected() const {
   return words.empty() ? text : fmt::format("{}, or {}", text, either(words));
 }
 
+// True for "spill: true", which means a switch, not a folder of this name.
+bool is_no_path(const Option& option, const Yaml& value) {
+  return option.unit == "directory" && (value.text == "true" || value.text == "false");
+}
+
 void set_option(const Option& option, Config& config, const Yaml& value) {
-  if (!option.set(config, value))
+  if (is_no_path(option, value) || !option.set(config, value))
     throw UserError({value.where, std::string(option.name), option.expected(), value.describe(),
                      hint_for(option, value)});
 }

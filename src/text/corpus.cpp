@@ -38,6 +38,7 @@ std::vector<fs::path> expand_pattern(const std::string& pattern) {
 
 // Says what to write instead of an entry that names no file: a list for "a.txt b.txt" and "a.txt,b.txt".
 std::string files_meant(const std::string& entry) {
+  if (entry.find("://") != std::string::npos) return "Megalith downloads nothing: download the file, and give its name";
   std::vector<std::string> names;
   for (size_t at = 0, end; (at = entry.find_first_not_of(" ,", at)) != std::string::npos; at = end) {
     end = std::min(entry.find_first_of(" ,", at), entry.size());
