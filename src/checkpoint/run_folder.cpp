@@ -17,7 +17,7 @@ bool is_run_folder(const fs::path& path) {
 
 fs::path run_meant(const fs::path& path) {
   if (const fs::path run = fs::path("runs") / path; is_run_folder(run)) return run;
-  std::pair<fs::file_time_type, fs::path> newest;
+  std::pair newest{fs::file_time_type::min(), fs::path()};
   std::error_code error, ignored;
   for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
     if (is_run_folder(it->path())) newest = std::max(newest, {fs::last_write_time(it->path(), ignored), it->path()});

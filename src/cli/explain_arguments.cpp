@@ -35,6 +35,7 @@ constexpr OtherWord kOtherWords[] = {
     {"", "help", "--help"},
     {"train", "nproc nprocpernode numprocesses numgpus gpus worldsize n np", "--ranks"},
     {"train", "resume resumefromcheckpoint continue", "no option: repeat the command and the run resumes"},
+    {kSettings, "set override overrides", "key=value without an option, after the settings file"},
     {kSettings, "config c configfile settings yaml f", "the settings file without an option: megalith train RUN.yaml"},
     {"generate", "maxnewtokens maxtokens maxlength length numtokens n", "--tokens"},
     {"generate", "p text input", "--prompt"},

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/mistakes.h"
+#include "checkpoint/run_folder.h"
 #include "checkpoint/store.h"
 #include "config/options.h"
 #include "config/resolved.h"
@@ -24,9 +25,18 @@ std::optional<std::string> source_in_run(const std::string& key, const Config& c
   return std::nullopt;
 }
 
+// A run is resumed with its settings file, not with its folder.
+[[noreturn]] void refuse_folder(const std::filesystem::path& folder) {
+  std::filesystem::path settings = settings_of_run(folder);
+  if (settings.empty() && std::filesystem::exists(folder / "config.yaml")) settings = folder / "config.yaml";
+  throw UserError({folder.string(), "", "the file with the settings of a run", "a folder",
+                   settings.empty() ? "give a YAML file" : "give its settings: " + settings.string()});
+}
+
 }  // namespace
 
 Config load_run_file(const std::string& path, const std::vector<std::string>& overrides) {
+  if (std::filesystem::is_directory(path)) refuse_folder(path);
   const auto is_setting = [](const std::string& argument) { return argument.find('=') != std::string::npos; };
   if (!is_setting(path) || std::filesystem::exists(path)) return load_config(path, overrides);
   const auto file = std::ranges::find_if_not(overrides, is_setting);

@@ -140,7 +140,7 @@ Command shards_command() {
           {"megalith shards tokens/letters", "megalith shards tokens/letters --document 7 --tokenizer tok"},
           {{"PREFIX", &a->prefix, "prefix of PREFIX.bin and PREFIX.idx", {.required = true}},
            {"--tokenizer", &a->tokenizer, "show text instead of token ids"},
-           {"--document", &a->document, "number of the document to show, from 0"},
+           {"--document", &a->document, "number of the document to show, from 0", {.least = 0}},
            {"--tokens", &a->tokens, "most tokens to show", {.shows_default = true, .least = 1}}},
           [a](const CommandContext& context) { return show_shard(context, *a); }};
 }

@@ -52,7 +52,10 @@ std::string meaning_of(std::string_view key, const Yaml& value, const Config& co
 
 std::string_view section_meant(std::string_view name) {
   if (find_known(name)) return is_section(ours_for(name)) ? ours_for(name) : std::string_view{};
-  return nearest(name, section_names());
+  const std::vector<std::string_view> sections = section_names();
+  const auto last = [](std::string_view section) { return plain_word(section.substr(section.rfind('.') + 1)); };
+  const auto same = std::ranges::find(sections, plain_word(name), last);
+  return same == sections.end() ? nearest(name, sections) : *same;
 }
 
 std::string_view word_for(std::string_view option, std::string_view value) {

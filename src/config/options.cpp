@@ -58,6 +58,8 @@ std::string hint_for(const Option& option, const Yaml& value) {
       return size_meant(value);
     case OptionType::numbers:
       return fmt::format("write it as {}", option.default_text);
+    case OptionType::span:
+      return read_count(value, from(1)) ? fmt::format("did you mean {} steps?", value.text) : "";
     case OptionType::number:
       return read_number(value, {}) ? "" : fmt::format("`megalith config {}` explains it", option.name);
     default:
@@ -67,11 +69,12 @@ std::string hint_for(const Option& option, const Yaml& value) {
 
 constexpr size_t kKeysListed = 5;
 
-// Returns the option with this last part, in any of the spellings min_lr, min-lr and minLr. Null: none.
-const Option* named(std::string_view last) {
-  const auto found =
-      std::ranges::find_if(options(), [&](const Option& option) { return plain_word(option.key()) == plain_word(last); });
-  return found == options().end() ? nullptr : &*found;
+// Returns the options with this last part, in any of the spellings min_lr, min-lr and minLr.
+std::vector<std::string_view> named(std::string_view last) {
+  std::vector<std::string_view> names;
+  for (const Option& option : options())
+    if (plain_word(option.key()) == plain_word(last)) names.push_back(option.name);
+  return names;
 }
 
 // Returns the key or section that is spelled most like `name`: first of its own section, then of all. Empty: none.
@@ -85,8 +88,7 @@ std::string nearest_key(std::string_view name) {
   if (const std::string_view near = nearest(last, siblings); !section.empty() && !near.empty())
     return fmt::format("{}{}", section, near);
   const std::string_view near = nearest(last, ends);
-  const Option* option = near.empty() || is_section(near) ? nullptr : named(near);
-  return std::string(option ? option->name : near);
+  return near.empty() || is_section(near) ? std::string(near) : either(named(near));
 }
 
 // Returns the option of the same section that a key of another program means: data.tokenizer.vocab for
@@ -97,13 +99,6 @@ const Option* meant_in_section(std::string_view name) {
   return here && here->name != ours ? here : nullptr;
 }
 
-// Returns the section that is spelled like `name` except for upper and lower case: Train. Empty: none.
-std::string_view section_in_other_case(std::string_view name) {
-  const std::vector<std::string_view> sections = section_names();
-  const auto same = std::ranges::find(sections, plain_word(name), plain_word);
-  return same == sections.end() ? std::string_view{} : *same;
-}
-
 // Suggests advice for a key of another program, then a key with the same last part, then a similar spelling. Otherwise
 // lists some keys of the section.
 std::string hint_for_key(std::string_view name) {
@@ -112,8 +107,8 @@ std::string hint_for_key(std::string_view name) {
     return "a comma separates entries: write decimals with a point";
   if (const Option* meant = meant_in_section(name)) return fmt::format("did you mean {}?", meant->name);
   if (const auto advice = advice_for_key(name)) return *advice;
-  if (const std::string_view same = section_in_other_case(name); !same.empty()) return fmt::format("did you mean {}?", same);
-  if (const Option* same = named(name.substr(name.rfind('.') + 1))) return fmt::format("did you mean {}?", same->name);
+  if (const std::string_view meant = section_meant(name); !meant.empty()) return fmt::format("did you mean {}?", meant);
+  if (const auto same = named(name.substr(name.rfind('.') + 1)); !same.empty()) return fmt::format("did you mean {}?", either(same));
   if (const std::string near = nearest_key(name); !near.empty()) return fmt::format("did you mean {}?", near);
   if (section != name && is_section(section)) return keys_of(section, name.substr(section.size() + 1));
   return "`megalith config` lists all keys";
@@ -191,8 +186,9 @@ const Option* find_option(std::string_view name) {
 
 const Option* option_meant(std::string_view word) {
   if (const Option* option = find_option(word)) return option;
-  if (const std::string_view ours = ours_for(word); !ours.empty()) return find_option(ours);
-  return named(word.substr(word.rfind('.') + 1));
+  if (advice_for_key(word)) return find_option(ours_for(word));
+  const std::vector<std::string_view> same = named(word.substr(word.rfind('.') + 1));
+  return same.empty() ? nullptr : find_option(same.front());
 }
 
 bool is_section(std::string_view name) {

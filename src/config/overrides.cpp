@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/join.h"
 #include "config/options.h"
 
 namespace megalith {
@@ -30,12 +31,23 @@ size_t spaced(std::span<const std::string> arguments) {
 }
 
 UserError about_spaces(std::span<const std::string> arguments) {
-  std::string with, without;
-  for (const std::string& each : arguments) {
-    with += (with.empty() ? "" : " ") + each;
-    without += each;
+  return UserError({kCommandLine, "", "key=value without spaces", join(arguments, " "), "write " + join(arguments, "")});
+}
+
+// Returns the number of arguments from the first on that a shell made from one list or mapping without quotes, as in
+// data.train=[a.txt, b.txt]. 0: there are none.
+size_t unquoted(std::span<const std::string> arguments) {
+  int64_t open = 0;
+  for (size_t i = 0; i < arguments.size(); i++) {
+    for (const char c : arguments[i]) open += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;
+    if (open <= 0) return open == 0 && i > 0 ? i + 1 : 0;
   }
-  return UserError({kCommandLine, "", "key=value without spaces", with, "write " + without});
+  return 0;
+}
+
+UserError about_quotes(std::span<const std::string> arguments) {
+  const std::string whole = join(arguments, " ");
+  return UserError({kCommandLine, "", "a list or mapping in quotes", whole, fmt::format("write '{}'", whole)});
 }
 
 // Throws UserError for "train.lr=1e-3,train.steps=5".
@@ -74,10 +86,11 @@ Override read_override(const std::string& argument) {
 std::vector<Override> read_overrides(std::span<const std::string> arguments, Mistakes& mistakes) {
   std::vector<Override> overrides;
   while (!arguments.empty()) {
-    const size_t parts = spaced(arguments);
-    if (parts > 0) mistakes.add(about_spaces(arguments.first(parts)));
+    const size_t with_spaces = spaced(arguments), without_quotes = unquoted(arguments);
+    if (with_spaces > 0) mistakes.add(about_spaces(arguments.first(with_spaces)));
+    else if (without_quotes > 0) mistakes.add(about_quotes(arguments.first(without_quotes)));
     else mistakes.none_in([&] { overrides.push_back(read_override(arguments.front())); });
-    arguments = arguments.subspan(std::max<size_t>(1, parts));
+    arguments = arguments.subspan(std::max({size_t{1}, with_spaces, without_quotes}));
   }
   return overrides;
 }

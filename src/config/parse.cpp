@@ -160,6 +160,7 @@ constexpr OtherFile kOtherFiles[] = {
     {".safetensors", "weights", kNameFolder}, {".bin", "weights", kNameFolder},
     {".pt", "weights", kNameFolder},       {".gguf", "weights", kNameFolder},
     {"config.json", "the shape of a model", kNameFolder},
+    {".toml", "a TOML file", "write sections as model: and values as key: value"},
     {".py", "a program", "write the settings into a YAML file such as examples/quickstart.yaml"},
 };
 

@@ -56,7 +56,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (documents_++ > 0)
-      throw UserError({place(mark.line), "", "one YAML document", "a second one", "remove the --- line"});
+      throw UserError({place(mark.line), "", "one YAML document", "a second one", "remove the --- line; a section is written as model:, not as [model]"});
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -254,7 +254,7 @@ UserError::Parts describe_syntax(const TreeBuilder& builder, std::string_view te
             fmt::format("write {}:{}{}", words.substr(0, end), value < words.size() ? " " : "", words.substr(value))};
   }
   if (error.msg.find("flow not found") != std::string::npos)
-    return {builder.place(line), "", "a closing bracket", "", "a { or [ in this line or before it is not closed"};
+    return {builder.place(line), "", "a closing bracket", "", "a { or [ in this line or before it is not closed, or a comma is missing in it"};
   return {builder.place(line), "", "well-formed YAML", "",
           error.msg + "; check the indentation of this line, and put text with special characters in quotes"};
 }

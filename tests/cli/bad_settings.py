@@ -148,7 +148,10 @@ def yaml_mistakes(space):
     (space / "bytes.yaml").write_bytes(b"model: \xff\xfe\n")
     refused(space, "train", "bytes.yaml", says=["bytes.yaml"])
     refused(space, "train", "absent.yaml", says=["absent.yaml"])
-    refused(space, "train", ".", says=["."])
+    refused(space, "train", ".", says=[".: expected the file with the settings of a run, got a folder"])
+    space.yaml("first")
+    (space / "first").mkdir()
+    refused(space, "train", "first", says=["got a folder; give its settings: first.yaml"])
 
 
 def command_lines(space):
@@ -198,6 +201,7 @@ def options_in_the_wrong_place(space):
         (("tokenizer", "train", "text.txt", "--vocab-size", "300", "--out", "tok"), "use --vocab"),
         (("finetune", "run.yaml"), "did you mean train?"),
         (("train", "--config", "run.yaml"), "--config: unknown option; use the settings file without an option: megalith train RUN.yaml"),
+        (("train", "run.yaml", "--set", "train.lr=1"), "use key=value without an option"),
         (("memory", "--config=run.yaml"), "use the settings file without an option"),
         (("train",), "RUN.yaml is required; for example: megalith train first.yaml"),
         (("generate", "--prompt", "x"), "CKPT is required; for example: megalith generate runs/first"),

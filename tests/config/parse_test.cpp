@@ -230,7 +230,8 @@ TEST(Parse, MistakesOfSyntaxNameTheLineAndTheWayOut) {
   EXPECT_EQ(mistake("model\n  layers: 2\n"), "run.yaml:1: expected a key, a colon, a space and a value, got model; write model:");
   EXPECT_NE(mistake("model:\n\tlayers: 2\n").find("this line begins with a tab"), std::string::npos);
   EXPECT_EQ(mistake("model: {preset: gpt2-124m\ndata: {train: a.txt}\n"),
-            "run.yaml:2: expected a closing bracket; a { or [ in this line or before it is not closed");
+            "run.yaml:2: expected a closing bracket; a { or [ in this line or before it is not closed, or a comma is "
+            "missing in it");
 }
 
 TEST(Parse, TakingBackAKeyLeavesItsAlternative) {
@@ -271,7 +272,7 @@ TEST(Parse, UnknownKeysNameTheNearestKnownOne) {
             "run.yaml:2: trian: unknown key; did you mean train?");
   EXPECT_EQ(mistake(kModel + "lr: 1\n"), "run.yaml:2: lr: unknown key; did you mean train.lr?");
   EXPECT_EQ(mistake(kModel, {"train.layers=3"}),
-            "command line: train.layers: unknown key; did you mean model.layers?");
+            "command line: train.layers: unknown key; did you mean model.layers or token_dropping.layers?");
   EXPECT_EQ(mistake(kModel, {"checkpoint.frequency_of_saving=3"}),
             "command line: checkpoint.frequency_of_saving: unknown key; checkpoint has every, keep; `megalith config "
             "checkpoint` explains them");
@@ -312,6 +313,10 @@ TEST(Parse, ValuesOfOtherProgramsAreJudgedForOurKey) {
   EXPECT_NE(mistake(kModel + "bf16: true").find("use train.precision (its value: expected fp32, bf16 or fp16, got true)"),
             std::string::npos);
   EXPECT_EQ(mistake(kModel + "seq_len: 9"), "run.yaml:2: seq_len: unknown key; use data.sequence");
+  EXPECT_NE(mistake(kModel + "every: 5").find("did you mean model.experts.every or checkpoint.every?"), std::string::npos);
+  EXPECT_NE(mistake(kModel + "experts: {count: 5}").find("did you mean model.experts?"), std::string::npos);
+  EXPECT_EQ(mistake(kModel + "device: cuda"), "run.yaml:2: device: unknown key; remove it: this version computes on CPUs only");
+  EXPECT_NE(mistake(kModel, {"memory.spill=true"}).find("memory.spill: expected a directory, got true"), std::string::npos);
   EXPECT_NE(mistake(kModel + "data: {path: my.txt}").find("use data.train"), std::string::npos);
   EXPECT_NE(mistake("model: {path: folder}").find("use model.from"), std::string::npos);
   EXPECT_NE(mistake("base_model: gpt2").find("use model.from; give a local folder (Megalith downloads nothing: if gpt2"),
@@ -330,6 +335,8 @@ TEST(Parse, HintsShowTheFormToWrite) {
   EXPECT_NE(mistake(kModel + "Train: {lr: 1}").find("Train: unknown key; did you mean train?"), std::string::npos);
   EXPECT_NE(mistake(kModel + "optimizer: {lr: 1}").find("(write train: {optimizer: ...} with the other entries beside it)"),
             std::string::npos);
+  EXPECT_NE(mistake("[model]\npreset: gpt2-124m\n").find("a section is written as model:, not as [model]"), std::string::npos);
+  EXPECT_NE(mistake(kModel + "token_dropping: {from: 8, over: 100}").find("did you mean 100 steps?"), std::string::npos);
   EXPECT_NE(mistake("model: {arch: GPT-2}").find("did you mean gpt2?"), std::string::npos);
 }
 
@@ -427,6 +434,8 @@ TEST(Parse, OverridesThatAreNotKeyAndValueAreRefused) {
   EXPECT_NE(mistake(kModel, {"train.steps:10"}).find("write train.steps=10"), std::string::npos);
   EXPECT_NE(mistake(kModel, {"train.lr=1,train.steps=5"}).find("separate settings by a space: train.lr=1 train.steps=5"),
             std::string::npos);
+  EXPECT_EQ(mistake(kModel, {"data.train=[a.txt,", "b.txt]", "train.lr=1"}),
+            "command line: expected a list or mapping in quotes, got data.train=[a.txt, b.txt]; write 'data.train=[a.txt, b.txt]'");
   EXPECT_NE(mistake(kModel, {"other.yaml"}).find("a run has one settings file"), std::string::npos);
   EXPECT_EQ(mistake(kModel, {"=3"}).substr(0, 32), "command line: expected key=value");
   EXPECT_EQ(mistake(kModel, {"data.train=[a"}).substr(0, 52), "command line: data.train: expected a closing bracket");
