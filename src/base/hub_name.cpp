@@ -12,13 +12,16 @@ namespace megalith {
 namespace {
 
 bool may_be_hub_name(const std::string& name) {
-  const auto fits = [](unsigned char c) { return std::isalnum(c) || std::string_view("-_./").find(c) != std::string_view::npos; };
+  const auto fits = [](unsigned char c) {
+    return std::isalnum(c) || std::string_view("-_./").find(static_cast<char>(c)) != std::string_view::npos;
+  };
   const bool begins = !name.empty() && std::isalnum(static_cast<unsigned char>(name.front())) && name.back() != '/';
   return begins && std::ranges::all_of(name, fits) && std::ranges::count(name, '/') <= 1 && !name.starts_with("runs/");
 }
 
 bool names_file(const std::filesystem::path& path) {
-  constexpr std::string_view kEndings[] = {".yaml", ".yml", ".json", ".safetensors", ".bin", ".pt", ".gguf", ".txt", ".model"};
+  constexpr std::string_view kEndings[] = {".yaml", ".yml", ".json", ".safetensors", ".bin",
+                                           ".pt",   ".gguf", ".txt",  ".model"};
   return std::ranges::find(kEndings, path.extension().string()) != std::end(kEndings);
 }
 

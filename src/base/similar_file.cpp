@@ -35,7 +35,8 @@ fs::path similar_path(const fs::path& missing) {
   if (folder.empty() && missing.has_parent_path()) return {};
   if (fs::path same = folder / missing.filename(); fs::exists(same, ignored)) return same;
   const std::vector<std::string> names = names_in(folder);
-  const std::string_view near = nearest(missing.filename().string(), std::vector<std::string_view>(names.begin(), names.end()));
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  const std::string_view near = nearest(missing.filename().string(), candidates);
   return near.empty() ? fs::path() : folder / near;
 }
 

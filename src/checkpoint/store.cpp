@@ -63,7 +63,8 @@ std::string folder_instead_of(const fs::path& file) {
   std::error_code error;
   const fs::path run = fs::path("runs") / file.stem();
   if (file.extension() == ".yaml" && fs::exists(run, error)) return fmt::format("give the run: {}", run.string());
-  if (file.has_parent_path() && has_model(file.parent_path())) return fmt::format("give its folder: {}", file.parent_path().string());
+  if (file.has_parent_path() && has_model(file.parent_path()))
+    return fmt::format("give its folder: {}", file.parent_path().string());
   return kGiveFolder;
 }
 

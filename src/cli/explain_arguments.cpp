@@ -154,7 +154,8 @@ std::string explain_left_out(const Command& command, Arguments arguments) {
       std::ranges::count_if(command.options, [](const CommandOption& option) { return !option.name.starts_with('-'); }));
   if (row == std::end(kLeftOut) || plain.size() <= taken) return "";
   const std::string& extra = plain[taken];
-  return fmt::format("{0}: unexpected; write {1} {2}{0}{2}", extra, row->option, extra.find(' ') == std::string::npos ? "" : "\"");
+  const char* quote = extra.find(' ') == std::string::npos ? "" : "\"";
+  return fmt::format("{0}: unexpected; write {1} {2}{0}{2}", extra, row->option, quote);
 }
 
 const Command* find_command(const std::vector<Command>& commands, const std::string& name) {

@@ -23,9 +23,9 @@ CLI::Validator number_between(double least, std::optional<double> most, bool who
       [=](std::string& text) {
         double value = 0;
         auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (error == std::errc() && end == text.data() + text.size() && value >= least && (!whole || value == std::floor(value)) &&
-            value <= most.value_or(std::numeric_limits<double>::infinity()))
-          return std::string();
+        const bool read = error == std::errc() && end == text.data() + text.size();
+        const bool fits = value >= least && value <= most.value_or(std::numeric_limits<double>::infinity());
+        if (read && fits && (!whole || value == std::floor(value))) return std::string();
         return fmt::format("expected a {}number from {}{}, got {}", whole ? "whole " : "", least,
                            most ? fmt::format(" to {}", *most) : "", text);
       },

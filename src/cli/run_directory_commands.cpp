@@ -50,14 +50,14 @@ CommandResult submit(const CommandContext& context, const Config& config, const 
 
 // Throws UserError if the folder does not exist, or if `holds` finds nothing of a run in it.
 void expect_run(const std::string& dir, const std::string& expected, bool (*holds)(const std::filesystem::path&)) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(dir, ignored))
-    throw UserError({dir, "", expected, "no such folder",
-                     run_meant(dir).empty() ? where_it_may_be(dir) : fmt::format("did you mean {}?", run_meant(dir).string())});
   if (holds(dir)) return;
+  std::error_code ignored;
+  const bool exists = std::filesystem::exists(dir, ignored);
   const std::filesystem::path run = run_meant(dir);
-  throw UserError({dir, "", expected, "a folder without one",
-                   run.empty() ? how_to_train(dir) : fmt::format("did you mean {}?", run.string())});
+  throw UserError({dir, "", expected, exists ? "a folder without one" : "no such folder",
+                   !run.empty() ? fmt::format("did you mean {}?", run.string())
+                   : exists     ? how_to_train(dir)
+                                : where_it_may_be(dir)});
 }
 
 bool has_checkpoint(const std::filesystem::path& dir) {

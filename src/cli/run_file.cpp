@@ -17,7 +17,9 @@ namespace {
 std::optional<std::string> source_in_run(const std::string& key, const Config& config) {
   const std::filesystem::path run_dir = config.run.dir, file = run_dir / "config.yaml";
   const Option* option = find_option(key);
-  if (!option || !std::filesystem::exists(file) || list_checkpoints(run_dir / "checkpoints").empty()) return std::nullopt;
+  std::error_code unreadable;
+  if (!option || !std::filesystem::exists(file, unreadable)) return std::nullopt;
+  if (list_checkpoints(run_dir / "checkpoints").empty()) return std::nullopt;
   try {
     if (keeps_decision(*option, load_config(file), config)) return source_of(key, file);
   } catch (const UserError&) {  // a damaged config.yaml is not the mistake to report here

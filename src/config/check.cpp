@@ -37,7 +37,8 @@ void check_applies(const Config& config, const ShapeCheck& check) {
     const std::string usual = option.get(defaults).value_or("");
     mistakes.none_in([&] {
       check.require(value == usual, option.name, fmt::format("{} (the default) unless {}", usual, option.applies_when),
-                    *value, fmt::format("it is used only if {}: change that, or remove {}", option.applies_when, option.key()));
+                    *value,
+                    fmt::format("it is used only if {}: change that, or remove {}", option.applies_when, option.key()));
     });
   }
   mistakes.throw_any();
@@ -158,7 +159,8 @@ void check_sizes(const ModelShape& s, const ShapeCheck& check) {
 void check_sequence(const Config& config, const ModelShape& s, const ShapeCheck& check) {
   check.require(config.data.sequence <= s.context, "data.sequence",
                 fmt::format("at most model.context ({})", s.context), show(config.data.sequence),
-                config.model.from.empty() ? "shorten it, or raise model.context" : "shorten it: the model has no more positions");
+                config.model.from.empty() ? "shorten it, or raise model.context"
+                                          : "shorten it: the model has no more positions");
   check.require(s.window == 0 || config.data.sequence <= s.window, "data.sequence",
                 fmt::format("at most the model's sliding_window ({})", s.window), show(config.data.sequence),
                 "sliding-window attention is not supported; shorten data.sequence");

@@ -52,10 +52,17 @@ std::string meaning_of(std::string_view key, const Yaml& value, const Config& co
 
 std::string_view section_meant(std::string_view name) {
   if (find_known(name)) return is_section(ours_for(name)) ? ours_for(name) : std::string_view{};
-  const std::vector<std::string_view> sections = section_names();
-  const auto last = [](std::string_view section) { return plain_word(section.substr(section.rfind('.') + 1)); };
-  const auto same = std::ranges::find(sections, plain_word(name), last);
-  return same == sections.end() ? nearest(name, sections) : *same;
+  const size_t end = std::min(name.rfind('.') + 1, name.size());
+  std::vector<std::string_view> ends, sections;  // of the same section, or of all
+  for (const std::string_view section : section_names()) {
+    const size_t begin = section.rfind('.') + 1;
+    if (end > 0 && section.substr(0, begin) != name.substr(0, end)) continue;
+    ends.push_back(section.substr(begin));
+    sections.push_back(section);
+  }
+  const auto same = std::ranges::find(ends, plain_word(name.substr(end)), plain_word);
+  const auto near = same == ends.end() ? std::ranges::find(ends, nearest(name.substr(end), ends)) : same;
+  return near == ends.end() ? std::string_view{} : sections[static_cast<size_t>(near - ends.begin())];
 }
 
 std::string_view word_for(std::string_view option, std::string_view value) {

@@ -112,8 +112,8 @@ constexpr KnownKey kKeys[] = {
     {"pushtohub hubmodelid hubtoken", "", "uploads are not supported: `megalith export` writes a Hugging Face folder"},
     {"randomseed dataseed", "run.seed", ""},
     // Model
-    {"model.path model.name model.dir modelname modelpath modelnameorpath basemodel initfrom pretrained frompretrained pretrainedmodel "
-     "pretrainedmodelnameorpath",
+    {"model.path model.name model.dir modelname modelpath modelnameorpath basemodel initfrom pretrained frompretrained "
+     "pretrainedmodel pretrainedmodelnameorpath",
      "model.from", kLocalFolder, download_of},
     {"modelsize", "model.preset", "`megalith presets` lists all"},
     {"model.type model.family modeltype architecture architectures", "model.arch", ""},
@@ -123,14 +123,15 @@ constexpr KnownKey kKeys[] = {
     {"nkvheads numkvheads numkeyvalueheads numquerygroups", "model.kv_heads", ""},
     {"intermediatesize ffnhiddensize ffndim dff dimfeedforward ninner mlpdim", "model.ffn", ""},
     {"vocabsize", "model.vocab", "auto takes the size of the tokenizer"},
-    {"model.maxseqlen model.seqlen model.maxlength model.blocksize model.sequencelength maxpositionembeddings npositions nctx contextlength contextsize", "model.context",
-     "training sequences have data.sequence tokens"},
+    {"model.maxseqlen model.seqlen model.maxlength model.blocksize model.sequencelength maxpositionembeddings npositions nctx "
+     "contextlength contextsize",
+     "model.context", "training sequences have data.sequence tokens"},
     {"dropout dropoutrate", "model.dropout", "write dropout: {embedding: 0.1, residual: 0.1, attention: 0.1}"},
     {"embdpdrop", "model.dropout.embedding", ""},
     {"residpdrop hiddendropout hiddendropoutprob", "model.dropout.residual", ""},
     {"attnpdrop attentiondropout attentionprobsdropoutprob", "model.dropout.attention", ""},
-    {"activation activationfunction hiddenact norm normtype normalization posembed positionembedding positionembeddingtype", "",
-     "no setting is needed: it follows from model.arch"},
+    {"activation activationfunction hiddenact norm normtype normalization posembed positionembedding positionembeddingtype",
+     "", "no setting is needed: it follows from model.arch"},
     {"bias attentionbias", "model.qkv_bias", "gpt2 and bert always have biases"},
     {"tiewordembeddings tieembeddings tiedembeddings weighttying", "model.tied", ""},
     {"initializerrange initstd", "", "no setting is needed: initial weights have a standard deviation of 0.02"},
@@ -151,8 +152,10 @@ constexpr KnownKey kKeys[] = {
     {"seqlen seqlength sequencelength sequencelen maxseqlen maxseqlength maxlength maxlen", "data.sequence", ""},
     {"blocksize", "data.sequence", "the model's own limit is model.context"},
     {"dataset datasets datasetname datasetpath hfdataset", "data.train", kLocalFiles},
-    {"data.path data.paths data.file data.files data.name data.dir datapath datadir trainfile trainpath traindata trainingdata inputfile files file corpus text texts", "data.train", ""},
-    {"data.test val validation validationfile validfile validdata valdata valfile evaldataset evaldata testdata", "data.valid", ""},
+    {"data.path data.paths data.file data.files data.name data.dir datapath datadir trainfile trainpath "
+     "traindata trainingdata inputfile files file corpus text texts", "data.train", ""},
+    {"data.test val validation validationfile validfile validdata valdata valfile evaldataset evaldata testdata",
+     "data.valid", ""},
     {"valsetsize valsplit valfraction testsize split", "data.valid_fraction", ""},
     {"textcolumn textkey contentfield", "data.text_field", ""},
     {"cachedir", "data.cache", ""},
@@ -188,7 +191,8 @@ constexpr KnownKey kKeys[] = {
 };
 
 constexpr KnownWord kWords[] = {
-    {"train.optimizer", "adam adamwtorch adamwtorchfused adamwhf adamw8bit adam8bit pagedadamw8bit fusedadam cpuadam deepspeedcpuadam", "adamw"},
+    {"train.optimizer",
+     "adam adamwtorch adamwtorchfused adamwhf adamw8bit adam8bit pagedadamw8bit fusedadam cpuadam deepspeedcpuadam", "adamw"},
     {"train.precision", "bfloat16", "bf16"},
     {"train.precision", "float16 half mixed 16", "fp16"},
     {"train.precision", "float32 float full no 32", "fp32"},
@@ -204,7 +208,8 @@ constexpr KnownWord kWords[] = {
     {"model.preset", "gpt2xl", "gpt2-1.5b"},
     {"model.preset", "bert bertbaseuncased", "bert-base"},
     {"model.preset", "bertlargeuncased", "bert-large"},
-    {"model.preset", "llama tinyllama llamatiny llamasmall", "llama-10m"},
+    {"model.preset", "llama llamatiny llamasmall", "llama-10m"},
+    {"model.preset", "tinyllama", "llama-1b"},
     {"model.preset", "llama7b llama2 llama27b", "llama-7b"},
     {"model.preset", "qwen2", "qwen2-0.5b"},
     {"objective.kind", "clm autoregressive nexttoken lm causallm", "causal"},

@@ -213,10 +213,7 @@ UserError unknown_key(std::string_view name, const std::string& where, const std
                                                   (name[list.size()] == '[' || name[list.size()] == '.'))
     return UserError({where, std::string(name), "the whole list", "a part of the list",
                       "write curriculum=[{metric: ..., from: ..., to: ..., over: ...}]"});
-  Yaml shown;
-  shown.kind = Yaml::Kind::scalar;
-  shown.text = name;
-  return UserError({where, shown.describe(), "", "",
+  return UserError({where, describe_text(std::string(name)), "", "",
                     fmt::format("unknown key; {}{}", hint_for_key(name), more.empty() ? "" : fmt::format(" ({})", more))});
 }
 

@@ -8,6 +8,7 @@
 #include "base/hub_name.h"
 #include "base/nearest.h"
 #include "config/known_elsewhere.h"
+#include "config/yaml.h"
 #include "families/registry.h"
 
 namespace megalith {
@@ -42,7 +43,7 @@ Preset find_preset(std::string_view name, const std::string& where) {
     if (preset.name == name) return preset;
     names.push_back(preset.name);
   }
-  throw UserError({where, "model.preset", "a known model", std::string(name), hint_for_preset(name, names)});
+  throw UserError({where, "model.preset", "a known model", describe_text(std::string(name)), hint_for_preset(name, names)});
 }
 
 std::string list_presets() {

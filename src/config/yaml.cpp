@@ -179,10 +179,11 @@ void check_characters(std::string_view text, const TreeBuilder& builder) {
   }
 }
 
+constexpr size_t kMostShown = 60;  // bytes of a value
+
 }  // namespace
 
 std::string Yaml::describe() const {
-  constexpr size_t kMostShown = 60;
   switch (kind) {
     case Kind::null:
       return "nothing";
@@ -200,6 +201,10 @@ std::string Yaml::describe() const {
     case Kind::scalar:
       break;
   }
+  return describe_text(text);
+}
+
+std::string describe_text(const std::string& text) {
   if (text.empty()) return "an empty string";
   std::string shown = text;
   if (text.size() > kMostShown) {
