@@ -14,7 +14,7 @@
 #include "data/dataset.h"
 #include "families/family.h"
 #include "inference/load_model.h"
-#include "text/tokenizer.h"
+#include "text/same_tokens.h"
 
 namespace megalith {
 namespace {
@@ -42,14 +42,6 @@ std::string weights_fingerprint(const std::filesystem::path& folder) {
   return fmt::format("{:016x}", XXH3_64bits(facts.data(), facts.size() * sizeof facts[0]));
 }
 
-bool same_tokens(const Tokenizer& a, const Tokenizer& b) {
-  if (a.files() == b.files()) return true;
-  if (a.vocab_size() != b.vocab_size()) return false;
-  for (TokenId id = 0; id < a.vocab_size(); id++)
-    if (a.token_of(id) != b.token_of(id)) return false;
-  return true;
-}
-
 class LossMetric : public SampleMetric {
  public:
   LossMetric(const std::filesystem::path& checkpoint, const Config& config, const RunDirectory& run, const Dataset& data)
@@ -70,7 +62,7 @@ class LossMetric : public SampleMetric {
     if (shape.vocab < data.vocab_size())
       refuse(fmt::format("a vocabulary of at least the data's {} tokens", data.vocab_size()), fmt::to_string(shape.vocab));
     if (const auto own = run.file("tokenizer.json"); model_.tokenizer && std::filesystem::exists(own))
-      if (!same_tokens(*load_tokenizer(own), *model_.tokenizer))
+      if (different_tokens(*load_tokenizer(own), *model_.tokenizer) > 0)
         refuse("a model with the tokenizer of the run", "a model with another tokenizer");
   }
 

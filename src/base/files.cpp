@@ -12,6 +12,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/similar_file.h"
 
 namespace megalith {
 namespace {
@@ -41,8 +42,14 @@ void expect_regular(const std::filesystem::path& path, mode_t mode) {
     throw UserError({path.string(), "", "a regular file", "a pipe or a device", "write its output to a file first"});
 }
 
+[[noreturn]] void throw_missing(const std::filesystem::path& path) {
+  throw UserError({path.string(), "", "", "",
+                   fmt::format("cannot read: {}; {}", std::strerror(ENOENT), where_it_may_be(path))});
+}
+
 struct stat status_of(const Descriptor& file, const std::filesystem::path& path) {
   struct stat status {};
+  if (file.fd < 0 && errno == ENOENT) throw_missing(path);
   if (file.fd < 0 || ::fstat(file.fd, &status) != 0) throw_cannot("read", path, errno);
   return status;
 }

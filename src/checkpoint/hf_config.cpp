@@ -74,7 +74,7 @@ ModelShape parse_hf_config(std::string_view text, const std::string& where) {
   HfFields f(object, where);
   ModelShape s;
   s.family = family_of_type(f.text("model_type"));
-  if (!s.family) f.refuse("model_type", known_types());
+  if (!s.family) f.refuse("model_type", known_types(), "other families are not supported in this version");
   s.family->read_config(f, s);
   f.must_be_absent("quantization_config", "quantized weights are not supported: use float32, bfloat16 or float16");
   if (s.head_size == 0 && s.hidden % s.heads != 0)

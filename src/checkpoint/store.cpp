@@ -4,9 +4,13 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/hub_name.h"
 #include "base/log.h"
 #include "base/new_file.h"
+#include "base/similar_file.h"
 #include "checkpoint/directory_lock.h"
+#include "checkpoint/hf_config.h"
+#include "checkpoint/run_folder.h"
 #include "checkpoint/verify.h"
 
 namespace megalith {
@@ -50,6 +54,42 @@ void check_as_written(const fs::path& dir) {
   const VerifyProblem& first = result.problems.front();
   throw UserError({dir.string(), first.file, "the bytes listed in manifest.json", first.what,
                    "use another checkpoint, or remove manifest.json if you changed the file on purpose"});
+}
+
+constexpr const char* kGiveFolder = "give the folder that has config.json and model.safetensors";
+
+// Says which folder to give instead of a file: the folder of weights, or the run of a settings file.
+std::string folder_instead_of(const fs::path& file) {
+  std::error_code error;
+  const fs::path run = fs::path("runs") / file.stem();
+  if (file.extension() == ".yaml" && fs::exists(run, error)) return fmt::format("give the run: {}", run.string());
+  if (file.has_parent_path() && has_model(file.parent_path()))
+    return fmt::format("give its folder: {}", file.parent_path().string());
+  return kGiveFolder;
+}
+
+struct NoModel {
+  std::string got, hint;
+};
+
+// Says why a path has no model. A folder with an unsupported config.json throws the error about that file: other weights
+// would not help.
+NoModel why_no_model(const fs::path& path) {
+  std::error_code error;
+  const fs::path run = run_meant(path);
+  const std::string suggestion = run.empty() ? "" : fmt::format("did you mean {}?", run.string());
+  if (!fs::exists(path, error)) {
+    const bool begun = path.parent_path().filename() == "runs" && similar_path(path).empty();
+    return {"no such file or folder", !run.empty() ? suggestion : begun ? how_to_train(path) : where_to_get(path)};
+  }
+  if (!fs::is_directory(path, error)) return {"a file", folder_instead_of(path)};
+  if (is_run_folder(path)) return {"a run without a checkpoint", how_to_train(path)};
+  if (!run.empty()) return {"a folder of runs", suggestion};
+  if (fs::exists(path / "config.json", error)) read_hf_config(path);
+  return {"a folder without model.safetensors",
+          fs::exists(path / "pytorch_model.bin", error)
+              ? "convert pytorch_model.bin to safetensors with save_pretrained of transformers"
+              : kGiveFolder};
 }
 
 }  // namespace
@@ -132,6 +172,9 @@ int64_t remove_stale(const fs::path& checkpoints) {
 
 fs::path find_model_folder(const fs::path& path, const std::function<void(const std::string&)>& report) {
   if (has_model(path)) {
+    if (std::error_code error; !fs::exists(path / "config.json", error))
+      throw UserError({path.string(), "", "a folder with config.json and model.safetensors", "no config.json",
+                       "copy the config.json of the model into the folder"});
     check_as_written(path);
     return path;
   }
@@ -141,14 +184,8 @@ fs::path find_model_folder(const fs::path& path, const std::function<void(const 
     throw UserError({checkpoints.string(), "", "a valid checkpoint", "only damaged ones",
                      "give another checkpoint or run directory"});
   }
-  std::error_code error;
-  throw UserError({path.string(), "", "a checkpoint, a run directory or a Hugging Face folder",
-                   fs::is_directory(path, error) ? "a folder without model.safetensors"
-                   : fs::exists(path, error)     ? "a file"
-                                                 : "no such file or folder",
-                   fs::exists(path / "pytorch_model.bin", error)
-                       ? "convert pytorch_model.bin to safetensors with save_pretrained of transformers"
-                       : ""});
+  const auto [got, hint] = why_no_model(path);
+  throw UserError({path.string(), "", "a checkpoint, a run directory or a Hugging Face folder", got, hint});
 }
 
 }  // namespace megalith

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/hub_name.h"
 #include "base/log.h"
 #include "cli/light_commands.h"
 #include "tools/export_model.h"
@@ -31,7 +32,8 @@ std::optional<DType> dtype_of(const std::string& word) {
 
 CommandResult import_folder_or_file(const CommandContext& context, const ImportArguments& a) {
   if (!std::filesystem::exists(a.source))
-    throw UserError({"command line", "SRC", "a folder or a llama2.c file", a.source + ", which does not exist", ""});
+    throw UserError({"command line", "SRC", "a folder or a llama2.c file", a.source + ", which does not exist",
+                     where_to_get(a.source)});
   const bool folder = std::filesystem::is_directory(a.source);
   if (folder && !a.tokenizer.empty())
     throw UserError({"command line", "--tokenizer", "no --tokenizer with a folder", a.tokenizer,

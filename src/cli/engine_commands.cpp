@@ -150,11 +150,11 @@ Command eval_command(const EngineCommands* engine) {
                               "Text files or JSON lines to evaluate. Patterns such as 'books/*.txt' are allowed."},
                              {"--window N", &a->window,
                               "Number of tokens that the model reads at once. Default: the context of the model.",
-                              {.least = 0}},
+                              {.least = 1}},
                              {"--stride N", &a->stride,
                               "Number of tokens from the start of a window to the start of the next one. Default: the "
                               "window, so that windows do not overlap.",
-                              {.least = 0}},
+                              {.least = 1}},
                              {"--choices FILE", &a->choices, "File with multiple-choice questions, as shown above."},
                              {"--joint TEXT", &a->joint,
                               "Text between context and choice, unless there is white space already. Default: one space."},

@@ -5,12 +5,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <map>
 
+#include "base/either.h"
 #include "base/join.h"
+#include "cli/explain_arguments.h"
 #include "cli/help.h"
-#include "config/nearest.h"
 
 namespace megalith {
 namespace {
@@ -18,15 +20,25 @@ namespace {
 using HelpTexts = std::map<const CLI::App*, std::string>;
 
 // A range check. CLI11's own check prints its limits with 300 digits.
-CLI::Validator number_between(double least, std::optional<double> most) {
+CLI::Validator number_between(double least, std::optional<double> most, bool whole) {
   return CLI::Validator(
       [=](std::string& text) {
         double value = 0;
         auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (error == std::errc() && end == text.data() + text.size() && value >= least &&
-            value <= most.value_or(std::numeric_limits<double>::infinity()))
-          return std::string();
-        return fmt::format("expected a number from {}{}, got {}", least, most ? fmt::format(" to {}", *most) : "", text);
+        const bool read = error == std::errc() && end == text.data() + text.size();
+        const bool fits = value >= least && value <= most.value_or(std::numeric_limits<double>::infinity());
+        if (read && fits && (!whole || value == std::floor(value))) return std::string();
+        return fmt::format("expected a {}number from {}{}, got {}", whole ? "whole " : "", least,
+                           most ? fmt::format(" to {}", *most) : "", text);
+      },
+      "");
+}
+
+CLI::Validator one_of(const std::vector<std::string>& words) {
+  return CLI::Validator(
+      [=](std::string& text) {
+        if (std::ranges::find(words, text) != words.end()) return std::string();
+        return fmt::format("expected {}, got {}", either(std::vector<std::string_view>(words.begin(), words.end())), text);
       },
       "");
 }
@@ -47,8 +59,9 @@ void add_option(CLI::App& app, const CommandOption& option) {
   if (rules.required) added->required();
   if (rules.separator != '\0') added->delimiter(rules.separator);
   if (rules.one_value) added->allow_extra_args(false);
-  if (rules.least) added->check(number_between(*rules.least, rules.most));
-  if (!rules.words.empty()) added->check(CLI::IsMember(rules.words));
+  const bool whole = !std::holds_alternative<double*>(option.target);
+  if (rules.least) added->check(number_between(*rules.least, rules.most, whole));
+  if (!rules.words.empty()) added->check(one_of(rules.words));
   if (!rules.needs.empty()) added->needs(app.get_option(rules.needs));
   if (!rules.excludes.empty()) added->excludes(app.get_option(rules.excludes));
 }
@@ -78,19 +91,23 @@ Command whole_program(const std::vector<Command>& commands) {
           .subcommands = commands};
 }
 
-// Reports an unknown command first. CLI11 would only list it and all arguments after it as unexpected.
+// Returns the first of `commands` that the arguments name, or null.
+const Command* named(const std::vector<Command>& commands, const std::vector<std::string>& arguments) {
+  const auto name = std::ranges::find_first_of(arguments, commands, {}, {}, &Command::name);
+  return name == arguments.end() ? nullptr : &*std::ranges::find(commands, *name, &Command::name);
+}
+
 std::string what_is_wrong(const std::vector<Command>& commands, int argc, char** argv, const CLI::ParseError& error) {
-  std::string command;
-  for (int i = 1; i < argc && command.empty(); i++)
-    if (argv[i][0] != '-') command = argv[i];
-  if (command.empty()) return std::string(error.what()) + "; see megalith --help";
-  std::vector<std::string_view> known;
-  for (const Command& each : commands) known.push_back(each.name);
-  if (std::find(known.begin(), known.end(), command) != known.end())
-    return fmt::format("{}; see megalith {} --help", error.what(), command);
-  std::string_view near = nearest(command, known);
-  return fmt::format("expected a command, got {}; {}", command,
-                     near.empty() ? "megalith --help lists them" : fmt::format("did you mean {}?", near));
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  if (const std::string known = explain_arguments(commands, arguments); !known.empty()) return known;
+  const Command* command = named(commands, arguments);
+  if (!command) return fmt::format("{}; see megalith --help", error.what());
+  const Command* below = named(command->subcommands, arguments);
+  const std::string text = error.what(), &example = (below ? below : command)->examples.front();
+  if (dynamic_cast<const CLI::RequiredError*>(&error)) return fmt::format("{}; for example: {}", text, example);
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error))  // "--ranks: 1 required INT missing"
+    return fmt::format("{} needs a value; for example: {}", text.substr(0, text.find(':')), example);
+  return fmt::format("{}; see megalith {}{} --help", error.what(), command->name, below ? " " + below->name : "");
 }
 
 }  // namespace

@@ -52,6 +52,9 @@ Command config_command() {
           {{"KEY", &a->key, "Setting such as train.lr, or section such as train. Default: all settings."},
            {"--schema", &a->schema, "Print a JSON schema of all settings. With it, editors check and complete run files."}},
           [a](const CommandContext& context) {
+            if (const size_t equals = a->key.find('='); equals != std::string::npos)
+              throw UserError({"command line", "KEY", "the name of a setting", a->key,
+                               fmt::format("write megalith config {}", a->key.substr(0, equals))});
             const std::string text = a->schema ? reference_schema() : explain(a->key);
             print(context, text);
             return CommandResult{ExitCode::done, {{"text", text}}};

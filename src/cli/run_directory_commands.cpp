@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/similar_file.h"
 #include "base/units.h"
+#include "checkpoint/run_folder.h"
 #include "checkpoint/store.h"
 #include "checkpoint/verify.h"
 #include "cli/light_commands.h"
@@ -46,9 +48,29 @@ CommandResult submit(const CommandContext& context, const Config& config, const 
   return {ExitCode::done, {{"job", number}, {"script", script}}};
 }
 
+// Throws UserError if the folder does not exist, or if `holds` finds nothing of a run in it.
+void expect_run(const std::string& dir, const std::string& expected, bool (*holds)(const std::filesystem::path&)) {
+  if (holds(dir)) return;
+  std::error_code ignored;
+  const bool exists = std::filesystem::exists(dir, ignored);
+  const std::filesystem::path run = run_meant(dir);
+  throw UserError({dir, "", expected, exists ? "a folder without one" : "no such folder",
+                   !run.empty() ? fmt::format("did you mean {}?", run.string())
+                   : exists     ? how_to_train(dir)
+                                : where_it_may_be(dir)});
+}
+
+bool has_checkpoint(const std::filesystem::path& dir) {
+  std::error_code ignored;
+  const bool is_checkpoint = std::filesystem::exists(dir / "manifest.json", ignored) || step_of_name(dir.filename().string());
+  return is_checkpoint || !list_checkpoints(dir / "checkpoints").empty() || !list_checkpoints(dir).empty();
+}
+
 CommandResult verify_checkpoint(const CommandContext& context, const std::string& dir) {
+  expect_run(dir, "a checkpoint, or a run with one", has_checkpoint);
   std::filesystem::path checkpoint = dir;
-  if (auto all = list_checkpoints(checkpoint / "checkpoints"); !all.empty()) checkpoint = all.front().dir;
+  for (const auto& folder : {checkpoint / "checkpoints", checkpoint})
+    if (const auto newest = newest_checkpoint(folder)) checkpoint = newest->dir;
   VerifyResult result = verify(checkpoint);
   nlohmann::json problems = nlohmann::json::array();
   for (const VerifyProblem& problem : result.problems) {
@@ -78,6 +100,7 @@ Command report_command() {
           {"megalith report runs/first", "megalith report runs/longer"},
           {{"RUN_DIR", dir.get(), "Run directory.", {.required = true}}},
           [dir](const CommandContext& context) {
+            expect_run(*dir, "a run directory", is_run_folder);
             write_report(*dir);
             const std::string file = (std::filesystem::path(*dir) / "report.html").string();
             print(context, file + "\n");

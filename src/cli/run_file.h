@@ -29,10 +29,13 @@ void make_run_directory(const std::string& dir);
 UserError with_source(const UserError& error, const std::string& path, const std::vector<std::string>& overrides,
                       const Config& config);
 
+// Reads the settings. Throws UserError if a setting stands before the file.
+Config load_run_file(const std::string& path, const std::vector<std::string>& overrides);
+
 // Calls `work(config)`. Adds the source of the value to mistakes that are found only then (data, folders, memory).
 template <class Work>
 auto from_run_file(const std::string& path, const std::vector<std::string>& overrides, const Work& work) {
-  const Config config = load_config(path, overrides);
+  const Config config = load_run_file(path, overrides);
   try {
     return work(config);
   } catch (const UserError& error) {

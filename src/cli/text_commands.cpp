@@ -4,6 +4,7 @@
 
 #include "base/files.h"
 #include "base/units.h"
+#include "checkpoint/writer.h"
 #include "cli/light_commands.h"
 #include "report/tokenize_progress.h"
 #include "text/bpe_trainer.h"
@@ -68,6 +69,7 @@ struct ShardsArguments {
 };
 
 CommandResult show_shard(const CommandContext& context, const ShardsArguments& a) {
+  expect_shard(a.prefix);
   TokenShard shard(shard_prefix(a.prefix));
   int64_t document = a.document;
   const char* type = shard.width() == TokenWidth::uint16 ? "uint16" : "int32";
@@ -107,6 +109,7 @@ struct TokenizerArguments {
 };
 
 CommandResult train_tokenizer(const CommandContext& context, const TokenizerArguments& a) {
+  check_new_folder(a.out);  // before the training, which may take long
   BpeTrainerOptions trainer;
   trainer.corpus = a.corpus;
   std::string json = train_bpe(expand_files(a.files), a.vocab, a.special, {}, trainer);
@@ -152,7 +155,8 @@ Command shards_command() {
             "Show text instead of token ids. FILE is the tokenizer that made the shards, or a folder with it. Default: show "
             "token ids."},
            {"--document N", &a->document,
-            "Number of the document to show, counted from 0. Default: no document, or document 0 with --tokenizer."},
+            "Number of the document to show, counted from 0. Default: no document, or document 0 with --tokenizer.",
+            {.least = 0}},
            {"--tokens N", &a->tokens, "Largest number of tokens to show.", {.shows_default = true, .least = 1}}},
           [a](const CommandContext& context) { return show_shard(context, *a); }};
 }
@@ -166,7 +170,7 @@ Command tokenizer_command() {
                  "megalith tokenizer train my.txt --vocab 500 --out tok-chat --special '<|user|>' '<|model|>'"},
                 {corpus_files(a->files),
                  {"--vocab N", &a->vocab, "Size of the vocabulary in tokens.", {.shows_default = true}},
-                 {"--out DIR", &a->out, "Folder for tokenizer.json.", {.required = true}},
+                 {"--out DIR", &a->out, "New folder for tokenizer.json.", {.required = true}},
                  {"--special TOKEN", &a->special,
                   "Special tokens to add. <|endoftext|> is always added. Default: no others."}},
                 [a](const CommandContext& context) { return train_tokenizer(context, *a); }};

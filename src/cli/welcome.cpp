@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/join.h"
+#include "checkpoint/run_folder.h"
 #include "checkpoint/store.h"
 
 namespace megalith {
@@ -50,13 +51,8 @@ std::string list(const std::vector<fs::path>& runs) {
 std::string with_runs(const std::string& program, const fs::path& folder, const std::vector<fs::path>& runs) {
   const std::string run = shown(runs.front());
   std::string text = fmt::format("Runs in this folder: {}\n", list(runs));
-  std::error_code error;
-  for (const char* where : {"", "examples"}) {  // run.dir is runs/NAME of NAME.yaml unless the file sets it
-    const fs::path settings = folder / where / (runs.front().filename().string() + ".yaml");
-    if (!fs::exists(settings, error)) continue;
+  if (const fs::path settings = settings_of_run(runs.front(), folder); !settings.empty())
     text += line(fmt::format("{} train {}", program, shown(settings)), "resume the newest run");
-    break;
-  }
   if (!list_checkpoints(runs.front() / "checkpoints").empty())
     text += line(fmt::format("{} generate {} --prompt \"You may\"", program, run), "generate text with it");
   text += line(fmt::format("{} report {}", program, run), "write its report.html again");

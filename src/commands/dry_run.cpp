@@ -13,6 +13,7 @@
 #include "run/data_files.h"
 #include "run/foresee.h"
 #include "run/prepare_data.h"
+#include "run/setting_path.h"
 
 namespace megalith {
 namespace {
@@ -71,11 +72,11 @@ std::string listed(const std::string& head, const std::vector<std::string>& poin
 }
 
 CommandResult checked(const CommandContext& context, const Config& config, const RankCounts& ranks) {
-  const Layout layout = check_run(config, ranks.all);
-  check_run_directory(config.run.dir);
+  const Layout layout = check_run(config, ranks.all, context.rank->environment().ranks_from());
+  check_folder("run.dir", config.run.dir);
   const RunDirectory directory(config.run.dir, /*leads=*/false);
   const auto say = [](const std::string& line) { log::warn("{}", line); };
-  const Foreseen foreseen = foresee(config, layout, {ranks.of_host, latest_valid(directory.checkpoints(), say)});
+  const Foreseen foreseen = foresee_training(config, layout, {ranks.of_host, latest_valid(directory.checkpoints(), say)});
   const auto& [tokenizer, run, input] = foreseen;
   const Plan plan = make_plan(input, Measuring::forbidden);
   check_files(foreseen);

@@ -138,6 +138,7 @@ CommandResult run_generate(const CommandContext& context, const GenerateArgument
     for (std::string& prompt : read_prompts(arguments.prompts_file)) prompts.push_back(std::move(prompt));
   if (prompts.empty()) prompts.emplace_back();
   LoadedModel model = load_with_tokenizer(arguments.path);
+  check_generates(model.engine->shape());  // before anything is printed
   check_prompts(model, prompts);
   if (arguments.interactive) return run_interactively(model, settings, context);
 

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/either.h"
 #include "base/error.h"
+#include "base/mistakes.h"
 #include "config/experts_options.h"
 #include "config/names.h"
 #include "config/options.h"
@@ -27,14 +29,57 @@ std::string show(int64_t value) {
 // A setting that has no effect must have its default value, so that no written value is silently ignored.
 void check_applies(const Config& config, const ShapeCheck& check) {
   static const Config defaults;
+  Mistakes mistakes;
   for (const Option& option : options()) {
     if (!option.applies || option.applies(config)) continue;
     const std::optional<std::string> value = option.get(config);
     if (!value) continue;  // another key has the value
     const std::string usual = option.get(defaults).value_or("");
-    check.require(value == usual, option.name, fmt::format("{} (the default) unless {}", usual, option.applies_when), *value,
-                  fmt::format("remove {}: it is used only if {}", option.key(), option.applies_when));
+    mistakes.none_in([&] {
+      check.require(value == usual, option.name, fmt::format("{} (the default) unless {}", usual, option.applies_when),
+                    *value,
+                    fmt::format("it is used only if {}: change that, or remove {}", option.applies_when, option.key()));
+    });
   }
+  mistakes.throw_any();
+}
+
+void check_rates(const Config& config, const ShapeCheck& check) {
+  check.require(config.train.min_lr <= config.train.lr, "train.min_lr", fmt::format("at most train.lr ({})", config.train.lr),
+                fmt::format("{}", config.train.min_lr));
+}
+
+void check_weights(const Config& config, const ShapeCheck& check) {
+  double weights = 0;
+  for (double weight : config.data.weights) weights += weight;
+  for (double weight : config.data.weights)
+    check.require(weight >= 1e-6 * weights, "data.train",
+                  fmt::format("a weight of at least a millionth of the sum of all weights ({})", weights),
+                  fmt::format("{}", weight), "remove this entry or raise its weight");
+}
+
+void check_schedule(const Config& config, const ShapeCheck& check) {
+  const TrainSettings& train = config.train;
+  check.require(train.warmup <= train.steps, "train.warmup",
+                train.schedule_by == Counted::steps
+                    ? fmt::format("at most train.steps ({})", train.steps)
+                    : fmt::format("at most the run's {} steps, counted in full batches of {} tokens", train.steps,
+                                  config.step_sequences() * config.data.sequence),
+                show(train.warmup));
+  const int64_t after_warmup = train.steps - train.warmup;
+  check.require(train.decay != Decay::wsd || train.decay_steps <= after_warmup, "train.decay_steps",
+                fmt::format("at most the {} steps after train.warmup", after_warmup), show(train.decay_steps));
+}
+
+void check_micro_batch(const Config& config, const ShapeCheck& check) {
+  const int64_t micro_batch = config.train.micro_batch, sequences = config.step_sequences();
+  if (micro_batch == 0) return;
+  check.require(sequences % micro_batch == 0, "train.micro_batch",
+                config.objective.comparison().any()
+                    ? fmt::format("a divisor of the {} sequences of a step (train.batch x {})", sequences,
+                                  config.objective.sequences_of_sample())
+                    : fmt::format("a divisor of train.batch ({})", sequences),
+                show(micro_batch), nearby_divisors(sequences, micro_batch));
 }
 
 void check_curriculum(const Config& config, const ShapeCheck& check) {
@@ -142,60 +187,51 @@ void check_objective(const Config& config, const ModelShape& shape, const ShapeC
                                      : fmt::format("for {}, set model.arch: {}", objective.word, others));
 }
 
+void check_sizes(const ModelShape& s, const ShapeCheck& check) {
+  using Sizes = std::vector<std::pair<std::string_view, int64_t>>;
+  const Sizes written{{"model.layers", s.layers}, {"model.hidden", s.hidden}, {"model.heads", s.heads}};
+  const Sizes derived{{"model.ffn", s.ffn}, {"model.context", s.context}};  // the defaults depend on those
+  for (const Sizes& sizes : {written, derived}) {
+    Mistakes mistakes;
+    for (const auto& [key, size] : sizes) mistakes.none_in([&] { check.at_least_1(size, key); });
+    mistakes.throw_any();
+  }
+}
+
+void check_sequence(const Config& config, const ModelShape& s, const ShapeCheck& check) {
+  check.require(config.data.sequence <= s.context, "data.sequence",
+                fmt::format("at most model.context ({})", s.context), show(config.data.sequence),
+                config.model.from.empty() ? "shorten it, or raise model.context"
+                                          : "shorten it: the model has no more positions");
+  check.require(s.window == 0 || config.data.sequence <= s.window, "data.sequence",
+                fmt::format("at most the model's sliding_window ({})", s.window), show(config.data.sequence),
+                "sliding-window attention is not supported; shorten data.sequence");
+}
+
 }  // namespace
 
 void check_settings(const Config& config, const WhereOf& where) {
   const ShapeCheck check = checker(where);
-  const TrainSettings& train = config.train;
-  check_applies(config, check);
-  check.require(train.min_lr <= train.lr, "train.min_lr", fmt::format("at most train.lr ({})", train.lr),
-                fmt::format("{}", train.min_lr));
-  double weights = 0;
-  for (double weight : config.data.weights) weights += weight;
-  for (double weight : config.data.weights)
-    check.require(weight >= 1e-6 * weights, "data.train",
-                  fmt::format("a weight of at least a millionth of the sum of all weights ({})", weights),
-                  fmt::format("{}", weight), "remove this entry or raise its weight");
-  check_curriculum(config, check);
-  check_token_dropping(config, check);
-  check.require(train.warmup <= train.steps, "train.warmup",
-                train.schedule_by == Counted::steps
-                    ? fmt::format("at most train.steps ({})", train.steps)
-                    : fmt::format("at most the run's {} steps, counted in full batches of {} tokens", train.steps,
-                                  config.step_sequences() * config.data.sequence),
-                show(train.warmup));
-  const int64_t after_warmup = train.steps - train.warmup;
-  check.require(train.decay != Decay::wsd || train.decay_steps <= after_warmup, "train.decay_steps",
-                fmt::format("at most the {} steps after train.warmup", after_warmup), show(train.decay_steps));
-  if (const int64_t sequences = config.step_sequences(); train.micro_batch > 0)
-    check.require(sequences % train.micro_batch == 0, "train.micro_batch",
-                  config.objective.comparison().any()
-                      ? fmt::format("a divisor of the {} sequences of a step (train.batch x {})", sequences,
-                                    config.objective.sequences_of_sample())
-                      : fmt::format("a divisor of train.batch ({})", sequences),
-                  show(train.micro_batch), nearby_divisors(sequences, train.micro_batch));
+  Mistakes mistakes;
+  for (const auto& rule : {check_applies, check_rates, check_weights, check_curriculum, check_token_dropping, check_schedule,
+                           check_micro_batch})
+    mistakes.none_in([&] { rule(config, check); });
+  mistakes.throw_any();
 }
 
 void check_model(const Config& config, const ModelShape& s, const WhereOf& where) {
   const ShapeCheck check = checker(where);
-  check.at_least_1(s.layers, "model.layers");
-  check.at_least_1(s.hidden, "model.hidden");
-  check.at_least_1(s.heads, "model.heads");
-  check.at_least_1(s.ffn, "model.ffn");
-  check.at_least_1(s.context, "model.context");
-  check_shape(s, check);
-  check_experts(config, s, where);
-  check_objective(config, s, check);
-  check_comparison(config, s, check);
-  check_moved_text(config, check);
-  check_dropping_layers(config, s.layers, check);
-  check_length(config, s.layers, check);
-  check.require(config.data.sequence <= s.context, "data.sequence",
-                fmt::format("at most model.context ({})", s.context), show(config.data.sequence),
-                "shorten it, or raise model.context");
-  check.require(s.window == 0 || config.data.sequence <= s.window, "data.sequence",
-                fmt::format("at most the model's sliding_window ({})", s.window), show(config.data.sequence),
-                "sliding-window attention is not supported; shorten data.sequence");
+  check_sizes(s, check);  // the other checks divide by them
+  Mistakes mistakes;
+  mistakes.none_in([&] { check_shape(s, check); });
+  mistakes.none_in([&] { check_experts(config, s, where); });
+  mistakes.none_in([&] { check_objective(config, s, check); });
+  mistakes.none_in([&] { check_comparison(config, s, check); });
+  mistakes.none_in([&] { check_moved_text(config, check); });
+  mistakes.none_in([&] { check_dropping_layers(config, s.layers, check); });
+  mistakes.none_in([&] { check_length(config, s.layers, check); });
+  mistakes.none_in([&] { check_sequence(config, s, check); });
+  mistakes.throw_any();
 }
 
 void check_for_training(const Config& config, const WhereOf& where) {

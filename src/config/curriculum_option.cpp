@@ -8,7 +8,8 @@
 
 #include "base/error.h"
 #include "base/join.h"
-#include "config/nearest.h"
+#include "base/mistakes.h"
+#include "base/nearest.h"
 #include "config/pacing_text.h"
 
 namespace megalith {
@@ -21,10 +22,12 @@ class Reader {
 
   CurriculumSettings read() {
     if (map_.kind != Yaml::Kind::map) refuse("", std::string(curriculum_form()));
+    Mistakes mistakes;
     for (const auto& [key, value] : map_.entries) {
       given_.insert(key);
-      take(key, value);
+      mistakes.none_in([&] { take(key, value); });
     }
+    mistakes.throw_any();
     need("metric");
     settle_hold();
     settle_pacing();
@@ -200,10 +203,14 @@ Entry curriculum_option() {
                   "truncate and reshape shorten sequences to the limit (metric length). filter admits samples whose "
                   "metric is at most the limit. Defaults of an entry: apply filter, unit value, hold sequences, pacing "
                   "linear. The default of step is 8 for lengths and 1 for percentiles. Other values are not rounded.");
+  e.advice = "put the entries in brackets: curriculum: [{metric: ...}]";
   e.set = [](Config& c, const Yaml& value) {
     if (value.kind != Yaml::Kind::list) return false;
     std::vector<CurriculumSettings> entries;
-    for (size_t i = 0; i < value.items.size(); i++) entries.push_back(Reader(value.items[i], i).read());
+    Mistakes mistakes;
+    for (size_t i = 0; i < value.items.size(); i++)
+      mistakes.none_in([&] { entries.push_back(Reader(value.items[i], i).read()); });
+    mistakes.throw_any();
     c.curriculum = std::move(entries);
     return true;
   };

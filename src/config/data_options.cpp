@@ -13,6 +13,16 @@ namespace {
 
 #define FIELD(member) [](auto& config) -> auto& { return config.member; }
 
+// The kind of a tokenizer to train is no path.
+Entry tokenizer_path() {
+  Entry e = text("data.tokenizer.path", FIELD(data.tokenizer.path), "none; with model.from, the folder's tokenizer",
+                 "Tokenizer: tokenizer.json, SentencePiece .model, .tiktoken, WordPiece vocab.txt, or a folder with one of "
+                 "these.");
+  e.advice = "to train a tokenizer, write tokenizer: {train: bpe, vocab: 4096}";
+  e.set = [plain = std::move(e.set)](Config& c, const Yaml& value) { return value.text != "bpe" && plain(c, value); };
+  return e;
+}
+
 // data.tokenizer.train: bpe. Config keeps only the size. The word exists so that we can add other kinds later.
 Entry tokenizer_to_train() {
   Entry e = entry("data.tokenizer.train", OptionType::choice, {}, "none",
@@ -100,8 +110,7 @@ std::vector<Option> data_options() {
       number("data.valid_fraction", FIELD(data.valid_fraction), fraction(), "0.01",
              "Fraction of the training data that is used for validation instead. 0: no validation.")
           .when("data.valid is empty", [](const Config& c) { return c.data.valid.empty(); }),
-      text("data.tokenizer.path", FIELD(data.tokenizer.path), "none; with model.from, the folder's tokenizer",
-           "Tokenizer: tokenizer.json, SentencePiece .model, .tiktoken, WordPiece vocab.txt, or a folder with one of these.")
+      tokenizer_path()
           .in("path")
           .short_form()
           .unless([](const Config& c) { return c.data.tokenizer.path.empty(); }),

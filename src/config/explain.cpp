@@ -24,7 +24,7 @@ std::string explain(std::string_view key) {
     if (key.empty() || option.name == key || inside)
       text += (text.empty() ? "" : "\n") + explain_option(option);
   }
-  if (text.empty()) unknown_key(key, "");
+  if (text.empty()) throw unknown_key(key, "");
   return text;
 }
 

@@ -10,39 +10,21 @@ namespace {
 
 #define FIELD(member) [](auto& config) -> auto& { return config.member; }
 
-// A size, or "none".
+// A size, or a word for "no size".
 template <class Get, class Set>
-Entry size_or_none(std::string_view name, Get get, Set put, std::string_view about) {
-  Entry e = entry(name, OptionType::size, from(1), "none", about);
-  e.words = {"none"};
+Entry size_or(std::string_view word, std::string_view name, Get get, Set put, std::string_view about) {
+  Entry e = entry(name, OptionType::size, from(kNeedsUnit), word, about);
+  e.words = {word};
   e.set = [=](Config& c, const Yaml& value) {
-    if (value.kind != Yaml::Kind::scalar) return false;
-    const std::optional<Bytes> size = parse_bytes(value.text);
-    if (value.text != "none" && (!size || size->value < 1)) return false;
+    const std::optional<Bytes> size = read_size(value);
+    if (!size && (value.kind != Yaml::Kind::scalar || value.text != word)) return false;
     put(c, size);
     return true;
   };
   e.get = [=](const Config& c) {
     const std::optional<Bytes> size = get(c);
-    return size ? write_bytes(*size) : "none";
+    return size ? write_bytes(*size) : std::string(word);
   };
-  return e;
-}
-
-Entry ram() {
-  Entry e =
-      entry("memory.ram", OptionType::size, from(1), "auto",
-            "Memory that all ranks of this host may use together. auto: the memory of the control group (cgroup) or of "
-            "the machine, minus a margin. A run that does not fit does not start.");
-  e.words = {"auto"};
-  e.set = [](Config& c, const Yaml& value) {
-    if (value.kind != Yaml::Kind::scalar) return false;
-    std::optional<Bytes> size = parse_bytes(value.text);
-    if (value.text != "auto" && (!size || size->value < 1)) return false;
-    c.memory.ram = size;
-    return true;
-  };
-  e.get = [](const Config& c) { return c.memory.ram ? write_bytes(*c.memory.ram) : "auto"; };
   return e;
 }
 
@@ -127,7 +109,12 @@ std::vector<Option> parallel_options() {
 std::vector<Option> layout_options() {
   std::vector<Option> options = parallel_options();
   const std::vector<Option> others{
-      ram().free(),
+      size_or(
+          "auto", "memory.ram", [](const Config& c) { return c.memory.ram; },
+          [](Config& c, std::optional<Bytes> size) { c.memory.ram = size; },
+          "Memory that all ranks of this host may use together. auto: the memory of the control group or the machine, "
+          "minus a margin. A run that does not fit does not start.")
+          .free(),
       text("memory.spill", FIELD(memory.spill), "none: no state is kept on disk",
            "Directory on a fast disk for state that does not fit into memory: first optimizer state, then parameters and "
            "gradients. The files are temporary. The run removes them at the end.")
@@ -140,16 +127,16 @@ std::vector<Option> layout_options() {
           .free()
           .when("memory.spill or memory.device is given",
                 [](const Config& c) { return !c.memory.spill.empty() || c.memory.device; }),
-      size_or_none(
-          "memory.device", [](const Config& c) { return c.memory.device; },
+      size_or(
+          "none", "memory.device", [](const Config& c) { return c.memory.device; },
           [](Config& c, std::optional<Bytes> size) { c.memory.device = size; },
           "Memory of the device that computes the blocks. The device has parameters, gradients and activations only while "
           "they are used. The state is in host memory (or on disk with memory.spill) and is updated there. This version "
           "does not support GPUs. memory.simulated_device.bandwidth simulates a device in host memory, in addition to "
           "memory.ram.")
           .free(),
-      size_or_none(
-          "memory.simulated_device.bandwidth",
+      size_or(
+          "none", "memory.simulated_device.bandwidth",
           [](const Config& c) {
             return c.memory.device_bandwidth > 0 ? std::optional(Bytes(c.memory.device_bandwidth)) : std::nullopt;
           },

@@ -81,6 +81,7 @@ std::vector<Option> model_options() {
            "A known model. `megalith presets` lists all presets. The other keys of the section model override its values.")
           .in("preset's name")
           .free()
+          .short_form()
           .unless([](const Config& c) { return c.model.preset.empty(); }),
       text("model.from", FIELD(model.from), "none",
            "Hugging Face folder or checkpoint. It decides the shape of the model and the initial weights.")

@@ -23,6 +23,14 @@ std::optional<int64_t> read_count(const Yaml& value, const Range& range) {
   return number;
 }
 
+std::optional<Bytes> read_size(const Yaml& value) {
+  if (value.kind != Yaml::Kind::scalar) return std::nullopt;
+  const std::optional<Bytes> size = parse_bytes(value.text);
+  const bool has_unit = !read_number(value, {});
+  if (!size || static_cast<double>(size->value) < (has_unit ? 1 : kNeedsUnit)) return std::nullopt;
+  return size;
+}
+
 bool is_text(const Yaml& value) {
   return value.kind == Yaml::Kind::scalar && value.text.find('\0') == std::string::npos;
 }
@@ -63,7 +71,7 @@ std::string write_bytes(Bytes size) {
   for (Unit unit : {Unit{1ll << 30, "GiB"}, Unit{1ll << 20, "MiB"}, Unit{1ll << 10, "KiB"}})
     if (size.value % unit.bytes == 0 && size.value > 0)
       return fmt::format("{}{}", size.value / unit.bytes, unit.name);
-  return fmt::format("{}", size.value);
+  return fmt::format("{}{}", size.value, static_cast<double>(size.value) < kNeedsUnit ? "B" : "");
 }
 
 }  // namespace megalith

@@ -16,6 +16,7 @@ namespace megalith {
 
 // These upper bounds keep products of sizes (parameters, tokens per step) within 63 bits. No real run comes near them.
 inline constexpr double kLayers = 1e5, kWidth = 1e6, kFfn = 1e7, kVocab = 1e7, kMany = 1e9;
+inline constexpr double kNeedsUnit = 1e6;   // bytes; a smaller size needs a unit, because "4" is meant as 4 GiB
 inline constexpr double kLongest = 9e15;  // maximum steps or tokens of a pacing; exact as a double
 
 inline Range from(double low) {
@@ -36,13 +37,14 @@ inline Range inner_fraction() {
 
 std::optional<double> read_number(const Yaml& value, const Range& range);  // finite and in range
 std::optional<int64_t> read_count(const Yaml& value, const Range& range);  // accepts the suffixes k, M, B, T
+std::optional<Bytes> read_size(const Yaml& value);  // from 1 byte; a small number without a unit is no size
 bool is_text(const Yaml& value);  // a scalar without NUL, because no path or prompt can contain NUL
 std::optional<bool> read_boolean(const Yaml& value);
 std::optional<std::vector<std::string>> read_texts(
     const Yaml& value);                  // a single text becomes a list of one; rejects empty texts
 std::string write_number(double value);  // the shortest text that reads back equal
 std::string write_texts(const std::vector<std::string>& texts);
-std::string write_bytes(Bytes size);  // exact: 4GiB, 1536MiB, 1000000007
+std::string write_bytes(Bytes size);  // exact: 4GiB, 1536MiB, 1000000007, 999B
 
 // An Option under construction. A row of the table looks like `count(...).in("steps").free()`.
 struct Entry : Option {

@@ -8,10 +8,11 @@
 #include "base/either.h"
 #include "base/error.h"
 #include "base/join.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "config/curriculum_option.h"
 #include "config/known_elsewhere.h"
-#include "config/nearest.h"
+#include "config/option_types.h"
 #include "config/pacing_text.h"
 
 namespace megalith {
@@ -24,19 +25,43 @@ std::string show_bound(double value) {
   return fmt::format("{}", value);
 }
 
+// A number without a unit is meant in GiB if it is small, else in MiB: memory.ram: 4, memory.ram: 4096.
+std::string size_meant(const Yaml& value) {
+  const std::optional<double> number = read_number(value, above(0));
+  if (!number) return "write a size such as 512MiB or 4GiB";
+  return fmt::format("did you mean {}{}?", *number, *number < 1024 ? "GiB" : "MiB");
+}
+
+std::string_view boolean_meant(const std::string& plain) {
+  if (plain == "yes" || plain == "on" || plain == "1" || plain == "true") return "true";
+  return plain == "no" || plain == "off" || plain == "0" || plain == "false" ? "false" : "";
+}
+
+// Returns the word that a text means: in another spelling, in the words of another program, or nearly so.
+std::string_view word_meant(const Option& option, const std::string& text) {
+  const std::vector<std::string_view> words = option.all_words();
+  const std::string plain = plain_word(text);
+  if (const std::string_view known = word_for(option.name, text); !known.empty()) return known;
+  if (option.type == OptionType::boolean) return boolean_meant(plain);
+  const auto same = std::ranges::find(words, plain, plain_word);
+  return same != words.end() ? *same : nearest(text, words);
+}
+
 std::string hint_for(const Option& option, const Yaml& value) {
-  if (const auto words = option.all_words(); value.kind == Yaml::Kind::scalar && !words.empty()) {
-    std::string_view near = word_for(option.name, value.text);
-    if (near.empty()) near = nearest(value.text, words);
-    if (!near.empty()) return fmt::format("did you mean {}?", near);
-  }
+  if (value.kind == Yaml::Kind::scalar)
+    if (const std::string_view word = word_meant(option, value.text); !word.empty()) return fmt::format("did you mean {}?", word);
+  if (!option.advice.empty()) return std::string(option.advice);
   switch (option.type) {
     case OptionType::count:
       return parse_count(value.text) ? "" : "write a number such as 5000, 10k or 50M";
     case OptionType::size:
-      return "write a size such as 512MiB or 4GiB";
+      return size_meant(value);
     case OptionType::numbers:
       return fmt::format("write it as {}", option.default_text);
+    case OptionType::span:
+      return read_count(value, from(1)) ? fmt::format("did you mean {} steps?", value.text) : "";
+    case OptionType::number:
+      return read_number(value, {}) ? "" : fmt::format("`megalith config {}` explains it", option.name);
     default:
       return "";
   }
@@ -44,30 +69,49 @@ std::string hint_for(const Option& option, const Yaml& value) {
 
 constexpr size_t kKeysListed = 5;
 
-// Suggests a key with the same last part, then advice for a key of another program, then a similar spelling. Otherwise
-// lists some keys of the section.
-std::string hint_for_key(std::string_view name) {
+// Returns the options with this last part, in any of the spellings min_lr, min-lr and minLr.
+std::vector<std::string_view> named(std::string_view last) {
+  std::vector<std::string_view> names;
+  for (const Option& option : options())
+    if (plain_word(option.key()) == plain_word(last)) names.push_back(option.name);
+  return names;
+}
+
+// Returns the key or section that is spelled most like `name`: first of its own section, then of all. Empty: none.
+std::string nearest_key(std::string_view name) {
   const std::string_view last = name.substr(name.rfind('.') + 1), section = name.substr(0, name.size() - last.size());
-  const auto named = [](std::string_view key) {  // returns the option with this last part
-    const auto found = std::ranges::find(options(), key, &Option::key);
-    return found == options().end() ? std::string_view{} : found->name;
-  };
-  if (const auto advice = advice_for_key(name)) return *advice;
-  if (const std::string_view same = named(last); !same.empty()) return fmt::format("did you mean {}?", same);
-  std::vector<std::string_view> names = section_names(), last_names, siblings;
+  std::vector<std::string_view> siblings, ends = section_names();
   for (const Option& option : options()) {
-    names.push_back(option.name);
-    last_names.push_back(option.key());
+    ends.push_back(option.key());
     if (option.name.starts_with(section)) siblings.push_back(option.name.substr(section.size()));
   }
-  std::string_view near = nearest(name, names);
-  if (near.empty()) near = named(nearest(last, last_names));
-  if (!near.empty()) return fmt::format("did you mean {}?", near);
-  if (siblings.empty() || section.empty()) return "`megalith config` lists all keys";
-  const std::string_view whole = section.substr(0, section.size() - 1);
-  std::ranges::stable_sort(siblings, {}, [&](std::string_view key) { return edit_distance(last.substr(0, 100), key); });
-  siblings.resize(std::min(siblings.size(), kKeysListed));
-  return fmt::format("{} has {}, ...; `megalith config {}` lists all", whole, join(siblings, ", "), whole);
+  if (const std::string_view near = nearest(last, siblings); !section.empty() && !near.empty())
+    return fmt::format("{}{}", section, near);
+  const std::string_view near = nearest(last, ends);
+  return near.empty() || is_section(near) ? std::string(near) : either(named(near));
+}
+
+// Returns the option of the same section that a key of another program means: data.tokenizer.vocab for
+// data.tokenizer.vocab_size. Null: none.
+const Option* meant_in_section(std::string_view name) {
+  const std::string_view ours = ours_for(name), section = name.substr(0, std::min(name.rfind('.'), name.size()));
+  const Option* here = ours.empty() ? nullptr : find_option(fmt::format("{}.{}", section, ours.substr(ours.rfind('.') + 1)));
+  return here && here->name != ours ? here : nullptr;
+}
+
+// Suggests advice for a key of another program, then a key with the same last part, then a similar spelling. Otherwise
+// lists some keys of the section.
+std::string hint_for_key(std::string_view name) {
+  const std::string_view section = name.substr(0, std::min(name.rfind('.'), name.size()));
+  if (name.find_first_not_of("0123456789", name.rfind('.') + 1) == std::string_view::npos)
+    return "a comma separates entries: write decimals with a point";
+  if (const Option* meant = meant_in_section(name)) return fmt::format("did you mean {}?", meant->name);
+  if (const auto advice = advice_for_key(name)) return *advice;
+  if (const std::string_view meant = section_meant(name); !meant.empty()) return fmt::format("did you mean {}?", meant);
+  if (const auto same = named(name.substr(name.rfind('.') + 1)); !same.empty()) return fmt::format("did you mean {}?", either(same));
+  if (const std::string near = nearest_key(name); !near.empty()) return fmt::format("did you mean {}?", near);
+  if (section != name && is_section(section)) return keys_of(section, name.substr(section.size() + 1));
+  return "`megalith config` lists all keys";
 }
 
 }  // namespace
@@ -123,8 +167,13 @@ std::string Option::expected() const {
   return words.empty() ? text : fmt::format("{}, or {}", text, either(words));
 }
 
+// True for "spill: true", which means a switch, not a folder of this name.
+bool is_no_path(const Option& option, const Yaml& value) {
+  return option.unit == "directory" && (value.text == "true" || value.text == "false");
+}
+
 void set_option(const Option& option, Config& config, const Yaml& value) {
-  if (!option.set(config, value))
+  if (is_no_path(option, value) || !option.set(config, value))
     throw UserError({value.where, std::string(option.name), option.expected(), value.describe(),
                      hint_for(option, value)});
 }
@@ -133,6 +182,13 @@ const Option* find_option(std::string_view name) {
   for (const Option& option : options())
     if (option.name == name) return &option;
   return nullptr;
+}
+
+const Option* option_meant(std::string_view word) {
+  if (const Option* option = find_option(word)) return option;
+  if (advice_for_key(word)) return find_option(ours_for(word));
+  const std::vector<std::string_view> same = named(word.substr(word.rfind('.') + 1));
+  return same.empty() ? nullptr : find_option(same.front());
 }
 
 bool is_section(std::string_view name) {
@@ -152,28 +208,25 @@ std::vector<std::string_view> section_names() {
   return names;
 }
 
-void unknown_key(std::string_view name, const std::string& where) {
+UserError unknown_key(std::string_view name, const std::string& where, const std::string& more) {
   if (const std::string_view list = "curriculum"; name.starts_with(list) && name.size() > list.size() &&
                                                   (name[list.size()] == '[' || name[list.size()] == '.'))
-    throw UserError({where, std::string(name), "the whole list", "a part of the list",
-                     "write curriculum=[{metric: ..., from: ..., to: ..., over: ...}]"});
-  Yaml shown;
-  shown.kind = Yaml::Kind::scalar;
-  shown.text = name;
-  throw UserError({where, shown.describe(), "", "", "unknown key; " + hint_for_key(name)});
+    return UserError({where, std::string(name), "the whole list", "a part of the list",
+                      "write curriculum=[{metric: ..., from: ..., to: ..., over: ...}]"});
+  return UserError({where, describe_text(std::string(name)), "", "",
+                    fmt::format("unknown key; {}{}", hint_for_key(name), more.empty() ? "" : fmt::format(" ({})", more))});
 }
 
-void refuse_unknown(std::span<const UnknownKey> keys) {
-  if (keys.size() == 1 || keys.front().name.starts_with("curriculum")) unknown_key(keys.front().name, keys.front().where);
-  std::vector<std::string> all;
-  std::string file;
-  for (const auto& [name, where] : keys) {
-    const size_t colon = std::min(where.rfind(':'), where.size());  // run.yaml:14
-    file = where.substr(0, colon);
-    const std::string line = colon < where.size() ? fmt::format(" in line {}", where.substr(colon + 1)) : "";
-    all.push_back(fmt::format("{}{} ({})", shortened(name), line, hint_for_key(name)));
-  }
-  throw UserError({file, "", "", "", fmt::format("{} unknown keys: {}", keys.size(), some_of(all, "; "))});
+std::string keys_of(std::string_view section, std::string_view like) {
+  std::vector<std::string_view> keys;
+  for (const Option& option : options())
+    if (option.name.starts_with(fmt::format("{}.", section))) keys.push_back(option.name.substr(section.size() + 1));
+  if (!like.empty())
+    std::ranges::stable_sort(keys, {}, [&](std::string_view key) { return edit_distance(like.substr(0, 100), key); });
+  const bool all = keys.size() <= kKeysListed;
+  keys.resize(std::min(keys.size(), kKeysListed));
+  return fmt::format("{} has {}{}; `megalith config {}` {}", section, join(keys, ", "), all ? "" : ", ...", section,
+                     all ? "explains them" : "lists all");
 }
 
 }  // namespace megalith

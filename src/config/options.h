@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "config/config.h"
 #include "config/yaml.h"
 
@@ -48,6 +49,7 @@ struct Option {
   std::vector<std::string_view> (*registered_words)() = nullptr;  // replaces `words` if they are known only at run time
   bool may_change = false;        // a resumed run may change it
   bool shorthand = false;         // a plain value given to this option's section means this option
+  std::string_view advice;        // for a wrong value: what to write; empty: follows from the type
   std::string_view applies_when;  // for the user; empty = always
   std::function<bool(const Config&)> applies;  // empty = always
   // Reads a value into the config. Returns false and changes nothing if the type or range is wrong.
@@ -66,6 +68,9 @@ struct Option {
 std::span<const Option> options();
 const Option* find_option(std::string_view name);  // nullptr if no option has this name
 
+// Returns the option that a word of the command line means: "train.lr", "lr", "learning-rate". Null: none.
+const Option* option_meant(std::string_view word);
+
 // Reads a value into the config or throws UserError{value.where, name, expected, got, hint}.
 void set_option(const Option& option, Config& config, const Yaml& value);
 
@@ -73,13 +78,12 @@ void set_option(const Option& option, Config& config, const Yaml& value);
 bool is_section(std::string_view name);
 std::vector<std::string_view> section_names();
 
-// Throws UserError for a name that is neither an option nor a section. Suggests the nearest one.
-[[noreturn]] void unknown_key(std::string_view name, const std::string& where);
-struct UnknownKey {
-  std::string name, where;
-};
-// The same for one or several keys of a file. Lists at most five.
-[[noreturn]] void refuse_unknown(std::span<const UnknownKey> keys);
+// The mistake of a name that is neither an option nor a section. Suggests the nearest one. `more` is added to the hint.
+UserError unknown_key(std::string_view name, const std::string& where, const std::string& more = "");
+
+// Returns the keys of a section for a message: "train has batch, micro_batch, ...; `megalith config train` lists all".
+// `like`: begins with the keys that are spelled like this.
+std::string keys_of(std::string_view section, std::string_view like = "");
 
 // Returns the output of `megalith config KEY`: an option, a section, or everything if `key` is empty. Throws UserError
 // for an unknown key. Suggests the nearest one.

@@ -6,7 +6,9 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/mistakes.h"
 #include "config/check.h"
+#include "config/known_elsewhere.h"
 #include "config/names.h"
 #include "config/options.h"
 #include "config/pacing_text.h"
@@ -16,19 +18,51 @@
 namespace megalith {
 namespace {
 
+// Says what the value of an unknown key means, and what is wrong with it for the option that the key means.
+std::string about_value(const Written::Unknown& unknown, Config config) {
+  if (std::string meaning = meaning_of(unknown.name, unknown.value, config); !meaning.empty()) return meaning;
+  const Option* meant = option_meant(unknown.name);
+  if (!meant || !section_meant(unknown.name).empty()) return "";
+  if (unknown.value.kind == Yaml::Kind::map)  // a section there, a value here
+    return fmt::format("write {}: {{{}: ...}} with the other entries beside it", meant->section(), meant->key());
+  try {
+    set_option(*meant, config, unknown.value);
+  } catch (const UserError& error) {
+    const std::string& hint = error.parts.hint;
+    return fmt::format("its value: expected {}, got {}{}", error.parts.expected, error.parts.got, hint.empty() ? "" : "; " + hint);
+  }
+  return "";
+}
+
+// Reads every value alone, so that all wrong values and unknown keys are reported at once.
+void check_values(const Written& written, Mistakes& mistakes) {
+  Config config;
+  for (const Option& option : options())
+    if (const Yaml* value = written.find(option.name)) mistakes.none_in([&] { set_option(option, config, *value); });
+  if (!config.model.preset.empty())
+    mistakes.none_in([&] { find_preset(config.model.preset, written.where("model.preset")); });
+  for (const Written::Unknown& each : written.unknown())
+    mistakes.add(unknown_key(each.name, each.value.where, about_value(each, config)));
+}
+
+// Throws UserError if keys give the shape that model.from gives, too.
+void check_only_from(const Written& written) {
+  Mistakes mistakes;
+  mistakes.none_in([&] { written.refuse_both("model.from", "model.preset"); });
+  for (const Option& option : options())
+    if (gives_shape(option))
+      mistakes.none_in([&] {
+        written.refuse_both("model.from", option.name, "remove one: the shape comes from the folder's config.json");
+      });
+  mistakes.throw_any();
+}
+
 // Sets the shape to that of the preset, or to the architecture's defaults. The fields are read later. Does nothing with
 // model.from: the folder decides the shape.
 void begin_shape(Config& config, const Written& written) {
   for (std::string_view name : {"model.from", "model.preset", "model.arch"})
     if (const Yaml* value = written.find(name)) set_option(*find_option(name), config, *value);
-  if (!config.model.from.empty()) {
-    written.refuse_both("model.from", "model.preset");
-    for (const Option& option : options())
-      if (gives_shape(option))
-        written.refuse_both("model.from", option.name,
-                            "remove one: the shape comes from the folder's config.json");
-    return;
-  }
+  if (!config.model.from.empty()) return check_only_from(written);
   const Yaml* arch = written.find("model.arch");
   if (!config.model.preset.empty()) {
     const Family* wanted = config.model.shape.family;
@@ -66,17 +100,21 @@ void check_dropping_table(const Config& config, const Written& written) {
       refuse(key, "no such key next to a table, which contains the values", value->text.c_str(), "remove it");
 }
 
-void check_written(const Config& config, const Written& written) {
-  check_dropping_table(config, written);
-  for (auto [a, b] : kAlternatives) written.refuse_both(a, b);
-  if (written.find("data.tokenizer.vocab") && !written.find("data.tokenizer.train"))
-    throw UserError({written.where("data.tokenizer.vocab"), "data.tokenizer.vocab",
-                     "data.tokenizer.train next to it", "only this key",
-                     "write tokenizer: {train: bpe, vocab: 4096}"});
+void check_decay(const Config& config, const Written& written) {
   for (const auto& [key, decays] : {std::pair("train.min_lr", "cosine, linear or wsd"), std::pair("train.decay_steps", "wsd")})
     if (written.find(key) && !find_option(key)->get(config))
       throw UserError({written.where(key), key, fmt::format("train.decay {}", decays),
                        fmt::format("train.decay {}", name_of(config.train.decay)), "remove it, or change train.decay"});
+}
+
+void check_written(const Config& config, const Written& written, Mistakes& mistakes) {
+  mistakes.none_in([&] { check_dropping_table(config, written); });
+  for (auto [a, b] : kAlternatives) mistakes.none_in([&] { written.refuse_both(a, b); });
+  if (written.find("data.tokenizer.vocab") && !written.find("data.tokenizer.train"))
+    mistakes.add(UserError({written.where("data.tokenizer.vocab"), "data.tokenizer.vocab",
+                            "data.tokenizer.train next to it", "only this key",
+                            "write tokenizer: {train: bpe, vocab: 4096}"}));
+  mistakes.none_in([&] { check_decay(config, written); });
 }
 
 // A fifth of the run, rounded up, but at most the steps after warm-up.
@@ -100,35 +138,76 @@ std::string default_directory(const std::string& run_name, const std::string& wh
   return "runs/" + run_name;
 }
 
-}  // namespace
-
-Config parse_config(std::string_view yaml_text, const std::string& where, const std::string& default_run_name,
-                    std::span<const std::string> overrides) {
-  const Written written = read_settings(yaml_text, where, overrides);
-  Config config;
-  begin_shape(config, written);
-  for (const Option& option : options())
-    if (const Yaml* value = written.find(option.name)) set_option(option, config, *value);
-  if (config.model.from.empty()) fill_defaults(config.model.shape);
+// Sets the values that the user has not written and that follow from others.
+void settle_defaults(Config& config, const Written& written, const std::string& run_name, const std::string& where) {
+  if (config.model.shape.family) fill_defaults(config.model.shape);
   if (written.find("train.tokens") && !written.find("train.schedule_by")) config.train.schedule_by = Counted::tokens;
   if (!written.find("train.min_lr")) config.train.min_lr = a_tenth(config.train.lr);
   if (config.train.decay == Decay::wsd && !written.find("train.decay_steps"))
     config.train.decay_steps = usual_decay_steps(config.train);
-  if (config.run.dir.empty()) config.run.dir = default_directory(default_run_name, where);
+  if (config.run.dir.empty()) config.run.dir = default_directory(run_name, where);
+}
 
+// Files that newcomers give in place of a settings file. `ending`: of the file name.
+struct OtherFile {
+  std::string_view ending, what, hint;
+};
+constexpr std::string_view kNameText = "write its name in data.train: megalith train RUN.yaml data.train={}";
+constexpr std::string_view kNameFolder = "write its folder in model.from: megalith train RUN.yaml model.from=FOLDER";
+constexpr OtherFile kOtherFiles[] = {
+    {".txt", "text", kNameText},           {".jsonl", "text", kNameText},
+    {".gz", "text", kNameText},            {".zst", "text", kNameText},
+    {".safetensors", "weights", kNameFolder}, {".bin", "weights", kNameFolder},
+    {".pt", "weights", kNameFolder},       {".gguf", "weights", kNameFolder},
+    {"config.json", "the shape of a model", kNameFolder},
+    {".toml", "a TOML file", "write sections as model: and values as key: value"},
+    {".py", "a program", "write the settings into a YAML file such as examples/quickstart.yaml"},
+};
+
+// Throws UserError if the name of the file says that it is no settings file.
+void refuse_other_file(const std::filesystem::path& path) {
+  for (const OtherFile& other : kOtherFiles)
+    if (path.filename().string().ends_with(other.ending))
+      throw UserError({path.string(), "", "a YAML file with the settings of a run", std::string(other.what),
+                       fmt::format(fmt::runtime(other.hint), path.string())});
+}
+
+}  // namespace
+
+Config parse_config(std::string_view yaml_text, const std::string& where, const std::string& default_run_name,
+                    std::span<const std::string> overrides) {
+  Mistakes wrong;
+  const Written written = read_settings(yaml_text, where, overrides, wrong);
+  check_values(written, wrong);
+  wrong.throw_any();  // how values fit together can be judged only if each of them is right
+
+  Config config;
+  Mistakes unfit;
+  const bool has_shape = unfit.none_in([&] { begin_shape(config, written); });
+  for (const Option& option : options())
+    if (const Yaml* value = written.find(option.name)) set_option(option, config, *value);
+  settle_defaults(config, written, default_run_name, where);
   const auto where_of = [&](std::string_view key) { return written.where(key); };
-  check_written(config, written);
-  check_settings(config, where_of);
-  if (config.model.from.empty()) check_model(config, config.model.shape, where_of);
+  check_written(config, written, unfit);
+  unfit.none_in([&] { check_settings(config, where_of); });
+  if (has_shape && config.model.from.empty()) unfit.none_in([&] { check_model(config, config.model.shape, where_of); });
+  unfit.throw_any();
   return config;
 }
 
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides) {
-  return parse_config(read_file(path), path.string(), path.stem().string(), overrides);
+  const std::string text = read_file(path);
+  try {
+    return parse_config(text, path.string(), path.stem().string(), overrides);
+  } catch (const UserError&) {
+    refuse_other_file(path);
+    throw;
+  }
 }
 
 std::string source_of(std::string_view key, const std::filesystem::path& path, std::span<const std::string> overrides) {
-  return read_settings(read_file(path), path.string(), overrides).where(key);
+  Mistakes known;  // the settings have been read before
+  return read_settings(read_file(path), path.string(), overrides, known).where(key);
 }
 
 }  // namespace megalith

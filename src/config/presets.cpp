@@ -2,11 +2,33 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "base/error.h"
-#include "config/nearest.h"
+#include "base/hub_name.h"
+#include "base/nearest.h"
+#include "config/known_elsewhere.h"
+#include "config/yaml.h"
 #include "families/registry.h"
 
 namespace megalith {
+namespace {
+
+// A folder and the name of a model of Hugging Face belong to model.from.
+std::string hint_for_preset(std::string_view name, std::span<const std::string_view> known) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(name, ignored))
+    return fmt::format("for the folder {0}, write model: {{from: {0}}}", name);
+  const std::string_view meant = word_for("model.preset", name);
+  if (const std::string_view near = nearest(name, known); meant.empty() && !near.empty())
+    return fmt::format("did you mean {}? `megalith presets` lists all models", near);
+  const std::string own = meant.empty() ? "`megalith presets` lists all models" : fmt::format("did you mean {}?", meant);
+  const std::string download = how_to_download(name);
+  if (download.empty()) return own;
+  return fmt::format("{}{} {}, then write model: {{from: {}}}", own, meant.empty() ? "." : "", download, name);
+}
+
+}  // namespace
 
 std::vector<Preset> presets() {
   std::vector<Preset> all;
@@ -21,10 +43,7 @@ Preset find_preset(std::string_view name, const std::string& where) {
     if (preset.name == name) return preset;
     names.push_back(preset.name);
   }
-  std::string_view near = nearest(name, names);
-  throw UserError({where, "model.preset",
-                   "a known model", std::string(name),
-                   near.empty() ? "`megalith presets` lists all models" : fmt::format("did you mean {}?", near)});
+  throw UserError({where, "model.preset", "a known model", describe_text(std::string(name)), hint_for_preset(name, names)});
 }
 
 std::string list_presets() {

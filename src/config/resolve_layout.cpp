@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/mistakes.h"
 #include "families/layout_check.h"
+#include "families/shape_check.h"
 
 namespace megalith {
 namespace {
@@ -22,6 +24,62 @@ std::string possible(int ranks) {
   throw UserError({"", key, expected, got, hint});
 }
 
+// Returns the layout with parallel.data computed, if its axes give `ranks` ranks. Otherwise throws UserError.
+Layout fitting_layout(const ParallelSettings& p, Layout layout, int ranks, std::string_view from) {
+  const int64_t others = p.tensor * p.pipeline * p.context;
+  const bool open = p.data == 0 && ranks % others != 0;  // true if no number of copies gives this number of ranks
+  if (p.data == 0 && !open) layout.data = static_cast<int32_t>(ranks / others);
+  if (layout.ranks() == ranks && !open) return layout;
+  const std::string got = open ? fmt::format("{} per replica of the model", show(layout))
+                               : fmt::format("{} ({} ranks)", show(layout), layout.ranks());
+  if (ranks == 1) refuse("parallel", "a layout of 1 rank", got, fmt::format("start it with --ranks {}", layout.ranks()));
+  refuse("parallel", fmt::format("a layout of {} ranks (from {}): {}", ranks, from, possible(ranks)), got,
+         fmt::format("use one of these layouts, or start {}{} ranks", open ? "a multiple of " : "", layout.ranks()));
+}
+
+void check_batch(const Config& config, const Layout& layout, std::string_view from) {
+  const int64_t batch = config.step_sequences(), data = layout.data, share = batch / data;
+  const std::string source = config.parallel.data == 0 ? fmt::format("{}, from {}", data, from) : fmt::to_string(data);
+  if (batch % data != 0)
+    refuse("train.batch", fmt::format("a multiple of parallel.data ({})", source), std::to_string(batch),
+           fmt::format("every rank of the data axis takes the same number of sequences: use {}{}",
+                       share > 0 ? fmt::format("{} or ", share * data) : "", (share + 1) * data));
+  if (config.train.micro_batch > 0 && share % config.train.micro_batch != 0)
+    refuse("train.micro_batch", fmt::format("a divisor of the sequences per rank ({})", share),
+           std::to_string(config.train.micro_batch), nearby_divisors(share, config.train.micro_batch));
+}
+
+void check_axes(const Config& config, const Layout& layout) {
+  if (layout.data % layout.expert != 0)
+    refuse("parallel.expert", fmt::format("a divisor of parallel.data ({})", layout.data), std::to_string(layout.expert),
+           "the experts are split over the ranks of the data axis");
+  if (layout.order == PipelineOrder::interleaved && layout.pipeline > 1 && layout.chunks < 2)
+    refuse("parallel.interleave", "at least 2, because parallel.schedule is interleaved",
+           std::to_string(config.parallel.interleave), "");
+}
+
+void check_device(const MemorySettings& memory, int ranks) {
+  if (!memory.device) return;
+  if (memory.device_bandwidth == 0)
+    refuse("memory.device", "memory.simulated_device.bandwidth next to it", show(*memory.device),
+           "GPUs are not supported in this version; memory.simulated_device.bandwidth=8GB simulates a device");
+  if (ranks > 1)
+    refuse("memory.device", "a run of one rank", fmt::format("{} with {} ranks", show(*memory.device), ranks),
+           "devices are not supported with several ranks");
+}
+
+void check_optimizer(const TrainSettings& train, const Layout& layout) {
+  if (!layout.divides_parameters()) return;
+  if (const OptimizerRow& optimizer = row_of(train.optimizer); !optimizer.elementwise)
+    refuse("train.optimizer",
+           optimizer_words([](const OptimizerRow& row) { return row.elementwise; }) +
+               " with parallel.zero, parallel.tensor or parallel.expert",
+           std::string(optimizer.word), "it needs whole parameters, but these settings split them over ranks");
+  if (train.optimizer_state == Packing::int8)
+    refuse("train.optimizer_state", "fp32 or bf16 with parallel.zero, parallel.tensor or parallel.expert", "int8",
+           "int8 is not supported there: ranks would split blocks that have one scale");
+}
+
 }  // namespace
 
 Layout layout_of(const Config& config) {
@@ -38,44 +96,14 @@ Layout layout_of(const Config& config) {
           .chunks = p.schedule == PipelineOrder::interleaved ? number(p.interleave) : 1};
 }
 
-Layout resolve_layout(const Config& config, int ranks) {
-  const ParallelSettings& p = config.parallel;
-  Layout layout = layout_of(config);
-  const int64_t others = p.tensor * p.pipeline * p.context;
-  const bool open = p.data == 0 && ranks % others != 0;  // true if no number of copies gives this number of ranks
-  if (p.data == 0 && !open) layout.data = static_cast<int32_t>(ranks / others);
-  if (layout.ranks() != ranks || open)
-    refuse("parallel", ranks == 1 ? "a layout of 1 rank" : fmt::format("a layout of {} ranks: {}", ranks, possible(ranks)),
-           open ? fmt::format("{} per replica of the model", show(layout))
-                : fmt::format("{} ({} ranks)", show(layout), layout.ranks()),
-           ranks == 1 ? fmt::format("start it with --ranks {}", layout.ranks()) : "");
-  if (layout.data % layout.expert != 0)
-    refuse("parallel.expert", fmt::format("a divisor of parallel.data ({})", layout.data), std::to_string(layout.expert),
-           "the experts are split over the ranks of the data axis");
-  const int64_t batch = config.step_sequences();
-  if (batch % layout.data != 0)
-    refuse("train.batch", fmt::format("a multiple of parallel.data ({})", layout.data), std::to_string(batch),
-           "every rank of the data axis takes the same number of sequences");
-  if (config.train.micro_batch > 0 && batch / layout.data % config.train.micro_batch != 0)
-    refuse("train.micro_batch", fmt::format("a divisor of the sequences per rank ({})", batch / layout.data),
-           std::to_string(config.train.micro_batch), "");
-  if (layout.order == PipelineOrder::interleaved && layout.pipeline > 1 && layout.chunks < 2)
-    refuse("parallel.interleave", "at least 2, because parallel.schedule is interleaved", std::to_string(p.interleave), "");
-  if (config.memory.device && config.memory.device_bandwidth == 0)
-    refuse("memory.device", "memory.simulated_device.bandwidth next to it", show(*config.memory.device),
-           "GPUs are not supported in this version; memory.simulated_device.bandwidth=8GB simulates a device");
-  if (config.memory.device && ranks > 1)
-    refuse("memory.device", "a run of one rank", fmt::format("{} with {} ranks", show(*config.memory.device), ranks),
-           "devices are not supported with several ranks");
-  const bool divided = layout.divides_parameters();
-  if (const OptimizerRow& optimizer = row_of(config.train.optimizer); !optimizer.elementwise && divided)
-    refuse("train.optimizer",
-           optimizer_words([](const OptimizerRow& row) { return row.elementwise; }) +
-               " with parallel.zero, parallel.tensor or parallel.expert",
-           std::string(optimizer.word), "it needs whole parameters, but these settings split them over ranks");
-  if (config.train.optimizer_state == Packing::int8 && divided)
-    refuse("train.optimizer_state", "fp32 or bf16 with parallel.zero, parallel.tensor or parallel.expert", "int8",
-           "int8 is not supported there: ranks would split blocks that have one scale");
+Layout resolve_layout(const Config& config, int ranks, std::string_view from) {
+  const Layout layout = fitting_layout(config.parallel, layout_of(config), ranks, from);
+  Mistakes mistakes;
+  mistakes.none_in([&] { check_batch(config, layout, from); });
+  mistakes.none_in([&] { check_axes(config, layout); });
+  mistakes.none_in([&] { check_device(config.memory, ranks); });
+  mistakes.none_in([&] { check_optimizer(config.train, layout); });
+  mistakes.throw_any();
   return layout;
 }
 

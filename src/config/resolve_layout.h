@@ -1,5 +1,7 @@
 // Computes the layout of a run from its settings, and checks that it divides batch, heads, widths and blocks.
 #pragma once
+#include <string_view>
+
 #include "config/config.h"
 
 namespace megalith {
@@ -9,8 +11,8 @@ Layout layout_of(const Config& config);
 
 // Returns the layout of a run of `ranks` ranks; computes `parallel.data` if it is auto. Throws UserError with the
 // possible layouts if the product of the axes is not `ranks`. Throws UserError that names the key if the layout cannot
-// divide something.
-Layout resolve_layout(const Config& config, int ranks);
+// divide something. `from` says in messages what gives the number of ranks.
+Layout resolve_layout(const Config& config, int ranks, std::string_view from = "--ranks");
 
 // Checks that need the complete shape of the model: the axes divide heads, widths and the number of blocks.
 void check_model_layout(const ModelShape& shape, const Layout& layout);

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/error.h"
+#include "config/known_elsewhere.h"
+#include "config/overrides.h"
 
 namespace megalith {
 namespace {
-
-const std::string kCommandLine = "command line";
 
 // Returns the place of a path such as "[2].to" in a list of mappings. If the entry does not have the key, returns the
 // place of the entry.
@@ -36,24 +35,14 @@ bool has_default(const Option& option) {
   return !option.default_text.starts_with("none") && option.default_text != "the preset's";
 }
 
-std::pair<std::string, Yaml> parse_override(const std::string& text) {
-  size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0)
-    throw UserError({kCommandLine, "", "key=value", text.empty() ? "an empty argument" : quote_yaml(text),
-                     "write for example train.lr=1e-3"});
-  const std::string key = text.substr(0, equals);
-  // The value may come from a shell variable that is not set.
-  if (text.find_first_not_of(" \t\n", equals + 1) == std::string::npos)
-    throw UserError({kCommandLine, key, "a value after =", "nothing", fmt::format("{}=null sets the default", key)});
-  try {
-    Yaml value = parse_yaml(std::string_view(text).substr(equals + 1), kCommandLine, false);
-    value.where = kCommandLine;
-    return {key, std::move(value)};
-  } catch (const UserError& error) {  // names only the value: add the key
-    UserError::Parts parts = error.parts;
-    parts.key = parts.key.empty() ? key : fmt::format("{}.{}", key, parts.key);
-    throw UserError(std::move(parts));
-  }
+// Says what to write instead of a plain value of a section, or of a whole file.
+std::string instead_of_plain(std::string_view section, const Yaml& value) {
+  if (value.text.find(" = ") != std::string::npos) return "write a colon instead of =, such as lr: 1e-3";
+  if (value.kind == Yaml::Kind::list && !value.items.empty() && value.items.front().kind == Yaml::Kind::map)
+    return "remove the dashes before its keys";
+  if (section.empty()) return "begin with model: and data:";
+  const auto first = std::ranges::find(options(), section, &Option::section);
+  return fmt::format("write {}: {{{}: ...}}; {}", section.substr(section.rfind('.') + 1), first->key(), keys_of(section));
 }
 
 }  // namespace
@@ -63,29 +52,30 @@ bool gives_shape(const Option& option) {
          option.name != "model.preset" && option.name != "model.new_head";
 }
 
-void Written::add(std::string_view name, const Yaml& value, int layer) {
-  std::vector<UnknownKey> unknown;
-  add(name, value, layer, unknown);
-  if (!unknown.empty()) refuse_unknown(unknown);
-}
-
-void Written::add(std::string_view name, const Yaml& value, int layer, std::vector<UnknownKey>& unknown) {
-  if (const Option* option = find_option(name)) return put(*option, value, layer);
-  if (!is_section(name) && !name.empty()) return unknown.push_back({std::string(name), value.where});
-  if (value.kind == Yaml::Kind::map) {
-    for (const auto& [key, entry] : value.entries)
-      add(name.empty() ? key : fmt::format("{}.{}", name, key), entry, layer, unknown);
+void Written::add(std::string_view name, const Yaml& value, int layer, Mistakes& mistakes) {
+  if (const Option* option = find_option(name)) {
+    mistakes.none_in([&] { put(*option, value, layer); });
+  } else if (!is_section(name) && !name.empty()) {
+    unknown_.push_back({std::string(name), value});
+    // The keys in it are read as if it had the right name, so that their mistakes are known, too.
+    if (const std::string_view meant = section_meant(name); !meant.empty()) add_entries(meant, value, layer, mistakes);
+  } else if (value.kind == Yaml::Kind::map) {
+    add_entries(name, value, layer, mistakes);
   } else if (value.kind == Yaml::Kind::null) {
     std::erase_if(values_, [&](const auto& v) {
       return !name.empty() && v.first.starts_with(fmt::format("{}.", name));
     });
-  } else if (const Option* option = shorthand(name)) {
-    put(*option, value, layer);
+  } else if (const Option* plain = shorthand(name)) {
+    mistakes.none_in([&] { put(*plain, value, layer); });
   } else {
-    throw UserError({value.where, std::string(name), "a mapping of keys to values", value.describe(),
-                     name.empty() ? "begin with model: and data:"
-                                  : fmt::format("`megalith config {}` lists its keys", name)});
+    mistakes.add(UserError({value.where, std::string(name), "a mapping of keys to values", value.describe(),
+                            instead_of_plain(name, value)}));
   }
+}
+
+void Written::add_entries(std::string_view section, const Yaml& map, int layer, Mistakes& mistakes) {
+  for (const auto& [key, entry] : map.entries)
+    add(section.empty() ? key : fmt::format("{}.{}", section, key), entry, layer, mistakes);
 }
 
 void Written::put(const Option& option, const Yaml& value, int layer) {
@@ -143,14 +133,12 @@ void Written::refuse_both(std::string_view a, std::string_view b, std::string_vi
     throw UserError({where(b), std::string(b), fmt::format("either {} or {}", a, b), "both", std::string(hint)});
 }
 
-Written read_settings(std::string_view yaml_text, const std::string& where, std::span<const std::string> overrides) {
+Written read_settings(std::string_view yaml_text, const std::string& where, std::span<const std::string> overrides,
+                      Mistakes& mistakes) {
   Written written(where);
   int layer = 0;
-  written.add("", parse_yaml(yaml_text, where), layer);
-  for (const std::string& text : overrides) {
-    auto [key, value] = parse_override(text);
-    written.add(key, value, ++layer);
-  }
+  written.add("", parse_yaml(yaml_text, where), layer, mistakes);
+  for (const auto& [key, value] : read_overrides(overrides, mistakes)) written.add(key, value, ++layer, mistakes);
   return written;
 }
 

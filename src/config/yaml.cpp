@@ -56,7 +56,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (documents_++ > 0)
-      throw UserError({place(mark.line), "", "one YAML document", "a second one", "remove the --- line"});
+      throw UserError({place(mark.line), "", "one YAML document", "a second one", "remove the --- line; a section is written as model:, not as [model]"});
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -101,7 +101,7 @@ class TreeBuilder : public YAML::EventHandler {
   void refuse_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) const {
     if (anchor != 0)
       throw UserError({place(mark.line), "", "plain values", "an anchor or alias (& or *)",
-                       "quote the text if it is meant literally"});
+                       "write the value itself, or quote the text if it is meant literally"});
   }
 
   void refuse_tag(const YAML::Mark& mark, const std::string& tag) const {
@@ -179,10 +179,11 @@ void check_characters(std::string_view text, const TreeBuilder& builder) {
   }
 }
 
+constexpr size_t kMostShown = 60;  // bytes of a value
+
 }  // namespace
 
 std::string Yaml::describe() const {
-  constexpr size_t kMostShown = 60;
   switch (kind) {
     case Kind::null:
       return "nothing";
@@ -200,6 +201,10 @@ std::string Yaml::describe() const {
     case Kind::scalar:
       break;
   }
+  return describe_text(text);
+}
+
+std::string describe_text(const std::string& text) {
   if (text.empty()) return "an empty string";
   std::string shown = text;
   if (text.size() > kMostShown) {
@@ -253,6 +258,8 @@ UserError::Parts describe_syntax(const TreeBuilder& builder, std::string_view te
     return {builder.place(at), "", "a key, a colon, a space and a value", quote_yaml(words),
             fmt::format("write {}:{}{}", words.substr(0, end), value < words.size() ? " " : "", words.substr(value))};
   }
+  if (error.msg.find("flow not found") != std::string::npos)
+    return {builder.place(line), "", "a closing bracket", "", "a { or [ in this line or before it is not closed, or a comma is missing in it"};
   return {builder.place(line), "", "well-formed YAML", "",
           error.msg + "; check the indentation of this line, and put text with special characters in quotes"};
 }

@@ -26,6 +26,9 @@ struct Yaml::Entry {
   Yaml second;
 };
 
+// Returns a text as messages show it: cut if it is long, quoted if it has spaces at its ends or control characters.
+std::string describe_text(const std::string& text);
+
 bool is_utf8(std::string_view text);
 
 // Places are `where:LINE` if `numbered`, otherwise `where`.

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "config/nearest.h"
+#include "base/hub_name.h"
+#include "base/nearest.h"
+#include "base/similar_file.h"
 #include "data/deepspeed_index.h"
 #include "data/sample_metrics.h"
 
@@ -16,12 +18,11 @@ namespace megalith {
 DifficultyRequest request_of(const CurriculumSettings& entry) { return {entry.metric, entry.checkpoint, entry.file}; }
 
 void check_request(const DifficultyRequest& request, const std::string& key) {
-  const std::string here = fmt::format("the current folder is {}", std::filesystem::current_path().string());
   if (request.metric.find('/') != std::string::npos)
     throw UserError({"", key, "a metric name without / (file names contain it)", request.metric, "remove the /"});
   if (!request.file.empty()) {
     if (!std::filesystem::exists(request.file) && !is_deepspeed_index(request.file))
-      throw UserError({request.file, key + ".file", "a file", "no such file", here});
+      throw UserError({"", key + ".file", "a file", request.file + ": no such file", where_it_may_be(request.file)});
     return;
   }
   std::vector<std::string_view> names(token_metrics().begin(), token_metrics().end());
@@ -37,7 +38,8 @@ void check_request(const DifficultyRequest& request, const std::string& key) {
     throw UserError({"", key, "a checkpoint that computes the loss", "none",
                      "set --checkpoint, or checkpoint: in curriculum"});
   if (!std::filesystem::exists(request.checkpoint))
-    throw UserError({request.checkpoint, key + ".checkpoint", "a folder with a model", "no such folder", here});
+    throw UserError({"", key + ".checkpoint", "a folder with a model", request.checkpoint + ": no such folder",
+                     where_to_get(request.checkpoint)});
 }
 
 }  // namespace megalith

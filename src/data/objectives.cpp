@@ -308,7 +308,7 @@ std::unique_ptr<TrainingObjective> make_objective(const ObjectiveSettings& setti
          .key = "objective",
          .expected = fmt::format("a tokenizer with a mask token ([MASK] or <mask>) for the {} objective", row.word),
          .got = "a tokenizer without one",
-         .hint = "set data.tokenizer to BERT's, or use objective: causal"});
+         .hint = "train one, tokenizer: {train: bpe, vocab: 4096}, or name the tokenizer of a BERT model"});
   if (row.moves_text) check_spans(settings, vocabulary, sequence);
   if (row.has_prefix && sequence < 2)
     throw UserError({.where = "",

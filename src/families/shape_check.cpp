@@ -9,6 +9,7 @@
 #include "base/either.h"
 #include "base/error.h"
 #include "base/join.h"
+#include "base/mistakes.h"
 #include "families/registry.h"
 
 namespace megalith {
@@ -26,24 +27,30 @@ void check_heads(const ModelShape& s, const ShapeCheck& check) {
                 fmt::format("{}", s.kv_heads), "remove it");
 }
 
+void check_token_types(const ModelShape& s, const ShapeCheck& check) {
+  if (s.family->uses.token_types)
+    check.require(s.token_types >= 1, "model.token_types",
+                  fmt::format("at least 1, because model.arch is {}", s.family->name), fmt::format("{}", s.token_types));
+  else
+    check.require(s.token_types == 0, "model.token_types", fmt::format("0, because model.arch is {}", s.family->name),
+                  fmt::format("{}", s.token_types), "remove it");
+}
+
 // Checks that fields which the family does not have are at their defaults.
 void check_unused_fields(const ModelShape& s, const ShapeCheck& check) {
+  Mistakes mistakes;
   auto unused = [&](bool ShapeFields::* field, bool is_default, std::string_view key) {
-    check.require(s.family->uses.*field || is_default, key,
-                  fmt::format("model.arch {}", families_with(field)),
-                  fmt::format("model.arch {}", s.family->name), "remove it, or change model.arch");
+    mistakes.none_in([&] {
+      check.require(s.family->uses.*field || is_default, key, fmt::format("model.arch {}", families_with(field)),
+                    fmt::format("model.arch {}", s.family->name), "remove it, or change model.arch");
+    });
   };
   unused(&ShapeFields::rope_theta, s.rope_theta == ModelShape{}.rope_theta, "model.rope_theta");
   unused(&ShapeFields::head_dim, s.head_size == 0, "model.head_dim");
   unused(&ShapeFields::qkv_bias, !s.qkv_bias, "model.qkv_bias");
   unused(&ShapeFields::output_bias, !s.output_bias, "model.output_bias");
-  if (s.family->uses.token_types)
-    check.require(s.token_types >= 1, "model.token_types", fmt::format(
-                  "at least 1, because model.arch is {}", s.family->name),
-                  fmt::format("{}", s.token_types));
-  else
-    check.require(s.token_types == 0, "model.token_types", fmt::format("0, because model.arch is {}", s.family->name),
-                  fmt::format("{}", s.token_types), "remove it");
+  mistakes.none_in([&] { check_token_types(s, check); });
+  mistakes.throw_any();
 }
 
 }  // namespace
@@ -59,9 +66,13 @@ void ShapeCheck::at_least_1(int64_t value, std::string_view key) const {
 }
 
 void check_shape(const ModelShape& shape, const ShapeCheck& check) {
-  check_heads(shape, check);
-  if (shape.family->check) shape.family->check(shape, check);
-  check_unused_fields(shape, check);
+  Mistakes mistakes;
+  mistakes.none_in([&] {
+    check_heads(shape, check);
+    if (shape.family->check) shape.family->check(shape, check);
+  });
+  mistakes.none_in([&] { check_unused_fields(shape, check); });
+  mistakes.throw_any();
 }
 
 std::string families_with(bool ShapeFields::* field) {

@@ -132,14 +132,18 @@ std::string_view name(GenerationEnd end) {
   return "interrupted";
 }
 
-std::vector<Generated> generate(Engine& engine, const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
-                                const GenerateSettings& settings, const GenerateHooks& hooks) {
-  if (const Family& family = *engine.shape().family; family.bidirectional)
-    throw UserError({"", "model", next_token_models(), std::string(family.name),
+void check_generates(const ModelShape& shape) {
+  if (shape.family->bidirectional)
+    throw UserError({"", "model", next_token_models(), std::string(shape.family->name),
                      "an encoder fills in masked tokens and cannot continue text"});
-  if (engine.shape().experts.router == Router::expert_choice && engine.shape().experts.any())
+  if (shape.experts.router == Router::expert_choice && shape.experts.any())
     throw UserError({"", "model.experts.router", "a router in which tokens choose experts", "expert_choice",
                      "generation with expert_choice is not supported"});
+}
+
+std::vector<Generated> generate(Engine& engine, const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
+                                const GenerateSettings& settings, const GenerateHooks& hooks) {
+  check_generates(engine.shape());
   std::vector<Generated> results;
   for (size_t begin = 0; begin < prompts.size(); begin += TokenStream::kMostSequences) {
     size_t count = std::min<size_t>(TokenStream::kMostSequences, prompts.size() - begin);

@@ -31,6 +31,9 @@ struct GenerateHooks {
   std::function<bool()> interrupted;                                  // called before every token
 };
 
+// Throws UserError if the model cannot continue text.
+void check_generates(const ModelShape& shape);
+
 // Each result is the same as if its prompt were alone. An empty prompt begins a document. If the context is full, the text
 // continues from the second half of the context, and a warning says so once.
 std::vector<Generated> generate(Engine& engine, const Tokenizer& tokenizer, const std::vector<std::string>& prompts,

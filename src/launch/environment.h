@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <string_view>
 
 namespace megalith::launch {
 
@@ -16,6 +17,8 @@ struct Environment {
   int rank = 0, size = 1;              // in the whole run
   int local_rank = 0, local_size = 1;  // among the ranks of this host
   bool several() const { return size > 1; }
+  // What gave the number of ranks, for messages.
+  std::string_view ranks_from() const { return role == Role::joined ? "mpirun or srun" : "--ranks"; }
 };
 
 // `get` is getenv, or a substitute in tests. A number that cannot be parsed counts as not set.

@@ -7,12 +7,35 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/mistakes.h"
+#include "run/setting_path.h"
 #include "text/shards.h"
 
 namespace megalith {
 namespace {
 
 void check_readable(const std::filesystem::path& file) { ::close(open_regular_file(file)); }
+
+void check_shards(const char* key, const std::string& entry) {
+  const auto prefixes = for_setting(key, entry, [&] {
+    auto shards = shards_of(entry);
+    if (shards == std::vector{shard_prefix(entry)}) expect_shard(entry);  // otherwise the names come from a pattern
+    return shards;
+  });
+  for (const std::filesystem::path& prefix : prefixes) const TokenShard opened(prefix);
+}
+
+void check_entry(const char* key, const std::string& entry) {
+  if (names_shard(entry)) return check_shards(key, entry);
+  for (const auto& file : for_setting(key, entry, [&] { return expand_files({entry}); })) check_readable(file);
+}
+
+// Calls visit(key, entry) for the entries of data.train and data.valid.
+template <class Visit>
+void for_each_entry(const DataSettings& data, const Visit& visit) {
+  for (const auto& [key, entries] : {std::pair{"data.train", &data.train}, std::pair{"data.valid", &data.valid}})
+    for (const std::string& entry : *entries) visit(key, entry);
+}
 
 }  // namespace
 
@@ -37,7 +60,7 @@ std::vector<std::filesystem::path> shards_of(const std::string& entry) {
 
 void refuse_without_tokenizer(const char* key, const std::string& entry) {
   throw UserError({"", "data.tokenizer", fmt::format("a tokenizer for the text in {} ({})", key, entry), "nothing",
-                   "give a tokenizer.json, or {train: bpe, vocab: 4096}"});
+                   "name a tokenizer.json, or train one: tokenizer: {train: bpe, vocab: 4096}"});
 }
 
 int64_t documents_of_sample(const Config& config) {
@@ -77,16 +100,19 @@ std::vector<std::filesystem::path> files_to_train_tokenizer_on(const DataSetting
   return files;
 }
 
-void check_data_files(const DataSettings& data, bool has_tokenizer) {
-  for (const auto& [key, entries] : {std::pair{"data.train", &data.train}, std::pair{"data.valid", &data.valid}})
-    for (const std::string& entry : *entries) {
-      if (!names_shard(entry)) {
-        if (!has_tokenizer) refuse_without_tokenizer(key, entry);
-        for (const std::filesystem::path& file : expand_files({entry})) check_readable(file);
-        continue;
-      }
-      for (const std::filesystem::path& prefix : shards_of(entry)) const TokenShard opened(prefix);
-    }
+void check_data_files(const DataSettings& data) {
+  Mistakes mistakes;
+  for_each_entry(data, [&](const char* key, const std::string& entry) {
+    mistakes.none_in([&] { check_entry(key, entry); });
+  });
+  if (!data.cache.empty()) mistakes.none_in([&] { check_folder("data.cache", data.cache); });
+  mistakes.throw_any();
+}
+
+void check_shards_only(const DataSettings& data) {
+  for_each_entry(data, [](const char* key, const std::string& entry) {
+    if (!names_shard(entry)) refuse_without_tokenizer(key, entry);
+  });
 }
 
 }  // namespace megalith

@@ -30,8 +30,11 @@ int64_t documents_of_sample(const Config& config);
 // Returns the text files that a tokenizer is trained on. Throws UserError if data.train has no text.
 std::vector<std::filesystem::path> files_to_train_tokenizer_on(const DataSettings& data);
 
-// Checks that all files of data.train and data.valid exist and can be opened, and that shards have the right form. Also
-// checks that there is a tokenizer if there is text. Does not read the text. Throws UserError for a mistake.
-void check_data_files(const DataSettings& data, bool has_tokenizer);
+// Checks that all files of data.train and data.valid exist and can be opened, that shards have the right form, and that
+// data.cache can be a folder. Does not read the text. Throws UserError that lists all mistakes.
+void check_data_files(const DataSettings& data);
+
+// Throws UserError if there is text. For runs without a tokenizer.
+void check_shards_only(const DataSettings& data);
 
 }  // namespace megalith

@@ -26,8 +26,12 @@ struct ForeseenBy {
 // threads.
 Foreseen foresee(const Config& config, const Layout& layout, const ForeseenBy& by);
 
-// Throws UserError for mistakes that can be found without reading text: missing data, and tensors of model.from that are
-// missing or have other shapes.
+// Foresees a run that will be trained: its data files must exist. Throws UserError that lists the mistakes in their names
+// and in what else is foreseen.
+Foreseen foresee_training(const Config& config, const Layout& layout, const ForeseenBy& by);
+
+// Throws UserError for mistakes that can be found without reading text: text without a tokenizer, and tensors of
+// model.from that are missing or have other shapes. Warns about a tokenizer that is not the model's.
 void check_files(const Foreseen& foreseen);
 
 }  // namespace megalith

@@ -1,5 +1,6 @@
 #include "run/run.h"
 
+#include "base/mistakes.h"
 #include "checkpoint/hf_config.h"
 #include "config/check.h"
 #include "config/resolve_layout.h"
@@ -7,6 +8,8 @@
 #include "memory/machine.h"
 #include "memory/spill_folder.h"
 #include "planner/plan.h"
+#include "run/data_files.h"
+#include "run/setting_path.h"
 
 namespace megalith {
 namespace {
@@ -14,31 +17,44 @@ namespace {
 // Returns the folder that `model.from` names, or an empty path if it is not set.
 std::filesystem::path folder_to_start_from(const Config& config, const std::function<void(const std::string&)>& say) {
   if (config.model.from.empty()) return {};
-  try {
-    return find_model_folder(config.model.from, say);
-  } catch (const UserError& error) {
-    throw about_model_from(error, config.model.from);
-  }
+  return for_setting("model.from", config.model.from, [&] { return find_model_folder(config.model.from, say); });
 }
 
-// The shape may come from a folder. Its vocabulary may come from a tokenizer of `vocab` tokens (0: no tokenizer).
-ModelShape complete_shape(const Config& config, const std::filesystem::path& folder, int64_t vocab) {
+// Returns the shape of the settings or of the folder. The vocabulary may still be open.
+ModelShape begun_shape(const Config& config, const std::filesystem::path& folder) {
   const ModelSettings& model = config.model;
-  ModelShape shape = model.shape;
-  if (!model.from.empty()) {
-    shape = read_hf_config(folder);
-    if (model.shape.dropout.any()) shape.dropout = model.shape.dropout;
-  }
+  ModelShape shape = model.from.empty() ? model.shape : read_hf_config(folder);
+  if (!model.from.empty() && model.shape.dropout.any()) shape.dropout = model.shape.dropout;
   shape.head = config.objective.comparison().any() ? HeadKind::representation : HeadKind::vocabulary;
   shape.pooling = config.objective.pooling;
-  if (shape.vocab == 0) shape.vocab = vocab;
-  if (shape.vocab == 0)
-    throw UserError({"", "model.vocab", "the size of the vocabulary", "nothing",
-                     "set model.vocab or data.tokenizer"});
-  if (vocab > shape.vocab)
-    throw UserError({"", "model.vocab", fmt::format("at least the tokenizer's {} tokens", vocab),
-                     std::to_string(shape.vocab), "remove model.vocab to use the tokenizer's size"});
   return shape;
+}
+
+// Throws UserError for a tokenizer of `vocab` tokens, which is more than the model in a folder has.
+[[noreturn]] void refuse_tokenizer(const Config& config, int64_t vocab, int64_t most) {
+  const std::string& folder = config.model.from;
+  const TokenizerSettings& wanted = config.data.tokenizer;
+  const std::string expected = fmt::format("at most the {} tokens of the model in {}", most, folder);
+  const std::string got = fmt::format("{} tokens", vocab);
+  if (wanted.path.empty() && wanted.train_vocab == 0)
+    throw UserError({folder, "tokenizer", expected, got, "the folder has the tokenizer of another model: replace it"});
+  throw UserError({"", "data.tokenizer", expected, got,
+                   tokenizer_of_folder(folder) ? "remove data.tokenizer: the folder has its own tokenizer"
+                                               : "give the tokenizer that the model was trained with"});
+}
+
+// Completes a shape by the vocabulary of a tokenizer of `vocab` tokens (0: no tokenizer).
+ModelShape complete_shape(const Config& config, ModelShape shape, int64_t vocab) {
+  if (shape.vocab == 0) shape.vocab = vocab;
+  if (shape.vocab == 0) {
+    check_shards_only(config.data);
+    throw UserError({"", "model.vocab", "the size of the vocabulary", "nothing",
+                     "set it to the size of the tokenizer that made the token shards"});
+  }
+  if (vocab <= shape.vocab) return shape;
+  if (!config.model.from.empty()) refuse_tokenizer(config, vocab, shape.vocab);
+  throw UserError({"", "model.vocab", fmt::format("at least the tokenizer's {} tokens", vocab), std::to_string(shape.vocab),
+                   "set model.vocab: auto to use the tokenizer's size"});
 }
 
 // Returns how the head in model.from is used. Throws UserError if model.new_head would have no effect.
@@ -56,20 +72,14 @@ HeadUse head_use(const ModelSettings& model, const ModelShape& shape) {
 
 }  // namespace
 
-UserError about_model_from(const UserError& error, const std::filesystem::path& folder) {
-  UserError::Parts parts = error.parts;
-  parts.key = "model.from";
-  if (parts.where == folder.string()) {
-    parts.where = "";
-    parts.got = fmt::format("{}: {}", folder.string(), parts.got);
-  }
-  return UserError(std::move(parts));
-}
-
-Layout check_run(const Config& config, int ranks) {
-  check_for_training(config);
-  if (!config.memory.spill.empty()) check_spill_folder(config.memory.spill);
-  return resolve_layout(config, ranks);
+Layout check_run(const Config& config, int ranks, std::string_view from) {
+  Layout layout;
+  Mistakes mistakes;
+  mistakes.none_in([&] { check_for_training(config); });
+  mistakes.none_in([&] { if (!config.memory.spill.empty()) check_spill_folder(config.memory.spill); });
+  mistakes.none_in([&] { layout = resolve_layout(config, ranks, from); });
+  mistakes.throw_any();
+  return layout;
 }
 
 Run prepare_run(const Config& config, const RunContext& context) {
@@ -77,8 +87,8 @@ Run prepare_run(const Config& config, const RunContext& context) {
   if (context.resume) notes.push_back(fmt::format("resumes the run in {}", config.run.dir));
   const std::filesystem::path weights =
       context.resume ? context.resume->dir : folder_to_start_from(config, context.say);
-  const int64_t vocab = context.tokenizer.vocabulary(config, notes);
-  const ModelShape shape = complete_shape(config, weights, vocab);
+  const ModelShape begun = begun_shape(config, weights);  // before a tokenizer is trained, which may take long
+  const ModelShape shape = complete_shape(config, begun, context.tokenizer.vocabulary(config, notes));
   check_model(config, shape);
   check_model_layout(shape, context.mesh.layout());
   const StepShapes shapes(config, shape.layers);

@@ -42,11 +42,9 @@ struct RunContext {
   std::function<void(const std::string&)> say = [](const std::string&) {};  // about checkpoints that are not used
 };
 
-// Checks the settings of a run of `ranks` ranks, as far as this needs neither data nor model. Returns the layout.
-Layout check_run(const Config& config, int ranks);
-
-// Names model.from as the key of an error about its folder. An error about a file in the folder still names the file.
-UserError about_model_from(const UserError& error, const std::filesystem::path& folder);
+// Checks the settings of a run of `ranks` ranks, as far as this needs neither data nor model. Returns the layout. `from`: as
+// in resolve_layout. Throws UserError that lists all mistakes.
+Layout check_run(const Config& config, int ranks, std::string_view from = "--ranks");
 
 // Text is not tokenized. Takes no lock, sets no threads, and writes only the files of `context.tokenizer`.
 Run prepare_run(const Config& config, const RunContext& context);

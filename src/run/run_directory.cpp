@@ -61,14 +61,6 @@ void remove_left_over_files(const fs::path& run_dir) {
 
 }  // namespace
 
-void check_run_directory(const std::filesystem::path& path) {
-  std::error_code error;
-  std::filesystem::path part = std::filesystem::absolute(path);
-  while (!std::filesystem::exists(part, error) && part.has_relative_path()) part = part.parent_path();
-  if (!std::filesystem::is_directory(part, error)) refuse_directory(path, part.string() + " is a file");
-  if (::access(part.c_str(), W_OK | X_OK) != 0) refuse_directory(path, part.string() + ": " + std::strerror(errno));
-}
-
 RunDirectory::RunDirectory(const std::filesystem::path& path, bool leads) : path_(path) {
   if (!leads) return;
   std::error_code error;

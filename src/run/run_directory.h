@@ -5,9 +5,6 @@
 
 namespace megalith {
 
-// Throws UserError if the folder cannot be created or written. Creates nothing.
-void check_run_directory(const std::filesystem::path& path);
-
 class RunDirectory {
  public:
   // Makes the folder, locks it and removes half-written files of a killed process. Throws UserError if the folder cannot be

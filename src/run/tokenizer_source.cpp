@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "data/objectives.h"
 #include "run/data_files.h"
+#include "run/setting_path.h"
 #include "text/bpe_trainer.h"
 
 namespace megalith {
@@ -23,6 +24,10 @@ std::string train_tokenizer(const Config& config, const std::function<void(const
   return train_bpe(files, config.data.tokenizer.train_vocab, special, {}, options);
 }
 
+std::unique_ptr<Tokenizer> load_named(const std::string& path) {
+  return load_tokenizer(for_setting("data.tokenizer", path, [&] { return tokenizer_file(path); }));
+}
+
 }  // namespace
 
 int64_t KeptTokenizer::vocabulary(const Config& config, std::vector<std::string>&) {
@@ -32,7 +37,7 @@ int64_t KeptTokenizer::vocabulary(const Config& config, std::vector<std::string>
     return tokenizer_->vocab_size();
   }
   if (!config.data.tokenizer.path.empty())
-    tokenizer_ = load_tokenizer(config.data.tokenizer.path);
+    tokenizer_ = load_named(config.data.tokenizer.path);
   else if (config.data.tokenizer.train_vocab > 0)
     tokenizer_ = parse_tokenizer_json(train_tokenizer(config, say_), kept.string());
   else if (!config.model.from.empty())
@@ -52,7 +57,7 @@ int64_t ForeseenTokenizer::vocabulary(const Config& config, std::vector<std::str
   const TokenizerSettings& wanted = config.data.tokenizer;
   const std::filesystem::path kept = std::filesystem::path(config.run.dir) / "tokenizer.json";
   if (begun_ && std::filesystem::exists(kept)) return take(load_tokenizer(kept), kept.string());
-  if (!wanted.path.empty()) return take(load_tokenizer(wanted.path), wanted.path);
+  if (!wanted.path.empty()) return take(load_named(wanted.path), wanted.path);
   if (wanted.train_vocab > 0) {
     if (config.model.shape.vocab == 0)
       notes.push_back(

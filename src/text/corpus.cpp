@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/join.h"
 #include "base/json.h"
+#include "base/similar_file.h"
 #include "config/yaml.h"
 #include "text/byte_source.h"
 #include "text/safe_cut.h"
@@ -34,6 +35,19 @@ std::vector<fs::path> expand_pattern(const std::string& pattern) {
     throw UserError({pattern, "data", "a pattern that matches files", "no match",
                      fmt::format("the current folder is {}", fs::current_path().string())});
   return files;
+}
+
+// Says what to write instead of an entry that names no file: a list for "a.txt b.txt" and "a.txt,b.txt".
+std::string files_meant(const std::string& entry) {
+  if (entry.find("://") != std::string::npos) return "Megalith downloads nothing: download the file, and give its name";
+  std::vector<std::string> names;
+  for (size_t at = 0, end; (at = entry.find_first_not_of(" ,", at)) != std::string::npos; at = end) {
+    end = std::min(entry.find_first_of(" ,", at), entry.size());
+    names.push_back(entry.substr(at, end - at));
+  }
+  std::error_code ignored;
+  const bool some = std::ranges::any_of(names, [&](const std::string& name) { return fs::exists(name, ignored); });
+  return names.size() > 1 && some ? fmt::format("write a list: [{}]", join(names, ", ")) : where_it_may_be(entry);
 }
 
 // Delivers the documents of one file. Long documents are delivered in pieces. The end of a piece depends only on the
@@ -307,8 +321,7 @@ std::vector<fs::path> expand_files(const std::vector<std::string>& entries) {
     } else if (entry.find_first_of("*?[{~") != std::string::npos) {
       for (auto& file : expand_pattern(entry)) files.push_back(std::move(file));
     } else {
-      throw UserError({entry, "data", "a file", "no such file",
-                       fmt::format("the current folder is {}", fs::current_path().string())});
+      throw UserError({entry, "data", "a file", "no such file", files_meant(entry)});
     }
   }
   return files;

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/hub_name.h"
 #include "base/json.h"
 #include "text/base64.h"
 #include "text/gpt2_files.h"
@@ -22,6 +23,9 @@ using nlohmann::json;
 constexpr const char* kNames[] = {
     "tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
     "vocab.json",     "encoder.json",    "vocab.txt"};
+
+constexpr const char* kKinds =
+    "a tokenizer.json, a SentencePiece .model, a .tiktoken file, a vocab.txt or a folder with one of them";
 
 // Returns the file with the merges of a GPT-2 vocabulary, if it exists.
 std::optional<fs::path> merges_beside(const fs::path& vocab) {
@@ -99,8 +103,15 @@ std::unique_ptr<Tokenizer> parse_tokenizer_json(
   }
 }
 
+fs::path tokenizer_file(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+    throw UserError({path.string(), "tokenizer", kKinds, "no such file or folder", where_to_get(path)});
+  return fs::is_directory(path) ? file_in(path) : path;
+}
+
 std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) {
-  fs::path file = fs::is_directory(path) ? file_in(path) : path;
+  const fs::path file = tokenizer_file(path);
   std::string extension = file.extension().string(), where = file.string();
   if (extension == ".json") return load_json(file);
   if (extension == ".bpe" && file.filename() == "vocab.bpe" &&
@@ -120,8 +131,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) {
   if (extension == ".model") return std::make_unique<SentencePieceTokenizer>(std::move(content), where);
   throw UserError(
       {where, "tokenizer",
-       "a tokenizer.json, a SentencePiece .model, a .tiktoken file, a vocab.txt or a folder with "
-       "one of them",
+       kKinds,
        file.filename().string(), "convert it, or train a tokenizer with data.tokenizer: {train: bpe, vocab: 4096}"});
 }
 

@@ -40,6 +40,12 @@ bool is_shard(const std::filesystem::path& prefix) {
          std::filesystem::is_regular_file(shard_file(prefix, ".bin"), ignored);
 }
 
+void expect_shard(const std::filesystem::path& name) {
+  if (!is_shard(shard_prefix(name)))
+    throw UserError({name.string(), "", "token shards: PREFIX.bin with PREFIX.idx", "not both files",
+                     "create shards from text with `megalith tokenize`"});
+}
+
 TokenShard::TokenShard(const std::filesystem::path& prefix)
     : prefix_(prefix), index_(shard_file(prefix, ".idx")), ids_(shard_file(prefix, ".bin")) {
   std::string where = shard_file(prefix, ".idx").string();

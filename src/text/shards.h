@@ -38,6 +38,9 @@ std::filesystem::path shard_prefix(const std::filesystem::path& name);
 // True if the .bin and the .idx of a shard exist.
 bool is_shard(const std::filesystem::path& prefix);
 
+// Throws UserError about `name`, the prefix or one of its files, unless the shard exists.
+void expect_shard(const std::filesystem::path& name);
+
 // A shard as one long stream of tokens with document boundaries. Memory-mapped; random access in O(1); thread-safe. If
 // the shard has checksums, tokens are verified when they are first read.
 class TokenShard {

@@ -33,7 +33,7 @@ std::string tokenizer_from_vocab_txt(const std::string& lines, const std::string
   for (const char* needed : {"[UNK]", "[CLS]", "[SEP]"})
     if (!vocab.contains(needed))
       throw UserError({where, "vocabulary", fmt::format("a WordPiece vocabulary with a line {}", needed),
-                       "no such line", "check whether this is a vocab.txt"});
+                       "no such line", "check whether this is a vocab.txt; data.tokenizer: {train: bpe, vocab: 4096} trains a tokenizer on text"});
   bool lower = lowercase.value_or(!capitals);
   auto around = [&](const char* token) { return json{{"SpecialToken", {{"id", token}, {"type_id", 0}}}}; };
   auto special = [&](const char* token) {

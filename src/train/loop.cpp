@@ -46,6 +46,13 @@ std::string show(const Validation& valid) {
   return text;
 }
 
+std::string diverged(int64_t steps, const TrainSettings& train) {
+  return fmt::format("{} had a loss or gradient that is not finite (train.max_bad_steps): lower train.lr "
+                     "(now {}), raise train.warmup (now {}) or {}",
+                     steps == 1 ? "1 step" : fmt::format("{} steps in a row", steps), train.lr, train.warmup,
+                     train.clip > 0 ? fmt::format("lower train.clip (now {})", train.clip) : "set train.clip: 1");
+}
+
 }  // namespace
 
 TrainingLoop::TrainingLoop(const LoopParts& p)
@@ -127,8 +134,7 @@ void TrainingLoop::steps(LoopState& state, const StopSignals& signals) {
       if (interrupted_) record_interruption(state, signals);
     }
     if (state.skipped_in_a_row >= config_.train.max_bad_steps)
-      throw Fault(fmt::format("{} steps in a row had a loss or gradient that is not finite (train.max_bad_steps)",
-                              state.skipped_in_a_row));
+      throw Fault(diverged(state.skipped_in_a_row, config_.train));
     if (config_.checkpoint.every < 0) continue;
     if (last || interrupted_) save_now(state);
     else if (due(config_.checkpoint.every, state)) {

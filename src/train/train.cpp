@@ -17,6 +17,7 @@
 #include "engine/threads.h"
 #include "families/family.h"
 #include "inference/load_model.h"
+#include "launch/environment.h"
 #include "memory/allocator.h"
 #include "planner/plan_json.h"
 #include "planner/process.h"
@@ -65,7 +66,7 @@ std::optional<Found> open_directory(const Config& config, RankSetup& ranks, std:
 
 // Makes all checks that need no text: settings, files, memory. Returns the memory of the process itself.
 Bytes check_before_work(const Config& config, const Layout& layout, const ForeseenBy& by) {
-  const Foreseen foreseen = foresee(config, layout, by);
+  const Foreseen foreseen = foresee_training(config, layout, by);
   check_fits(foreseen.input);  // first: it refuses sizes that no list of tensors can have
   check_files(foreseen);
   return foreseen.input.process;
@@ -180,7 +181,7 @@ std::string first_line(const Run& run, const PlanInput& input, const Plan& plan,
 
 TrainResult train(const Config& config, const Joined& joined, launch::StatusPage& page) {
   World* world = joined.world;
-  const Layout layout = check_run(config, world ? world->size() : 1);
+  const Layout layout = check_run(config, world ? world->size() : 1, launch::environment().ranks_from());
   const int32_t host_ranks = world ? static_cast<int32_t>(world->neighbours().size()) : 1;
   const bool leads = !world || world->rank() == 0;
   // Make the checks before the directory is made, so that a mistake leaves nothing. If there are checkpoints, check

@@ -20,9 +20,10 @@ def require(condition, text):
         raise Failed(text)
 
 
-def last_line(ended):
-    lines = [line for line in ended.stderr.splitlines() if line.startswith("megalith: ")]
-    return lines[-1] if lines else ""
+def message_of(ended):
+    """Returns the last message: its line, or with a list of mistakes all lines from there."""
+    begin = ended.stderr.rfind("megalith: ")
+    return ended.stderr[begin:].rstrip("\n") if begin >= 0 else ""
 
 
 def sound(ended, codes=LEGAL_CODES):
@@ -42,19 +43,19 @@ def names_one_of(text, names):
 def refused(ended, names, codes=REFUSED):
     """Requires that the command ended with a message that contains one of `names`."""
     sound(ended, codes)
-    require(last_line(ended), f"no message of ours\n{ended}")
+    require(message_of(ended), f"no message of ours\n{ended}")
     require(names_one_of(ended.stderr, names), f"names none of {', '.join(names)}\n{ended}")
 
 
 def refused_setting(ended, key):
     """Requires a refusal in five parts: where, key, expected, got, and what to do if that is not obvious."""
     sound(ended, {2})
-    line = last_line(ended)
+    line = message_of(ended)
     require(ended.stderr.count("megalith: ") == 1, f"not one message\n{ended}")
     parts = key.split(".")
     named = [key] + [".".join(parts[:n]) for n in range(1, len(parts))]
     require(names_one_of(line, named), f"does not name {key}\n{ended}")
-    require("expected " in line or "got " in line, f"does not say what it expected\n{ended}")
+    require(any(words in line for words in ("expected ", "got ", "unknown key")), f"does not say what it expected\n{ended}")
     require(len(line) < 2000, f"a message of {len(line)} characters\n{ended}")
     require(not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", line), f"control characters in the message\n{ended}")
 

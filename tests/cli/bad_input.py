@@ -58,6 +58,28 @@ def unreadable_data(space):
     )
 
 
+def similar_names(space):
+    """A path that does not exist: the message names the key, its place and a similar file."""
+    space.yaml("run", data="{train: [txt.txt, text.txt], valid: nothing, tokenizer: tok/tokenizer.jsn, sequence: 32}")
+    space.run("tokenizer", "train", "--vocab", 300, "--out", "tok", "text.txt")
+    refused(space, "train", "run.yaml", "data.cache=text.txt/x",
+            says=["4 mistakes:", "run.yaml:2: data.train: expected a file, got txt.txt: no such file; did you mean text.txt?",
+                  "run.yaml:2: data.valid: expected a file, got nothing: no such file; the current folder is /",
+                  "command line: data.cache: expected a directory that can be written, got text.txt/x",
+                  "run.yaml:2: data.tokenizer: expected a tokenizer.json", "did you mean tok/tokenizer.json?"])
+    refused(space, "train", "run.yaml", "data=null", "data.train=text.txt", "data.tokenizer=gpt2", "data.sequence=32",
+            says=["command line: data.tokenizer: ", "`hf download gpt2 --local-dir gpt2`, then repeat this command"])
+    for both in ("text.txt other.txt", "text.txt,other.txt"):
+        space.write("other.txt", "x")
+        refused(space, "train", "run.yaml", "data=null", f"data.train={both}", "data.tokenizer=tok", "data.sequence=32",
+                says=["write a list: [text.txt, other.txt]"])
+    refused(space, "train", "rnu.yaml", says=["rnu.yaml: cannot read: No such file", "did you mean run.yaml?"])
+    space.write("train.bin", "x")
+    refused(space, "train", "run.yaml", "data=null", "data.train=train.bin", "data.tokenizer=tok", "data.sequence=32",
+            says=["command line: data.train: expected token shards", "got train.bin: not both files", "megalith tokenize"])
+    assert not (space / "runs").exists(), "a refused run left a directory"
+
+
 def empty_data(space):
     space.yaml("run")
     space.write("empty.txt", "")
@@ -65,6 +87,9 @@ def empty_data(space):
         space, "train", "run.yaml", "data.train=empty.txt", says=["empty.txt", "expected", "got"], quiet=False
     )
     refused(space, "train", "run.yaml", "data.train=[]", says=["data.train", "expected"])
+    space.yaml("no_tokenizer", data="{train: text.txt, sequence: 32}")
+    refused(space, "train", "no_tokenizer.yaml",
+            says=["no_tokenizer.yaml: data.tokenizer: expected a tokenizer for the text in data.train (text.txt)", "train one: tokenizer: {train: bpe"])
     space.yaml("none", data="{sequence: 32}")
     refused(space, "train", "none.yaml", says=["data.train", "nothing", "my.txt"])
 
@@ -130,6 +155,19 @@ def folders_to_start_from(space):
     )
     (space / "bare").mkdir()
     refused(space, "train", "run.yaml", "model.from=bare", says=["bare", "without model.safetensors"])
+    space.write("shapeless/model.safetensors", "")
+    refused(space, "train", "run.yaml", "model.from=shapeless", says=["command line: model.from: ", "got shapeless: no config.json"])
+    refused(space, "train", "run.yaml", "data.sequence=33", says=["at most model.context (32)", "the model has no more positions"])
+    for name in ("gpt2", "Qwen/Qwen2-0.5B"):
+        refused(space, "train", "run.yaml", f"model.from={name}",
+                says=["command line: model.from: ", f"Megalith downloads nothing: if {name} is a model of Hugging Face, run "
+                      f"`hf download {name} --local-dir {name}`, then repeat this command"])
+    refused(space, "train", "run.yaml", "model=gpt2", says=["did you mean gpt2-124m?", "then write model: {from: gpt2}"])
+    (space / "other").mkdir()
+    (space / "other/config.json").write_text('{"model_type": "t5"}')
+    (space / "other/pytorch_model.bin").write_text("")
+    refused(space, "train", "run.yaml", "model.from=other",
+            says=["other/config.json: model_type: expected gpt2", 'got "t5"; other families are not supported'])
     (space / "pickled").mkdir()
     (space / "pickled/config.json").write_text((space / "good/config.json").read_text())
     torch.save({}, space / "pickled/pytorch_model.bin")
@@ -183,7 +221,7 @@ def folders_to_start_from(space):
     refused(space, "train", "run.yaml", torn, says=["torn/model.safetensors"])
     integers = {k: v.int() if k == "transformer.h.1.ln_1.weight" else v for k, v in weights.items()}
     refused(space, "train", "run.yaml", folder("integers", integers), says=["integers", "h.1.ln_1.weight", "I32"])
-    refused(space, "train", "run.yaml", "data.tokenizer.vocab=301", says=["model.vocab", "at least the tokenizer's 301", "300"])
+    refused(space, "train", "run.yaml", "data.tokenizer.vocab=301", says=["data.tokenizer", "at most the 300 tokens of the model in good", "got 301", "the model was trained with"])
     assert not (space / "runs").exists(), "a refused run left a directory"
 
 
@@ -223,7 +261,7 @@ def headers_of_weights_to_start_from(space):
 
 
 def other_commands(space):
-    from transformers import GPT2Config, GPT2LMHeadModel
+    from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
 
     GPT2LMHeadModel(
         GPT2Config(vocab_size=300, n_positions=32, n_embd=32, n_layer=1, n_head=2)
@@ -266,9 +304,54 @@ def other_commands(space):
     refused(space, "import", "junk.bin", "--out", "imported", says=["junk.bin"])
     refused(space, "import", "absent.bin", "--out", "imported", says=["absent.bin"])
     refused(space, "import", "absent", "--upcycle", "8", "--out", "imported", says=["a folder or a llama2.c file", "absent"])
-    refused(space, "report", "absent", says=["absent"])
+    refused(space, "report", "absent", says=["absent", "no such folder"])
+    (space / "empty").mkdir()
+    refused(space, "report", "empty", says=["empty: expected a run directory", "megalith train"])
+    refused(space, "checkpoint", "verify", "absent", says=["absent: expected a checkpoint", "no such folder"])
+    refused(space, "checkpoint", "verify", "empty", says=["empty: expected a checkpoint", "megalith train"])
+    space.yaml("first")
+    refused(space, "generate", "first.yaml", says=["got a file", "give the folder that has config.json"])
+    refused(space, "generate", "model/config.json", says=["got a file", "give its folder: model"])
+    refused(space, "generate", "model", "Once upon a time", says=['write --prompt "Once upon a time"'])
+    refused(space, "eval", "model", "text.txt", says=["write --data text.txt"])
+    refused(space, "export", "model", "there", says=["write --out there"])
+    train_first = "train it first: `megalith train first.yaml`"
+    refused(space, "generate", "runs/first", says=["runs/first", "no such file or folder", train_first])
+    space.write("runs/first/log.txt", "")
+    refused(space, "generate", "runs/first", says=["runs/first", "a run without a checkpoint", train_first])
+    for path in ("first", "runs"):
+        refused(space, "generate", path, says=["did you mean runs/first?"])
+        refused(space, "report", path, says=["did you mean runs/first?"])
+    refused(space, "shards", "text.txt", says=["text.txt: expected token shards", "megalith tokenize"])
+    refused(space, "import", "gpt2", "--out", "imported", says=["SRC", "hf download gpt2"])
+    refused(space, "config", "train.lr=3", says=["KEY", "write megalith config train.lr"])
+    refused(space, "eval", "model", "--data", "text.txt", "--stride", 0, says=["--stride", "a whole number from 1, got 0"])
+    refused(space, "tokenizer", "train", "--vocab", 300, "--out", "tok", "text.txt", says=["tok: expected a folder that does not exist yet"])
+    BertForMaskedLM(BertConfig(vocab_size=300, hidden_size=32, intermediate_size=48, num_hidden_layers=1,
+                               num_attention_heads=2)).save_pretrained(space / "bert")
+    shutil.copy(space / "tok/tokenizer.json", space / "bert")
+    refused(space, "generate", "bert", "--prompt", "Ba", says=["a model that predicts the next token", "bert"])
     (space / "model/tokenizer.json").write_text("{")
     refused(space, "generate", "model", says=["model/tokenizer.json"])
+
+
+def another_tokenizer_than_the_models(space):
+    space.yaml("first", steps=2, every=2)
+    space.train("first")
+    space.run("tokenizer", "train", "--vocab", 290, "--out", "small", "text.txt")
+    space.write("other.txt", (space / "text.txt").read_text()[:20000][::-1])
+    space.run("tokenizer", "train", "--vocab", 300, "--out", "other", "other.txt")
+    space.yaml("run", model="{from: runs/first}", steps=2)
+    data = "data={{train: text.txt, sequence: 32, tokenizer: {}}}"
+    for tokenizer, says in (("small", "10 tokens of data.tokenizer differ"), ("other", " tokens of data.tokenizer differ"),
+                            ("{train: bpe, vocab: 300}", "data.tokenizer trains new tokens"), ("runs/first", None), ("null", None)):
+        said = space.train("run", "data=null", data.format(tokenizer), "--dry-run").stderr
+        assert (says in said if says else "tokenizer" not in said), (tokenizer, said)
+        assert not says or "remove data.tokenizer" in said, said
+    (space / "runs/first/checkpoints/step-00000002/tokenizer.json").unlink()
+    (space / "runs/first/checkpoints/step-00000002/manifest.json").unlink()
+    said = space.train("run", "data=null", data.format("small"), "model.from=runs/first/checkpoints/step-00000002", "--dry-run").stderr
+    assert "data.tokenizer has 290 tokens, but the model in runs/first" in said, said
 
 
 def a_run_that_changed(space):
@@ -396,6 +479,7 @@ def a_settings_file_from_a_shell(space):
 run_cases(
     [
         unreadable_data,
+        similar_names,
         empty_data,
         too_little_data_for_one_batch,
         a_text_with_few_words_is_no_mistake,
@@ -403,6 +487,7 @@ run_cases(
         folders_to_start_from,
         headers_of_weights_to_start_from,
         other_commands,
+        another_tokenizer_than_the_models,
         a_run_that_changed,
         run_directories,
         output_that_cannot_be_written,

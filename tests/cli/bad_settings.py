@@ -99,8 +99,8 @@ def layouts(space):
     for axis in ("data", "tensor", "pipeline", "context"):
         refused(space, "train", "run.yaml", f"parallel.{axis}=2", says=["parallel", "a layout of 1 rank", f"{axis} 2", "--ranks 2"])
     several = ("train", "run.yaml", "--ranks")
-    refused(space, *several, "4", "parallel.tensor=3", says=["parallel", "a layout of 4 ranks", "data 4", "tensor 3 per replica"], quiet=False)
-    refused(space, *several, "3", "train.batch=8", says=["train.batch", "a multiple of parallel.data (3)", "got 8"], quiet=False)
+    refused(space, *several, "4", "parallel.tensor=3", says=["command line: parallel: expected a layout of 4 ranks (from --ranks): data 4", "tensor 3 per replica", "start a multiple of 3 ranks"], quiet=False)
+    refused(space, *several, "3", "train.batch=8", says=["train.batch", "a multiple of parallel.data (3, from --ranks)", "got 8", "use 6 or 9"], quiet=False)
     refused(
         space, *several, "2", "parallel.zero=1", "train.optimizer=adafactor",
         says=["train.optimizer", "parallel.zero", "got adafactor"], quiet=False,
@@ -148,7 +148,10 @@ def yaml_mistakes(space):
     (space / "bytes.yaml").write_bytes(b"model: \xff\xfe\n")
     refused(space, "train", "bytes.yaml", says=["bytes.yaml"])
     refused(space, "train", "absent.yaml", says=["absent.yaml"])
-    refused(space, "train", ".", says=["."])
+    refused(space, "train", ".", says=[".: expected the file with the settings of a run, got a folder"])
+    space.yaml("first")
+    (space / "first").mkdir()
+    refused(space, "train", "first", says=["got a folder; give its settings: first.yaml"])
 
 
 def command_lines(space):
@@ -172,13 +175,51 @@ def command_lines(space):
         "x",
         "--tokens",
         "-3",
-        says=["command line", "--tokens", "expected a number from 0, got -3"],
+        says=["command line", "--tokens", "expected a whole number from 0, got -3"],
     )
     refused(space, "generate", "x", "--tokens", "few", says=["command line", "--tokens", "got few"])
     refused(space, "generate", "x", "--top-p", "2", says=["command line", "--top-p", "from 0 to 1, got 2"])
     refused(space, "export", "x", "--out", "y", "--dtype", "int8", says=["command line", "--dtype", "bf16"])
-    refused(space, "tokenizer", says=["command line", "subcommand"])
+    refused(space, "tokenizer", says=["command line", "for example: megalith tokenizer train"])
     refused(space, "config", "train.stepz", says=["train.stepz", "train.steps"])
+
+
+def options_in_the_wrong_place(space):
+    space.yaml("run")
+    for words, says in (
+        (("--ranks", "2", "train", "run.yaml"), "expected the command first, got --ranks; write megalith train --ranks 2 run.yaml"),
+        (("run.yaml", "train.steps=3"), "expected the command first, got run.yaml; write megalith train run.yaml train.steps=3"),
+        (("train", "run.dir=x", "run.yaml"), "the file with the settings before all key=value, got run.dir=x; write run.yaml run.dir=x"),
+        (("train", "run.yaml", "--train.lr=1e-3"), "--train.lr: unknown option; write train.lr=1e-3 without dashes"),
+        (("train", "run.yaml", "--train.lr", "1e-3"), "write train.lr=1e-3 without dashes"),
+        (("train", "run.yaml", "--steps", "3"), "--steps: unknown option; write train.steps=3 without dashes"),
+        (("train", "--learning-rate", "1e-3", "run.yaml"), "write train.lr=1e-3 without dashes"),
+        (("train", "run.yaml", "--epochs", "3"), "Megalith counts steps"),
+        (("train", "run.yaml", "--rank", "2"), "did you mean --ranks?"),
+        (("train", "run.yaml", "--num_gpus=2"), "use --ranks"),
+        (("generate", "runs/run", "--max-new-tokens", "9"), "use --tokens"),
+        (("tokenizer", "train", "text.txt", "--vocab-size", "300", "--out", "tok"), "use --vocab"),
+        (("finetune", "run.yaml"), "did you mean train?"),
+        (("train", "--config", "run.yaml"), "--config: unknown option; use the settings file without an option: megalith train RUN.yaml"),
+        (("train", "run.yaml", "--set", "train.lr=1"), "use key=value without an option"),
+        (("memory", "--config=run.yaml"), "use the settings file without an option"),
+        (("train",), "RUN.yaml is required; for example: megalith train first.yaml"),
+        (("generate", "--prompt", "x"), "CKPT is required; for example: megalith generate runs/first"),
+        (("checkpoint", "list", "runs/run"), "expected verify after checkpoint, got list; for example: megalith checkpoint verify runs/first"),
+        (("tokenizer",), "expected train after tokenizer, got nothing"),
+    ):
+        refused(space, *words, says=["command line: ", says])
+
+
+def all_wrong_values_at_once(space):
+    space.yaml("run", train="{lr: fast, batch: 0, epochs: 3, weight_decy: 1}", memory="{ram: 4}", traning="{log_every: 2}")
+    message = refused(
+        space, "train", "run.yaml", "model.heads=two",
+        says=["7 mistakes:", "run.yaml:3: train.lr: expected", "run.yaml:3: train.batch: expected", "model.heads: expected",
+              "did you mean 4GiB?", "epochs: unknown key; Megalith counts steps", "so set train.steps to ",
+              "run.yaml:3: train.weight_decy: unknown key; did you mean train.weight_decay?"],
+    )
+    assert len(message.splitlines()) == 8, message
 
 
 def alternatives_on_the_command_line(space):
@@ -260,6 +301,8 @@ run_cases(
         experts,
         yaml_mistakes,
         command_lines,
+        options_in_the_wrong_place,
+        all_wrong_values_at_once,
         alternatives_on_the_command_line,
         parts_of_a_curriculum,
         sizes_that_no_plan_can_count,

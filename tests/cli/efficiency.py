@@ -192,7 +192,7 @@ def analysis(space):
     said = space.run("train", "theirs.yaml", "run.dir=runs/x", f"curriculum=[{short}]", expect=2)
     assert "short.txt" in said.stderr and f"{samples} training samples, got 2" in said.stderr, said.stderr
     said = space.run("train", "theirs.yaml", "run.dir=runs/x", f"curriculum=[{rule.replace('ds/', 'no/')}]", expect=2)
-    assert "no/rarity_sample_to_metric: curriculum[0].file: expected a file" in said.stderr, said.stderr
+    assert "command line: curriculum[0].file: expected a file, got no/rarity_sample_to_metric: no such file" in said.stderr, said.stderr
     assert "tokenized" not in said.stderr, "the error must come before the text is tokenized"
     unknown = "curriculum=[{metric: colour, from: 1, to: 2, over: 3 steps}]"
     said = space.run("train", "a.yaml", "run.dir=runs/y", unknown, expect=2)

@@ -61,7 +61,7 @@ def without_an_engine_it_says_so(space):
 
 def mistakes_are_told_without_the_engine(space):
     for arguments, said in ((["trian"], "did you mean train?"), (["eval", "x"], "--data or --choices is required"),
-                            (["train", "x.yaml", "--ranks", "0"], "expected a number from 1, got 0")):
+                            (["train", "x.yaml", "--ranks", "0"], "expected a whole number from 1, got 0")):
         done = alone(space, *arguments)
         assert done.returncode == 2 and said in done.stderr, (arguments, done)
 

@@ -94,8 +94,8 @@ TEST(Check, ATokenizerThatCameOutSmallerIsNoMistakeOfTheSavedConfig) {
 
 TEST(Check, NothingWrittenIsIgnored) {
   EXPECT_EQ(mistake(kModel + "train: {momentum: 0.8}"),
-            "run.yaml:2: train.momentum: expected 0.9 (the default) unless train.optimizer is sgd, got 0.8; remove "
-            "momentum: it is used only if train.optimizer is sgd");
+            "run.yaml:2: train.momentum: expected 0.9 (the default) unless train.optimizer is sgd, got 0.8; it is "
+            "used only if train.optimizer is sgd: change that, or remove momentum");
   EXPECT_EQ(mistake(kModel + "train: {momentum: 0.8, optimizer: sgd}"), "no error");
   EXPECT_EQ(mistake(kModel + "train: {momentum: 0.9}"), "no error");  // the default value is accepted
   for (std::string text :

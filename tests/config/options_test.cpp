@@ -11,7 +11,6 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "config/errors.h"
-#include "config/nearest.h"
 #include "config/reference.h"
 #include "families/registry.h"
 #include "families/shape_check.h"
@@ -108,16 +107,6 @@ TEST(Options, ExplainShowsOneKeyASectionOrAll) {
   for (const Option& option : options()) EXPECT_NE(explain("").find(option.name), std::string::npos);
   EXPECT_EQ(complaint([] { explain("train.wramup"); }),
             "train.wramup: unknown key; did you mean train.warmup?");
-}
-
-TEST(Options, NearestIsLevenshteinWithinReason) {
-  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
-  EXPECT_EQ(edit_distance("", "abc"), 3);
-  EXPECT_EQ(edit_distance("flaw", "lawn"), 2);
-  std::vector<std::string_view> words{"layers", "hidden", "heads"};
-  EXPECT_EQ(nearest("hiden", words), "hidden");
-  EXPECT_EQ(nearest("xyz", words), "");
-  EXPECT_EQ(nearest(std::string(5000, 'h'), words), "");
 }
 
 TEST(Reference, SchemaDescribesEveryOption) {

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <set>
+#include <sstream>
 
 #include "base/philox.h"
 #include "config/errors.h"
 #include "config/known_elsewhere.h"
 #include "config/options.h"
+#include "config/presets.h"
 
 namespace megalith {
 
@@ -171,13 +174,52 @@ TEST(Parse, AnEmptyOverrideIsRefused) {
 }
 
 TEST(Parse, AllUnknownKeysAreNamedAtOnce) {
-  EXPECT_EQ(mistake("model:\n  n_layer: 2\n  n_embd: 8\ntrian: {}\n"),
-            "run.yaml: 3 unknown keys: model.n_layer in line 2 (use model.layers); model.n_embd in line 3 (use "
-            "model.hidden); trian in line 4 (did you mean train?)");
-  const std::string many = mistake("a: 1\nb: 1\nc: 1\nd: 1\ne: 1\nf: 1\ng: 1\n");
-  EXPECT_NE(many.find("run.yaml: 7 unknown keys: a in line 1"), std::string::npos) << many;
-  EXPECT_EQ(many.find("f in line"), std::string::npos) << many;
-  EXPECT_NE(many.find("and 2 more"), std::string::npos) << many;
+  EXPECT_EQ(mistake("model:\n  n_layer: 2\n  n_embd: 8\ntrian: {}\n", {"data.seq_len=5"}),
+            "4 mistakes:\n"
+            "  run.yaml:2: model.n_layer: unknown key; use model.layers\n"
+            "  run.yaml:3: model.n_embd: unknown key; use model.hidden\n"
+            "  run.yaml:4: trian: unknown key; did you mean train?\n"
+            "  command line: data.seq_len: unknown key; use data.sequence");
+  std::string text;
+  for (char key = 'a'; key <= 'y'; key++) text += fmt::format("{}{}: 1\n", key, key);
+  const std::string many = mistake(text);
+  EXPECT_TRUE(many.starts_with("25 mistakes:\n  run.yaml:1: aa: unknown key; ")) << many;
+  EXPECT_TRUE(many.ends_with("\n  and 5 more")) << many;
+}
+
+TEST(Parse, AllWrongValuesAreNamedAtOnce) {
+  EXPECT_EQ(mistake("model: {arch: gpt3, layers: two}\ntrain:\n  lr: fast\n  learning_rate: 1\n", {"memory.ram=4", "run.seed"}),
+            "6 mistakes:\n"
+            "  command line: expected key=value, got run.seed; write run.seed=VALUE\n"
+            "  run.yaml:1: model.arch: expected gpt2, llama or bert, got gpt3; did you mean gpt2?\n"
+            "  run.yaml:1: model.layers: expected a whole number from 1 to 100k, got two; write a number such as 5000, 10k or "
+            "50M\n"
+            "  run.yaml:3: train.lr: expected a number above 0, got fast; `megalith config train.lr` explains it\n"
+            "  command line: memory.ram: expected a size such as 4GiB, or auto, got 4; did you mean 4GiB?\n"
+            "  run.yaml:4: train.learning_rate: unknown key; use train.lr");
+  // Values that are right alone, but not together.
+  EXPECT_EQ(mistake("model: {preset: gpt2-124m, heads: 7}\ntrain: {steps: 10, warmup: 11, batch: 8, micro_batch: 3}"),
+            "3 mistakes:\n"
+            "  run.yaml:2: train.warmup: expected at most train.steps (10), got 11\n"
+            "  run.yaml:2: train.micro_batch: expected a divisor of train.batch (8), got 3; use 1, 2, 4 or 8\n"
+            "  run.yaml:1: model.heads: expected a divisor of model.hidden (768), got 7; use 3, 4, 6 or 8");
+  EXPECT_EQ(mistake("model: {from: folder, layers: 2, heads: 2}").substr(0, 11), "2 mistakes:");
+  EXPECT_EQ(mistake("model: {arch: gpt2, layers: 2}").substr(0, 58), "2 mistakes:\n  run.yaml: model.hidden: expected a whole num");
+}
+
+TEST(Parse, KeysOfASectionWithAnotherNameAreChecked) {
+  EXPECT_EQ(mistake(kModel + "training:\n  learning_rate: 1\n  lr: fast\n"),
+            "3 mistakes:\n"
+            "  run.yaml:4: train.lr: expected a number above 0, got fast; `megalith config train.lr` explains it\n"
+            "  run.yaml:2: training: unknown key; use train\n"
+            "  run.yaml:3: train.learning_rate: unknown key; use train.lr");
+}
+
+TEST(Parse, SmallSizesNeedAUnit) {
+  EXPECT_NE(mistake(kModel, {"memory.ram=4096"}).find("did you mean 4096MiB?"), std::string::npos);
+  EXPECT_NE(mistake(kModel, {"memory.ram=0.5"}).find("did you mean 0.5GiB?"), std::string::npos);
+  EXPECT_EQ(parse(kModel, {"memory.ram=999B"}).memory.ram, Bytes(999));
+  EXPECT_EQ(parse(kModel, {"memory.ram=1000000"}).memory.ram, Bytes(1000000));
 }
 
 TEST(Parse, MistakesOfSyntaxNameTheLineAndTheWayOut) {
@@ -187,6 +229,9 @@ TEST(Parse, MistakesOfSyntaxNameTheLineAndTheWayOut) {
             "run.yaml:2: expected a key, a colon, a space and a value, got \"layers:2\"; write layers: 2");
   EXPECT_EQ(mistake("model\n  layers: 2\n"), "run.yaml:1: expected a key, a colon, a space and a value, got model; write model:");
   EXPECT_NE(mistake("model:\n\tlayers: 2\n").find("this line begins with a tab"), std::string::npos);
+  EXPECT_EQ(mistake("model: {preset: gpt2-124m\ndata: {train: a.txt}\n"),
+            "run.yaml:2: expected a closing bracket; a { or [ in this line or before it is not closed, or a comma is "
+            "missing in it");
 }
 
 TEST(Parse, TakingBackAKeyLeavesItsAlternative) {
@@ -227,10 +272,10 @@ TEST(Parse, UnknownKeysNameTheNearestKnownOne) {
             "run.yaml:2: trian: unknown key; did you mean train?");
   EXPECT_EQ(mistake(kModel + "lr: 1\n"), "run.yaml:2: lr: unknown key; did you mean train.lr?");
   EXPECT_EQ(mistake(kModel, {"train.layers=3"}),
-            "command line: train.layers: unknown key; did you mean model.layers?");
+            "command line: train.layers: unknown key; did you mean model.layers or token_dropping.layers?");
   EXPECT_EQ(mistake(kModel, {"checkpoint.frequency_of_saving=3"}),
-            "command line: checkpoint.frequency_of_saving: unknown key; checkpoint has every, keep, ...; `megalith config "
-            "checkpoint` lists all");
+            "command line: checkpoint.frequency_of_saving: unknown key; checkpoint has every, keep; `megalith config "
+            "checkpoint` explains them");
   EXPECT_EQ(mistake(kModel + "zzzzzzzzz: 1"),
             "run.yaml:2: zzzzzzzzz: unknown key; `megalith config` lists all keys");
   EXPECT_NE(mistake(kModel + "train.lr.x: 1").find("unknown key"), std::string::npos);
@@ -241,30 +286,91 @@ TEST(Parse, KeysOfOtherProgramsAreSuggestedByMeaning) {
     const std::string text = mistake(kModel, {key + "=1"});
     return text.substr(text.find(';') + 2);
   };
-  EXPECT_EQ(advice("train.epochs"), "set train.tokens to the tokens of your data times the epochs");
+  EXPECT_TRUE(advice("train.epochs").starts_with("Megalith counts steps: train.steps = epochs x tokens of data.train / "));
   EXPECT_EQ(advice("train.max_steps"), "use train.steps");
   EXPECT_EQ(advice("save_every"), "use checkpoint.every");
   EXPECT_EQ(advice("train.warmup-steps"), "use train.warmup");
   EXPECT_EQ(advice("train.learningRate"), "use train.lr");
   EXPECT_EQ(advice("bs"), "use train.batch");
-  EXPECT_EQ(advice("lora"), "LoRA is not supported in this version");
+  EXPECT_EQ(advice("lora"), "LoRA and other adapters are not supported in this version");
   EXPECT_EQ(advice("train.gradient_accumulation_steps"),
             "no setting is needed: train.batch counts the sequences of a whole step, train.micro_batch those computed at once");
   EXPECT_NE(mistake(kModel, {"train.precision=bfloat16"}).find("did you mean bf16?"), std::string::npos);
   EXPECT_NE(mistake(kModel, {"objective.kind=mlm"}).find("did you mean masked?"), std::string::npos);
 }
 
+TEST(Parse, FarFetchedSuggestionsAreLeftOut) {
+  for (const std::string key : {"foo", "train.foo", "bar", "zoo.bar"})
+    EXPECT_EQ(mistake(kModel, {key + "=1"}).find("did you mean"), std::string::npos) << mistake(kModel, {key + "=1"});
+  EXPECT_NE(mistake(kModel, {"train.minLR=1"}).find("did you mean train.min_lr?"), std::string::npos);
+  EXPECT_NE(mistake(kModel, {"trian.warm=1"}).find("did you mean train.warmup?"), std::string::npos);
+}
+
+TEST(Parse, ValuesOfOtherProgramsAreJudgedForOurKey) {
+  EXPECT_EQ(mistake(kModel + "optimizer: adamw_torch"),
+            "run.yaml:2: optimizer: unknown key; did you mean train.optimizer? (its value: expected adamw, sgd, lion or "
+            "adafactor, got adamw_torch; did you mean adamw?)");
+  EXPECT_NE(mistake(kModel + "bf16: true").find("use train.precision (its value: expected fp32, bf16 or fp16, got true)"),
+            std::string::npos);
+  EXPECT_EQ(mistake(kModel + "seq_len: 9"), "run.yaml:2: seq_len: unknown key; use data.sequence");
+  EXPECT_NE(mistake(kModel + "every: 5").find("did you mean model.experts.every or checkpoint.every?"), std::string::npos);
+  EXPECT_NE(mistake(kModel + "experts: {count: 5}").find("did you mean model.experts?"), std::string::npos);
+  EXPECT_EQ(mistake(kModel + "device: cuda"), "run.yaml:2: device: unknown key; remove it: this version computes on CPUs only");
+  EXPECT_NE(mistake(kModel, {"memory.spill=true"}).find("memory.spill: expected a directory, got true"), std::string::npos);
+  EXPECT_NE(mistake(kModel + "data: {path: my.txt}").find("use data.train"), std::string::npos);
+  EXPECT_NE(mistake("model: {path: folder}").find("use model.from"), std::string::npos);
+  EXPECT_NE(mistake("base_model: gpt2").find("use model.from; give a local folder (Megalith downloads nothing: if gpt2"),
+            std::string::npos);
+  EXPECT_NE(mistake(kModel + "data: {tokenizer: {train: bpe, vocab_size: 500}}").find("did you mean data.tokenizer.vocab?"),
+            std::string::npos);
+}
+
+TEST(Parse, HintsShowTheFormToWrite) {
+  EXPECT_NE(mistake("model = gpt2-124m\ndata = my.txt\n").find("write a colon instead of ="), std::string::npos);
+  EXPECT_NE(mistake(kModel + "data: my.txt").find("write data: {train: ...}"), std::string::npos);
+  EXPECT_NE(mistake(kModel + "data: {tokenizer: bpe}").find("write tokenizer: {train: bpe, vocab: 4096}"), std::string::npos);
+  EXPECT_NE(mistake(kModel + "curriculum: {metric: length}").find("put the entries in brackets"), std::string::npos);
+  EXPECT_NE(mistake(kModel + "train: {lr: 0,001}").find("write decimals with a point"), std::string::npos);
+  EXPECT_NE(mistake(kModel + "train:\n- lr: 1\n").find("remove the dashes before its keys"), std::string::npos);
+  EXPECT_NE(mistake(kModel + "Train: {lr: 1}").find("Train: unknown key; did you mean train?"), std::string::npos);
+  EXPECT_NE(mistake(kModel + "optimizer: {lr: 1}").find("(write train: {optimizer: ...} with the other entries beside it)"),
+            std::string::npos);
+  EXPECT_NE(mistake("[model]\npreset: gpt2-124m\n").find("a section is written as model:, not as [model]"), std::string::npos);
+  EXPECT_NE(mistake(kModel + "token_dropping: {from: 8, over: 100}").find("did you mean 100 steps?"), std::string::npos);
+  EXPECT_NE(mistake("model: {arch: GPT-2}").find("did you mean gpt2?"), std::string::npos);
+}
+
+TEST(Parse, EpochsBecomeSteps) {
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "epochs.txt";
+  std::ofstream(file) << std::string(40000, 'a');
+  const std::string text = kModel + "train: {batch: 5, epochs: 3}\ndata: {sequence: 100, train: " + file.string() + "}";
+  const std::string said = mistake(text);
+  EXPECT_TRUE(said.ends_with(" (here about 3 x 10.0k / (5 x 100), so set train.steps to 60)")) << said;
+  std::filesystem::remove(file);
+  EXPECT_EQ(mistake(text).find("here"), std::string::npos);
+}
+
 TEST(Parse, SuggestionsForOtherProgramsNameWhatExists) {
+  std::set<std::string> theirs;
   for (const KnownKey& key : known_keys()) {
-    EXPECT_EQ(std::ranges::count(known_keys(), key.theirs, &KnownKey::theirs), 1) << key.theirs;
+    std::stringstream words{std::string(key.theirs)};
+    for (std::string word; words >> word;) {
+      EXPECT_TRUE(theirs.insert(word).second) << word;
+      EXPECT_EQ(plain_word(word), word);
+    }
     if (key.ours.empty()) EXPECT_FALSE(key.advice.empty()) << key.theirs;
     else EXPECT_TRUE(find_option(key.ours) || is_section(key.ours)) << key.ours;
   }
   for (const KnownWord& word : known_words()) {
     const Option* option = find_option(word.option);
     ASSERT_TRUE(option) << word.option;
-    EXPECT_NE(std::ranges::count(option->all_words(), word.ours), 0) << word.option << " " << word.ours;
-    EXPECT_EQ(std::ranges::count(option->all_words(), word.theirs), 0) << word.option << " " << word.theirs;
+    Config config;
+    const Yaml ours = parse_yaml(word.ours, "", false);
+    EXPECT_NO_THROW(set_option(*option, config, ours)) << word.option << " " << word.ours;
+    if (word.option == "model.preset") { EXPECT_NO_THROW(find_preset(word.ours)); }
+    std::stringstream words{std::string(word.theirs)};
+    for (std::string each; words >> each;)
+      EXPECT_EQ(std::ranges::count(option->all_words(), each), 0) << word.option << " " << each;
   }
 }
 
@@ -277,15 +383,15 @@ TEST(Parse, RepeatedKeysAreErrorsAlsoInTwoSpellings) {
 TEST(Parse, WrongValuesSayWhatWasExpectedAndWhatWasThere) {
   auto wrong = [](const std::string& text) { return mistake(kModel, {text}); };
   EXPECT_EQ(wrong("train.lr=-1"), "command line: train.lr: expected a number above 0, got -1");
-  EXPECT_EQ(wrong("train.lr=nan"), "command line: train.lr: expected a number above 0, got nan");
-  EXPECT_EQ(wrong("train.lr=[1]"), "command line: train.lr: expected a number above 0, got [1]");
+  EXPECT_EQ(wrong("train.lr=nan"), "command line: train.lr: expected a number above 0, got nan; `megalith config train.lr` explains it");
+  EXPECT_EQ(wrong("train.lr=[1]"), "command line: train.lr: expected a number above 0, got [1]; `megalith config train.lr` explains it");
   EXPECT_EQ(wrong("train.steps=many"),
             "command line: train.steps: expected a whole number of steps from 1, got many; write a number such as 5000, 10k "
             "or 50M");
   EXPECT_EQ(
       wrong("train.optimizer=adam"),
       "command line: train.optimizer: expected adamw, sgd, lion or adafactor, got adam; did you mean adamw?");
-  EXPECT_EQ(wrong("model.tied=yes"), "command line: model.tied: expected true or false, got yes");
+  EXPECT_EQ(wrong("model.tied=yes"), "command line: model.tied: expected true or false, got yes; did you mean true?");
   EXPECT_EQ(wrong("memory.ram=lots"),
             "command line: memory.ram: expected a size such as 4GiB, or auto, got lots; write a size such as 512MiB or "
             "4GiB");
@@ -297,7 +403,8 @@ TEST(Parse, WrongValuesSayWhatWasExpectedAndWhatWasThere) {
       "command line: train.betas: expected two numbers from 0, below 1, got 0.9; write it as [0.9, 0.95]");
   EXPECT_EQ(
       wrong("train=5"),
-      "command line: train: expected a mapping of keys to values, got 5; `megalith config train` lists its keys");
+      "command line: train: expected a mapping of keys to values, got 5; write train: {batch: ...}; train has batch, "
+            "micro_batch, steps, tokens, schedule_by, ...; `megalith config train` lists all");
   EXPECT_EQ(wrong("data.train=[a, [b]]"),
             "command line: data.train: expected a path, a list of paths, or a list of {path: PATH, weight: "
             "NUMBER}, got [a, [b]]");
@@ -319,9 +426,19 @@ TEST(Parse, AnOverrideThatIsNotYamlNamesItsKey) {
 
 TEST(Parse, OverridesThatAreNotKeyAndValueAreRefused) {
   EXPECT_EQ(mistake(kModel, {"train.lr"}),
-            "command line: expected key=value, got train.lr; write for example train.lr=1e-3");
+            "command line: expected key=value, got train.lr; write train.lr=VALUE");
+  EXPECT_EQ(mistake(kModel, {"train.steps", "=", "10"}),
+            "command line: expected key=value without spaces, got train.steps = 10; write train.steps=10");
+  for (const std::vector<std::string>& spaced : {std::vector<std::string>{"train.steps=", "10"}, {"train.steps", "=10"}})
+    EXPECT_NE(mistake(kModel, spaced).find("write train.steps=10"), std::string::npos);
+  EXPECT_NE(mistake(kModel, {"train.steps:10"}).find("write train.steps=10"), std::string::npos);
+  EXPECT_NE(mistake(kModel, {"train.lr=1,train.steps=5"}).find("separate settings by a space: train.lr=1 train.steps=5"),
+            std::string::npos);
+  EXPECT_EQ(mistake(kModel, {"data.train=[a.txt,", "b.txt]", "train.lr=1"}),
+            "command line: expected a list or mapping in quotes, got data.train=[a.txt, b.txt]; write 'data.train=[a.txt, b.txt]'");
+  EXPECT_NE(mistake(kModel, {"other.yaml"}).find("a run has one settings file"), std::string::npos);
   EXPECT_EQ(mistake(kModel, {"=3"}).substr(0, 32), "command line: expected key=value");
-  EXPECT_EQ(mistake(kModel, {"data.train=[a"}).substr(0, 51), "command line: data.train: expected well-formed YAML");
+  EXPECT_EQ(mistake(kModel, {"data.train=[a"}).substr(0, 52), "command line: data.train: expected a closing bracket");
 }
 
 TEST(Parse, KeysThatExcludeEachOtherAreNamedBoth) {
@@ -384,8 +501,8 @@ TEST(Parse, TheSourceOfAValueCanBeAskedForLater) {
 TEST(Parse, ANewHeadBelongsToAFolder) {
   EXPECT_TRUE(parse("model: {from: folder, new_head: true}").model.new_head);
   EXPECT_EQ(mistake(kModel, {"model.new_head=true"}),
-            "command line: model.new_head: expected false (the default) unless model.from is set, got true; remove new_head: it "
-            "is used only if model.from is set");
+            "command line: model.new_head: expected false (the default) unless model.from is set, got true; it is used only "
+            "if model.from is set: change that, or remove new_head");
 }
 
 TEST(Parse, AFolderDecidesTheShapeButNotTheDropout) {
@@ -415,6 +532,11 @@ TEST(Parse, AFileGivesTheRunItsName) {
   EXPECT_EQ(c.train.steps, 3);
   std::ofstream(file) << "model:\n  preset: gpt2\n";
   EXPECT_EQ(complaint([&] { load_config(file); }).find(file.string() + ":2: model.preset"), 0u);
+  const std::filesystem::path text = std::filesystem::path(folder) / "my.txt", shape = std::filesystem::path(folder) / "config.json";
+  std::ofstream(text) << "Some text: with a colon\n";
+  std::ofstream(shape) << "{\"model_type\": \"gpt2\"}";
+  EXPECT_NE(complaint([&] { load_config(text); }).find("got text; write its name in data.train: megalith train RUN.yaml"), std::string::npos);
+  EXPECT_NE(complaint([&] { load_config(shape); }).find("got the shape of a model; write its folder in model.from"), std::string::npos);
   std::filesystem::remove_all(folder);
   EXPECT_NE(complaint([&] { load_config(file); }).find("No such file"), std::string::npos);
 }

@@ -79,8 +79,18 @@ TEST(Presets, FieldsOverrideAPresetAndDefaultsFollow) {
 
 TEST(Presets, UnknownOnesNameTheNearest) {
   EXPECT_EQ(mistake("model:\n  preset: gpt2-124\n"),
-            "run.yaml:2: model.preset: expected a known model, got gpt2-124; did you mean gpt2-124m?");
+            "run.yaml:2: model.preset: expected a known model, got gpt2-124; did you mean gpt2-124m? "
+            "`megalith presets` lists all models");
   EXPECT_NE(mistake("model: {preset: mystery}").find("`megalith presets` lists all models"), std::string::npos);
+}
+
+TEST(Presets, NamesOfHuggingFaceAreToldHowToDownload) {
+  EXPECT_EQ(mistake("model: gpt2"),
+            "run.yaml:1: model.preset: expected a known model, got gpt2; did you mean gpt2-124m? Megalith downloads nothing: "
+            "if gpt2 is a model of Hugging Face, run `hf download gpt2 --local-dir gpt2`, then write model: {from: gpt2}");
+  EXPECT_NE(mistake("model: Qwen/Qwen2-0.5B").find("`hf download Qwen/Qwen2-0.5B --local-dir Qwen/Qwen2-0.5B`"),
+            std::string::npos);
+  EXPECT_EQ(parse("model: gpt2-124m").model, parse("model: {preset: gpt2-124m}").model);
 }
 
 TEST(Presets, ArchitecturesHaveTheirDefaults) {

@@ -32,7 +32,7 @@ TEST(Yaml, EmptyTextIsNothing) {
 }
 
 TEST(Yaml, MalformedTextIsRefusedWithItsLine) {
-  EXPECT_EQ(bad("a: 1\nb: [1, 2\n").substr(0, 37), "f.yaml:3: expected well-formed YAML; ");
+  EXPECT_EQ(bad("a: 1\nb: [1, 2\n").substr(0, 37), "f.yaml:3: expected a closing bracket;");
   EXPECT_EQ(bad("a: *x\n").substr(0, 37), "f.yaml:1: expected well-formed YAML; ");
 }
 

@@ -249,7 +249,7 @@ TEST(Tokenizer, AFileOfAnotherKindIsRefused) {
   EXPECT_SAYS(user_error([&] { load_tokenizer(folder.write("x.bin", "x")); }),
               "expected a tokenizer.json, a SentencePiece .model");
   EXPECT_SAYS(user_error([&] { load_tokenizer(folder / ""); }), "none of them");
-  EXPECT_SAYS(user_error([&] { load_tokenizer(folder / "none.json"); }), "No such file");
+  EXPECT_SAYS(user_error([&] { load_tokenizer(folder / "none.json"); }), "no such file");
   EXPECT_SAYS(user_error([&] { load_tokenizer(folder.write("vocab.txt", "a\nb\n")); }), "[UNK]");
 }
 

@@ -125,6 +125,17 @@ TEST_F(FailingRun, KeepsItsOwnErrorWhenTheSummaryCannotBeWritten) {
   EXPECT_EQ(summary()["error"], "loop.cpp:1: x > 0");
 }
 
+TEST_F(FailingRun, SaysWhatToChangeWhenTheLossIsNotFinite) {
+  config.train.lr = 1e30;
+  config.train.max_bad_steps = 1;
+  config.train.steps = 9;
+  EXPECT_EQ(run(nullptr).code, ExitCode::fault);
+  const std::string error = summary()["error"];
+  EXPECT_NE(error.find("1 step had a loss or gradient that is not finite"), std::string::npos) << error;
+  EXPECT_NE(error.find("lower train.lr (now 1e+30), raise train.warmup (now 0) or lower train.clip (now 1)"), std::string::npos)
+      << error;
+}
+
 TEST_F(FailingRun, FinishesWithoutAnErrorWhenNothingFails) {
   EXPECT_EQ(run(nullptr).code, ExitCode::done);
   EXPECT_EQ(summary()["state"], "finished");
