@@ -50,6 +50,7 @@ struct CommandOption {
   OptionTarget target;  // borrowed; `run` or `arguments` of the command keeps it alive
   std::string about;    // sentences: what it does, its unit, and "Default: ..." unless the rules show it
   OptionRules rules = {};
+  std::string flags() const { return name.substr(0, name.find(' ')); }  // without the name of the value
 };
 
 struct Command {

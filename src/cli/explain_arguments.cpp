@@ -79,26 +79,27 @@ GivenOption given_option(Arguments from_here) {
   return given;
 }
 
-std::vector<std::string_view> names_of(const Command& command) {
-  std::vector<std::string_view> names;
+std::vector<std::string> names_of(const Command& command) {
+  std::vector<std::string> names;
   for (const CommandOption& option : command.options)
-    for (std::string_view rest = option.name; !rest.empty();) {  // "-i,--interactive"
+    for (std::string rest = option.flags(); !rest.empty();) {  // "-i,--interactive"
       const size_t comma = std::min(rest.find(','), rest.size());
       if (rest.starts_with('-')) names.push_back(rest.substr(0, comma));
-      rest.remove_prefix(std::min(comma + 1, rest.size()));
+      rest.erase(0, comma + 1);
     }
   return names;
 }
 
 bool takes_settings(const Command& command) {
-  return std::ranges::find(command.options, "key=value", &CommandOption::name) != command.options.end();
+  return std::ranges::find(command.options, "KEY=VALUE", &CommandOption::name) != command.options.end();
 }
 
 // Returns what to write instead of an option that the command does not have. `typed`: "train", "tokenizer train".
 std::string instead_of(const GivenOption& given, const Command& command, const std::string& typed) {
   for (const std::string_view of : {std::string_view(typed), takes_settings(command) ? kSettings : typed})
     if (const std::string_view ours = other_word(of, given.name); !ours.empty()) return fmt::format("use {}", ours);
-  std::vector<std::string_view> names = names_of(command), words;
+  const std::vector<std::string> names = names_of(command);
+  std::vector<std::string_view> words;
   for (std::string_view name : names) words.push_back(name.substr(name.find_first_not_of('-')));
   if (const std::string_view near = nearest(given.name, words); !near.empty() && given.name.find('.') == std::string::npos)
     return fmt::format("did you mean --{}?", near);
@@ -110,7 +111,7 @@ std::string instead_of(const GivenOption& given, const Command& command, const s
 
 // Explains the first option that the command does not have.
 std::string explain_options(const Command& command, const std::string& typed, Arguments arguments) {
-  const std::vector<std::string_view> known = names_of(command);
+  const std::vector<std::string> known = names_of(command);
   for (size_t i = 0; i < arguments.size(); i++) {
     if (!is_option(arguments[i]) || is_for_all_commands(arguments[i])) continue;
     const GivenOption given = given_option(arguments.subspan(i));
@@ -136,7 +137,7 @@ std::vector<std::string> plain_arguments(const Command& command, Arguments argum
       continue;
     }
     const auto option = std::ranges::find_if(command.options, [&](const CommandOption& each) {
-      return each.name.starts_with('-') && each.name.ends_with(arguments[i]);
+      return each.name.starts_with('-') && each.flags().ends_with(arguments[i]);
     });
     if (option == command.options.end() || std::holds_alternative<bool*>(option->target)) continue;
     const bool takes_many = std::holds_alternative<std::vector<std::string>*>(option->target) && !option->rules.one_value;

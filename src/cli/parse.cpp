@@ -44,7 +44,7 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
 }
 
 CLI::Option* add_target(CLI::App& app, const CommandOption& option) {
-  const std::string name = option.name.substr(0, option.name.find(' '));  // without the name of the value
+  const std::string name = option.flags();
   return std::visit(
       [&](auto* target) -> CLI::Option* {
         if constexpr (std::is_same_v<decltype(target), bool*>) return app.add_flag(name, *target);
@@ -77,7 +77,7 @@ void add_command(CLI::App& parent, const Command& command, const std::string& ca
     if (!app->get_subcommands().empty()) return;  // the deepest subcommand is chosen
     const auto given = [&](const std::string& name) { return app->get_option(name)->count() > 0; };
     if (!command.one_required.empty() && std::ranges::none_of(command.one_required, given))
-      throw CLI::RequiredError(join(command.one_required, " or "));
+      throw CLI::RequiredError(either(std::vector<std::string_view>(command.one_required.begin(), command.one_required.end())));
     chosen = &command;
   });
 }

@@ -60,7 +60,7 @@ def without_an_engine_it_says_so(space):
 
 
 def mistakes_are_told_without_the_engine(space):
-    for arguments, said in ((["trian"], "did you mean train?"), (["eval", "x"], "--data or --choices is required"),
+    for arguments, said in ((["trian"], "did you mean train?"), (["eval", "x"], "--retrieval is required"),
                             (["train", "x.yaml", "--ranks", "0"], "expected a whole number from 1, got 0")):
         done = alone(space, *arguments)
         assert done.returncode == 2 and said in done.stderr, (arguments, done)
@@ -74,7 +74,7 @@ def program_alone(space):
 def every_help_says_first_what_the_command_does(space):
     """Then its usage, one text per argument and option in whole sentences, and two examples."""
     pages = list(help_pages(program_alone(space)))
-    assert len(pages) == 1 + 17 + 3, [page.command for page in pages]  # tokenizer train, checkpoint verify, config from-deepspeed
+    assert len(pages) == 1 + 18 + 3, [page.command for page in pages]  # tokenizer train, checkpoint verify, config from-deepspeed
     for page in pages:
         assert page.about[0].isupper() and "." in page.about, page.about
         assert page.usage.startswith(" ".join(["Usage: megalith", *page.command])), page.usage
