@@ -262,8 +262,7 @@ def embeddings_section(r):
     rows = [[f"{run['megalith_s']:.1f}", f"{run['sentence_transformers_s']:.1f}", f"{run['peak_bytes'] / 2**20:.0f} MiB"] for run in r["rounds"]]
     worst = max(difference for loss in r["agreement"].values() for difference in loss.values())
     return (
-        f"## Embeddings
-A step of contrastive training: {r['pairs']} pairs of {r['tokens']} tokens, an encoder as large as MiniLM "
+        f"## Embeddings\nA step of contrastive training: {r['pairs']} pairs of {r['tokens']} tokens, an encoder as large as MiniLM "
         f"(6 layers, hidden 384), float32, {r['micro_batch']} sequences at once, `memory.ram: 1GiB`. sentence-transformers uses its "
         "cached loss with the same number of sequences. Steps alternate.\n\n"
         + table(["Megalith, s", "sentence-transformers, s", "peak of Megalith"], rows)
