@@ -77,7 +77,7 @@ void add_command(CLI::App& parent, const Command& command, const std::string& ca
     if (!app->get_subcommands().empty()) return;  // the deepest subcommand is chosen
     const auto given = [&](const std::string& name) { return app->get_option(name)->count() > 0; };
     if (!command.one_required.empty() && std::ranges::none_of(command.one_required, given))
-      throw CLI::RequiredError(either(std::vector<std::string_view>(command.one_required.begin(), command.one_required.end())));
+      throw CLI::RequiredError(join(command.one_required, " or "));
     chosen = &command;
   });
 }
