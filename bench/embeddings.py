@@ -81,7 +81,7 @@ def agreement(folder, model, rows):
         theirs.backward()
         worst = 0
         for parameter, value in model[0].auto_model.named_parameters():
-            if value.grad is None:  # a pooler that does not take part
+            if value.grad is None:  # the pooler, which the loss does not use
                 continue
             stored = next(n for n in (parameter, "bert." + parameter) if n in before)
             gradient = (before[stored] - after["bert." + parameter]) / 0.5

@@ -1,5 +1,6 @@
 #include "base/atomic_file.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -35,6 +36,14 @@ void write_whole_at(int descriptor, std::string_view bytes, int64_t offset, cons
   }
 }
 
+int reserve_space(int descriptor, int64_t bytes) {
+  if (bytes == 0) return 0;
+  int result;
+  while ((result = ::fallocate(descriptor, 0, 0, bytes)) != 0 && errno == EINTR) {
+  }
+  return result == 0 || errno == EOPNOTSUPP || errno == ENOSYS ? 0 : errno;
+}
+
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), aside_(path_) {
   aside_ += fmt::format(".{}.tmp", random_hex(8));
   fd_ = create_file(aside_);
@@ -44,6 +53,10 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), asi
 AtomicFile::~AtomicFile() {
   if (fd_ >= 0) ::close(fd_);
   if (!named_) delete_or_warn(aside_);
+}
+
+void AtomicFile::reserve(int64_t bytes) {
+  if (const int error = reserve_space(fd_, bytes); error != 0) throw_cannot("write", path_, error);
 }
 
 void AtomicFile::put(std::string_view bytes) {

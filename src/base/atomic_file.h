@@ -14,6 +14,10 @@ void write_whole(int descriptor, std::string_view bytes, const std::filesystem::
 // The same at `offset`.
 void write_whole_at(int descriptor, std::string_view bytes, int64_t offset, const std::filesystem::path& path);
 
+// Reserves space for a file, so that a full disk is noticed before anything is written. Returns 0, or errno. If the file
+// system cannot reserve space, a full disk is noticed only while writing.
+int reserve_space(int descriptor, int64_t bytes);
+
 class AtomicFile {
  public:
   // The constructor and all members below throw as write_file_atomically does.
@@ -22,6 +26,7 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
+  void reserve(int64_t bytes);
   void put(std::string_view bytes);
   // Writes the bytes of a number in the byte order of this machine.
   template <class T>

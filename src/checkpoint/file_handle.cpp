@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/new_file.h"
@@ -76,12 +77,7 @@ void FileHandle::read_at(int64_t offset, std::span<std::byte> out) const {
 }
 
 void FileHandle::reserve(int64_t size) {
-  if (size == 0) return;
-  int result;
-  while ((result = ::fallocate(fd_, 0, 0, size)) != 0 && errno == EINTR) {
-  }
-  // If a file system cannot reserve space, a full disk is noticed only while writing.
-  if (result != 0 && errno != EOPNOTSUPP && errno != ENOSYS) fail("write", errno);
+  if (const int error = reserve_space(fd_, size); error != 0) fail("write", error);
 }
 
 void FileHandle::write_at(int64_t offset, std::span<const std::byte> bytes) {

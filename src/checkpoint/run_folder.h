@@ -8,8 +8,8 @@ namespace megalith {
 // True if `megalith train` has written to the folder.
 bool is_run_folder(const std::filesystem::path& path);
 
-// Returns a run that was probably meant by a path that is none: runs/first for first, the newest run for runs.
-// Empty: none.
+// Returns the run that was probably meant by a path that is not a run: runs/first for first, the newest run for runs. Empty
+// if no run fits.
 std::filesystem::path run_meant(const std::filesystem::path& path);
 
 // Returns the settings file of a run: run.dir is runs/NAME of NAME.yaml unless the file sets it. Looks in `folder` and its

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "commands/commands.h"
 #include "inference/embedder.h"
@@ -19,10 +18,7 @@ void add_texts(const std::string& file, const std::string& field, std::vector<st
   if (!is_json_name(file))
     return for_each_line(read_file(file), [&](std::string_view line, int64_t) { texts.emplace_back(line); });
   for_each_json_record(file, [&](const nlohmann::json& object, const std::string& where) {
-    const bool found = object.is_object() && object.contains(field) && object[field].is_string();
-    if (!found)
-      throw UserError({where, field, "text", print_ascii_json(object).substr(0, 60), "name the field with --field"});
-    texts.push_back(object[field].get<std::string>());
+    texts.push_back(text_in(object, field, where, "name the field with --field"));
   });
 }
 

@@ -75,7 +75,7 @@ void check_micro_batch(const Config& config, const ShapeCheck& check) {
   const int64_t micro_batch = config.train.micro_batch, sequences = config.step_sequences();
   if (micro_batch == 0) return;
   check.require(sequences % micro_batch == 0, "train.micro_batch",
-                config.objective.comparison().any()
+                config.objective.compares()
                     ? fmt::format("a divisor of the {} sequences of a step (train.batch x {})", sequences,
                                   config.objective.sequences_of_sample())
                     : fmt::format("a divisor of train.batch ({})", sequences),
@@ -137,7 +137,7 @@ void check_length(const Config& config, int64_t layers, const ShapeCheck& check)
 
 // Checks of an objective that compares sequences.
 void check_comparison(const Config& config, const ModelShape& shape, const ShapeCheck& check) {
-  if (!config.objective.comparison().any()) return;
+  if (!config.objective.compares()) return;
   check.require(config.train.batch >= 2, "train.batch", "at least 2 pairs: the other pairs are the negatives",
                 show(config.train.batch), "raise train.batch; larger batches have more negatives");
   check.require(config.objective.pairs != Pairs::dropout || shape.dropout.any(), "objective.pairs",

@@ -41,6 +41,7 @@ struct Comparison {
   double temperature = 0.05;   // similarities are divided by it
   bool symmetric = false;      // positives must find their anchors, too; the loss is the mean of both directions
   bool any() const { return columns > 0; }
+  int64_t sequences() const { return any() ? columns : 1; }  // of a sample
 };
 
 // The sequences of a sample that belong together.
@@ -60,11 +61,13 @@ struct ObjectiveSettings {
   std::vector<std::string> columns{"anchor", "positive"}, negative_columns;  // Pairs::columns: fields of JSON lines
   // How the sequences of a batch are compared. Its `columns` are 0 if they are not.
   Comparison comparison() const {
-    if (!row_of(kind).compares) return {};
-    const auto count = static_cast<int64_t>(2 + (pairs == Pairs::columns ? negative_columns.size() : 0));
+    if (!compares()) return {};
+    const auto count = static_cast<int64_t>(2 + (by_columns() ? negative_columns.size() : 0));
     return {.columns = count, .temperature = temperature, .symmetric = symmetric};
   }
-  int64_t sequences_of_sample() const { return row_of(kind).compares ? comparison().columns : 1; }
+  int64_t sequences_of_sample() const { return comparison().sequences(); }
+  bool compares() const { return row_of(kind).compares; }
+  bool by_columns() const { return compares() && pairs == Pairs::columns; }
   bool operator==(const ObjectiveSettings&) const = default;
 };
 

@@ -144,10 +144,8 @@ std::vector<Option> objective_options() {
   static const std::string moving =
       "objective is " + either(objective_words([](const ObjectiveRow& row) { return row.moves_text; }));
   const auto moves = [](const Config& c) { return row_of(c.objective.kind).moves_text; };
-  const auto by_columns = [](const Config& c) {
-    return row_of(c.objective.kind).compares && c.objective.pairs == Pairs::columns;
-  };
-  const auto compares = [](const Config& c) { return row_of(c.objective.kind).compares; };
+  const auto by_columns = [](const Config& c) { return c.objective.by_columns(); };
+  const auto compares = [](const Config& c) { return c.objective.compares(); };
   return {
       choice("objective.kind", FIELD(objective.kind), "causal", predicted).short_form(),
       number("objective.mask_fraction", FIELD(objective.mask_fraction), inner_fraction(), "0.15",

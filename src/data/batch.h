@@ -20,7 +20,7 @@ struct Batch {
   int64_t sequences = 0;
   int64_t length = 0;
   std::vector<int64_t> ids;      // sequences x length
-  std::vector<int64_t> targets;  // sequences x length, kNoTarget if there is none; empty if sequences are compared
+  std::vector<int64_t> targets;  // sequences x length, kNoTarget: no target; empty if sequences are compared
   std::vector<int64_t> tokens;   // of each sequence; the rest of its positions is padding. Empty: no padding
   Comparison comparison;
   std::vector<int64_t> prefix;   // prefix objective: per sequence, how many leading positions see each other; otherwise

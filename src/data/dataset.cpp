@@ -57,7 +57,7 @@ Dataset::Dataset(std::vector<TrainingSet> train, TokenSources valid, const DataS
       row_documents_(row_documents),
       end_token_(vocabulary.end_token) {
   MEGALITH_ASSERT(row_documents_ == 0 || comparison_.any());
-  sample_length_ = std::max(objective_->texts(), row_documents_) * objective_->text_length(sequence_);
+  sample_length_ = different_texts() * objective_->text_length(sequence_);
   if (comparison_.any()) validated_together_ = batch;
   for (int64_t id = 0; id < vocab_size_ && vocabulary.is_special; id++) special_.push_back(vocabulary.is_special(id));
   MEGALITH_ASSERT(sequence_ > 0 && batch > 0, "sequence {}, batch {}", sequence_, batch);
@@ -179,9 +179,9 @@ std::vector<int64_t> Dataset::row_text(const ConcatenatedSource& stream, int64_t
   return tokens;
 }
 
-std::vector<int64_t> Dataset::text_of(const Source& source, int64_t column, int64_t length) const {
-  if (row_documents_ > 0) return row_text(source.stream, source.begin * row_documents_ + column % row_documents_);
-  const int64_t text = objective_->text_length(length), begin = source.begin + column % objective_->texts() * text;
+std::vector<int64_t> Dataset::text_of(const Source& source, int64_t number, int64_t length) const {
+  if (row_documents_ > 0) return row_text(source.stream, source.begin * row_documents_ + number);
+  const int64_t text = objective_->text_length(length), begin = source.begin + number * text;
   std::vector<int64_t> tokens(static_cast<size_t>(text) + 1);
   source.stream.copy(begin, tokens);
   check(source.stream, begin, tokens);
@@ -198,8 +198,11 @@ SequenceSlot Dataset::slot(Batch& batch, int64_t row) const {
 }
 
 void Dataset::write(const Source& source, const SampleKey& key, Batch& batch, int64_t row) const {
-  for (int64_t column = 0; column < columns(); column++)
-    objective_->write(text_of(source, column, batch.length), key, slot(batch, row + column));
+  std::vector<int64_t> tokens;
+  for (int64_t column = 0; column < columns(); column++) {
+    if (column < different_texts()) tokens = text_of(source, column, batch.length);  // else the text of the column before
+    objective_->write(tokens, key, slot(batch, row + column));
+  }
   const auto length = static_cast<size_t>(batch.length), first = static_cast<size_t>(row) * length;
   if (!batch.document_begin.empty())
     mark_documents(source, std::span(batch.document_begin).subspan(first, length),
@@ -207,7 +210,6 @@ void Dataset::write(const Source& source, const SampleKey& key, Batch& batch, in
   if (batch.dropping.always.empty()) return;
   // Look at the tokens of the text, not at the inputs. A mask token in the inputs is not special, because the model must
   // learn the word that it replaces.
-  const std::vector<int64_t> tokens = text_of(source, 0, batch.length);
   for (size_t p = 0; p < length; p++) batch.dropping.always[first + p] = special_[static_cast<size_t>(tokens[p])];
 }
 

@@ -2,6 +2,7 @@
 // stream: T inputs, and the next token, which is the target of the last input. Only a tail that does not fill a sequence
 // is left out.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -122,8 +123,8 @@ class Dataset {
   int64_t place_of(int64_t number) const { return row_documents_ > 0 ? number : number * sample_length_; }
   int64_t tokens_of(const ConcatenatedSource& stream, int64_t samples) const;  // tokens of the first samples
   std::vector<int64_t> row_text(const ConcatenatedSource& stream, int64_t document) const;
-  // Returns a sequence's text and, of a window, the token after it.
-  std::vector<int64_t> text_of(const Source& source, int64_t column, int64_t length) const;
+  // Returns one of the different texts of a sample and, of a window, the token after it.
+  std::vector<int64_t> text_of(const Source& source, int64_t number, int64_t length) const;
   SequenceSlot slot(Batch& batch, int64_t row) const;
   Batch empty_batch(int64_t sequences, int64_t length) const;
   // Fills the rows of one sample, from `row` on, with the first tokens of the source.
@@ -136,7 +137,8 @@ class Dataset {
   std::vector<TrainingStream> streams_;
   std::optional<Blend> blend_;  // if there are several training sets
   ConcatenatedSource valid_;    // empty: validation reads the held-out samples of the training sets
-  int64_t columns() const { return comparison_.any() ? comparison_.columns : 1; }  // sequences of a sample
+  int64_t columns() const { return comparison_.sequences(); }  // sequences of a sample
+  int64_t different_texts() const { return std::max(objective_->texts(), row_documents_); }  // of a sample
 
   int64_t sequence_, sample_length_ = 0;
   int64_t validated_together_ = 1;  // held-out samples come in multiples of this

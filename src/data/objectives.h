@@ -39,7 +39,7 @@ struct SampleKey {
 // The place in a batch for one sequence. Each span has T positions.
 struct SequenceSlot {
   std::span<int64_t> ids;
-  std::span<int64_t> targets;  // kNoTarget if there is none; empty if the objective has no targets
+  std::span<int64_t> targets;  // kNoTarget: no target; empty if the objective has no targets
   int64_t* prefix = nullptr;   // not null if and only if the objective has prefixes
   int64_t* tokens = nullptr;   // receives the number of tokens if that may be less than T
 };

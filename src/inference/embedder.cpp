@@ -5,12 +5,15 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "data/objectives.h"
 #include "inference/evaluation_batches.h"
 
 namespace megalith {
 namespace {
 
 constexpr int64_t kTextTokensAtOnce = 4096;
+
+}  // namespace
 
 void divide_by_length(std::span<float> vector) {
   double squares = 0;
@@ -19,9 +22,8 @@ void divide_by_length(std::span<float> vector) {
   for (float& x : vector) x *= factor;
 }
 
-}  // namespace
-
-Embedder::Embedder(LoadedModel& model, SentenceForm form) : model_(model), form_(form) {
+Embedder::Embedder(LoadedModel& model, SentenceForm form)
+    : model_(model), form_(form), special_after_(std::ssize(facts_of(*model.tokenizer).after)) {
   const int64_t most = model_.engine->shape().longest_sequence();
   form_.longest = form_.longest > 0 ? std::min(form_.longest, most) : most;
 }
@@ -32,9 +34,7 @@ std::vector<int64_t> Embedder::tokens_of(const std::string& text) {
   std::vector<int64_t> tokens(ids.begin(), ids.end());
   const int64_t over = std::ssize(tokens) - form_.longest;
   if (over > 0) {
-    const std::vector<TokenId> plain = model_.tokenizer->encode(text);
-    const auto after = std::ssize(tokens) - (std::ranges::search(ids, plain).end() - ids.begin());
-    tokens.erase(tokens.end() - after - over, tokens.end() - after);
+    tokens.erase(tokens.end() - special_after_ - over, tokens.end() - special_after_);
     cut_off_++;
   }
   if (tokens.empty()) tokens.push_back(model_.tokenizer->end_token().value_or(0));  // an empty text

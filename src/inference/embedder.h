@@ -10,6 +10,9 @@
 
 namespace megalith {
 
+// Divides a vector by its length.
+void divide_by_length(std::span<float> vector);
+
 class Embedder {
  public:
   // Borrows the model, which has a tokenizer. Texts with more tokens than `form.longest` lose their ends.
@@ -25,6 +28,7 @@ class Embedder {
 
   LoadedModel& model_;
   SentenceForm form_;
+  int64_t special_after_;  // special tokens that the tokenizer puts after a text
   int64_t cut_off_ = 0;
 };
 

@@ -14,11 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-std::string shown(const json& value) {
-  std::string text = print_ascii_json(value);
-  return text.size() > 60 ? text.substr(0, 60) + "..." : text;
-}
-
 Question parse_question(const json& object, const std::string& where) {
   auto refuse = [&](const char* key, const std::string& expected) {
     throw UserError({where, key, expected, object.contains(key) ? shown(object[key]) : "no such field", ""});
@@ -27,8 +22,7 @@ Question parse_question(const json& object, const std::string& where) {
     throw UserError({where, "", "a JSON object with context, choices and answer", shown(object), ""});
   Question q;
   q.where = where;
-  if (!object.contains("context") || !object["context"].is_string()) refuse("context", "text");
-  q.context = object["context"].get<std::string>();
+  q.context = text_in(object, "context", where);
   const json choices = object.value("choices", json());
   auto is_choice = [](const json& c) { return c.is_string() && !c.get_ref<const std::string&>().empty(); };
   if (!choices.is_array() || choices.empty() || !std::all_of(choices.begin(), choices.end(), is_choice))

@@ -7,25 +7,12 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "text/json_records.h"
 
 namespace megalith {
 namespace {
 
 using nlohmann::json;
-
-[[noreturn]] void refuse(const std::string& where, const char* key, const std::string& expected, const json& object) {
-  std::string got = "no such field";
-  if (!object.is_object()) got = "no object";
-  else if (object.contains(key)) got = print_ascii_json(object[key]).substr(0, 60);
-  throw UserError({where, key, expected, got, ""});
-}
-
-std::string text_at(const json& object, const char* key, const std::string& where) {
-  if (!object.is_object() || !object.contains(key) || !object[key].is_string()) refuse(where, key, "text", object);
-  return object[key].get<std::string>();
-}
 
 template <class Record, class Parse>
 std::vector<Record> read_records(const std::filesystem::path& file, const Parse& parse) {
@@ -48,10 +35,8 @@ struct UnitVectors {
 
 UnitVectors unit_vectors(Embedder& embedder, const std::vector<std::string>& texts) {
   UnitVectors vectors{embedder.embed(texts), static_cast<size_t>(embedder.width())};
-  for (size_t i = 0; i < texts.size(); i++) {
-    const double length = std::max(std::sqrt(vectors.dot(i, vectors, i)), 1e-12);
-    for (size_t c = 0; c < vectors.width; c++) vectors.values[i * vectors.width + c] /= static_cast<float>(length);
-  }
+  for (size_t i = 0; i < texts.size(); i++)
+    divide_by_length(std::span(vectors.values).subspan(i * vectors.width, vectors.width));
   return vectors;
 }
 
@@ -73,16 +58,18 @@ std::vector<double> ranks_of(const std::vector<double>& x) {
 
 std::vector<ScoredPair> read_scored_pairs(const std::filesystem::path& file) {
   return read_records<ScoredPair>(file, [](const json& object, const std::string& where) {
-    ScoredPair pair{text_at(object, "a", where), text_at(object, "b", where)};
-    if (!object.contains("score") || !object["score"].is_number()) refuse(where, "score", "a number", object);
-    pair.score = object["score"].get<double>();
+    ScoredPair pair{text_in(object, "a", where), text_in(object, "b", where)};
+    const json score = object.value("score", json());
+    if (!score.is_number())
+      throw UserError({where, "score", "a number", object.contains("score") ? shown(score) : "no such field", ""});
+    pair.score = score.get<double>();
     return pair;
   });
 }
 
 std::vector<QueryAndPositive> read_queries(const std::filesystem::path& file) {
   return read_records<QueryAndPositive>(file, [](const json& object, const std::string& where) {
-    return QueryAndPositive{text_at(object, "query", where), text_at(object, "positive", where)};
+    return QueryAndPositive{text_in(object, "query", where), text_in(object, "positive", where)};
   });
 }
 

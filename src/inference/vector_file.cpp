@@ -4,8 +4,6 @@
 
 #include <string>
 
-#include "base/error.h"
-#include "base/new_file.h"
 #include "checkpoint/safetensors.h"
 
 namespace megalith {
@@ -25,39 +23,21 @@ std::string numpy_header(int64_t rows, int64_t width) {
 
 }  // namespace
 
-VectorFile::VectorFile(std::filesystem::path path, int64_t rows, int64_t width) : path_(std::move(path)), aside_(path_) {
-  aside_ += fmt::format(".tmp-{}", random_hex(8));
-  file_ = FileHandle::create(aside_);
+VectorFile::VectorFile(const std::filesystem::path& path, int64_t rows, int64_t width) : file_(path) {
   const TensorSpec vectors{"embeddings", DType::f32, {rows, width}};
   const std::string header =
-      path_.extension() == ".npy" ? numpy_header(rows, width) : build_safetensors_header(std::span(&vectors, 1));
-  try {
-    file_.reserve(std::ssize(header) + vectors.bytes());
-    file_.write_at(0, as_bytes(header));
-  } catch (...) {
-    std::error_code ignored;
-    std::filesystem::remove(aside_, ignored);
-    throw;
-  }
-  written_ = std::ssize(header);
-}
-
-VectorFile::~VectorFile() {
-  std::error_code ignored;
-  if (!finished_) std::filesystem::remove(aside_, ignored);
+      path.extension() == ".npy" ? numpy_header(rows, width) : build_safetensors_header(std::span(&vectors, 1));
+  file_.reserve(std::ssize(header) + vectors.bytes());
+  file_.put(header);
 }
 
 void VectorFile::append(std::span<const float> vectors) {
-  file_.write_at(written_, std::as_bytes(vectors));
-  written_ += std::ssize(std::as_bytes(vectors));
+  file_.put({reinterpret_cast<const char*>(vectors.data()), vectors.size_bytes()});
 }
 
 void VectorFile::finish() {
-  file_.sync();
-  std::error_code error;
-  std::filesystem::rename(aside_, path_, error);
-  if (error) throw Fault(fmt::format("{}: cannot rename a file to this name: {}", path_.string(), error.message()));
-  finished_ = true;
+  file_.end();
+  file_.give_name();
 }
 
 }  // namespace megalith

@@ -4,25 +4,18 @@
 #include <filesystem>
 #include <span>
 
-#include "checkpoint/file_handle.h"
+#include "base/atomic_file.h"
 
 namespace megalith {
 
 class VectorFile {
  public:
-  VectorFile(std::filesystem::path path, int64_t rows, int64_t width);
-  ~VectorFile();  // removes an incomplete file
-  VectorFile(const VectorFile&) = delete;
-  VectorFile& operator=(const VectorFile&) = delete;
-
+  VectorFile(const std::filesystem::path& path, int64_t rows, int64_t width);
   void append(std::span<const float> vectors);
   void finish();
 
  private:
-  std::filesystem::path path_, aside_;
-  FileHandle file_;
-  int64_t written_ = 0;  // bytes
-  bool finished_ = false;
+  AtomicFile file_;
 };
 
 }  // namespace megalith

@@ -65,8 +65,8 @@ void refuse_without_tokenizer(const char* key, const std::string& entry) {
 
 int64_t documents_of_sample(const Config& config) {
   const ObjectiveSettings& objective = config.objective;
-  if (!row_of(objective.kind).compares || objective.pairs == Pairs::neighbours) return 0;
-  if (objective.pairs == Pairs::columns) return objective.sequences_of_sample();
+  if (!objective.compares() || objective.pairs == Pairs::neighbours) return 0;
+  if (objective.by_columns()) return objective.sequences_of_sample();
   std::vector<std::string> entries = config.data.train;
   entries.insert(entries.end(), config.data.valid.begin(), config.data.valid.end());
   const auto lines = std::ranges::count_if(entries, [](const std::string& entry) { return is_json_lines(entry); });
@@ -80,11 +80,11 @@ CorpusOptions corpus_options(const Config& config) {
   const DataSettings& data = config.data;
   const ObjectiveSettings& objective = config.objective;
   CorpusOptions options;
-  if (documents_of_sample(config) > 0) {
+  if (objective.by_columns()) {
+    options.columns = objective.columns;
+    options.columns.insert(options.columns.end(), objective.negative_columns.begin(), objective.negative_columns.end());
+  } else if (documents_of_sample(config) > 0) {
     options.columns = {data.text_field};
-    if (objective.pairs == Pairs::columns) options.columns = objective.columns;
-    if (objective.pairs == Pairs::columns)
-      options.columns.insert(options.columns.end(), objective.negative_columns.begin(), objective.negative_columns.end());
   }
   options.text_field = data.text_field;
   options.separator = data.separator;

@@ -25,7 +25,7 @@ ModelShape begun_shape(const Config& config, const std::filesystem::path& folder
   const ModelSettings& model = config.model;
   ModelShape shape = model.from.empty() ? model.shape : read_hf_config(folder);
   if (!model.from.empty() && model.shape.dropout.any()) shape.dropout = model.shape.dropout;
-  shape.head = config.objective.comparison().any() ? HeadKind::representation : HeadKind::vocabulary;
+  shape.head = config.objective.compares() ? HeadKind::representation : HeadKind::vocabulary;
   shape.pooling = config.objective.pooling;
   return shape;
 }

@@ -21,6 +21,19 @@ nlohmann::json parse_record(std::string_view line, const std::string& where) {
 
 }  // namespace
 
+std::string shown(const nlohmann::json& value) {
+  constexpr size_t kMost = 60;
+  std::string text = print_ascii_json(value);
+  return text.size() > kMost ? text.substr(0, kMost) + "..." : text;
+}
+
+std::string text_in(const nlohmann::json& record, const std::string& key, const std::string& where, const std::string& hint) {
+  if (!record.is_object()) throw UserError({where, key, "an object with this field", shown(record), hint});
+  if (!record.contains(key)) throw UserError({where, key, "text", "no such field", hint});
+  if (!record[key].is_string()) throw UserError({where, key, "text", shown(record[key]), hint});
+  return record[key].get<std::string>();
+}
+
 bool is_json_name(const std::filesystem::path& path) {
   const std::string extension = path.extension().string();
   return extension == ".json" || extension == ".jsonl" || extension == ".ndjson";

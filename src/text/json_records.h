@@ -15,4 +15,10 @@ bool is_json_name(const std::filesystem::path& path);
 void for_each_json_record(const std::filesystem::path& path,
                           const std::function<void(const nlohmann::json& value, const std::string& where)>& use);
 
+// Returns the text in a field of a record. Throws UserError with the place if there is no such text.
+std::string text_in(const nlohmann::json& record, const std::string& key, const std::string& where, const std::string& hint = "");
+
+// Returns a value as messages show it: cut if it is long.
+std::string shown(const nlohmann::json& value);
+
 }  // namespace megalith

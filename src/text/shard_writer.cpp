@@ -64,12 +64,7 @@ void ShardWriter::GrowingFile::append(const void* bytes, size_t count) {
 
 void ShardWriter::GrowingFile::flush() {
   if (before_write) before_write(std::as_bytes(std::span(buffer)));
-  for (std::string_view left = buffer; !left.empty();) {
-    ssize_t n = ::write(fd, left.data(), left.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw_cannot("write", path, errno);
-    left.remove_prefix(static_cast<size_t>(n));
-  }
+  write_whole(fd, buffer, path);
   buffer.clear();
 }
 

@@ -47,7 +47,7 @@ class Tokenizer {
   Tokenizer& operator=(const Tokenizer&) = default;
 };
 
-// Returns the file of a tokenizer. `path` is the file or its folder. Throws a UserError about `path` if there is none.
+// Returns the file of a tokenizer. `path` is the file or its folder. Throws a UserError about `path` if no such file exists.
 std::filesystem::path tokenizer_file(const std::filesystem::path& path);
 // Loads a tokenizer.json, a SentencePiece .model, a rank file of tiktoken, GPT-2's vocab.json with its merges.txt (or
 // encoder.json with vocab.bpe), a WordPiece vocab.txt, or a folder that contains one. Throws a UserError that names a
