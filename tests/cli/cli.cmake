@@ -44,6 +44,8 @@ cli_test(prediction_long prediction 7200 --long)
 set_tests_properties(cli.resume_long PROPERTIES LABELS "long;kills")
 set_tests_properties(cli.prediction_long PROPERTIES LABELS "long;prediction")
 set_tests_properties(cli.prediction cli.prediction_long PROPERTIES RUN_SERIAL TRUE)  # they take times
+# It compares bounds that are 1 MiB apart. They contain measured buffers, and these differ on a busy machine.
+set_tests_properties(cli.outlook PROPERTIES RUN_SERIAL TRUE)
 add_test(NAME cli.budgets_long COMMAND ${CLI_PYTHON} ${CMAKE_SOURCE_DIR}/tests/cli/budgets.py $<TARGET_FILE:megalith>
          --table ${CMAKE_SOURCE_DIR}/docs/memory_bounds.md)
 set_tests_properties(cli.budgets_long PROPERTIES LABELS "long;budgets" TIMEOUT 3600)
